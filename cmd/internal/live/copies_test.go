@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
@@ -24,6 +25,9 @@ import (
 
 func TestMain(m *testing.M) {
 	tempdir.InMemory()
+	if os.Getenv(runMain) != "" {
+		command.Main("live", About, &Command{})
+	}
 	os.Exit(m.Run())
 }
 

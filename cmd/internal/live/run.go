@@ -63,7 +63,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	p := &process{Command: c, log: log, source: from, copies: copied}
+	p := &instance{Command: c, log: log, source: from, copies: copied}
 	if err := p.prepare(kept); err != nil {
 		return err
 	}
@@ -205,8 +205,8 @@ func (c *Command) importProfiles(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// A process is a run of the command.
-type process struct {
+// An instance is a run of the command.
+type instance struct {
 	*Command
 	log      *slog.Logger
 	source   follower
@@ -217,7 +217,7 @@ type process struct {
 	ready    chan struct{} // closed when the first graph answers
 }
 
-func (p *process) prepare(kept live.Bucket) error {
+func (p *instance) prepare(kept live.Bucket) error {
 	content := p.Content
 	content.Refreshed = nil // what is kept comes from the bucket, as it changes
 	content.RanksFrom = nil // ranks are held in the bucket only: here they cost nothing
@@ -246,7 +246,7 @@ func (p *process) prepare(kept live.Bucket) error {
 }
 
 // run answers until ctx ends.
-func (p *process) run(ctx context.Context, l listeners) error {
+func (p *instance) run(ctx context.Context, l listeners) error {
 	work := []func(context.Context) error{
 		func(rest context.Context) error { // streams of events end with it, so that nobody waits for their readers
 			stop, cancel := context.WithCancel(rest)
@@ -283,7 +283,7 @@ func (p *process) run(ctx context.Context, l listeners) error {
 }
 
 // workOnClock does what is done beside answering, once the first graph answers.
-func (p *process) workOnClock(ctx context.Context) {
+func (p *instance) workOnClock(ctx context.Context) {
 	select {
 	case <-p.ready:
 	case <-ctx.Done():
@@ -300,7 +300,7 @@ func (p *process) workOnClock(ctx context.Context) {
 }
 
 // health answers /healthz and /readyz, which says why the process is not ready.
-func (p *process) health(w http.ResponseWriter, r *http.Request) {
+func (p *instance) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", site.NoStore)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	text, status := "ok\n", http.StatusOK
@@ -316,7 +316,7 @@ func (p *process) health(w http.ResponseWriter, r *http.Request) {
 
 var errDraining = errors.New("told to stop")
 
-func (p *process) notReady() error {
+func (p *instance) notReady() error {
 	if p.draining.Load() {
 		return errDraining
 	}
@@ -324,7 +324,7 @@ func (p *process) notReady() error {
 }
 
 // public answers all requests.
-func (p *process) public(w http.ResponseWriter, r *http.Request) {
+func (p *instance) public(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/healthz", "/readyz":
 		p.health(w, r)

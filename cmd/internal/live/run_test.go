@@ -3,13 +3,13 @@ package live
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,30 +141,24 @@ func (r *run) ready(t *testing.T) {
 }
 
 func (w *world) rpc() (flags []string) {
-	for id, n := range w.nodes {
-		flags = append(flags, "--rpc", fmt.Sprintf("%d=%s", id, n.URL))
+	for _, c := range w.Chains {
+		flags = append(flags, "--rpc", fmt.Sprintf("%d=%s", c.ID, w.nodes[c.ID].URL))
 	}
-	slices.Sort(flags)
-	return slices.DeleteFunc(interleave(flags), func(s string) bool { return s == "" })
+	return flags
 }
 
-// interleave puts --rpc before each chain again, which sorting has parted.
-func interleave(flags []string) (all []string) {
-	for _, f := range flags {
-		if f != "--rpc" {
-			all = append(all, "--rpc", f)
-		}
-	}
-	return all
+func (w *world) generated(t *testing.T, finality string) string {
+	t.Helper()
+	return generated(t, w.rpc(), finality)
 }
 
 // generated is the site that snapshot chain and generate make of what nodes have, with a finality.
-func (w *world) generated(t *testing.T, finality string) string {
+func generated(t *testing.T, rpc []string, finality string) string {
 	t.Helper()
 	dir := t.TempDir()
 	chain, site := &snapshot.Chain{}, &generate.Command{}
 	for grammar, args := range map[command.Grammar][]string{
-		chain: append(w.rpc(), "--state", dir+"/state", "--out", dir+"/snapshot", "--finality", finality, "--no-sync"),
+		chain: append(rpc, "--state", dir+"/state", "--out", dir+"/snapshot", "--finality", finality, "--no-sync"),
 		site:  {"--snapshot", dir + "/snapshot", "--out", dir + "/site", "--no-sync"},
 	} {
 		if _, err := command.NewParser("test", "", grammar).Parse(args); err != nil {
@@ -191,7 +185,7 @@ func objects(t *testing.T, dir string) map[string]string {
 		body, err := os.ReadFile(path)
 		name, relErr := filepath.Rel(dir, path)
 		all[name] = string(body)
-		return errJoin(err, relErr)
+		return errors.Join(err, relErr)
 	})
 	if err != nil || len(all) < 10 {
 		t.Fatalf("objects of %s: got %d, %v", dir, len(all), err)
@@ -199,20 +193,16 @@ func objects(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func errJoin(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+func (r *run) equals(t *testing.T, dir string) {
+	t.Helper()
+	equals(t, r.url, dir)
 }
 
 // equals compares all answers with those of a generated site.
-func (r *run) equals(t *testing.T, dir string) {
+func equals(t *testing.T, url, dir string) {
 	t.Helper()
 	for name, want := range objects(t, dir) {
-		if status, got := fetch(t, r.url+"/"+name); status != http.StatusOK || got != want {
+		if status, got := fetch(t, url+"/"+name); status != http.StatusOK || got != want {
 			t.Errorf("%s: got %d %s, want %s", name, status, got, want)
 		}
 	}
