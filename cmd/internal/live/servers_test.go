@@ -152,7 +152,7 @@ func (s *stand) published(p *process.Process) {
 // of the final ones.
 func TestLiveOnAnvil(t *testing.T) {
 	s := newStand(t, 7)
-	flags := []string{"--dest", "s3://" + s.bucket, "--state-to", "file://" + s.dir + "/copy"}
+	flags := []string{"--dest", "s3://" + s.bucket, "--state-to", "file://" + s.dir + "/copy", "--max-loss", "100%"}
 	p, url := s.live(flags...)
 	s.reaches(p, url)
 	equals(t, url, s.generated("latest"))
