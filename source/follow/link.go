@@ -27,8 +27,9 @@ type link struct {
 	o      *Options
 	chain  source.Chain
 	clock  clock
-	notify func() // something below has changed
-	kick   func() // the state has to be read again
+	notify func()        // something below has changed
+	kick   func()        // the state has to be read again
+	wake   chan struct{} // nobody tells of new blocks any more
 
 	mu     sync.Mutex
 	tail   tailState
@@ -232,6 +233,7 @@ func (t *tailing) wait(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(pause):
+	case <-t.wake:
 	case h := <-t.heads:
 		t.given = &h
 	}
@@ -264,6 +266,7 @@ func (l *link) watch(ctx context.Context, nodes *provider.Chain, heads chan prov
 			heads <- h
 		})
 		l.subscribe(false)
+		signal(l.wake)
 		if ctx.Err() == nil {
 			l.o.Log.Info("blocks are asked for", "chain", l.chain.ID, "error", err)
 		}
