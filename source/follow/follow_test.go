@@ -63,6 +63,7 @@ type world struct {
 	t     *testing.T
 	h     *history.History
 	nodes map[uint64]*meanrpc.Node
+	twins map[uint64]*meanrpc.Node // other nodes of the same chains, if any
 	// versions of each chain: histories, the last one is that of now.
 	versions map[uint64][]*history.History
 	newest   map[uint64]uint64
@@ -115,7 +116,12 @@ func (w *world) last(id uint64) uint64 {
 	return 0
 }
 
-func (w *world) set(id uint64) { w.nodes[id].SetHead(w.newest[id], w.final[id], w.final[id]) }
+func (w *world) set(id uint64) {
+	w.nodes[id].SetHead(w.newest[id], w.final[id], w.final[id])
+	if twin := w.twins[id]; twin != nil {
+		twin.SetHead(w.newest[id], w.final[id], w.final[id])
+	}
+}
 
 // grow makes some blocks.
 func (w *world) grow(id, n uint64) {

@@ -1,0 +1,280 @@
+package follow
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+)
+
+// run follows a world on virtual time.
+func run(t *testing.T, seed uint64, change func(*world, *Options), test func(*world, *Follower)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, seed, 150)
+		o := w.options(w.open(dir))
+		if change != nil {
+			change(w, &o)
+		}
+		f, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := errors.Join(f.Close(), o.State.Close()); err != nil {
+				t.Error(err)
+			}
+		}()
+		test(w, f)
+	})
+}
+
+// settle takes rounds until there are no more, and checks that the last one is right, and all are if so.
+func (w *world) settle(f *Follower, checked bool) (files map[string]string) {
+	w.t.Helper()
+	var heads []source.Head
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); {
+		if r, ok := next(w.t, f, 10*time.Second); ok {
+			heads = r.Heads
+			if r.Snapshot != nil {
+				files = filesOf(w.t, r.Snapshot)
+				if checked {
+					w.check("a round", r.Heads, files)
+				}
+			}
+		}
+	}
+	for _, h := range heads {
+		if h.Block != w.newest[h.Chain] {
+			w.t.Fatalf("got heads %v, want %v: %+v", heads, w.newest, f.Status())
+		}
+	}
+	return files
+}
+
+// Bloom filters that are empty, or full, lose no logs.
+func TestBloomsThatLie(t *testing.T) {
+	for _, bits := range []byte{0, 0xff} {
+		run(t, 5, func(w *world, _ *Options) {
+			for _, n := range w.nodes {
+				n.Set(meanrpc.Faults{Bloom: &bits})
+			}
+		}, func(w *world, f *Follower) {
+			w.settle(f, true)
+			for range 10 {
+				for id := range w.nodes {
+					w.grow(id, 1+w.random.Uint64N(3))
+				}
+				w.settle(f, true)
+			}
+		})
+	}
+}
+
+// Logs that bloom filters hide are found by looking without them, after some minutes.
+func TestBloomsThatHideLogs(t *testing.T) {
+	other := byte(0x01) // a bit in eight, which no contract has all three of
+	run(t, 6, nil, func(w *world, f *Follower) {
+		w.settle(f, true)
+		for _, n := range w.nodes {
+			n.Set(meanrpc.Faults{Bloom: &other})
+		}
+		for id := range w.nodes {
+			w.grow(id, 12)
+		}
+		time.Sleep(2 * auditEvery)
+		files := w.settle(f, false)
+		want := w.fresh(map[uint64]*history.History{8453: w.h, 10: w.h, 1: w.h}, w.newest)
+		files["meta.json"] = want["meta.json"]
+		if !maps.Equal(files, want) {
+			w.t.Fatal(describe(files, want))
+		}
+	})
+}
+
+// A node that loses logs is contradicted by the contracts once its blocks are final. Then the graph is
+// mended, by the logs of another node.
+func TestLostLogsAreFoundByTheContracts(t *testing.T) {
+	var lost []meanrpc.LogID
+	run(t, 7, func(w *world, o *Options) {
+		id := w.h.Chains[0].ID
+		honest := meanrpc.New(id, slices.Values(w.h.Blocks))
+		all := o.Provider.Transport.(hosts)
+		all["honest.test"] = honest
+		o.URLs[id] = append(o.URLs[id], "https://honest.test")
+		w.twins = map[uint64]*meanrpc.Node{id: honest}
+		w.set(id)
+	}, func(w *world, f *Follower) {
+		id := w.h.Chains[0].ID
+		w.settle(f, true)
+		from := w.newest[id]
+		for b := range w.h.Of(id) {
+			for i, l := range b.Logs {
+				if b.Number > from && b.Number <= from+30 && l.Address == w.h.Chains[0].Records[0] && l.Topics[0] == history.TopicListOp {
+					lost = append(lost, meanrpc.LogID{Block: b.Number, Index: uint64(i)})
+				}
+			}
+		}
+		if len(lost) == 0 {
+			w.t.Fatal("no operation to lose: choose another seed")
+		}
+		forget := meanrpc.Faults{Forget: func(l meanrpc.LogID) bool { return slices.Contains(lost, l) }}
+		w.nodes[id].Set(forget)
+		w.twins[id].Set(forget)
+		w.grow(id, 30)
+		files := w.settle(f, false)
+		now := map[uint64]*history.History{8453: w.h, 10: w.h, 1: w.h}
+		want := w.fresh(now, w.newest)
+		if files["records.ndjson"] == want["records.ndjson"] {
+			w.t.Fatal("the lost operations change nothing: choose another seed")
+		}
+		w.twins[id].Set(meanrpc.Faults{})
+		for id := range w.nodes {
+			w.final[id] = w.newest[id]
+			w.set(id)
+		}
+		files = w.settle(f, false)
+		files["meta.json"] = want["meta.json"]
+		if !maps.Equal(files, want) {
+			w.t.Fatalf("%s\n%+v", describe(files, want), f.Status())
+		}
+	})
+}
+
+// Finalized writes what `snapshot chain` makes of the same state, whatever the newest blocks have.
+func TestFinalizedIsTheSnapshotOfTheState(t *testing.T) {
+	for seed := range uint64(6) {
+		run(t, 20+seed, nil, func(w *world, f *Follower) {
+			if seed%2 == 0 { // also before the first round
+				w.settle(f, true)
+			}
+			for range 3 {
+				for id := range w.nodes {
+					w.grow(id, w.random.Uint64N(9))
+					w.finalize(id)
+				}
+				dir := filepath.Join(w.t.TempDir(), "snapshot")
+				to, err := snapshot.Create(dir, snapshot.WriteOptions{Compression: "none", NoSync: true})
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				meta, err := f.Finalized(w.t.Context(), to)
+				if err == nil {
+					err = to.Commit(meta)
+				}
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				got := filesOf(w.t, afero.NewBasePathFs(afero.NewOsFs(), dir))
+				if want := w.fresh(map[uint64]*history.History{8453: w.h, 10: w.h, 1: w.h}, w.final); !maps.Equal(got, want) {
+					w.t.Fatal(describe(got, want))
+				}
+				w.settle(f, true)
+			}
+		})
+	}
+}
+
+// Without news a chain costs one request a poll, whatever is asked for now and then.
+func TestRequestsWithoutNews(t *testing.T) {
+	run(t, 8, nil, func(w *world, f *Follower) {
+		for id := range w.nodes {
+			w.newest[id] = w.last(id) + 1
+			w.final[id] = w.newest[id]
+			w.set(id)
+		}
+		w.settle(f, true)
+		for _, n := range w.nodes {
+			n.Reset()
+		}
+		const minutes = 60
+		for range minutes * 30 {
+			for id := range w.nodes {
+				w.grow(id, 1)
+			}
+			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); {
+				if r, ok := next(w.t, f, time.Until(deadline)); ok && r.Snapshot != nil {
+					w.t.Fatal("a snapshot without an event")
+				}
+			}
+		}
+		for id, n := range w.nodes {
+			if got := float64(n.Counts().Requests) / minutes; got > 30.5 {
+				w.t.Errorf("chain %d: got %.1f requests a minute, want 30: %v", id, got, n.Counts().Calls)
+			}
+		}
+	})
+}
+
+// What waiting does not mend is an error of Next; what it does is told by Status.
+func TestErrors(t *testing.T) {
+	run(t, 9, func(w *world, _ *Options) { w.nodes[10].Set(meanrpc.Faults{ChainID: 99}) }, func(w *world, f *Follower) {
+		if _, err := f.Next(w.t.Context()); err == nil || !strings.Contains(err.Error(), "it is a node of chain 99, not of chain 10") {
+			w.t.Errorf("got %v, want that a node is of another chain", err)
+		}
+	})
+	run(t, 9, nil, func(w *world, f *Follower) {
+		w.settle(f, true)
+		w.nodes[10].Set(meanrpc.Faults{Trouble: meanrpc.Every(1, meanrpc.Trouble{Status: 503})})
+		w.grow(10, 1)
+		w.grow(1, 1)
+		for deadline := time.Now().Add(time.Hour); time.Now().Before(deadline); {
+			next(w.t, f, time.Minute)
+		}
+		s := f.Status()
+		for _, c := range s.Chains {
+			if broken := c.Chain == 10; broken != (c.Error != "") || broken && c.Lag() < time.Hour-time.Minute {
+				w.t.Errorf("got %+v with lag %s", c, c.Lag())
+			}
+		}
+		w.nodes[10].Set(meanrpc.Faults{})
+		time.Sleep(2 * time.Minute)
+		w.settle(f, true)
+	})
+}
+
+// Tables that are read again are in the next round, with the accounts whose profiles are others. A file
+// that cannot be read leaves them as they are.
+func TestRenew(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "recommended.ndjson")
+	write := func(text string) {
+		if err := afero.WriteFile(afero.NewOsFs(), file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := site.Address{1}
+	write(fmt.Sprintf("{\"address\":%q}\n", a))
+	run(t, 10, func(_ *world, o *Options) {
+		o.Tables.Files = map[snapshot.Table]string{snapshot.TableRecommended: file}
+	}, func(w *world, f *Follower) {
+		read := func() string { return w.settle(f, false)["recommended.ndjson"] }
+		if got := read(); !strings.Contains(got, a.String()) {
+			w.t.Fatalf("got %q, want a row of %s", got, a)
+		}
+		b := site.Address{2}
+		write(fmt.Sprintf("{\"address\":%q}\n", b))
+		f.Renew()
+		if got := read(); !strings.Contains(got, b.String()) || strings.Contains(got, a.String()) {
+			w.t.Fatalf("got %q, want a row of %s", got, b)
+		}
+		write("no row\n")
+		f.Renew()
+		if got := read(); got != "" && !strings.Contains(got, b.String()) || f.Status().Additions == "" {
+			w.t.Fatalf("got %q and %q, want what was there, and why", got, f.Status().Additions)
+		}
+	})
+}
