@@ -17,7 +17,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
-	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain"
+	"github.com/followpress/followpress/source/chain/provider"
 )
 
 // run follows a world on virtual time.
@@ -46,10 +47,8 @@ func run(t *testing.T, seed uint64, change func(*world, *Options), test func(*wo
 // settle takes rounds until there are no more, and checks that the last one is right, and all are if so.
 func (w *world) settle(f *Follower, checked bool) (files map[string]string) {
 	w.t.Helper()
-	var heads []source.Head
 	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); {
 		if r, ok := next(w.t, f, 10*time.Second); ok {
-			heads = r.Heads
 			if r.Snapshot != nil {
 				files = filesOf(w.t, r.Snapshot)
 				if checked {
@@ -58,9 +57,9 @@ func (w *world) settle(f *Follower, checked bool) (files map[string]string) {
 			}
 		}
 	}
-	for _, h := range heads {
-		if h.Block != w.newest[h.Chain] {
-			w.t.Fatalf("got heads %v, want %v: %+v", heads, w.newest, f.Status())
+	for _, c := range f.Status().Chains {
+		if c.Block != w.newest[c.Chain] {
+			w.t.Fatalf("got %+v, want the newest blocks %v", f.Status(), w.newest)
 		}
 	}
 	return files
@@ -276,5 +275,59 @@ func TestRenew(t *testing.T) {
 		if got := read(); got != "" && !strings.Contains(got, b.String()) || f.Status().Additions == "" {
 			w.t.Fatalf("got %q and %q, want what was there, and why", got, f.Status().Additions)
 		}
+	})
+}
+
+// A state that was read up to blocks which were replaced since is mended before rounds go on.
+func TestAStateOfReplacedBlocks(t *testing.T) {
+	for seed := range uint64(4) {
+		run(t, 30+seed, func(w *world, o *Options) {
+			for id := range w.nodes {
+				w.newest[id] += 6
+				w.set(id)
+			}
+			latest := o.Provider
+			latest.Finality = provider.Latest
+			if _, err := o.State.Sync(w.t.Context(), chain.Options{URLs: o.URLs, Provider: latest, NoSync: true, Progress: noProgress{}}); err != nil {
+				w.t.Fatal(err)
+			}
+			for id := range w.nodes {
+				w.reorg(id, seed, false)
+			}
+		}, func(w *world, f *Follower) {
+			w.settle(f, false)
+			w.grow(1, 1)
+			files, now := w.settle(f, false), map[uint64]*history.History{}
+			if files == nil {
+				f.Renew() // the last settle had no event
+				files = w.settle(f, false)
+			}
+			for id, v := range w.versions {
+				now[id] = v[len(v)-1]
+			}
+			want := w.fresh(now, w.newest)
+			files["meta.json"] = want["meta.json"]
+			if !maps.Equal(files, want) {
+				w.t.Fatal(describe(files, want))
+			}
+		})
+	}
+}
+
+// A node whose newest block stays the same is left for another one.
+func TestANodeThatStandsStill(t *testing.T) {
+	run(t, 40, func(w *world, o *Options) {
+		id := w.h.Chains[0].ID
+		other := meanrpc.New(id, slices.Values(w.h.Blocks))
+		o.Provider.Transport.(hosts)["other.test"] = other
+		o.URLs[id] = append(o.URLs[id], "https://other.test")
+		w.twins = map[uint64]*meanrpc.Node{id: other}
+		w.set(id)
+	}, func(w *world, f *Follower) {
+		id := w.h.Chains[0].ID
+		w.settle(f, true)
+		w.newest[id] += 5
+		w.twins[id].SetHead(w.newest[id], w.final[id], w.final[id])
+		w.settle(f, true)
 	})
 }
