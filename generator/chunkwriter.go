@@ -52,7 +52,7 @@ func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.
 		return
 	}
 	w.body = render(slices.Grow(w.body[:0], size))
-	e := entry{site.Entry{Size: int64(len(w.body)), MD5: site.Sum(w.body)}, w.unit}
+	e := entry{site.NewEntry("", w.body), w.unit}
 	for _, e.Key = range keys {
 		w.entries = append(w.entries, e)
 		if w.err == nil {

@@ -93,6 +93,7 @@ func (s *entryStore) add(entries []entry) error {
 		b = binary.AppendUvarint(b, uint64(e.unit))
 		b = binary.AppendUvarint(b, uint64(e.Size))
 		b = append(b, e.MD5[:]...)
+		b = append(b, e.SHA256[:]...)
 		b = binary.AppendUvarint(b, uint64(len(e.Key)))
 		b = append(b, e.Key...)
 		if err := s.append(&s.partitions[shard/per], b); err != nil {
@@ -194,6 +195,7 @@ func (s *entryStore) shards(partition int) ([]shardEntries, error) {
 		shard := next()
 		e := entry{unit: uint32(next()), Entry: site.Entry{Size: int64(next())}}
 		encoded = encoded[copy(e.MD5[:], encoded):]
+		encoded = encoded[copy(e.SHA256[:], encoded):]
 		length := int(next())
 		at := len(text) - len(encoded)
 		e.Key = site.Key(text[at : at+length])

@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/publicdir"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // A folder is an output of one file per object.
@@ -109,27 +110,60 @@ func writeFile(files afero.Fs, name string, body []byte) error {
 
 // A liveSite is the site at the output before the run.
 type liveSite struct {
-	root     site.Root
+	root     site.Root // perhaps of format 1
 	rootBody []byte
 	read     func(site.Key) ([]byte, error)
+	manifest *shards.Reader // nil until openManifest
 }
 
 // errManifest says that the manifest of the live site cannot be read.
 var errManifest = errors.New("unreadable manifest")
 
-func (l *liveSite) manifest(ctx context.Context, shard string) (site.Manifest, error) {
+// openManifest opens the manifest, if it is not open yet.
+func (l *liveSite) openManifest(ctx context.Context) (err error) {
+	if l.manifest != nil {
+		return nil
+	}
+	l.manifest, err = shards.Open(ctx, &l.root, func(ctx context.Context, key site.Key) ([]byte, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		body, err := l.read(key)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", err, shards.ErrAbsent)
+		}
+		return body, err
+	})
+	return unreadable(ctx, err)
+}
+
+// shard returns the entries of a shard of the manifest.
+func (l *liveSite) shard(ctx context.Context, name string) ([]site.Entry, error) {
+	s, err := l.manifest.Shard(ctx, name)
+	return s.Objects, unreadable(ctx, err)
+}
+
+func unreadable(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	if err := ctx.Err(); err != nil {
-		return site.Manifest{}, err
+		return err
 	}
-	body, err := l.read(site.ManifestKey(shard))
-	if err != nil {
-		return site.Manifest{}, fmt.Errorf("%w: %w", errManifest, err)
+	return fmt.Errorf("%w: %w", errManifest, err)
+}
+
+// isResharded reports whether the manifest of the site has other shards than a new one.
+func (l *liveSite) isResharded(x *index) bool {
+	return l.root.Format != site.Format || l.root.ShardDigits != x.root.ShardDigits
+}
+
+// addedOrAltered says how an object of the manifest differs that the new site has.
+func (l *liveSite) addedOrAltered(name string) site.Reason {
+	if shards.Has(&l.root, name) {
+		return site.Altered
 	}
-	m, err := site.ParseManifest(shard, body)
-	if err != nil {
-		return site.Manifest{}, fmt.Errorf("%w: %w", errManifest, err)
-	}
-	return m, nil
+	return site.Added
 }
 
 // openLive reads the root of the live site. It returns nil if there is none that this version can
@@ -139,7 +173,7 @@ func openLive(read func(site.Key) ([]byte, error)) *liveSite {
 	if err != nil {
 		return nil
 	}
-	root, err := site.ParseRoot(body)
+	root, err := site.ParseReplaced(body)
 	if err != nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func FuzzSnapshotReader(f *testing.F) {
 			t.Fatal(err)
 		}
 		for key, body := range got {
-			if !stdjson.Valid([]byte(body)) {
+			if !stdjson.Valid([]byte(body)) && !strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
 				t.Fatalf("%q: got %q, want JSON", key, body)
 			}
 		}

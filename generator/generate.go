@@ -385,5 +385,5 @@ func (r *run) renderAgain(ctx context.Context, out output) error {
 	if err := renderAll(ctx, r.site, r.Workers, out, nil, r.Progress); err != nil {
 		return err
 	}
-	return r.index.render(ctx, out, func(site.Entry) {})
+	return r.index.render(ctx, out)
 }

@@ -2,10 +2,12 @@ package generator_test
 
 import (
 	"archive/tar"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // small is a configuration whose leaderboards do not outweigh a tiny graph. Syncing would
@@ -114,30 +117,42 @@ func check(o objects) error {
 	}
 	known := map[site.Key]bool{site.RootKey: true}
 	counts := root.Counts
-	for shard, digest := range root.Manifest {
+	digests := shards.NewDigests(root.ShardDigits)
+	for _, shard := range site.HashPrefixes(root.ShardDigits) {
 		key := site.ManifestKey(shard)
 		known[key] = true
-		if sum := site.Sum([]byte(o[key])); sum != digest {
-			return fmt.Errorf("%s has the digest %s, the root says %s", key, sum, digest)
-		}
-		m, err := site.ParseManifest(shard, []byte(o[key]))
+		m, err := shards.Parse(shard, []byte(o[key]))
 		if err != nil {
 			return err
 		}
-		if again := m.Append(nil); string(again) != o[key] {
-			return fmt.Errorf("%s comes back as %s\nwant %s", key, again, o[key])
+		text := m.Append(nil)
+		if again := shards.Pack(text); string(again) != o[key] {
+			return fmt.Errorf("%s comes back as another object", key)
+		}
+		if err := digests.Set(shard, site.Sum256(text)); err != nil {
+			return err
 		}
 		for _, e := range m.Objects {
 			known[e.Key] = true
 			counts.Objects--
 			counts.Bytes -= e.Size
 			body, ok := o[e.Key]
-			if want := (site.Entry{Key: e.Key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}); !ok || e != want {
+			if want := site.NewEntry(e.Key, []byte(body)); !ok || e != want {
 				return fmt.Errorf("%s says %+v of an object that is %+v (there: %t)", key, e, want, ok)
 			}
 			if in := site.ManifestShard(e.Key, root.ShardDigits); in != shard {
 				return fmt.Errorf("%s holds %q, which belongs into shard %s", key, e.Key, in)
 			}
+		}
+	}
+	named, indexes := digests.Tree()
+	if !maps.Equal(named, root.Manifest) {
+		return fmt.Errorf("the root does not name the manifest")
+	}
+	for _, index := range indexes {
+		key := site.ManifestKey(index.Name)
+		if known[key] = true; o[key] != string(index.Body) {
+			return fmt.Errorf("%s does not name its shards", key)
 		}
 	}
 	if counts.Objects != 0 || counts.Bytes != 0 {
@@ -243,4 +258,18 @@ func wantError(t testing.TB, err error, texts ...string) {
 			t.Errorf("error: got %q, want %q in it", err, text)
 		}
 	}
+}
+
+// manifestText is the text of an object of the manifest.
+func manifestText(t testing.TB, body string) string {
+	t.Helper()
+	r, err := gzip.NewReader(strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // beforeAndAfter returns a snapshot, and the same with a small change: one record more, one
@@ -204,23 +206,15 @@ func TestOtherManifestDigits(t *testing.T) {
 func reshard(t testing.TB, path string, o objects, digits int) {
 	t.Helper()
 	root := decode[site.Root](t, o[site.RootKey])
-	root.ShardDigits, root.Manifest = digits, map[string]site.MD5{}
+	root.ShardDigits = digits
 	if err := os.RemoveAll(filepath.Join(path, "_manifest")); err != nil {
 		t.Fatal(err)
 	}
-	for _, shard := range site.HashPrefixes(digits) {
-		m := site.Manifest{Shard: shard}
-		for key, body := range o.WithoutIndex() {
-			if site.ManifestShard(key, digits) == shard {
-				m.Objects = append(m.Objects, site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))})
-			}
+	for key, body := range memsite.New(t, root, o.WithoutIndex()) {
+		if _, ok := o.WithoutIndex()[key]; !ok {
+			overwrite(t, filepath.Join(path, string(key)), body)
 		}
-		slices.SortFunc(m.Objects, func(a, b site.Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
-		body := m.Append(nil)
-		root.Manifest[shard] = site.Sum(body)
-		overwrite(t, filepath.Join(path, string(site.ManifestKey(shard))), string(body))
 	}
-	overwrite(t, filepath.Join(path, string(site.RootKey)), text(t, root))
 	if err := check(readFolder(t, path)); err != nil {
 		t.Fatalf("site with %d digits: got %v, want no error", digits, err)
 	}
@@ -243,10 +237,10 @@ func TestDamagedSiteIsWrittenAnew(t *testing.T) {
 	damages := map[string]func(t testing.TB, path string){
 		"root empty":           damage(site.RootKey, func(string) string { return "" }),
 		"root cut off":         damage(site.RootKey, func(body string) string { return body[:len(body)/2] }),
-		"root of another kind": damage(site.RootKey, func(body string) string { return strings.Replace(body, `"format":1`, `"format":99`, 1) }),
+		"root of another kind": damage(site.RootKey, func(body string) string { return strings.Replace(body, `"format":2`, `"format":99`, 1) }),
 		"manifest cut off":     damage("_manifest/", func(body string) string { return body[:len(body)/2] }),
 		"manifest empty":       damage("_manifest/", func(string) string { return "" }),
-		"manifest of another":  damage("_manifest/", func(body string) string { return strings.Replace(body, `"shard":"`, `"shard":"0`, 1) }),
+		"manifest of another":  damage("_manifest/", func(string) string { return string(shards.Pack([]byte(`{"shard":"00","objects":[]}`))) }),
 		"manifest gone": func(t testing.TB, path string) {
 			if err := os.RemoveAll(filepath.Join(path, "_manifest")); err != nil {
 				t.Fatal(err)

@@ -10,23 +10,27 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // An index is the manifest and the root of a site.
 type index struct {
 	entries *entryStore
 	root    site.Root
+	digests shards.Digests // of the shards of the manifest
+	indexes []shards.Index // of the shards
 	workers int
 }
 
 // newIndex makes the root for the rendered objects, and renders the manifest into out.
 func newIndex(ctx context.Context, s *render.Site, entries *entryStore, workers int, out output) (*index, error) {
-	x := &index{entries: entries, workers: workers, root: newRoot(s, entries.digits)}
-	x.root.Manifest = make(map[string]site.MD5, len(entries.shardNames))
+	x := &index{entries: entries, workers: workers, digests: shards.NewDigests(entries.digits), root: newRoot(s, entries.digits)}
 	x.root.Counts.Objects, x.root.Counts.Bytes = int(entries.objects.Load()), entries.bytes.Load()
-	return x, x.render(ctx, out, func(entry site.Entry) {
-		x.root.Manifest[strings.TrimPrefix(string(entry.Key), string(site.ManifestKey("")))] = entry.MD5
-	})
+	if err := x.renderShards(ctx, out, x.digests.Set); err != nil {
+		return x, err
+	}
+	x.root.Manifest, x.indexes = x.digests.Tree()
+	return x, x.writeIndexes(out)
 }
 
 // newRoot is the root of a site without what only rendering tells: the manifest, and the numbers of objects and bytes.
@@ -47,40 +51,67 @@ func (x *index) partitions(yield func(int, error) bool) {
 	}
 }
 
-// render renders the manifest into out and tells each of its shards, in their order.
-func (x *index) render(ctx context.Context, out output, rendered func(site.Entry)) error {
-	type shards struct {
+// render renders the manifest into out.
+func (x *index) render(ctx context.Context, out output) error {
+	if err := x.renderShards(ctx, out, func(string, site.SHA256) error { return nil }); err != nil {
+		return err
+	}
+	return x.writeIndexes(out)
+}
+
+// renderShards renders the shards of the manifest into out and tells the digest of each, in their order.
+func (x *index) renderShards(ctx context.Context, out output, rendered func(shard string, digest site.SHA256) error) error {
+	type renderedShards struct {
 		batch   batch
-		entries []site.Entry
+		names   []string
+		digests []site.SHA256
 	}
 	return inorder.Do(ctx, x.workers, x.partitions,
-		func(partition int, _ *inorder.Ticket[shards]) (shards, error) {
-			s := shards{batch: out.begin()}
+		func(partition int, _ *inorder.Ticket[renderedShards]) (renderedShards, error) {
+			s := renderedShards{batch: out.begin()}
 			all, err := x.entries.shards(partition)
 			if err != nil {
 				return s, err
 			}
-			var body []byte
+			var text []byte
 			for _, shard := range all {
-				body = shard.manifest().Append(body[:0])
-				entry := entryOf(site.ManifestKey(shard.name), body)
-				if err := s.batch.put(entry, body); err != nil {
+				text = shard.manifest().Append(text[:0])
+				s.names, s.digests = append(s.names, shard.name), append(s.digests, site.Sum256(text))
+				if _, ok := out.(discard); ok { // what only counts digests need not be compressed
+					continue
+				}
+				body := shards.Pack(text)
+				if err := s.batch.put(entryOf(site.ManifestKey(shard.name), body), body); err != nil {
 					return s, err
 				}
-				s.entries = append(s.entries, entry)
 			}
 			return s, nil
 		},
-		func(s shards) error {
-			for _, entry := range s.entries {
-				rendered(entry)
+		func(s renderedShards) error {
+			for i, name := range s.names {
+				if err := rendered(name, s.digests[i]); err != nil {
+					return err
+				}
 			}
 			return out.finish(s.batch)
 		})
 }
 
+// writeIndexes puts the indexes into out, which has the shards.
+func (x *index) writeIndexes(out output) error {
+	b := out.begin()
+	for _, index := range x.indexes {
+		if err := b.put(entryOf(site.ManifestKey(index.Name), index.Body), index.Body); err != nil {
+			return err
+		}
+	}
+	return out.finish(b)
+}
+
 // objects is the number of objects, including manifest and root.
-func (x *index) objects() int { return x.root.Counts.Objects + len(x.entries.shardNames) + 1 }
+func (x *index) objects() int {
+	return x.root.Counts.Objects + len(x.entries.shardNames) + len(x.indexes) + 1
+}
 
 // write puts the root into out, which has everything else.
 func (x *index) write(out output) error {
@@ -95,6 +126,7 @@ func (x *index) write(out output) error {
 	return out.finish(b)
 }
 
+// entryOf describes an object that no shard of the manifest lists, so that its SHA-256 is not needed.
 func entryOf(key site.Key, body []byte) site.Entry {
 	return site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}
 }
@@ -146,6 +178,9 @@ func (x *index) diff(ctx context.Context, live *liveSite, tell func(change) erro
 	if p.same {
 		return p, nil
 	}
+	if err := live.openManifest(ctx); err != nil {
+		return nil, err
+	}
 	add := func(changes []change) error {
 		for _, c := range changes {
 			p.add(c.Change)
@@ -165,14 +200,38 @@ func (x *index) diff(ctx context.Context, live *liveSite, tell func(change) erro
 	if err != nil {
 		return nil, err
 	}
-	return p, add([]change{{site.Change{Entry: entryOf(site.RootKey, body), Reason: site.Altered}, render.None}})
+	return p, add(append(x.changedIndexes(live), change{site.Change{Entry: entryOf(site.RootKey, body), Reason: site.Altered}, render.None}))
 }
+
+// changedIndexes lists the indexes of both manifests that differ.
+func (x *index) changedIndexes(live *liveSite) (changes []change) {
+	resharded := live.isResharded(x)
+	for _, i := range x.indexes {
+		switch {
+		case resharded:
+			changes = append(changes, x.changedShard(i.Name, live.addedOrAltered(i.Name)))
+		case live.root.Manifest[i.Name] != x.root.Manifest[i.Name]:
+			changes = append(changes, x.changedShard(i.Name, site.Altered))
+		}
+	}
+	if resharded {
+		for _, name := range shards.Indexes(&live.root) {
+			if !x.names(name) {
+				changes = append(changes, x.changedShard(name, site.Gone))
+			}
+		}
+	}
+	return changes
+}
+
+// names reports whether the manifest has a shard or an index with the name.
+func (x *index) names(name string) bool { return shards.Has(&x.root, name) }
 
 func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int) ([]change, error) {
 	per := x.entries.shardsPerPartition()
 	names := x.entries.shardNames[partition*per : (partition+1)*per]
-	resharded := live.root.ShardDigits != x.root.ShardDigits
-	if !resharded && !slices.ContainsFunc(names, func(shard string) bool { return live.root.Manifest[shard] != x.root.Manifest[shard] }) {
+	resharded := live.isResharded(x)
+	if !resharded && !slices.ContainsFunc(names, func(shard string) bool { return live.manifest.Digest(shard) != x.digests.Of(shard) }) {
 		return nil, nil
 	}
 	shards, err := x.entries.shards(partition)
@@ -184,15 +243,15 @@ func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int
 	}
 	var changes []change
 	for _, shard := range shards {
-		if live.root.Manifest[shard.name] == x.root.Manifest[shard.name] {
+		if live.manifest.Digest(shard.name) == x.digests.Of(shard.name) {
 			continue
 		}
-		was, err := live.manifest(ctx, shard.name)
+		was, err := live.shard(ctx, shard.name)
 		if err != nil {
 			return nil, err
 		}
 		changes = append(changes, x.changedShard(shard.name, site.Altered))
-		changes = appendDiff(changes, was.Objects, shard)
+		changes = appendDiff(changes, was, shard)
 	}
 	return changes, nil
 }
@@ -214,7 +273,7 @@ func appendDiff(to []change, was []site.Entry, is shardEntries) []change {
 }
 
 func (x *index) changedShard(name string, reason site.Reason) change {
-	return change{site.Change{Entry: site.Entry{Key: site.ManifestKey(name), MD5: x.root.Manifest[name]}, Reason: reason}, render.None}
+	return change{site.Change{Entry: site.Entry{Key: site.ManifestKey(name)}, Reason: reason}, render.None}
 }
 
 // diffResharded lists what differs in some successive shards if the live site has another number of
@@ -230,21 +289,21 @@ func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shar
 		if name[:common] != prefix[:common] {
 			continue
 		}
-		m, err := live.manifest(ctx, name)
+		objects, err := live.shard(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if strings.Trim(prefix[common:], "0") == "" { // else it was told with an earlier partition
+		if strings.Trim(prefix[common:], "0") == "" && !x.names(name) { // else it was told with an earlier partition, or is replaced
 			changes = append(changes, x.changedShard(name, site.Gone))
 		}
-		for _, e := range m.Objects {
+		for _, e := range objects {
 			if site.ManifestShard(e.Key, digits) == prefix {
 				was = append(was, e)
 			}
 		}
 	}
 	for _, shard := range shards {
-		changes = append(changes, x.changedShard(shard.name, site.Added))
+		changes = append(changes, x.changedShard(shard.name, live.addedOrAltered(shard.name)))
 		is.entries = append(is.entries, shard.entries...)
 	}
 	slices.SortFunc(was, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })

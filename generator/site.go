@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // ErrNoObject says that a site has no object with the key.
@@ -170,16 +171,22 @@ func (s *Site) render(ctx context.Context, key site.Key, most int) (body []byte,
 
 func (s *Site) manifest(key site.Key) ([]byte, error) {
 	entries := s.index.entries
-	n, ok := slices.BinarySearch(entries.shardNames, strings.TrimPrefix(string(key), string(site.ManifestKey(""))))
+	name := strings.TrimPrefix(string(key), string(site.ManifestKey("")))
+	for _, index := range s.index.indexes {
+		if index.Name == name {
+			return index.Body, nil
+		}
+	}
+	n, ok := slices.BinarySearch(entries.shardNames, name)
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
 	per := entries.shardsPerPartition()
-	shards, err := s.partition(n / per)
+	partition, err := s.partition(n / per)
 	if err != nil {
 		return nil, err
 	}
-	return shards[n%per].manifest().Append(nil), nil
+	return shards.Pack(partition[n%per].manifest().Append(nil)), nil
 }
 
 // A readPartition has the shards of a partition of the manifest.

@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // sparing is small with a spare.
@@ -201,20 +202,21 @@ func TestTamperedSpare(t *testing.T) {
 		"folder mode changed":  {at("api/v1/lists/1", func(name string) error { return os.Chmod(name, 0o700) }), false, nil},
 		"no root":              {at("_site", os.Remove), false, nil},
 		"root empty":           {edit("_site", empty), false, nil},
-		"root of the future":   {edit("_site", func(body string) string { return strings.Replace(body, `"format":1`, `"format":99`, 1) }), false, nil},
+		"root of the future":   {edit("_site", func(body string) string { return strings.Replace(body, `"format":2`, `"format":99`, 1) }), false, nil},
 		"root touched": {at("_site", func(name string) error {
 			now := time.Now()
 			return os.Chtimes(name, now, now)
 		}), false, nil},
 		"shards edited": {func(t testing.TB, spare string) {
 			t.Helper()
-			shards, err := os.ReadDir(filepath.Join(spare, "_manifest"))
+			files, err := os.ReadDir(filepath.Join(spare, "_manifest"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, shard := range shards {
+			for _, shard := range files {
 				inPlace(filepath.Join("_manifest", shard.Name()), func(body string) string {
-					return strings.ReplaceAll(body, `"size":1`, `"size":2`)
+					text := manifestText(t, body)
+					return string(shards.Pack([]byte(strings.ReplaceAll(text, `"size":1`, `"size":2`))))
 				})(t, spare)
 			}
 		}, false, nil},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // someEntries are n entries with keys that begin with a prefix.
@@ -23,7 +24,7 @@ func someEntries(prefix string, n int) []entry {
 	entries := make([]entry, n)
 	for i := range entries {
 		key := site.Key(fmt.Sprintf("%s/%d", prefix, i))
-		entries[i] = entry{site.Entry{Key: key, Size: int64(i) << (i % 40), MD5: site.Sum([]byte(key))}, uint32(i / 3)}
+		entries[i] = entry{site.Entry{Key: key, Size: int64(i) << (i % 40), MD5: site.Sum([]byte(key)), SHA256: site.Sum256([]byte(key))}, uint32(i / 3)}
 	}
 	return entries
 }
@@ -105,22 +106,24 @@ func TestEntriesWithoutDisk(t *testing.T) {
 func indexOf(t *testing.T, objects int64, entries []entry) (*index, *liveSite) {
 	t.Helper()
 	x := &index{entries: fill(t, objects, nil, entries), workers: 2, root: site.Root{
-		Format: site.Format, ShardDigits: site.ShardDigits(int(objects)), Manifest: map[string]site.MD5{},
+		Format: site.Format, ShardDigits: site.ShardDigits(int(objects)),
 	}}
-	bodies := map[site.Key][]byte{}
-	err := x.render(t.Context(), discard{}, func(e site.Entry) {
-		x.root.Manifest[strings.TrimPrefix(string(e.Key), string(site.ManifestKey("")))] = e.MD5
-	})
-	if err != nil {
+	x.digests = shards.NewDigests(x.root.ShardDigits)
+	if err := x.renderShards(t.Context(), discard{}, x.digests.Set); err != nil {
 		t.Fatal(err)
 	}
+	x.root.Manifest, x.indexes = x.digests.Tree()
+	bodies := map[site.Key][]byte{}
+	for _, index := range x.indexes {
+		bodies[site.ManifestKey(index.Name)] = index.Body
+	}
 	for partition := range x.entries.partitions {
-		shards, err := x.entries.shards(partition)
+		all, err := x.entries.shards(partition)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, shard := range shards {
-			bodies[site.ManifestKey(shard.name)] = shard.manifest().Append(nil)
+		for _, shard := range all {
+			bodies[site.ManifestKey(shard.name)] = shards.Pack(shard.manifest().Append(nil))
 		}
 	}
 	return x, &liveSite{root: x.root, read: func(key site.Key) ([]byte, error) {
@@ -130,6 +133,15 @@ func indexOf(t *testing.T, objects int64, entries []entry) (*index, *liveSite) {
 		}
 		return body, nil
 	}}
+}
+
+// manifestDigests are the digests of the shards and indexes of a manifest.
+func manifestDigests(x *index) map[string]site.SHA256 {
+	all := maps.Clone(x.root.Manifest)
+	for _, shard := range x.entries.shardNames {
+		all[shard] = x.digests.Of(shard)
+	}
+	return all
 }
 
 // TestDiffEqualsNaiveOne: also between manifests of different digits, each object that differs is told
@@ -150,16 +162,18 @@ func TestDiffEqualsNaiveOne(t *testing.T) {
 			for _, c := range site.Diff(sortedEntries(old), sortedEntries(next)) {
 				want[c.Key] = c.Reason
 			}
-			for shard := range live.root.Manifest {
-				if before != after {
-					want[site.ManifestKey(shard)] = site.Gone
+			of, _ := indexOf(t, before, old)
+			was, is := manifestDigests(of), manifestDigests(x)
+			for name, digest := range is {
+				if _, ok := was[name]; !ok {
+					want[site.ManifestKey(name)] = site.Added
+				} else if digest != was[name] || before != after {
+					want[site.ManifestKey(name)] = site.Altered
 				}
 			}
-			for shard, digest := range x.root.Manifest {
-				if before != after {
-					want[site.ManifestKey(shard)] = site.Added
-				} else if digest != live.root.Manifest[shard] {
-					want[site.ManifestKey(shard)] = site.Altered
+			for name := range was {
+				if _, ok := is[name]; !ok {
+					want[site.ManifestKey(name)] = site.Gone
 				}
 			}
 			got := map[site.Key]site.Reason{}

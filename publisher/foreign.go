@@ -50,10 +50,11 @@ func (r *run) foreign(ctx context.Context) (keys []site.Key, err error) {
 		return nil, err
 	}
 	for shard, infos := range byShard {
-		entries, err := r.source.shard(ctx, shard)
+		read, err := r.source.shard(ctx, shard)
 		if err != nil {
 			return nil, err
 		}
+		entries := read.Objects
 		for _, info := range infos {
 			i := slices.IndexFunc(entries, func(e site.Entry) bool { return e.Key == info.Key })
 			if i < 0 {

@@ -92,7 +92,7 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 		}
 		return fmt.Errorf(unknown, errors.New("it has a manifest and no "+string(site.RootKey)))
 	}
-	live, err := site.ParseRoot(body)
+	live, err := site.ParseReplaced(body)
 	switch {
 	case errors.Is(err, site.ErrFormat):
 		return newerSite(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -106,7 +107,7 @@ func withoutFreeLock(m memorySite) memorySite {
 // equalSites reports each key in which a bucket differs from a site.
 func equalSites(t testing.TB, bucket, want memorySite) {
 	t.Helper()
-	if err := bucket.Compare(want); err != nil {
+	if err := bucket.CompareStored(want); err != nil {
 		t.Error(err)
 	}
 }
@@ -124,4 +125,20 @@ func publish(t testing.TB, from Site, to Bucket, o Options) *Report {
 func retrying(bucket Bucket, patience time.Duration) *retryingBucket {
 	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler), memory: 300}
 	return newRetryingBucket(context.Background(), bucket, o, new(atomic.Int64)).withoutWindow()
+}
+
+// readManifest reads the manifest among objects, in whatever way it is stored.
+func readManifest(t testing.TB, root *site.Root, objects memorySite) *shards.Reader {
+	t.Helper()
+	manifest, err := shards.Open(t.Context(), root, func(_ context.Context, key site.Key) ([]byte, error) {
+		body, ok := objects[key]
+		if !ok {
+			return nil, shards.ErrAbsent
+		}
+		return []byte(body), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifest
 }

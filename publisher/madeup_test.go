@@ -23,17 +23,19 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
 // A madeUp site has any number of objects, which it makes up when they are read. It takes four bytes
 // of memory for each.
 type madeUp struct {
-	root   site.Root
-	body   []byte           // of the root
-	order  []uint32         // the objects, by shard
-	starts []int            // where each shard begins in order
-	other  func(i int) bool // which objects have other bodies than those of another made-up site
+	root    site.Root
+	body    []byte // of the root
+	indexes []shards.Index
+	order   []uint32         // the objects, by shard
+	starts  []int            // where each shard begins in order
+	other   func(i int) bool // which objects have other bodies than those of another made-up site
 }
 
 // Each made-up list has so many objects: a search shard, four of the list, and one of a user.
@@ -53,26 +55,30 @@ func makeUpIn(t testing.TB, objects, digits int, other func(i int) bool) *madeUp
 	}
 	m := &madeUp{other: other, order: make([]uint32, objects)}
 	m.root = site.Root{Format: site.Format, AsOf: "2026-11-20T00:00:00Z", Config: config, BucketDigits: 1,
-		ShardDigits: digits, HeaderRules: config.HeaderRules(), Manifest: map[string]site.MD5{},
+		ShardDigits: digits, HeaderRules: config.HeaderRules(),
 		Counts: site.Counts{Objects: objects}}
-	shards := make([]uint16, objects)
+	numbers := make([]uint16, objects)
 	m.starts = make([]int, 1<<(4*m.root.ShardDigits)+1)
 	for i := range objects {
 		n, _ := strconv.ParseUint(site.ManifestShard(m.key(i), m.root.ShardDigits), 16, 16)
-		shards[i] = uint16(n)
+		numbers[i] = uint16(n)
 		m.starts[n+1]++
 	}
 	for i := 1; i < len(m.starts); i++ {
 		m.starts[i] += m.starts[i-1]
 	}
 	next := slices.Clone(m.starts)
-	for i, shard := range shards {
+	for i, shard := range numbers {
 		m.order[next[shard]] = uint32(i)
 		next[shard]++
 	}
+	digests := shards.NewDigests(digits)
 	for _, shard := range site.HashPrefixes(m.root.ShardDigits) {
-		m.root.Manifest[shard] = site.Sum(m.shard(shard))
+		if err := digests.Set(shard, site.Sum256(m.shardText(shard))); err != nil {
+			t.Fatal(err)
+		}
 	}
+	m.root.Manifest, m.indexes = digests.Tree()
 	if m.body, err = m.root.Encode(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +108,20 @@ func (m *madeUp) object(i int) []byte {
 
 func (m *madeUp) entry(i int) site.Entry {
 	body := m.object(i)
-	return site.Entry{Key: m.key(i), Size: int64(len(body)), MD5: site.Sum(body)}
+	return site.NewEntry(m.key(i), body)
 }
 
+// shard is an object of the manifest: a shard or an index.
 func (m *madeUp) shard(name string) []byte {
+	for _, index := range m.indexes {
+		if index.Name == name {
+			return index.Body
+		}
+	}
+	return shards.Pack(m.shardText(name))
+}
+
+func (m *madeUp) shardText(name string) []byte {
 	n, _ := strconv.ParseUint(name, 16, 16)
 	objects := m.order[m.starts[n]:m.starts[n+1]] // by key
 	entries := make([]site.Entry, len(objects))
@@ -149,7 +165,7 @@ func (m *madeUp) tar(t testing.TB) (path string) {
 	for i := range m.order {
 		add(m.key(i), m.object(i))
 	}
-	for _, shard := range site.HashPrefixes(m.root.ShardDigits) {
+	for _, shard := range shards.Names(&m.root) {
 		add(site.ManifestKey(shard), m.shard(shard))
 	}
 	add(site.RootKey, m.body)
@@ -235,7 +251,7 @@ func (d *discarding) List(_ context.Context, prefix, after site.Key, found func(
 			kept = kept[1:]
 		}
 		if i == 0 {
-			for _, shard := range site.HashPrefixes(d.holds.root.ShardDigits) {
+			for _, shard := range shards.Names(&d.holds.root) {
 				if err := list(site.ManifestKey(shard), d.holds.shard(shard)); err != nil {
 					return err
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -112,7 +113,7 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 				report := publish(t, next, living, Options{BreakLock: true, drain: dead, Concurrency: 4, memory: 1 + random.IntN(3000)})
 				equalSites(t, inBucket(t, folder), next)
 				for _, key := range living.put {
-					if before[key] == next[key] {
+					if was, ok := before[key]; ok && was == next[key] {
 						t.Errorf("%s: got another put, want none", key)
 					}
 				}
@@ -156,9 +157,12 @@ func checkNoDanglingReference(t *testing.T, folder string) {
 		t.Error(err)
 		return
 	}
-	for shard := range root.Manifest {
-		m, err := site.ParseManifest(shard, []byte(objects[site.ManifestKey(shard)]))
-		if err != nil {
+	manifest := readManifest(t, &root, objects)
+	for _, shard := range site.HashPrefixes(root.ShardDigits) {
+		m, err := manifest.Shard(t.Context(), shard)
+		if errors.Is(err, shards.ErrDamaged) {
+			continue // a reader knows, and reads the root again
+		} else if err != nil {
 			t.Error(err)
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/site/tags"
 )
 
@@ -59,6 +60,7 @@ type Options struct {
 	clock    func() instant                     // of leases; nil means the clocks of this machine
 	stagger  func(request string) time.Duration // delay of each attempt, which replaces jitter in the simulation; nil means none
 	anyRules bool                               // header rules may be those of another version, in tests
+	maxDelta int                                // 0 means shards.MaxDelta; less in tests of small sites whose shards are put again
 	memory   int                                // 0 means scratchMemory; less in tests of small sites that need the temporary file
 }
 
@@ -85,6 +87,7 @@ func (o Options) WithDefaults() (Options, error) {
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	o.drain = cmp.Or(o.drain, drainTime)
 	o.memory = cmp.Or(o.memory, scratchMemory)
+	o.maxDelta = cmp.Or(o.maxDelta, shards.MaxDelta)
 	if o.clock == nil {
 		o.clock = machineTime
 	}

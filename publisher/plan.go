@@ -3,15 +3,18 @@ package publisher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -20,18 +23,20 @@ import (
 // after what they refer to. What it says of single objects is in a scratch.
 type plan struct {
 	scratch       *scratch
-	shards        []shardPlan // by name; only those with something to put
-	objects       *spool      // entries to put, without entry points, in the order of shards
-	searches      *spool      // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
-	buckets       *spool      // buckets, which refer to lists and to shards; orders of ranked accounts, which refer to shards
-	boards        *spool      // leaderboards and the explorer's page; they refer to everything
-	deletes       *spool      // keys, deleted once nothing refers to them any more
-	manifestsLast bool        // put manifest shards that name a new entry point last, because the live root leads readers to them
+	shards        []shardPlan // of the manifest, by name; only those with something to put
+	deltas        []deltaPlan
+	indexes       []string // of the manifest, by name
+	objects       *spool   // entries to put, without entry points, in the order of shards
+	searches      *spool   // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
+	buckets       *spool   // buckets, which refer to lists and to shards; orders of ranked accounts, which refer to shards
+	boards        *spool   // leaderboards and the explorer's page; they refer to everything
+	deletes       *spool   // keys, deleted once nothing refers to them any more
+	manifestsLast bool     // put manifest shards that name a new entry point last, because the live root leads readers to them
 
 	put       int   // number of objects to put, without manifest and root
 	bytes     int64 // of those
 	added     int   // of those, the ones that the bucket does not have
-	manifests int   // number of manifest shards to put
+	manifests int   // number of manifest shards, deltas and indexes to put
 
 	fixed []site.Entry // to put, and new, of routes with one object: others may have one with that key
 }
@@ -42,6 +47,12 @@ type shardPlan struct {
 	objects       int  // to put, without entry points
 	manifest      bool // whether to put the manifest shard itself
 	newEntryPoint bool // whether the shard names an entry point that the bucket does not have
+}
+
+// A deltaPlan is a delta of the manifest to put.
+type deltaPlan struct {
+	key  site.Key
+	body []byte
 }
 
 func newPlan(s *scratch, manifestsLast bool) *plan {
@@ -91,6 +102,12 @@ func (p *plan) changed(most int) (Changed, error) {
 			keys = append(keys, site.ManifestKey(s.shard))
 		}
 	}
+	for _, d := range p.deltas {
+		keys = append(keys, d.key)
+	}
+	for _, name := range p.indexes {
+		keys = append(keys, site.ManifestKey(name))
+	}
 	return Changed{Keys: keys}, nil
 }
 
@@ -104,6 +121,16 @@ func (p *plan) shard(name string) *shardPlan {
 
 func (p *plan) addManifest(shard string) {
 	p.shard(shard).manifest = true
+	p.manifests++
+}
+
+func (p *plan) addDelta(key site.Key, body []byte) {
+	p.deltas = append(p.deltas, deltaPlan{key, body})
+	p.manifests++
+}
+
+func (p *plan) addIndex(name string) {
+	p.indexes = append(p.indexes, name)
 	p.manifests++
 }
 
@@ -158,46 +185,38 @@ var errInconsistent = errors.New("the bucket's manifest is not the one that its 
 type planner struct {
 	source *source
 	bucket *retryingBucket
-	live   *site.Root // nil if the bucket has no site yet
+	live   *site.Root // nil if the bucket has no site yet; perhaps of format 1
+
+	maxDelta int // of the text of a delta, in bytes
+
+	next, was *shards.Reader // of both manifests; was is nil if the bucket has no site yet
+	stale     map[routes.ID]bool
+
+	mu     sync.Mutex
+	deltas map[string]bool // the first shards of groups with a delta in the bucket, as far as they were noticed; under mu
 }
 
 // plan compares the manifests of site and bucket, shard by shard. It returns errInconsistent if the
 // bucket's cannot be trusted.
-func (p *planner) plan(ctx context.Context) (*plan, error) {
-	result := newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
-	digits := p.source.root.ShardDigits
-	next := storage.NewManifestReader(digits, p.source.shard)
-	live := storage.NewManifestReader(digits, func(context.Context, string) ([]site.Entry, error) { return nil, nil })
+func (p *planner) plan(ctx context.Context) (result *plan, err error) {
+	if p.next, err = p.source.manifest(ctx); err != nil {
+		return nil, err
+	}
 	if p.live != nil {
-		live = storage.NewManifestReader(p.live.ShardDigits, func(ctx context.Context, shard string) ([]site.Entry, error) {
-			return readLiveShard(ctx, p.bucket, p.live, shard)
-		})
-		if live.Digits() != digits {
-			for _, shard := range slices.Sorted(maps.Keys(p.live.Manifest)) {
-				result.addDelete(site.ManifestKey(shard))
-			}
+		if p.was, err = openLiveManifest(ctx, p.bucket, p.live); err != nil {
+			return nil, err
 		}
 	}
-	stale := p.staleRoutes()
-	parts := site.HashPrefixes(max(live.Digits(), next.Digits()))
-	type partChanges struct {
-		part    string
-		changes []site.Change
+	p.stale, p.deltas = p.staleRoutes(), map[string]bool{}
+	result = newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
+	if p.isResharded() {
+		err = p.planResharded(ctx, result)
+	} else {
+		err = p.planShards(ctx, result)
 	}
-	err := inorder.Each(ctx, min(p.bucket.concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
-		changes, err := p.changes(ctx, parts[i], live, next, stale)
-		return partChanges{parts[i], changes}, err
-	}, func(c partChanges) error {
-		shard := c.part[:digits]
-		for _, change := range c.changes {
-			result.add(p.source.root.Config, shard, change)
-		}
-		differs := p.live == nil || p.live.Manifest[shard] != p.source.root.Manifest[shard] || stale[routes.Manifest]
-		if last := strings.Trim(c.part[digits:], "f") == ""; last && differs {
-			result.addManifest(shard)
-		}
-		return nil
-	})
+	if err == nil {
+		err = p.planIndexes(result)
+	}
 	if err != nil {
 		result.close()
 		return nil, err
@@ -205,29 +224,205 @@ func (p *planner) plan(ctx context.Context) (*plan, error) {
 	return result, nil
 }
 
+// isResharded reports whether the manifest in the bucket has other shards.
+func (p *planner) isResharded() bool {
+	return p.live != nil && (p.live.Format != site.Format || p.live.ShardDigits != p.source.root.ShardDigits)
+}
+
+// planIndexes plans the indexes that differ.
+func (p *planner) planIndexes(result *plan) error {
+	for _, name := range shards.Indexes(&p.source.root) {
+		differs := p.live == nil || p.isResharded() || p.live.Manifest[name] != p.source.root.Manifest[name]
+		if !differs {
+			if _, err := p.was.Index(name); err != nil {
+				return errInconsistent
+			}
+		}
+		if differs || p.stale[routes.Manifest] {
+			result.addIndex(name)
+		}
+	}
+	return nil
+}
+
+// A shardChanges says how a shard of the manifest differs.
+type shardChanges struct {
+	shard   string
+	differs bool // whether the shard does, besides its objects
+	changes []site.Change
+	patch   shards.Patch  // from what the bucket has stored as the shard
+	delta   *shards.Delta // that the bucket has; nil if there is none
+}
+
+// planShards compares manifests with equally many shards, or makes the plan of a first publish.
+func (p *planner) planShards(ctx context.Context, result *plan) error {
+	names := site.HashPrefixes(p.source.root.ShardDigits)
+	var group []shardChanges
+	return inorder.Each(ctx, min(p.bucket.concurrency, maxPlanners), len(names), func(ctx context.Context, i int) (shardChanges, error) {
+		return p.compareShard(ctx, names[i])
+	}, func(c shardChanges) error {
+		if len(group) > 0 && shards.Group(group[0].shard) != shards.Group(c.shard) {
+			p.planGroup(group, result)
+			group = nil
+		}
+		if group = append(group, c); c.shard == names[len(names)-1] {
+			p.planGroup(group, result)
+		}
+		return nil
+	})
+}
+
+func (p *planner) compareShard(ctx context.Context, name string) (shardChanges, error) {
+	c := shardChanges{shard: name}
+	c.differs = p.was == nil || p.was.Digest(name) != p.next.Digest(name) || p.stale[routes.Manifest]
+	if !c.differs && len(p.stale) == 0 {
+		return c, nil
+	}
+	next, err := p.source.shard(ctx, name)
+	if err != nil {
+		return c, err
+	}
+	was := shards.Shard{Objects: next.Objects, Put: next.Objects}
+	if p.was == nil {
+		was = shards.Shard{}
+	} else if c.differs {
+		if was, err = p.was.Shard(ctx, name); err == nil {
+			c.delta, _, err = p.was.Delta(ctx, name)
+		}
+		if errors.Is(err, shards.ErrDamaged) {
+			return c, errInconsistent
+		} else if err != nil {
+			return c, err
+		}
+		c.patch = shards.NewPatch(name, was.Put, next.Objects, p.next.Digest(name))
+	}
+	c.changes = site.Diff(was.Objects, next.Objects)
+	if len(p.stale) > 0 {
+		c.changes = p.withStaleHeaders(c.changes, next.Objects, p.stale)
+	}
+	return c, nil
+}
+
+// planGroup plans the changes of the objects of a group of shards, and either the shards that differ or a delta.
+func (p *planner) planGroup(group []shardChanges, result *plan) {
+	first := shards.Group(group[0].shard)
+	var was *shards.Delta
+	differs := false
+	for _, c := range group {
+		differs = differs || c.differs
+		if c.delta != nil {
+			was = c.delta
+		}
+	}
+	var text []byte
+	if p.was != nil && differs && !p.stale[routes.Manifest] && !p.stale[routes.ManifestDelta] {
+		if delta := p.delta(group, was); len(delta.Shards) > 0 {
+			text = delta.Append(nil)
+		}
+	}
+	again := p.was != nil && differs && (len(text) == 0 || len(text) > p.maxDelta)
+	for _, c := range group {
+		for _, change := range c.changes {
+			result.add(p.source.root.Config, c.shard, change)
+		}
+		old := was.Patch(c.shard)
+		switch {
+		case p.was == nil && c.differs, again && c.differs, again && old != nil && old.SHA256 == p.was.Digest(c.shard):
+			result.addManifest(c.shard)
+		}
+	}
+	switch {
+	case again && was != nil:
+		result.addDelete(site.DeltaKey(first))
+	case !again && text != nil:
+		result.addDelta(site.DeltaKey(first), shards.Pack(text))
+	}
+}
+
+// delta is the delta of a group: what differs from the shards that the bucket has stored. The patches of other shards in
+// its last delta stay, unless they are not those that the root names.
+func (p *planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
+	delta := shards.Delta{Name: shards.Group(group[0].shard)}
+	for _, c := range group {
+		if c.differs {
+			if len(c.patch.Objects)+len(c.patch.Gone) > 0 {
+				delta.Shards = append(delta.Shards, c.patch)
+			}
+		} else if old := was.Patch(c.shard); old != nil && old.SHA256 == p.was.Digest(c.shard) {
+			delta.Shards = append(delta.Shards, *old)
+		}
+	}
+	return delta
+}
+
+// planResharded compares manifests with differently many shards, or of different formats.
+func (p *planner) planResharded(ctx context.Context, result *plan) error {
+	digits := p.source.root.ShardDigits
+	next := storage.NewManifestReader(digits, func(ctx context.Context, shard string) ([]site.Entry, error) {
+		s, err := p.source.shard(ctx, shard)
+		return s.Objects, err
+	})
+	live := storage.NewManifestReader(p.live.ShardDigits, func(ctx context.Context, shard string) ([]site.Entry, error) {
+		s, err := p.was.Shard(ctx, shard)
+		if errors.Is(err, shards.ErrDamaged) {
+			return nil, errInconsistent
+		}
+		if s.Patched {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.deltas[shards.Group(shard)] = true
+		}
+		return s.Objects, err
+	})
+	parts := site.HashPrefixes(max(live.Digits(), next.Digits()))
+	type partChanges struct {
+		part    string
+		changes []site.Change
+	}
+	err := inorder.Each(ctx, min(p.bucket.concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
+		changes, err := p.changes(ctx, parts[i], live, next)
+		return partChanges{parts[i], changes}, err
+	}, func(c partChanges) error {
+		shard := c.part[:digits]
+		for _, change := range c.changes {
+			result.add(p.source.root.Config, shard, change)
+		}
+		if strings.Trim(c.part[digits:], "f") == "" { // the last part of the shard
+			result.addManifest(shard)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range shards.Names(p.live) {
+		if !shards.Has(&p.source.root, name) {
+			result.addDelete(site.ManifestKey(name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.deltas)) {
+		result.addDelete(site.DeltaKey(name))
+	}
+	return nil
+}
+
 // maxPlanners bounds the manifest shards in memory, each of some thousand entries.
 const maxPlanners = 16
 
 // changes returns the changes of a part of the manifest: of the objects whose keys have hashes with
 // that prefix. An object that only gets other headers counts as altered.
-func (p *planner) changes(ctx context.Context, part string, live, next *storage.ManifestReader, stale map[routes.ID]bool) ([]site.Change, error) {
-	same := p.live != nil && live.Digits() == next.Digits() && p.live.Manifest[part] == p.source.root.Manifest[part]
-	if same && len(stale) == 0 {
-		return nil, nil
-	}
+func (p *planner) changes(ctx context.Context, part string, live, next *storage.ManifestReader) ([]site.Change, error) {
 	after, err := next.Entries(ctx, part)
 	if err != nil {
 		return nil, err
 	}
-	before := after
-	if !same {
-		if before, err = live.Entries(ctx, part); err != nil {
-			return nil, err
-		}
+	before, err := live.Entries(ctx, part)
+	if err != nil {
+		return nil, err
 	}
 	changes := site.Diff(before, after)
-	if len(stale) > 0 {
-		changes = p.withStaleHeaders(changes, after, stale)
+	if len(p.stale) > 0 {
+		changes = p.withStaleHeaders(changes, after, p.stale)
 	}
 	return changes, nil
 }
@@ -260,21 +455,13 @@ func (p *planner) staleRoutes() map[routes.ID]bool {
 	return stale
 }
 
-// readLiveShard reads a shard of the bucket's manifest. It returns errInconsistent if the shard
-// is missing or not the one that the root names.
-func readLiveShard(ctx context.Context, bucket *retryingBucket, live *site.Root, shard string) ([]site.Entry, error) {
-	body, _, err := bucket.read(ctx, site.ManifestKey(shard))
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, errInconsistent
-	} else if err != nil {
-		return nil, err
-	}
-	if site.Sum(body) != live.Manifest[shard] {
-		return nil, errInconsistent
-	}
-	m, err := site.ParseManifest(shard, body)
-	if err != nil {
-		return nil, errInconsistent
-	}
-	return m.Objects, nil
+// openLiveManifest opens the manifest of the site in the bucket.
+func openLiveManifest(ctx context.Context, bucket *retryingBucket, root *site.Root) (*shards.Reader, error) {
+	return shards.Open(ctx, root, func(ctx context.Context, key site.Key) ([]byte, error) {
+		body, _, err := bucket.read(ctx, key)
+		if errors.Is(err, storage.ErrNotFound) {
+			err = fmt.Errorf("%w: %w", err, shards.ErrAbsent)
+		}
+		return body, err
+	})
 }

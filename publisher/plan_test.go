@@ -14,6 +14,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -76,7 +77,7 @@ func planOf(t *testing.T, live, next memorySite) *plan {
 		t.Fatal(err)
 	}
 	bucket := retrying(siteBucket{memorySite: live}, time.Second)
-	p, err := (&planner{source: source, bucket: bucket, live: &root}).plan(ctx)
+	p, err := (&planner{source: source, bucket: bucket, live: &root, maxDelta: shards.MaxDelta}).plan(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +143,15 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 				put[site.ManifestKey(s.shard)] = true
 			}
 		}
+		for _, d := range p.deltas {
+			delta, err := shards.ParseDelta(strings.TrimPrefix(string(d.key), string(site.DeltaKey(""))), d.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, patch := range delta.Shards {
+				put[site.ManifestKey(patch.Shard)] = true
+			}
+		}
 		for _, stage := range []*spool{p.objects, p.searches, p.buckets, p.boards} {
 			for _, e := range planned(t, stage) {
 				put[e.Key] = true
@@ -185,14 +195,23 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 // Objects come shard by shard, each shard of the manifest after its objects. Search shards, buckets and
 // leaderboards come after all of them, in this order, the root after everything; deletes follow.
 func TestOrder(t *testing.T) {
+	t.Run("shards", func(t *testing.T) { testOrder(t, 1, Options{maxDelta: 1}) })
+	t.Run("delta", func(t *testing.T) { testOrder(t, 1, Options{}) })
+	t.Run("deltas and indexes", func(t *testing.T) { testOrder(t, 3, Options{}) })
+	t.Run("shards and indexes", func(t *testing.T) { testOrder(t, 3, Options{maxDelta: 1}) })
+}
+
+func testOrder(t *testing.T, digits int, o Options) {
+	o.Concurrency = 8
+	cut := func(r *site.Root) { r.ShardDigits = digits }
 	folder := t.TempDir()
 	buckets := func(text string) map[site.Key]string {
 		return map[site.Key]string{site.UserBucketKey("0"): "0" + text, site.UserBucketKey("1"): "1" + text}
 	}
-	publish(t, siteOf(t, merge(objectsOf(60, ""), searchesOf(9, 3, 0), buckets(""))), openLocal(folder), Options{})
+	publish(t, siteOf(t, merge(objectsOf(60, ""), searchesOf(9, 3, 0), buckets("")), cut), openLocal(folder), Options{})
 	next := merge(objectsOf(40, " anew"), searchesOf(9, 3, 60), buckets(" anew"))
 	bucket := count(openLocal(folder))
-	publish(t, siteOf(t, next), bucket, Options{Concurrency: 8})
+	publish(t, siteOf(t, next, cut), bucket, o)
 
 	log := bucket.log()
 	at := map[site.Key]int{}
@@ -206,7 +225,11 @@ func TestOrder(t *testing.T) {
 	}
 	var first, last [3]int
 	for key := range next {
-		manifest := at[site.ManifestKey(site.ManifestShard(key, 1))]
+		shard := site.ManifestShard(key, digits)
+		manifest := cmp.Or(at[site.ManifestKey(shard)], at[site.DeltaKey(shards.Group(shard))])
+		if index := site.ManifestKey(shard[:site.RootDigits(digits)]); digits > 2 && (at[index] < manifest || manifest == 0 || at[index] > root) {
+			t.Errorf("%s: got it before what it names, or after the root", index)
+		}
 		stage := stageOf(key)
 		if stage >= 0 {
 			last[stage] = max(last[stage], at[key])
@@ -214,7 +237,7 @@ func TestOrder(t *testing.T) {
 		}
 		switch {
 		case stage >= 0:
-			for _, shard := range site.HashPrefixes(1) {
+			for _, shard := range site.HashPrefixes(digits) {
 				if at[site.ManifestKey(shard)] > at[key] {
 					t.Errorf("%s: got it before shard %s, want it after", key, shard)
 				}
@@ -366,7 +389,13 @@ func TestPlanBetweenNumbersOfShards(t *testing.T) {
 		}
 		live, next := siteOf(t, before, with(digits[0])), siteOf(t, after, with(digits[1]))
 		p := planOf(t, live, next)
-		want, gone := 0, len(site.HashPrefixes(digits[0]))
+		want, gone := 0, 0
+		was, is := live.Root(t), next.Root(t)
+		for _, name := range shards.Names(&was) {
+			if !shards.Has(&is, name) { // an index may have the name of an old shard
+				gone++
+			}
+		}
 		for key, body := range after {
 			if before[key] != body {
 				want++
@@ -377,8 +406,8 @@ func TestPlanBetweenNumbersOfShards(t *testing.T) {
 				gone++
 			}
 		}
-		if p.put != want || p.deletes.records != gone || p.manifests != len(site.HashPrefixes(digits[1])) || len(planned(t, p.objects)) != p.objects.records {
-			t.Errorf("%v digits: got %d objects, %d deletes, %d manifest shards, want %d, %d and all", digits, p.put, p.deletes.records, p.manifests, want, gone)
+		if p.put != want || p.deletes.records != gone || p.manifests != len(shards.Names(&is)) || len(planned(t, p.objects)) != p.objects.records {
+			t.Errorf("%v digits: got %d objects, %d deletes, %d manifest shards and indexes, want %d, %d and all", digits, p.put, p.deletes.records, p.manifests, want, gone)
 		}
 		if !slices.IsSortedFunc(p.shards, func(a, b shardPlan) int { return strings.Compare(a.shard, b.shard) }) {
 			t.Error("shards: got another order, want that of their names")

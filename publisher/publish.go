@@ -165,7 +165,7 @@ func (r *run) readState(ctx context.Context) (*state, error) {
 		return nil, err
 	default:
 		s.body, s.condition = body, storage.Condition(info.ETag)
-		root, err := site.ParseRoot(body)
+		root, err := site.ParseReplaced(body)
 		if errors.Is(err, site.ErrFormat) {
 			return nil, newerSite(err)
 		} else if err == nil {
@@ -386,7 +386,7 @@ func (r *run) finish(outcome Outcome, settled bool) {
 // plan compares manifests, or the site with a listing where the bucket's manifest cannot be
 // trusted. The caller closes the plan.
 func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
-	planner := &planner{source: r.source, bucket: r.bucket, live: s.root}
+	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, maxDelta: r.options.maxDelta}
 	r.options.Progress.Stage("compare", 0)
 	damaged := s.body != nil && s.root == nil
 	if s.body == nil && s.mark == nil {
@@ -446,7 +446,7 @@ func (r *run) hasManifest(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// maxProbedDigits covers manifests of up to 4,096 shards, about 16 million objects.
+// maxProbedDigits covers the manifests of all sites: those with more shards have indexes.
 const maxProbedDigits = 3
 
 // putRoot makes the site live, provided that the root is still the one that the plan is based on.

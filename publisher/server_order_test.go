@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // No object is written before the objects that it refers to, and none is deleted while another refers to it. The order
@@ -112,7 +113,7 @@ func (o order) checkShards(next memory, before map[site.Key]minio.ObjectInfo) {
 			continue
 		}
 		shard, _ := o.r.moments(o.t, string(key), http.MethodPut, func(k site.Key) bool { return k == key })
-		m, err := site.ParseManifest(name, []byte(next[key]))
+		m, err := shards.Parse(name, []byte(next[key]))
 		if err != nil {
 			o.t.Fatal(err)
 		}

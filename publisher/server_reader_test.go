@@ -14,6 +14,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // A reader follows references through a bucket while sites are published to it: from
@@ -80,7 +81,7 @@ func (r *reader) readShard(root sight, name string) bool {
 	if !ok {
 		return false
 	}
-	m, err := site.ParseManifest(name, []byte(shard.body))
+	m, err := shards.Parse(name, []byte(shard.body))
 	if err != nil {
 		r.t.Error(err)
 		return false

@@ -40,7 +40,8 @@ func (w *world) options(p *process, s simulatedSite) Options {
 
 		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second, time.Minute, time.Minute}[w.draw(name, "lease")%4],
 		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,
-		memory: []int{0, 300}[w.draw(name, "memory")%2],
+		memory:   []int{0, 300}[w.draw(name, "memory")%2],
+		maxDelta: []int{0, 1, 2000}[w.draw(name, "delta")%3],
 	}
 	staggered := w.process(name)
 	o.stagger = func(request string) time.Duration {

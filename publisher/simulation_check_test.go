@@ -10,6 +10,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // check is called when all processes but the fallbacks have ended. It publishes a last site,
@@ -152,21 +153,17 @@ func (w *world) certainIsTrue(when string) {
 // differences are those between the bucket and what its root names, not counting
 // refreshed and damaged objects.
 func (w *world) differences() (differences []string) {
-	root := w.objects[site.RootKey]
-	var of simulatedSite
-	for _, s := range w.sites() {
-		if s.entries[site.RootKey] == root.sum {
-			of = s
-		}
-	}
+	of, _ := w.rooted()
+	needed := w.neededManifest(of, &differences)
 	for key, sum := range of.entries {
 		o, ok := w.objects[key]
 		contentType, cacheControl := of.headers(key)
+		isManifest := strings.HasPrefix(string(key), string(site.ManifestKey("")))
 		switch {
 		case w.harmed[key]:
 		case !ok:
 			differences = append(differences, string(key)+" is missing")
-		case o.sum != sum && !w.put[putBy{key, o.sum}]:
+		case o.sum != sum && !w.put[putBy{key, o.sum}] && !isManifest:
 			differences = append(differences, string(key)+" has other bytes")
 		case (o.contentType != contentType || o.cacheControl != cacheControl) && !w.put[putBy{key, o.sum}]:
 			differences = append(differences, string(key)+" has other headers")
@@ -174,12 +171,33 @@ func (w *world) differences() (differences []string) {
 	}
 	for key := range w.objects {
 		_, known := of.entries[key]
-		if !known && !isBeside(key) {
+		if !known && !isBeside(key) && !needed[key] {
 			differences = append(differences, string(key)+" is not of the site")
 		}
 	}
 	slices.Sort(differences)
 	return differences
+}
+
+// neededManifest names the deltas without which the manifest of a site could not be read, and adds the shards that cannot.
+func (w *world) neededManifest(of simulatedSite, differences *[]string) map[site.Key]bool {
+	needed := map[site.Key]bool{}
+	if of.memorySite == nil {
+		return needed
+	}
+	for _, shard := range site.HashPrefixes(of.root.ShardDigits) {
+		if w.harmed[site.ManifestKey(shard)] {
+			continue
+		}
+		err := w.manifestError(of, shard)
+		if err != nil {
+			*differences = append(*differences, err.Error())
+		}
+		if o := w.objects[site.ManifestKey(shard)]; err == nil && site.Sum(o.body) != of.entries[site.ManifestKey(shard)] {
+			needed[site.DeltaKey(shards.Group(shard))] = true
+		}
+	}
+	return needed
 }
 
 // isBeside reports whether an object is no part of any site.
@@ -249,6 +267,9 @@ func (w *world) cachesHave(last simulatedSite) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, sum := range last.entries {
+		if strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
+			sum = w.objects[key].sum
+		}
 		if !w.harmed[key] && len(last.root.Config.RefreshesOf(key)) == 0 && w.cache[key] != sum {
 			w.fail("a cache has an old %s, and was not told", key)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // A simulatedSite is one of the sites that simulated publishers publish.
@@ -194,9 +195,9 @@ func rendered(snapshot map[string]string, o generator.Options) simulatedSite {
 type follower struct{ leads map[site.MD5][]site.Key }
 
 var (
-	addresses = regexp.MustCompile(`"address":"(0x[0-9a-f]{40})"`)
-	tokens    = regexp.MustCompile(`:"([0-9]+)"`)
-	shards    = regexp.MustCompile(`"shards":([0-9]+)`)
+	addresses    = regexp.MustCompile(`"address":"(0x[0-9a-f]{40})"`)
+	tokens       = regexp.MustCompile(`:"([0-9]+)"`)
+	shardsMember = regexp.MustCompile(`"shards":([0-9]+)`)
 )
 
 // newFollower finds out which objects the objects of all sites refer to.
@@ -225,22 +226,11 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 	body := []byte(s.memorySite[key])
 	switch route.ID {
 	case routes.Root:
-		for shard := range s.root.Manifest {
-			to = append(to, site.ManifestKey(shard))
-		}
 		for _, board := range s.root.Config.Boards() {
 			to = append(to, s.root.Config.LeaderboardKey(board))
 		}
 		for _, bucket := range site.HashPrefixes(s.root.BucketDigits) {
 			to = append(to, site.UserBucketKey(bucket))
-		}
-	case routes.Manifest:
-		m, err := site.ParseManifest(strings.TrimPrefix(string(key), string(site.ManifestKey(""))), body)
-		if err != nil {
-			panic(err)
-		}
-		for _, e := range m.Objects {
-			to = append(to, e.Key)
 		}
 	case routes.Leaderboard, routes.LeaderboardLimit:
 		for _, match := range addresses.FindAllSubmatch(body, -1) {
@@ -251,7 +241,7 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 			to = append(to, s.root.Config.ListKey(string(match[1]), site.SearchFollowing), site.SearchShardKey(string(match[1]), 0))
 		}
 	case routes.SearchShard:
-		match := shards.FindSubmatch(body)
+		match := shardsMember.FindSubmatch(body)
 		token, n, _ := site.ParseSearchShardKey(key)
 		if count, err := strconv.Atoi(string(match[1])); err == nil && n == 0 {
 			for i := range count {
@@ -263,9 +253,13 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 }
 
 // look follows the root after an object was put or deleted.
-func (f *follower) look(w *world, r *arrival, o *stored) {
-	if w.late || o != nil && len(f.leads[o.sum]) == 0 {
+func (f *follower) look(w *world, r *arrival, key site.Key, o *stored) {
+	if w.late {
 		return // what arrives too late may do any harm, if only somebody knows of it
+	}
+	f.lookAtManifest(w, r, key, o)
+	if o != nil && len(f.leads[o.sum]) == 0 {
+		return
 	}
 	root, ok := w.objects[site.RootKey]
 	if !ok {
@@ -280,6 +274,82 @@ func (f *follower) look(w *world, r *arrival, o *stored) {
 			}
 		}
 	}
+}
+
+// lookAtManifest checks that what is put of a manifest names objects that are there, that a root is put after its whole
+// manifest, and that nothing is deleted that the manifest of the root names. A reader believes what the root names only.
+func (f *follower) lookAtManifest(w *world, r *arrival, key site.Key, o *stored) {
+	there := func(from site.Key, entries []site.Entry) {
+		if _, ok := w.objects[site.RootKey]; !ok {
+			return // no reader comes that way
+		}
+		for _, e := range entries {
+			if _, ok := w.objects[e.Key]; !ok && !w.damaged[e.Key] {
+				w.fail("%s: after %s, %s leads to %s, which is not there", r.name, r.what, from, e.Key)
+			}
+		}
+	}
+	name, isManifest := strings.CutPrefix(string(key), string(site.ManifestKey("")))
+	switch {
+	case o == nil && !isManifest && key != site.RootKey:
+		s, ok := w.rooted()
+		if _, names := s.entries[key]; ok && names && !w.damaged[key] && w.manifestError(s, site.ManifestShard(key, s.root.ShardDigits)) == nil {
+			w.fail("%s: after %s, the manifest leads to %s, which is not there", r.name, r.what, key)
+		}
+	case o == nil && isManifest, o != nil && key == site.RootKey:
+		s, ok := w.rooted()
+		if !ok {
+			return
+		}
+		for _, shard := range site.HashPrefixes(s.root.ShardDigits) {
+			if err := w.manifestError(s, shard); err != nil && !w.damaged[site.ManifestKey(shard)] && !w.harmed[site.ManifestKey(shard)] {
+				w.fail("%s: after %s, the root leads to no manifest: %v", r.name, r.what, err)
+			}
+		}
+	case o != nil && isManifest:
+		if first, ok := strings.CutPrefix(name, "delta/"); ok {
+			delta, err := shards.ParseDelta(first, o.body)
+			if err != nil {
+				w.fail("%s: after %s: %v", r.name, r.what, err)
+				return
+			}
+			for _, p := range delta.Shards {
+				there(key, p.Objects)
+			}
+		} else if m, err := shards.Parse(name, o.body); err == nil {
+			there(key, m.Objects)
+		}
+	}
+}
+
+// rooted is the site whose root is in the bucket.
+func (w *world) rooted() (s simulatedSite, ok bool) {
+	root, ok := w.objects[site.RootKey]
+	if !ok {
+		return simulatedSite{}, false
+	}
+	for _, s := range w.sites() {
+		if s.entries[site.RootKey] == root.sum {
+			return s, true
+		}
+	}
+	return simulatedSite{}, false
+}
+
+// manifestError says why a reader cannot believe a shard of a site's manifest, as it is stored; nil if it can.
+func (w *world) manifestError(s simulatedSite, shard string) error {
+	manifest, err := shards.Open(context.Background(), &s.root, func(_ context.Context, key site.Key) ([]byte, error) {
+		o, ok := w.objects[key]
+		if !ok {
+			return nil, shards.ErrAbsent
+		}
+		return o.body, nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = manifest.Shard(context.Background(), shard)
+	return err
 }
 
 func (f *follower) follow(w *world, r *arrival, from site.Key, o stored) {

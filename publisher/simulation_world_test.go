@@ -489,7 +489,7 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 		w.sorted = nil
 	}
 	delete(w.damaged, key)
-	w.reader.look(w, r, o)
+	w.reader.look(w, r, key, o)
 }
 
 // keys are those of all objects, in order.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 )
@@ -17,6 +19,9 @@ type source struct {
 	root   site.Root
 	body   []byte // of the root
 	advice string // if the site is damaged
+
+	opening sync.Mutex
+	opened  *shards.Reader // of the manifest; nil until it is needed; under opening
 }
 
 // An adviser is a site whose errors say what to do, and that has other advice if it is damaged.
@@ -33,7 +38,7 @@ func openSource(ctx context.Context, from Site) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the site: %w", err)
 	}
-	s := &source{from, root, body, "generate the site again, with --rebuild"}
+	s := &source{site: from, root: root, body: body, advice: "generate the site again, with --rebuild"}
 	if other, ok := from.(adviser); ok {
 		s.advice = other.Advice()
 	}
@@ -56,30 +61,72 @@ func (s *source) hasRules() bool {
 	return maps.Equal(s.root.HeaderRules, s.root.Config.HeaderRules())
 }
 
-func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) {
-	object, err := s.manifest(ctx, shard)
+// manifest returns the reader of the manifest. The first call opens it: an unchanged site need not.
+func (s *source) manifest(ctx context.Context) (*shards.Reader, error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.opened != nil {
+		return s.opened, nil
+	}
+	r, err := shards.Open(ctx, &s.root, s.getManifest)
 	if err != nil {
 		return nil, err
 	}
-	m, err := site.ParseManifest(shard, object.Body)
-	if err != nil {
-		return nil, fmt.Errorf("the site: %w", err)
+	for _, name := range shards.Indexes(&s.root) {
+		if _, err := r.Index(name); err != nil {
+			return nil, s.damaged(err)
+		}
 	}
-	return m.Objects, nil
+	s.opened = r
+	return r, nil
 }
 
-// manifest reads the object of a manifest shard, and checks it against the root.
-func (s *source) manifest(ctx context.Context, shard string) (storage.Object, error) {
-	key := site.ManifestKey(shard)
+func (s *source) getManifest(ctx context.Context, key site.Key) ([]byte, error) {
 	body, err := s.site.Get(ctx, key)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, fmt.Errorf("%w: %w", err, shards.ErrAbsent)
+	case err != nil:
+		return nil, s.broken(key, err)
+	}
+	return body, nil
+}
+
+func (s *source) damaged(err error) error {
+	if errors.Is(err, shards.ErrDamaged) {
+		return fmt.Errorf("the site: %w: %s", err, s.advice)
+	}
+	return err
+}
+
+// shard reads a shard of the manifest, and checks it against the root.
+func (s *source) shard(ctx context.Context, name string) (shards.Shard, error) {
+	r, err := s.manifest(ctx)
 	if err != nil {
-		return storage.Object{}, s.broken(key, err)
+		return shards.Shard{}, err
 	}
-	object := s.object(site.Entry{Key: key, Size: int64(len(body)), MD5: s.root.Manifest[shard]}, body)
-	if site.Sum(body) != object.MD5 {
-		return storage.Object{}, s.broken(key, storage.ErrDamaged)
+	shard, err := r.Shard(ctx, name)
+	return shard, s.damaged(err)
+}
+
+// manifestObject reads the object of a shard or an index of the manifest.
+func (s *source) manifestObject(ctx context.Context, name string) (storage.Object, error) {
+	if len(name) == s.root.ShardDigits {
+		shard, err := s.shard(ctx, name)
+		if err != nil {
+			return storage.Object{}, err
+		}
+		return s.object(shard.Object, shard.Body), nil
 	}
-	return object, nil
+	r, err := s.manifest(ctx)
+	if err != nil {
+		return storage.Object{}, err
+	}
+	entry, err := r.Index(name)
+	if err != nil {
+		return storage.Object{}, s.damaged(err)
+	}
+	return s.read(ctx, entry)
 }
 
 // read reads the object of an entry. It checks the size; the bucket checks the digest.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -18,12 +19,14 @@ import (
 // grow with the number of objects.
 type survey struct {
 	bucket   *retryingBucket
-	root     *site.Root                                                    // names the shards of the manifest
-	shard    func(ctx context.Context, shard string) ([]site.Entry, error) // reads one; errInconsistent means that it is absent or damaged
-	upToDate func(storage.Info) bool                                       // whether an object also has the right headers
-	configs  []site.Config                                                 // of the sites whose objects the bucket may have
-	exclude  []string                                                      // patterns of keys that are not looked at if they are foreign
-	found    func(finding)                                                 // is told everything but what is right; shards come in their order, unknown objects before
+	root     *site.Root
+	manifest *shards.Reader          // says which objects there are
+	own      *shards.Reader          // says how the bucket has the manifest itself
+	ours     bool                    // whether manifest is that of the site to publish, in which nothing may be damaged
+	upToDate func(storage.Info) bool // whether an object also has the right headers
+	configs  []site.Config           // of the sites whose objects the bucket may have
+	exclude  []string                // patterns of keys that are not looked at if they are foreign
+	found    func(finding)           // is told everything but what is right; shards come in their order, unknown objects before
 	progress Progress
 
 	// Results.
@@ -64,7 +67,7 @@ func (s *survey) take(ctx context.Context) error {
 	defer listing.close()
 	parts := site.HashPrefixes(listingDigits)
 	objects := listing.spool(len(parts))
-	s.progress.Stage("list", int64(s.root.Counts.Objects+len(s.root.Manifest)))
+	s.progress.Stage("list", int64(s.root.Counts.Objects+len(shards.Names(s.root))))
 	var err error
 	s.others, err = s.bucket.listAll(ctx, s.configs, func(info storage.Info) error {
 		s.listed++
@@ -76,12 +79,12 @@ func (s *survey) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The shards that are compared at a time name up to 65,536 objects, or a 256th of all.
-	groups := 1 << (4 * min(s.root.ShardDigits-1, listingDigits))
-	shards := site.HashPrefixes(s.root.ShardDigits)
-	s.progress.Stage("manifest", int64(len(shards)))
+	// The shards of a group are compared at a time. They name up to 16,000 objects, or a 256th of all.
+	groups := 1 << (4 * shards.GroupDigits(s.root.ShardDigits))
+	names := site.HashPrefixes(s.root.ShardDigits)
+	s.progress.Stage("manifest", int64(len(names)))
 	for i := range groups {
-		of := shards[i*len(shards)/groups : (i+1)*len(shards)/groups]
+		of := names[i*len(names)/groups : (i+1)*len(names)/groups]
 		if err := s.compare(ctx, of, objects, i*len(parts)/groups, (i+1)*len(parts)/groups); err != nil {
 			return err
 		}
@@ -96,19 +99,32 @@ const listingDigits = 2
 
 // partOf is the part of the listing that an object belongs to: the one of the shard that names it.
 func (s *survey) partOf(key site.Key) string {
-	if shard, ok := strings.CutPrefix(string(key), string(site.ManifestKey(""))); ok {
-		if _, named := s.root.Manifest[shard]; named { // by itself
-			return (shard + "0")[:listingDigits]
-		}
+	if shard, ok := s.shardOf(key); ok {
+		return (shard + "0")[:listingDigits]
 	}
 	return site.ManifestShard(key, listingDigits)
+}
+
+// shardOf returns the shard that an object of the manifest is compared with: a shard itself, the first one that an
+// index names, or the first one of the group of a delta.
+func (s *survey) shardOf(key site.Key) (shard string, ok bool) {
+	name, ok := strings.CutPrefix(string(key), string(site.ManifestKey("")))
+	if !ok {
+		return "", false
+	}
+	name, isDelta := strings.CutPrefix(name, "delta/")
+	if strings.Trim(name, "0123456789abcdef") != "" || !isDelta && !shards.Has(s.root, name) || isDelta && len(name) != s.root.ShardDigits {
+		return "", false
+	}
+	return name + strings.Repeat("0", s.root.ShardDigits-len(name)), true
 }
 
 // A compared object is one that a shard names, and what the listing says of it.
 type compared struct {
 	finding
-	listed bool
-	info   *storage.Info // of the listing; nil if there is no question about it
+	damaged bool // an object of the manifest that is not what the root names
+	listed  bool
+	info    *storage.Info // of the listing; nil if there is no question about it
 }
 
 // compare compares some shards with the parts of the listing from first to before end, which hold their
@@ -157,8 +173,8 @@ func (s *survey) compare(ctx context.Context, shards []string, listed *spool, fi
 	}
 	for i := range objects {
 		o := &objects[i].finding
-		if why := unreadable[o.shard]; why != nil && o.Key == site.ManifestKey(o.shard) && o.state == right {
-			o.state = altered // since it was listed
+		if objects[i].damaged && o.state == right {
+			o.state = altered
 		}
 		if o.state != right {
 			s.found(*o)
@@ -167,15 +183,22 @@ func (s *survey) compare(ctx context.Context, shards []string, listed *spool, fi
 	return nil
 }
 
-// readShards returns the objects that shards name, and these shards themselves, and why some shards
-// cannot be read.
-func (s *survey) readShards(ctx context.Context, shards []string) (objects []compared, unreadable map[string]error, err error) {
-	entries := make([][]site.Entry, len(shards))
-	failed := make([]error, len(shards))
-	err = parallel(ctx, min(s.bucket.concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
-		entries[i], err = s.shard(ctx, shards[i])
-		if errors.Is(err, errInconsistent) {
+// readShards returns the objects that the shards of a group name, and the objects of the manifest that belong to these
+// shards, and why some shards cannot be read.
+func (s *survey) readShards(ctx context.Context, names []string) (objects []compared, unreadable map[string]error, err error) {
+	read, own := make([]shards.Shard, len(names)), make([]shards.Shard, len(names))
+	failed, damaged := make([]error, len(names)), make([]error, len(names))
+	err = parallel(ctx, min(s.bucket.concurrency, maxPlanners), len(names), func(ctx context.Context, i int) (err error) {
+		read[i], err = s.manifest.Shard(ctx, names[i])
+		if errors.Is(err, shards.ErrDamaged) && !s.ours {
 			failed[i], err = err, nil
+		}
+		own[i], damaged[i] = read[i], failed[i]
+		if s.own != s.manifest && err == nil {
+			own[i], err = s.own.Shard(ctx, names[i])
+			if errors.Is(err, shards.ErrDamaged) {
+				damaged[i], err = err, nil
+			}
 		}
 		s.progress.AddBytes(1, 0)
 		return err
@@ -184,15 +207,38 @@ func (s *survey) readShards(ctx context.Context, shards []string) (objects []com
 		return nil, nil, err
 	}
 	unreadable = map[string]error{}
-	for i, shard := range shards {
-		for _, e := range entries[i] {
+	indexDigits := site.RootDigits(s.root.ShardDigits)
+	patched := false
+	for i, shard := range names {
+		if len(objects) == 0 {
+			objects = make([]compared, 0, len(names)*(len(read[i].Objects)*9/8+2))
+		}
+		for _, e := range read[i].Objects {
 			objects = append(objects, compared{finding: finding{Entry: e, shard: shard}})
 		}
-		own := site.Entry{Key: site.ManifestKey(shard), Size: anySize, MD5: s.root.Manifest[shard]}
-		objects = append(objects, compared{finding: finding{Entry: own, shard: shard}})
+		patched = patched || own[i].Patched
+		indexed := error(nil)
+		if indexDigits != s.root.ShardDigits {
+			var index site.Entry
+			if index, indexed = s.own.Index(shard[:indexDigits]); strings.Trim(shard[indexDigits:], "0") == "" {
+				objects = append(objects, compared{finding: finding{Entry: index, shard: shard}, damaged: indexed != nil})
+			}
+		}
 		if failed[i] != nil {
 			unreadable[shard] = failed[i]
 		}
+		if indexed == nil || s.ours { // else nobody knows what the shard should be
+			entry := own[i].Object
+			entry.Key = site.ManifestKey(shard)
+			objects = append(objects, compared{finding: finding{Entry: entry, shard: shard}, damaged: damaged[i] != nil})
+		}
+	}
+	if patched {
+		_, delta, err := s.own.Delta(ctx, names[0])
+		if err != nil && !errors.Is(err, shards.ErrDamaged) {
+			return nil, nil, err
+		}
+		objects = append(objects, compared{finding: finding{Entry: delta, shard: names[0]}, damaged: err != nil})
 	}
 	return objects, unreadable, nil
 }
@@ -213,7 +259,10 @@ func (s *survey) classify(o *compared, info storage.Info, same bool) {
 func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		shard := site.ManifestShard(key, s.root.ShardDigits)
+		shard, isManifest := s.shardOf(key)
+		if !isManifest {
+			shard = site.ManifestShard(key, s.root.ShardDigits)
+		}
 		switch {
 		case key == site.RootKey, key == site.LockKey:
 		case key == site.MarkKey:
@@ -344,7 +393,12 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 	next := &p.source.root
 	result := newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
 	configs := found.configs(p.live, next)
-	s := &survey{bucket: p.bucket, root: next, shard: p.source.shard, progress: progress, configs: configs,
+	manifest, err := p.source.manifest(ctx)
+	if err != nil {
+		result.close()
+		return nil, err
+	}
+	s := &survey{bucket: p.bucket, root: next, manifest: manifest, own: manifest, ours: true, progress: progress, configs: configs,
 		found: p.planFindings(result),
 		upToDate: func(info storage.Info) bool {
 			route, ok := next.Config.RouteOf(info.Key)
@@ -356,7 +410,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 		}}
 	if err := s.take(ctx); err != nil {
 		result.close()
-		return nil, err
+		return nil, p.source.damaged(err)
 	}
 	return result, nil
 }
@@ -368,8 +422,12 @@ func (p *planner) planFindings(to *plan) func(finding) {
 		case unknown:
 			to.addDelete(f.Key)
 		case missing, altered, stale:
-			if f.Key == site.ManifestKey(f.shard) {
-				to.addManifest(f.shard)
+			if name, ok := strings.CutPrefix(string(f.Key), string(site.ManifestKey(""))); ok {
+				if name == f.shard {
+					to.addManifest(name)
+				} else {
+					to.addIndex(name)
+				}
 				return
 			}
 			reason := site.Altered

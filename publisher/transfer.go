@@ -59,7 +59,7 @@ type followUp struct {
 
 // put sends the objects shard by shard, each manifest shard right after its objects. Then it
 // sends the entry points: search shards, buckets and leaderboards, in this order. Manifest
-// shards that name a new entry point come last.
+// shards that name a new entry point follow, then deltas, and indexes last.
 func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err := t.chooseBulk(ctx, p); err != nil {
 		return err
@@ -90,11 +90,24 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 			return err
 		}
 	}
-	return parallel(ctx, manifestsInFlight, len(p.shards), func(ctx context.Context, i int) error {
+	err = parallel(ctx, manifestsInFlight, len(p.shards), func(ctx context.Context, i int) error {
 		if !p.shards[i].manifest || !p.isLast(i) {
 			return nil
 		}
 		return t.putManifest(ctx, p.shards[i].shard)
+	})
+	if err != nil {
+		return err
+	}
+	err = parallel(ctx, manifestsInFlight, len(p.deltas), func(ctx context.Context, i int) error {
+		d := p.deltas[i]
+		return t.putManifestObject(ctx, t.source.object(site.NewEntry(d.key, d.body), d.body))
+	})
+	if err != nil {
+		return err
+	}
+	return parallel(ctx, manifestsInFlight, len(p.indexes), func(ctx context.Context, i int) error {
+		return t.putManifest(ctx, p.indexes[i])
 	})
 }
 
@@ -366,11 +379,16 @@ func (t *transfer) read(ctx context.Context, entries []site.Entry) ([]storage.Ob
 	return objects, nil
 }
 
-func (t *transfer) putManifest(ctx context.Context, shard string) error {
-	object, err := t.source.manifest(ctx, shard)
+// putManifest puts a shard or an index of the manifest.
+func (t *transfer) putManifest(ctx context.Context, name string) error {
+	object, err := t.source.manifestObject(ctx, name)
 	if err != nil {
 		return err
 	}
+	return t.putManifestObject(ctx, object)
+}
+
+func (t *transfer) putManifestObject(ctx context.Context, object storage.Object) error {
 	if _, err := t.bucket.put(ctx, object, storage.Always); err != nil {
 		return t.explain(err)
 	}

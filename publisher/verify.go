@@ -82,9 +82,11 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 		return nil, fmt.Errorf("the bucket: %w: publish the site to repair it", err)
 	}
 	v := newVerification(&root)
-	err = v.take(l.soft, &survey{bucket: retrying, root: &root, found: v.add, shard: func(ctx context.Context, shard string) ([]site.Entry, error) {
-		return readLiveShard(ctx, retrying, &root, shard)
-	}}, o)
+	manifest, err := openLiveManifest(l.soft, retrying, &root)
+	if err != nil {
+		return nil, err
+	}
+	err = v.take(l.soft, &survey{bucket: retrying, root: &root, found: v.add, manifest: manifest, own: manifest}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -192,9 +194,18 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	plan := newPlan(newScratch(r.options.Log, r.options.memory), state.root != nil)
 	defer plan.close()
 	repairs := planner.planFindings(plan)
-	err = v.take(ctx, &survey{bucket: r.bucket, root: &r.source.root, shard: r.source.shard, found: func(f finding) { v.add(f); repairs(f) }}, r.options)
+	manifest, err := r.source.manifest(ctx)
 	if err != nil {
 		return nil, err
+	}
+	own, err := openLiveManifest(ctx, r.bucket, &r.source.root) // it may be stored in another way
+	if err != nil {
+		return nil, err
+	}
+	own.Trust(manifest)
+	err = v.take(ctx, &survey{bucket: r.bucket, root: &r.source.root, manifest: manifest, own: own, ours: true, found: func(f finding) { v.add(f); repairs(f) }}, r.options)
+	if err != nil {
+		return nil, r.source.damaged(err)
 	}
 	if err := r.report.plan(plan, state.root, r.options.MaxChanged); err != nil {
 		return v, err

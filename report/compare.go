@@ -14,6 +14,7 @@ import (
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -92,7 +93,7 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 		Format: Format, Date: plain(o.Date.UTC().Format(dateFormat)), API: plain(apiOf(c.config)),
 		From:  SiteSummary{plain(from.Name), plain(c.from.root.AsOf), c.from.root.Counts},
 		To:    SiteSummary{plain(to.Name), plain(c.to.root.AsOf), c.to.root.Counts},
-		Equal: maps.Equal(c.from.root.Manifest, c.to.root.Manifest),
+		Equal: c.from.root.ShardDigits == c.to.root.ShardDigits && maps.Equal(c.from.root.Manifest, c.to.root.Manifest),
 	}
 	return c, nil
 }
@@ -109,7 +110,7 @@ func (c *comparison) walk(ctx context.Context) error {
 	group, comparing := errgroup.WithContext(ctx)
 	group.SetLimit(c.Concurrency)
 	err := inorder.Each(comparing, maxPlanners, len(parts), func(ctx context.Context, i int) ([]site.Change, error) {
-		if live.Digits() == next.Digits() && c.from.root.Manifest[parts[i]] == c.to.root.Manifest[parts[i]] {
+		if live.Digits() == next.Digits() && c.from.manifest.Digest(parts[i]) == c.to.manifest.Digest(parts[i]) {
 			return nil, nil
 		}
 		before, err := live.Entries(ctx, parts[i])
@@ -275,18 +276,18 @@ func (c *comparison) finish(ctx context.Context) error {
 	return nil
 }
 
-// countManifest counts the shards of the manifests that differ. Their sizes are in no manifest.
+// countManifest counts the shards and indexes of the manifests that differ. Their sizes are in no manifest.
 func (c *comparison) countManifest() {
 	kind := &ObjectKind{Kind: plain(site.RouteBy(routes.Manifest).Pattern), Summary: plain(site.RouteBy(routes.Manifest).Summary)}
-	for shard, sum := range c.to.root.Manifest {
-		if was, ok := c.from.root.Manifest[shard]; !ok {
+	for _, name := range shards.Names(&c.to.root) {
+		if !shards.Has(&c.from.root, name) {
 			kind.Added.Objects++
-		} else if was != sum {
+		} else if c.from.digest(name) != c.to.digest(name) {
 			kind.Altered.Objects++
 		}
 	}
-	for shard := range c.from.root.Manifest {
-		if _, ok := c.to.root.Manifest[shard]; !ok {
+	for _, name := range shards.Names(&c.from.root) {
+		if !shards.Has(&c.to.root, name) {
 			kind.Removed.Objects++
 		}
 	}

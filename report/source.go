@@ -9,6 +9,7 @@ import (
 	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -36,6 +37,8 @@ type source struct {
 	retry retry.Policy
 	root  site.Root
 
+	manifest *shards.Reader
+
 	shards, objects, bytes, refreshed atomic.Int64 // read so far
 }
 
@@ -50,7 +53,21 @@ func open(ctx context.Context, from Site, name string, policy retry.Policy) (*so
 	if s.root, err = site.ParseRoot(body); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return s, nil
+	return s, s.openManifest(ctx)
+}
+
+func (s *source) openManifest(ctx context.Context) (err error) {
+	s.manifest, err = shards.Open(ctx, &s.root, func(ctx context.Context, key site.Key) ([]byte, error) {
+		body, err := s.get(ctx, key, maxShard)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			return nil, fmt.Errorf("%w: %w", err, shards.ErrAbsent)
+		case err != nil:
+			return nil, s.explain(key, err)
+		}
+		return body, nil
+	})
+	return err
 }
 
 type sizeError struct{ size, most int64 }
@@ -78,29 +95,33 @@ func (s *source) get(ctx context.Context, key site.Key, most int64) (body []byte
 	return body, err
 }
 
+const damagedHint = "the site is damaged or was replaced meanwhile: try again, and see what followpress verify says of a bucket"
+
 // explain says which object of which site an error is about, and what to do if it is damaged.
 func (s *source) explain(key site.Key, err error) error {
 	var size *sizeError
 	if errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrNotFound) || errors.Is(err, site.ErrMalformed) || errors.As(err, &size) {
-		return fmt.Errorf("%s: %s: %w: the site is damaged or was replaced meanwhile: try again, and see what followpress verify says of a bucket", s.name, key, err)
+		return fmt.Errorf("%s: %s: %w: %s", s.name, key, err, damagedHint)
 	}
 	return fmt.Errorf("%s: %s: %w", s.name, key, err)
 }
 
-func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) {
-	key := site.ManifestKey(shard)
-	body, err := s.get(ctx, key, maxShard)
-	if err == nil && site.Sum(body) != s.root.Manifest[shard] {
-		err = storage.ErrDamaged
+// digest is the digest of a shard or an index of the manifest.
+func (s *source) digest(name string) site.SHA256 {
+	if len(name) == s.root.ShardDigits {
+		return s.manifest.Digest(name)
 	}
-	if err != nil {
-		return nil, s.explain(key, err)
+	return s.root.Manifest[name]
+}
+
+func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) {
+	m, err := s.manifest.Shard(ctx, shard)
+	if errors.Is(err, shards.ErrDamaged) {
+		return nil, fmt.Errorf("%s: %w: %s", s.name, err, damagedHint)
+	} else if err != nil {
+		return nil, err
 	}
 	s.shards.Add(1)
-	m, err := site.ParseManifest(shard, body)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name, err)
-	}
 	return m.Objects, nil
 }
 

@@ -28,7 +28,7 @@ const (
 	DiscoverMax         = 250    // accounts that discover pages through
 	MaxBatch            = 1_000  // accounts of a batch of button states
 	MaxBatchBytes       = 131_072
-	objectsPerShard     = 4_000
+	objectsPerShard     = 1_000
 	largestLeaderboard  = 10_000
 	maxBadgesFieldBytes = 64
 	defaultProfileText  = 64 << 10

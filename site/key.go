@@ -97,6 +97,7 @@ const (
 
 	errorPrefix       = "_errors/"
 	manifestPrefix    = "_manifest/"
+	deltaPrefix       = manifestPrefix + "delta/"
 	variantPrefix     = "_variants/"
 	searchListPrefix  = "_search/lists/"
 	searchUsersPrefix = "_search/users/"
@@ -234,8 +235,12 @@ func ScriptTypes() []string { return []string{"followpress.d.ts", "shim.d.ts"} }
 // UserBucketKey is the object that maps the users of a bucket to their lists.
 func UserBucketKey(bucket string) Key { return Key(searchUsersPrefix + bucket) }
 
-// ManifestKey is the key of a shard of the manifest.
+// ManifestKey is the key of a shard of the manifest, or of one of its indexes, whose names have fewer digits.
 func ManifestKey(shard string) Key { return Key(manifestPrefix + shard) }
+
+// DeltaKey is the key of what shards of the manifest in a bucket have been changed to: see package shards. Its name
+// is that of the first of these shards.
+func DeltaKey(shard string) Key { return Key(deltaPrefix + shard) }
 
 // RefreshKey is the key of what refreshes have kept for an object (Details or Badges) of the list
 // tokenID.

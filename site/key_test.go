@@ -146,8 +146,8 @@ func TestHashDigits(t *testing.T) {
 	}
 	equal(t, "digits of 64,000 users", site.Config{}.BucketDigits(64_000), 1)
 	equal(t, "digits of 64,001 users", site.Config{}.BucketDigits(64_001), 2)
-	equal(t, "digits of 64,000 objects", site.ShardDigits(64_000), 1)
-	equal(t, "digits of 64,001 objects", site.ShardDigits(64_001), 2)
+	equal(t, "digits of 16,000 objects", site.ShardDigits(16_000), 1)
+	equal(t, "digits of 16,001 objects", site.ShardDigits(16_001), 2)
 }
 
 // Every hash falls under exactly one prefix, and the prefixes are in order.

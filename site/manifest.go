@@ -2,6 +2,7 @@ package site
 
 import (
 	"crypto/md5"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -34,15 +35,50 @@ func (m *MD5) UnmarshalText(text []byte) error {
 	return err
 }
 
-// An Entry describes an object in the manifest.
+// SHA256 is the digest that proofs rely on: nobody can make another body that has it.
+type SHA256 [sha256.Size]byte
+
+// Sum256 computes the digest of a body.
+func Sum256(body []byte) SHA256 { return sha256.Sum256(body) }
+
+// String is the digest as 64 hexadecimal digits in lower case.
+func (s SHA256) String() string { return hex.EncodeToString(s[:]) }
+
+// MarshalText returns what String returns.
+func (s SHA256) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads 64 hexadecimal digits and fails on anything else.
+func (s *SHA256) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(s)) {
+		return fmt.Errorf("sha256 %q: expected %d digits", text, hex.EncodedLen(len(s)))
+	}
+	_, err := hex.Decode(s[:], text)
+	return err
+}
+
+// An Entry describes an object in the manifest. To put an object, key, size and MD5 suffice.
 type Entry struct {
-	Key  Key   `json:"key"`
-	Size int64 `json:"size"` // of the body, in bytes
-	MD5  MD5   `json:"md5"`
+	Key    Key    `json:"key"`
+	Size   int64  `json:"size"` // of the body, in bytes
+	MD5    MD5    `json:"md5"`
+	SHA256 SHA256 `json:"sha256"` // zero if it is not known, as in sites of format 1
+}
+
+// NewEntry describes an object with a body.
+func NewEntry(key Key, body []byte) Entry {
+	return Entry{Key: key, Size: int64(len(body)), MD5: Sum(body), SHA256: Sum256(body)}
+}
+
+// Same reports whether two entries are of the same object, as far as both say so.
+func (e Entry) Same(other Entry) bool {
+	if e.SHA256 == (SHA256{}) || other.SHA256 == (SHA256{}) {
+		e.SHA256, other.SHA256 = SHA256{}, SHA256{}
+	}
+	return e == other
 }
 
 // A Manifest is a shard of the list of a site's objects, sorted by key. All shards together list all
-// objects but the manifest itself and the root.
+// objects but the manifest itself and the root. How shards are stored is in package shards.
 type Manifest struct {
 	Shard   string  `json:"shard"`
 	Objects []Entry `json:"objects"`
@@ -57,28 +93,52 @@ func (m Manifest) Append(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"key":`...)
-		b = rawjson.AppendString(b, string(e.Key))
-		b = append(b, `,"size":`...)
-		b = strconv.AppendInt(b, e.Size, 10)
-		b = append(b, `,"md5":"`...)
-		b = hex.AppendEncode(b, e.MD5[:])
-		b = append(b, `"}`...)
+		b = e.Append(b)
 	}
 	return append(b, "]}"...)
 }
 
-// The text of an entry of a manifest: with {"key":"…","size":…,"md5":"…"} it takes more bytes than
-// leastEntry, and entryCommas with the one before the next entry. Elements that are shorter, such as
-// null, are no entries, and would take many times their bytes when they are decoded.
+// Append appends the entry as JSON to b.
+func (e Entry) Append(b []byte) []byte {
+	b = append(b, `{"key":`...)
+	b = rawjson.AppendString(b, string(e.Key))
+	b = append(b, `,"size":`...)
+	b = strconv.AppendInt(b, e.Size, 10)
+	b = append(b, `,"md5":"`...)
+	b = hex.AppendEncode(b, e.MD5[:])
+	if e.SHA256 != (SHA256{}) {
+		b = append(b, `","sha256":"`...)
+		b = hex.AppendEncode(b, e.SHA256[:])
+	}
+	return append(b, `"}`...)
+}
+
+// The text of an entry of a manifest: {"key":"…","size":…,"md5":"…","sha256":"…"} takes more bytes
+// than leastEntry for each entryCommas, which are those in it and the one before the next entry, and
+// so do entries of format 1, without sha256. Elements that are shorter, such as null, are no entries,
+// and would take many times their bytes when they are decoded.
 const (
 	leastEntry  = 60
 	entryCommas = 3
 )
 
 // ParseManifest decodes a shard. It fails unless the shard has that name, its keys are valid, sorted
-// and belong into this shard, and every entry has a digest.
+// and belong into this shard, and every entry has its digests.
 func ParseManifest(shard string, body []byte) (Manifest, error) {
+	m, err := ParseManifest1(shard, body)
+	if err != nil {
+		return Manifest{}, err
+	}
+	for _, e := range m.Objects {
+		if e.SHA256 == (SHA256{}) {
+			return Manifest{}, fmt.Errorf("read %s: %q has no sha256: %w", ManifestKey(shard), e.Key, ErrMalformed)
+		}
+	}
+	return m, nil
+}
+
+// ParseManifest1 is ParseManifest for shards of format 1, whose entries have no SHA-256.
+func ParseManifest1(shard string, body []byte) (Manifest, error) {
 	var m Manifest
 	if commas(body) > len(body)*entryCommas/leastEntry {
 		return Manifest{}, fmt.Errorf("read %s: more entries than its bytes can hold: %w", ManifestKey(shard), ErrMalformed)
@@ -145,7 +205,7 @@ func Diff(live, next []Entry) []Change {
 			changes = append(changes, Change{Entry: next[0], Reason: Added})
 			next = next[1:]
 		default:
-			if live[0] != next[0] {
+			if !live[0].Same(next[0]) {
 				changes = append(changes, Change{Entry: next[0], Reason: Altered, Was: live[0]})
 			}
 			live, next = live[1:], next[1:]

@@ -23,7 +23,7 @@ func TestManifestRoundTrip(t *testing.T) {
 		}
 		maps.DeleteFunc(keys, func(_ string, in bool) bool { return !in })
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			m.Objects = append(m.Objects, site.Entry{Key: site.Key(key), Size: random.Int64(), MD5: site.Sum([]byte(key))})
+			m.Objects = append(m.Objects, site.Entry{Key: site.Key(key), Size: random.Int64(), MD5: site.Sum([]byte(key)), SHA256: site.Sum256([]byte(key))})
 		}
 		body := m.Append([]byte("x"))[1:]
 		equal(t, "manifest", string(body), encode(t, m))
@@ -38,8 +38,9 @@ func TestManifestRoundTrip(t *testing.T) {
 
 func TestParseManifestRefuses(t *testing.T) {
 	const digest = "900150983cd24fb0d6963f7d28e17f72"
+	const sha = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 	object := func(key, size, md5 string) string {
-		return `{"key":"` + key + `","size":` + size + `,"md5":"` + md5 + `"}`
+		return `{"key":"` + key + `","size":` + size + `,"md5":"` + md5 + `","sha256":"` + sha + `"}`
 	}
 	// inShard is the first key of a form, such as "x%d", that belongs to the shard.
 	inShard := func(form string) string {
@@ -69,8 +70,12 @@ func TestParseManifestRefuses(t *testing.T) {
 		"another's key":  `{"shard":"b","objects":[` + good + `]}`,
 		"no objects":     `{"shard":"a"}`,
 		"null objects":   `{"shard":"a","objects":null}`,
-		"no md5":         shard(`{"key":"` + b + `","size":1}`),
-		"no key":         shard(`{"size":1,"md5":"` + digest + `"}`),
+		"no md5":         shard(`{"key":"` + b + `","size":1,"sha256":"` + sha + `"}`),
+		"no sha256":      shard(`{"key":"` + b + `","size":1,"md5":"` + digest + `"}`),
+		"zero sha256":    shard(strings.Replace(good, sha, strings.Repeat("0", 64), 1)),
+		"short sha256":   shard(strings.Replace(good, sha, sha[1:], 1)),
+		"bad sha256":     shard(strings.Replace(good, sha, "x"+sha[1:], 1)),
+		"no key":         shard(`{"size":1,"md5":"` + digest + `","sha256":"` + sha + `"}`),
 		"negative size":  shard(object(b, "-1", digest)),
 		"broken size":    shard(object(b, "1.5", digest)),
 		"size as text":   shard(object(b, `"1"`, digest)),
@@ -80,7 +85,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"empty md5":      shard(object(b, "1", "")),
 		"md5 not digits": shard(object(b, "1", "g"+digest[1:])),
 		"ETag as md5":    shard(object(b, "1", `\"`+digest+`\"`)),
-		"md5 as number":  shard(`{"key":"` + b + `","size":1,"md5":5}`),
+		"md5 as number":  shard(`{"key":"` + b + `","size":1,"md5":5,"sha256":"` + sha + `"}`),
 		"no JSON":        "<html>",
 		"another shape":  `["a"]`,
 		"two objects":    shard(good) + shard(good),

@@ -11,9 +11,13 @@ import (
 
 // Format is the version of the site format that this package reads and writes. docs/format.md describes
 // it.
-const Format = 1
+const Format = 2
 
-// MaxRootBytes is more than the size of a root with 65,536 manifest shards.
+// format1 is the format before: its root names all shards of the manifest, by MD5, and they are not
+// compressed.
+const format1 = 1
+
+// MaxRootBytes is more than the size of a root: one of format 1 names up to 65,536 shards.
 const MaxRootBytes = 4 << 20
 
 // A Root is the root of a site. It determines all objects: sites with equal roots are equal.
@@ -26,10 +30,14 @@ type Root struct {
 	ShardDigits  int            `json:"manifest_digits"`               // hexadecimal digits of the names of manifest shards
 	HeaderRules  map[string]MD5 `json:"header_rules"`                  // digest of the headers of each route's objects, by pattern
 	Counts       Counts         `json:"counts"`
-	Manifest     map[string]MD5 `json:"manifest,omitempty"` // digest of each shard of the manifest, by name; none of a live site
+	// Manifest has the digests of the texts of all shards of the manifest, by name, or of all its indexes: see package
+	// shards. There are none of a live site.
+	Manifest map[string]SHA256 `json:"manifest,omitempty"`
 	// Live says that the objects are rendered when they are asked for. Nobody knows their digests and sizes then: there
 	// is no manifest, and Counts.Bytes is 0. No bucket, folder or file holds such a root.
 	Live bool `json:"live,omitempty"`
+
+	Manifest1 map[string]MD5 `json:"-"` // of a root of format 1, instead of Manifest: the digests of its shards; see ParseReplaced
 }
 
 // Counts says how much a site holds.
@@ -72,50 +80,117 @@ func ParseRoot(body []byte) (Root, error) {
 
 // ParseServedRoot is ParseRoot for who needs no manifest: the root may be that of a live site.
 func ParseServedRoot(body []byte) (Root, error) {
-	var r Root
+	r, err := parseRoot(body)
+	if err == nil && r.Format == format1 {
+		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: generate it again, or publish the new site, with this version: %w",
+			RootKey, r.Format, Format, ErrFormat)
+	}
+	return r, err
+}
+
+// ParseReplaced is ParseRoot for who replaces the site by another one: it also reads roots of format 1.
+func ParseReplaced(body []byte) (Root, error) {
+	r, err := parseRoot(body)
+	if err == nil && r.Format == format1 {
+		return r, nil
+	}
+	return ParseRoot(body)
+}
+
+// parseRoot decodes a root of any format that this version knows.
+func parseRoot(body []byte) (Root, error) {
 	if len(body) > MaxRootBytes {
 		return Root{}, fmt.Errorf("read %s: %d bytes, more than %d MiB", RootKey, len(body), MaxRootBytes>>20)
 	}
-	if err := json.Unmarshal(body, &r); err != nil {
+	var known struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(body, &known); err != nil {
 		return Root{}, fmt.Errorf("read %s: %w", RootKey, err)
 	}
-	if r.Format < 1 {
+	var r Root
+	var err error
+	switch {
+	case known.Format < 1:
 		return Root{}, fmt.Errorf("read %s: it has no format", RootKey)
+	case known.Format > Format:
+		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: use a newer version: %w", RootKey, known.Format, Format, ErrFormat)
+	case known.Format == format1:
+		r, err = decodeRoot1(body)
+	default:
+		err = json.Unmarshal(body, &r)
 	}
-	if r.Format != Format {
-		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: %w", RootKey, r.Format, Format, ErrFormat)
+	if err == nil {
+		err = r.check()
 	}
-	config, err := r.Config.WithDefaults()
 	if err != nil {
 		return Root{}, fmt.Errorf("read %s: %w", RootKey, err)
-	}
-	r.Config = config
-	if !validDigits(r.BucketDigits) || !validDigits(r.ShardDigits) {
-		return Root{}, fmt.Errorf("read %s: %d and %d digits, expected 1 to %d", RootKey, r.BucketDigits, r.ShardDigits, maxHashDigits)
-	}
-	if r.Config.EFP() != validDigits(r.TokenDigits) {
-		return Root{}, fmt.Errorf("read %s: %d digits of token buckets", RootKey, r.TokenDigits)
-	}
-	if !r.hasItsManifest() {
-		return Root{}, fmt.Errorf("read %s: not the manifest shards that %d digits make", RootKey, r.ShardDigits)
-	}
-	if _, err := time.Parse(time.RFC3339, r.AsOf); err != nil {
-		return Root{}, fmt.Errorf("read %s: as_of: %w", RootKey, err)
 	}
 	return r, nil
 }
 
-// hasItsManifest reports whether the root names the shards that its digits make; that of a live site names none.
-func (r *Root) hasItsManifest() bool {
-	if r.Live {
-		return len(r.Manifest) == 0
+// decodeRoot1 decodes a root of format 1.
+func decodeRoot1(body []byte) (Root, error) {
+	type fields Root
+	var old struct {
+		fields
+		Manifest map[string]MD5 `json:"manifest"` // hides that of the fields
 	}
-	for _, shard := range HashPrefixes(r.ShardDigits) {
-		if _, ok := r.Manifest[shard]; !ok || len(r.Manifest) != 1<<(4*r.ShardDigits) {
+	err := json.Unmarshal(body, &old)
+	r := Root(old.fields)
+	r.Manifest1 = old.Manifest
+	return r, err
+}
+
+// check fills the defaults of the Config, and returns an error if a member is not valid.
+func (r *Root) check() error {
+	config, err := r.Config.WithDefaults()
+	if err != nil {
+		return err
+	}
+	r.Config = config
+	if !validDigits(r.BucketDigits) || !validDigits(r.ShardDigits) {
+		return fmt.Errorf("%d and %d digits, expected 1 to %d", r.BucketDigits, r.ShardDigits, maxHashDigits)
+	}
+	if r.Config.EFP() != validDigits(r.TokenDigits) {
+		return fmt.Errorf("%d digits of token buckets", r.TokenDigits)
+	}
+	if !r.hasItsManifest() {
+		return fmt.Errorf("not the manifest shards that %d digits make", r.ShardDigits)
+	}
+	if _, err := time.Parse(time.RFC3339, r.AsOf); err != nil {
+		return fmt.Errorf("as_of: %w", err)
+	}
+	return nil
+}
+
+// hasItsManifest reports whether the root names the shards or indexes that its digits make; that of a live site names none.
+func (r *Root) hasItsManifest() bool {
+	switch {
+	case r.Live:
+		return len(r.Manifest) == 0
+	case r.Format == format1:
+		return hasAll(r.Manifest1, r.ShardDigits)
+	}
+	return hasAll(r.Manifest, RootDigits(r.ShardDigits))
+}
+
+func hasAll[D any](digests map[string]D, digits int) bool {
+	for _, name := range HashPrefixes(digits) {
+		if _, ok := digests[name]; !ok {
 			return false
 		}
 	}
-	return true
+	return len(digests) == 1<<(4*digits)
+}
+
+// RootDigits is the number of digits of the names in Root.Manifest, if names of shards have that many digits. A root
+// names up to 256 shards. Of more it names the indexes, of 256 shards each, so that it stays small for browsers.
+func RootDigits(shardDigits int) int {
+	if shardDigits > 2 {
+		return shardDigits - 2
+	}
+	return shardDigits
 }
 
 func validDigits(n int) bool { return 1 <= n && n <= maxHashDigits }

@@ -13,11 +13,11 @@ import (
 func testRoot(t testing.TB) site.Root {
 	root := site.Root{
 		Format: site.Format, AsOf: "2026-03-01T02:03:04Z", Config: defaultConfig(t), BucketDigits: 2, ShardDigits: 1,
-		HeaderRules: site.Config{}.HeaderRules(), Manifest: map[string]site.MD5{},
+		HeaderRules: site.Config{}.HeaderRules(), Manifest: map[string]site.SHA256{},
 		Counts: site.Counts{Accounts: 1, Lists: 2, Primary: 3, Records: 4, Follows: 5, Names: 6, Events: 7, Objects: 8, Bytes: 9},
 	}
 	for _, shard := range site.HashPrefixes(root.ShardDigits) {
-		root.Manifest[shard] = site.Sum([]byte(shard))
+		root.Manifest[shard] = site.Sum256([]byte(shard))
 	}
 	return root
 }
@@ -34,7 +34,7 @@ func encodeRoot(t testing.TB, root site.Root) string {
 func TestRootRoundTrip(t *testing.T) {
 	root := testRoot(t)
 	body := encodeRoot(t, root)
-	const start = `{"format":1,"as_of":"2026-03-01T02:03:04Z",` +
+	const start = `{"format":2,"as_of":"2026-03-01T02:03:04Z",` +
 		`"config":{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100,"max_profile_text":65536},"user_bucket_digits":2,"manifest_digits":1,`
 	if !strings.HasPrefix(body, start) {
 		t.Errorf("the root: got %s, want %s…", body, start)
@@ -70,7 +70,7 @@ func TestEqualRootsAreEqualBytes(t *testing.T) {
 		"api":          func(r *site.Root) { r.Config.API = site.APIEFP },
 		"header rules": func(r *site.Root) { r.HeaderRules["_site"] = site.Sum(nil) },
 		"counts":       func(r *site.Root) { r.Counts.Bytes++ },
-		"manifest":     func(r *site.Root) { r.Manifest["f"] = site.Sum(nil) },
+		"manifest":     func(r *site.Root) { r.Manifest["f"] = site.Sum256(nil) },
 	} {
 		root := testRoot(t)
 		change(&root)
@@ -83,7 +83,7 @@ func TestEqualRootsAreEqualBytes(t *testing.T) {
 func TestParseRootRefuses(t *testing.T) {
 	for name, breakIt := range map[string]func(*site.Root){
 		"no format":           func(r *site.Root) { r.Format = 0 },
-		"a newer format":      func(r *site.Root) { r.Format = 2 },
+		"a newer format":      func(r *site.Root) { r.Format = 3 },
 		"no bucket digits":    func(r *site.Root) { r.BucketDigits = 0 },
 		"too many of them":    func(r *site.Root) { r.BucketDigits = 5 },
 		"negative digits":     func(r *site.Root) { r.ShardDigits = -1 },
@@ -91,7 +91,7 @@ func TestParseRootRefuses(t *testing.T) {
 		"huge shard digits":   func(r *site.Root) { r.ShardDigits = 1 << 30 },
 		"digits without them": func(r *site.Root) { r.ShardDigits = 2 },
 		"a shard is missing":  func(r *site.Root) { delete(r.Manifest, "a") },
-		"a shard too many":    func(r *site.Root) { r.Manifest["10"] = site.Sum(nil) },
+		"a shard too many":    func(r *site.Root) { r.Manifest["10"] = site.Sum256(nil) },
 		"no manifest":         func(r *site.Root) { r.Manifest = nil },
 		"no as_of":            func(r *site.Root) { r.AsOf = "" },
 		"as_of without time":  func(r *site.Root) { r.AsOf = "2026-03-01" },
@@ -113,7 +113,7 @@ func TestParseRootRefuses(t *testing.T) {
 		}
 		equal(t, name+" is another format", errors.Is(err, site.ErrFormat), root.Format > 0 && root.Format != site.Format)
 	}
-	for _, body := range []string{"", "null", "[]", `"x"`, "{}", "<html>", `{"format":"1"}`, `{"format":1}`, encodeRoot(t, testRoot(t)) + "x"} {
+	for _, body := range []string{"", "null", "[]", `"x"`, "{}", "<html>", `{"format":"1"}`, `{"format":1}`, `{"format":2}`, encodeRoot(t, testRoot(t)) + "x"} {
 		if _, err := site.ParseRoot([]byte(body)); err == nil {
 			t.Errorf("ParseRoot(%q): got no error, want one", body)
 		}
@@ -159,4 +159,48 @@ func TestCountsNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "counts", string(body), want)
+}
+
+// A root of format 1 is read by who replaces the site; others are told what to do.
+func TestRootOfFormat1(t *testing.T) {
+	want := testRoot(t)
+	body := strings.Replace(encodeRoot(t, want), `"format":2`, `"format":1`, 1)
+	for _, shard := range site.HashPrefixes(1) {
+		body = strings.Replace(body, site.Sum256([]byte(shard)).String(), site.Sum([]byte(shard)).String(), 1)
+	}
+	want.Format, want.Manifest, want.Manifest1 = 1, nil, map[string]site.MD5{}
+	for _, shard := range site.HashPrefixes(1) {
+		want.Manifest1[shard] = site.Sum([]byte(shard))
+	}
+	if got, err := site.ParseReplaced([]byte(body)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("ParseReplaced: got %+v, %v, want %+v", got, err, want)
+	}
+	for name, parse := range map[string]func([]byte) (site.Root, error){"ParseRoot": site.ParseRoot, "ParseServedRoot": site.ParseServedRoot} {
+		if got, err := parse([]byte(body)); !errors.Is(err, site.ErrFormat) || !strings.Contains(err.Error(), "generate it again") || !reflect.DeepEqual(got, site.Root{}) {
+			t.Errorf("%s: got %+v, %v, want ErrFormat and what to do", name, got, err)
+		}
+	}
+	lacks := strings.Replace(body, `"f":"`, `"ff":"`, 1)
+	if _, err := site.ParseReplaced([]byte(lacks)); err == nil {
+		t.Error("a shard is missing: got no error")
+	}
+	if got, err := site.ParseReplaced([]byte(encodeRoot(t, testRoot(t)))); err != nil || !reflect.DeepEqual(got, testRoot(t)) {
+		t.Errorf("ParseReplaced of this format: got %+v, %v", got, err)
+	}
+}
+
+// Above 256 shards the root names indexes, so that it stays small.
+func TestRootNamesIndexes(t *testing.T) {
+	for digits, want := range map[int]int{1: 1, 2: 2, 3: 1, 4: 2} {
+		root := testRoot(t)
+		root.ShardDigits, root.Manifest = digits, map[string]site.SHA256{}
+		for _, name := range site.HashPrefixes(want) {
+			root.Manifest[name] = site.SHA256{1}
+		}
+		equal(t, "digits in the root", site.RootDigits(digits), want)
+		body := encodeRoot(t, root)
+		if _, err := site.ParseRoot([]byte(body)); err != nil || len(body) > 40<<10 {
+			t.Errorf("%d digits: got a root of %d bytes, %v", digits, len(body), err)
+		}
+	}
 }

@@ -21,6 +21,7 @@ const (
 const (
 	contentJSON    = "application/json"
 	contentProblem = "application/problem+json"
+	contentGzip    = "application/gzip" // for whoever reads it: no encoding that a server or a client would undo
 	contentScript  = "text/javascript"
 	contentHTML    = "text/html; charset=utf-8"
 	contentStyle   = "text/css; charset=utf-8"

@@ -26,6 +26,7 @@ func TestRoutes(t *testing.T) {
 			routes.Error: "application/problem+json", routes.Script: "text/javascript", routes.ScriptTypes: "text/plain; charset=utf-8",
 			routes.Index: "text/html; charset=utf-8", routes.Explorer: "text/html; charset=utf-8", routes.ReportPage: "text/html; charset=utf-8",
 			routes.ExplorerWorker: "text/javascript", routes.ExplorerScript: "text/javascript", routes.ExplorerStyle: "text/css; charset=utf-8",
+			routes.Manifest: "application/gzip", routes.ManifestDelta: "application/gzip",
 			routes.UserQR: "image/svg+xml", routes.ListQR: "image/svg+xml",
 		}[r.ID]
 		if want == "" {
@@ -40,7 +41,7 @@ func TestRoutes(t *testing.T) {
 		}
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		entry := slices.Contains([]routes.ID{
-			routes.Manifest, routes.Root, routes.Index, routes.Explorer, routes.ExplorerWorker,
+			routes.Manifest, routes.ManifestDelta, routes.Root, routes.Index, routes.Explorer, routes.ExplorerWorker,
 			routes.Reports, routes.ReportPage, routes.ReportData,
 		}, r.ID)
 		if forever := strings.Contains(r.CacheControl, "immutable"); forever != strings.Contains(r.Pattern, "{asset}") {

@@ -70,8 +70,10 @@ var allRoutes = func() []*Route {
 			Summary: "the lists of the users of a bucket"},
 		{ID: routes.Error, Pattern: "_errors/{problem}", Fixed: true, ContentType: contentProblem, CacheControl: cacheError,
 			Summary: "the body of an error answer"},
-		{ID: routes.Manifest, Pattern: "_manifest/{hash}", CacheControl: cacheCheck,
-			Summary: "a shard of the manifest"},
+		{ID: routes.Manifest, Pattern: "_manifest/{hash}", ContentType: contentGzip, CacheControl: cacheCheck,
+			Summary: "a shard or an index of the manifest"},
+		{ID: routes.ManifestDelta, Pattern: "_manifest/delta/{hash}", ContentType: contentGzip, CacheControl: cacheCheck,
+			Summary: "changes of shards of the manifest since they were put"},
 		{ID: routes.Root, Pattern: "_site", CacheControl: cacheCheck,
 			Summary: "the root of the site"},
 

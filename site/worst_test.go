@@ -55,7 +55,7 @@ func TestManifestOfCommas(t *testing.T) {
 		if !key.Valid() {
 			continue
 		}
-		m := site.Manifest{Shard: site.ManifestShard(key, 1), Objects: []site.Entry{{Key: key, MD5: site.Sum(nil)}}}
+		m := site.Manifest{Shard: site.ManifestShard(key, 1), Objects: []site.Entry{site.NewEntry(key, nil)}}
 		if got, err := site.ParseManifest(m.Shard, m.Append(nil)); err != nil || len(got.Objects) != 1 {
 			t.Errorf("%s: got %d entries and the error %v", key, len(got.Objects), err)
 		}

@@ -18,10 +18,11 @@ import (
 	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/internal/tarentry"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // A site in parts is a site that many machines have written: a file for each shard of the manifest,
-// with that shard and its objects, and one for the root. Parts are pieces of one tar file, so that
+// with that shard and its objects, and one for the root and the indexes of the manifest. Parts are pieces of one tar file, so that
 // "cat part-* > site.tar" makes a site. Headers follow from key, size and time alone, so a shard of
 // the manifest tells where its objects are.
 
@@ -73,11 +74,16 @@ func AppendPart(b []byte, asOf, shard string, manifest []byte, objects iter.Seq2
 	return b, nil
 }
 
-// AppendRootPart appends the part of the root, with the end of the tar file.
-func AppendRootPart(b []byte, asOf string, root []byte) ([]byte, error) {
+// AppendRootPart appends the part of the root, with the indexes of the manifest and the end of the tar file.
+func AppendRootPart(b []byte, asOf string, root []byte, indexes []shards.Index) ([]byte, error) {
 	format, err := tarentry.ForSite(asOf)
 	if err != nil {
 		return b, err
+	}
+	for _, index := range indexes {
+		if b, err = format.Append(b, string(site.ManifestKey(index.Name)), index.Body); err != nil {
+			return b, err
+		}
 	}
 	if b, err = format.Append(b, string(site.RootKey), root); err != nil {
 		return b, err
@@ -248,8 +254,8 @@ func (p *Parts) Remove(ctx context.Context, names ...string) error {
 const removesAtOnce = 16
 
 // Finish makes a site of the parts: it checks that the parts of all shards that the root names are
-// there, removes parts of earlier runs with other shards, and puts the part of the root.
-func (p *Parts) Finish(ctx context.Context, root []byte) error {
+// there, removes parts of earlier runs with other shards, and puts the part of the root with the indexes.
+func (p *Parts) Finish(ctx context.Context, root []byte, indexes []shards.Index) error {
 	parsed, err := site.ParseRoot(root)
 	if err != nil {
 		return err
@@ -261,8 +267,8 @@ func (p *Parts) Finish(ctx context.Context, root []byte) error {
 	if err != nil {
 		return err
 	}
-	absent := make(map[string]bool, len(parsed.Manifest))
-	for shard := range parsed.Manifest {
+	absent := map[string]bool{}
+	for _, shard := range site.HashPrefixes(parsed.ShardDigits) {
 		absent[PartName(shard)] = true
 	}
 	var stale []string
@@ -279,7 +285,7 @@ func (p *Parts) Finish(ctx context.Context, root []byte) error {
 	if err := p.Remove(ctx, stale...); err != nil {
 		return err
 	}
-	body, err := AppendRootPart(nil, parsed.AsOf, root)
+	body, err := AppendRootPart(nil, parsed.AsOf, root, indexes)
 	if err != nil {
 		return err
 	}

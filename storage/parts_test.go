@@ -138,7 +138,7 @@ func TestPartsOfRepeatedWorkers(t *testing.T) {
 		}
 		put()
 		for range 2 {
-			if err := parts.Finish(t.Context(), []byte(made[site.RootKey])); err != nil {
+			if err := parts.Finish(t.Context(), []byte(made[site.RootKey]), nil); err != nil {
 				t.Fatal(err)
 			}
 			put()
@@ -177,10 +177,10 @@ func TestPartsOfOneRunAtATime(t *testing.T) {
 			}
 		}
 		root := []byte(made[site.RootKey])
-		if err := late.Finish(t.Context(), root); err == nil || slices.Contains(names(), storage.RootPart) {
+		if err := late.Finish(t.Context(), root, nil); err == nil || slices.Contains(names(), storage.RootPart) {
 			t.Errorf("finish: got %v, want an error and no root", err)
 		}
-		if err := second.Finish(t.Context(), root); err != nil {
+		if err := second.Finish(t.Context(), root, nil); err != nil {
 			t.Error(err)
 		}
 		for name, want := range made.Parts(t) {
@@ -222,7 +222,7 @@ func TestPartsHaveARootOnlyAtTheEnd(t *testing.T) {
 		if err := parts.Remove(t.Context(), "part-7", "part-a"); err != nil {
 			t.Fatal(err)
 		}
-		if err := parts.Finish(t.Context(), []byte(made[site.RootKey])); err == nil || !strings.Contains(err.Error(), "has no part-7, and 2 parts are missing") {
+		if err := parts.Finish(t.Context(), []byte(made[site.RootKey]), nil); err == nil || !strings.Contains(err.Error(), "has no part-7, and 2 parts are missing") {
 			t.Errorf("without two parts: got %v", err)
 		}
 		if slices.Contains(names(), storage.RootPart) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/followpress/followpress/internal/tarentry"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // ErrParts says that parts are not those of one whole run.
@@ -38,11 +40,13 @@ type partsSite struct {
 
 // An openParts is a site with its root, even after another one has taken its place.
 type openParts struct {
-	site   *partsSite
-	body   []byte // of the root
-	root   site.Root
-	format *tarentry.Formatter
-	seed   maphash.Seed // random, because keys are input that could be chosen to collide
+	site     *partsSite
+	body     []byte // of the root
+	root     site.Root
+	top      map[site.Key][]byte // the root, and the indexes of the manifest
+	manifest *shards.Reader
+	format   *tarentry.Formatter
+	seed     maphash.Seed // random, because keys are input that could be chosen to collide
 
 	files   sync.Map           // of name to *partFile
 	flights singleflight.Group // that make indexes
@@ -123,11 +127,10 @@ func (s *partsSite) open(ctx context.Context) (*openParts, error) {
 }
 
 func (s *partsSite) readRoot(ctx context.Context) (*openParts, error) {
-	const overhead = 4 * tarentry.Block // header, padding and end
 	var body []byte
 	var size int64
-	err := s.parts.do(ctx, site.MaxRootBytes, "read "+RootPart, func(ctx context.Context) error {
-		buffer := make([]byte, site.MaxRootBytes+overhead)
+	err := s.parts.do(ctx, maxRootPart, "read "+RootPart, func(ctx context.Context) error {
+		buffer := make([]byte, maxRootPart)
 		n, version, err := s.parts.place.read(ctx, RootPart, nil, 0, buffer)
 		body, size = buffer[:n], version.size
 		return err
@@ -140,31 +143,60 @@ func (s *partsSite) readRoot(ctx context.Context) (*openParts, error) {
 	if size > int64(len(body)) {
 		return nil, fmt.Errorf("%s of %s has %d bytes, more than any root: %w", RootPart, s.parts.place, size, ErrParts)
 	}
-	header, err := tar.NewReader(bytes.NewReader(body)).Next()
-	if err != nil || header.Name != string(site.RootKey) || header.Size > size-tarentry.Block {
-		return nil, fmt.Errorf("%s of %s has no whole %s: %w", RootPart, s.parts.place, site.RootKey, ErrParts)
+	o := &openParts{site: s, top: map[site.Key][]byte{}, seed: maphash.MakeSeed(), indexes: newLRU[string, partIndex](maxIndexed)}
+	if err := o.readTop(body); err != nil {
+		return nil, fmt.Errorf("%s of %s has no whole %s: %w", RootPart, s.parts.place, site.RootKey, err)
 	}
-	o := &openParts{site: s, body: bytes.Clone(body[tarentry.Block:][:header.Size]), seed: maphash.MakeSeed(), indexes: newLRU[string, partIndex](maxIndexed)}
+	o.body = o.top[site.RootKey]
 	o.chunks = newChunks(s, s.memory)
 	if o.root, err = site.ParseRoot(o.body); err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", RootPart, s.parts.place, err)
 	}
-	o.format, err = tarentry.ForSite(o.root.AsOf)
+	if o.format, err = tarentry.ForSite(o.root.AsOf); err != nil {
+		return nil, err
+	}
+	o.manifest, err = shards.Open(ctx, &o.root, o.getManifest)
 	return o, err
 }
 
+// maxRootPart is more than the size of the part of the root in bytes: with 256 indexes of some 10 KiB, and with headers, padding
+// and end.
+const maxRootPart = 2*site.MaxRootBytes + 1024*tarentry.Block
+
+// readTop reads the part of the root: the indexes of the manifest, then the root.
+func (o *openParts) readTop(part []byte) error {
+	for archive := tar.NewReader(bytes.NewReader(part)); ; {
+		header, err := archive.Next()
+		if err != nil {
+			return ErrParts
+		}
+		body, err := io.ReadAll(archive) // at most the part, which is in memory
+		if err != nil {
+			return ErrParts
+		}
+		o.top[site.Key(header.Name)] = body
+		if header.Name == string(site.RootKey) {
+			return nil
+		}
+	}
+}
+
 func (o *openParts) get(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
-	if key == site.RootKey {
-		if err := admit(ctx, int64(len(o.body))); err != nil {
+	if body, ok := o.top[key]; ok {
+		if err := admit(ctx, int64(len(body))); err != nil {
 			return nil, err
 		}
-		return bytes.Clone(o.body), nil
+		return bytes.Clone(body), nil
 	}
 	if shard, ok := strings.CutPrefix(string(key), string(site.ManifestKey(""))); ok {
-		if _, ok := o.root.Manifest[shard]; !ok {
+		if len(shard) != o.root.ShardDigits || strings.Trim(shard, "0123456789abcdef") != "" {
 			return nil, ErrNotFound
 		}
-		return o.manifest(ctx, o.file(shard), shard, admit)
+		if _, err := o.head(ctx, o.file(shard), shard, admit); err != nil {
+			return nil, err
+		}
+		read, err := o.shard(ctx, o.file(shard), shard)
+		return read.Body, err
 	}
 	shard := site.ManifestShard(key, o.root.ShardDigits)
 	file := o.file(shard)
@@ -212,8 +244,29 @@ func (o *openParts) file(shard string) *partFile {
 // maxShardBytes is more than a shard of the manifest has.
 const maxShardBytes = 64 << 20
 
-// manifest reads the shard of the manifest at the head of a part.
-func (o *openParts) manifest(ctx context.Context, f *partFile, shard string, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+// getManifest is Get for the manifest: an index, or the shard at the head of a part.
+func (o *openParts) getManifest(ctx context.Context, key site.Key) ([]byte, error) {
+	if body, ok := o.top[key]; ok {
+		return body, nil
+	}
+	shard := strings.TrimPrefix(string(key), string(site.ManifestKey("")))
+	if len(shard) != o.root.ShardDigits { // an index that the part of the root lacks, or a delta: parts have none
+		return nil, shards.ErrAbsent
+	}
+	return o.head(ctx, o.file(shard), shard, admitAll)
+}
+
+// shard reads the shard of the manifest at the head of a part, and checks it.
+func (o *openParts) shard(ctx context.Context, f *partFile, shard string) (shards.Shard, error) {
+	s, err := o.manifest.Shard(ctx, shard)
+	if errors.Is(err, shards.ErrDamaged) {
+		err = fmt.Errorf("%s has not the %s that %s names: %w: %w", o.name(f), site.ManifestKey(shard), RootPart, err, ErrParts)
+	}
+	return s, err
+}
+
+// head reads the body of the shard of the manifest at the head of a part.
+func (o *openParts) head(ctx context.Context, f *partFile, shard string, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	key := site.ManifestKey(shard)
 	head, err := o.chunks.get(ctx, f, 0)
 	if err != nil {
@@ -238,9 +291,6 @@ func (o *openParts) manifest(ctx context.Context, f *partFile, shard string, adm
 	if err := o.chunks.read(ctx, f, int64(len(want)), body); err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
-	if site.Sum(body) != o.root.Manifest[shard] {
-		return nil, fmt.Errorf("%s has not the %s that %s names: %w", o.name(f), key, RootPart, ErrParts)
-	}
 	return body, nil
 }
 
@@ -253,15 +303,11 @@ func (o *openParts) index(ctx context.Context, f *partFile, shard string) (partI
 		if index, ok := o.indexes.get(shard); ok {
 			return index, nil
 		}
-		body, err := o.manifest(ctx, f, shard, admitAll)
+		s, err := o.shard(ctx, f, shard)
 		if err != nil {
 			return nil, err
 		}
-		m, err := site.ParseManifest(shard, body)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o.name(f), err)
-		}
-		index, err := o.makeIndex(f, m, int64(len(body)))
+		index, err := o.makeIndex(f, s)
 		if err != nil {
 			return nil, err
 		}
@@ -271,11 +317,11 @@ func (o *openParts) index(ctx context.Context, f *partFile, shard string) (partI
 }
 
 // makeIndex computes where the objects of a part are, and compares its size with that.
-func (o *openParts) makeIndex(f *partFile, m site.Manifest, manifest int64) (partIndex, error) {
+func (o *openParts) makeIndex(f *partFile, s shards.Shard) (partIndex, error) {
 	const largest = math.MaxUint32 // of an object in bytes, of a part in blocks
-	index := make(partIndex, 0, len(m.Objects))
-	at := tarentry.Block + manifest + tarentry.Padding(manifest)
-	for _, e := range m.Objects {
+	index := make(partIndex, 0, len(s.Objects))
+	at := tarentry.Block + s.Object.Size + tarentry.Padding(s.Object.Size)
+	for _, e := range s.Objects {
 		header, err := o.format.HeaderSize(string(e.Key), e.Size)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.name(f), err)

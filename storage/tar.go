@@ -19,6 +19,7 @@ import (
 
 	"github.com/followpress/followpress/internal/tarentry"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // A tarFile reads objects from a tar file without unpacking it. (afero's tarfs would load the whole
@@ -248,7 +249,7 @@ func (t *openTar) expected() int64 {
 	if err != nil {
 		return 0
 	}
-	n := int64(root.Counts.Objects) + int64(len(root.Manifest)) + 1
+	n := int64(root.Counts.Objects) + int64(len(shards.Names(&root))) + 1
 	return max(0, min(n, t.info.Size()/tarentry.Block))
 }
 

@@ -59,10 +59,10 @@ func writeTar(t *testing.T, to io.Writer, word string, objects int) {
 	}
 	root := site.Root{
 		Format: site.Format, AsOf: "2026-01-01T00:00:00Z", BucketDigits: 1, ShardDigits: 1,
-		Manifest: map[string]site.MD5{}, Counts: site.Counts{Objects: objects},
+		Manifest: map[string]site.SHA256{}, Counts: site.Counts{Objects: objects},
 	}
 	for _, shard := range site.HashPrefixes(1) {
-		root.Manifest[shard] = site.Sum([]byte(word))
+		root.Manifest[shard] = site.Sum256([]byte(word))
 	}
 	body, err := root.Encode()
 	if err != nil {
@@ -129,7 +129,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 		"a part":     {whole[:4*512], "incomplete"}, // one object
 		"no tar":     {bytes.Repeat([]byte("no tar "), 1000), "invalid tar header"},
 		"damaged":    {bytes.ReplaceAll(whole, []byte("_site\x00"), []byte("_sit\x00\x00")), "invalid tar header"}, // by its checksum
-		"other root": {bytes.Replace(whole, []byte(`{"format":1,`), []byte(`{"format":7,`), 1), "format 7"},
+		"other root": {bytes.Replace(whole, []byte(`{"format":2,`), []byte(`{"format":7,`), 1), "format 7"},
 	} {
 		rename(t, path, c.body)
 		err := s.Reopen(t.Context())

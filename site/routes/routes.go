@@ -17,6 +17,7 @@ const (
 	UserBucket
 	Error
 	Manifest
+	ManifestDelta
 	Root
 
 	// Only under site.APIEFP.

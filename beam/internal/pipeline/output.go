@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -109,7 +110,7 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 			if err := d.Err(); err != nil {
 				return err
 			}
-			objects = append(objects, object{site.Entry{Key: site.Key(key), Size: int64(len(body)), MD5: site.Sum(body)}, body})
+			objects = append(objects, object{site.NewEntry(site.Key(key), body), body})
 		}
 		value = nil
 	}
@@ -123,7 +124,7 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 		manifest.Objects[i] = objects[i].Entry
 		bytes += objects[i].Size
 	}
-	body := manifest.Append(nil)
+	text := manifest.Append(nil)
 	all := iter.Seq2[site.Key, []byte](func(yield func(site.Key, []byte) bool) {
 		for i := range objects {
 			if !yield(objects[i].Key, objects[i].body) {
@@ -131,14 +132,14 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 			}
 		}
 	})
-	part, err := storage.AppendPart(nil, f.AsOf, shard, body, all)
+	part, err := storage.AppendPart(nil, f.AsOf, shard, shards.Pack(text), all)
 	if err != nil {
 		return err
 	}
 	if err := f.parts.Put(ctx, storage.PartName(shard), part); err != nil {
 		return input.Fault(fmt.Errorf("write the parts: %w", err))
 	}
-	digest := site.Sum(body)
+	digest := site.Sum256(text)
 	done := wire.AppendText(digest[:], shard)
 	done = wire.AppendNumbers(done, uint64(len(objects)), uint64(bytes))
 	emit("", done)
@@ -170,13 +171,16 @@ func (f *rootFn) ProcessElement(
 	s, c := f.Layout.sums, f.Layout.Config
 	root := site.Root{
 		Format: site.Format, AsOf: f.AsOf, Config: c, BucketDigits: s.userDigits(c), TokenDigits: s.tokenDigits(c), ShardDigits: f.Layout.digits(),
-		HeaderRules: c.HeaderRules(), Manifest: map[string]site.MD5{}, Counts: s.counts(f.Events),
+		HeaderRules: c.HeaderRules(), Counts: s.counts(f.Events),
 	}
+	digests := shards.NewDigests(root.ShardDigits)
 	var value []byte
 	for values(&value) {
-		digest := site.MD5(value[:len(site.MD5{})])
+		digest := site.SHA256(value[:len(site.SHA256{})])
 		d := wire.Decode(value[len(digest):])
-		root.Manifest[d.Text()] = digest
+		if err := digests.Set(d.Text(), digest); err != nil {
+			return input.Fault(err)
+		}
 		root.Counts.Objects += int(d.Uvarint())
 		root.Counts.Bytes += int64(d.Uvarint())
 		if err := d.Err(); err != nil {
@@ -187,7 +191,9 @@ func (f *rootFn) ProcessElement(
 	if want := f.Layout.objects(); root.Counts.Objects != want {
 		return input.Fault(fmt.Errorf("%d objects were rendered, expected %d: this is a fault of followpress", root.Counts.Objects, want))
 	}
-	report := Report{Statistics: maps.Clone(map[string]int64(s)), Counts: root.Counts, Notes: map[string][][]byte{}, Shards: len(root.Manifest)}
+	report := Report{Statistics: maps.Clone(map[string]int64(s)), Counts: root.Counts, Notes: map[string][][]byte{}, Shards: len(digests)}
+	var indexes []shards.Index
+	root.Manifest, indexes = digests.Tree()
 	var name string
 	for notes(&name, &value) {
 		report.Notes[name] = append(report.Notes[name], value)
@@ -208,7 +214,7 @@ func (f *rootFn) ProcessElement(
 	if err := parts.Put(ctx, storage.PartsReport, encoded); err != nil {
 		return input.Fault(fmt.Errorf("write the parts: %w", err))
 	}
-	if err := parts.Finish(ctx, body); err != nil {
+	if err := parts.Finish(ctx, body, indexes); err != nil {
 		return input.Fault(fmt.Errorf("end the parts: %w", err))
 	}
 	emit(body)

@@ -22,6 +22,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -174,8 +175,8 @@ func TestPublishToAFolder(t *testing.T) {
 
 func equalFolders(t *testing.T, got, want string) {
 	t.Helper()
-	files := func(root string) map[string]string {
-		found := map[string]string{}
+	files := func(root string) memsite.Site {
+		found := memsite.Site{}
 		err := filepath.WalkDir(root, func(name string, entry os.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				if err == nil && entry.Name() == ".followpress" {
@@ -187,7 +188,7 @@ func equalFolders(t *testing.T, got, want string) {
 				return nil
 			}
 			body, err := os.ReadFile(name)
-			found[strings.TrimPrefix(name, root)] = string(body)
+			found[site.Key(strings.TrimPrefix(name, root+"/"))] = string(body)
 			return err
 		})
 		if err != nil {
@@ -195,15 +196,8 @@ func equalFolders(t *testing.T, got, want string) {
 		}
 		return found
 	}
-	is, should := files(got), files(want)
-	for name, body := range should {
-		if is[name] != body {
-			t.Errorf("%s: got another file than in the site", name)
-		}
-		delete(is, name)
-	}
-	for name := range is {
-		t.Errorf("%s: got it in the bucket, want it absent", name)
+	if err := files(got).CompareStored(files(want)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,264 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A Get reads an object. It returns an error that wraps ErrAbsent if there is none. It is called from many goroutines.
+type Get func(ctx context.Context, key site.Key) ([]byte, error)
+
+// Errors for callers to tell apart. Others are those of Get.
+var (
+	// ErrAbsent is what a Get says of an object that does not exist.
+	ErrAbsent = errors.New("no such object")
+	// ErrDamaged says that an object of the manifest is not the one that the root names: it is missing, or altered, or
+	// the objects of another site are being put.
+	ErrDamaged = errors.New("it is not what _site names")
+)
+
+// A Reader reads the manifest of a site, whatever way it is stored. Methods may be called from many goroutines.
+type Reader struct {
+	root    *site.Root
+	get     Get
+	digests Digests              // of the shards; those of a damaged index are zero
+	indexes map[string]readIndex // by name
+	trusted bool                 // whether digests are known apart from the indexes
+
+	mu     sync.Mutex
+	deltas []*readDelta // the last ones, by when they were asked for first; under mu
+}
+
+type readIndex struct {
+	object site.Entry
+	err    error // that it is damaged; nil if it is not
+}
+
+// A readDelta is a delta that is being read, or was.
+type readDelta struct {
+	name   string
+	ready  chan struct{} // closed once it was read
+	delta  *Delta        // nil if there is none
+	object site.Entry
+	err    error
+}
+
+// maxDeltas is the number of deltas that are kept: shards are read almost in their order.
+const maxDeltas = 16
+
+// indexesAtOnce are the indexes that are read at a time.
+const indexesAtOnce = 16
+
+// Open returns a reader of the manifest of a root, and reads the indexes, up to 256 objects. The root may be of format
+// 1 (site.ParseReplaced). An index that is damaged is an error of the shards that it names.
+func Open(ctx context.Context, root *site.Root, get Get) (*Reader, error) {
+	r := &Reader{root: root, get: get, indexes: map[string]readIndex{}}
+	if root.Manifest == nil {
+		return r, nil
+	}
+	r.digests = NewDigests(root.ShardDigits)
+	names := Indexes(root)
+	if names == nil {
+		for shard, digest := range root.Manifest {
+			if err := r.digests.Set(shard, digest); err != nil {
+				return nil, fmt.Errorf("read %s: %w", site.RootKey, err)
+			}
+		}
+		return r, nil
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(indexesAtOnce)
+	for _, name := range names {
+		group.Go(func() error {
+			index, err := r.readIndex(ctx, name)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			r.indexes[name] = index
+			return nil
+		})
+	}
+	return r, group.Wait()
+}
+
+func (r *Reader) readIndex(ctx context.Context, name string) (readIndex, error) {
+	key := site.ManifestKey(name)
+	body, err := r.get(ctx, key)
+	if errors.Is(err, ErrAbsent) {
+		return readIndex{site.Entry{Key: key}, fmt.Errorf("read %s: %w: %w", key, err, ErrDamaged)}, nil
+	} else if err != nil {
+		return readIndex{}, err
+	}
+	index := readIndex{object: site.NewEntry(key, body)}
+	text, err := unpack(key, body, maxIndex)
+	switch {
+	case err != nil:
+		index.err = fmt.Errorf("%w: %w", err, ErrDamaged)
+	case site.Sum256(text) != r.root.Manifest[name]:
+		index.err = fmt.Errorf("read %s: %w", key, ErrDamaged)
+	default:
+		// Indexes are of different shards, so that they can be parsed at the same time.
+		if err := parseIndex(name, text, r.digests); err != nil {
+			index.err = fmt.Errorf("%w: %w", err, ErrDamaged)
+		}
+	}
+	return index, nil
+}
+
+// Digest is the digest of the text of a shard, as root and indexes name it. It is zero if that is not known: if the
+// index is damaged, and in format 1.
+func (r *Reader) Digest(shard string) site.SHA256 { return r.digests.Of(shard) }
+
+// Index returns the object of an index, and an error that wraps ErrDamaged if it is damaged.
+func (r *Reader) Index(name string) (site.Entry, error) {
+	index := r.indexes[name]
+	return index.object, index.err
+}
+
+// A Shard is what a shard of the manifest lists.
+type Shard struct {
+	Objects []site.Entry // by key
+	Put     []site.Entry // those that the stored shard lists: others, if there is a patch
+	Object  site.Entry   // the stored shard
+	Body    []byte       // the stored shard
+	Patched bool         // whether a delta has changed it
+}
+
+// Shard reads a shard. An error that wraps ErrDamaged says which object is not the one that the root names.
+func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
+	key := site.ManifestKey(name)
+	if index, err := r.indexOf(name); err != nil {
+		return Shard{}, fmt.Errorf("read %s: its index %s: %w", key, site.ManifestKey(index), err)
+	}
+	body, err := r.get(ctx, key)
+	if errors.Is(err, ErrAbsent) {
+		return Shard{}, fmt.Errorf("read %s: %w: %w", key, err, ErrDamaged)
+	} else if err != nil {
+		return Shard{}, err
+	}
+	s := Shard{Object: site.NewEntry(key, body), Body: body}
+	if r.root.Manifest == nil {
+		return r.shard1(name, s)
+	}
+	text, err := unpack(key, body, maxShard)
+	if err != nil {
+		return s, fmt.Errorf("%w: %w", err, ErrDamaged)
+	}
+	want := r.Digest(name)
+	is := site.Sum256(text) == want
+	var patch *Patch
+	if !is {
+		delta, _, err := r.Delta(ctx, name)
+		if err != nil {
+			return s, err
+		}
+		if patch = delta.Patch(name); patch == nil || patch.SHA256 != want {
+			return s, fmt.Errorf("read %s: %w", key, ErrDamaged)
+		}
+	}
+	m, err := site.ParseManifest(name, text)
+	if err != nil {
+		return s, fmt.Errorf("%w: %w", err, ErrDamaged)
+	}
+	s.Objects, s.Put = m.Objects, m.Objects
+	if is {
+		return s, nil
+	}
+	m.Objects = patch.apply(m.Objects)
+	if site.Sum256(m.Append(nil)) != want {
+		return s, fmt.Errorf("read %s: with the changes of %s, %w", key, site.DeltaKey(Group(name)), ErrDamaged)
+	}
+	s.Objects, s.Patched = m.Objects, true
+	return s, nil
+}
+
+// Trust makes r take the digests of shards from another reader of the same root, whose indexes are whole: those of r may
+// be damaged. Call it before shards are read.
+func (r *Reader) Trust(other *Reader) { r.digests, r.trusted = other.digests, true }
+
+// indexOf is the index of a shard, with an error if that is damaged and needed. There is none if the root names shards.
+func (r *Reader) indexOf(shard string) (index string, err error) {
+	if len(r.indexes) == 0 || r.trusted {
+		return "", nil
+	}
+	index = shard[:site.RootDigits(r.root.ShardDigits)]
+	return index, r.indexes[index].err
+}
+
+// shard1 is the shard of a site of format 1.
+func (r *Reader) shard1(name string, s Shard) (Shard, error) {
+	if s.Object.MD5 != r.root.Manifest1[name] {
+		return s, fmt.Errorf("read %s: %w", s.Object.Key, ErrDamaged)
+	}
+	m, err := site.ParseManifest1(name, s.Body)
+	if err != nil {
+		return s, fmt.Errorf("%w: %w", err, ErrDamaged)
+	}
+	s.Objects, s.Put = m.Objects, m.Objects
+	return s, nil
+}
+
+// Delta reads the delta of the group of a shard, which is nil if there is none, and what it is stored as. It may be of
+// another site: only patches with the digest of their shard count.
+func (r *Reader) Delta(ctx context.Context, shard string) (*Delta, site.Entry, error) {
+	name := Group(shard)
+	r.mu.Lock()
+	var d *readDelta
+	for _, known := range r.deltas {
+		if known.name == name {
+			d = known
+		}
+	}
+	found := d != nil
+	if !found {
+		d = &readDelta{name: name, ready: make(chan struct{})}
+		r.deltas = append(slices.Clone(r.deltas[max(0, len(r.deltas)+1-maxDeltas):]), d)
+	}
+	r.mu.Unlock()
+	if !found {
+		r.readDelta(ctx, d)
+		if d.err != nil {
+			r.forget(d)
+		}
+		return d.delta, d.object, d.err
+	}
+	select {
+	case <-d.ready:
+		return d.delta, d.object, d.err
+	case <-ctx.Done():
+		return nil, site.Entry{}, context.Cause(ctx)
+	}
+}
+
+// forget drops a delta that could not be read, so that it is read again.
+func (r *Reader) forget(d *readDelta) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deltas = slices.DeleteFunc(r.deltas, func(known *readDelta) bool { return known == d })
+}
+
+func (r *Reader) readDelta(ctx context.Context, d *readDelta) {
+	defer close(d.ready)
+	key := site.DeltaKey(d.name)
+	body, err := r.get(ctx, key)
+	if errors.Is(err, ErrAbsent) {
+		return
+	} else if err != nil {
+		d.err = err
+		return
+	}
+	d.object = site.NewEntry(key, body)
+	if d.delta, err = ParseDelta(d.name, body); err != nil {
+		d.err = fmt.Errorf("%w: %w", err, ErrDamaged)
+	}
+}
