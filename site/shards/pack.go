@@ -17,7 +17,7 @@ import (
 const (
 	maxShard = 16 << 20
 	maxIndex = 64 << 10
-	maxDelta = 1 << 20
+	maxDelta = 256 << 10
 )
 
 // packers are compressors for reuse. Each takes most of a MiB, so there are no more than cores. (A sync.Pool would drop
@@ -61,7 +61,7 @@ func unpack(key site.Key, body []byte, most int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: it is no gzip file: %w: %w", key, err, site.ErrMalformed)
 	}
-	const mostRatio = 1032 // of the size of a text to that of its gzip file (RFC 1951)
+	const mostRatio = 1032                                         // of the size of a text to that of its gzip file (RFC 1951)
 	size := uint64(binary.LittleEndian.Uint32(body[len(body)-4:])) // as the file says; it has a header at least
 	text := bytes.NewBuffer(make([]byte, 0, int(min(size, uint64(most), uint64(len(body))*mostRatio))+bytes.MinRead))
 	if _, err := text.ReadFrom(io.LimitReader(r, int64(most)+1)); err != nil {

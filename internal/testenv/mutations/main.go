@@ -188,6 +188,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack"}},
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
 		"storage": {{"storage", nil}, publishing},
+		"site":    {{"site/shards", nil}, publishing},
 	}
 	for _, m := range all {
 		room, _, _ := strings.Cut(m.hunks[0].file, "/")
