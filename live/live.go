@@ -430,7 +430,7 @@ func (l *Live) servedHeads() (heads []source.Head) {
 // end tells how a round ended.
 func (l *Live) end(r RoundEnd) {
 	l.mu.Lock()
-	l.status.ended(r)
+	l.status.ended(r, l.Generator.Config)
 	l.mu.Unlock()
 	if l.Hooks.Round != nil {
 		l.Hooks.Round(r)

@@ -115,7 +115,7 @@ func (l *Live) countUndone(chains []uint64) {
 }
 
 // ended notes how a round ended.
-func (s *Status) ended(r RoundEnd) {
+func (s *Status) ended(r RoundEnd, config site.Config) {
 	s.Rounds[r.Outcome]++
 	last := &s.LastRound
 	last.Outcome, last.Ended, last.Took, last.Error = r.Outcome, time.Now().UTC(), r.Took, ""
@@ -123,6 +123,6 @@ func (s *Status) ended(r RoundEnd) {
 		last.Error = r.Err.Error()
 	}
 	if r.Report != nil {
-		s.Counts, s.NeedBytes = r.Report.Counts, NeedsBytes(r.Report.Counts)
+		s.Counts, s.NeedBytes = r.Report.Counts, NeedsBytes(r.Report.Counts, config)
 	}
 }
