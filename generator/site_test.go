@@ -134,12 +134,44 @@ func TestLiveEqualsWritten(t *testing.T) {
 				if err := compareObjects(t.Context(), live, keys, objects); err != nil {
 					t.Error(err)
 				}
+				if err := compareAdmitted(t.Context(), live, objects); err != nil {
+					t.Error(err)
+				}
 				if err := live.Close(); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 	}
+}
+
+// compareAdmitted reads some objects and all large ones, whose memory is admitted first, many at a time, and compares them with
+// those that are wanted.
+func compareAdmitted(ctx context.Context, from *generator.Site, want objects) error {
+	var readers errgroup.Group
+	readers.SetLimit(50)
+	for i, key := range slices.Sorted(maps.Keys(want)) {
+		wanted := want[key]
+		if i%20 > 0 && len(wanted) < 10<<10 {
+			continue
+		}
+		readers.Go(func() error {
+			var admitted []int64
+			body, err := from.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
+				admitted = append(admitted, size)
+				return nil
+			})
+			if err != nil || string(body) != wanted || len(admitted) != 1 || admitted[0] < int64(len(wanted))/4 {
+				return fmt.Errorf("%s: got %d bytes, %v, after %d were admitted, want the object of %d bytes after about as many", key, len(body), err, admitted, len(wanted))
+			}
+			refused := errors.New("no memory")
+			if body, err := from.GetAdmitted(ctx, key, func(context.Context, int64) error { return refused }); !errors.Is(err, refused) || body != nil {
+				return fmt.Errorf("%s without memory: got %d bytes, %w, want %w", key, len(body), err, refused)
+			}
+			return nil
+		})
+	}
+	return readers.Wait()
 }
 
 // likeKey lists keys like another one; few sites have any of them.

@@ -33,8 +33,9 @@ type event struct{ id, name, data string }
 type stream struct {
 	*httptest.ResponseRecorder
 	events chan event
+	first  chan string // the first id
 	buffer string
-	id     string
+	id     string // the last one; only Write may look at it
 }
 
 // Write parses what was written so far into events.
@@ -50,6 +51,9 @@ func (s *stream) Write(p []byte) (int, error) {
 		for line := range strings.SplitSeq(text, "\n") {
 			switch name, value, _ := strings.Cut(line, ": "); name {
 			case "id":
+				if s.id == "" {
+					s.first <- value
+				}
 				s.id = value
 			case "event":
 				e.name = value
@@ -69,7 +73,7 @@ func (s *stream) Flush() {}
 // listen streams events until leave is called, which waits for the end.
 func listen(t *testing.T, l http.Handler, lastID string) (s *stream, leave func()) {
 	t.Helper()
-	s = &stream{ResponseRecorder: httptest.NewRecorder(), events: make(chan event, 5000)}
+	s = &stream{ResponseRecorder: httptest.NewRecorder(), events: make(chan event, 5000), first: make(chan string, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, live.EventsPath, nil)
 	if lastID != "" {
@@ -138,8 +142,9 @@ func TestLastEventID(t *testing.T) {
 				last := ""
 				for len(got[client]) < rounds {
 					s, leave := listen(t, l, last)
-					synctestWait(s)
-					last = s.id
+					if last == "" {
+						last = <-s.first
+					}
 					for range 1 + random.IntN(20) {
 						if len(got[client]) == rounds {
 							break
@@ -168,8 +173,7 @@ func TestLastEventID(t *testing.T) {
 			}
 		}
 		s, leave := listen(t, l, "")
-		synctestWait(s)
-		prefix, _, _ := strings.Cut(s.id, "-")
+		prefix, _, _ := strings.Cut(<-s.first, "-")
 		leave()
 		for _, id := range []string{"x-3", prefix + "-0", prefix + "-999", prefix + "-x", prefix + "-007", "3", "-", prefix + "-18446744073709551615"} {
 			s, leave := listen(t, l, id)
@@ -179,13 +183,6 @@ func TestLastEventID(t *testing.T) {
 			leave()
 		}
 	})
-}
-
-// synctestWait waits until a stream has said where it is.
-func synctestWait(s *stream) {
-	for s.id == "" {
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // A stuck is a client that never reads: a write ends with its deadline, as one to a connection whose buffers are full.

@@ -106,7 +106,7 @@ func TestRoundThatFails(t *testing.T) {
 		l := started(t, options(site.APISpec), 1, 1)
 		s, leave := listen(t, l, "")
 		defer leave()
-		synctestWait(s)
+		<-s.first
 		bad := twoChains(2, 1)
 		bad.Snapshot = textSnapshot(map[string]string{"meta.json": "{}"})
 		bad.Accounts, bad.Lists, bad.Undone = []site.Address{{19: 2}}, []string{"2"}, []uint64{8453}

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestWithoutAGraph(t *testing.T) {
 			t.Errorf("%s: got %d %v, want a 503 that any page may read", target, w.Code, w.Header())
 		}
 	}
-	if err := l.Ready(); err != live.ErrNoGraph {
+	if err := l.Ready(); !errors.Is(err, live.ErrNoGraph) {
 		t.Errorf("Ready: got %v, want %v", err, live.ErrNoGraph)
 	}
 	if w := get(l, live.StatusPath); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), live.ErrNoGraph.Error()) {
