@@ -32,6 +32,8 @@
 //     budget allows. source/accounts.go merges profiles and primary lists into the table accounts.
 //  7. snapshot.Writer writes the tables, and staging puts the new snapshot in the place of the old one.
 //
+// tail.go has the blocks after those of a state, in memory, for source/follow: they may still be replaced.
+//
 // # Stability
 //
 // The API may change until version 1.

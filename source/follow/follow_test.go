@@ -28,6 +28,7 @@ import (
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain"
 	"github.com/followpress/followpress/source/chain/provider"
+	"github.com/followpress/followpress/source/profile"
 	"github.com/followpress/followpress/source/replay"
 )
 
@@ -69,6 +70,7 @@ type world struct {
 	newest   map[uint64]uint64
 	final    map[uint64]uint64
 	random   *rand.Rand
+	profiles string // the folder of a state that has profiles; "" for none
 }
 
 func deploymentOf(h *history.History) *source.Deployment {
@@ -246,7 +248,7 @@ func (w *world) snapshotOf(state *chain.State, dir string) map[string]string {
 	}
 	g, err := r.Write(w.t.Context(), to)
 	if err == nil {
-		err = source.WriteAccounts(to, g)
+		err = source.WriteAccounts(to, g, w.ownProfiles()...)
 	}
 	asOf, failed := state.AsOf()
 	if err = errors.Join(err, failed); err == nil {
@@ -256,6 +258,13 @@ func (w *world) snapshotOf(state *chain.State, dir string) map[string]string {
 		w.t.Fatal(err)
 	}
 	return filesOf(w.t, afero.NewBasePathFs(afero.NewOsFs(), dir))
+}
+
+func (w *world) ownProfiles() (all []source.Profiles) {
+	if w.profiles != "" {
+		all = append(all, profile.Profiles(w.profiles))
+	}
+	return all
 }
 
 // check compares a round with a fresh state of the same blocks. Blocks that were replaced since count

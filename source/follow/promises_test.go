@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures/history"
@@ -19,6 +20,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source/chain"
 	"github.com/followpress/followpress/source/chain/provider"
+	"github.com/followpress/followpress/source/profile"
 )
 
 // run follows a world on virtual time.
@@ -274,6 +276,47 @@ func TestRenew(t *testing.T) {
 		f.Renew()
 		if got := read(); got != "" && !strings.Contains(got, b.String()) || f.Status().Additions == "" {
 			w.t.Fatalf("got %q and %q, want what was there, and why", got, f.Status().Additions)
+		}
+	})
+}
+
+// Profiles of the state are in the rows of accounts, beside primary lists; those that came since are after
+// a Renew, which tells whose they are.
+func TestProfiles(t *testing.T) {
+	state := t.TempDir()
+	add := func(fresh int64, names ...string) {
+		t.Helper()
+		_, err := profile.Import(state, func(yield func(snapshot.Account, error) bool) {
+			for i, name := range names {
+				account := common.HexToAddress(fmt.Sprintf("0xd8da6bf26964af9d7eed9e03e53415d37aa96%03x", i))
+				if !yield(snapshot.Account{Address: site.Address(account), ENS: &site.Profile{Name: name, Fresh: fresh}}, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(1, "a.eth", "b.eth", "c.eth", "d.eth", "e.eth", "f.eth")
+	run(t, 11, func(w *world, o *Options) { w.profiles, o.Tables.State = state, state }, func(w *world, f *Follower) {
+		files := w.settle(f, true)
+		if !strings.Contains(files["accounts.ndjson"], `,"primary_list":`) || !strings.Contains(files["accounts.ndjson"], "c.eth") {
+			w.t.Fatalf("got accounts %s, want some with primary lists, and profiles", files["accounts.ndjson"])
+		}
+		for id := range w.nodes {
+			w.grow(id, 20)
+		}
+		w.settle(f, true)
+		add(2, "a.eth", "z.eth", "c.eth", "d.eth", "e.eth", "f.eth", "g.eth")
+		f.Renew()
+		r, ok := next(w.t, f, time.Minute)
+		if !ok || r.Snapshot == nil {
+			w.t.Fatal("no snapshot")
+		}
+		w.check("new profiles", r.Heads, filesOf(w.t, r.Snapshot))
+		if len(r.Accounts) < 2 || len(r.Lists) > 0 {
+			w.t.Errorf("got accounts %v, lists %v, want those with other profiles", r.Accounts, r.Lists)
 		}
 	})
 }
