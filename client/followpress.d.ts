@@ -247,7 +247,10 @@ export interface HeldRow {
   name: string;
   avatar: string;
   tags: string[];
-  /** How many follow it; a site with api=spec leaves it out. */
+  /**
+   * How many follow it, from 100 on about: rounded down to two digits, as far as the order of the table allows. A site
+   * with api=spec leaves it out.
+   */
   followers?: number;
 }
 
@@ -259,6 +262,7 @@ export interface HolderRow extends HeldRow {
   state: number;
   /** When the record was added, in milliseconds since 1970; 0 if that is not known. */
   added: number;
+  /** How many follow it. */
   followers: number;
   /** 0 if it has none. */
   mutualsRank: number;

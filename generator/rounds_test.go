@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/binary"
 	"flag"
 	"fmt"
 	"hash/maphash"
@@ -16,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	json "github.com/goccy/go-json"
@@ -144,13 +144,32 @@ func (b *roundsBase) render(t *testing.T, config site.Config, more []string, out
 	if err := r.prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	var chunks []chunk
 	if out.isFirst = out.before == nil; out.isFirst {
 		out.seed, out.sums = maphash.MakeSeed(), make(map[uint64]uint64, r.site.Objects())
 	}
 	out.config, out.changed = config, map[string]int{}
-	if err := renderAll(t.Context(), r.site, o.Workers, out, nil, o.Progress); err != nil {
-		t.Fatal(err)
+	for c, err := range chunksOf(r.site) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunks = append(chunks, c)
 	}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range o.Workers {
+		group.Go(func() {
+			var scratch render.Scratch
+			for i := next.Add(1) - 1; i < int64(len(chunks)); i = next.Add(1) - 1 {
+				batch := &roundBatch{out: out}
+				for unit := chunks[i].from; unit < chunks[i].to; unit++ {
+					chunks[i].kind.Render(unit, &scratch, batch.emit)
+				}
+				out.add(batch)
+			}
+		})
+	}
+	group.Wait()
 	if out.ranks != nil {
 		if b.ranks, err = ranks.Parse(out.ranks); err != nil {
 			t.Fatal(err)
@@ -186,34 +205,37 @@ type roundOutput struct {
 	changed map[string]int // by class
 }
 
-func (o *roundOutput) begin() batch { return &roundBatch{out: o} }
-
+// A roundBatch has the objects of a chunk.
 type roundBatch struct {
 	out            *roundOutput
+	body           []byte
 	objects, added int
 	sums           [][2]uint64
 	changed        []site.Key
 }
 
-func (b *roundBatch) put(e site.Entry, object []byte) error {
-	if b.out.isFirst && e.Key == site.RanksKey {
-		b.out.ranks = bytes.Clone(object)
-	}
-	key, body := maphash.String(b.out.seed, string(e.Key)), binary.LittleEndian.Uint64(e.MD5[:])
-	b.objects++
-	if b.out.isFirst {
-		b.sums = append(b.sums, [2]uint64{key, body})
-	} else if was, ok := b.out.before[key]; !ok || was != body {
-		b.changed = append(b.changed, e.Key)
-		if !ok {
-			b.added++
+// emit is an emitter. It makes no digests of the manifest, which take longer than the bodies.
+func (b *roundBatch) emit(size int, render func(b []byte) []byte, keys ...site.Key) {
+	b.body = render(slices.Grow(b.body[:0], size))
+	body := maphash.Bytes(b.out.seed, b.body)
+	for _, key := range keys {
+		if b.out.isFirst && key == site.RanksKey {
+			b.out.ranks = bytes.Clone(b.body)
+		}
+		name := maphash.String(b.out.seed, string(key))
+		b.objects++
+		if b.out.isFirst {
+			b.sums = append(b.sums, [2]uint64{name, body})
+		} else if was, ok := b.out.before[name]; !ok || was != body {
+			b.changed = append(b.changed, key)
+			if !ok {
+				b.added++
+			}
 		}
 	}
-	return nil
 }
 
-func (o *roundOutput) finish(all batch) error {
-	b := all.(*roundBatch)
+func (o *roundOutput) add(b *roundBatch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.objects += b.objects
@@ -228,7 +250,6 @@ func (o *roundOutput) finish(all batch) error {
 		}
 		o.changed[class]++
 	}
-	return nil
 }
 
 // randomFollow is a row of a new follow.

@@ -75,7 +75,33 @@ func (w *twin) heldRows(list *modelList) []naiveRow {
 			rows = append(rows, naiveRow{r.Data, areOfFollow(r.Tags), row})
 		}
 	}
+	if len(rows) <= 1000 {
+		roundFollowers(rows)
+	}
 	return rows
+}
+
+// roundFollowers keeps the first two digits of each number of followers, and counts on for larger ones that begin with
+// the same.
+func roundFollowers(rows []naiveRow) {
+	begin := func(n int) string { return strconv.Itoa(n)[:2] + strings.Repeat("0", len(strconv.Itoa(n))-2) }
+	exact := map[int]bool{}
+	for _, r := range rows {
+		exact[r.row[2].(int)] = true
+	}
+	for _, r := range rows {
+		n := r.row[2].(int)
+		if n < 100 {
+			continue
+		}
+		rounded, _ := strconv.Atoi(begin(n))
+		for other := range exact {
+			if other < n && other >= 100 && begin(other) == begin(n) {
+				rounded++
+			}
+		}
+		r.row[2] = rounded
+	}
 }
 
 // A naiveFollower is an entry of followers.

@@ -218,6 +218,24 @@ func TestLongTablesEqualTwin(t *testing.T) {
 	}
 }
 
+// TestRoundedFollowersEqualTwin does the same with a few accounts that hundreds hold.
+func TestRoundedFollowersEqualTwin(t *testing.T) {
+	t.Parallel()
+	w := newTwin(t, naive.Random(3), site.Config{LeaderboardMax: 10})
+	w.checkShards()
+	rounded := 0
+	for _, l := range w.model.lists {
+		for _, r := range w.heldRows(l) {
+			if r.row[2] != w.person(r.address).followers {
+				rounded++
+			}
+		}
+	}
+	if rounded < 100 {
+		t.Errorf("got %d rows with a rounded number, want many", rounded)
+	}
+}
+
 // hub is a graph of n accounts, in which alice and everybody else hold each other, and some hold others.
 func hub(n int) snapshot {
 	r := rand.New(rand.NewPCG(12, 0))

@@ -25,6 +25,8 @@ const formatted = (format: Intl.DateTimeFormat, time: string | number): string =
 const shown = <Given extends unknown[]>(format: (...given: Given) => string) => format as (...given: Given) => Text;
 
 export const number = shown((n: number) => numbers.format(n));
+/** The number of followers in a row of what a list holds, which is rounded from 100 on. */
+export const roughly = shown((n: number) => (n < 100 ? '' : '≈ ') + numbers.format(n));
 // Rounded down: nobody has more than 100 %.
 export const percent = shown((part: number) => percents.format(Math.floor(part * 1000) / 1000));
 /** These three are '' for what is no time. */
@@ -171,7 +173,7 @@ export const peopleTexts = own({
   blocks: 'Blocks it',
   mutes: 'Mutes it',
   mutual: 'Mutual',
-  followersOf: (n: number) => (n === 1 ? '1 follower' : `${number(n)} followers`),
+  followersOf: (n: number, isRounded: boolean) => (n === 1 ? '1 follower' : `${isRounded ? roughly(n) : number(n)} followers`),
   since: (day: string) => `since ${day}`,
   compare: 'Compare with',
   compareAbout: 'Whom do two accounts both follow, and who follows both? Choose the other one.',

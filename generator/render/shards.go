@@ -185,13 +185,18 @@ func renderListShards(t *Scratch, v *view, emit Emitter) {
 		}
 	}
 	record := func(row int) int { return int(t.held[row-first]) }
+	var followers rounding
+	if rowObjects(v.held) == 1 { // of a larger table, each row is in a shard with many others
+		followers = newRounding(t.large, len(t.held), func(row int) uint32 { return all.followers(record(row)) })
+		t.large = followers.large
+	}
 	renderTable(t, rowTable{
 		member: "list", owner: v.token, rows: v.held, before: before,
 		size:     func(i int) int { return recordRowSize(all, record(i)) },
-		render:   func(b []byte, i int) []byte { return appendRecordRow(b, all, record(i)) },
+		render:   func(b []byte, i int) []byte { return appendRecordRow(b, all, record(i), &followers) },
 		isFollow: func(i int) bool { return all.state(record(i)) == rules.Follow },
 		about: func(i int) (site.Address, uint32) {
-			return all.address(record(i)), all.shown(record(i)).Followers
+			return all.address(record(i)), all.followers(record(i))
 		},
 	}, emit, func(n int) site.Key { return site.SearchShardKey(v.token, n) }, func() site.Key { return site.ListHeadKey(v.token) })
 }
@@ -228,12 +233,12 @@ func recordRowSize(all records, i int) int {
 }
 
 // appendRecordRow appends the row of what a list holds.
-func appendRecordRow(b []byte, all records, i int) []byte {
+func appendRecordRow(b []byte, all records, i int, followers *rounding) []byte {
 	shown := all.shown(i)
 	name, avatar := shown.texts()
 	b = all.address(i).Append(append(b, `["`...))
 	b = append(append(b, `",`...), all.form(i).json...)
-	b = strconv.AppendUint(append(b, ','), uint64(shown.Followers), 10)
+	b = strconv.AppendUint(append(b, ','), uint64(followers.of(shown.Followers)), 10)
 	b = appendTexts(b, name, avatar)
 	if version := all.form(i).Version; version != rules.UsualVersion {
 		b = strconv.AppendUint(append(b, ','), uint64(version), 10)
@@ -452,10 +457,18 @@ func appendListEntry(b []byte, token string, account site.Address, primary bool,
 	b = strconv.AppendInt(append(b, ','), int64(holders), 10)
 	b = append(b, ",["...)
 	if held <= site.PackedRows {
+		var rows [site.PackedRows]int
+		n := 0
 		for i := range all.Len() {
 			if all.state(i) != 0 {
-				b = append(appendRecordRow(b, all, i), ',')
+				rows[n] = i
+				n++
 			}
+		}
+		var large [site.PackedRows]uint32
+		followers := newRounding(large[:], n, func(row int) uint32 { return all.followers(rows[row]) })
+		for _, i := range rows[:n] {
+			b = append(appendRecordRow(b, all, i, &followers), ',')
 		}
 	}
 	return append(withoutComma(b), "]]"...)

@@ -45,6 +45,7 @@ type Scratch struct {
 	follows []uint32 // indexes of follows of the list that is rendered
 	held    []uint32 // indexes of what it holds
 	places  []uint32 // of the rows of a head
+	large   []uint32 // numbers of followers of a table
 	page    []Follower
 	tags    map[string]int // records by tag
 	counts  []tagRun       // the same by tag

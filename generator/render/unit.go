@@ -59,6 +59,8 @@ func (r unitRecords) text(i int) string { return r[i].Data }
 
 func (r unitRecords) shown(i int) Shown { return r[i].Shown }
 
+func (r unitRecords) followers(i int) uint32 { return r[i].Followers }
+
 func (r unitRecords) held() (n int) {
 	for i := range r {
 		if r.state(i) != 0 {

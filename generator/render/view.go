@@ -35,6 +35,7 @@ type records interface {
 	address(i int) site.Address // that the record is about, if text is ""
 	text(i int) string          // data that is no address, as the API shows it
 	shown(i int) Shown          // of the address
+	followers(i int) uint32     // of the address, as in shown
 }
 
 // A RecordForm is what records have in common.
@@ -115,6 +116,8 @@ func (r *graphRecords) shown(i int) Shown {
 	}
 	return s
 }
+
+func (r *graphRecords) followers(i int) uint32 { return r.ranks.Count[rules.Followers][r.all.data[i]] }
 
 // setAccount makes a view of an account with the lists that are selected, but without one of them.
 func (v *graphView) setAccount(g *Graph, ranks *Ranks, ends []profileEnds, account uint32, lists []uint32) {

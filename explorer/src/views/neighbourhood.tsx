@@ -11,7 +11,7 @@ import { Stage } from '../graph/stage';
 import { go, href, type Place } from '../router';
 import { useSettings } from '../settings';
 import { gap } from '../text';
-import { graphTexts, number, sentences } from '../texts';
+import { graphTexts, number, roughly, sentences } from '../texts';
 import { colours, useTheme } from '../ui/colours';
 import { Show, useLoad } from '../ui/load';
 import { Avatar, Name } from '../ui/person';
@@ -190,7 +190,7 @@ function Chosen({ graph, person, index }: { graph: Graph; person: Person | undef
         </strong>
       </p>
       <ul class="small">
-        {person.followers ? <li>{graphTexts.followers(number(person.followers))}</li> : null}
+        {person.followers ? <li>{graphTexts.followers((index ? roughly : number)(person.followers))}</li> : null}
         <li>
           <span class="key" style={{ background: 'var(--accent)' }} />{gap}
           {graphTexts.followsHere(number(count(1, 2)))}
@@ -224,7 +224,7 @@ function List({ people, selected, select }: { people: readonly Person[]; selecte
           <li key={person.address}>
             <button type="button" class="plain" aria-pressed={index === selected} onClick={() => select(index)}>
               <Name person={person} />
-              <span class="num quiet">{person.followers ? number(person.followers) : null}</span>
+              <span class="num quiet">{person.followers ? (index ? roughly : number)(person.followers) : null}</span>
             </button>
           </li>
         ))}

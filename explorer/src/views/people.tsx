@@ -65,7 +65,7 @@ export function relatedRow(person: Related) {
         {person.tags.length > 4 && <span class="quiet small">{words.moreOf(number(person.tags.length - 4))}</span>}
       </span>
       <span class="numbers quiet small num">
-        {person.followers !== undefined && <span>{words.followersOf(person.followers)}</span>}
+        {person.followers !== undefined && <span>{words.followersOf(person.followers, !person.back)}</span>}
         {person.added > 0 && <span>{words.since(date(person.added))}</span>}
       </span>
     </div>

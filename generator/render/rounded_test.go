@@ -1,0 +1,68 @@
+package render
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestRounding: numbers are rounded down to two digits, and their order within the table stays.
+func TestRounding(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	rounded := 0
+	for range 2000 {
+		rows := make([]uint32, random.IntN(30))
+		for i := range rows {
+			rows[i] = random.Uint32N(1 + []uint32{130, 1300, 130_000, math.MaxUint32 - 1}[random.IntN(4)])
+			if i > 0 && random.IntN(2) == 0 { // near another one
+				rows[i] = max(rows[i-1], 1) - 1 + random.Uint32N(3)
+			}
+		}
+		r := newRounding(nil, len(rows), func(i int) uint32 { return rows[i] })
+		for i, a := range rows {
+			got := r.of(a)
+			if got != a {
+				rounded++
+			}
+			if a < roundedFrom && got != a || got > a || roundDown(max(got, roundedFrom)) != roundDown(max(a, roundedFrom)) {
+				t.Fatalf("%v: got %d for %d", rows, got, a)
+			}
+			for _, b := range rows[:i] {
+				if cmp.Compare(got, r.of(b)) != cmp.Compare(a, b) {
+					t.Fatalf("%v: got %d and %d for %d and %d, in another order", rows, got, r.of(b), a, b)
+				}
+			}
+		}
+	}
+	if rounded < 1000 {
+		t.Errorf("got %d numbers that were rounded, want many", rounded)
+	}
+	for n, want := range map[uint32]uint32{99: 99, 100: 100, 101: 100, 327: 320, 999: 990, 1000: 1000, 1099: 1000, math.MaxUint32: 4_200_000_000} {
+		if got := newRounding(nil, 1, func(int) uint32 { return n }); got.of(n) != want {
+			t.Errorf("%d alone: got %d, want %d", n, got.of(n), want)
+		}
+	}
+}
+
+// TestRoundingStays: one more follower changes few tables.
+func TestRoundingStays(t *testing.T) {
+	others := []uint32{3, 40, 105, 260, 1234, 1250, 7000}
+	at := func(n uint32) (values [8]uint32) {
+		all := append([]uint32{n}, others...)
+		r := newRounding(nil, len(all), func(i int) uint32 { return all[i] })
+		for i, n := range all {
+			values[i] = r.of(n)
+		}
+		return values
+	}
+	changed := 0
+	for n := uint32(1000); n < 2000; n++ {
+		if at(n) != at(n+1) {
+			changed++
+		}
+	}
+	if changed > 15 {
+		t.Errorf("got %d changes by 1,000 followers, want 15 at most", changed)
+	}
+}
