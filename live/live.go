@@ -111,7 +111,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Generator.BadgesAsOf.IsZero() {
 		o.Generator.BadgesAsOf = time.UnixMilli(0)
 	}
-	o.Server.Refresh.BadgesAsOf = o.Generator.BadgesAsOf
+	o.Server.Refresh.BadgesAsOf, o.Server.Refresh.InMemory = o.Generator.BadgesAsOf, true
 	var err error
 	o.Generator.Config, err = o.Generator.Config.WithDefaults()
 	return o, err

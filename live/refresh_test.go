@@ -209,6 +209,12 @@ func TestRefreshesAreNeverLost(t *testing.T) {
 				if err := l.stop(); err != nil {
 					t.Error(err)
 				}
+				for _, object := range []site.ListObject{site.Details, site.Badges} {
+					body, err := bucket.Get(t.Context(), site.RefreshKey(object, "104"))
+					if err != nil || strings.Contains(string(body), `"stored"`) {
+						t.Errorf("kept %s: got %.300s, %v, want no digests of objects that no bucket has", object, body, err)
+					}
+				}
 				again := run(t, o)
 				r := twoChains(1, 1)
 				r.Snapshot = slow

@@ -64,11 +64,14 @@ func Replacements(kept []byte) ([]Replacement, error) {
 	return in.Stored, nil
 }
 
-// withStored adds a refresh that replaces one body by another to those that kept lists.
+// withStored adds a refresh that replaces one body by another to those that kept lists, unless it stores none: then by is 0.
 func withStored(replaced, by site.MD5, kept []byte) []Replacement {
 	before, err := Replacements(kept)
 	if err != nil {
 		before = nil // it is malformed: replace it
+	}
+	if by == (site.MD5{}) {
+		return before
 	}
 	next := Replacement{MD5: by, From: replaced}
 	was := slices.IndexFunc(before, func(r Replacement) bool { return r.MD5 == replaced })
@@ -87,7 +90,8 @@ func withStored(replaced, by site.MD5, kept []byte) []Replacement {
 	return all
 }
 
-// Keep encodes the object site.RefreshKey for a refresh that is about to replace one body by another. kept
+// Keep encodes the object site.RefreshKey for a refresh that is about to replace one body by another; their
+// digests are 0 if it stores none. kept
 // is that object so far, nil for none: of both profiles the one with the greater Fresh stays. If
 // nothing changes, the result equals kept.
 func (p KeptProfile) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {

@@ -45,6 +45,8 @@ type Options struct {
 
 	// BadgesAsOf is when the badges of the site were read, which refreshed ones must be newer than; zero: as_of of the site.
 	BadgesAsOf time.Time
+	// InMemory says that replaced objects are in the memory of this process only, so nobody else has to know their digests.
+	InMemory bool
 }
 
 // UpstreamTimeout is the default of Options.UpstreamTimeout.
@@ -93,6 +95,7 @@ type Refresher struct {
 	timeout         time.Duration      // of a flight
 	upstreamTimeout time.Duration      // of the requests of a flight to the upstream
 	badgesAsOf      time.Time          // see Options
+	inMemory        bool               // see Options
 	*Limits
 }
 
@@ -164,7 +167,7 @@ func New(o Options, l *Limits, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 	}
 	return &Refresher{
 		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Limits: l,
-		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf,
+		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf, inMemory: o.InMemory,
 	}, nil
 }
 
@@ -333,7 +336,12 @@ func (f *Refresher) replaceBy(ctx context.Context, t Target, data upstreamData, 
 // next run of the generator, the digest of body for runs of the publisher, which compare the
 // bucket with its manifest at any time.
 func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body, stored []byte, info storage.Info) error {
-	keep := func(kept []byte) ([]byte, error) { return data.Keep(site.Sum(stored), site.Sum(body), kept) }
+	keep := func(kept []byte) ([]byte, error) {
+		if f.inMemory {
+			return data.Keep(site.MD5{}, site.MD5{}, kept)
+		}
+		return data.Keep(site.Sum(stored), site.Sum(body), kept)
+	}
 	if err := f.keep(ctx, t.keptKey(), keep); err != nil {
 		return fmt.Errorf("keep the fresh data: %w", err)
 	}
