@@ -2,8 +2,9 @@ package edge_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -14,17 +15,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/edge"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
-	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/source"
 )
 
 // The environment of a process that serves a site as `followpress live` does: see serveLive.
 const (
-	liveSite  = "EDGE_TEST_LIVE_SITE"
+	liveAPI  = "EDGE_TEST_LIVE_API"
 	liveAt    = "EDGE_TEST_LIVE_ADDRESS"
 	liveHead  = "EDGE_TEST_LIVE_HEAD"
 	liveFault = "EDGE_TEST_LIVE_FAULT"
@@ -32,16 +37,16 @@ const (
 
 // A liveProcess is a process of its own that can be killed, stopped and started again at the same address.
 type liveProcess struct {
-	t             testing.TB
-	site, address string
-	fault         string // file that has the fault at the moment
+	t            testing.TB
+	api, address string
+	fault        string // file that has the fault at the moment
 	*process.Process
 }
 
-func newLive(t testing.TB, site string) *liveProcess {
+func newLive(t testing.TB, api string) *liveProcess {
 	t.Helper()
 	servers.Wanted(t)
-	return &liveProcess{t: t, site: site, address: servers.FreeAddress(t), fault: filepath.Join(t.TempDir(), "fault")}
+	return &liveProcess{t: t, api: api, address: servers.FreeAddress(t), fault: filepath.Join(t.TempDir(), "fault")}
 }
 
 func (l *liveProcess) url() string { return "http://" + l.address }
@@ -50,7 +55,7 @@ func (l *liveProcess) url() string { return "http://" + l.address }
 func (l *liveProcess) begin(head int) {
 	l.t.Helper()
 	l.Process = process.Start(l.t, process.Self(l.t, []string{
-		liveSite + "=" + l.site, liveAt + "=" + l.address, liveHead + "=" + strconv.Itoa(head), liveFault + "=" + l.fault,
+		liveAPI + "=" + l.api, liveAt + "=" + l.address, liveHead + "=" + strconv.Itoa(head), liveFault + "=" + l.fault,
 	}, "-test.run=^$"))
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		if connection, err := net.DialTimeout("tcp", l.address, time.Second); err == nil {
@@ -76,123 +81,96 @@ func (l *liveProcess) fails(how string) {
 // before puts live in front of an edge.
 func (l *liveProcess) before(o *edge.Options) { o.Live = l.url() }
 
-// serveLive is the process: the handler of the fallback with what live adds to it.
+// serveLive is the process: the handler of `followpress live` over the snapshot of the conformance cases.
 func serveLive() error {
-	store, err := storage.OpenSite(os.Getenv(liveSite))
+	head, err := strconv.ParseUint(os.Getenv(liveHead), 10, 64)
 	if err != nil {
 		return err
 	}
-	handler, err := server.New(context.Background(), store, server.Options{})
+	handler, err := liveHandler(context.Background(), os.Getenv(liveAPI), head)
 	if err != nil {
 		return err
 	}
-	head, err := strconv.Atoi(os.Getenv(liveHead))
-	if err != nil {
-		return err
-	}
-	return http.ListenAndServe(os.Getenv(liveAt), liveHandler(handler, head, func() string {
+	return http.ListenAndServe(os.Getenv(liveAt), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fault, _ := os.ReadFile(os.Getenv(liveFault)) // there is none at first
-		return string(fault)
-	}))
-}
-
-// liveHandler adds to a handler what live adds: headers, waiting for a block, and events.
-func liveHandler(handler http.Handler, head int, fault func() string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w = &liveWriter{ResponseWriter: w, head: head, after: r.Header.Get("X-After"), fault: fault()}
-		switch fault() {
+		switch string(fault) {
 		case "lag":
 			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(http.StatusServiceUnavailable)
-			return
 		case "reset":
-			connection, _, err := w.(*liveWriter).ResponseWriter.(http.Hijacker).Hijack()
+			connection, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
 				_ = connection.(*net.TCPConn).SetLinger(0) // it is closed anyway
 				_ = connection.Close()
 			}
-			return
-		}
-		if after := r.Header.Get("X-After"); after != "" {
-			_, number, _ := strings.Cut(after, ":")
-			block, err := strconv.Atoi(number)
-			if err != nil {
-				w.WriteHeader(http.StatusBadRequest)
-				_, _ = io.WriteString(w, `{"response":"X-After"}`)
-				return
-			}
-			if block > head {
-				wait, _ := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Prefer"), "wait="))
-				select {
-				case <-time.After(time.Duration(wait) * time.Second):
-				case <-r.Context().Done():
-				}
-			}
-		}
-		switch r.URL.Path {
-		case "/_live/events":
-			serveEvents(w.(*liveWriter).ResponseWriter, r)
-		case "/_live/status":
-			_, _ = fmt.Fprintf(w, `{"heads":{"8453":%d}}`, head)
+		case "stall":
+			handler.ServeHTTP(stallingWriter{w}, r)
 		default:
 			handler.ServeHTTP(w, r)
 		}
-	})
+	}))
 }
 
-// serveEvents sends an event each 100 ms.
-func serveEvents(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = fmt.Fprintf(w, ": after %q\n\n", r.Header.Get("Last-Event-ID"))
-	for n := 1; ; n++ {
-		_ = http.NewResponseController(w).Flush() // an edge that is gone is noticed below
+// liveHandler answers from a graph as of a block of one chain, while blocks of another one come.
+func liveHandler(ctx context.Context, api string, head uint64) (http.Handler, error) {
+	files := fixtures.Conformance()
+	if api == site.APIEFP {
+		files = fixtures.ConformanceEFP()
+	}
+	blocks := &quietBlocks{head: head, snapshot: afero.NewBasePathFs(afero.FromIOFS{FS: files}, "snapshot")}
+	quiet := slog.New(slog.DiscardHandler)
+	l, err := live.New(blocks, live.Options{Generator: generator.Options{Config: site.Config{API: api}}, Log: quiet})
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	for l.Ready() != nil {
 		select {
-		case <-r.Context().Done():
-			return
-		case <-time.After(100 * time.Millisecond):
+		case err := <-ended:
+			return nil, errors.Join(err, errors.New("live ended"))
+		case <-time.After(5 * time.Millisecond):
 		}
-		_, _ = fmt.Fprintf(w, "id: a1b2c3-%d\nevent: round\ndata: {}\n\n", n)
 	}
+	return l, nil
 }
 
-const liveCaching = "public, max-age=2, stale-while-revalidate=10, stale-if-error=86400"
-
-// A liveWriter adds the headers of live to an answer.
-type liveWriter struct {
-	http.ResponseWriter
-	head         int
-	after, fault string
-	begun        bool
+// A quietBlocks is a source whose graph stays the same.
+type quietBlocks struct {
+	head, other uint64
+	snapshot    afero.Fs
 }
 
-func (w *liveWriter) WriteHeader(status int) {
-	w.begun = true
-	h := w.Header()
-	h.Set(site.HeaderAsOf, "2026-11-23T17:00:00Z")
-	h.Set(site.HeaderHeads, fmt.Sprintf("8453:%d", w.head))
-	h.Set(site.HeaderFinalized, fmt.Sprintf("8453:%d", w.head-10))
-	switch caching := h.Get("Cache-Control"); {
-	case w.after != "":
-		h.Set("Cache-Control", "no-store")
-	case strings.Contains(caching, "immutable") || strings.Contains(caching, "no-store") || status == http.StatusNoContent:
-	case status == http.StatusOK || status == http.StatusNotModified:
-		h.Set("Cache-Control", liveCaching)
-	case status == http.StatusNotFound:
-		h.Set("Cache-Control", "public, max-age=2")
+// Next returns a round: the first one at once, and one with a block each 400 ms.
+func (q *quietBlocks) Next(ctx context.Context) (source.Round, error) {
+	if q.other > 0 {
+		select {
+		case <-time.After(400 * time.Millisecond):
+		case <-ctx.Done():
+			return source.Round{}, ctx.Err()
+		}
 	}
-	w.ResponseWriter.WriteHeader(status)
+	q.other++
+	now := time.Now().UnixMilli()
+	return source.Round{Snapshot: q.snapshot, Lists: []string{"1"}, Heads: []source.Head{
+		{Chain: 8453, Block: q.head, Time: now, Finalized: q.head - 10}, {Chain: 10, Block: q.other, Time: now},
+	}}, nil
 }
 
-func (w *liveWriter) Write(body []byte) (int, error) {
-	if !w.begun {
-		w.WriteHeader(http.StatusOK)
-	}
-	if w.fault == "stall" {
-		n, err := w.ResponseWriter.Write(body[:len(body)/2])
-		_ = http.NewResponseController(w.ResponseWriter).Flush() // the edge may be gone
-		time.Sleep(time.Minute)
-		return n, err
-	}
-	return w.ResponseWriter.Write(body)
+// heads says that an answer is of a live graph as of a block.
+func heads(a answer, head int) bool {
+	return strings.HasPrefix(a.header.Get(site.HeaderHeads), fmt.Sprintf("8453:%d,", head))
+}
+
+const liveCaching = live.DefaultCacheControl
+
+// A stallingWriter stops in the middle of a body.
+type stallingWriter struct{ http.ResponseWriter }
+
+// Write sends half of the body.
+func (w stallingWriter) Write(body []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(body[:len(body)/2])
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // the edge may be gone
+	time.Sleep(time.Minute)
+	return n, err
 }

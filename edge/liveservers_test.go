@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -32,7 +33,12 @@ func before(live *origin) func(*edge.Options) { return func(o *edge.Options) { o
 
 // liveOf is live over the same site, in this process.
 func (o *origins) liveOf(t testing.TB) *origin {
-	return newOrigin(t, liveHandler(o.handler, 100, func() string { return "" }))
+	t.Helper()
+	handler, err := liveHandler(t.Context(), cmp.Or(o.config.API, site.APISpec), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newOrigin(t, handler)
 }
 
 // Every case comes from live, exactly, and nothing is asked of the bucket and the fallback.
@@ -41,7 +47,7 @@ func TestLiveConformance(t *testing.T) {
 		for what, c := range map[string]struct {
 			o     *origins
 			cases []fixtures.Case
-		}{"spec": {newOrigins(t), conformanceCases(t)}, "efp": {newOriginsEFP(t, site.NamesLookup), efpCases(t)}} {
+		}{"spec": {newOrigins(t), conformanceCases(t)}, "efp": {newOriginsEFP(t, site.NamesCopies), efpCases(t)}} {
 			live := c.o.liveOf(t)
 			base := s.start(t, c.o.bucket.URL+"/bucket", c.o.fallback.URL, before(live))
 			for _, one := range c.cases {
@@ -66,7 +72,7 @@ func TestLiveConformance(t *testing.T) {
 func TestLivePasses(t *testing.T) {
 	forLive(t, func(t *testing.T, s subject) {
 		o := newOriginsEFP(t, site.NamesCopies)
-		live := newLive(t, sitePathEFP(t))
+		live := newLive(t, site.APIEFP)
 		live.begin(100)
 		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL, live.before)
 		const path, computed, batch = "/api/v1/lists/1/details", "/api/v1/lists/1/following?limit=1&offset=1", "/api/v1/lists/1/buttonStateBatch"
@@ -76,12 +82,12 @@ func TestLivePasses(t *testing.T) {
 			for _, after := range []string{"8453:99", "8453:100"} {
 				begun := time.Now()
 				a := ask(t, http.MethodGet, base, p, "X-After", after, "Prefer", "wait=3")
-				if a.status != http.StatusOK || a.header.Get("Cache-Control") != site.NoStore || a.header.Get("X-Heads") != "8453:100" || time.Since(begun) > 2*time.Second {
+				if a.status != http.StatusOK || a.header.Get("Cache-Control") != site.NoStore || !heads(a, 100) || time.Since(begun) > 2*time.Second {
 					t.Errorf("%s after %s: got %d %v in %v, want live's answer at once", p, after, a.status, a.header, time.Since(begun))
 				}
 			}
 			begun := time.Now()
-			if a := ask(t, http.MethodGet, base, p, "X-After", "8453:101", "Prefer", "wait=2"); a.status != http.StatusOK || a.header.Get("X-Heads") != "8453:100" || time.Since(begun) < 2*time.Second {
+			if a := ask(t, http.MethodGet, base, p, "X-After", "8453:101", "Prefer", "wait=2"); a.status != http.StatusOK || !heads(a, 100) || time.Since(begun) < 2*time.Second {
 				t.Errorf("%s after a block that does not come: got %d %v in %v, want live's answer after 2s", p, a.status, a.header, time.Since(begun))
 			}
 			if a := ask(t, http.MethodGet, base, p, "X-After", "nonsense"); a.status != http.StatusBadRequest {
@@ -100,7 +106,7 @@ func TestLivePasses(t *testing.T) {
 				t.Errorf("a batch: got %d %v %v, want live's answer", a.status, a.header, err)
 			}
 		}
-		if a := ask(t, http.MethodGet, base, "/_live/status?x=1"); a.status != http.StatusOK || a.body != `{"heads":{"8453":100}}` {
+		if a := ask(t, http.MethodGet, base, "/_live/status?x=1"); a.status != http.StatusOK || !strings.Contains(a.body, "8453") {
 			t.Errorf("status: got %d %s", a.status, a.body)
 		}
 		checkPreflight(t, base)
@@ -124,15 +130,6 @@ func TestLivePasses(t *testing.T) {
 			t.Errorf("live is away: a batch: got %d %v %v, want the fallback's answer", a.status, a.header, err)
 		}
 	})
-}
-
-func sitePathEFP(t testing.TB) string {
-	t.Helper()
-	path, err := efpSites[site.NamesCopies]()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // Pages of any origin may send the headers, and read those of live.
@@ -175,20 +172,20 @@ func checkEvents(t *testing.T, base string) {
 		t.Errorf("events: got %d %v", response.StatusCode, response.Header)
 	}
 	lines := bufio.NewScanner(response.Body)
-	first, events := time.Duration(0), 0
-	for events < 25 && lines.Scan() {
+	first, rounds, resumed := time.Duration(0), 0, false
+	for rounds < 6 && lines.Scan() {
 		if first == 0 {
 			first = time.Since(begun)
-			if lines.Text() != `: after "a1b2c3-17"` {
-				t.Errorf("events: got %q, want them after the last one", lines.Text())
-			}
 		}
-		if strings.HasPrefix(lines.Text(), "id: ") {
-			events++
+		switch lines.Text() {
+		case "event: reset": // live does not know the last one
+			resumed = true
+		case "event: round":
+			rounds++
 		}
 	}
-	if took := time.Since(begun); events < 25 || first > 2*time.Second || took < 2*time.Second {
-		t.Errorf("events: got %d, the first line after %v, in %v (%v), want each as it is sent", events, first, took, lines.Err())
+	if took := time.Since(begun); rounds < 6 || !resumed || first > 2*time.Second || took < 2*time.Second {
+		t.Errorf("events: got %d, resumed %v, the first line after %v, in %v (%v), want each as it is sent", rounds, resumed, first, took, lines.Err())
 	}
 }
 
@@ -199,7 +196,7 @@ var liveRate = flag.Int("live-rate", 200, "requests per second of TestLiveAway")
 func TestLiveAway(t *testing.T) {
 	forLive(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
-		live := newLive(t, sitePath(t))
+		live := newLive(t, site.APISpec)
 		live.begin(100)
 		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL, live.before)
 		l := newLoad(o, base, *liveRate)
@@ -240,8 +237,8 @@ func TestLiveAway(t *testing.T) {
 		l.becomes(t, "an older graph", fromLive, liveTried)
 		time.Sleep(2 * time.Second)
 		for _, path := range l.paths[:6] {
-			if got := ask(t, http.MethodGet, base, path).header.Get("X-Heads"); got != "8453:150" {
-				t.Errorf("%s after a start with an older graph: got %q, want 8453:150", path, got)
+			if a := ask(t, http.MethodGet, base, path); !heads(a, 150) {
+				t.Errorf("%s after a start with an older graph: got %v, want block 150", path, a.header)
 			}
 		}
 		t.Logf("%d requests, the slowest took %v; half a second and more: %v; this process paused for %v", l.sent, l.slowest, l.slow, l.paused)
@@ -260,7 +257,7 @@ func TestLiveStalls(t *testing.T) {
 			t.Skip("it has no limit between two reads: see docs/deploy/caddy.md")
 		}
 		o := newOrigins(t)
-		live := newLive(t, sitePath(t))
+		live := newLive(t, site.APISpec)
 		live.begin(100)
 		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL, live.before)
 		const path = "/api/v1/lists/8/searchFollowing"
@@ -418,7 +415,8 @@ func (l *load) send(t *testing.T, name, path string, want wanted) {
 		t.Errorf("%s: %s: got the answer after %v, want at most %v", name, path, took, most)
 	}
 	expected := l.want[path]
-	if err != nil || a.status != expected.status || a.body != expected.body {
+	isRoot := path == "/_site" // live's is another one
+	if err != nil || a.status != expected.status || a.body != expected.body && !isRoot {
 		t.Errorf("%s: %s: got %d %.100q (%v), want %d", name, path, a.status, a.body, err, expected.status)
 		return
 	}

@@ -24,7 +24,7 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
-	if os.Getenv(liveSite) != "" {
+	if os.Getenv(liveAPI) != "" {
 		panic(serveLive())
 	}
 	tempdir.InMemory()
