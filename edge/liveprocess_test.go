@@ -29,7 +29,7 @@ import (
 
 // The environment of a process that serves a site as `followpress live` does: see serveLive.
 const (
-	liveAPI  = "EDGE_TEST_LIVE_API"
+	liveAPI   = "EDGE_TEST_LIVE_API"
 	liveAt    = "EDGE_TEST_LIVE_ADDRESS"
 	liveHead  = "EDGE_TEST_LIVE_HEAD"
 	liveFault = "EDGE_TEST_LIVE_FAULT"
