@@ -19,7 +19,8 @@ type Round struct {
 	Heads    []Head   // in the order of the deployment's chains
 	Snapshot afero.Fs // the tables of the graph; nil if only heads have changed since the last round
 	// What changed since the last round with a snapshot, sorted: accounts whose records, lists, primary
-	// list or profile are others, and lists by their token ids. Both are nil for the first round.
+	// list or profile are others, or that such records are about, and lists by their token ids. Both
+	// are nil for the first round.
 	Accounts []site.Address
 	Lists    []string
 	// Undone are the chains of which blocks that were in the last round are no longer part.

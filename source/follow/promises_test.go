@@ -1,9 +1,11 @@
 package follow
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -372,5 +374,43 @@ func TestANodeThatStandsStill(t *testing.T) {
 		w.newest[id] += 5
 		w.twins[id].SetHead(w.newest[id], w.final[id], w.final[id])
 		w.settle(f, true)
+	})
+}
+
+// Once another run has replaced the folder of the state, nothing is confirmed into it, and Next says so.
+func TestAStateThatWasReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12, 150)
+		o := w.options(w.open(dir))
+		f, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := errors.Join(f.Close(), o.State.Close()); err != nil {
+				t.Error(err)
+			}
+		}()
+		if _, err := chain.Open(dir, o.Deployment); !errors.Is(err, chain.ErrBusy) {
+			t.Errorf("a second process: got %v, want %v", err, chain.ErrBusy)
+		}
+		w.settle(f, true)
+		if err := os.Rename(dir, dir+".old"); err != nil {
+			t.Fatal(err)
+		}
+		for id := range w.nodes {
+			w.grow(id, 20)
+			w.final[id] = w.newest[id]
+			w.set(id)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for err == nil {
+			_, err = f.Next(ctx)
+		}
+		if !strings.Contains(err.Error(), "was removed or replaced") {
+			t.Errorf("got %v, want that the state was replaced", err)
+		}
 	})
 }

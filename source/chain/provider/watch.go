@@ -24,9 +24,10 @@ const (
 
 // A socket is a ws or wss URL.
 type socket struct {
-	host string
-	url  string // it may have a key
-	hide *strings.Replacer
+	host   string
+	url    string // it may have a key
+	header http.Header
+	hide   *strings.Replacer
 }
 
 // newSocket is not ok if a URL is not of that kind.
@@ -35,7 +36,15 @@ func newSocket(text string) (s *socket, ok bool) {
 	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
 		return nil, false
 	}
-	return &socket{u.Host, u.String(), hiding(u)}, true
+	s = &socket{host: u.Host, header: http.Header{}, hide: hiding(u)}
+	if u.User != nil { // which the library takes for a mistake
+		password, _ := u.User.Password()
+		r := http.Request{Header: s.header}
+		r.SetBasicAuth(u.User.Username(), password)
+		u.User = nil
+	}
+	s.url = u.String()
+	return s, true
 }
 
 // Sockets is how many URLs Watch may use.
@@ -60,7 +69,7 @@ func (c *Chain) Watch(ctx context.Context, i int, each func(Header)) error {
 func (s *socket) watch(ctx context.Context, chain uint64, each func(Header)) error {
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: greeting}
 	// The dialer follows no redirect, so a key goes to no other server.
-	conn, answer, err := dialer.DialContext(ctx, s.url, nil)
+	conn, answer, err := dialer.DialContext(ctx, s.url, s.header)
 	if answer != nil {
 		_ = answer.Body.Close() // the library has read it
 	}
