@@ -314,29 +314,48 @@ func (p *planner) planGroup(group []shardChanges, result *plan) {
 			was = c.delta
 		}
 	}
-	var text []byte
-	if p.was != nil && differs && !p.stale[routes.Manifest] && !p.stale[routes.ManifestDelta] {
-		if delta := p.delta(group, was); len(delta.Shards) > 0 {
-			text = delta.Append(nil)
-		}
+	var text []byte // of the delta to put
+	if differs && p.mayHaveDeltas() {
+		text = p.deltaText(group, was)
 	}
-	again := p.was != nil && differs && (len(text) == 0 || len(text) > p.maxDelta)
+	again := differs && text == nil // whether shards are put
 	for _, c := range group {
 		for _, change := range c.changes {
 			result.add(p.source.root.Config, c.shard, change)
 		}
-		old := was.Patch(c.shard)
-		switch {
-		case p.was == nil && c.differs, again && c.differs, again && old != nil && old.SHA256 == p.was.Digest(c.shard):
+		if again && (c.differs || p.isPatched(c.shard, was)) {
 			result.addManifest(c.shard)
 		}
 	}
 	switch {
 	case again && was != nil:
 		result.addDelete(site.DeltaKey(first))
-	case !again && text != nil:
+	case text != nil:
 		result.addDelta(site.DeltaKey(first), shards.Pack(text))
 	}
+}
+
+// mayHaveDeltas reports whether deltas may be put: not beside shards that are put anyway.
+func (p *planner) mayHaveDeltas() bool {
+	return p.was != nil && !p.stale[routes.Manifest] && !p.stale[routes.ManifestDelta]
+}
+
+// isPatched reports whether a delta that the bucket has changes a shard to what the live root names.
+func (p *planner) isPatched(shard string, was *shards.Delta) bool {
+	old := was.Patch(shard)
+	return old != nil && old.SHA256 == p.was.Digest(shard)
+}
+
+// deltaText is the text of a delta of a group; nil if it would be empty, or larger than the shards should wait for.
+func (p *planner) deltaText(group []shardChanges, was *shards.Delta) []byte {
+	delta := p.delta(group, was)
+	if len(delta.Shards) == 0 {
+		return nil
+	}
+	if text := delta.Append(nil); len(text) <= p.maxDelta {
+		return text
+	}
+	return nil
 }
 
 // delta is the delta of a group: what differs from the shards that the bucket has stored. The patches of other shards in
@@ -348,8 +367,8 @@ func (p *planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
 			if len(c.patch.Objects)+len(c.patch.Gone) > 0 {
 				delta.Shards = append(delta.Shards, c.patch)
 			}
-		} else if old := was.Patch(c.shard); old != nil && old.SHA256 == p.was.Digest(c.shard) {
-			delta.Shards = append(delta.Shards, *old)
+		} else if p.isPatched(c.shard, was) {
+			delta.Shards = append(delta.Shards, *was.Patch(c.shard))
 		}
 	}
 	return delta

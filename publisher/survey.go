@@ -207,7 +207,6 @@ func (s *survey) readShards(ctx context.Context, names []string) (objects []comp
 		return nil, nil, err
 	}
 	unreadable = map[string]error{}
-	indexDigits := site.RootDigits(s.root.ShardDigits)
 	patched := false
 	for i, shard := range names {
 		if len(objects) == 0 {
@@ -217,13 +216,7 @@ func (s *survey) readShards(ctx context.Context, names []string) (objects []comp
 			objects = append(objects, compared{finding: finding{Entry: e, shard: shard}})
 		}
 		patched = patched || own[i].Patched
-		indexed := error(nil)
-		if indexDigits != s.root.ShardDigits {
-			var index site.Entry
-			if index, indexed = s.own.Index(shard[:indexDigits]); strings.Trim(shard[indexDigits:], "0") == "" {
-				objects = append(objects, compared{finding: finding{Entry: index, shard: shard}, damaged: indexed != nil})
-			}
-		}
+		indexed := s.addIndex(shard, &objects)
 		if failed[i] != nil {
 			unreadable[shard] = failed[i]
 		}
@@ -241,6 +234,19 @@ func (s *survey) readShards(ctx context.Context, names []string) (objects []comp
 		objects = append(objects, compared{finding: finding{Entry: delta, shard: names[0]}, damaged: err != nil})
 	}
 	return objects, unreadable, nil
+}
+
+// addIndex adds the index of a shard, if the shard is the first one of it, and returns an error if the index is damaged.
+func (s *survey) addIndex(shard string, to *[]compared) error {
+	digits := site.RootDigits(s.root.ShardDigits)
+	if digits == s.root.ShardDigits {
+		return nil // there are none
+	}
+	index, err := s.own.Index(shard[:digits])
+	if strings.Trim(shard[digits:], "0") == "" {
+		*to = append(*to, compared{finding: finding{Entry: index, shard: shard}, damaged: err != nil})
+	}
+	return err
 }
 
 func (s *survey) classify(o *compared, info storage.Info, same bool) {
