@@ -12,7 +12,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// ofFormat1 is a site that a version before format 2 has made, and one of this format that differs in three objects.
+// ofFormat1 is a site that a version before format 2 has made, and one of this format that differs in three objects. The
+// fixture is what its generate made of fixtures/format1/snapshot, with --explorer=false --leaderboard-max 10.
 func ofFormat1(t *testing.T) (old, next memorySite, changed, gone, added site.Key) {
 	t.Helper()
 	old = memsite.ReadTar(t, "../fixtures/format1/site.tar.gz")
