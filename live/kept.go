@@ -42,8 +42,9 @@ type keptObject struct {
 
 const (
 	keptPoll      = time.Minute
-	keptReads     = 16       // at the same time
-	mostKeptBytes = 16 << 20 // of an object, as of a row of a snapshot
+	keptFirst     = 3 * time.Second // of the first read; what it lacks comes with the next one
+	keptReads     = 16              // at the same time
+	mostKeptBytes = 16 << 20        // of an object, as of a row of a snapshot
 )
 
 func newKept(bucket Bucket, l *Live) *kept {

@@ -187,9 +187,11 @@ func (l *Live) Run(ctx context.Context) error {
 	defer cancel()
 	defer close(l.ended)
 	if l.kept != nil {
-		if err := l.kept.read(ctx); err != nil && ctx.Err() == nil { // a bucket that is away is no reason not to answer
+		begin, cancel := context.WithTimeout(ctx, keptFirst) // a bucket that is away is no reason not to answer
+		if err := l.kept.read(begin); err != nil && ctx.Err() == nil {
 			l.Log.Warn("cannot read what refreshes have kept, will try again", "error", err)
 		}
+		cancel()
 		l.working.Go(func() { l.kept.watch(ctx) })
 	}
 	type next struct {

@@ -320,13 +320,22 @@ func quantile(times []float64, q float64) []float64 {
 }
 
 func (b *bench) single(ctx context.Context) error {
+	used, err := b.live.Processor()
+	if err != nil {
+		return err
+	}
 	took, err := b.follow(ctx, b.blocks, 1)
+	if err != nil {
+		return err
+	}
+	after, err := b.live.Processor()
 	if err != nil {
 		return err
 	}
 	note := fmt.Sprintf("%d blocks, one every 2 s", b.blocks)
 	b.Figure("block with one operation to its answer, p50", "s", quantile(took, .5), "≤ 3 s", note)
 	b.Figure("block with one operation to its answer, p99", "s", quantile(took, .99), "≤ 6 s")
+	b.Figure("processor time of such a block", "s", []float64{(after - used).Seconds() / float64(b.blocks)}, "")
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
@@ -215,7 +217,8 @@ func TestDamagedCopies(t *testing.T) {
 	for name, damage := range map[string]func(bucket string) error{
 		"a piece is gone":        func(bucket string) error { return os.Remove(aPiece(bucket)) },
 		"a piece is cut":         func(bucket string) error { return os.Truncate(aPiece(bucket), 20) },
-		"a piece is another one": func(bucket string) error { return os.WriteFile(aPiece(bucket), []byte("other"), 0o644) },
+		"a piece is no piece":    func(bucket string) error { return os.WriteFile(aPiece(bucket), []byte("other"), 0o644) },
+		"a piece is another one": func(bucket string) error { return alter(aPiece(bucket)) },
 		"no JSON":                pointer(func(s string) string { return s[:len(s)/2] }),
 		"a file elsewhere":       pointer(func(s string) string { return strings.Replace(s, "chains/10/logs", "../../10/logs", 1) }),
 		"a file twice":           pointer(func(s string) string { return strings.Replace(s, "chains/10/logs", "chains/1/logs", 1) }),
@@ -236,7 +239,7 @@ func TestDamagedCopies(t *testing.T) {
 			if chain.IsState(to) {
 				t.Error("restore: got a state, want none")
 			}
-			if name == "a piece is another one" || name == "a piece is cut" {
+			if name == "a piece is another one" || name == "a piece is no piece" || name == "a piece is cut" {
 				return // what has the name of its digest is taken for it
 			}
 			keep(t, c, dir)
@@ -245,6 +248,29 @@ func TestDamagedCopies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// alter changes a byte of a piece, which stays a piece.
+func alter(name string) error {
+	packed, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	piece, err := decoder.DecodeAll(packed, nil)
+	if err != nil {
+		return err
+	}
+	piece[len(piece)/2] ^= 1
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(name, encoder.EncodeAll(piece, nil), 0o644), encoder.Close())
 }
 
 // A state of another version is not replaced, and not taken for a damaged one.
@@ -268,58 +294,79 @@ func TestCopyOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// An interferer is a bucket in which something happens before a put.
+// An interferer is a bucket in which something happens before pieces are listed, and before the copy is put.
 type interferer struct {
 	*storage.Local
-	before func(site.Key)
+	listed, named func()
+}
+
+func (i *interferer) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	if i.listed != nil {
+		i.listed()
+	}
+	return i.Local.List(ctx, prefix, after, found)
 }
 
 func (i *interferer) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
-	i.before(o.Key)
+	if i.named != nil && o.Key == copyKey {
+		i.named()
+	}
 	return i.Local.Put(ctx, o, condition)
 }
 
-// Of two that keep copies at the same time, one fails; a reader gets a whole state. A state that is
-// reorganised while it is copied is copied again.
+// Of two that keep copies at the same time, one fails, whether or not there was a copy before.
 func TestCopiesInterfere(t *testing.T) {
 	w := newWorld(t, 1, 100)
-	dir, bucket := t.TempDir(), t.TempDir()
+	old, dir := t.TempDir(), t.TempDir()
+	w.sync(t, old)
+	w.more(2)
 	w.sync(t, dir)
-	other := &copies{storage.OpenLocal(bucket), bucket}
-	once := true
-	c := &copies{&interferer{storage.OpenLocal(bucket), func(key site.Key) {
-		if once && key == copyKey {
-			once = false
-			keep(t, other, dir)
+	for _, before := range []bool{false, true} {
+		bucket := t.TempDir()
+		other := &copies{storage.OpenLocal(bucket), bucket}
+		if before {
+			keep(t, other, old)
 		}
-	}}, bucket}
-	if err := c.keep(t.Context(), dir); !errors.Is(err, storage.ErrCondition) {
-		t.Errorf("the second of two: got %v, want %v", err, storage.ErrCondition)
+		c := &copies{&interferer{Local: storage.OpenLocal(bucket), named: func() { keep(t, other, dir) }}, bucket}
+		if err := c.keep(t.Context(), old); !errors.Is(err, storage.ErrCondition) {
+			t.Errorf("the second of two, a copy before %v: got %v, want %v", before, err, storage.ErrCondition)
+		}
+		back := t.TempDir()
+		if _, err := other.restore(t.Context(), back); err != nil || events(t, back) != events(t, dir) {
+			t.Errorf("after two, a copy before %v: got %v, want the newer state", before, err)
+		}
 	}
+}
 
-	reread := true
-	bucket = t.TempDir()
-	c = &copies{&interferer{storage.OpenLocal(bucket), func(site.Key) {
-		if !reread {
-			return
+// A state that is reorganised while it is copied is copied again, whether its logs become shorter or longer.
+func TestStateChangesDuringCopy(t *testing.T) {
+	for _, transactions := range []int{5, 400} {
+		w := newWorld(t, 1, 100)
+		dir, bucket := t.TempDir(), t.TempDir()
+		w.sync(t, dir)
+		changed := false
+		c := &copies{&interferer{Local: storage.OpenLocal(bucket), listed: func() {
+			if changed {
+				return
+			}
+			changed = true
+			state, err := chain.Open(dir, source.Production())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer state.Close()
+			forked, instead := w.Fork(8453, w.Chains[0].First, 9, history.Options{Transactions: transactions})
+			w.nodes[8453].Reorg(w.Chains[0].First, instead...)
+			w.History = forked
+			if _, err := state.Sync(t.Context(), chain.Options{URLs: w.urls(), NoSync: true, Progress: quiet{}, Reread: map[uint64]uint64{8453: 0}}); err != nil {
+				t.Fatal(err)
+			}
+		}}, bucket}
+		keep(t, c, dir)
+		back := t.TempDir()
+		if _, err := c.restore(t.Context(), back); err != nil || events(t, back) != events(t, dir) {
+			t.Errorf("a fork of %d transactions meanwhile: got %v, want all of it", transactions, err)
 		}
-		reread = false
-		state, err := chain.Open(dir, source.Production())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer state.Close()
-		forked, instead := w.Fork(8453, w.Chains[0].First, 9, history.Options{})
-		w.nodes[8453].Reorg(w.Chains[0].First, instead...)
-		w.History = forked
-		if _, err := state.Sync(t.Context(), chain.Options{URLs: w.urls(), NoSync: true, Progress: quiet{}, Reread: map[uint64]uint64{8453: 0}}); err != nil {
-			t.Fatal(err)
-		}
-	}}, bucket}
-	keep(t, c, dir)
-	back := t.TempDir()
-	if _, err := c.restore(t.Context(), back); err != nil || events(t, back) != events(t, dir) {
-		t.Errorf("a state that was read again meanwhile: got %v, want all of it", err)
 	}
 }
 

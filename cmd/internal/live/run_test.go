@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -289,4 +290,24 @@ func TestBucketAway(t *testing.T) {
 	if status, _ := fetch(t, r.url+"/readyz"); status != http.StatusOK {
 		t.Errorf("/readyz: got %d, want 200", status)
 	}
+}
+
+// A bucket that takes requests and never answers delays the first graph by seconds, not by its patience.
+func TestBucketHangs(t *testing.T) {
+	w := newWorld(t, 3, 50)
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	ctx, end := context.WithCancel(t.Context())
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-ctx.Done():
+		}
+	}))
+	t.Cleanup(hangs.Close)
+	t.Cleanup(end)
+	r := start(t, append(w.rpc(), "--state", t.TempDir(), "--dest", "s3://bucket", "--endpoint", hangs.URL)...)
+	r.ready(t)
+	r.logged(t, "cannot read what refreshes have kept")
+	r.equals(t, w.generated(t, "latest"))
 }

@@ -189,6 +189,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
 		"storage": {{"storage", nil}, publishing},
 		"site":    {{"site/shards", nil}, publishing},
+		"cmd":     {{"cmd/internal/live", nil}},
 	}
 	for _, m := range all {
 		room, _, _ := strings.Cut(m.hunks[0].file, "/")
