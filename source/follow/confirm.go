@@ -16,7 +16,8 @@ const (
 	// idleConfirm is between two comparisons with the contracts if there was no event: at the real size one
 	// asks for hundreds of thousands of values.
 	idleConfirm = 6 * time.Hour
-	lookEvery   = time.Second // for events that are final
+	lookEvery   = time.Second      // for events that are final
+	kickEvery   = 30 * time.Second // a node that has another block than the state may go on saying so
 )
 
 // A confirmation is what the state has more than before, or all of it.
@@ -30,18 +31,20 @@ type confirmation struct {
 // confirm keeps the state on disk up to date, until ctx ends: Sync reads what is final, and compares
 // with the contracts.
 func (f *Follower) confirm(ctx context.Context) {
-	last := time.Now()
+	last, tried, kicked := time.Now(), time.Time{}, false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(lookEvery):
 		case <-f.kicked:
-			last = time.Time{}
+			kicked = true
 		}
-		if since := time.Since(last); since < idleConfirm && (since < f.o.Confirm || !f.due()) {
+		since := time.Since(last)
+		if (!kicked || time.Since(tried) < kickEvery) && since < idleConfirm && (since < f.o.Confirm || !f.due()) {
 			continue
 		}
+		tried, kicked = time.Now(), false
 		f.state.Lock()
 		err := f.sync(ctx)
 		f.state.Unlock()

@@ -91,8 +91,8 @@ func deploymentOf(h *history.History) *source.Deployment {
 	return d
 }
 
-func newWorld(t *testing.T, seed uint64, transactions int) *world {
-	w := &world{t: t, h: history.Random(seed, history.Options{Transactions: transactions}), nodes: map[uint64]*meanrpc.Node{},
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{t: t, h: history.Random(seed, history.Options{Transactions: 150}), nodes: map[uint64]*meanrpc.Node{},
 		versions: map[uint64][]*history.History{}, newest: map[uint64]uint64{}, final: map[uint64]uint64{}, random: rand.New(rand.NewPCG(seed, 9))}
 	for _, c := range w.h.Chains {
 		w.nodes[c.ID] = meanrpc.New(c.ID, slices.Values(w.h.Blocks))
@@ -335,7 +335,7 @@ func TestRandomRounds(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, seed, 150)
+				w := newWorld(t, seed)
 				state := w.open(dir)
 				f, err := Open(w.options(state))
 				if err != nil {

@@ -30,7 +30,7 @@ func run(t *testing.T, seed uint64, change func(*world, *Options), test func(*wo
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, seed, 150)
+		w := newWorld(t, seed)
 		o := w.options(w.open(dir))
 		if change != nil {
 			change(w, &o)
@@ -381,7 +381,7 @@ func TestANodeThatStandsStill(t *testing.T) {
 func TestAStateThatWasReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 12, 150)
+		w := newWorld(t, 12)
 		o := w.options(w.open(dir))
 		f, err := Open(o)
 		if err != nil {

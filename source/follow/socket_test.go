@@ -14,7 +14,7 @@ import (
 // A node that tells of new blocks is asked for nothing that it has told; once its connection ends,
 // blocks are asked for as without it, and it is connected to again.
 func TestBlocksByWebSocket(t *testing.T) {
-	w := newWorld(t, 4, 150)
+	w := newWorld(t, 4)
 	o := w.options(w.open(t.TempDir()))
 	o.Provider = provider.Options{}
 	o.Poll = 50 * time.Millisecond
