@@ -10,7 +10,9 @@
 //     that knows the API: it asks the client library, and the objects top and network. Views are made of the
 //     components in ui/; graph/ lays a neighbourhood out and paints it. texts.ts has all texts.
 //  3. Data of profiles are texts. ui/links.ts alone decides which of them become URLs.
-//  4. sw.ts and worker.ts keep what was read for visits without a network.
+//  4. Where the site is live, data/live.ts follows its rounds: it replaces the client's site, and has what is on the
+//     screen read and drawn again. useLoad keeps what was there until then.
+//  5. sw.ts and worker.ts keep what was read for visits without a network.
 //
 // # The explorer is bundled when it is asked for
 //

@@ -1,7 +1,8 @@
 // The explorer: navigation, and the view of the place where the reader is.
 
 import { render } from 'preact';
-import { useErrorBoundary } from 'preact/hooks';
+import { useErrorBoundary, useState } from 'preact/hooks';
+import { renewal } from './data/site';
 import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
 import { Frame } from './ui/frame';
@@ -60,6 +61,8 @@ function Guarded({ place }: { place: Place }) {
 
 function App() {
   const place = usePlace();
+  const [, draw] = useState(0);
+  renewal.draw = () => draw(renewal.turn);
   return (
     <Frame place={place} search={place.path.length > 0 && <Search place={place} />}>
       <Guarded key={viewOf(place)} place={place} />

@@ -175,8 +175,9 @@ async function appFile(event: FetchEvent): Promise<Response> {
 const isAppFile = (url: string): boolean => url.startsWith(scope) && /^[a-z]+-[A-Z0-9]{8}\.(js|css)$/.test(url.slice(scope.length));
 
 self.addEventListener('fetch', (event) => {
-  const { method, url, mode } = event.request;
-  if (method !== 'GET' || !url.startsWith(base)) {
+  const { method, url, mode, headers } = event.request;
+  // A stream has no end, and what is asked for after a block is not answered with what was seen before.
+  if (method !== 'GET' || !url.startsWith(base) || url.startsWith(base + '_live/') || headers.has('X-After')) {
     return;
   }
   if (mode === 'navigate') {

@@ -32,6 +32,11 @@ export const percent = shown((part: number) => percents.format(Math.floor(part *
 /** These three are '' for what is no time. */
 export const date = shown((time: string | number) => formatted(dates, time));
 export const day = shown((time: string | number) => formatted(days, time));
+/** In the reader's time zone: with the day, unless it is today. */
+export const moment = shown((time: string | number) => {
+  const then = new Date(time);
+  return then.toLocaleString('en', { ...(then.toDateString() !== new Date().toDateString() && { dateStyle: 'medium' }), timeStyle: 'medium' });
+});
 export const month = shown((time: string | number) => formatted(months, time));
 export const range = shown((from: Text, to: Text) => (from === to ? from : `${from}–${to}`));
 /** Sentences, one after the other. */
@@ -88,6 +93,9 @@ export const texts = own({
   about: 'A follow graph as files: this page is made in your browser, from the objects of this site.',
   more: 'About followpress',
   sizes: (accounts: string, lists: string, follows: string) => `${accounts} accounts, ${lists} lists, ${follows} follows`,
+  live: (time: string) => `live, as of ${time}`,
+  notLive: (time: string) => `as of ${time}`,
+  renewed: (time: string) => `Renewed, as of ${time}`,
   foot: (day: string, sizes: string) => `As of ${day} · ${sizes}`,
   blank: '\u00a0',
   wide: '\u2007',

@@ -59,7 +59,7 @@ function start() {
     }
     return response;
   };
-  const get = (url, mode = 'cors') => send('fetch', { request: { url: new URL(url, scope).href, method: 'GET', mode } });
+  const get = (url, mode = 'cors', headers = new Headers()) => send('fetch', { request: { url: new URL(url, scope).href, method: 'GET', mode, headers } });
   return { send, get, messages };
 }
 
@@ -101,6 +101,11 @@ stores.set('followpress https://site.example/other/_explore/ old files', new Kep
 stores.set('of somebody else', new Kept());
 await worker.send('activate', {});
 same('caches after an update', [...stores.keys()].filter((name) => !name.includes(script)), ['followpress https://site.example/other/_explore/ old files', 'of somebody else']);
+
+// Streams of a live site, and what is asked for after a block, are left to the browser.
+network = text('object');
+same('a stream', await worker.get('../_live/events'), undefined);
+same('after a block', await worker.get('../_site', 'cors', new Headers({ 'X-After': '8453:1' })), undefined);
 
 // The page comes from the network, or else is the last one; its files need no network.
 network = () => typed(pageWith(script) + ' again', 'html');

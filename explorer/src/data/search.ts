@@ -14,7 +14,7 @@ let entries: Entry[] = [];
 export const ready = once(async () => {
   entries = entriesOf((await top()).people);
   return entries;
-});
+}, true);
 
 /** The accounts among the most followed that a text finds, best first. */
 export const suggest = (typed: string, limit: number): Person[] => find(entries, termOf(typed), limit);

@@ -2,6 +2,7 @@
 // are the only ones that know the API; views have what they return.
 
 import { openSite } from '@followpress/client';
+import type { Pages, Range, Read } from '../ui/pages';
 
 /** An account as rows show it. */
 export interface Person {
@@ -41,15 +42,49 @@ export interface Network {
 
 /** The base of the site: the folder above the explorer's. */
 export const base = new URL('..', document.baseURI).href;
-export const site = openSite(base);
+const first = openSite(base);
+export let site = first;
+
+const none = (): void => undefined;
+/**
+ * How often what is on the screen was renewed, what draws it again, who is told that it could not be read, and what
+ * replaces rows (data/live.ts).
+ */
+export const renewal = {
+  turn: 0,
+  draw: none,
+  failed: none,
+  rows<T>(pages: Pages<T>, read: Read<T>, ..._more: [total: number | undefined, range: Range, seen: () => number, moved: (by: number) => void]): void {
+    pages.read = read;
+  },
+};
+
+let after: RequestInit | undefined; // of objects that the client library does not read
+let renewed = 0;
+
+/** Reads the site anew from now on, as it is after these blocks. With shown, so does what is on the screen. */
+export function renew(blocks: string, isShown: boolean): void {
+  site = first.after(blocks);
+  after = { cache: 'no-store', headers: { 'X-After': blocks } };
+  renewed++;
+  if (isShown) {
+    renewal.turn++;
+    renewal.draw();
+  }
+}
 
 /** Whether the site has the whole read API, or that of the specification. */
 export const isWhole = once(async () => (await site.root()).config['api'] === 'efp');
 
-/** Keeps the result of a function that succeeded. */
-export function once<T>(load: () => Promise<T>): () => Promise<T> {
+/** Keeps the result of a function that succeeded, until the page is renewed if it changes with accounts. */
+export function once<T>(load: () => Promise<T>, changes = false): () => Promise<T> {
   let kept: Promise<T> | undefined;
+  let at = 0;
   return () => {
+    if (changes && at !== renewed) {
+      at = renewed;
+      kept = undefined;
+    }
     const loading = (kept ??= load());
     loading.catch(() => kept === loading && (kept = undefined));
     return loading;
@@ -57,7 +92,7 @@ export function once<T>(load: () => Promise<T>): () => Promise<T> {
 }
 
 async function object<T>(name: string): Promise<T> {
-  const response = await fetch(new URL(name, document.baseURI));
+  const response = await fetch(new URL(name, document.baseURI), after);
   if (!response.ok) {
     throw new Error(`${name}: status ${response.status}`);
   }
@@ -73,7 +108,7 @@ export const top = once(async () => {
   const { total, accounts } = await object<{ total: number; accounts: TopRow[] }>('top');
   const people = accounts.map(([address, name, followers, list, avatar]): Person => ({ address, name, followers, list, avatar }));
   return { total, people };
-});
+}, true);
 
 /** The accounts that were followed last; none of a site that does not say. */
 export const latest = once(async (): Promise<Person[]> => {
@@ -87,7 +122,7 @@ export const latest = once(async (): Promise<Person[]> => {
     avatar: avatar ?? '',
     followers: Number(followers),
   }));
-});
+}, true);
 
 /** Whether a user is an address, in any letter case, and not a name. */
 export const isAddress = (user: string): boolean => /^0x[0-9a-f]{40}$/i.test(user);

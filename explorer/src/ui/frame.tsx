@@ -1,13 +1,14 @@
 // What is around every view: the way to the others, the search box, settings, and where the data are from.
 
 import type { Children } from '../elements';
-import { site } from '../data/site';
+import { useEffect, useState } from 'preact/hooks';
+import { base, renew, renewal, site } from '../data/site';
 import { anyPictures, readerDecides, useAsked } from '../pictures/policy';
 import { href, type Href, type Place } from '../router';
 import { choose, themes, useSettings } from '../settings';
 import { gap, type Text } from '../text';
-import { date, number, texts } from '../texts';
-import { useOffline } from '../worker';
+import { date, moment, number, texts } from '../texts';
+import { part, useOffline } from '../worker';
 import { Icon } from './icon';
 import { outside } from './links';
 import { useLoad } from './load';
@@ -60,6 +61,7 @@ function Settings() {
   const settings = useSettings();
   return (
     <div class="tools">
+      <Sign />
       <button type="button" class="plain icon" popovertarget="settings" aria-label={texts.settings} title={texts.settings}>
         <Icon name="settings" />
       </button>
@@ -111,6 +113,28 @@ function Question() {
 }
 
 const home = 'https://github.com/followpress/followpress' as Href;
+
+/** How new the page is, where the site is live: then it renews itself. */
+function Sign() {
+  const [[asOf, isLive], set] = useState<[asOf: string, isLive?: boolean]>(['']);
+  const [said, say] = useState('');
+  useEffect(() => {
+    void site.root().then(async ({ live }) => {
+      if (live) {
+        const { follow } = await part(() => import('../data/live'));
+        follow({ base, renew, renewal }, () => site.root(), (...now) => set(now), say);
+      }
+    }).catch(() => undefined); // the foot of the page says so
+  }, []);
+  return (
+    <>
+      <span class="quiet small num">{asOf && (isLive ? texts.live : texts.notLive)(moment(asOf))}</span>
+      <span class="hidden" role="status">
+        {said && texts.renewed(moment(said))}
+      </span>
+    </>
+  );
+}
 
 function Foot() {
   const root = useLoad(() => site.root(), []);

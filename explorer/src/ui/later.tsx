@@ -8,6 +8,6 @@ import { Show, useLoad } from './load';
 export type View = ComponentType<{ place: Place }>;
 
 export function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
-  const loaded = useLoad(() => part(load), [load]);
+  const loaded = useLoad(() => part(load), [load], false);
   return <Show loaded={loaded}>{(View) => <View place={place} />}</Show>;
 }

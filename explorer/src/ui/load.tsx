@@ -1,20 +1,32 @@
 // Loading: what a view shows until its data are there, or if they cannot be had.
 
 import type { Children } from '../elements';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { renewal } from '../data/site';
 import { plain } from '../text';
 import { texts } from '../texts';
 
 export type Loaded<T> = { state: 'loading' } | { state: 'failed'; error: Error; retry: () => void } | { state: 'done'; value: T };
 
-/** Loads when inputs change. What arrives for earlier inputs is dropped. */
-export function useLoad<T>(load: () => Promise<T>, inputs: readonly unknown[]): Loaded<T> {
+/**
+ * Loads when inputs change. What arrives for earlier inputs is dropped. When the page is renewed, it loads again unless
+ * renews is false, and what was there stays until the new is.
+ */
+export function useLoad<T>(load: () => Promise<T>, inputs: readonly unknown[], renews = true): Loaded<T> {
   const [attempt, setAttempt] = useState(0);
   const [answer, set] = useState<{ to: readonly unknown[]; loaded: Loaded<T> }>();
   const asked = [...inputs, attempt];
   useEffect(() => {
     let wanted = true;
-    const end = (loaded: Loaded<T>) => wanted && set({ to: asked, loaded });
+    const end = (loaded: Loaded<T>) =>
+      wanted &&
+      set((before) => {
+        if (loaded.state === 'failed' && before?.loaded.state === 'done' && isSame(before.to, asked)) {
+          renewal.failed();
+          return before;
+        }
+        return { to: asked, loaded };
+      });
     load().then(
       (value) => end({ state: 'done', value }),
       (error: Error) => end({ state: 'failed', error, retry: () => setAttempt(attempt + 1) }),
@@ -22,9 +34,20 @@ export function useLoad<T>(load: () => Promise<T>, inputs: readonly unknown[]): 
     return () => {
       wanted = false;
     };
-  }, asked);
+  }, [...asked, renews && renewal.turn]);
   // Not even for one frame is the answer to one question shown with another one.
-  return answer?.to.every((input, i) => Object.is(input, asked[i])) ? answer.loaded : { state: 'loading' };
+  return answer && isSame(answer.to, asked) ? answer.loaded : { state: 'loading' };
+}
+
+const isSame = (a: readonly unknown[], b: readonly unknown[]): boolean => a.every((input, i) => Object.is(input, b[i]));
+
+/** What was loaded last, while the next is loading: it stays until there is other. */
+export function useKept<T>(loaded: Loaded<T>): T | undefined {
+  const kept = useRef<T | undefined>(undefined);
+  if (loaded.state === 'done') {
+    kept.current = loaded.value;
+  }
+  return kept.current;
 }
 
 export function Loading() {

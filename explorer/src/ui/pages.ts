@@ -1,5 +1,11 @@
 // Pages of rows: nothing here needs a browser.
 
+/** The rows in sight: those from one to before another. */
+export interface Range {
+  from: number;
+  to: number;
+}
+
 /** Reads rows. */
 export type Read<T> = (offset: number, limit: number) => Promise<readonly T[]>;
 
@@ -9,14 +15,16 @@ export type Page<T> = { state: 'loading' } | { state: 'failed' } | { state: 'don
 export class Pages<T> {
   readonly pages = new Map<number, Page<T>>();
   total: number;
-  private ended: boolean;
+  ended: boolean;
+  /** How often the rows were replaced: what was asked for before is dropped. */
+  turn = 0;
 
   constructor(
     readonly size: number,
     total: number | undefined,
     before: number | undefined,
     public read: Read<T>,
-    private readonly changed: () => void,
+    readonly changed: () => void,
   ) {
     this.ended = total !== undefined;
     this.total = total ?? Math.max(size, before ?? 0);
@@ -39,16 +47,31 @@ export class Pages<T> {
   async load(n: number): Promise<void> {
     this.pages.set(n, { state: 'loading' });
     const offset = n * this.size;
+    const { turn } = this;
     try {
       const rows = await this.read(offset, this.ended ? Math.min(this.size, this.total - offset) : this.size);
-      this.pages.set(n, { state: 'done', rows });
-      if (!this.ended) {
-        this.grow(offset, rows.length);
+      if (turn === this.turn) {
+        this.put(n, rows);
       }
     } catch {
-      this.pages.set(n, { state: 'failed' });
+      if (turn === this.turn) {
+        this.pages.set(n, { state: 'failed' });
+      }
     }
     this.changed();
+  }
+
+  put(n: number, rows: readonly T[]): void {
+    this.pages.set(n, { state: 'done', rows });
+    if (!this.ended) {
+      this.grow(n * this.size, rows.length);
+    }
+  }
+
+  /** A row that is there. */
+  at(index: number): T | undefined {
+    const page = this.pages.get(Math.floor(index / this.size));
+    return page?.state === 'done' ? page.rows[index % this.size] : undefined;
   }
 
   // grow adds room for another page after a full one at the end, and ends at a short one.

@@ -3,6 +3,7 @@
 
 import type { Children } from '../elements';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { renewal } from '../data/site';
 import { gap, type Text } from '../text';
 import { rowsTexts, texts } from '../texts';
 import { Pages, type Read } from './pages';
@@ -62,8 +63,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const [, redraw] = useState(0);
   const mounted = useRef(true);
   const change = () => mounted.current && redraw((n) => n + 1);
-  const pages = useMemo(() => new Pages(pageSize, total, counts.get(source), page, change), [total]);
-  pages.read = page;
+  const pages = useMemo(() => new Pages(pageSize, total, counts.get(source), page, change), []);
   if (total === undefined) {
     counts.set(source, pages.total);
   }
@@ -73,6 +73,23 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const moving = useRef<ScrollLogicalPosition | undefined>(undefined);
   const seen = useRef(0);
   const calm = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+
+  // When the page is renewed, rows stay where the reader sees them, though others come before them.
+  const shift = useRef(0); // of the indexes of those that have been in the document, to their keys
+  const jump = useRef(0);
+  const given = useRef({ page, total });
+  useEffect(() => {
+    if (given.current.page !== page || given.current.total !== total) {
+      given.current = { page, total };
+      const top = () => -(box.current?.getBoundingClientRect().top ?? 0);
+      const seen = () => focused ?? Math.max(0, Math.ceil(top() / height));
+      renewal.rows(pages, page, total, range, seen, (by) => {
+        shift.current += by;
+        jump.current = top() > 0 ? by * height : 0;
+        setFocused((old) => (old === undefined ? old : old + by));
+      });
+    }
+  }, [page, total]);
 
   // sight finds the rows that are on the screen, and some around them.
   const sight = () => {
@@ -147,6 +164,8 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     }
   }, [goal]);
   useLayoutEffect(() => {
+    scrollBy({ top: jump.current, behavior: 'instant' });
+    jump.current = 0;
     const element = box.current?.querySelector<HTMLElement>(`[data-index="${focused}"]`);
     if (!element) {
       return;
@@ -210,12 +229,12 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const all = indexes.map((index) => {
     const n = Math.floor(index / pageSize);
     const loaded = pages.pages.get(n);
-    const value = loaded?.state === 'done' ? loaded.rows[index % pageSize] : undefined;
+    const value = pages.at(index);
     const failed = loaded?.state === 'failed' && !asked.has(n);
     asked.add(n);
     return (
       <Row
-        key={index}
+        key={index - shift.current}
         index={index}
         top={index * height}
         height={height}

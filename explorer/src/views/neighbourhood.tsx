@@ -30,7 +30,7 @@ const isCalm = (): boolean => matchMedia('(prefers-reduced-motion: reduce)').mat
 
 export function Neighbourhood({ place }: { place: Place }) {
   const user = place.path[1] ?? '';
-  const loaded = useLoad(() => neighbourhood(user), [user]);
+  const loaded = useLoad(() => neighbourhood(user), [user], false);
   return (
     <Show loaded={loaded}>
       {(found) =>

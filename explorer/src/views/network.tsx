@@ -11,7 +11,7 @@ import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 
 export function Network() {
-  const loaded = useLoad(network, []);
+  const loaded = useLoad(network, [], false);
   return (
     <div class="stack network">
       <Heading title={networkTexts.title} />

@@ -8,7 +8,7 @@ import { tagQuery, tagsOf } from '../place';
 import { go, href, type Href, type Place } from '../router';
 import { clip, gap, plain, type Text } from '../text';
 import { date, number, peopleTexts as words } from '../texts';
-import { Failed, Loading, useLoad, type Loaded } from '../ui/load';
+import { Failed, Loading, useKept, useLoad } from '../ui/load';
 import { Avatar, Name, short } from '../ui/person';
 import { Rows } from '../ui/rows';
 
@@ -195,15 +195,6 @@ function Filters(props: FiltersProps & { orders: readonly Sort[] }) {
       <TagFilter {...props} />
     </div>
   );
-}
-
-/** What was loaded last, while the next is loading: rows stay until there are others. */
-function useKept<T>(loaded: Loaded<T>): T | undefined {
-  const kept = useRef<T | undefined>(undefined);
-  if (loaded.state === 'done') {
-    kept.current = loaded.value;
-  }
-  return kept.current;
 }
 
 interface Found {

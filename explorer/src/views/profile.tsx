@@ -13,7 +13,7 @@ import { Bars } from '../ui/distribution';
 import { Heading } from '../ui/heading';
 import { link, linkOf, outside, type Link } from '../ui/links';
 import { Later, type View } from '../ui/later';
-import { Show, useLoad } from '../ui/load';
+import { Show, useKept, useLoad } from '../ui/load';
 import { Avatar, called } from '../ui/person';
 import { Long } from '../ui/long';
 import { Common } from './common';
@@ -181,7 +181,7 @@ function About({ person }: { person: Profile }) {
 
 function Place({ kind, count }: { kind: Kind; count: number }) {
   const loaded = useLoad(() => distribution(kind, count), [kind, count]);
-  const known = loaded.state === 'done' ? loaded.value : null;
+  const known = useKept(loaded);
   return (
     <div class="place">
       {known && (
