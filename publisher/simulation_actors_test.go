@@ -9,10 +9,14 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	follow "github.com/followpress/followpress/source"
 )
 
 // within is the time in which all processes start.
@@ -89,10 +93,6 @@ func (w *world) publisher(name string) {
 	}
 	next := w.site(name, "site")
 	o := w.options(p, next)
-	var bucket Bucket = p
-	if w.chance(500, name, "bulk") {
-		bucket, o.Bulk = unpacking{p}, BulkOn
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if w.locks == conditional && w.chance(100, name, "interrupted") {
@@ -104,10 +104,89 @@ func (w *world) publisher(name string) {
 			w.count(fault)
 		}
 	}
+	w.publish(ctx, p, name, next, o)
+}
+
+func (w *world) publish(ctx context.Context, p *process, name string, next simulatedSite, o Options) {
+	var bucket Bucket = p
+	if w.chance(500, name, "bulk") {
+		bucket, o.Bulk = unpacking{p}, BulkOn
+	}
 	w.noteFrom(name, "publishes %s (broken lock: %v, lease %v, stopped %v, killed %v)", next.root.AsOf, o.BreakLock, o.Lease, p.stopped.Sub(w.start), p.killed.Sub(w.start))
 	report, err := Publish(ctx, next, bucket, o)
 	w.noteFrom(name, "%s, %v", report.Outcome, err)
 	w.reported(p, report, err)
+}
+
+// follower is a process of live: it publishes on a clock, and keeps what its clients refresh in the bucket.
+func (w *world) follower(name string) {
+	w.sleep(name, "begin")
+	p := w.process(name)
+	p.stops(40 * time.Second)
+	w.count(faultFollower)
+	answers := p.part(name + " answers")
+	answers.refreshes = true
+	end := w.answer(answers, w.site(name, "answers"))
+	defer end()
+	for i := range 3 {
+		tick := name + " " + fmt.Sprint(i)
+		next := w.site(tick, "site")
+		run := p.part(tick)
+		w.publish(context.Background(), run, tick, next, w.options(run, next))
+		if p.isDead() {
+			return
+		}
+		time.Sleep(w.between(0, within/3, tick, "next"))
+	}
+}
+
+// answer answers from the graph of a site, and refreshes some of its profiles. Nobody publishes what it answers: that
+// what was refreshed is kept in the bucket is all that a later site knows of it.
+func (w *world) answer(p *process, s simulatedSite) (end func()) {
+	rounds := make(oneRound, 1)
+	rounds <- follow.Round{Heads: []follow.Head{{Chain: 1, Block: 1, Time: time.Now().UnixMilli()}}, Snapshot: s.snapshot}
+	l, err := live.New(rounds, live.Options{
+		Generator: generator.Options{Config: s.root.Config, Workers: 1}, Kept: p, MaxLag: 24 * time.Hour, Log: slog.New(slog.DiscardHandler),
+		Server: server.Options{CacheBytes: 64 << 10, Refresh: server.RefreshOptions{
+			ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{},
+		}},
+	})
+	if err != nil {
+		w.noteFrom(p.name, "%v", err)
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := l.Run(ctx); err != nil {
+			w.noteFrom(p.name, "%v", err)
+		}
+	})
+	group.Go(func() {
+		for i := range 3 {
+			time.Sleep(w.between(0, within/4, p.name, "refresh", fmt.Sprint(i)))
+			if ctx.Err() == nil {
+				w.refresh(l, s.root.Config.BasePath, w.kept, p.name, fmt.Sprint(i))
+			}
+		}
+	})
+	return func() {
+		cancel()
+		group.Wait()
+		l.Close()
+	}
+}
+
+// A oneRound is a source whose graph never changes.
+type oneRound chan follow.Round
+
+func (r oneRound) Next(ctx context.Context) (follow.Round, error) {
+	select {
+	case round := <-r:
+		return round, nil
+	case <-ctx.Done():
+		return follow.Round{}, ctx.Err()
+	}
 }
 
 func (w *world) noteFrom(name, format string, arguments ...any) {
@@ -232,20 +311,20 @@ func (w *world) fallback(ctx context.Context, name string, refreshes int) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(w.between(0, within/2, name, "refresh", fmt.Sprint(i))):
-			w.refresh(h, name, fmt.Sprint(i))
+			base := "api/v1"
+			if root := h.Root(); root != nil {
+				base = root.Config.BasePath
+			}
+			w.refresh(h, base, w.acked, name, fmt.Sprint(i))
 		}
 	}
 	<-watched
 	h.Close()
 }
 
-// refresh asks a fallback for a fresh profile.
-func (w *world) refresh(h *server.Handler, name, which string) {
+// refresh asks for a fresh profile, and notes in acked how fresh the answer is.
+func (w *world) refresh(h http.Handler, base string, acked map[string]int64, name, which string) {
 	list := lists[w.draw(name, which, "list")%uint64(len(lists))]
-	base := "api/v1"
-	if root := h.Root(); root != nil {
-		base = root.Config.BasePath
-	}
 	r := httptest.NewRequest(http.MethodGet, "/"+base+"/lists/"+list+"/details?cache=fresh", http.NoBody)
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, r)
@@ -253,7 +332,7 @@ func (w *world) refresh(h *server.Handler, name, which string) {
 	defer w.mu.Unlock()
 	w.note("%s: refresh of %s: %d %s", name, list, answer.Code, answer.Header().Get("X-Refresh"))
 	if details, _, err := site.DecodeDetails(answer.Body.Bytes()); err == nil && answer.Code == http.StatusOK && answer.Header().Get("X-Refresh") == "" {
-		w.acked[list] = max(w.acked[list], details.ENS.Fresh)
+		acked[list] = max(acked[list], details.ENS.Fresh)
 	}
 }
 

@@ -25,6 +25,8 @@ type simulatedSite struct {
 	root    site.Root
 	entries map[site.Key]site.MD5 // all objects, the shards of the manifest too
 	older   bool                  // it is of an older version, with other headers
+
+	snapshot afero.Fs // that it was made of
 }
 
 // headers are those of an object of the site.
@@ -181,7 +183,7 @@ func rendered(snapshot map[string]string, o generator.Options) simulatedSite {
 	must(err)
 	objects, err := memsite.Read(out)
 	must(err)
-	s := simulatedSite{memorySite: objects, entries: map[site.Key]site.MD5{}}
+	s := simulatedSite{memorySite: objects, entries: map[site.Key]site.MD5{}, snapshot: files}
 	for key, body := range objects {
 		s.entries[key] = site.Sum([]byte(body))
 	}

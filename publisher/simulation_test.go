@@ -23,8 +23,8 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "the first schedule of the simulation; with -schedules=1 it prints what happens in it")
 )
 
-// Publishers that are delayed, suspended, killed and interrupted, fallbacks that
-// refresh, a verifier, a repairer and readers share a bucket whose network loses,
+// Publishers that are delayed, suspended, killed and interrupted, a live that publishes on a
+// clock, fallbacks that refresh, a verifier, a repairer and readers share a bucket whose network loses,
 // delays and repeats requests. In any order of events:
 //
 //   - the bucket equals its manifest and its root, or a mark or a doubt says that it may
@@ -159,7 +159,7 @@ func runSchedule(t *testing.T, seed uint64, traced bool) (w *world, trace string
 
 func newWorld(seed uint64, traced bool) *world {
 	w := &world{seed: seed, start: time.Now(), objects: map[site.Key]stored{}, reader: newFollower(), faults: faults{},
-		put: map[putBy]bool{}, cache: map[site.Key]site.MD5{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, acked: map[string]int64{}}
+		put: map[putBy]bool{}, cache: map[site.Key]site.MD5{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, acked: map[string]int64{}, kept: map[string]int64{}}
 	if traced {
 		w.trace = &strings.Builder{}
 	}
@@ -207,6 +207,9 @@ func (w *world) run() (stop func()) {
 	}
 	for i := range max(1, w.draw("verifiers")%4) - 1 {
 		group.Go(func() { w.verifier(fmt.Sprint("verifier", i)) })
+	}
+	if w.chance(300, "follower") {
+		group.Go(func() { w.follower("follower") })
 	}
 	if w.chance(200, "repairer") {
 		group.Go(func() { w.repairer("repairer") })

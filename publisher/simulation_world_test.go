@@ -50,7 +50,8 @@ type world struct {
 	put     map[putBy]bool        // what refreshes have put
 	damaged map[site.Key]bool     // objects that were damaged and not put again since
 	harmed  map[site.Key]bool     // objects that were ever damaged
-	acked   map[string]int64      // how fresh the profile of a list is that was answered to a client
+	acked   map[string]int64      // how fresh the profile of a list is that a fallback answered to a client
+	kept    map[string]int64      // the same of a live, which replaces no object
 }
 
 // putBy is an object that somebody has put.
@@ -97,6 +98,7 @@ const (
 	faultBroken     = "runs that may break a lock"
 	faultTaken      = "locks taken over"
 	faultSkewed     = "buckets whose clocks disagree"
+	faultFollower   = "lives that publish on a clock"
 	faultDamaged    = "objects damaged"
 	faultUnlocked   = "buckets without a lock"
 	faultBroke      = "requests answered with 500"
@@ -201,6 +203,14 @@ type process struct {
 
 func (w *world) process(name string) *process {
 	return &process{w: w, name: name, requests: map[string]int{}, touched: map[site.Key]bool{}}
+}
+
+// part is something that the process does, whose requests have a name of their own.
+func (p *process) part(name string) *process {
+	q := p.w.process(name)
+	q.stopped, q.goesOn, q.killed, q.sleeps = p.stopped, p.goesOn, p.killed, p.sleeps
+	q.drift, q.offset, q.set, q.jump = p.drift, p.offset, p.set, p.jump
+	return q
 }
 
 // stops says when the process is stopped and killed, as the seed has it.

@@ -190,6 +190,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"storage": {{"storage", nil}, publishing},
 		"site":    {{"site/shards", nil}, publishing},
 		"cmd":     {{"cmd/internal/live", nil}},
+		"live":    {{"live", nil}, simulation},
 	}
 	for _, m := range all {
 		room, _, _ := strings.Cut(m.hunks[0].file, "/")
