@@ -122,9 +122,9 @@ func held(ctx context.Context, files afero.Fs) (map[site.Address]uint32, error) 
 func (b *background) withSnapshot(ctx context.Context, fresh bool, do func(afero.Fs, snapshot.Meta) error) (err error) {
 	dir := filepath.Join(b.State, "snapshot")
 	if b.State == "" {
-		work, err := os.MkdirTemp("", "followpress-live-")
-		if err != nil {
-			return err
+		work, failed := os.MkdirTemp("", "followpress-live-")
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 		dir = filepath.Join(work, "snapshot")
