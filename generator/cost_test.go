@@ -43,7 +43,7 @@ var hostileShapes = map[string]struct {
 			return recordRow("1", fmt.Sprintf("0x%040x", i+1), fmt.Sprintf(`"tag %d"`, i))
 		})...)
 	}},
-	"many lists repeat a record": {4000, func(n int) snapshot {
+	"many lists repeat a record": {16_000, func(n int) snapshot {
 		return beforeRefreshes().adding("records", repeatedRows(n, func(i int) string {
 			return recordRow(itoa(1+i%3), bob, fmt.Sprintf(`"tag %d"`, i%(n/2)))
 		})...)
@@ -64,7 +64,7 @@ var hostileShapes = map[string]struct {
 			return fmt.Sprintf(`{"address":"0x%040x","ens":{"name":"carol.eth"}}`, i+1)
 		})...)
 	}},
-	"one list repeated": {8000, func(n int) snapshot {
+	"one list repeated": {32_000, func(n int) snapshot {
 		return beforeRefreshes().adding("lists", repeatedRows(n, func(int) string { return `{"token_id":"4","owner":"` + carol + `"}` })...)
 	}},
 	"one event repeated": {8000, func(n int) snapshot {

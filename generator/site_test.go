@@ -161,8 +161,11 @@ func compareAdmitted(ctx context.Context, from *generator.Site, want objects) er
 				admitted = append(admitted, size)
 				return nil
 			})
-			if err != nil || string(body) != wanted || len(admitted) != 1 || admitted[0] < int64(len(wanted))/4 {
-				return fmt.Errorf("%s: got %d bytes, %v, after %d were admitted, want the object of %d bytes after about as many", key, len(body), err, admitted, len(wanted))
+			if err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			if string(body) != wanted || len(admitted) != 1 || admitted[0] < int64(len(wanted))/4 {
+				return fmt.Errorf("%s: got %d bytes after %d were admitted, want the object of %d bytes after about as many", key, len(body), admitted, len(wanted))
 			}
 			refused := errors.New("no memory")
 			if body, err := from.GetAdmitted(ctx, key, func(context.Context, int64) error { return refused }); !errors.Is(err, refused) || body != nil {
@@ -284,6 +287,9 @@ func TestShardsTakeTimeInProportion(t *testing.T) {
 			return least
 		}
 		one, other := perShard(short), perShard(long)
+		for try := 1; other > most*one && try < 10; try++ { // other programs slow down one alone
+			one, other = min(one, perShard(short)), min(other, perShard(long))
+		}
 		t.Logf("%s: %v a shard of %d follows, %v of %d", api, one, short, other, long)
 		if other > most*one {
 			t.Errorf("%s: a shard of %d follows takes %v, and one of %d takes %v, want at most %d times as long", api, short, one, long, other, most)
