@@ -33,7 +33,7 @@ const (
 // between collections, and by heapRoom once that is less. It limits memory to what the machine or the
 // control group has. GOGC overrides the first, GOMEMLIMIT the second.
 func SaveMemory() {
-	if limit := availableMemory(os.DirFS("/")); limit < math.MaxInt64 && os.Getenv("GOMEMLIMIT") == "" {
+	if limit := AvailableMemory(); limit < math.MaxInt64 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(limitShare * float64(limit)))
 	}
 	if os.Getenv("GOGC") == "" {
@@ -83,6 +83,10 @@ func afterCollection(c *collection, percent int) {
 func growth(live uint64) int {
 	return int(min(gcPercent, max(leastGCPercent, heapRoom*100/max(live, 1))))
 }
+
+// AvailableMemory is the memory in bytes that this process can have: that of the machine or of a control group;
+// math.MaxInt64 if it is not known.
+func AvailableMemory() int64 { return availableMemory(os.DirFS("/")) }
 
 // availableMemory is the memory of the machine in bytes, or that of the control group of the process or
 // one above it, whichever is less. It is math.MaxInt64 if neither is known, as on systems other than

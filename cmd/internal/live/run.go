@@ -228,7 +228,10 @@ func (p *instance) prepare(kept live.Bucket) error {
 	rendering.Workers = p.Workers
 	p.ready = make(chan struct{})
 	p.monitor = newMonitor(func() live.Status { return p.live.Status() }, p.source.Status)
-	hooks, first := p.monitor.hooks(), sync.OnceFunc(func() { close(p.ready) })
+	hooks, first := p.monitor.hooks(), sync.OnceFunc(func() {
+		p.tellMemory()
+		close(p.ready)
+	})
 	count := hooks.Round
 	hooks.Round = func(r live.RoundEnd) {
 		count(r)
@@ -243,6 +246,16 @@ func (p *instance) prepare(kept live.Bucket) error {
 		Generator: rendering, Server: answering, Kept: kept, MaxLag: p.MaxLag, Hooks: hooks, Log: p.log,
 	})
 	return err
+}
+
+// tellMemory tells what two graphs need, as the first one says it.
+func (p *instance) tellMemory() {
+	needs, has := p.live.Status().NeedBytes, command.AvailableMemory()
+	if needs > has {
+		p.log.Warn("two graphs may not fit into memory: the next one is made while the last one answers", "need_bytes", needs, "available_bytes", has)
+		return
+	}
+	p.log.Info("memory that two graphs need", "need_bytes", needs)
 }
 
 // run answers until ctx ends.

@@ -228,6 +228,7 @@ func TestLive(t *testing.T) {
 	r.ready(t)
 	want := w.generated(t, "latest")
 	r.equals(t, want)
+	r.logged(t, `"need_bytes"`)
 	r.logged(t, `"copied the state"`)
 	if got, want := read(t, dir+"/bucket/"+string(site.RootKey)), read(t, want+"/"+string(site.RootKey)); got != want {
 		t.Errorf("the bucket's root: got %s, want %s", got, want)
