@@ -77,6 +77,7 @@ var mayImport = map[string][]string{
 	"internal/testenv/nodes":     {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},
 	"fixtures/odd":               {"site", "site/refresh"},
 	"internal/testenv/process":   {},
+	"internal/testenv/rounds":    {"source"},
 	"internal/testenv/servers":   {"internal/testenv/process"},
 	"internal/testenv/tempdir":   {},
 	"fixtures/synth":             {"fixtures/graph"},

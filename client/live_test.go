@@ -19,32 +19,21 @@ import (
 
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/rounds"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 )
 
-// A feed is a source whose rounds a test sends.
-type feed chan source.Round
-
-func (f feed) Next(ctx context.Context) (source.Round, error) {
-	select {
-	case r := <-f:
-		return r, nil
-	case <-ctx.Done():
-		return source.Round{}, ctx.Err()
-	}
-}
-
 // startLive serves a live site, as another origin than control, which makes a round of each POST /round?block=. From
 // block 101 on, somebody follows 0x…b0b.
 func startLive(t *testing.T) (base, control string) {
 	t.Helper()
-	rounds, made := make(feed), make(chan live.RoundEnd, 100)
+	feed, made := make(rounds.Feed), make(chan live.RoundEnd, 100)
 	o := live.Options{Generator: generator.Options{Config: site.Config{API: site.APIEFP}}, Log: slog.New(slog.DiscardHandler)}
 	o.Hooks.Round = func(end live.RoundEnd) { made <- end }
-	l, err := live.New(rounds, o)
+	l, err := live.New(feed, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +41,7 @@ func startLive(t *testing.T) (base, control string) {
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
 	round := func(block uint64) {
-		rounds <- source.Round{Heads: []source.Head{{Chain: 8453, Block: block, Time: time.Now().UnixMilli(), Finalized: block - 10}}, Snapshot: graphAt(block)}
+		feed <- source.Round{Heads: []source.Head{{Chain: 8453, Block: block, Time: time.Now().UnixMilli(), Finalized: block - 10}}, Snapshot: graphAt(block)}
 		if end := <-made; end.Err != nil {
 			t.Errorf("the round of block %d: %v", block, end.Err)
 		}

@@ -16,28 +16,17 @@ import (
 
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/browser"
+	"github.com/followpress/followpress/internal/testenv/rounds"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 )
 
-// A feed is a source whose rounds a test sends.
-type feed chan source.Round
-
-func (f feed) Next(ctx context.Context) (source.Round, error) {
-	select {
-	case r := <-f:
-		return r, nil
-	case <-ctx.Done():
-		return source.Round{}, ctx.Err()
-	}
-}
-
 // A liveHost serves a live site, whose rounds a test makes. Its methods may be called while it serves.
 type liveHost struct {
 	*host // of its URL
-	feed  feed
+	feed  rounds.Feed
 	made  chan live.RoundEnd
 	block uint64
 	begun time.Time // when block 0 was
@@ -50,7 +39,7 @@ type liveHost struct {
 
 func serveLive(t *testing.T, snapshot afero.Fs) *liveHost {
 	t.Helper()
-	h := &liveHost{host: &host{prefix: "/"}, feed: make(feed), made: make(chan live.RoundEnd, 100), block: 100, begun: time.Now().Add(-5 * time.Minute)}
+	h := &liveHost{host: &host{prefix: "/"}, feed: make(rounds.Feed), made: make(chan live.RoundEnd, 100), block: 100, begun: time.Now().Add(-5 * time.Minute)}
 	o := live.Options{Generator: generator.Options{Config: site.Config{API: site.APIEFP, Explorer: true}}, Log: slog.New(slog.DiscardHandler)}
 	o.Hooks.Round = func(end live.RoundEnd) { h.made <- end }
 	l, err := live.New(h.feed, o)

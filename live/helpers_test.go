@@ -13,23 +13,12 @@ import (
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/rounds"
 	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 )
-
-// A feed is a source whose rounds a test sends.
-type feed chan source.Round
-
-func (f feed) Next(ctx context.Context) (source.Round, error) {
-	select {
-	case r := <-f:
-		return r, nil
-	case <-ctx.Done():
-		return source.Round{}, ctx.Err()
-	}
-}
 
 const base = 8453 // a chain
 
@@ -41,7 +30,7 @@ func atBlock(number uint64, snapshot afero.Fs) source.Round {
 // A running is a Live that a test feeds.
 type running struct {
 	*live.Live
-	feed  feed
+	feed  rounds.Feed
 	ended chan live.RoundEnd
 	stop  func() error // ends Run and returns its error
 }
@@ -49,7 +38,7 @@ type running struct {
 // run starts a Live. Rounds that it has ended go to ended.
 func run(t testing.TB, o live.Options) *running {
 	t.Helper()
-	r := &running{feed: make(feed), ended: make(chan live.RoundEnd, 1000)}
+	r := &running{feed: make(rounds.Feed), ended: make(chan live.RoundEnd, 1000)}
 	o.Log = slog.New(slog.DiscardHandler)
 	hook := o.Hooks.Round
 	o.Hooks.Round = func(end live.RoundEnd) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/rounds"
 	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -143,9 +144,9 @@ func (w *world) follower(name string) {
 // answer answers from the graph of a site, and refreshes some of its profiles. Nobody publishes what it answers: that
 // what was refreshed is kept in the bucket is all that a later site knows of it.
 func (w *world) answer(p *process, s simulatedSite) (end func()) {
-	rounds := make(oneRound, 1)
-	rounds <- follow.Round{Heads: []follow.Head{{Chain: 1, Block: 1, Time: time.Now().UnixMilli()}}, Snapshot: s.snapshot}
-	l, err := live.New(rounds, live.Options{
+	feed := make(rounds.Feed, 1)
+	feed <- follow.Round{Heads: []follow.Head{{Chain: 1, Block: 1, Time: time.Now().UnixMilli()}}, Snapshot: s.snapshot}
+	l, err := live.New(feed, live.Options{
 		Generator: generator.Options{Config: s.root.Config, Workers: 1}, Kept: p, MaxLag: 24 * time.Hour, Log: slog.New(slog.DiscardHandler),
 		Server: server.Options{CacheBytes: 64 << 10, Refresh: server.RefreshOptions{
 			ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{},
@@ -174,18 +175,6 @@ func (w *world) answer(p *process, s simulatedSite) (end func()) {
 		cancel()
 		group.Wait()
 		l.Close()
-	}
-}
-
-// A oneRound is a source whose graph never changes.
-type oneRound chan follow.Round
-
-func (r oneRound) Next(ctx context.Context) (follow.Round, error) {
-	select {
-	case round := <-r:
-		return round, nil
-	case <-ctx.Done():
-		return follow.Round{}, ctx.Err()
 	}
 }
 
