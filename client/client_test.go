@@ -55,6 +55,15 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// The module reads the format that is written; other tests of that need Node.
+func TestFormat(t *testing.T) {
+	for _, f := range client.Files() {
+		if want := fmt.Sprintf("root.format !== %d", site.Format); f.Name == "followpress.js" && !bytes.Contains(f.Body, []byte(want)) {
+			t.Errorf("%s: got no %q", f.Name, want)
+		}
+	}
+}
+
 // A job is a site, as a bucket serves it, and what it must answer.
 type job struct {
 	Name    string  `json:"name"`

@@ -291,8 +291,8 @@ async function open(get) {
     throw new Error('_site: there is no site');
   }
   const root = found.json;
-  if (root.format !== 1) {
-    throw new Error(`_site: format ${root.format}, this version reads 1`);
+  if (root.format !== 2) {
+    throw new Error(`_site: format ${root.format}, this version reads 2`);
   }
   return {
     get,
