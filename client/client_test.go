@@ -58,7 +58,7 @@ func TestFiles(t *testing.T) {
 // The module reads the format that is written; other tests of that need Node.
 func TestFormat(t *testing.T) {
 	for _, f := range client.Files() {
-		if want := fmt.Sprintf("root.format !== %d", site.Format); f.Name == "followpress.js" && !bytes.Contains(f.Body, []byte(want)) {
+		if want := fmt.Sprintf(".format!==%d", site.Format); f.Name == "followpress.js" && !bytes.Contains(f.Body, []byte(want)) {
 			t.Errorf("%s: got no %q", f.Name, want)
 		}
 	}
