@@ -317,7 +317,11 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 			if status != command.Done || strings.Count(stderr, "no conditional writes") != 1 || !strings.Contains(stderr, "without a lock") {
 				t.Errorf("got status %d: %s", status, stderr)
 			}
-			if !maps.Equal(contents(t, s, bucket), digests(t, from)) {
+			got, want := contents(t, s, bucket), digests(t, from)
+			for _, all := range []map[site.Key]string{got, want} { // the bucket may have a delta; what it adds up to is in the root
+				maps.DeleteFunc(all, func(key site.Key, _ string) bool { return strings.HasPrefix(string(key), string(site.ManifestKey(""))) })
+			}
+			if !maps.Equal(got, want) {
 				t.Error("the bucket is not the site")
 			}
 			otherSite(t, from)
