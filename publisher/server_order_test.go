@@ -60,7 +60,7 @@ func (o order) stage(key site.Key) string {
 		return "searches"
 	case route.ID == routes.UserBucket:
 		return "users"
-	case route.ID == routes.Manifest:
+	case isManifest(key):
 		return "manifest"
 	case route.ID == routes.Root:
 		return "root"

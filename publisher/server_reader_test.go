@@ -2,6 +2,7 @@ package publisher_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -61,8 +62,8 @@ func (r *reader) round() {
 		return
 	}
 	for range 2 {
-		shards := site.HashPrefixes(parsed.ShardDigits)
-		if !r.readShard(root, shards[r.random.IntN(len(shards))]) {
+		names := site.HashPrefixes(parsed.ShardDigits)
+		if !r.readShard(root, &parsed, names[r.random.IntN(len(names))]) {
 			return
 		}
 	}
@@ -75,19 +76,29 @@ func (r *reader) round() {
 	r.readUsers(root, buckets[r.random.IntN(len(buckets))])
 }
 
-// readShard follows some of the entries of a shard; false means to start over.
-func (r *reader) readShard(root sight, name string) bool {
-	shard, ok := r.follow(root, root, site.ManifestKey(name))
-	if !ok {
-		return false
-	}
-	m, err := shards.Parse(name, []byte(shard.body))
+// readShard follows some of the entries of a shard, as readers of the manifest see it: what is not what the root names
+// is of a publish that goes on, and makes them start over. false means to start over.
+func (r *reader) readShard(root sight, parsed *site.Root, name string) bool {
+	manifest, err := shards.Open(r.t.Context(), parsed, func(_ context.Context, key site.Key) ([]byte, error) {
+		if body, ok := r.place.get(r.t, key); ok {
+			return []byte(body), nil
+		}
+		return nil, shards.ErrAbsent
+	})
 	if err != nil {
 		r.t.Error(err)
 		return false
 	}
-	for range min(8, len(m.Objects)) {
-		if _, ok := r.follow(root, shard, m.Objects[r.random.IntN(len(m.Objects))].Key); !ok {
+	shard, err := manifest.Shard(r.t.Context(), name)
+	if err != nil {
+		r.startedOver++
+		if !errors.Is(err, shards.ErrDamaged) {
+			r.t.Error(err)
+		}
+		return false
+	}
+	for range min(8, len(shard.Objects)) {
+		if _, ok := r.follow(root, root, shard.Objects[r.random.IntN(len(shard.Objects))].Key); !ok {
 			return false
 		}
 	}
