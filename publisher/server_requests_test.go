@@ -35,6 +35,9 @@ func TestARunTakesFewRequests(t *testing.T) {
 		p := newPlace(t, server, "")
 		for _, step := range steps {
 			objects, shards := differences(p.list(t), step.site)
+			if shards > 0 { // with deltas, others may be read than those whose stored bytes differ
+				shards = len(step.site.Root(t).Manifest)
+			}
 			most := objects + 2*shards + 10
 			switch {
 			case objects+shards == 0:
