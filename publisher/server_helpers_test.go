@@ -284,7 +284,9 @@ func (p place) holdsOnly(t testing.TB, listed map[site.Key]minio.ObjectInfo, wan
 	}
 }
 
-func isManifest(key site.Key) bool { return strings.HasPrefix(string(key), string(site.ManifestKey(""))) }
+func isManifest(key site.Key) bool {
+	return strings.HasPrefix(string(key), string(site.ManifestKey("")))
+}
 
 // mayStay reports whether a key is that of a free lock, or of a mark that was left
 // because of a doubt.
