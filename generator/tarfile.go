@@ -2,6 +2,7 @@ package generator
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -118,8 +119,12 @@ func (d *tarDestination) check(ctx context.Context) (*liveSite, error) {
 	return live, nil
 }
 
+// readTarBytes is the buffer of a pass over a tar file.
+const readTarBytes = 256 << 10
+
 // openLiveTar reads the root and the manifest of the site in a tar file. They are at its end, so one
-// pass over the headers finds them all.
+// pass over the headers finds them all. Most objects are smaller than a page: to read everything, in
+// large pieces, takes half the time of four system calls for each to skip its body.
 func openLiveTar(ctx context.Context, files afero.Fs, path string) *liveSite {
 	file, err := files.Open(path)
 	if err != nil {
@@ -127,7 +132,7 @@ func openLiveTar(ctx context.Context, files afero.Fs, path string) *liveSite {
 	}
 	defer file.Close()
 	index := map[site.Key][]byte{}
-	for archive := tar.NewReader(file); ; {
+	for archive := tar.NewReader(bufio.NewReaderSize(file, readTarBytes)); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
