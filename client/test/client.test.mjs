@@ -7,6 +7,9 @@ import test from 'node:test';
 
 import { check } from './check.mjs';
 
+// unpacked reads a shard of the manifest, a gzip file.
+const unpacked = (response) => new Response(response.body.pipeThrough(new DecompressionStream('gzip'))).json();
+
 const folder = process.env.FOLLOWPRESS_CLIENT ?? new URL('..', import.meta.url).href;
 const library = { ...(await import(folder + 'followpress.js')), ...(await import(folder + 'shim.js')) };
 const { openSite, install, ApiError } = library;
@@ -61,7 +64,7 @@ function mostFetches({ path, body, sent }) {
 async function sameRows(base) {
   const fp = openSite(base);
   const { config, manifest } = await fp.root();
-  const shards = await Promise.all(Object.keys(manifest).map(async (shard) => (await fetch(`${base}_manifest/${shard}`)).json()));
+  const shards = await Promise.all(Object.keys(manifest).map(async (shard) => unpacked(await fetch(`${base}_manifest/${shard}`))));
   const lists = shards.flatMap(({ objects }) => objects.flatMap(({ key }) => key.match(/\/lists\/(\w+)\/details$/)?.[1] ?? []));
   assert.ok(lists.length > 3);
   const compare = config.api === 'efp' ? compareRows : compareFollowing;
@@ -142,7 +145,7 @@ function site(objects) {
   return { read, counts };
 }
 const root = (efp = true, more = {}) =>
-  JSON.stringify({ format: 1, as_of: '2026-01-01T00:00:00Z', config: { base_path: 'api/v1', ...(efp && { api: 'efp' }), ...more }, user_bucket_digits: 1, token_bucket_digits: 1 });
+  JSON.stringify({ format: 2, as_of: '2026-01-01T00:00:00Z', config: { base_path: 'api/v1', ...(efp && { api: 'efp' }), ...more }, user_bucket_digits: 1, token_bucket_digits: 1 });
 
 test('types declare every method', () => {
   const types = readFileSync(new URL(folder + 'followpress.d.ts'), 'utf8');
@@ -296,7 +299,7 @@ test('a list of the specification that has shards and few entries can be searche
 });
 
 test('what cannot be read is 503', async () => {
-  for (const broken of [500, new TypeError('refused'), '<html>', '{}', '{"format":2}']) {
+  for (const broken of [500, new TypeError('refused'), '<html>', '{}', '{"format":3}']) {
     const objects = { _site: broken };
     const fp = openSite('https://bucket.example/', { fetch: site(objects).read, maxAge: 1 });
     const a = await fp.answer('GET', '/api/v1/stats');
@@ -363,7 +366,7 @@ test('the shim passes on what it does not answer, and can be undone', async () =
 
 // stalling is a fetch of a site whose objects stall if stalls says so: before the headers, or in the body.
 function stalling(stalls) {
-  const root = { format: 1, config: { api: 'efp', base_path: 'api/v1' } };
+  const root = { format: 2, config: { api: 'efp', base_path: 'api/v1' } };
   const seen = { running: 0, most: 0, begun: 0 };
   const fetch = async (url, { signal }) => {
     seen.begun++;
