@@ -299,7 +299,7 @@ func TestWorstObjects(t *testing.T) {
 		_, _ = w.Write(make([]byte, 1<<20))
 	}
 	_ = w.Close()
-	worst.Check(t, "1 GiB", 64<<20, func() {
+	worst.Check(t, "1 GiB", 128<<20, func() {
 		if _, err := shards.Parse("0", b.Bytes()); err == nil {
 			t.Error("shard: got no error")
 		}

@@ -91,6 +91,11 @@ func (f *Refresher) reapplyEach(ctx context.Context, root *site.Root, put func(k
 // reapplyOne updates a stored object and its copies with what a refresh kept, where that is newer, and
 // calls put for each that it has replaced.
 func (f *Refresher) reapplyOne(ctx context.Context, t Target, root *site.Root, put func(key site.Key, body []byte)) error {
+	unlock, err := f.writes.lock(ctx, t.keptKey())
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	// Read the stored object first: if a refresh replaces it meanwhile, the conditional
 	// write below fails.
 	stored, info, err := f.fetcher.Read(ctx, f.bucket, t.key())

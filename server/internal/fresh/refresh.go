@@ -91,6 +91,7 @@ type Refresher struct {
 	gates    Gates
 
 	flights         singleflight.Group // by Target.keptKey
+	writes          locks              // by Target.keptKey
 	running         sync.WaitGroup     // flights, from the begin of the first call that waits for one
 	timeout         time.Duration      // of a flight
 	upstreamTimeout time.Duration      // of the requests of a flight to the upstream
@@ -166,7 +167,7 @@ func New(o Options, l *Limits, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 		return nil, errors.New("refreshes are stored: the site must be in a bucket or in a folder")
 	}
 	return &Refresher{
-		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Limits: l,
+		writes: newLocks(), bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Limits: l,
 		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf, inMemory: o.InMemory,
 	}, nil
 }
@@ -223,14 +224,14 @@ func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, kee
 		// The first client may leave; others may wait for the result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
-		body, result, err := f.replace(ctx, t, func(key site.Key, body []byte) { keep(key, body) })
+		o, result, err := f.replace(ctx, t, keep)
 		f.counts.Refreshed(t.Object, result)
 		if err != nil {
 			log.Warn("refresh failed", "key", t.key(), "result", result, "error", err)
 			return nil, err
 		}
 		log.Info("refreshed", "key", t.key(), "result", result)
-		return keep(t.key(), body), nil
+		return o, nil
 	})
 	select {
 	case result := <-flight:
@@ -274,9 +275,9 @@ const (
 )
 
 // replace fetches fresh data, keeps it for the next run of the generator, and replaces the stored
-// object and its copies. It calls put for each copy, from several goroutines. A panic becomes an error: on the goroutine of a
-// flight it would end the process.
-func (f *Refresher) replace(ctx context.Context, t Target, put func(site.Key, []byte)) (body []byte, result string, err error) {
+// object and its copies. It calls keep as Refresh says, and returns what that made of the object. A panic becomes an error:
+// on the goroutine of a flight it would end the process.
+func (f *Refresher) replace(ctx context.Context, t Target, keep func(site.Key, []byte) *cache.Object) (o *cache.Object, result string, err error) {
 	result = refreshError // of a panic
 	defer fetch.Guard(&err)
 	stored, info, err := f.fetcher.Read(ctx, f.bucket, t.key())
@@ -295,14 +296,21 @@ func (f *Refresher) replace(ctx context.Context, t Target, put func(site.Key, []
 	case err != nil:
 		return nil, refreshError, err
 	}
-	body, result, err = f.replaceBy(ctx, t, data, stored, info)
-	if err != nil || !t.Config.EFP() {
-		return body, result, err
-	}
-	if err := f.replaceCopies(ctx, t, data, false, put); err != nil {
+	unlock, err := f.writes.lock(ctx, t.keptKey())
+	if err != nil {
 		return nil, refreshError, err
 	}
-	return body, result, nil
+	defer unlock()
+	body, result, err := f.replaceBy(ctx, t, data, stored, info)
+	if err != nil {
+		return nil, result, err
+	}
+	if t.Config.EFP() {
+		if err := f.replaceCopies(ctx, t, data, false, func(key site.Key, body []byte) { keep(key, body) }); err != nil {
+			return nil, refreshError, err
+		}
+	}
+	return keep(t.key(), body), result, nil
 }
 
 // replaceBy replaces the stored object, unless somebody else replaces it meanwhile by one with newer
