@@ -18,16 +18,6 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// forLive runs a test for every real edge that can have live before its bucket.
-func forLive(t *testing.T, test func(t *testing.T, s subject)) {
-	forEdges(t, func(t *testing.T, s subject) {
-		if s.kind == "cloudfront" {
-			t.Skip("its origins are imitated: see TestCloudFrontLive")
-		}
-		test(t, s)
-	})
-}
-
 // before puts a server in front of an edge as live.
 func before(live *origin) func(*edge.Options) { return func(o *edge.Options) { o.Live = live.URL } }
 
@@ -71,7 +61,7 @@ func TestLiveConformance(t *testing.T) {
 
 // What live keeps for nobody else, and what it says of itself, passes.
 func TestLivePasses(t *testing.T) {
-	forLive(t, func(t *testing.T, s subject) {
+	forEdges(t, func(t *testing.T, s subject) {
 		o := newOriginsEFP(t, site.NamesCopies)
 		live := newLive(t, site.APIEFP)
 		live.begin(100)
@@ -130,7 +120,7 @@ func TestLivePasses(t *testing.T) {
 		if err != nil || a.status != http.StatusOK || a.header.Get("X-Heads") != "" || o.fallback.requests.Load() == 0 {
 			t.Errorf("live is away: a batch: got %d %v %v, want the fallback's answer", a.status, a.header, err)
 		}
-	})
+	}, "cloudfront")
 }
 
 // Pages of any origin may send the headers, and read those of live.
@@ -195,7 +185,7 @@ var liveRate = flag.Int("live-rate", 200, "requests per second of TestLiveAway")
 // Under load, live is killed, stopped, and started again: no request fails, none waits, and what
 // comes from live and what comes from the bucket do not alternate.
 func TestLiveAway(t *testing.T) {
-	forLive(t, func(t *testing.T, s subject) {
+	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
 		live := newLive(t, site.APISpec)
 		live.begin(100)
@@ -248,16 +238,14 @@ func TestLiveAway(t *testing.T) {
 		if most := 20; l.slow["stopped"] > most || l.slow["killed"]+l.slow["lag"]+l.slow["reset"] > 0 {
 			l.complain(t, true, "requests that waited for half a second while live was away: got %v, want at most %d while it was stopped, and none else", l.slow, most)
 		}
-	})
+	}, "cloudfront")
 }
 
 // If live stalls within a body, Varnish and the Worker have sent nothing yet, and answer from the bucket. nginx and Caddy
-// have: nginx cuts the answer off, so that the client knows.
+// have: nginx cuts the answer off, so that the client knows; Caddy has no limit between two reads (docs/deploy/caddy.md).
+// The origins of CloudFront are imitated in these tests: see TestCloudFrontLive.
 func TestLiveStalls(t *testing.T) {
-	forLive(t, func(t *testing.T, s subject) {
-		if s.kind == "caddy" {
-			t.Skip("it has no limit between two reads: see docs/deploy/caddy.md")
-		}
+	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
 		live := newLive(t, site.APISpec)
 		live.begin(100)
@@ -280,7 +268,7 @@ func TestLiveStalls(t *testing.T) {
 		if took > 2500*time.Millisecond {
 			t.Errorf("got the end of the answer after %v", took)
 		}
-	})
+	}, "cloudfront", "caddy")
 }
 
 // Only the bucket has reports; live would not find them.

@@ -11,7 +11,6 @@ const longestBackoff = time.Hour
 // every calls do at once and then at each tick until ctx ends, one call at a time: ticks during a call are
 // left out. After n failures in a row it waits 2^(n-1) intervals, within longestBackoff. Intervals are of
 // the monotonic clock, so a clock that is set changes nothing.
-
 func every(ctx context.Context, interval time.Duration, do func(ctx context.Context) error) {
 	begun, failures := time.Now(), 0
 	for ctx.Err() == nil {
