@@ -123,7 +123,13 @@ func (s *rowScanner) columnsOfRecord(c *parquetRows, row int) bool {
 		return false
 	}
 	r.Version = uint32(n)
-	return s.hexadecimal(c.values[recordData][row].ByteArray()) && s.tagsOf(c, row) && s.timeOf(c, row)
+	if !s.hexadecimal(c.values[recordData][row].ByteArray()) || !s.tagsOf(c, row) {
+		return false
+	}
+	r.Data = s.data[:len(s.data):len(s.data)]
+	var ok bool
+	r.Added, ok = c.timeOf(recordAdded, row)
+	return ok
 }
 
 // columnsOfAccount is columnsOfRecord of an account.
@@ -163,13 +169,13 @@ func (c *parquetRows) optional(column, row int) parquet.Value {
 	return c.values[column][row]
 }
 
+// hexadecimal decodes a text into s.data. It reports false if it is none.
 func (s *rowScanner) hexadecimal(text []byte) bool {
 	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {
 		return false
 	}
 	var err error
 	s.data, err = hex.AppendDecode(s.data[:0], text[2:])
-	s.record.Data = s.data[:len(s.data):len(s.data)]
 	return err == nil
 }
 
@@ -207,23 +213,17 @@ func (s *rowScanner) setTags(tags []string) {
 	s.record.Tags = tags
 }
 
-func (s *rowScanner) timeOf(c *parquetRows, row int) bool {
-	if len(c.values) <= recordAdded || c.values[recordAdded] == nil {
-		return true
+// timeOf returns a time in milliseconds since the Unix epoch, NoTime if there is none. It reports false
+// for what is not valid.
+func (c *parquetRows) timeOf(column, row int) (ms int64, ok bool) {
+	if len(c.values) <= column || c.values[column] == nil || c.values[column][row].IsNull() {
+		return NoTime, true
 	}
-	l, v := &c.columns[recordAdded], c.values[recordAdded][row]
-	switch {
-	case v.IsNull():
-	case l.isNumber:
-		if s.record.Added = l.milliseconds(v); !isWritable(s.record.Added) {
-			return false
-		}
-	default:
-		added, err := parseTime("added", view(v.ByteArray()))
-		if err != nil {
-			return false
-		}
-		s.record.Added = added
+	l, v := &c.columns[column], c.values[column][row]
+	if l.isNumber {
+		ms = l.milliseconds(v)
+		return ms, isWritable(ms)
 	}
-	return true
+	ms, err := parseTime(l.name, view(v.ByteArray()))
+	return ms, err == nil
 }

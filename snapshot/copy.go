@@ -52,6 +52,8 @@ func (w *Writer) copyRows(table Table, file string) error {
 		return copyTable(t, file, site.DecodeEvent, func(e site.Event) error { return w.events.add(e.ID) })
 	case TableBadges:
 		return copyTable(t, file, ParseBadge, func(Badge) error { return nil })
+	case TableOps:
+		return copyTable(t, file, ParseOp, func(o Op) error { return w.ops.add(&o) })
 	default:
 		return copyTable(t, file, ParseRecommended, func(Recommended) error { return nil })
 	}

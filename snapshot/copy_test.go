@@ -61,9 +61,9 @@ func TestCopyTable(t *testing.T) {
 			old, dir := filepath.Join(t.TempDir(), "old"), filepath.Join(t.TempDir(), "snapshot")
 			commit(t, old, r, snapshot.WriteOptions{Compression: from, NoSync: true})
 			w := create(t, dir, snapshot.WriteOptions{Compression: to, NoSync: true})
-			for _, table := range []string{"lists", "accounts", "events", "records", "badges", "recommended"} {
+			for _, table := range []string{"lists", "accounts", "events", "records", "badges", "recommended", "ops"} {
 				file := filepath.Join(old, table+ending)
-				if err := w.CopyTable(table, file); err != nil && (table != "recommended" || len(r.recommended) > 0) {
+				if err := w.CopyTable(table, file); err != nil && (table != "recommended" && table != "ops" || len(r.recommended) > 0) {
 					t.Fatal(err)
 				}
 			}
@@ -115,7 +115,7 @@ func TestCopyRefused(t *testing.T) {
 		"account":    {"accounts", "b", `{"address":"0x"}`, "b:1: address"},
 		"class":      {"recommended", "b", `{"address":"0xd8da6b0000000000000000000000000000000045","class":1}`, "b:1: class"},
 		"cut off":    {"recommended", "b.gz.zst", "", "b.gz.zst: "},
-		"no table":   {"follows", "b", "", `table "follows": use one of [events lists accounts records badges recommended]`},
+		"no table":   {"follows", "b", "", `table "follows": use one of [events lists accounts records badges recommended ops]`},
 		"not packed": {"recommended", "b.gz", "{}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,6 +186,9 @@ func TestTablesSideBySide(t *testing.T) {
 		func(i int) error { return w.WriteRecord(snapshot.Record{TokenID: "1", Type: "2"}) },
 		func(i int) error { return w.WriteBadge(snapshot.Badge{EventID: "1", TokenID: "2"}) },
 		func(i int) error { return w.WriteRecommended(snapshot.Recommended{}) },
+		func(i int) error {
+			return w.WriteOp(snapshot.Op{TokenID: "1", Block: uint64(i), Op: follow(site.Address{})})
+		},
 	} {
 		group.Go(func() {
 			for i := range 2000 {
@@ -201,7 +204,7 @@ func TestTablesSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := read(t, dir)
-	if err != nil || len(r.events)+len(r.lists)+len(r.accounts)+len(r.records)+len(r.badges)+len(r.recommended) != 6*2000 {
+	if err != nil || len(r.events)+len(r.lists)+len(r.accounts)+len(r.records)+len(r.badges)+len(r.recommended)+len(r.ops) != 7*2000 {
 		t.Errorf("got other rows and the error %v", err)
 	}
 }

@@ -1,9 +1,11 @@
 package snapshot_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +30,7 @@ type rows struct {
 	records     []snapshot.Record
 	badges      []snapshot.Badge
 	recommended []snapshot.Recommended
+	ops         []snapshot.Op
 }
 
 func create(t testing.TB, dir string, o snapshot.WriteOptions) *snapshot.Writer {
@@ -47,7 +50,7 @@ func create(t testing.TB, dir string, o snapshot.WriteOptions) *snapshot.Writer 
 func (r rows) write(w *snapshot.Writer) error {
 	return errors.Join(
 		each(r.events, w.WriteEvent), each(r.lists, w.WriteList), each(r.accounts, w.WriteAccount),
-		each(r.records, w.WriteRecord), each(r.badges, w.WriteBadge), each(r.recommended, w.WriteRecommended))
+		each(r.records, w.WriteRecord), each(r.badges, w.WriteBadge), each(r.recommended, w.WriteRecommended), each(r.ops, w.WriteOp))
 }
 
 func each[T any](rows []T, write func(T) error) error {
@@ -82,7 +85,26 @@ func read(t testing.TB, dir string) (r rows, err error) {
 	if missing := readTable(t, dir, snapshot.TableRecommended, snapshot.ParseRecommended, &r.recommended); !errors.Is(missing, snapshot.ErrNoTable) {
 		err = errors.Join(err, missing)
 	}
+	var missing error
+	if r.ops, missing = readOps(t, files(dir), ""); !errors.Is(missing, snapshot.ErrNoTable) {
+		err = errors.Join(err, missing)
+	}
 	return r, err
+}
+
+// readOps reads the table ops, or a file of it.
+func readOps(t testing.TB, snap afero.Fs, file string) (ops []snapshot.Op, err error) {
+	t.Helper()
+	err = snapshot.Reader[snapshot.Op]{Snapshot: snap, File: file, Workers: 2, Done: func(b snapshot.Block[snapshot.Op]) error {
+		return b.Each(
+			func(r snapshot.Row[snapshot.Op]) error { ops = append(ops, r.Value); return nil },
+			func(e *snapshot.RowError) error { return e })
+	}}.Ops(t.Context(), func(o *snapshot.Op) (snapshot.Op, error) {
+		c := *o
+		c.TokenID, c.Op = strings.Clone(o.TokenID), bytes.Clone(o.Op)
+		return c, nil
+	})
+	return ops, err
 }
 
 func readTable[T any](t testing.TB, dir string, table snapshot.Table, parse func([]byte) (T, error), into *[]T) error {

@@ -202,7 +202,7 @@ func InMemory() *Writer {
 }
 
 // Rows are what was written to a table of a Writer in memory, which takes no more rows. ok is false if
-// nothing was.
+// nothing was, unless Begin made the table.
 func (w *Writer) Rows(t Table) (r Rows, ok bool, err error) {
 	table := w.tables[t]
 	if !table.memory {
@@ -211,13 +211,13 @@ func (w *Writer) Rows(t Table) (r Rows, ok bool, err error) {
 	if table.err == nil {
 		table.flush()
 	}
-	r, ok, err = Rows{table.kept, table.rows}, table.rows > 0 || table.copied != "", table.err
+	r, ok, err = Rows{table.kept, table.rows}, table.rows > 0 || table.begun || table.copied != "", table.err
 	table.finish(err)
 	return r, ok, err
 }
 
 // NewMemory is a snapshot in memory, for reading: its files are those that Create makes without
-// compression of the same rows. Tables that are absent have no rows, but recommended, which is absent
+// compression of the same rows. Tables that are absent have no rows, but recommended and ops, which are absent
 // then. The files never change, and may be read from any number of goroutines.
 func NewMemory(m Meta, tables map[Table][]Piece) (afero.Fs, error) {
 	meta, err := encodeMeta(m)
@@ -226,7 +226,7 @@ func NewMemory(m Meta, tables map[Table][]Piece) (afero.Fs, error) {
 	}
 	files := memory{metaName: {{rows: Rows{meta, 1}}}}
 	for _, t := range allTables() {
-		if pieces, ok := tables[t]; ok || t != TableRecommended {
+		if pieces, ok := tables[t]; ok || !t.optional() {
 			files[string(t)+fileFormats[0].ending] = pieces
 		}
 	}

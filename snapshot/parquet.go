@@ -49,6 +49,11 @@ var tableColumns = map[Table][]column{
 	TableAccounts:    {{name: "address"}, {name: "primary_list", optional: true}, {name: "ens", kind: jsonColumn, optional: true}},
 	TableBadges:      {{name: "event_id"}, {name: "token_id"}, {name: "owner"}},
 	TableRecommended: {{name: "address"}, {name: "class", optional: true}},
+	// And of these.
+	TableOps: {
+		{name: "token_id"}, {name: "time", kind: timeColumn}, {name: "chain_id", kind: numberColumn}, {name: "block", kind: numberColumn},
+		{name: "log_index", kind: numberColumn}, {name: "op"},
+	},
 }
 
 const (

@@ -67,6 +67,15 @@ type parquetRecommended struct {
 	Class   *string `parquet:"class,optional"`
 }
 
+type parquetOp struct {
+	TokenID  string    `parquet:"token_id,dict"`
+	Time     time.Time `parquet:"time,timestamp(microsecond)"`
+	Chain    uint64    `parquet:"chain_id"`
+	Block    uint64    `parquet:"block"`
+	LogIndex int32     `parquet:"log_index"`
+	Op       string    `parquet:"op"`
+}
+
 // parquetOf is a file of rows, in row groups of at most that many rows.
 func parquetOf[T any](t testing.TB, rows []T, group int64, options ...parquet.WriterOption) []byte {
 	t.Helper()
@@ -141,6 +150,12 @@ func asParquet(t testing.TB, dir string, r rows, group int64, options ...parquet
 	put("accounts", parquetOf(t, accounts, group, options...))
 	put("events", parquetOf(t, events, group, options...))
 	put("badges", parquetOf(t, badges, group, options...))
+	var ops []parquetOp
+	for _, o := range r.ops {
+		at := time.UnixMilli(o.Time).Add(999 * time.Microsecond)
+		ops = append(ops, parquetOp{o.TokenID, at, o.Chain, o.Block, int32(o.LogIndex), fmt.Sprintf("0x%X", o.Op)})
+	}
+	put("ops", parquetOf(t, ops, group, options...))
 	put("recommended", parquetOf(t, recommended, group, options...))
 	writeFile(t, dir, "meta.json", `{"format":1,"as_of":"2026-09-21T13:33:20.250Z"}`)
 }
@@ -236,6 +251,7 @@ func manyRows(n int) (r rows) {
 		r.recommended = append(r.recommended, snapshot.Recommended{Address: address(), Class: class})
 		r.events = append(r.events, site.Event{ID: g.Uint64(), Name: texts[2], Year: -i})
 	}
+	r.ops = manyOps(g, n)
 	return r
 }
 

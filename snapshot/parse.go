@@ -108,7 +108,7 @@ func decodeRecord(line []byte, timed bool) (Record, error) {
 	if in.RecordType == "" {
 		return Record{}, errors.New("record_type: missing or empty")
 	}
-	data, err := parseHex(in.Data)
+	data, err := parseHex("data", in.Data)
 	if err != nil {
 		return Record{}, err
 	}
@@ -229,11 +229,11 @@ func parseTime(member, text string) (int64, error) {
 	return t.UnixMilli(), nil
 }
 
-func parseHex(text string) ([]byte, error) {
+func parseHex(member, text string) ([]byte, error) {
 	if len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' {
 		if data, err := hex.DecodeString(text[2:]); err == nil {
 			return data, nil
 		}
 	}
-	return nil, fmt.Errorf("data: %s is not hexadecimal (0x and an even number of digits)", site.Quoted(text))
+	return nil, fmt.Errorf("%s: %s is not hexadecimal (0x and an even number of digits)", member, site.Quoted(text))
 }

@@ -27,14 +27,14 @@ type Reader[T any] struct {
 // Table reads a table whose rows parse parses. The lines that parse gets are only valid until Done
 // returns, those of Parquet only until parse returns.
 func (r Reader[T]) Table(ctx context.Context, t Table, parse func(line []byte) (T, error)) error {
-	return readTable(ctx, r, t, decoded(parse), same)
+	return readTable(ctx, reading[T](r), t, decoded(parse), same)
 }
 
 // Records reads the table records: convert makes of each valid row what Done gets. The record, and what
 // it refers to, is only valid until convert returns, which must not change it.
 func (r Reader[T]) Records(ctx context.Context, convert func(*Record) (T, error)) error {
 	timed := !r.Untimed
-	return readTable(ctx, r, TableRecords, form[Record]{
+	return readTable(ctx, reading[T](r), TableRecords, form[Record]{
 		scan: func(s *rowScanner, line []byte) (*Record, bool) { return s.scanRecord(line, timed) },
 		columns: func(s *rowScanner, rows *parquetRows, row int) (*Record, bool) {
 			return &s.record, s.columnsOfRecord(rows, row)
@@ -45,7 +45,7 @@ func (r Reader[T]) Records(ctx context.Context, convert func(*Record) (T, error)
 
 // Accounts reads the table accounts, as Records does.
 func (r Reader[T]) Accounts(ctx context.Context, convert func(*Account) (T, error)) error {
-	return readTable(ctx, r, TableAccounts, form[Account]{
+	return readTable(ctx, reading[T](r), TableAccounts, form[Account]{
 		scan: (*rowScanner).scanAccount,
 		columns: func(s *rowScanner, rows *parquetRows, row int) (*Account, bool) {
 			return &s.account, s.columnsOfAccount(rows, row)
@@ -75,7 +75,17 @@ func decoded[R any](decode func(line []byte) (R, error)) form[R] {
 // same converts nothing.
 func same[R any](value *R) (R, error) { return *value, nil }
 
-func readTable[R, T any](ctx context.Context, r Reader[T], t Table, f form[R], convert func(*R) (T, error)) (err error) {
+// reading is a Reader without methods: those of a Reader cannot use one of other rows.
+type reading[T any] struct {
+	Snapshot afero.Fs
+	File     string
+	Workers  int
+	Untimed  bool
+	Complete func([]Row[T])
+	Done     func(Block[T]) error
+}
+
+func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], convert func(*R) (T, error)) (err error) {
 	lines := make(recycler[byte], spares(r.Workers))
 	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, lines)
 	if err != nil {

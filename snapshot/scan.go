@@ -15,7 +15,8 @@ import (
 type rowScanner struct {
 	rawjson.Scanner
 	record  Record
-	data    []byte
+	op      Op
+	data    []byte // of the record, or the op
 	account Account
 	profile site.Profile
 }
@@ -72,6 +73,7 @@ func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
 			if !s.hexadecimal(s.Text()) {
 				s.Fail()
 			}
+			r.Data = s.data[:len(s.data):len(s.data)]
 		case "tags":
 			member = memberTags
 			s.scanTags()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -24,7 +25,7 @@ const metaName = "meta.json"
 // A Table is one of the tables of a snapshot.
 type Table string
 
-// The tables. Only the last one may be missing.
+// The tables. Only the last two may be missing.
 const (
 	TableEvents      Table = "events"
 	TableLists       Table = "lists"
@@ -32,6 +33,7 @@ const (
 	TableRecords     Table = "records"
 	TableBadges      Table = "badges"
 	TableRecommended Table = "recommended"
+	TableOps         Table = "ops"
 )
 
 // Tables returns the tables that every snapshot has, in the order in which to read them: rows refer
@@ -40,7 +42,12 @@ func Tables() []Table {
 	return []Table{TableEvents, TableLists, TableAccounts, TableRecords, TableBadges}
 }
 
-func allTables() []Table { return append(Tables(), TableRecommended) }
+func allTables() []Table { return append(Tables(), optionalTables...) }
+
+// optionalTables may be missing.
+var optionalTables = []Table{TableRecommended, TableOps}
+
+func (t Table) optional() bool { return slices.Contains(optionalTables, t) }
 
 // A fileFormat is the ending of tables' files, and how to read such files.
 type fileFormat struct {
@@ -120,6 +127,28 @@ func ReadListOps(snapshot afero.Fs) (*uint64, error) {
 		return nil, fmt.Errorf("meta.json: %s", site.JSONReason(err))
 	}
 	return meta.ListOps, nil
+}
+
+// ReadOpsFrom returns the time ops_from of meta.json, from which on the table ops is complete, as RFC 3339
+// as it stands there; "" if there is none: then it is complete from the beginning.
+func ReadOpsFrom(snapshot afero.Fs) (from string, err error) {
+	body, err := afero.ReadFile(snapshot, metaName)
+	if err != nil {
+		return "", fmt.Errorf("read meta.json: %w", err)
+	}
+	var meta struct {
+		OpsFrom *string `json:"ops_from"`
+	}
+	if err := json.Unmarshal(body, &meta); err != nil {
+		return "", fmt.Errorf("meta.json: %s", site.JSONReason(err))
+	}
+	if meta.OpsFrom == nil {
+		return "", nil
+	}
+	if _, err := parseTime("ops_from", *meta.OpsFrom); err != nil {
+		return "", fmt.Errorf("meta.json: %w", err)
+	}
+	return *meta.OpsFrom, nil
 }
 
 // realName returns the path of a file of a snapshot, if the snapshot is in a folder.

@@ -18,6 +18,7 @@ const chunkBytes = 128 << 10
 type tableWriter struct {
 	path   string
 	rows   int
+	begun  bool   // it is there without rows, too
 	copied string // the file that the table was copied from; "" for none
 	buf    []byte // rows that were not compressed yet
 	out    io.WriteCloser

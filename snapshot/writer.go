@@ -37,6 +37,8 @@ type Writer struct {
 	lists    unique[string]
 	accounts unique[site.Address]
 	events   unique[uint64]
+
+	ops rowOrder
 }
 
 // Create begins a snapshot that Commit puts into the folder dir. Until then the snapshot that is
@@ -144,10 +146,22 @@ func (w *Writer) WriteRecommended(r Recommended) error {
 	return w.tables[TableRecommended].add(func(b []byte) ([]byte, error) { return appendRecommended(b, r) }, nil)
 }
 
+// Begin makes a table that is there even if it gets no rows, which only matters for those that may be
+// missing.
+func (w *Writer) Begin(t Table) error {
+	table, ok := w.tables[t]
+	if !ok {
+		return fmt.Errorf("table %q: use one of %v", t, allTables())
+	}
+	table.begun = true
+	return table.open()
+}
+
 // Meta is meta.json without the version of the format.
 type Meta struct {
 	AsOf    time.Time
-	ListOps *uint64 // nil for none
+	ListOps *uint64    // nil for none
+	OpsFrom *time.Time // from which on the table ops is complete; nil if it is from the beginning, or missing
 }
 
 // Commit completes the snapshot and puts it into its folder in one step. It removes the old one.
@@ -160,7 +174,7 @@ func (w *Writer) Commit(m Meta) error {
 		return err
 	}
 	for table, t := range w.tables {
-		if table != TableRecommended { // that one is optional
+		if !table.optional() {
 			err = errors.Join(err, t.open())
 		}
 		err = errors.Join(err, t.close())
@@ -208,6 +222,11 @@ func encodeMeta(m Meta) ([]byte, error) {
 	}
 	if m.ListOps != nil {
 		b = strconv.AppendUint(append(b, `,"list_ops":`...), *m.ListOps, 10)
+	}
+	if m.OpsFrom != nil {
+		if b, err = appendTime(append(b, `,"ops_from":`...), "ops_from", m.OpsFrom.UnixMilli()); err != nil {
+			return nil, fmt.Errorf("meta.json: %w", err)
+		}
 	}
 	return append(b, "}\n"...), nil
 }

@@ -192,6 +192,9 @@ func random(g *rand.Rand) (r rows) {
 		}
 		r.records = append(r.records, rec)
 	}
+	if len(r.recommended) > 0 {
+		r.ops = manyOps(g, 1+g.IntN(30))
+	}
 	return r
 }
 

@@ -191,15 +191,14 @@ func operationEvent(e source.Event, list *List) string {
 	if ignored != "" {
 		return fmt.Sprintf("operation %s: ignored (%s)", shortened(e.Value), ignored)
 	}
-	verb := [...]string{addRecord: "add", removeRecord: "remove", addTag: "tag", removeTag: "untag"}[o.code]
-	record := shortened(o.record)
-	if o.isAddress() {
-		record = site.Address(o.record[recordHeader:]).String()
+	record := shortened(o.Record)
+	if a, ok := o.Address(); ok {
+		record = a.String()
 	}
-	if o.tag != nil {
-		record += " " + fmt.Sprintf("%q", o.tag)
+	if o.Tag != nil {
+		record += " " + fmt.Sprintf("%q", o.Tag)
 	}
-	return fmt.Sprintf("%s %s: %s", verb, record, list.apply(o, e.Time))
+	return fmt.Sprintf("%s %s: %s", o.Code, record, list.apply(o, e.Time))
 }
 
 // state writes what all the events lead to.

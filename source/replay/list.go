@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -89,8 +90,8 @@ func (l *List) Reset() {
 // Apply applies an operation, of which it keeps no part. time is that of its block in milliseconds
 // since the Unix epoch, or source.NoTime. The Reason is "" if the operation had its effect, or needed
 // none, as when a record is added twice; otherwise the operation was ignored.
-func (l *List) Apply(op []byte, time int64) Reason {
-	o, ignored := parseOp(op)
+func (l *List) Apply(b []byte, time int64) Reason {
+	o, ignored := parseOp(b)
 	if ignored == "" {
 		l.apply(o, time)
 	}
@@ -113,32 +114,32 @@ const (
 	notTagged      effect = "did not have the tag"
 )
 
-func (l *List) apply(o operation, time int64) effect {
+func (l *List) apply(o op.Operation, time int64) effect {
 	if l.addresses == nil {
 		l.Reset()
 	}
 	n, known := l.find(o)
-	switch o.code {
-	case addRecord:
+	switch o.Code {
+	case op.Follow:
 		if !known {
 			n = l.enter(o)
 		}
 		return l.add(n, time)
-	case removeRecord:
+	case op.Unfollow:
 		if !known {
 			return notPresent
 		}
 		return l.remove(n)
-	case addTag:
+	case op.Tag:
 		if !known {
 			n = l.enter(o)
 		}
-		return l.tag(taggedEntry{n, l.tags.numberOf(o.tag)})
+		return l.tag(taggedEntry{n, l.tags.numberOf(o.Tag)})
 	default:
 		if !known {
 			return notTagged
 		}
-		return l.untag(taggedEntry{n, l.tags.numberOf(o.tag)})
+		return l.untag(taggedEntry{n, l.tags.numberOf(o.Tag)})
 	}
 }
 
@@ -189,23 +190,23 @@ func (l *List) untag(t taggedEntry) effect {
 	return untagged
 }
 
-func (l *List) find(o operation) (n uint32, known bool) {
-	if o.isUsual() {
-		n, known = l.addresses[site.Address(o.record[recordHeader:])]
+func (l *List) find(o op.Operation) (n uint32, known bool) {
+	if isUsual(o) {
+		n, known = l.addresses[site.Address(o.Record[recordHeader:])]
 	} else {
-		n, known = l.others[string(o.record)]
+		n, known = l.others[string(o.Record)]
 	}
 	return n, known
 }
 
-func (l *List) enter(o operation) uint32 {
+func (l *List) enter(o op.Operation) uint32 {
 	n := uint32(len(l.entries))
-	if o.isUsual() {
-		address := site.Address(o.record[recordHeader:])
+	if isUsual(o) {
+		address := site.Address(o.Record[recordHeader:])
 		l.entries = append(l.entries, entry{address: address})
 		l.addresses[address] = n
 	} else {
-		other := string(o.record)
+		other := string(o.Record)
 		l.entries = append(l.entries, entry{other: other})
 		l.others[other] = n
 	}
@@ -227,7 +228,8 @@ func (l *List) Records() []snapshot.Record {
 		if e.other == "" {
 			r.Version, r.Type, r.Data = uint32(usualHeader[0]), rules.TypeAddress, e.address[:]
 		} else {
-			r.Version, r.Type, r.Data = uint32(e.other[0]), typeOf(e.other[0], e.other[1]), []byte(e.other[recordHeader:])
+			kind := op.KindOf(e.other[0], e.other[1])
+			r.Version, r.Type, r.Data = kind.Version, kind.Type, []byte(e.other[recordHeader:])
 		}
 		l.records = append(l.records, r)
 	}

@@ -1,20 +1,22 @@
 package replay
 
+import "github.com/followpress/followpress/site/op"
+
 // A Reason says why an event or a record was ignored; "" if it was not.
 type Reason string
 
 // The reasons. Those of operations depend on the bytes of the operation only, not on what came
 // before it.
 const (
-	OpVersion    Reason = "operation of another version"
-	OpCode       Reason = "operation with an unknown code"
-	OpLength     Reason = "operation without data"
-	RecordLength Reason = "address record that does not have 22 bytes"
-	TagRecord    Reason = "tag of a record that is not an address"
-	TagEmpty     Reason = "empty tag"
-	TagLength    Reason = "tag of more than 255 bytes"
-	TagUTF8      Reason = "tag that is not UTF-8"
-	TagNUL       Reason = "tag with a NUL"
+	OpVersion    = Reason(op.Version)
+	OpCode       = Reason(op.UnknownCode)
+	OpLength     = Reason(op.Length)
+	RecordLength = Reason(op.RecordLength)
+	TagRecord    = Reason(op.TagRecord)
+	TagEmpty     = Reason(op.TagEmpty)
+	TagLength    = Reason(op.TagLength)
+	TagUTF8      = Reason(op.TagUTF8)
+	TagNUL       = Reason(op.TagNUL)
 
 	LocationLength  Reason = "location that does not have 86 bytes"
 	LocationVersion Reason = "location of another version"
