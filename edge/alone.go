@@ -27,5 +27,5 @@ var emptyPages = map[routes.ID]string{
 // selects reports whether a parameter decides which entries an answer has, beyond their number
 // and order.
 func selects(name site.Param, rule site.ParamRule) bool {
-	return name == site.ParamOffset || slices.Contains([]site.ParamKind{site.ParamText, site.ParamList}, rule.Kind)
+	return name == site.ParamOffset || slices.Contains([]site.ParamKind{site.ParamText, site.ParamList, site.ParamExact}, rule.Kind)
 }

@@ -155,6 +155,7 @@ type Param struct {
 	List    bool `json:"list,omitempty"`    // texts with encoded commas between them; empty ones make no difference
 	Flag    bool `json:"flag,omitempty"`    // may be repeated; it makes a difference if any of its values matches Only
 	User    bool `json:"user,omitempty"`    // address or name; a request without one has the problem
+	Exact   bool `json:"exact,omitempty"`   // any text, as it is
 	// Selects says that the answer without the parameter has other entries than the one with it.
 	// So an edge without a fallback must not give the former for the latter.
 	Selects bool `json:"selects,omitempty"`
@@ -223,6 +224,8 @@ func paramOf(rule site.ParamRule) Param {
 		e.List = true
 	case site.ParamFlag:
 		e.Flag, e.Only = true, "(?:^|%2C)"+site.NormalForm(rule.Values[0])+"(?:%2C|$)"
+	case site.ParamExact:
+		e.Exact = true
 	case site.ParamUser:
 		e.User, e.Legal = true, "."
 	default:

@@ -24,6 +24,7 @@ type view struct {
 	Live             *origin // nil if there is none; then Fallback is not nil
 	HasFallback      bool
 	EFP              bool   // the site has the whole read API
+	History          bool   // the site has operations
 	Alone            bool   // EFP without a fallback
 	Compact          bool   // Small and EFP: the table has no column that can do without
 	Base             string // path of the API
@@ -75,6 +76,7 @@ func newView(o Options) (*view, error) {
 		NoCache:        site.RouteBy(routes.Root).CacheControl,
 		AbsentSeconds:  absentSeconds,
 		EFP:            o.Config.EFP(),
+		History:        o.Config.HistoryWindow > 0,
 		Alone:          o.Config.EFP() && o.Fallback == "",
 		Base:           o.Config.BasePath,
 		BaseExpression: regexp.QuoteMeta(o.Config.BasePath) + "/",

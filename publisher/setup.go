@@ -12,7 +12,7 @@ import (
 // It is an error if the site has no valid root.
 func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	if from == nil {
-		return site.Config{API: site.APIEFP, Explorer: true, RanksEvery: 1}.WithDefaults()
+		return site.AllFeatures().WithDefaults()
 	}
 	source, err := openSource(ctx, from)
 	if err != nil {

@@ -28,15 +28,16 @@ func sourcesOf(r *site.Route) sources { return routeSources[r.ID] }
 // request includes are read from the accounts of all entries of the page.
 var routeSources = func() map[routes.ID]sources {
 	var (
-		rows      = []routes.ID{routes.TokenBucket, routes.UserBucket, routes.SearchShard, routes.ListHead}
-		ownRows   = []routes.ID{routes.SearchShard, routes.ListHead}
-		followers = []routes.ID{routes.UserBucket, routes.FollowersShard, routes.FollowersHead}
-		ofRecords = []routes.ID{routes.Records}
-		ofLists   = []routes.ID{routes.UserLists}
-		states    = []routes.ID{routes.Records, routes.UserBucket}
-		ownList   = []routes.ID{routes.Records, routes.ListAccount}
-		advice    = []routes.ID{routes.RecommendedShard}
-		ranked    = []routes.ID{routes.Ranked, routes.RankedShard, routes.RankedOrder}
+		rows          = []routes.ID{routes.TokenBucket, routes.UserBucket, routes.SearchShard, routes.ListHead}
+		ownRows       = []routes.ID{routes.SearchShard, routes.ListHead}
+		followers     = []routes.ID{routes.UserBucket, routes.FollowersShard, routes.FollowersHead}
+		ofRecords     = []routes.ID{routes.Records}
+		ofLists       = []routes.ID{routes.UserLists}
+		states        = []routes.ID{routes.Records, routes.UserBucket}
+		ownList       = []routes.ID{routes.Records, routes.ListAccount}
+		advice        = []routes.ID{routes.RecommendedShard}
+		notifications = []routes.ID{routes.NotificationsShard, routes.OlderNotifications}
+		ranked        = []routes.ID{routes.Ranked, routes.RankedShard, routes.RankedOrder}
 	)
 	with := func(all []routes.ID, more ...routes.ID) []routes.ID { return slices.Concat(all, more) }
 	return map[routes.ID]sources{
@@ -84,6 +85,11 @@ var routeSources = func() map[routes.ID]sources {
 		routes.Ranked:       {Any: ranked},
 		routes.RankedSearch: {Any: ranked},
 		routes.Discover:     {Any: []routes.ID{routes.DiscoverShard}},
+
+		// An entry also leaves an answer as time passes, which changes no object: caches notice that when the answer expires.
+		routes.UserNotifications: {Own: []routes.ID{routes.UserAccount}, Any: notifications},
+		routes.NotificationsFeed: {Own: []routes.ID{routes.UserAccount}, Any: notifications},
+		routes.ListActivity:      {Own: []routes.ID{routes.ListAccount, routes.ActivityShard, routes.OlderActivity}},
 	}
 }()
 
@@ -113,7 +119,7 @@ func queriesOf(r *site.Route) (queries []string, ok bool) {
 	all := []string{""}
 	for _, p := range r.Params {
 		rule := site.Params()[p]
-		if rule.Kind == site.ParamNumber || rule.Kind == site.ParamText || rule.Kind == site.ParamList || rule.Kind == site.ParamUser {
+		if rule.Kind == site.ParamNumber || rule.Kind == site.ParamText || rule.Kind == site.ParamList || rule.Kind == site.ParamUser || rule.Kind == site.ParamExact {
 			return nil, false
 		}
 		if p == site.ParamCache {

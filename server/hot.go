@@ -72,7 +72,7 @@ var everyAnswer = func() (all []headerValue) {
 var noStore = []string{site.NoStore}
 
 // allRoutes are the routes of all sites, in the order of their IDs.
-var allRoutes = site.Config{API: site.APIEFP, Explorer: true, RanksEvery: 1}.Routes()
+var allRoutes = site.AllFeatures().Routes()
 
 var routeValues = func() []struct{ contentType, cacheControl []string } {
 	values := make([]struct{ contentType, cacheControl []string }, len(allRoutes))

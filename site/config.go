@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,8 @@ const (
 	DefaultLimit        = 10            // entries of a leaderboard or search without ?limit
 	SearchMax           = 100           // largest ?limit of a search
 	pageMax             = 1_000         // largest ?limit of other pages
+	feedLimit           = 50            // entries of a feed without ?limit
+	HistoryShardSize    = 1_000         // entries of a shard of operations
 	RankedLimit         = 50            // entries of a page of ranked accounts without ?limit
 	SearchShardSize     = 1_000         // entries in a search shard
 	maxTermBytes        = 255           // longest search term, in bytes
@@ -37,6 +40,7 @@ const (
 	defaultProfile      = 256 << 10
 	largestRanksEvery   = 10 * 365 * 24 * 3600 // seconds
 	leastProfile        = 1 << 10
+	largestWindow       = 10 * 365 * 24 * time.Hour
 )
 
 // Values of Config.API.
@@ -97,6 +101,31 @@ type Config struct {
 	// RanksEvery says that the ranks in details are of now only so often, in seconds of the snapshots' time, and are
 	// kept in the object RanksKey between. 0 means always: the root does not have the member then.
 	RanksEvery int64 `json:"ranks_every,omitempty"`
+
+	// HistoryWindow says how far back from the snapshot's time the site has operations, in notifications and activity. 0 means
+	// that it has none: the root does not have the member then. Only under APIEFP.
+	HistoryWindow Window `json:"history_window,omitempty"`
+}
+
+// DefaultHistoryWindow is the longest interval that requests can ask for.
+const DefaultHistoryWindow = 999 * time.Hour
+
+// A Window is a time of whole seconds, in JSON a text such as "999h0m0s".
+type Window time.Duration
+
+// MarshalText writes the window as time.Duration does.
+func (w Window) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (w *Window) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*w = Window(d)
+	return err
+}
+
+// AllFeatures is a configuration of a site that has all routes.
+func AllFeatures() Config {
+	return Config{API: APIEFP, Explorer: true, RanksEvery: 1, HistoryWindow: Window(DefaultHistoryWindow)}
 }
 
 // EFP reports whether the site has the whole read API.
@@ -182,6 +211,12 @@ func (c Config) validateAPI() error {
 		return fmt.Errorf("names %q: only with the api %s", c.Names, APIEFP)
 	case c.EFP() && !validProfileURL(c.ProfileURL):
 		return fmt.Errorf("profile URL %q: it must be like https://HOST/%s, of at most %d bytes with an address in it", c.ProfileURL, AddressPlaceholder, maxProfileURLBytes)
+	}
+	switch w := time.Duration(c.HistoryWindow); {
+	case w < 0 || w > largestWindow || w%time.Second != 0:
+		return fmt.Errorf("history window %s: whole seconds, at most %s, or 0 for none", w, largestWindow)
+	case w != 0 && !c.EFP():
+		return fmt.Errorf("history window %s: only with the api %s", w, APIEFP)
 	}
 	return nil
 }

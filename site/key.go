@@ -94,6 +94,10 @@ const (
 	TopKey Key = explorePrefix + "top"
 	// NetworkKey has the sizes and distributions of the whole graph.
 	NetworkKey Key = explorePrefix + "network"
+	// RecentKey has the newest operations, under Config.HistoryWindow.
+	RecentKey Key = explorePrefix + "recent"
+	// GrowthKey has new and ended follows of each day, under Config.HistoryWindow.
+	GrowthKey Key = explorePrefix + "growth"
 
 	errorPrefix       = "_errors/"
 	manifestPrefix    = "_manifest/"
@@ -106,6 +110,9 @@ const (
 	searchFollowersPrefix   = "_search/followers/"
 	searchRankedPrefix      = "_search/ranked/"
 	searchRecommendedPrefix = "_search/recommended/"
+	searchNotesPrefix       = "_search/notifications/"
+	searchActivityPrefix    = "_search/activity/"
+	olderFolder             = "older/"
 	unknownPrefix           = "_unknown/"
 	clientPrefix            = "_client/"
 	exploreFolder           = "_explore"
@@ -185,6 +192,23 @@ func FollowerShardKey(address string, n int) Key {
 // FollowerHeadKey has the first of many followers in each order.
 func FollowerHeadKey(address string) Key {
 	return Key(searchFollowersPrefix + address + "/" + headName)
+}
+
+// NotificationsKey is the key of shard n, counted from 0, of the operations about an address in lower case, newest first.
+func NotificationsKey(address string, n int) Key {
+	return shardOfOperations(searchNotesPrefix, address, n)
+}
+
+// ActivityKey is the key of shard n, counted from 0, of the operations of the list tokenID, newest first.
+func ActivityKey(tokenID string, n int) Key {
+	return shardOfOperations(searchActivityPrefix, tokenID, n)
+}
+
+func shardOfOperations(prefix, of string, n int) Key {
+	if n == 0 {
+		return Key(prefix + of)
+	}
+	return Key(prefix + olderFolder + of + "/" + strconv.Itoa(n))
 }
 
 // RankedShardKey is the key of shard n of the ranked accounts, in the order of their mutuals.

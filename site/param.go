@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -29,6 +30,11 @@ const (
 	ParamTags      Param = "tags"
 	ParamInclude   Param = "include"
 	ParamLeader    Param = "leader"
+
+	// Only with Config.HistoryWindow.
+	ParamInterval Param = "interval"
+	ParamOpcode   Param = "opcode"
+	ParamTag      Param = "tag"
 )
 
 // A ParamKind is the form of a parameter's values.
@@ -43,6 +49,7 @@ const (
 	ParamList                    // texts with commas between them; empty ones make no difference
 	ParamFlag                    // a ParamList, which may be repeated; it makes a difference if it has the only value
 	ParamUser                    // address or name
+	ParamExact                   // any text, as it is; an empty one makes no difference
 )
 
 // A ParamRule defines a query parameter. Resolve, the edges, the description of the
@@ -76,6 +83,17 @@ var params = map[Param]ParamRule{
 	ParamTags:      {Kind: ParamList, About: "only entries with one of these tags"},
 	ParamInclude:   {Kind: ParamFlag, About: "ens adds names and texts", Values: []string{"ens"}},
 	ParamLeader:    {Kind: ParamUser, About: "address or name of the account that is followed", Problem: BadLeader},
+
+	ParamInterval: {Kind: ParamChoice, About: "how far back from the date of the data", Values: []string{"all", "day", "hour", "month"}, Neutral: "week"},
+	ParamOpcode:   {Kind: ParamChoice, About: "only operations of a kind: 1 follow, 2 unfollow, 3 tag, 4 untag", Values: []string{"1", "2", "3", "4"}},
+	ParamTag:      {Kind: ParamExact, About: "only operations with exactly this tag"},
+}
+
+// Interval returns how far back the operations of an answer go, by the normal form of ParamInterval. These are the intervals of the
+// service that the API is from.
+func Interval(normal string) time.Duration {
+	hours := map[string]time.Duration{"hour": 1, "day": 24, "month": 720, "all": 999}[normal]
+	return cmp.Or(hours, 168) * time.Hour
 }
 
 // Params is the table of query parameters. Callers must not change it.
@@ -130,6 +148,8 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 			return rule.Values[0], true
 		}
 		return "", true
+	case ParamExact:
+		return value, true
 	case ParamUser:
 		user, _, _ := ParseUser(value)
 		return cmp.Or(user, value), value != ""

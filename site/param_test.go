@@ -10,7 +10,7 @@ import (
 // Every rule of the table can be satisfied, and every parameter of a route has one.
 func TestParams(t *testing.T) {
 	used := map[site.Param]bool{}
-	for _, r := range (site.Config{API: site.APIEFP}).Routes() {
+	for _, r := range site.AllFeatures().Routes() {
 		if !slices.IsSorted(r.Params) {
 			t.Errorf("parameters of %s: got %v, want them sorted by name", r.Pattern, r.Params)
 		}

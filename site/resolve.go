@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -58,6 +59,11 @@ type Ask struct {
 	Ascending bool   // the reverse order
 	Tags      string // only entries with any of them, with commas between them; "" means all
 	ENS       bool   // include profiles
+
+	// Of operations, with Config.HistoryWindow.
+	Interval time.Duration // how far back from the root's AsOf, its start included
+	Opcode   int           // only this one, 1 to 4; 0 means all
+	Tag      string        // only this one, perhaps not UTF-8; "" means all
 }
 
 // EmptySearch is the answer to a search that finds nothing.
@@ -226,9 +232,11 @@ func (c Config) ask(route *Route, q query) Ask {
 	if term != noText {
 		term = Fold(term)
 	}
+	opcode, _ := strconv.Atoi(q[ParamOpcode]) // 0 for none
 	return Ask{
 		Limit: c.number(route, q, ParamLimit), Offset: c.number(route, q, ParamOffset), Term: term, TermRunes: utf8.RuneCountInString(q[ParamTerm]),
 		Sort: q[ParamSort], Ascending: q[ParamDirection] != "", ENS: q[ParamInclude] != "", Leader: q[ParamLeader], Tags: q[ParamTags],
+		Interval: Interval(q[ParamInterval]), Opcode: opcode, Tag: q[ParamTag],
 	}
 }
 

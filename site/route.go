@@ -27,6 +27,7 @@ const (
 	contentStyle   = "text/css; charset=utf-8"
 	contentText    = "text/plain; charset=utf-8"
 	contentSVG     = "image/svg+xml"
+	contentAtom    = "application/atom+xml; charset=utf-8"
 	contentBytes   = "application/octet-stream"
 )
 
@@ -76,7 +77,7 @@ type Route struct {
 
 // Routes returns the table of the site's routes, in the order of their IDs. Callers must not change it.
 func (c Config) Routes() []*Route {
-	return routesOf[routeSet{c.EFP(), c.Explorer, c.RanksEvery > 0}]
+	return routesOf[routeSet{c.EFP(), c.Explorer, c.RanksEvery > 0, c.HistoryWindow > 0}]
 }
 
 // APIFolders lists the first segments of the endpoints, below the base path.

@@ -11,7 +11,7 @@ import (
 
 func TestRoutes(t *testing.T) {
 	patterns := map[string]bool{}
-	for i, r := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
+	for i, r := range site.AllFeatures().Routes() {
 		if int(r.ID) != i || site.RouteBy(r.ID) != r || patterns[r.Pattern] || r.Summary == "" {
 			t.Errorf("route %d, %s: got it out of order, twice or without a summary", i, r.Pattern)
 		}
@@ -28,6 +28,7 @@ func TestRoutes(t *testing.T) {
 			routes.ExplorerWorker: "text/javascript", routes.ExplorerScript: "text/javascript", routes.ExplorerStyle: "text/css; charset=utf-8",
 			routes.Manifest: "application/gzip", routes.ManifestDelta: "application/gzip",
 			routes.UserQR: "image/svg+xml", routes.ListQR: "image/svg+xml",
+			routes.Ranks: "application/octet-stream", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
 		}[r.ID]
 		if want == "" {
 			want = "application/json"
@@ -42,7 +43,7 @@ func TestRoutes(t *testing.T) {
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		entry := slices.Contains([]routes.ID{
 			routes.Manifest, routes.ManifestDelta, routes.Root, routes.Index, routes.Explorer, routes.ExplorerWorker,
-			routes.Reports, routes.ReportPage, routes.ReportData,
+			routes.Reports, routes.ReportPage, routes.ReportData, routes.Ranks,
 		}, r.ID)
 		if forever := strings.Contains(r.CacheControl, "immutable"); forever != strings.Contains(r.Pattern, "{asset}") {
 			t.Errorf("route %s: got Cache-Control %q, want that names with a hash of the content are immutable, and no others", r.Pattern, r.CacheControl)
@@ -64,7 +65,7 @@ func TestRoutePath(t *testing.T) {
 // A base path cannot collide with the objects of the site itself.
 func TestReserved(t *testing.T) {
 	reserved := site.Reserved()
-	for _, r := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
+	for _, r := range site.AllFeatures().Routes() {
 		if first, _, _ := strings.Cut(r.Pattern, "/"); !r.UnderAPI() && !slices.Contains(reserved, first) {
 			t.Errorf("%s: got it not reserved, want it reserved", first)
 		}
@@ -108,10 +109,10 @@ func TestRouteOfRefuses(t *testing.T) {
 
 // Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
-	rules := site.Config{API: site.APIEFP, Explorer: true}.HeaderRules()
-	equal(t, "routes with rules", len(rules), len(site.Config{API: site.APIEFP, Explorer: true}.Routes()))
-	for _, one := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
-		for _, other := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
+	rules := site.AllFeatures().HeaderRules()
+	equal(t, "routes with rules", len(rules), len(site.AllFeatures().Routes()))
+	for _, one := range site.AllFeatures().Routes() {
+		for _, other := range site.AllFeatures().Routes() {
 			same := one.ContentType == other.ContentType && one.CacheControl == other.CacheControl
 			if (rules[one.Pattern] == rules[other.Pattern]) != same {
 				t.Errorf("%s and %s: got %v for equal headers, want the reverse for the digests", one.Pattern, other.Pattern, same)

@@ -16,8 +16,12 @@ func has(id routes.ID, set routeSet) bool {
 		return set.efp
 	case id < routes.Ranks:
 		return set.explorer
+	case id == routes.Ranks:
+		return set.ranks
+	case id < routes.Recent:
+		return set.history
 	}
-	return set.ranks
+	return set.history && set.explorer
 }
 
 // Values of Route.Subject.
@@ -28,13 +32,13 @@ const (
 )
 
 // A routeSet is the features of a configuration that decide about its routes.
-type routeSet struct{ efp, explorer, ranks bool }
+type routeSet struct{ efp, explorer, ranks, history bool }
 
 // routesOf has the routes of each set.
 var routesOf = func() map[routeSet][]*Route {
 	sets := map[routeSet][]*Route{}
-	for n := range 8 {
-		set := routeSet{n&1 != 0, n&2 != 0, n&4 != 0}
+	for n := range 16 {
+		set := routeSet{n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0}
 		for _, r := range allRoutes {
 			if has(r.ID, set) {
 				sets[set] = append(sets[set], r)
@@ -49,6 +53,7 @@ var allRoutes = func() []*Route {
 	search := []Param{ParamLimit, ParamOffset, ParamTerm}
 	page := []Param{ParamInclude, ParamLimit, ParamOffset, ParamSort, ParamTags}
 	part := []Param{ParamLimit, ParamOffset}
+	events := []Param{ParamInterval, ParamLimit, ParamOffset, ParamOpcode, ParamTag}
 	table := []*Route{
 		{ID: routes.Leaderboard, Pattern: "{base}/leaderboard/{board}", Params: []Param{ParamLimit}, CacheControl: cacheBoard,
 			Summary: "accounts with the most followers, or that follow the most"},
@@ -174,6 +179,18 @@ var allRoutes = func() []*Route {
 		{ID: routes.ReportData, Pattern: "_reports/{date}.json", CacheControl: cacheCheck, Summary: "a report, as data"},
 		{ID: routes.Ranks, Pattern: "_ranks", ContentType: contentBytes, CacheControl: cacheCheck,
 			Summary: "the counts by which details rank accounts until the ranks are due again"},
+		{ID: routes.UserNotifications, Pattern: "{base}/users/{user}/notifications", Params: events, Computed: true,
+			Summary: "what lists have done to a user lately"},
+		{ID: routes.NotificationsFeed, Pattern: "{base}/users/{user}/notifications.atom", Params: events, Default: feedLimit, Computed: true,
+			ContentType: contentAtom, Summary: "what lists have done to a user lately, as a feed"},
+		{ID: routes.ListActivity, Pattern: "{base}/lists/{token_id}/activity", Params: events, Computed: true,
+			Summary: "what a list has done lately"},
+		{ID: routes.NotificationsShard, Pattern: "_search/notifications/{address}", Summary: "the newest operations about an account"},
+		{ID: routes.OlderNotifications, Pattern: "_search/notifications/older/{address}/{number}", Summary: "a shard of older operations about an account"},
+		{ID: routes.ActivityShard, Pattern: "_search/activity/{token_id}", Summary: "the newest operations of a list"},
+		{ID: routes.OlderActivity, Pattern: "_search/activity/older/{token_id}/{number}", Summary: "a shard of older operations of a list"},
+		{ID: routes.Recent, Pattern: "_explore/recent", Summary: "the newest operations of the whole graph"},
+		{ID: routes.Growth, Pattern: "_explore/growth", CacheControl: cacheBoard, Summary: "new and ended follows of each day"},
 	}
 	for i, r := range table {
 		if r.ID != routes.ID(i) {

@@ -195,6 +195,12 @@ function parse(route, query) {
       if (items) {
         kept[name] = items;
       }
+{{- if .History}}
+    } else if (rule.exact) {
+      if (value) {
+        kept[name] = value;
+      }
+{{- end}}
     } else if (rule.user) {
       const user = lookUp(value);
       kept[name] = user ? user.text : value;

@@ -201,8 +201,11 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 			s["enum"] = append([]string{rule.Neutral}, words...)
 			break
 		}
+		if rule.Neutral != "" {
+			words = append([]string{rule.Neutral}, words...)
+		}
 		s["examples"] = words // any other value is legal too
-		if len(words) > 1 {
+		if p == site.ParamSort || rule.Neutral != "" {
 			about += ": " + words[0] + " by default, " + strings.Join(words[1:], ", ")
 		}
 		if rule.AnyCase {
@@ -216,6 +219,8 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 		described["style"], described["explode"] = "form", true
 		s = array(schema{"type": "string", "examples": rule.Values})
 		about += "; it may be repeated, or have commas between values, and other values have no effect"
+	case site.ParamExact:
+		about += ", or all if it is empty"
 	case site.ParamUser:
 		s["minLength"] = 1
 		described["required"] = true

@@ -252,6 +252,12 @@ func components(c site.Config) map[string]schema {
 		"Discovered": object(slices.Concat(
 			[]member{m("address", address())}, nameAvatarHeader(), []member{m("followers", decimal()), m("following", decimal())},
 		)...),
+		"Operation": object(
+			m("address", address().about("of the other account: who did it, or to whom a list did it")), m("name", text().orNull()), m("avatar", text().orNull()),
+			m("token_id", tokenID().about("of the list")), m("action", schema{"enum": []string{"follow", "unfollow", "tag", "untag"}}),
+			m("opcode", schema{"type": "integer", "minimum": 1, "maximum": 4}), m("op", text().about("the operation's bytes in hexadecimal")),
+			m("tag", text().about("empty for follow and unfollow")), m("updated_at", moment().about("of the block")),
+		).about("an operation that changed what readers see"),
 	}
 }
 
@@ -274,6 +280,15 @@ func summary(subject member) schema {
 var boardFields = map[site.Board]string{
 	site.Followers: "followers_count", site.Following: "following_count", site.Blocked: "blocked_by_count", site.Blocks: "blocks_count",
 	site.Muted: "muted_by_count", site.Mutes: "mutes_count", site.Mutuals: "mutuals_count",
+}
+
+// notifications describes operations on a page, and what they add up to.
+func notifications(entries schema) schema {
+	counts := []member{m("interval", text().about("such as 168:00:00(hrs)")), m("opcode", text().about("all, or the one that was asked for")), m("total", number())}
+	for _, action := range []string{"follows", "unfollows", "tags", "untags"} {
+		counts = append(counts, m("total_"+action, number()))
+	}
+	return object(m("summary", object(counts...).about("counts are those of the entries of the page")), m("notifications", entries))
 }
 
 // answers are the schemas of the answers of all routes of the API.
@@ -338,6 +353,10 @@ func answers(c site.Config) map[routes.ID]schema {
 		))),
 		routes.UserQR: picture(), routes.ListQR: picture(),
 		routes.Discover: object(m("latestFollows", upTo(site.DiscoverMax, ref("Discovered")))),
+
+		routes.UserNotifications: notifications(most(routes.UserNotifications, ref("Operation"))),
+		routes.ListActivity:      notifications(most(routes.ListActivity, ref("Operation"))),
+		routes.NotificationsFeed: text().about("an Atom feed (RFC 4287)"),
 	}
 	schemas[routes.UserRecords], schemas[routes.UserDetails], schemas[routes.UserBadges] =
 		schemas[routes.Records], schemas[routes.Details], schemas[routes.Badges]

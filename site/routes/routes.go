@@ -95,4 +95,17 @@ const (
 
 	// Only with site.Config.RanksEvery, of both APIs.
 	Ranks
+
+	// Only with site.Config.HistoryWindow.
+	UserNotifications
+	NotificationsFeed
+	ListActivity
+	NotificationsShard
+	OlderNotifications
+	ActivityShard
+	OlderActivity
+
+	// Only with site.Config.HistoryWindow and site.Config.Explorer.
+	Recent
+	Growth
 )

@@ -173,7 +173,7 @@ func hashed(text string) string {
 func Group(r *site.Route) string { return groups[r.ID] }
 
 var groups = func() []string {
-	all := site.Config{API: site.APIEFP, Explorer: true}.Routes()
+	all := site.AllFeatures().Routes()
 	tags := make([]string, len(all))
 	for i, r := range all {
 		switch {
