@@ -16,7 +16,7 @@ export interface Answer {
   status: number;
   /** Content type; "" for an answer without a body. */
   type: string;
-  /** JSON, but for a picture, and for pages and scripts of the explorer. */
+  /** JSON, but for a picture, a feed, and for pages and scripts of the explorer. */
   body: string;
   cause?: Error;
   /** What a live site said of the objects that the answer is made from; others do not say it. */
@@ -276,6 +276,46 @@ export interface Rows<Row> {
   rows: Row[];
 }
 
+/** Which operations are wanted. */
+export interface Operations extends Limits {
+  /** How far back from the date of the site: 1, 24, 168 (by default), 720 or 999 hours. */
+  interval?: 'hour' | 'day' | 'week' | 'month' | 'all';
+  /** Only one kind: 1 follow, 2 unfollow, 3 tag, 4 untag. */
+  opcode?: 1 | 2 | 3 | 4;
+  /** Only operations with exactly this tag. */
+  tag?: string;
+}
+
+/** What a list did to an account. */
+export interface Operation {
+  /** Who did it; of activity, whom it was done to. */
+  address: string;
+  name: string | null;
+  avatar: string | null;
+  /** The list that did it. */
+  token_id: TokenID;
+  action: 'follow' | 'unfollow' | 'tag' | 'untag';
+  opcode: 1 | 2 | 3 | 4;
+  /** The operation as the contract has it, in hexadecimal. */
+  op: string;
+  /** "" of a follow or an unfollow. */
+  tag: string;
+  updated_at: string;
+}
+
+/** What a page of operations has. */
+export interface OperationsSummary {
+  /** "168:00:00(hrs)" */
+  interval: string;
+  /** "all", or the opcode. */
+  opcode: string;
+  total: number;
+  total_follows: number;
+  total_unfollows: number;
+  total_tags: number;
+  total_untags: number;
+}
+
 /** What users and lists have. */
 interface Both {
   /**
@@ -320,6 +360,10 @@ export interface UserMethods extends Both {
     results: { address: string; name: string; avatar: string; header: string; mutuals_rank: string }[];
     length: number;
   }>;
+  /** What primary lists did to the user, newest first. A site without history has none: a 404. */
+  notifications(params?: Operations): Promise<{ summary: OperationsSummary; notifications: Operation[] }>;
+  /** The same as an Atom feed. */
+  notificationsAtom(params?: Operations): Promise<string>;
   /** State of a follower's primary list towards the user. */
   followerState(follower: User): Promise<{ addressUser: string; addressFollower: string; state: State }>;
 }
@@ -331,6 +375,8 @@ export interface ListMethods extends Both {
   taggedAs(): Promise<{ token_id: TokenID } & TagSummary>;
   /** State of a follower's primary list towards the list's account. */
   followerState(follower: User): Promise<{ token_id: TokenID; address: string; state: State }>;
+  /** What the list did, newest first. A site without history has none: a 404. */
+  activity(params?: Operations): Promise<{ summary: OperationsSummary; activity: Operation[] }>;
   /** States of the list towards 1 to 1,000 users, in their order. A null is nobody. */
   buttonStateBatch(users: readonly (User | null)[]): Promise<BatchState[]>;
 }

@@ -63,7 +63,7 @@ function api(base, options, shared, since = 0, blocks = '', wait = 0) {
 
   // value is the JSON of an answer, unless it is an error.
   function value(a) {
-    const json = a.value ?? (a.type === svg ? a.body : JSON.parse(a.body));
+    const json = a.value ?? (/json/.test(a.type) ? JSON.parse(a.body) : a.body);
     if (a.status !== 200) {
       throw new ApiError(a.status, json, a.cause);
     }
@@ -87,7 +87,7 @@ function api(base, options, shared, since = 0, blocks = '', wait = 0) {
     const start = `${folder}/${encodeURIComponent(subject)}/`;
     const all = { rows: (kind, params) => about(folder, subject, (r) => pageOf(r, kind, params)) };
     for (const name of Object.keys(table)) {
-      const method = name.replace(/^\*\/|[-/](.)/g, (_, letter = '') => letter.toUpperCase());
+      const method = name.replace(/^\*\/|[-./](.)/g, (_, letter = '') => letter.toUpperCase());
       if (name[0] === '*') {
         all[method] = (user) => call(start + name.replace('*', encodeURIComponent(user)));
       } else if (table[name].post) {
@@ -312,6 +312,7 @@ const file = {};
 const page = { params: ['limit', 'offset', 'sort', 'tags', 'include'], most: 1000 };
 const search = { params: ['limit', 'offset', 'term'], most: 100 };
 const some = { params: ['limit', 'offset'], most: 1000 };
+const news = { params: ['limit', 'offset', 'interval', 'opcode', 'tag'], most: 1000, compute: history };
 
 const bothRoutes = {
   account: file,
@@ -342,11 +343,14 @@ const userRoutes = {
   'simple-profile': { compute: simpleProfile },
   'list-records': { compute: listRecords },
   commonFollowers: { params: ['limit', 'offset', 'leader'], most: 1000, usual: 1000, compute: commonFollowers },
+  notifications: news,
+  'notifications.atom': { ...news, usual: 50, type: 'application/atom+xml; charset=utf-8' },
 };
 const listRoutes = {
   ...bothRoutes,
   records: { params: ['includeTags'], file: true, compute: withoutTags },
   buttonStateBatch: { post: true, compute: buttonStateBatch },
+  activity: news,
 };
 const boards = ['followers', 'following', 'blocked', 'blocks', 'muted', 'mutes', 'mutuals'];
 const otherRoutes = {
@@ -378,7 +382,8 @@ function match(site, segments) {
     }
     const spec = folder === 'users' ? ['searchFollowing'] : specRoutes;
     const found = name[0] === '*' && other === undefined ? undefined : own(table, name);
-    return found && (site.efp || spec.includes(name)) ? { route: found, name, folder, subject, other } : null;
+    const shown = found?.compute === history ? site.config.history_window : found;
+    return shown && (site.efp || spec.includes(name)) ? { route: found, name, folder, subject, other } : null;
   }
   if (site.efp && folder === 'exportState' && count === 2) {
     return { route: { compute: exportState }, name: folder, folder: 'lists', subject };
@@ -515,7 +520,6 @@ const parsers = {
   direction: lower,
   tags: items,
   include: (value) => items(value).includes('ens'),
-  leader: (value) => value,
 };
 
 // parseQuery reads the parameters that a route has. Of a repeated one the first counts,
@@ -528,7 +532,7 @@ function parseQuery(route, query, most) {
     const [name, value] = split(pair, '=').map(percentDecode);
     if (route.params?.includes(name) && (name === 'include' ? !q.include : !seen.has(name))) {
       seen.add(name);
-      q[name] = parsers[name](value, most);
+      q[name] = (parsers[name] ?? String)(value, most);
     }
   }
   if (route.params?.includes('leader') && !q.leader) {
@@ -900,6 +904,11 @@ const profileURL = (r, address) => r.site.config.profile_url.replaceAll('{addres
 async function qr(r) {
   const address = r.isList ? (await r.node()).address : await addressOf(r, r.subject);
   return (await import('./qr.js')).picture(profileURL(r, address));
+}
+
+async function history(r) {
+  const subject = r.isList ? (await r.node()).token : await addressOf(r, r.subject);
+  return (await import('./history.js')).answer(r, subject, { checked, utf8, userOf, profileURL });
 }
 
 /* States */

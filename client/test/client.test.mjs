@@ -334,6 +334,118 @@ test('names that objects of JavaScript have are names like others', async () => 
   assert.strictEqual((await fp.answer('GET', '/api/v1/constructor')).status, 404);
 });
 
+const hour = 3_600_000;
+const asOf = Date.parse('2026-01-01T00:00:00Z');
+const account = '0x' + '1'.repeat(40);
+// An operation of list 7 on account, so many hours before the site's time.
+const operation = (hours, opcode, tag = '') => [asOf - hours * hour, '7', '0x' + '7'.repeat(40), 'seven.eth', '', opcode, tag];
+const news = (entries, total = entries.length, more = {}) =>
+  JSON.stringify({ address: account, total, shards: Math.ceil(total / 1000), entries, ...more });
+const historySite = (objects) => site({ _site: root(true, { history_window: '999h0m0s' }), ...objects });
+
+test('notifications are those of the interval, by two fetches', async () => {
+  const entries = [operation(0, 1), operation(1, 3, 'top8'), operation(168, 4, 'é<'), operation(168.5, 2), operation(999, 3, 'Top8')];
+  const { read, counts } = historySite({ [`_search/notifications/${account}`]: news(entries) });
+  const user = openSite('https://bucket.example/', { fetch: read }).user(account.toUpperCase().replace('X', 'x'));
+  const { summary, notifications } = await user.notifications();
+  assert.deepStrictEqual(summary, {
+    interval: '168:00:00(hrs)', opcode: 'all', total: 3, total_follows: 1, total_unfollows: 0, total_tags: 1, total_untags: 1,
+  });
+  assert.deepStrictEqual(notifications[2], {
+    address: '0x' + '7'.repeat(40), name: 'seven.eth', avatar: null, token_id: '7', action: 'untag', opcode: 4,
+    op: `0x01040101${'1'.repeat(40)}c3a93c`, tag: 'é<', updated_at: '2025-12-25T00:00:00.000Z',
+  });
+  const opcodes = async (params) => (await user.notifications(params)).notifications.map(({ opcode }) => opcode);
+  for (const [params, want] of [
+    [{ interval: 'hour' }, [1, 3]],
+    [{ interval: 'HOUR' }, [1, 3, 4]],
+    [{ interval: 'all' }, [1, 3, 4, 2, 3]],
+    [{ interval: 'constructor', limit: 2, offset: 1 }, [3, 4]],
+    [{ interval: 'all', opcode: 3 }, [3, 3]],
+    [{ interval: 'all', opcode: 3, offset: 1, limit: 1 }, [3]],
+    [{ interval: 'all', opcode: '03' }, [1, 3, 4, 2, 3]],
+    [{ interval: 'all', tag: 'top8' }, [3]],
+    [{ interval: 'all', tag: '' }, [1, 3, 4, 2, 3]],
+    [{ tag: 'é<' }, [4]],
+    [{ offset: 1000 }, []],
+  ]) {
+    assert.deepStrictEqual(await opcodes(params), want, JSON.stringify(params));
+  }
+  assert.deepStrictEqual(await opcodes({ interval: 'all', tag: '%' }), []);
+  assert.deepStrictEqual(counts, { _site: 1, [`_search/notifications/${account}`]: 1 });
+});
+
+test('older operations are read as far as a page needs them', async () => {
+  const rows = Array.from({ length: 2500 }, (_, n) => operation(n / 1000, n % 500 === 7 ? 4 : 1));
+  const key = (n) => `_search/notifications/${n ? `older/${account}/${n}` : account}`;
+  const objects = Object.fromEntries([0, 1, 2].map((n) => [key(n), news(rows.slice(1000 * n, 1000 * n + 1000), 2500, n && { shard: n })]));
+  const { read, counts } = historySite(objects);
+  const fetched = async (params) => {
+    Object.keys(counts).forEach((name) => delete counts[name]);
+    const { notifications } = await openSite('https://bucket.example/', { fetch: read }).user(account).notifications(params);
+    return [notifications.length, Object.keys(counts).length, notifications[0]?.updated_at];
+  };
+  const at = (n) => new Date(rows[n][0]).toISOString();
+  assert.deepStrictEqual(await fetched({ limit: 1000 }), [1000, 2, at(0)]);
+  assert.deepStrictEqual(await fetched({ limit: 3, offset: 999 }), [3, 3, at(999)]);
+  assert.deepStrictEqual(await fetched({ limit: 1000, offset: 2001 }), [499, 3, at(2001)]); // the shard between is not read
+  assert.deepStrictEqual(await fetched({ limit: 2, offset: 1, opcode: 4 }), [2, 3, at(507)]);
+  assert.deepStrictEqual(await fetched({ limit: 9, opcode: 4 }), [5, 4, at(7)]);
+  assert.deepStrictEqual(await fetched({ limit: 9, opcode: 2, interval: 'hour' }), [0, 3, undefined]); // what is older than an hour ends it
+});
+
+test('an account without news has an empty page, and a site without history no route', async () => {
+  const empty = { interval: '24:00:00(hrs)', opcode: '2', total: 0, total_follows: 0, total_unfollows: 0, total_tags: 0, total_untags: 0 };
+  const fp = openSite('https://bucket.example/', { fetch: historySite({}).read });
+  assert.deepStrictEqual(await fp.user(account).notifications({ interval: 'day', opcode: 2 }), { summary: empty, notifications: [] });
+  const old = site({ _site: root() });
+  const before = openSite('https://bucket.example/', { fetch: old.read });
+  for (const method of ['notifications', 'notificationsAtom']) {
+    await assert.rejects(before.user(account)[method](), (error) => error instanceof ApiError && error.status === 404);
+  }
+  await assert.rejects(before.list('7').activity(), (error) => error instanceof ApiError && error.status === 404);
+  assert.deepStrictEqual(old.counts, { _site: 1, '_errors/no-such-route': 1 });
+});
+
+test('activity is about the other account, of a list that there is', async () => {
+  const { read } = historySite({
+    '_search/tokens/7': JSON.stringify({ lists: { 7: [account, false, 0, 0, []] } }),
+    '_search/activity/7': JSON.stringify({ list: '7', total: 1, shards: 1, entries: [[asOf, '0x' + '9'.repeat(40), '', '', 3, '\u2028']] }),
+  });
+  const fp = openSite('https://bucket.example/', { fetch: read });
+  const { activity } = await fp.list('7').activity();
+  assert.deepStrictEqual(activity, [{
+    address: '0x' + '9'.repeat(40), name: null, avatar: null, token_id: '7', action: 'tag', opcode: 3, op: `0x01030101${'9'.repeat(40)}e280a8`,
+    tag: '\u2028', updated_at: '2026-01-01T00:00:00.000Z',
+  }]);
+  for (const [list, status] of [['x', 400], ['22', 404]]) { // 22 is in the bucket of 7
+    await assert.rejects(fp.list(list).activity(), (error) => error instanceof ApiError && error.status === status, list);
+  }
+});
+
+test('operations of two sites are read again', async () => {
+  const rows = Array.from({ length: 1002 }, (_, n) => operation(n / 1000, 1));
+  const older = `_search/notifications/older/${account}/1`;
+  const objects = {
+    _site: root(true, { history_window: '999h0m0s' }),
+    [`_search/notifications/${account}`]: news(rows.slice(0, 1000), 1001),
+    [older]: news(rows.slice(1000), 1002, { shard: 1 }),
+  };
+  const { read, counts } = site(objects);
+  const fetch = async (url) => {
+    const response = await read(url);
+    if (url.endsWith(older)) {
+      objects[`_search/notifications/${account}`] = news(rows.slice(0, 1000), 1002); // the rest of the new site is there now
+    }
+    return response;
+  };
+  const { notifications } = await openSite('https://bucket.example/', { fetch }).user(account).notifications({ offset: 1000 });
+  assert.deepStrictEqual([notifications.length, counts[older]], [2, 2]);
+  delete objects[older];
+  const gone = await openSite('https://bucket.example/', { fetch }).ask('GET', `users/${account}/notifications?offset=1000`);
+  assert.strictEqual(gone.status, 503);
+});
+
 test('the shim passes on what it does not answer, and can be undone', async () => {
   const before = globalThis.fetch;
   const asked = [];
