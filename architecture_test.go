@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"internal/staging":           {"internal/publicdir"},
 	"snapshot":                   {"internal/rawjson", "internal/inorder", "site", "internal/staging"},
 	"source":                     {"site", "snapshot"},
+	"source/bundle":              {"internal/inorder", "site", "source"},
 	"source/badge":               {"site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/chain":               {"site", "source", "source/chain/provider", "source/replay"},
 	"source/chain/provider":      {},
