@@ -7,22 +7,26 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/internal/twin/naive"
 )
 
 // TestRandom checks that what is made at random is worth asking: all of it can be read, and most requests find something.
 func TestRandom(t *testing.T) {
-	statuses, all := map[int]int{}, 0
+	statuses, all, news := map[int]int{}, 0, 0
 	for seed := range uint64(25) {
-		graph, err := naive.Load(naive.Random(seed), naive.Config{})
+		graph, err := naive.Load(naive.Random(seed), naive.Config{HistoryWindow: 999 * time.Hour})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 0)), graph, 200) {
 			status, contentType, body := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)
-			if json.Valid(body) == (contentType == "image/svg+xml") {
-				t.Errorf("seed %d, %.300s: got %d and %.100q, want JSON or a picture", seed, r, status, body)
+			if json.Valid(body) == (contentType == "image/svg+xml" || contentType == "application/atom+xml; charset=utf-8") {
+				t.Errorf("seed %d, %.300s: got %d and %.100q, want JSON, a picture or a feed", seed, r, status, body)
+			}
+			if bytes.Contains(body, []byte(`"total_follows":`)) && !bytes.Contains(body, []byte(`"total":0`)) {
+				news++
 			}
 			if _, err := http.NewRequest(r.Method, "http://site.example"+r.URL(), nil); err != nil {
 				t.Errorf("seed %d, %.300s: got %v, want a request that can be sent", seed, r, err)
@@ -35,6 +39,9 @@ func TestRandom(t *testing.T) {
 		if statuses[status] == 0 {
 			t.Errorf("status %d: got none, want some", status)
 		}
+	}
+	if news < 15 {
+		t.Errorf("answers with operations: got %d, want many", news)
 	}
 	if statuses[200] < all*6/10 {
 		t.Errorf("status 200: got %d of %d, want most", statuses[200], all)
