@@ -32,7 +32,7 @@ func apis(t testing.TB) map[string]site.Config {
 	t.Helper()
 	all := map[string]site.Config{}
 	for name, config := range map[string]site.Config{
-		"spec": {}, "efp": {API: site.APIEFP}, "efp, other choices": {API: site.APIEFP, BasePath: "v2/x", BadgesField: "b<&>", LeaderboardMax: 20},
+		"spec": {}, "efp with operations": {API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}, "efp": {API: site.APIEFP}, "efp, other choices": {API: site.APIEFP, BasePath: "v2/x", BadgesField: "b<&>", LeaderboardMax: 20},
 	} {
 		config, err := config.WithDefaults()
 		if err != nil {
@@ -45,6 +45,7 @@ func apis(t testing.TB) map[string]site.Config {
 
 func init() {
 	openapi3filter.RegisterBodyDecoder(site.RouteBy(routes.UserQR).ContentType, openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("application/atom+xml", openapi3filter.FileBodyDecoder)
 }
 
 // A description is the description of an API, as a library reads it.
@@ -217,14 +218,14 @@ func problem(t *testing.T, config site.Config, status int) *site.Problem {
 // TestOpenAPIHasTheFormsOfRandomAnswers does the same with random graphs, and expects answers to be refused that are
 // wrong in one place.
 func TestOpenAPIHasTheFormsOfRandomAnswers(t *testing.T) {
-	config, err := site.Config{API: site.APIEFP}.WithDefaults()
+	config, err := site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}.WithDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := describe(t, config)
 	answers := map[int]int{}
 	for seed := range uint64(servers.Rounds(2, 3)) {
-		graph, err := naive.Load(naive.Random(seed), naive.Config{})
+		graph, err := naive.Load(naive.Random(seed), naive.Config{HistoryWindow: site.DefaultHistoryWindow})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +242,7 @@ func TestOpenAPIHasTheFormsOfRandomAnswers(t *testing.T) {
 			}
 			answers[status]++
 			if !json.Valid(body) {
-				continue // a picture
+				continue // a picture, or a feed
 			}
 			wrong, what := spoil(t, random, body)
 			if d.check(route, status, contentType, wrong) == nil {

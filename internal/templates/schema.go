@@ -1,7 +1,9 @@
 package templates
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	json "github.com/goccy/go-json"
 
@@ -255,7 +257,7 @@ func components(c site.Config) map[string]schema {
 		"Operation": object(
 			m("address", address().about("of the other account: who did it, or to whom a list did it")), m("name", text().orNull()), m("avatar", text().orNull()),
 			m("token_id", tokenID().about("of the list")), m("action", schema{"enum": []string{"follow", "unfollow", "tag", "untag"}}),
-			m("opcode", schema{"type": "integer", "minimum": 1, "maximum": 4}), m("op", text().about("the operation's bytes in hexadecimal")),
+			m("opcode", schema{"type": "integer", "minimum": 1, "maximum": 4}), m("op", schema{"type": "string", "pattern": "^0x010[1-4]0101([0-9a-f]{2}){20,}$"}.about("the operation's bytes in hexadecimal")),
 			m("tag", text().about("empty for follow and unfollow")), m("updated_at", moment().about("of the block")),
 		).about("an operation that changed what readers see"),
 	}
@@ -282,13 +284,22 @@ var boardFields = map[site.Board]string{
 	site.Muted: "muted_by_count", site.Mutes: "mutes_count", site.Mutuals: "mutuals_count",
 }
 
-// notifications describes operations on a page, and what they add up to.
-func notifications(entries schema) schema {
-	counts := []member{m("interval", text().about("such as 168:00:00(hrs)")), m("opcode", text().about("all, or the one that was asked for")), m("total", number())}
+// operations describes operations on a page, and what they add up to.
+func operations(name string, entries schema) schema {
+	counts := []member{m("interval", schema{"enum": intervals()}), m("opcode", schema{"enum": []string{"all", "1", "2", "3", "4"}}.about("the one that was asked for")), m("total", number())}
 	for _, action := range []string{"follows", "unfollows", "tags", "untags"} {
 		counts = append(counts, m("total_"+action, number()))
 	}
-	return object(m("summary", object(counts...).about("counts are those of the entries of the page")), m("notifications", entries))
+	return object(m("summary", object(counts...).about("counts are those of the entries of the page")), m(name, entries))
+}
+
+// intervals are the texts of all intervals.
+func intervals() (all []string) {
+	rule := site.Params()[site.ParamInterval]
+	for _, word := range append([]string{rule.Neutral}, rule.Values...) {
+		all = append(all, fmt.Sprintf("%d:00:00(hrs)", site.Interval(word)/time.Hour))
+	}
+	return all
 }
 
 // answers are the schemas of the answers of all routes of the API.
@@ -354,8 +365,8 @@ func answers(c site.Config) map[routes.ID]schema {
 		routes.UserQR: picture(), routes.ListQR: picture(),
 		routes.Discover: object(m("latestFollows", upTo(site.DiscoverMax, ref("Discovered")))),
 
-		routes.UserNotifications: notifications(most(routes.UserNotifications, ref("Operation"))),
-		routes.ListActivity:      notifications(most(routes.ListActivity, ref("Operation"))),
+		routes.UserNotifications: operations("notifications", most(routes.UserNotifications, ref("Operation"))),
+		routes.ListActivity:      operations("activity", most(routes.ListActivity, ref("Operation"))),
 		routes.NotificationsFeed: text().about("an Atom feed (RFC 4287)"),
 	}
 	schemas[routes.UserRecords], schemas[routes.UserDetails], schemas[routes.UserBadges] =
