@@ -98,6 +98,17 @@ type RecommendedRow struct {
 	Ranks                                         [5][]byte // in the order of details
 }
 
+// An OperationRow is a row of what was done to an address, or of what a list did: List is "" then. List and Address
+// are without quotation marks, the others are JSON strings.
+type OperationRow struct {
+	Time         int64 // of the block, in milliseconds since the Unix epoch
+	List         []byte
+	Address      []byte // of the list's account; of what a list did: whom it did it to
+	Name, Avatar []byte // of that address
+	Opcode       byte   // from 1 to 4
+	Tag          []byte
+}
+
 // ParseHeldRow parses a row of what a list holds.
 func ParseHeldRow(row []byte) (r HeldRow, err error) {
 	e, err := cutSome(row, 5, 6)
@@ -155,6 +166,53 @@ func ParseRecommendedRow(row []byte) (r RecommendedRow, err error) {
 	}
 	r.Ranks, err = fiveNumbers(e[8])
 	return r, err
+}
+
+// ParseNotificationRow parses a row of what was done to an address.
+func ParseNotificationRow(row []byte) (OperationRow, error) {
+	e, err := cut(row, 7)
+	if err != nil {
+		return OperationRow{}, err
+	}
+	list := e.text(1)
+	if !site.ValidTokenID(string(list)) {
+		return OperationRow{}, fmt.Errorf("list of an operation: %w", site.ErrMalformed)
+	}
+	copy(e[1:], e[2:]) // as the rows of a list are
+	r, err := operationRow(e)
+	r.List = list
+	return r, err
+}
+
+// ParseActivityRow parses a row of what a list did.
+func ParseActivityRow(row []byte) (OperationRow, error) {
+	e, err := cut(row, 6)
+	if err != nil {
+		return OperationRow{}, err
+	}
+	return operationRow(e)
+}
+
+func operationRow(e elementsOf) (r OperationRow, err error) {
+	if r.Time, err = strconv.ParseInt(string(e[0]), 10, 64); err != nil {
+		return OperationRow{}, fmt.Errorf("time of an operation: %w", site.ErrMalformed)
+	}
+	opcode := e.number(4)
+	r.Address, r.Name, r.Avatar, r.Opcode, r.Tag = e.text(1), e[2], e[3], byte(opcode), e[5]
+	if opcode < 1 || opcode > 4 || len(r.Address) != site.AddressTextLen || !isText(r.Name) || !isText(r.Avatar) || !isText(r.Tag) {
+		return OperationRow{}, fmt.Errorf("operation: %w", site.ErrMalformed)
+	}
+	return r, nil
+}
+
+func isText(value []byte) bool { return len(value) >= 2 && value[0] == '"' }
+
+// Text decodes a JSON string of a row.
+func Text(value []byte) []byte {
+	if !isText(value) {
+		return nil
+	}
+	return jsonText(value[1:])
 }
 
 func checkRow(address []byte, number int, tags []byte) error {
@@ -299,8 +357,29 @@ type Shard struct {
 }
 
 // ParseShard parses a shard of rows, or a head.
-func ParseShard(object []byte) (s Shard, err error) {
-	isHead := false
+func ParseShard(object []byte) (Shard, error) {
+	s, isHead, err := parseShard(object)
+	switch {
+	case err != nil || isHead:
+		return s, err
+	case s.Size < 1 || s.Shard >= s.Shards || s.Total > s.Shards*s.Size:
+		return Shard{}, fmt.Errorf("shard %d of %d: %w", s.Shard, s.Shards, site.ErrMalformed)
+	}
+	return s, nil
+}
+
+// ParseHistory parses a shard of operations: what was done to an address, or what a list did. It does not say its
+// size, which is HistoryShardSize, and shard 0 not its number.
+func ParseHistory(object []byte) (Shard, error) {
+	s, _, err := parseShard(object)
+	s.Size = site.HistoryShardSize
+	if err == nil && (s.Shard >= s.Shards || s.Total > s.Shards*s.Size || s.Total <= (s.Shards-1)*s.Size) {
+		err = fmt.Errorf("%d operations in %d shards: %w", s.Total, s.Shards, site.ErrMalformed)
+	}
+	return s, err
+}
+
+func parseShard(object []byte) (s Shard, isHead bool, err error) {
 	for name, value := range members(object) {
 		switch string(name) {
 		case `"list"`, `"address"`:
@@ -314,7 +393,7 @@ func ParseShard(object []byte) (s Shard, err error) {
 			e := elementsOf{value}
 			n := e.number(0)
 			if n < 0 {
-				return Shard{}, fmt.Errorf("member %s of a shard: %w", name, site.ErrMalformed)
+				return Shard{}, false, fmt.Errorf("member %s of a shard: %w", name, site.ErrMalformed)
 			}
 			switch string(name) {
 			case `"total"`:
@@ -332,15 +411,10 @@ func ParseShard(object []byte) (s Shard, err error) {
 			}
 		}
 	}
-	switch {
-	case s.rows == nil:
-		return Shard{}, fmt.Errorf("shard without rows: %w", site.ErrMalformed)
-	case isHead:
-		return s, nil
-	case s.Size < 1 || s.Shard >= s.Shards || s.Total > s.Shards*s.Size:
-		return Shard{}, fmt.Errorf("shard %d of %d: %w", s.Shard, s.Shards, site.ErrMalformed)
+	if s.rows == nil {
+		return Shard{}, false, fmt.Errorf("shard without rows: %w", site.ErrMalformed)
 	}
-	return s, nil
+	return s, isHead, nil
 }
 
 // First is the index of the first row of a shard in its table.

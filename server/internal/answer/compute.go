@@ -23,6 +23,7 @@ type computation struct {
 	read  reader
 	root  *site.Root
 	ask   site.Ask
+	query string    // of the request, in its normal form
 	users []*string // of the body; nil for a null
 }
 
@@ -50,7 +51,7 @@ func (m *Maker) computeOnce(ctx context.Context, v Site, r site.Resolution, user
 	}
 	return m.consistent(ctx, v, func(read reader, root *site.Root) (*cache.Object, error) {
 		return m.inBuffer(ctx, func(b *buffer) error {
-			return answer(&computation{buffer: b, ctx: ctx, read: read, root: root, ask: r.Ask, users: users})
+			return answer(&computation{buffer: b, ctx: ctx, read: read, root: root, ask: r.Ask, query: r.Query, users: users})
 		})
 	})
 }
@@ -93,6 +94,9 @@ var computations = map[routes.ID]func(*computation) error{
 	routes.Discover:               (*computation).discover,
 	routes.UserQR:                 (*computation).qr,
 	routes.ListQR:                 (*computation).qr,
+	routes.UserNotifications:      (*computation).notifications,
+	routes.NotificationsFeed:      (*computation).notificationsFeed,
+	routes.ListActivity:           (*computation).activity,
 }
 
 func (c *computation) add(text ...[]byte) error {

@@ -1,0 +1,216 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/internal/twin/naive"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+)
+
+const wholeWindow = 999 * time.Hour
+
+// historySite is a site of a snapshot with its operations, and the twin that knows them.
+func historySite(t testing.TB, snapshot fs.FS, names string, window time.Duration) (memsite.Site, *naive.Graph) {
+	t.Helper()
+	graph, err := naive.Load(snapshot, naive.Config{HistoryWindow: window})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := objects(t, efpSite(t, afero.FromIOFS{FS: snapshot}, names))
+	return files.With(t, func(objects memsite.Site, root *site.Root) {
+		root.Config.HistoryWindow = site.Window(window)
+		for key, body := range graph.HistoryObjects() {
+			objects[site.Key(key)] = string(body)
+		}
+	}), graph
+}
+
+var isHistory = regexp.MustCompile(`/(notifications|notifications\.atom|activity)$`)
+
+// TestHistoryAnswersAreThoseOfTheTwin asks about operations only, of many random graphs.
+func TestHistoryAnswersAreThoseOfTheTwin(t *testing.T) {
+	t.Parallel()
+	asked, news := 0, 0
+	for seed := range uint64(servers.Rounds(12, 60)) {
+		window := []time.Duration{wholeWindow, wholeWindow, 200 * time.Hour, 5000 * time.Hour}[seed%4]
+		files, graph := historySite(t, naive.Random(seed), allNames[seed%2], window)
+		handler := newHandler(t, files, server.Options{})
+		defer handler.Close()
+		for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 2)), graph, 8000) {
+			if !isHistory.MatchString(r.Path) || strings.Contains(r.Path, "//") {
+				continue
+			}
+			asked++
+			status, contentType, want := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)
+			got := answerTo(handler, r.Method, r.URL(), r.Body)
+			same := bytes.Equal(got.Body.Bytes(), want) || status != 200 || r.Method == "HEAD" // whose body the recorder keeps
+			if got.Code != status || got.Header().Get("Content-Type") != contentType || !same {
+				t.Errorf("seed %d, %s:\n got %d %.900s\nwant %d %.900s", seed, r, got.Code, got.Body, status, want)
+			}
+			if status == 200 && bytes.Contains(want, []byte(`"total":`)) && !bytes.Contains(want, []byte(`"total":0`)) {
+				news++
+			}
+		}
+	}
+	if asked < 1000 || news < asked/12 {
+		t.Errorf("got %d requests, %d with operations, want many", asked, news)
+	}
+}
+
+// longHistory is a graph in which thousands of operations are about account 1, and thousands are those of its list 1. Of
+// its lists only 1 is primary.
+func longHistory(seed uint64, ops int) fstest.MapFS {
+	files := efpSnapshot(seed, 30, 40)
+	r := rand.New(rand.NewPCG(seed, 6))
+	asOf := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	var text strings.Builder
+	for i := range ops {
+		at := asOf.Add(-900 * time.Hour * time.Duration(ops-i) / time.Duration(ops)).Truncate(time.Minute)
+		code, tag := 1+r.IntN(2), ""
+		if r.IntN(3) == 0 {
+			code, tag = 3+r.IntN(2), fmt.Sprintf("%x", []string{"top8", "é", "rare"}[min(2, r.IntN(60)/29)])
+		}
+		for token, about := range map[int]int{100 + r.IntN(40): 1, 1: 10 + r.IntN(300)} {
+			fmt.Fprintf(&text, `{"token_id":"%d","time":"%s","chain_id":%d,"block":%d,"log_index":%d,"op":"0x01%02x0101%s%s"}`+"\n",
+				token, at.Format("2006-01-02T15:04:05.000Z"), 1, i, token%100, code, numbered(about)[2:], tag)
+		}
+	}
+	lines := slices.Sorted(strings.Lines(text.String())) // by token of equal times only: the twin sorts
+	files["ops.ndjson"] = &fstest.MapFile{Data: []byte(strings.Join(lines, ""))}
+	return files
+}
+
+// historyPaths are pages of the long histories.
+func historyPaths() (paths []string) {
+	for _, of := range []string{"users/" + numbered(1) + "/notifications", "users/one.eth/notifications", "users/one.eth/notifications.atom", "lists/1/activity"} {
+		for _, query := range []string{
+			"", "interval=all", "interval=all&limit=100", "interval=all&limit=10&offset=990", "interval=all&limit=1000&offset=1500", "interval=month&offset=2000",
+			"interval=all&tag=rare&limit=1000", "interval=all&tag=none", "interval=all&opcode=4&offset=300&limit=50", "interval=all&offset=999999", "opcode=2&tag=top8", "interval=day&limit=1000",
+		} {
+			paths = append(paths, "/api/v1/"+of+"?"+query)
+		}
+	}
+	return paths
+}
+
+func TestLongHistories(t *testing.T) {
+	t.Parallel()
+	files, graph := historySite(t, longHistory(1, 2700), "", wholeWindow)
+	handler := newHandler(t, files, server.Options{})
+	for _, path := range historyPaths() {
+		base, query, _ := strings.Cut(path, "?")
+		_, _, want := graph.Answer("GET", base, query, nil)
+		if got := ask(handler, path); got.Code != 200 || !bytes.Equal(got.Body.Bytes(), want) {
+			t.Errorf("%s:\n got %d %.600s\nwant %.600s", path, got.Code, got.Body, want)
+		}
+	}
+}
+
+// The first 100 entries take two requests to the store at most, others one more for each shard that they are in.
+func TestRequestsForHistories(t *testing.T) {
+	t.Parallel()
+	files, _ := historySite(t, longHistory(1, 2700), "", wholeWindow)
+	address := "/api/v1/users/" + numbered(1)
+	for path, most := range map[string]int64{
+		address + "/notifications?interval=all&limit=100": 1, "/api/v1/users/one.eth/notifications?interval=all&limit=100": 2,
+		address + "/notifications.atom?interval=all": 1, "/api/v1/lists/1/activity?interval=all&limit=100": 1,
+		"/api/v1/users/" + numbered(4_000_000) + "/notifications": 1, "/api/v1/lists/2/activity": 2,
+		address + "/notifications?interval=all&limit=20&offset=990": 2, address + "/notifications?interval=all&limit=20&offset=1990": 3,
+		address + "/notifications?interval=all&limit=20&offset=2000": 2, address + "/notifications?interval=all&offset=2700": 1,
+		address + "/notifications?interval=hour&tag=none": 1, address + "/notifications?interval=all&tag=none": 3,
+	} {
+		store := &counting{Store: files}
+		handler := newHandler(t, store, server.Options{})
+		before := store.requests.Load()
+		for _, most := range []int64{most, 0} { // the second time from the cache
+			if got := ask(handler, path); got.Code != 200 {
+				t.Errorf("%s: got %d, want 200", path, got.Code)
+			}
+			if got := store.requests.Load() - before; got > most {
+				t.Errorf("%s: got %d requests to the store, want at most %d", path, got, most)
+			}
+			before = store.requests.Load()
+		}
+		handler.Close()
+	}
+}
+
+// While a site is replaced by the next one, each answer is that of one of them. Both are of one time: the interval counts
+// from the root.
+func TestNoHistoryIsMixed(t *testing.T) {
+	t.Parallel()
+	old, _ := historySite(t, longHistory(1, 2300), "", wholeWindow)
+	next, _ := historySite(t, longHistory(2, 3100), "", wholeWindow)
+	noAnswerIsMixed(t, old, next, historyPaths())
+}
+
+// Answers about thousands of operations fit a server with little memory, and give it back.
+func TestHistoriesInLittleMemory(t *testing.T) {
+	t.Parallel()
+	files, graph := historySite(t, longHistory(1, 2700), "", wholeWindow)
+	handler := newHandler(t, files, server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20, Timeout: time.Minute})
+	paths := historyPaths()
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := range len(paths) / servers.Rounds(2, 1) {
+				path := paths[(7*worker+i)%len(paths)] + "&limit=1000"
+				base, query, _ := strings.Cut(path, "?")
+				_, _, want := graph.Answer("GET", base, query, nil)
+				if got := ask(handler, path); got.Code != 200 || !bytes.Equal(got.Body.Bytes(), want) {
+					t.Errorf("%s: got %d %.300s, want %.300s", path, got.Code, got.Body, want)
+				}
+			}
+		})
+	}
+	group.Wait()
+	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+}
+
+// Objects that are damaged, or those of another site, are no answer.
+func TestDamagedHistories(t *testing.T) {
+	t.Parallel()
+	good, _ := historySite(t, longHistory(1, 1300), "", wholeWindow)
+	first, second := site.NotificationsKey(numbered(1), 0), site.NotificationsKey(numbered(1), 1)
+	path := "/api/v1/users/" + numbered(1) + "/notifications?interval=all&limit=1000&offset=900"
+	for name, change := range map[string]func(objects memsite.Site){
+		"the second shard is missing":           func(o memsite.Site) { delete(o, second) },
+		"the second shard is the first":         func(o memsite.Site) { o[second] = o[first] },
+		"the second shard is of another number": func(o memsite.Site) { o[second] = strings.Replace(o[second], `"shard":1`, `"shard":0`, 1) },
+		"another total":                         func(o memsite.Site) { o[second] = strings.Replace(o[second], `"total":1300`, `"total":1301`, 1) },
+		"another owner":                         func(o memsite.Site) { o[first] = strings.Replace(o[first], numbered(1), numbered(2), 1) },
+		"no entries":                            func(o memsite.Site) { o[first] = strings.Replace(o[first], "entries", "nothing", 1) },
+		"too many shards":                       func(o memsite.Site) { o[first] = strings.Replace(o[first], `"shards":2`, `"shards":900000`, 1) },
+		"no shard":                              func(o memsite.Site) { o[first] = strings.Replace(o[first], `"shards":2`, `"shards":0`, 1) },
+		"an opcode that there is not":           func(o memsite.Site) { o[second] = strings.Replace(o[second], `",1,""`, `",5,""`, 1) },
+		"a row that ends early":                 func(o memsite.Site) { o[second] = strings.Replace(o[second], `,1,""]`, `]`, 1) },
+		"no JSON":                               func(o memsite.Site) { o[first] = o[first][:5000] },
+		"empty":                                 func(o memsite.Site) { o[first] = "" },
+	} {
+		damaged := good.With(t, func(objects memsite.Site, _ *site.Root) { change(objects) })
+		handler := newHandler(t, damaged, server.Options{Timeout: 200 * time.Millisecond})
+		if got := ask(handler, path); got.Code != 503 {
+			t.Errorf("%s: got %d %.300s, want 503", name, got.Code, got.Body)
+		}
+		handler.Close()
+	}
+	handler := newHandler(t, good, server.Options{})
+	if got := ask(handler, path); got.Code != 200 {
+		t.Errorf("a good site: got %d, want 200", got.Code)
+	}
+}

@@ -1,0 +1,160 @@
+package answer
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/followpress/followpress/site/scan"
+)
+
+// The elements of a feed that its entries and its head have (RFC 4287). encoding/xml escapes all texts, and replaces
+// what XML cannot have by U+FFFD. The head and each entry are encoded by themselves, so that the memory that they
+// take counts, and a feed ends when it is too large for a page.
+type (
+	feedEntry struct {
+		ID      string     `xml:"id"`
+		Title   string     `xml:"title"`
+		Updated string     `xml:"updated"`
+		Author  feedPerson `xml:"author"`
+		Link    feedLink   `xml:"link"`
+	}
+	feedPerson struct {
+		Name string `xml:"name"`
+		URI  string `xml:"uri"`
+	}
+	feedLink struct {
+		Rel  string `xml:"rel,attr"`
+		Type string `xml:"type,attr,omitempty"`
+		Href string `xml:"href,attr"`
+	}
+)
+
+const (
+	feedStart = xml.Header + `<feed xmlns="http://www.w3.org/2005/Atom">`
+	feedEnd   = `</feed>`
+
+	// feedTag is how IDs begin (RFC 4151): they are those of this program, wherever a site is served, so that they
+	// never change.
+	feedTag = "tag:github.com,2026:followpress/"
+
+	feedName    = "notifications.atom" // the last segment of its path
+	contentFeed = "application/atom+xml"
+	feedTime    = "2006-01-02T15:04:05.000Z07:00"
+)
+
+// notificationsFeed answers with the notifications as an Atom feed.
+func (c *computation) notificationsFeed() error {
+	address, selected, err := c.notified()
+	if err != nil {
+		return err
+	}
+	updated, err := c.asOf()
+	if err != nil {
+		return err
+	}
+	if selected.len() > 0 {
+		newest, err := scan.ParseNotificationRow(selected.at(0))
+		if err != nil {
+			return err
+		}
+		updated = time.UnixMilli(newest.Time).UTC()
+	}
+	if err := c.addText(feedStart); err != nil {
+		return err
+	}
+	encoder := xml.NewEncoder(c)
+	add := func(name string, value any) error {
+		return encoder.EncodeElement(value, xml.StartElement{Name: xml.Name{Local: name}})
+	}
+	for _, head := range []struct {
+		name  string
+		value any
+	}{
+		{"id", feedTag + "notifications/" + address},
+		{"title", "Notifications of " + c.ask.User},
+		{"updated", updated.Format(feedTime)},
+		{"author", feedPerson{c.ask.User, c.webAddress(address)}},
+		{"link", feedLink{"self", contentFeed, c.selfLink()}},
+		{"link", feedLink{"alternate", "text/html", c.webAddress(address)}},
+	} {
+		if err := add(head.name, head.value); err != nil {
+			return err
+		}
+	}
+	seen := map[string]bool{}
+	for i := range selected.len() {
+		r, err := scan.ParseNotificationRow(selected.at(i))
+		if err != nil {
+			return err
+		}
+		e := c.feedEntry(address, &r)
+		if seen[e.ID] { // done, undone and done again in one block: one piece of news
+			continue
+		}
+		if err := c.take(len(e.ID) + commonBytes); err != nil {
+			return err
+		}
+		seen[e.ID] = true
+		if i > 0 && c.pageEnds(len(selected.at(i))) {
+			break
+		}
+		if err := add("entry", e); err != nil {
+			return err
+		}
+	}
+	return c.addText(feedEnd)
+}
+
+// feedEntry is the entry of an operation on an address. Its ID is made of what it is, since nobody numbers operations.
+func (c *computation) feedEntry(address string, r *scan.OperationRow) feedEntry {
+	tag, by := scan.Text(r.Tag), string(scan.Text(r.Name))
+	if by == "" {
+		by = string(r.Address)
+	}
+	did := ""
+	switch actions[r.Opcode] {
+	case "follow":
+		did = "follows you"
+	case "unfollow":
+		did = "no longer follows you"
+	case "tag":
+		did = fmt.Sprintf("tagged you “%s”", tag)
+	case "untag":
+		did = fmt.Sprintf("took the tag “%s” from you", tag)
+	}
+	web := c.webAddress(string(r.Address))
+	return feedEntry{
+		ID:      fmt.Sprintf("%soperation/%s/%s/%d/%d/%x", feedTag, address, r.List, r.Time, r.Opcode, tag),
+		Title:   by + " " + did,
+		Updated: time.UnixMilli(r.Time).UTC().Format(feedTime),
+		Author:  feedPerson{by, web},
+		Link:    feedLink{"alternate", "text/html", web},
+	}
+}
+
+// webAddress is the address of a person's page with all escapes that it needs: a template has what browsers accept.
+func (c *computation) webAddress(address string) string {
+	text := c.profileURL(address)
+	if u, err := url.Parse(text); err == nil {
+		return u.String()
+	}
+	return text
+}
+
+// selfLink leads from the feed to itself, on whatever host it is.
+func (c *computation) selfLink() string {
+	if c.query == "" {
+		return feedName
+	}
+	return feedName + "?" + c.query
+}
+
+// Write appends to the body, for encoders.
+func (c *computation) Write(text []byte) (int, error) {
+	if err := c.add(text); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
