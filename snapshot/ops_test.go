@@ -191,7 +191,7 @@ func TestHostileOps(t *testing.T) {
 		"no log":                  {with(`"log_index"`, `"log"`), "log_index: missing"},
 		"no op":                   {with(`"op"`, `"operation"`), "op: missing"},
 		"not hexadecimal":         {with(`"0x01`, `"0xzz`), "op: "},
-		"no bytes":                {goodOp[:strings.Index(goodOp, `"0x`)] + `"0x"}`, "op: operation without data"},
+		"no bytes":                {with(`"0x01010101`+strings.Repeat("0", 38)+`aa"`, `"0x"`), "op: operation without data"},
 		"another version":         {with(`"0x01`, `"0x02`), "op: operation of another version"},
 		"an unknown code":         {with(`"0x0101`, `"0x0105`), "op: operation with an unknown code"},
 		"a short address":         {with(`aa"}`, `"}`), "op: address record that does not have 22 bytes"},

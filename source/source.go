@@ -73,6 +73,7 @@ type Graph struct {
 	Primary map[site.Address]string // the token id that an account names as its primary list
 	Held    map[site.Address]uint32 // how many lists follow an account; lists' accounts have an entry too
 	ListOps uint64                  // operations that were read, also those that were ignored
+	OpsFrom *time.Time              // from which on the visible operations are complete; nil if it is from the beginning, or there are none
 }
 
 // Progress is told how far a run has come. Its methods are called from many goroutines.

@@ -57,7 +57,7 @@ func from(nodes map[uint64]*meanrpc.Node) Options {
 }
 
 // lines are rows as lines, to be compared.
-type lines struct{ lists, records []string }
+type lines struct{ lists, records, ops []string }
 
 func (l *lines) WriteList(list snapshot.List) error {
 	user := "none"
@@ -70,6 +70,13 @@ func (l *lines) WriteList(list snapshot.List) error {
 
 func (l *lines) WriteRecord(r snapshot.Record) error {
 	l.records = append(l.records, fmt.Sprintf("%s: %d %s %x %q %d", r.TokenID, r.Version, r.Type, r.Data, r.Tags, r.Added))
+	return nil
+}
+
+func (*lines) Begin(snapshot.Table) error { return nil }
+
+func (l *lines) WriteOp(o snapshot.Op) error {
+	l.ops = append(l.ops, fmt.Sprintf("op %s: %d %d %d %d %x", o.TokenID, o.Time, o.Chain, o.Block, o.LogIndex, o.Op))
 	return nil
 }
 
@@ -91,7 +98,7 @@ func snapshotOf(t *testing.T, s *State) string {
 		t.Fatal(err)
 	}
 	slices.Sort(l.records) // of different lists they may be mixed
-	return strings.Join(slices.Concat(l.lists, l.records, primaries(g.Primary)), "\n")
+	return strings.Join(slices.Concat(l.lists, l.records, l.ops, primaries(g.Primary)), "\n")
 }
 
 // truthOf is what a history makes up to the blocks of a report, in lines.
@@ -118,11 +125,16 @@ func truthOf(t *testing.T, h *history.History, r *Report) string {
 			t.Fatal(err)
 		}
 	}
+	for _, o := range truth.Ops {
+		if err := l.WriteOp(snapshot.Op{TokenID: o.Token, Time: o.Time, Chain: o.Chain, Block: o.Block, LogIndex: uint32(o.Log), Op: []byte(o.Data)}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for account, token := range truth.Primary {
 		primary[account] = token
 	}
 	slices.Sort(l.records)
-	return strings.Join(slices.Concat(l.lists, l.records, primaries(primary)), "\n")
+	return strings.Join(slices.Concat(l.lists, l.records, l.ops, primaries(primary)), "\n")
 }
 
 func primaries(of map[site.Address]string) (lines []string) {

@@ -207,9 +207,17 @@ func filesOf(t *testing.T, files afero.Fs) map[string]string {
 	return all
 }
 
-// fresh is the snapshot of a state that has just read the blocks up to heads, of one version of each
-// chain.
+// fresh is whole without the table ops, which rounds do not have.
 func (w *world) fresh(versions map[uint64]*history.History, heads map[uint64]uint64) map[string]string {
+	w.t.Helper()
+	files := w.whole(versions, heads)
+	delete(files, "ops.ndjson")
+	return files
+}
+
+// whole is the snapshot of a state that has just read the blocks up to heads, of one version of each
+// chain.
+func (w *world) whole(versions map[uint64]*history.History, heads map[uint64]uint64) map[string]string {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	defer func() { _ = os.RemoveAll(dir) }()

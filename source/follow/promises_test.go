@@ -183,7 +183,7 @@ func TestFinalizedIsTheSnapshotOfTheState(t *testing.T) {
 					w.t.Fatal(err)
 				}
 				got := filesOf(w.t, afero.NewBasePathFs(afero.NewOsFs(), dir))
-				if want := w.fresh(map[uint64]*history.History{8453: w.h, 10: w.h, 1: w.h}, w.final); !maps.Equal(got, want) {
+				if want := w.whole(map[uint64]*history.History{8453: w.h, 10: w.h, 1: w.h}, w.final); !maps.Equal(got, want) {
 					w.t.Fatal(describe(got, want))
 				}
 				w.settle(f, true)

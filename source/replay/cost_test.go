@@ -105,10 +105,14 @@ func repeated(n int, event func(i int) source.Event) []source.Event {
 }
 
 // counted counts rows.
-type counted struct{ lists, records int }
+type counted struct{ lists, records, ops int }
 
 func (c *counted) WriteList(snapshot.List) error     { c.lists++; return nil }
 func (c *counted) WriteRecord(snapshot.Record) error { c.records++; return nil }
+
+func (*counted) Begin(snapshot.Table) error { return nil }
+
+func (c *counted) WriteOp(snapshot.Op) error { c.ops++; return nil }
 
 // TestCostFollowsEvents: twice the events cost about twice the memory, whatever is in them. Time would
 // be out of all proportion if anything were compared with everything.

@@ -94,6 +94,7 @@ func abiBytes(data []byte, n int) []byte {
 // collected are rows in the form of a history's truth.
 type collected struct {
 	lists  []history.List
+	ops    []history.VisibleOp
 	listOf map[string]int
 }
 
@@ -119,6 +120,13 @@ func (c *collected) WriteRecord(r snapshot.Record) error {
 	c.lists[n].Records = append(c.lists[n].Records, history.Record{
 		Version: byte(r.Version), Type: r.Type, Data: string(r.Data), Tags: slices.Clone(r.Tags), Added: r.Added,
 	})
+	return nil
+}
+
+func (*collected) Begin(snapshot.Table) error { return nil }
+
+func (c *collected) WriteOp(o snapshot.Op) error {
+	c.ops = append(c.ops, history.VisibleOp{Token: o.TokenID, Time: o.Time, Chain: o.Chain, Block: o.Block, Log: int(o.LogIndex), Data: string(o.Op)})
 	return nil
 }
 
@@ -162,9 +170,12 @@ func differences(t *testing.T, d *source.Deployment, blocks []history.Block, wan
 		expect("held", g.Held, held)
 	}
 	expect("operations", g.ListOps, want.ListOps)
+	if !slices.Equal(got.ops, want.Ops) {
+		expect("visible operations", got.ops, want.Ops)
+	}
 	report := *r.Report()
-	expect("report", []uint64{report.Events, report.ListOps, report.Lists, report.Records},
-		[]int{events, want.ListOps, len(want.Lists), records})
+	expect("report", []uint64{report.Events, report.ListOps, report.Lists, report.Records, report.Ops},
+		[]int{events, want.ListOps, len(want.Lists), records, len(want.Ops)})
 	return found
 }
 
@@ -289,7 +300,7 @@ func files(t *testing.T, d *source.Deployment, blocks []history.Block) map[strin
 func readFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, name := range []string{"meta.json", "lists.ndjson", "records.ndjson"} {
+	for _, name := range []string{"meta.json", "lists.ndjson", "records.ndjson", "ops.ndjson"} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

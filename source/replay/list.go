@@ -91,11 +91,18 @@ func (l *List) Reset() {
 // since the Unix epoch, or source.NoTime. The Reason is "" if the operation had its effect, or needed
 // none, as when a record is added twice; otherwise the operation was ignored.
 func (l *List) Apply(b []byte, time int64) Reason {
-	o, ignored := parseOp(b)
-	if ignored == "" {
-		l.apply(o, time)
-	}
+	_, ignored := l.Perform(b, time)
 	return ignored
+}
+
+// Perform is Apply, and reports whether readers can see the effect: a record became present or left, or
+// a present one got or lost a tag.
+func (l *List) Perform(b []byte, time int64) (visible bool, ignored Reason) {
+	o, ignored := parseOp(b)
+	if ignored != "" {
+		return false, ignored
+	}
+	return l.apply(o, time).visible(), ""
 }
 
 // An effect is what a valid operation did, for people.
@@ -111,8 +118,14 @@ const (
 	keptAside      effect = "tagged, which counts once the record is added"
 	alreadyTagged  effect = "had the tag already"
 	untagged       effect = "untagged"
+	noLongerAside  effect = "untagged, which never counted, because the record was not added"
 	notTagged      effect = "did not have the tag"
 )
+
+// visible reports whether a snapshot has other records, or other tags of them, than before.
+func (e effect) visible() bool {
+	return e == added || e == removed || e == tagged || e == untagged
+}
 
 func (l *List) apply(o op.Operation, time int64) effect {
 	if l.addresses == nil {
@@ -187,6 +200,9 @@ func (l *List) untag(t taggedEntry) effect {
 		return notTagged
 	}
 	delete(l.tagged, t)
+	if l.entries[t.entry].state == aside {
+		return noLongerAside
+	}
 	return untagged
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// A Replay collects events and makes lists of them. It keeps the valid operations, about 50 bytes
+// A Replay collects events and makes lists of them. It keeps the valid operations, about 65 bytes
 // each, and what the other events say by now. It may be used by one goroutine at a time.
 type Replay struct {
 	registry  source.Contract
@@ -62,9 +62,11 @@ type slot struct {
 const none = -1
 
 type storedOp struct {
-	time int64
-	op   position
-	next int32
+	time  int64
+	block uint64
+	op    position
+	index uint32 // of the log in its block
+	next  int32
 }
 
 // New returns a Replay of the events of a deployment.
@@ -248,7 +250,7 @@ func (r *Replay) store(key slotKey, e source.Event) error {
 	}
 	s, n := r.slot(key), int32(len(r.ops))
 	r.keepSlot(key, s)
-	r.ops = append(r.ops, storedOp{time: e.Time, op: r.arena.keep(e.Value), next: none})
+	r.ops = append(r.ops, storedOp{time: e.Time, block: e.Block, index: e.Index, op: r.arena.keep(e.Value), next: none})
 	if s.last == none {
 		s.first = n
 	} else {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/site"
+	siteop "github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/replay"
@@ -85,6 +86,7 @@ func number(events ...source.Event) []source.Event {
 type rows struct {
 	lists   []string
 	records map[string]string // by list
+	ops     []string
 }
 
 func (r *rows) WriteList(l snapshot.List) error {
@@ -101,6 +103,21 @@ func (r *rows) WriteRecord(record snapshot.Record) error {
 		r.records = map[string]string{}
 	}
 	r.records[record.TokenID] = strings.TrimSpace(r.records[record.TokenID] + " " + show([]snapshot.Record{record}))
+	return nil
+}
+
+func (*rows) Begin(snapshot.Table) error { return nil }
+
+func (r *rows) WriteOp(o snapshot.Op) error {
+	p, ignored := siteop.Parse(o.Op)
+	if ignored != "" {
+		return errors.New(string(ignored))
+	}
+	text := fmt.Sprintf("%d:%d/%d.%d %s %s %x", o.Time, o.Chain, o.Block, o.LogIndex, o.TokenID, p.Code, p.Data()[0])
+	if p.Tag != nil {
+		text += "#" + string(p.Tag)
+	}
+	r.ops = append(r.ops, text)
 	return nil
 }
 
@@ -207,7 +224,7 @@ func TestGraph(t *testing.T) {
 	if report.Events != 26 || report.ListOps != 12 || g.ListOps != 12 || report.Lists != 3 || report.Records != 10 {
 		t.Errorf("got %+v", report)
 	}
-	text := "events            26, of which 12 are operations\nlists              3\nrecords           10\n" +
+	text := "events            26, of which 12 are operations\nlists              3\nrecords           10\nops               15 rows\n" +
 		"ignored            1 (empty tag)\n"
 	if got := report.String(); !strings.HasPrefix(got, text) {
 		t.Errorf("String: got\n%s\nwant\n%s", got, text)
@@ -384,3 +401,6 @@ func (f failing) WriteList(snapshot.List) error {
 }
 
 func (failing) WriteRecord(snapshot.Record) error { return errFull }
+func (failing) Begin(snapshot.Table) error        { return nil }
+
+func (failing) WriteOp(snapshot.Op) error { return errFull }

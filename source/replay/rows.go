@@ -285,7 +285,8 @@ func (u *update) rowsOf(ctx context.Context, keys []slotKey) ([]slotRows, error)
 				if !ok {
 					continue
 				}
-				records, size := fitting(u.replay.replay(&list, s))
+				records, _ := u.replay.replay(&list, s, nil)
+				records, size := fitting(records)
 				rows, err := snapshot.RecordRows(records)
 				if err != nil {
 					return err

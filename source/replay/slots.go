@@ -8,16 +8,18 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Slots writes the records of slots, for all lists that have them. It leaves out what anybody could
-// put there for little money to stop everybody's snapshot, or to make it a thousand times as large.
-// Set To and Held. It may be used by one goroutine at a time.
+// Slots writes the records and the visible operations of slots, for all lists that have them. It leaves
+// out what anybody could put there for little money to stop everybody's snapshot, or to make it a
+// thousand times as large. Set To and Held. It may be used by one goroutine at a time.
 type Slots struct {
 	To      Writer
 	Held    map[site.Address]uint32 // how many lists follow an account
 	Records uint64                  // that were written
-	Ignored map[Reason]uint64       // records, by LongRecord and SharedSlot; nil for none
+	Ignored map[Reason]uint64       // records, by LongRecord and SharedSlot; what ops lacks, by UntimedOp, LongOp and SharedOp; nil for none
 
 	sharing
+	shown []string // lists that have the records of the last slot
+	log   opLog
 }
 
 // sharing says which lists have the records of a slot that others have before them.
@@ -53,11 +55,13 @@ func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
 	all := len(records)
 	records, size := fitting(records)
 	s.ignore(LongRecord, all-len(records))
+	s.shown = nil
 	for i, id := range tokenIDs {
 		if !s.has(i, size) {
 			s.ignore(SharedSlot, len(records))
 			continue
 		}
+		s.shown = tokenIDs[:i+1]
 		for _, r := range records {
 			r.TokenID = id
 			if err := s.To.WriteRecord(r); err != nil {

@@ -13,13 +13,17 @@ import (
 
 // A Writer is the part of a snapshot.Writer that a Replay uses. It keeps no part of a row.
 type Writer interface {
+	Begin(snapshot.Table) error
 	WriteList(snapshot.List) error
 	WriteRecord(snapshot.Record) error
+	WriteOp(snapshot.Op) error
 }
 
-// Write writes all lists, in the order of their token ids, and their records. It writes the records
-// of lists that share a slot one list after the other. The Graph has no AsOf: events do not tell how
-// far the chains were read.
+// Write writes all lists, in the order of their token ids, their records, and their visible operations.
+// It writes the records of lists that share a slot one list after the other. The Graph has no AsOf:
+// events do not tell how far the chains were read.
+//
+// The operations take 16 bytes each, and a few for each list, until they are written.
 func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 	g := &source.Graph{
 		Primary: make(map[site.Address]string, len(r.primary)),
@@ -28,6 +32,9 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 	}
 	for account, token := range r.primary {
 		g.Primary[account] = token.Decimal()
+	}
+	if err := w.Begin(snapshot.TableOps); err != nil { // also without rows
+		return nil, err
 	}
 	minted := r.minted()
 	sharing := map[slotKey][]*token{} // those of a slot, by their ids
@@ -40,10 +47,16 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 		}
 	}
 	r.report.Lists = uint64(len(minted))
-	delete(r.report.Ignored, LongRecord)
-	delete(r.report.Ignored, SharedSlot)
-	out := Slots{To: w, Held: g.Held}
+	for _, reason := range []Reason{LongRecord, SharedSlot, UntimedOp, LongOp, SharedOp} {
+		delete(r.report.Ignored, reason)
+	}
+	out := Slots{To: w, Held: g.Held, log: opLog{ops: r.ops, arena: r.arena}}
+	chains := make([]uint64, len(r.contracts))
+	for contract, n := range r.contracts {
+		chains[n] = contract.Chain
+	}
 	var list List
+	var visible []int32
 	for _, t := range minted {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -52,12 +65,19 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 			continue // the first list of a slot stands for all
 		}
 		if s, ok := r.slots[t.slot]; ok {
-			if err := out.Write(r.replay(&list, s), ids(sharing[t.slot])); err != nil {
+			records, ops := r.replay(&list, s, visible[:0])
+			if err := out.Write(records, ids(sharing[t.slot])); err != nil {
 				return nil, err
 			}
+			out.note(chains[t.slot.contract], ops)
+			visible = ops
 		}
 	}
 	r.report.Records = out.Records
+	var err error
+	if r.report.Ops, err = out.WriteOps(ctx); err != nil {
+		return nil, err
+	}
 	for reason, n := range out.Ignored {
 		r.report.Ignored[reason] = n
 	}
@@ -100,13 +120,16 @@ func (r *Replay) list(t *token) snapshot.List {
 	return row
 }
 
-// replay returns the records of a slot, which are valid until the list is used again.
-func (r *Replay) replay(list *List, s *slot) []snapshot.Record {
+// replay returns the records of a slot, which are valid until the list is used again. It appends the
+// numbers of the visible operations.
+func (r *Replay) replay(list *List, s *slot, visible []int32) ([]snapshot.Record, []int32) {
 	list.Reset()
 	for n := s.first; n != none; n = r.ops[n].next {
-		list.Apply(r.arena.at(r.ops[n].op), r.ops[n].time)
+		if seen, _ := list.Perform(r.arena.at(r.ops[n].op), r.ops[n].time); seen {
+			visible = append(visible, n)
+		}
 	}
-	return list.Records()
+	return list.Records(), visible
 }
 
 // countUnused counts the operations in slots that no list has by now.
