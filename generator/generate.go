@@ -293,10 +293,13 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	g, err := load(ctx, &reader{
 		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, limits: r.Config.ProfileLimits(),
-		refreshed: r.Refreshed, badgesAsOf: r.BadgesAsOf, efp: r.Config.EFP(), report: r.report, progress: r.Progress,
+		refreshed: r.Refreshed, badgesAsOf: r.BadgesAsOf, efp: r.Config.EFP(), window: r.Config.HistoryWindow, report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return err
+	}
+	if g.History == nil { // the snapshot has no table of operations
+		r.Config.HistoryWindow = 0
 	}
 	r.Progress.Stage("rank", 0)
 	ranks, err := rank(ctx, g, r.Workers, r.Config)

@@ -59,6 +59,14 @@ func load(ctx context.Context, r *reader) (*render.Graph, error) {
 			return nil, err
 		}
 	}
+	if r.window > 0 {
+		switch err := snapshot.CheckTable(r.snapshot, snapshot.TableOps); {
+		case err == nil:
+			read = append(read, l.readOps)
+		case !errors.Is(err, snapshot.ErrNoTable):
+			return nil, err
+		}
+	}
 	for _, read := range read {
 		if err := read(ctx); err != nil {
 			return nil, err

@@ -149,10 +149,7 @@ func (r *Report) Skipped() int {
 // String formats the report for a person, in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
-	for _, t := range append(snapshot.Tables(), snapshot.TableRecommended) {
-		if t == snapshot.TableRecommended && r.Tables[string(t)] == nil {
-			continue
-		}
+	for _, t := range r.shownTables() {
 		c := r.table(t)
 		fmt.Fprintf(&b, "%s%*d rows", t, 20-len(t), c.Rows)
 		writeLeftOut(&b, c.Skipped, c.WithoutEffect)
@@ -205,6 +202,17 @@ func (r *Report) String() string {
 	seconds := r.Duration.Read + r.Duration.Render + r.Duration.CleanUp
 	fmt.Fprintf(&b, " (%s)\n", time.Duration(seconds*float64(time.Second)).Round(10*time.Millisecond))
 	return b.String()
+}
+
+// shownTables are the tables that every snapshot has, and others that were read.
+func (r *Report) shownTables() []snapshot.Table {
+	tables := snapshot.Tables()
+	for _, t := range []snapshot.Table{snapshot.TableRecommended, snapshot.TableOps} {
+		if r.Tables[string(t)] != nil {
+			tables = append(tables, t)
+		}
+	}
+	return tables
 }
 
 func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int) {

@@ -21,6 +21,7 @@ type reader struct {
 	limits      site.ProfileLimits // what exceeds them is left out
 	refreshed   Refreshed          // nil for none
 	badgesAsOf  time.Time          // of the badges; zero for as_of of the snapshot
+	window      site.Window        // of operations; 0 for none
 	efp         bool               // whether the site has the API efp, which shows more of a snapshot
 	report      *Report
 	progress    Progress

@@ -28,7 +28,7 @@ type plan struct {
 	indexes       []string // of the manifest, by name
 	objects       *spool   // entries to put, without entry points, in the order of shards
 	searches      *spool   // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
-	buckets       *spool   // buckets, which refer to lists and to shards; orders of ranked accounts, which refer to shards
+	buckets       *spool   // buckets, which refer to lists and to shards; the newest operations, which refer to older ones; orders of ranked accounts, which refer to shards
 	boards        *spool   // leaderboards and the explorer's page; they refer to everything
 	deletes       *spool   // keys, deleted once nothing refers to them any more
 	manifestsLast bool     // put manifest shards that name a new entry point last, because the live root leads readers to them
@@ -166,13 +166,13 @@ func (p *plan) stageOf(c site.Config, key site.Key) (stage *spool, part int) {
 	if route, _ := c.RouteOf(key); route != nil {
 		switch route.ID {
 		case routes.SearchShard, routes.ListHead, routes.FollowersShard, routes.FollowersHead,
-			routes.RankedShard, routes.RecommendedShard:
+			routes.RankedShard, routes.RecommendedShard, routes.OlderNotifications, routes.OlderActivity:
 			return p.searches, searchPart(key)
-		case routes.UserBucket, routes.TokenBucket, routes.RankedOrder:
+		case routes.UserBucket, routes.TokenBucket, routes.RankedOrder, routes.NotificationsShard, routes.ActivityShard:
 			return p.buckets, 0
 		case routes.Leaderboard, routes.LeaderboardLimit, routes.Ranked, routes.RankedCount,
 			routes.Discover, routes.DiscoverShard,
-			routes.Index, routes.Explorer, routes.ExplorerWorker, routes.Top:
+			routes.Index, routes.Explorer, routes.ExplorerWorker, routes.Top, routes.Recent:
 			return p.boards, 0
 		}
 	}

@@ -349,7 +349,7 @@ func TestBatches(t *testing.T) {
 
 // Under the API efp too, what refers to other objects is put after them.
 func TestStages(t *testing.T) {
-	c, err := site.Config{API: site.APIEFP}.WithDefaults()
+	c, err := site.AllFeatures().WithDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,9 +357,9 @@ func TestStages(t *testing.T) {
 	for want, keys := range map[string][]site.Key{
 		"objects": {c.UserObjectKey(address, site.Details), c.ListKey("1", site.PageFollowing), c.StatsKey(), site.UnknownKey(site.Badges), site.OpenAPIKey},
 		"searches": {site.SearchShardKey("1", 0), site.ListHeadKey("1"), site.FollowerShardKey(address, 3), site.FollowerHeadKey(address),
-			site.RankedShardKey(0), site.RecommendedShardKey(0)},
-		"buckets": {site.UserBucketKey("0"), site.TokenBucketKey("0"), site.RankedOrderKey("top8", 0)},
-		"boards":  {c.LeaderboardKey(site.Mutes), site.LeaderboardLimitKey(site.Blocks, 3), c.RankedKey(), c.DiscoverKey(), site.DiscoverShardKey},
+			site.RankedShardKey(0), site.RecommendedShardKey(0), site.NotificationsKey(address, 1), site.ActivityKey("1", 1)},
+		"buckets": {site.UserBucketKey("0"), site.TokenBucketKey("0"), site.RankedOrderKey("top8", 0), site.NotificationsKey(address, 0), site.ActivityKey("1", 0)},
+		"boards":  {c.LeaderboardKey(site.Mutes), site.LeaderboardLimitKey(site.Blocks, 3), c.RankedKey(), c.DiscoverKey(), site.DiscoverShardKey, site.RecentKey},
 	} {
 		for _, key := range keys {
 			p := newPlan(newScratch(slog.New(slog.DiscardHandler), scratchMemory), true)

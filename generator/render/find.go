@@ -52,6 +52,8 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 		return s.explore.find(key), only
 	case routes.Ranks:
 		return foundUnit{s.renderRanks, 0}, only
+	case routes.NotificationsShard, routes.OlderNotifications, routes.ActivityShard, routes.OlderActivity, routes.Recent, routes.Growth:
+		return s.history.find(route, segments), only
 	case routes.Reports, routes.ReportPage, routes.ReportData:
 		return foundUnit{}, only // no part of a site
 	case routes.Leaderboard:

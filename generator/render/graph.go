@@ -37,6 +37,7 @@ type Graph struct {
 	Recommended []snapshot.Recommended // in order, each address once; the graph need not know it
 	Addresses   int                    // rows of accounts, accounts of lists, and addresses that a list holds
 	ListOps     uint64                 // operations on lists that made the graph
+	History     *History               // nil for a site without
 }
 
 // None is an index that no account or list has.

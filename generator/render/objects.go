@@ -98,5 +98,8 @@ func (s *Site) Objects() int64 {
 			n += ListObjects(c, 0, g.countFollows(uint32(list)), g.isPrimary(uint32(list)))
 		}
 	}
+	if s.history != nil {
+		n += s.history.objects()
+	}
 	return int64(n + SharedObjects(c, t))
 }

@@ -19,6 +19,7 @@ type Site struct {
 
 	efp     *efpRenderer     // nil unless the API is efp
 	explore *exploreRenderer // nil without the explorer
+	history *historyRenderer // nil without operations
 
 	BucketDigits  int
 	TokenDigits   int       // of buckets of lists; 0 unless the API is efp
@@ -70,6 +71,10 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 		}
 		s.efp, s.BucketDigits, s.TokenDigits = e, e.addressBuckets.digits, e.listBuckets.digits
 		s.Kinds = append(append([]UnitKind{problems}, e.kinds()...), boards)
+		if config.HistoryWindow > 0 {
+			s.history = newHistoryRenderer(e)
+			s.Kinds = append(s.Kinds, s.history.kinds()...)
+		}
 		s.addExplorer()
 		s.addRanks()
 		return s, nil

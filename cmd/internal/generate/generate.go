@@ -58,6 +58,8 @@ type Content struct {
 	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
 	MaxProfile     int     `default:"262144" placeholder:"BYTES" help:"Largest profile as JSON (default ${default}). What exceeds it is left out, the largest texts first, and reported."`
 	Ranking
+
+	HistoryWindow time.Duration `default:"999h" placeholder:"DURATION" help:"With --api=efp, of a snapshot with the table ops: how far back notifications and activity go, from the time of the snapshot (default ${default}, the longest that can be asked for). 0 leaves them out."`
 }
 
 // Ranking are the flags that say how often the ranks in details change.
@@ -127,11 +129,15 @@ func (r *Content) Validate() error {
 }
 
 func (r *Content) config() site.Config {
-	return site.Config{
+	c := site.Config{
 		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText, MaxProfile: r.MaxProfile,
 		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
 		RanksEvery: int64(r.RanksEvery / time.Second),
 	}
+	if c.EFP() {
+		c.HistoryWindow = site.Window(r.HistoryWindow)
+	}
+	return c
 }
 
 // location parses --refreshed. It is empty without the flag. An empty flag is an error:

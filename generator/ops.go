@@ -1,0 +1,92 @@
+package generator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/op"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// An incomingOp is a row of ops, as far as workers can number what it says.
+type incomingOp struct {
+	row     snapshot.Op  // without its token and its bytes
+	list    uint32       // none for an unknown one
+	account uint32       // none for an address that the graph does not know
+	address site.Address // then
+	code    op.Code      // 0 if the operation is not about an account
+	tag     uint32       // of an operation that is kept
+}
+
+// readOps keeps the operations within the window, and counts the growth of all time. Times after as_of are as good as
+// others: as_of is the time of the chain that is behind. Accounts that only operations name do not become
+// accounts of the graph.
+func (l *loader) readOps(ctx context.Context) error {
+	g := l.graph
+	l.progress.Stage("ops", 0)
+	from, err := render.WindowStart(g.AsOf, l.window)
+	if err != nil {
+		return err // does not happen: snapshot.ReadAsOf has checked it
+	}
+	h, err := render.NewHistory(g)
+	if err != nil {
+		return err
+	}
+	convert := func(o *snapshot.Op) (in incomingOp, err error) {
+		in.row, in.list, in.account = *o, render.None, render.None
+		in.row.TokenID, in.row.Op = "", nil
+		if list, ok := g.Lists.Find(o.TokenID); ok {
+			in.list = list
+		}
+		parsed, ignored := op.Parse(o.Op)
+		if ignored != "" { // does not happen: the reader has checked it
+			return in, fmt.Errorf("op: %s", ignored)
+		}
+		var ok bool
+		if in.address, ok = parsed.Address(); !ok {
+			return in, nil
+		}
+		in.code = parsed.Code
+		if o.Time < from {
+			return in, nil
+		}
+		in.tag = h.Tag(parsed.Tag)
+		if account, ok := g.Numbers.Find(in.address); ok {
+			in.account = account
+		}
+		return in, nil
+	}
+	kept := 0
+	rows := readerOf(l.reader, snapshot.TableOps, func(r snapshot.Row[incomingOp]) error {
+		in := &r.Value
+		switch {
+		case in.list == render.None:
+			l.report.withoutEffect(snapshot.TableOps, UnknownList)
+			return nil
+		case in.code == 0:
+			return nil
+		}
+		if g.Primary[g.Owners[in.list]] == in.list {
+			if err := h.Growth.Add(in.row.Time, in.code); err != nil {
+				return err
+			}
+		}
+		if in.row.Time < from {
+			return nil
+		}
+		if in.account == render.None {
+			in.account = h.Account(in.address)
+		}
+		h.Add(&in.row, in.list, in.account, in.code, in.tag)
+		kept++
+		return checkSize("operations", kept)
+	})
+	if err := l.countBytes(snapshot.TableOps, rows.Ops(ctx, convert)); err != nil {
+		return err
+	}
+	h.Flush()
+	g.History = h
+	return nil
+}
