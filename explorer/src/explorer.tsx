@@ -36,7 +36,7 @@ function Current({ place }: { place: Place }) {
   const [first] = place.path;
   const load = first !== undefined && Object.hasOwn(later, first) ? later[first] : undefined;
   if (load) {
-    return <Later load={load} place={place} />;
+    return <Later load={load} given={{ place }} />;
   }
   switch (first) {
     case undefined:

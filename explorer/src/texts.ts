@@ -1,4 +1,5 @@
-// All texts that the explorer shows, in one place for translators.
+// All texts that the explorer shows, in two places for translators: those of the first view are here, those of views that
+// load later in latertexts.ts.
 
 import type { Text } from './text';
 
@@ -8,7 +9,8 @@ type Own<T> = T extends string
   : T extends (...parts: infer Parts) => string
     ? (...parts: { [I in keyof Parts]: string extends Parts[I] ? Text : Parts[I] }) => Text
     : { readonly [Name in keyof T]: Own<T[Name]> };
-const own = <T>(all: T): Own<T> => all as Own<T>;
+/** Texts that may be shown: those of these two files only. */
+export const own = <T>(all: T): Own<T> => all as Own<T>;
 
 const numbers = new Intl.NumberFormat('en');
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' });
@@ -22,7 +24,7 @@ const formatted = (format: Intl.DateTimeFormat, time: string | number): string =
 };
 
 /** A function whose results may be shown, whatever it is given. */
-const shown = <Given extends unknown[]>(format: (...given: Given) => string) => format as (...given: Given) => Text;
+export const shown = <Given extends unknown[]>(format: (...given: Given) => string) => format as (...given: Given) => Text;
 
 export const number = shown((n: number) => numbers.format(n));
 /** The number of followers in a row of what a list holds, which is rounded from 100 on. */
@@ -183,135 +185,4 @@ export const peopleTexts = own({
   mutual: 'Mutual',
   followersOf: (n: number, isRounded: boolean) => (n === 1 ? '1 follower' : `${isRounded ? roughly(n) : number(n)} followers`),
   since: (day: string) => `since ${day}`,
-  compare: 'Compare with',
-  compareAbout: 'Whom do two accounts both follow, and who follows both? Choose the other one.',
-  compareButton: 'Compare',
-  another: 'Another account',
-  suggestions: 'Or one of these',
-  /** Between two accounts. */
-  states: { follows: ' follows ', blocks: ' blocks ', mutes: ' mutes ', nothing: ' does not follow ' },
-  bothFollow: 'Both follow',
-  followBoth: 'Follow both',
-  noneCommon: 'None.',
-  same: 'That is the same account.',
-});
-
-export const boardTexts = own({
-  title: 'Leaderboards',
-  none: 'This site has no such leaderboard.',
-  nobody: 'Nobody is on this leaderboard.',
-  place: 'Place',
-  account: 'Account',
-  find: 'Find place',
-  user: 'Name or address',
-  most: 'Most first',
-  fewest: 'Fewest first',
-  notThere: (user: string) => `${user} is not on this leaderboard.`,
-  all: (total: string) => `${total} accounts.`,
-  first: (total: string) => `The first ${total} accounts.`,
-  ascending: ' ↑',
-  descending: ' ↓',
-  nothing: '–',
-  names: {
-    followers: 'Followers',
-    following: 'Following',
-    mutuals: 'Mutuals',
-    top8: 'Top 8',
-    blocks: 'Blocks',
-    blocked: 'Blocked',
-    mutes: 'Mutes',
-    muted: 'Muted',
-  },
-  titles: {
-    followers: 'Most followers',
-    following: 'Most following',
-    mutuals: 'Most mutuals',
-    top8: 'Most in top 8',
-    blocks: 'Most blocks',
-    blocked: 'Most blocked',
-    mutes: 'Most mutes',
-    muted: 'Most muted',
-  },
-  about: {
-    followers: 'How many accounts follow the account.',
-    following: 'How many accounts the account follows.',
-    mutuals: 'How many of those whom the account follows follow it too.',
-    top8: 'How many accounts have the account in their top 8.',
-    blocks: 'How many accounts the account blocks.',
-    blocked: 'How many accounts block the account.',
-    mutes: 'How many accounts the account mutes.',
-    muted: 'How many accounts mute the account.',
-  },
-});
-
-export const chartTexts = own({
-  nothing: '–',
-  label: (title: string, about: string) => `${title}. ${about}`,
-  table: 'As a table',
-});
-
-export const networkTexts = own({
-  title: 'The network',
-  figures: { accounts: 'Accounts', names: 'Names', lists: 'Lists', primary_lists: 'Primary lists', records: 'Records', follows: 'Follows' },
-  followers: 'Followers of accounts',
-  aboutFollowers: 'How many accounts have how many followers; both scales are logarithmic.',
-  unitFollowers: 'Followers',
-  following: 'Accounts that lists follow',
-  aboutFollowing: 'How many accounts follow how many; both scales are logarithmic.',
-  unitFollowing: 'Following',
-  spread: (total: string, half: string, most: string) => `${total} accounts, half of them at most ${half}, the largest ${most}.`,
-  exactly: 'Accounts with exactly that',
-  atLeast: 'with at least that',
-  accounts: 'Accounts',
-  growth: 'Growth',
-  aboutGrowth: 'Records of primary lists by the month in which they were added.',
-  month: 'Month',
-  records: 'Records',
-  tags: 'Tags',
-  tag: 'Tag',
-  aboutTags: 'How many records of primary lists have a tag.',
-  more: (total: string) => `Show all ${total}`,
-  fewer: 'Show fewer',
-});
-
-export const graphTexts = own({
-  role: 'graph',
-  label: (count: string) => `${count} accounts and who of them follows whom.`,
-  keys: 'Arrow keys go from account to account, Enter shows what one can do with it, plus and minus zoom, 0 shows all.',
-  help: 'Choose an account to see whom it follows here. Drag accounts, zoom with Ctrl (⌘) and the wheel or with two fingers, and double-click to walk on. Accounts of one colour have many in common.',
-  scrolls: { wheel: 'Hold Ctrl (⌘) to zoom with the wheel.', finger: 'Move the picture with two fingers.' },
-  size: (shown: string, left?: string) => (left ? `The ${shown} most followed of those it follows; ${left} are left out.` : `${shown} accounts it follows.`),
-  reading: 'Reading who follows whom…',
-  follows: (count: string) => `${count} follows among these accounts.`,
-  partly: (count: string) => `${count} follows among these accounts; some lists could not be read.`,
-  nobody: 'It follows nobody.',
-  plus: '+',
-  minus: '−',
-  larger: 'Zoom in',
-  smaller: 'Zoom out',
-  fit: 'Show all',
-  followers: (count: string) => `${count} followers`,
-  followsHere: (count: string) => `follows ${count} here`,
-  followedHere: (count: string) => `followed by ${count} here`,
-  profile: 'Profile',
-  walk: 'Walk here',
-  list: 'All accounts in the picture',
-});
-
-export const reportTexts = own({
-  title: 'Reports',
-  about: 'What changed from one site to the next.',
-  none: 'There are no reports yet.',
-  how: 'Whoever runs this site makes them after each publish, with:',
-  command: 'followpress report --publish',
-  chart: 'Follows and unfollows',
-  aboutChart: (count: string) => `New and ended follows of the last ${count} reports, by the date of the report.`,
-  date: 'Report',
-  between: 'From – to',
-  span: (from: string, to: string) => `${from} – ${to}`,
-  nothing: '–',
-  follows: 'Follows',
-  unfollows: 'Unfollows',
-  newLists: 'New lists',
-  goneLists: 'Gone lists',
 });

@@ -3,8 +3,8 @@
 import type { Children } from '../elements';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
+import { chartTexts } from '../latertexts';
 import type { Text } from '../text';
-import { chartTexts } from '../texts';
 import { colours, useTheme } from './colours';
 
 /** Colours of charts. */

@@ -7,7 +7,8 @@ import { Show, useLoad } from './load';
 
 export type View = ComponentType<{ place: Place }>;
 
-export function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
+/** Shows a view with what it is given. */
+export function Later<Given extends object>({ load, given }: { load: () => Promise<ComponentType<Given>>; given: Given }) {
   const loaded = useLoad(() => part(load), [load], false);
-  return <Show loaded={loaded}>{(View) => <View place={place} />}</Show>;
+  return <Show loaded={loaded}>{(View) => <View {...given} />}</Show>;
 }

@@ -3,9 +3,10 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { boards, openBoard, type Ranking } from '../data/boards';
 import type { Board, Ranked } from '../data/site';
+import { boardTexts } from '../latertexts';
 import { go, href, type Href, type Place } from '../router';
 import { plain, type Text } from '../text';
-import { boardTexts, number, sentences } from '../texts';
+import { number, sentences } from '../texts';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';

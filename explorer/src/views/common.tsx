@@ -3,6 +3,7 @@
 import { useId, useState } from 'preact/hooks';
 import { common, followBoth, profile, relation, type Profile, type Related, type State } from '../data/people';
 import { ready, suggest, termOf } from '../data/search';
+import { commonTexts } from '../latertexts';
 import { go, href, type Href, type Place } from '../router';
 import { clip, named, plain, type Text } from '../text';
 import { number, peopleTexts as words } from '../texts';
@@ -45,7 +46,7 @@ function Choose({ person, text = '' }: { person: Profile; text?: string }) {
         value={typed}
         maxLength={255}
         list={id}
-        aria-label={words.compare}
+        aria-label={commonTexts.compare}
         placeholder={words.find}
         autocomplete="off"
         autocapitalize="none"
@@ -58,7 +59,7 @@ function Choose({ person, text = '' }: { person: Profile; text?: string }) {
         ))}
       </datalist>
       <button type="submit" class="primary">
-        {words.compareButton}
+        {commonTexts.compareButton}
       </button>
     </form>
   );
@@ -68,12 +69,12 @@ function Chooser({ person }: { person: Profile }) {
   const loaded = useLoad(() => friends(person), [person.address]);
   return (
     <div class="stack tight text">
-      <h2>{words.compare}</h2>
-      <p class="quiet">{words.compareAbout}</p>
+      <h2>{commonTexts.compare}</h2>
+      <p class="quiet">{commonTexts.compareAbout}</p>
       <Choose person={person} />
       {loaded.state === 'done' && loaded.value.length > 0 && (
         <>
-          <h3>{words.suggestions}</h3>
+          <h3>{commonTexts.suggestions}</h3>
           <p class="row">
             {loaded.value.map((friend) => (
               <a key={friend.address} class="chip" href={compared(person, friend.address)}>
@@ -95,7 +96,7 @@ function Says({ a, state, b }: { a: Profile; state: State; b: Profile }) {
       <strong>
         <Name person={a} />
       </strong>
-      <span class={state === 'follows' ? 'good' : state === 'nothing' ? 'quiet' : 'bad'}>{words.states[state]}</span>
+      <span class={state === 'follows' ? 'good' : state === 'nothing' ? 'quiet' : 'bad'}>{commonTexts.states[state]}</span>
       <strong>
         <Name person={b} />
       </strong>
@@ -114,7 +115,7 @@ function People({ people, source, label }: { people: readonly Related[]; source:
       height={rowHeight}
       page={async (offset, limit) => people.slice(offset, offset + limit)}
       row={relatedRow}
-      empty={<p class="empty">{words.noneCommon}</p>}
+      empty={<p class="empty">{commonTexts.noneCommon}</p>}
     />
   );
 }
@@ -148,21 +149,22 @@ function Comparison({ a, b, shown }: { a: Profile; b: Profile; shown: Shown }) {
         <Says a={b} state={states[1]} b={a} />
       </div>
       <nav class="tabs" aria-label={words.common}>
-        {link('following', words.bothFollow, bothFollow.length)}
-        {!unknown && link('followers', words.followBoth, known?.length)}
+        {link('following', commonTexts.bothFollow, bothFollow.length)}
+        {!unknown && link('followers', commonTexts.followBoth, known?.length)}
       </nav>
       {shown === 'following' || unknown ? (
-        <People people={bothFollow} source={inputs.join() + ' following'} label={words.bothFollow} />
+        <People people={bothFollow} source={inputs.join() + ' following'} label={commonTexts.bothFollow} />
       ) : (
         <Show loaded={followers}>
-          {(people) => <People people={people ?? []} source={inputs.join() + ' followers'} label={words.followBoth} />}
+          {(people) => <People people={people ?? []} source={inputs.join() + ' followers'} label={commonTexts.followBoth} />}
         </Show>
       )}
     </>
   );
 }
 
-export function Common({ person, other, place }: { person: Profile; other: string | undefined; place: Place }) {
+export function Common({ person, place }: { person: Profile; place: Place }) {
+  const other = place.path[3];
   return other ? <With key={other} person={person} other={other} place={place} /> : <Chooser person={person} />;
 }
 
@@ -175,7 +177,7 @@ function With({ person, other, place }: { person: Profile; other: string; place:
         <div class="stack tight">
           <div class="row between versus">
             {found && <PersonLink person={found} />}
-            <a href={href(['a', person.address, 'common'])}>{words.another}</a>
+            <a href={href(['a', person.address, 'common'])}>{commonTexts.another}</a>
           </div>
           {!found?.address ? (
             <>
@@ -185,7 +187,7 @@ function With({ person, other, place }: { person: Profile; other: string; place:
               <Choose person={person} text={other} />
             </>
           ) : found.address === person.address ? (
-            <p class="notice">{words.same}</p>
+            <p class="notice">{commonTexts.same}</p>
           ) : (
             <Comparison a={person} b={found} shown={shown} />
           )}

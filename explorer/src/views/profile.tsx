@@ -1,6 +1,7 @@
 // An account: its head with tabs, and its profile.
 
 import type { Children } from '../elements';
+import type { ComponentType } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { badges, distribution, profile, tagsOf, type Event, type Kind, type Profile, type Tags } from '../data/people';
 import { tagQuery } from '../place';
@@ -12,11 +13,10 @@ import { Address } from '../ui/copy';
 import { Bars } from '../ui/distribution';
 import { Heading } from '../ui/heading';
 import { link, linkOf, outside, type Link } from '../ui/links';
-import { Later, type View } from '../ui/later';
+import { Later } from '../ui/later';
 import { Show, useKept, useLoad } from '../ui/load';
 import { Avatar, called } from '../ui/person';
 import { Long } from '../ui/long';
-import { Common } from './common';
 import { Relations } from './people';
 
 /** The user of a place of an account, which may also be named without `a`. */
@@ -26,7 +26,8 @@ const userOf = ({ path: [first = '', second = ''] }: Place): string => (first ==
 const partOf = ({ path }: Place): string | undefined => path[path[0] === 'a' ? 2 : 1];
 
 /** Views of other modules, which load with what they need, by the segment after the account. */
-const later: Record<string, () => Promise<View>> = {
+const later: Record<string, () => Promise<ComponentType<{ person: Profile; place: Place }>>> = {
+  common: async () => (await import('./common')).Common,
   graph: async () => (await import('./neighbourhood')).Neighbourhood,
 };
 
@@ -378,13 +379,11 @@ function Nobody({ user }: { user: string }) {
 function Part({ person, part, place }: { person: Profile; part: string | undefined; place: Place }): Children {
   const load = part !== undefined && Object.hasOwn(later, part) ? later[part] : undefined;
   if (load) {
-    return <Later load={load} place={{ ...place, path: ['a', person.address, part ?? ''] }} />;
+    const path = ['a', person.address, ...place.path.slice(place.path[0] === 'a' ? 2 : 1)];
+    return <Later key={part} load={load} given={{ person, place: { ...place, path } }} />;
   }
   if (part === 'following' || part === 'followers') {
     return <Relations key={part} subject={person} kind={part} place={place} />;
-  }
-  if (part === 'common') {
-    return <Common person={person} other={place.path[3]} place={place} />;
   }
   return <Overview person={person} />;
 }

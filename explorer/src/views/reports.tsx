@@ -3,8 +3,9 @@
 import { useMemo } from 'preact/hooks';
 import uPlot from 'uplot';
 import { reports, reportURL, type Report } from '../data/reports';
+import { reportTexts } from '../latertexts';
 import { plain } from '../text';
-import { date, day, number, reportTexts } from '../texts';
+import { date, day, number } from '../texts';
 import { axis, Chart, type Palette } from '../ui/chart';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
