@@ -1,6 +1,6 @@
 // Texts of views that load later, which the first view does without.
 
-import { own } from './texts';
+import { own, shown } from './texts';
 
 export const commonTexts = own({
   compare: 'Compare with',
@@ -134,4 +134,75 @@ export const reportTexts = own({
   unfollows: 'Unfollows',
   newLists: 'New lists',
   goneLists: 'Gone lists',
+});
+
+const times = new Intl.DateTimeFormat('en', { timeStyle: 'short', timeZone: 'UTC' });
+const minutes = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
+const ages = new Intl.RelativeTimeFormat('en');
+
+/** How long ago something was, by what has passed in milliseconds: less than nothing is now. */
+export function ageOf(passed: number): string {
+  const minutesAgo = Math.floor(passed / 60_000);
+  return !(minutesAgo > 0) ? 'just now'
+    : minutesAgo < 60 ? ages.format(-minutesAgo, 'minute')
+    : minutesAgo < 48 * 60 ? ages.format(-Math.floor(minutesAgo / 60), 'hour')
+    : ages.format(-Math.floor(minutesAgo / 1440), 'day');
+}
+
+export const actTexts = {
+  ...own({
+    title: 'Activity',
+    latest: 'Latest activity',
+    counted: (time: string) => `Ages count back from ${time}, the state of this site.`,
+    allOf: (count: string) => `Show all ${count}`,
+    fewer: 'Show fewer',
+    unknown: 'This site does not say what happened.',
+    nothing: 'Nothing has happened in this time.',
+    noneFits: 'Nothing of that kind in what was read.',
+    sides: { by: (name: string) => `By ${name}`, to: () => 'By others' },
+    did: { follow: 'followed', unfollow: 'unfollowed', tag: 'tagged', untag: 'untagged' },
+    filter: 'Only',
+    kinds: { follow: 'Follows', unfollow: 'Unfollows', tag: 'Tags', untag: 'Tags taken away' },
+    period: (from: string, to: string) => `The site says what happened from ${from} to ${to}. Lists count that are primary now.`,
+    reading: 'Reading…',
+    count: (shown: string, fitting: string, total: string) => (fitting === total ? `${shown} of ${total}` : `${shown} of ${fitting}, among ${total} in all`),
+    countOf: (shown: string, fitting: string, read: string, total: string) => `${shown} of ${fitting}, among the newest ${read} of ${total}`,
+    older: 'Show older',
+  }),
+  ago: shown(ageOf),
+  time: shown((time: number) => times.format(time)),
+  minute: shown((time: number) => `${minutes.format(time)} UTC`),
+};
+
+export const thenTexts = own({
+  title: 'As of',
+  unknown: 'This site does not say what happened.',
+  day: 'At the end of',
+  days: (first: string, last: string) => `From ${first} to ${last}, in UTC.`,
+  tooEarly: (first: string) => `The site says what happened since ${first} only.`,
+  report: (from: string, to: string) => `What changed in the whole site from ${from} to ${to}`,
+  noReport: 'There is no report of that time.',
+  earlier: 'Earlier days that have a report',
+  cut: (count: string, day: string) => `So much has happened since that only the newest ${count} operations are undone. This is the end of ${day}, the earliest day that is shown.`,
+  mixed: 'The lists and what happened are of two states of this site, so that numbers may be wrong. Load the page again in some minutes.',
+  about: 'What was added and removed since is undone, by the lists that are primary now. Tags are not: accounts that are blocked or muted count too.',
+  which: 'Accounts',
+  then: 'Then',
+  now: 'Now',
+  all: 'All then',
+  came: 'Came since',
+  left: 'Left since',
+  nobody: { all: 'Nobody then.', came: 'Nobody came since.', left: 'Nobody left since.' },
+  tooMany: (most: string) => `More than ${most} accounts: only those who came or left are listed.`,
+  cameOn: (day: string) => `came ${day}`,
+  leftOn: (day: string) => `left ${day}`,
+});
+
+export const growthTexts = own({
+  title: 'Growth',
+  about: (follows: string, unfollows: string, day: string) => `${follows} new and ${unfollows} ended follows by primary lists since ${day}. Blocks and mutes are follows with a tag here.`,
+  by: 'Steps',
+  steps: { day: 'By day', week: 'By week', month: 'By month' },
+  begins: { day: 'Day', week: 'Week from', month: 'Month' },
+  newest: (count: string) => `The newest ${count} are here.`,
 });

@@ -115,6 +115,8 @@ export const peopleTexts = own({
   followers: 'Followers',
   common: 'In common',
   graph: 'Neighbourhood',
+  activity: 'Activity',
+  then: 'As of',
   nobody: 'No such account',
   aboutNobody: (user: string) => `Nobody has the name ${user} here.`,
   noList: 'No such list',

@@ -3,7 +3,7 @@
 import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage } from '@followpress/client';
 import { distributionOf, type Distribution } from './distribution';
 import { Block, Follow, Mute, stateOf } from './rules';
-import { isAddress, isWhole, network, once, site, top, type Person } from './site';
+import { hasHistory, isAddress, isWhole, network, once, site, top, type Person } from './site';
 
 /** What is known about an account. */
 export interface Profile extends Person {
@@ -26,6 +26,8 @@ export interface Profile extends Person {
   ranks: [RankedBoard, number][];
   /** Whether the site has all leaderboards, or those of the specification only. */
   whole: boolean;
+  /** Whether the site says what happened lately. */
+  history?: boolean;
   /** Whether the site knows nothing but the address or the name. */
   bare: boolean;
 }
@@ -109,6 +111,7 @@ export async function profile(user: string): Promise<Profile | null> {
     return {
       ...found,
       whole: true,
+      history: await hasHistory(),
       followers: followers_count,
       following: following_count,
       lists: lists.filter((token) => token !== found.list),

@@ -76,6 +76,9 @@ export function renew(blocks: string, isShown: boolean): void {
 /** Whether the site has the whole read API, or that of the specification. */
 export const isWhole = once(async () => (await site.root()).config['api'] === 'efp');
 
+/** Whether it says what happened lately (data/history.ts). */
+export const hasHistory = async (): Promise<boolean> => !!(await site.root()).config['history_window'];
+
 /** Keeps the result of a function that succeeded, until the page is renewed if it changes with accounts. */
 export function once<T>(load: () => Promise<T>, changes = false): () => Promise<T> {
   let kept: Promise<T> | undefined;
@@ -91,12 +94,25 @@ export function once<T>(load: () => Promise<T>, changes = false): () => Promise<
   };
 }
 
-async function object<T>(name: string): Promise<T> {
-  const response = await fetch(new URL(name, document.baseURI), after);
+/** An object by its place from here; null if there is none. */
+export async function optional<T>(name: string, how: RequestInit = {}): Promise<T | null> {
+  const response = await fetch(new URL(name, document.baseURI), { ...how, ...after });
+  // A bucket that may not be listed answers 403 for what is not there.
+  if (response.status === 404 || response.status === 403) {
+    return null;
+  }
   if (!response.ok) {
     throw new Error(`${name}: status ${response.status}`);
   }
   return (await response.json()) as T;
+}
+
+export async function object<T>(name: string): Promise<T> {
+  const found = await optional<T>(name);
+  if (!found) {
+    throw new Error(`${name}: there is none`);
+  }
+  return found;
 }
 
 export const network = once(() => object<Network>('network'));

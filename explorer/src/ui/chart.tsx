@@ -16,13 +16,15 @@ export interface ChartProps {
   about: Text;
   data: uPlot.AlignedData;
   options: (palette: Palette) => Omit<uPlot.Options, 'width' | 'height'>;
+  /** What changes what the chart shows. */
+  tools?: Children;
   /** The same for those who do not see it, unless it is beside the chart anyway. */
   table?: Children;
 }
 
 const height = 300;
 
-export function Chart({ title, about, data, options, table }: ChartProps) {
+export function Chart({ title, about, data, options, tools, table }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const theme = useTheme();
   useEffect(() => {
@@ -49,6 +51,7 @@ export function Chart({ title, about, data, options, table }: ChartProps) {
     <section class="chart card">
       <h2>{title}</h2>
       <p class="quiet small">{about}</p>
+      {tools && <p>{tools}</p>}
       <div ref={box} class="plot" role="img" aria-label={chartTexts.label(title, about)} />
       {table && (
         <details>

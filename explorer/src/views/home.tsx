@@ -1,11 +1,12 @@
 // The first view: what this is, its sizes, and the accounts that one may want to see first.
 
 import { useLayoutEffect } from 'preact/hooks';
-import { latest, site, top, type Person } from '../data/site';
+import { hasHistory, latest, site, top, type Person } from '../data/site';
 import { href, type Place } from '../router';
 import { gap } from '../text';
 import { number, texts } from '../texts';
 import { Heading } from '../ui/heading';
+import { Later } from '../ui/later';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';
 import { Search } from '../ui/search';
@@ -89,8 +90,11 @@ function Latest() {
   );
 }
 
+const recent = async () => (await import('./recent')).Recent;
+
 export function Home({ place }: { place: Place }) {
   const loaded = useLoad(top, []);
+  const history = useLoad(hasHistory, [], false);
   return (
     <div class="stack">
       <div class="hero">
@@ -109,7 +113,7 @@ export function Home({ place }: { place: Place }) {
             <Show loaded={loaded}>{({ people }) => <Ranking people={people} />}</Show>
           </div>
         </section>
-        <Latest />
+        {history.state === 'done' && (history.value ? <Later load={recent} given={{}} /> : <Latest />)}
       </div>
     </div>
   );

@@ -3,6 +3,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { median, ranges, sums, type Counted } from '../data/degrees';
+import { growth } from '../data/history';
 import { network, type Network as Sizes } from '../data/site';
 import { networkTexts } from '../latertexts';
 import { named, type Text } from '../text';
@@ -10,6 +11,7 @@ import { month, number, range, sentences } from '../texts';
 import { axis, Chart, type Palette } from '../ui/chart';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
+import { Growth } from './growth';
 
 export function Network() {
   const loaded = useLoad(network, [], false);
@@ -23,7 +25,7 @@ export function Network() {
             <div class="columns charts">
               {sizes.followers.length > 0 && <Degrees title={networkTexts.followers} about={networkTexts.aboutFollowers} unit={networkTexts.unitFollowers} degrees={sizes.followers} />}
               {sizes.following.length > 0 && <Degrees title={networkTexts.following} about={networkTexts.aboutFollowing} unit={networkTexts.unitFollowing} degrees={sizes.following} />}
-              {sizes.growth.length > 0 && <Growth growth={sizes.growth} />}
+              <OverTime growth={sizes.growth} />
               {sizes.tags.length > 0 && <Tags tags={sizes.tags} />}
             </div>
           </>
@@ -159,7 +161,13 @@ const monthly = (palette: Palette): Omit<uPlot.Options, 'width' | 'height'> => (
   ],
 });
 
-function Growth({ growth }: { growth: Sizes['growth'] }) {
+/** Both new and ended follows where the site says what happened, otherwise when records were added that are still there. */
+function OverTime({ growth: months }: { growth: Sizes['growth'] }) {
+  const loaded = useLoad(growth, [], false);
+  return loaded.state === 'done' && loaded.value?.days.length ? <Growth growth={loaded.value} /> : loaded.state !== 'loading' && months.length > 0 && <Added growth={months} />;
+}
+
+function Added({ growth }: { growth: Sizes['growth'] }) {
   const data = useMemo((): uPlot.AlignedData => [growth.map(([name]) => Date.parse(`${name}-01T00:00:00Z`) / 1000), growth.map(([, count]) => count)], [growth]);
   return (
     <Chart

@@ -28,6 +28,8 @@ const partOf = ({ path }: Place): string | undefined => path[path[0] === 'a' ? 2
 /** Views of other modules, which load with what they need, by the segment after the account. */
 const later: Record<string, () => Promise<ComponentType<{ person: Profile; place: Place }>>> = {
   common: async () => (await import('./common')).Common,
+  activity: async () => (await import('./activity')).Activity,
+  then: async () => (await import('./then')).Then,
   graph: async () => (await import('./neighbourhood')).Neighbourhood,
 };
 
@@ -53,6 +55,9 @@ function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
     ['common', words.common],
     ['graph', words.graph],
   ];
+  if (person.history) {
+    tabs.push(['activity', words.activity], ['then', words.then]);
+  }
   // On a phone the current tab may be beyond the edge.
   const nav = useRef<HTMLElement>(null);
   useLayoutEffect(() => {

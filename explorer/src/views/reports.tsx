@@ -1,12 +1,13 @@
 // The history of reports, which are pages of their own.
 
 import { useMemo } from 'preact/hooks';
-import uPlot from 'uplot';
+import type uPlot from 'uplot';
 import { reports, reportURL, type Report } from '../data/reports';
 import { reportTexts } from '../latertexts';
 import { plain } from '../text';
 import { date, day, number } from '../texts';
-import { axis, Chart, type Palette } from '../ui/chart';
+import { changes } from '../ui/changes';
+import { axis, Chart } from '../ui/chart';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 
@@ -48,19 +49,7 @@ const shown = 366;
 /** How far dates are apart, in seconds. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 90, 180, 365].map((days) => days * 86_400);
 
-const daily = (palette: Palette): Omit<uPlot.Options, 'width' | 'height'> => {
-  const value = (_plot: uPlot, count: number | null) => (count === null ? '–' : number(count));
-  return {
-    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
-    scales: { y: { range: (_plot, _least, most) => [0, Math.max(1, most) * 1.05] } },
-    axes: [{ ...axis(palette), incrs: steps, values: (_plot, splits) => splits.map((time) => day(time * 1000)) }, { ...axis(palette), values: (_plot, splits) => splits.map(number), size: 64 }],
-    series: [
-      { label: reportTexts.date, value: (_plot, time: number | null) => (time === null ? reportTexts.nothing : date(time * 1000)) },
-      { label: reportTexts.follows, stroke: palette.accent, width: 2, value },
-      { label: reportTexts.unfollows, stroke: palette.second, width: 2, dash: [6, 4], value },
-    ],
-  };
-};
+const daily = changes(reportTexts.date, date, (palette) => ({ ...axis(palette), incrs: steps, values: (_plot, splits) => splits.map((time) => day(time * 1000)) }));
 
 function Changes({ all }: { all: readonly Report[] }) {
   const data = useMemo((): uPlot.AlignedData => {
