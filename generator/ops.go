@@ -58,7 +58,6 @@ func (l *loader) readOps(ctx context.Context) error {
 		}
 		return in, nil
 	}
-	kept := 0
 	rows := readerOf(l.reader, snapshot.TableOps, func(r snapshot.Row[incomingOp]) error {
 		in := &r.Value
 		switch {
@@ -80,8 +79,8 @@ func (l *loader) readOps(ctx context.Context) error {
 			in.account = h.Account(in.address)
 		}
 		h.Add(&in.row, in.list, in.account, in.code, in.tag)
-		kept++
-		return checkSize("operations", kept)
+		l.report.Operations++
+		return checkSize("operations", l.report.Operations)
 	})
 	if err := l.countBytes(snapshot.TableOps, rows.Ops(ctx, convert)); err != nil {
 		return err

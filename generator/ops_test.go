@@ -349,7 +349,7 @@ func TestInvalidOps(t *testing.T) {
 		t.Errorf("a century after the first: got %v", err)
 	}
 	_, report, err := generator.ToMemory(t.Context(), good.fs(), withHistory(time.Hour))
-	if err != nil || report.Tables["ops"].WithoutEffect[generator.UnknownList] != 1 || !strings.Contains(report.String(), "\nops ") {
+	if err != nil || report.Tables["ops"].WithoutEffect[generator.UnknownList] != 1 || !strings.Contains(report.String(), "\nops                2 rows, 1 without effect (unknown list), 0 shown\n") {
 		t.Errorf("an unknown list: got %s, %v, want that it is counted", report, err)
 	}
 }

@@ -17,20 +17,21 @@ const maxLongListed = 10
 
 // A Report says what a run read, wrote and left out. Sizes are in bytes, durations in seconds.
 type Report struct {
-	Snapshot  string                  `json:"snapshot"`
-	Out       string                  `json:"out"`
-	AsOf      string                  `json:"as_of"`
-	Tables    map[string]*TableReport `json:"tables"`
-	Refreshed *RefreshedReport        `json:"refreshed,omitempty"` // nil without Options.Refreshed
-	Ranks     *RanksReport            `json:"ranks,omitempty"`     // nil unless the configuration has RanksEvery
-	Repeated  int                     `json:"repeated_records"`    // rows that were merged into an earlier row of the same list
-	Invalid   []*RowError             `json:"invalid"`             // the first 1,000 invalid rows and refreshed objects
-	LongTexts LongTextReport          `json:"long_texts"`          // texts of profiles that were left out
-	Counts    site.Counts             `json:"counts"`
-	Written   WriteReport             `json:"written"`
-	DryRun    bool                    `json:"dry_run,omitempty"` // nothing was written
-	Spare     string                  `json:"spare,omitempty"`   // "patched", or why an old folder that was kept was not used; "" if there was none
-	Duration  struct {
+	Snapshot   string                  `json:"snapshot"`
+	Out        string                  `json:"out"`
+	AsOf       string                  `json:"as_of"`
+	Tables     map[string]*TableReport `json:"tables"`
+	Refreshed  *RefreshedReport        `json:"refreshed,omitempty"`  // nil without Options.Refreshed
+	Ranks      *RanksReport            `json:"ranks,omitempty"`      // nil unless the configuration has RanksEvery
+	Repeated   int                     `json:"repeated_records"`     // rows that were merged into an earlier row of the same list
+	Operations int                     `json:"operations,omitempty"` // rows of ops that the site shows
+	Invalid    []*RowError             `json:"invalid"`              // the first 1,000 invalid rows and refreshed objects
+	LongTexts  LongTextReport          `json:"long_texts"`           // texts of profiles that were left out
+	Counts     site.Counts             `json:"counts"`
+	Written    WriteReport             `json:"written"`
+	DryRun     bool                    `json:"dry_run,omitempty"` // nothing was written
+	Spare      string                  `json:"spare,omitempty"`   // "patched", or why an old folder that was kept was not used; "" if there was none
+	Duration   struct {
 		Read    float64 `json:"read"` // reading and ranking
 		Render  float64 `json:"render_and_write"`
 		CleanUp float64 `json:"clean_up"` // removing the old site
@@ -155,6 +156,9 @@ func (r *Report) String() string {
 		writeLeftOut(&b, c.Skipped, c.WithoutEffect)
 		if t == snapshot.TableRecords && r.Repeated > 0 {
 			fmt.Fprintf(&b, ", %d repeated", r.Repeated)
+		}
+		if t == snapshot.TableOps {
+			fmt.Fprintf(&b, ", %d shown", r.Operations)
 		}
 		b.WriteByte('\n')
 	}

@@ -8,20 +8,21 @@ const (
 	accountBytes   = 615
 	recordBytes    = 10
 	relationsBytes = 9
+	operationBytes = 32 // of the table ops, within the window
 )
 
 // besideGraphs are the caches, answers in flight, what is read ahead of a snapshot, and the program.
 const besideGraphs = 96 << 20
 
-// NeedsBytes is about the memory that a Live needs for graphs of this size, without its source: two of them, because the
+// NeedsBytes is about the memory that a Live needs for graphs of this size, with so many operations within the window, without its source: two of them, because the
 // next one is made while the last one answers, and half as much for what the collector has not freed yet. Measured
 // 2026-11-23, resident at most, with empty caches: 185 MiB for Epinions and 240 MiB for 54,643 lists with 998,000 records,
 // both under the API efp.
-func NeedsBytes(c site.Counts, config site.Config) int64 {
+func NeedsBytes(c site.Counts, operations int, config site.Config) int64 {
 	record := int64(recordBytes)
 	if config.EFP() {
 		record += relationsBytes
 	}
-	graph := accountBytes*int64(c.Accounts) + record*int64(c.Records)
+	graph := accountBytes*int64(c.Accounts) + record*int64(c.Records) + operationBytes*int64(operations)
 	return 3*graph + besideGraphs
 }

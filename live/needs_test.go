@@ -20,9 +20,13 @@ func TestNeedsBytes(t *testing.T) {
 		{site.APISpec, 80_000, 997_537, 194},
 		{site.APIEFP, 80_000, 997_537, 240},
 	} {
-		got := live.NeedsBytes(site.Counts{Accounts: test.accounts, Records: test.records}, site.Config{API: test.api}) >> 20
+		got := live.NeedsBytes(site.Counts{Accounts: test.accounts, Records: test.records}, 0, site.Config{API: test.api}) >> 20
 		if least := test.measured + 40; got < least || got > 2*least {
 			t.Errorf("%s, %d accounts, %d records: got %d MiB, want some more than the %d measured", test.api, test.accounts, test.records, got, least)
 		}
+	}
+	const operations = 10_000_000
+	if got := (live.NeedsBytes(site.Counts{}, operations, site.Config{}) - live.NeedsBytes(site.Counts{}, 0, site.Config{})) / operations; got < 2*32 || got > 4*32 {
+		t.Errorf("an operation: got %d bytes, want those of two graphs, and some to spare", got)
 	}
 }

@@ -123,6 +123,6 @@ func (s *Status) ended(r RoundEnd, config site.Config) {
 		last.Error = r.Err.Error()
 	}
 	if r.Report != nil {
-		s.Counts, s.NeedBytes = r.Report.Counts, NeedsBytes(r.Report.Counts, config)
+		s.Counts, s.NeedBytes = r.Report.Counts, NeedsBytes(r.Report.Counts, r.Report.Operations, config)
 	}
 }

@@ -320,6 +320,9 @@ func (c Case) Flags() []string {
 			args = append(args, fmt.Sprintf("--%s=%d", f.name, f.value))
 		}
 	}
+	if o.API == site.APIEFP {
+		args = append(args, "--history-window=0")
+	}
 	if c.SkipInvalid {
 		args = append(args, "--on-invalid=skip")
 	}

@@ -27,6 +27,7 @@ type Options struct {
 type Tables struct {
 	AsOf    string  // of the snapshot, as RFC 3339
 	ListOps *uint64 // of the snapshot, for the API efp; nil if it does not say
+	HasOps  bool    // whether the snapshot has the table ops, for the API efp; nothing reads it
 
 	source  Source
 	options Options
@@ -60,6 +61,12 @@ func Open(ctx context.Context, source Source, o Options) (*Tables, error) {
 		return t, nil
 	}
 	if t.ListOps, err = snapshot.ReadListOps(t.snap); err != nil {
+		return nil, err
+	}
+	switch err := snapshot.CheckTable(t.snap, snapshot.TableOps); {
+	case err == nil:
+		t.HasOps = true
+	case !errors.Is(err, snapshot.ErrNoTable):
 		return nil, err
 	}
 	if err := t.add(snapshot.TableRecommended); !errors.Is(err, snapshot.ErrNoTable) {

@@ -63,6 +63,7 @@ type Command struct {
 	MaxProfileText int    `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
 	RanksEvery     string `placeholder:"DURATION" hidden:""`
 	RanksFrom      string `placeholder:"LOCATION" hidden:""`
+	HistoryWindow  string `default:"" placeholder:"0" group:"As with generate:" help:"With --api=efp, of a snapshot with the table ops: use 0, for a site without notifications and activity. Only generate and publish --snapshot make those."`
 	MaxProfile     int    `default:"262144" placeholder:"BYTES" group:"As with generate:" help:"Largest profile as JSON (default ${default}); what exceeds it is left out, the largest texts first, and reported."`
 
 	Beam []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Flags of Beam."`
@@ -158,6 +159,9 @@ func (c *Command) check() error {
 	if c.RanksEvery != "" || c.RanksFrom != "" {
 		return errors.New("--ranks-every and --ranks-from: only generate and publish --snapshot hold ranks; the details of a site from here show those of its snapshot")
 	}
+	if c.HistoryWindow != "" && c.HistoryWindow != "0" {
+		return fmt.Errorf("--history-window=%s: only generate and publish --snapshot make notifications and activity; use 0 here", c.HistoryWindow)
+	}
 	_, err := c.config().WithDefaults()
 	return err
 }
@@ -179,6 +183,9 @@ func (c *Command) Run(ctx context.Context, stderr io.Writer) (*generator.Report,
 	tables, err := input.Open(ctx, c.at(c.Snapshot), input.Options{EFP: config.EFP(), SkipInvalid: skip, Limits: config.ProfileLimits()})
 	if err != nil {
 		return nil, err
+	}
+	if tables.HasOps && c.HistoryWindow == "" {
+		return nil, errors.New("the snapshot has the table ops, and only generate and publish --snapshot make notifications and activity of it; --history-window=0 makes the site without them")
 	}
 	events, eventsRead, err := tables.Events(ctx)
 	if err != nil {
