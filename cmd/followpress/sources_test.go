@@ -100,6 +100,16 @@ func files(t *testing.T, folder string) map[string][]byte {
 	return found
 }
 
+// failed runs a command that must fail, and returns what it says.
+func failed(t *testing.T, args ...string) string {
+	t.Helper()
+	var output bytes.Buffer
+	if status := command.Run("followpress", about, &verbs{}, args, &output, &output); status == command.Done {
+		t.Fatalf("followpress %s: got no error: %s", strings.Join(args, " "), &output)
+	}
+	return output.String()
+}
+
 func request(t *testing.T, url string) (status int, body []byte) {
 	t.Helper()
 	response, err := http.Get(url)

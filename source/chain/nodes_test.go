@@ -83,8 +83,14 @@ func (l *lines) WriteOp(o snapshot.Op) error {
 // snapshotOf is what a state makes, in lines.
 func snapshotOf(t *testing.T, s *State) string {
 	t.Helper()
+	return snapshotOfEvents(t, s, s.Events())
+}
+
+// snapshotOfEvents is what events of a state make.
+func snapshotOfEvents(t *testing.T, s *State, events source.Events) string {
+	t.Helper()
 	r := replay.New(s.deployment)
-	for e, err := range s.Events() {
+	for e, err := range events {
 		if err == nil {
 			err = r.Add(e)
 		}
@@ -107,6 +113,12 @@ func truthOf(t *testing.T, h *history.History, r *Report) string {
 	for _, c := range r.Chains {
 		h = h.Upto(c.Chain, c.To)
 	}
+	return linesOf(t, h)
+}
+
+// linesOf is what a history makes, in lines.
+func linesOf(t *testing.T, h *history.History) string {
+	t.Helper()
 	truth, primary := h.Truth(), map[site.Address]string{}
 	var l lines
 	for _, list := range truth.Lists {

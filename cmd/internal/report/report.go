@@ -18,7 +18,7 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	From     string `placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
+	From     string `placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes. Or the folder of a snapshot, whose site is rendered in memory."`
 	To       string `placeholder:"SITE" help:"The new site, named in the same ways."`
 	Saved    string `placeholder:"FILE" help:"Instead of two sites: a report that --json has written before. It can so be published after the new site has replaced the old one."`
 	Out      string `placeholder:"FILE" help:"Write the report as one page of HTML, with plots; - is standard output."`
@@ -36,7 +36,9 @@ type Command struct {
 func (*Command) Help() string {
 	return `It compares the manifests of two sites, reads the objects that differ where they say who follows whom, and reports new and gone lists, follows and unfollows, who rose and fell on the leaderboards, tags, profiles, and objects and bytes by kind. The sites must have been generated with the same flags. The page needs no other file and loads nothing.
 
-	followpress report --from s3://BUCKET --to site.tar --out report.html`
+	followpress report --from s3://BUCKET --to site.tar --out report.html
+
+Two snapshots can be compared as well, such as two of snapshot chain --until.`
 }
 
 // Validate checks the flags before the run; kong calls it.
@@ -134,12 +136,17 @@ func (c *Command) read(context.Context, io.Writer) (*report.Report, error) {
 }
 
 func (c *Command) compare(ctx context.Context, stderr io.Writer) (_ *report.Report, err error) {
-	from, err := command.OpenSite(ctx, c.From, c.server())
+	if err := c.checkKinds(); err != nil {
+		return nil, err
+	}
+	progress := command.NewProgress(stderr)
+	defer progress.End()
+	from, err := c.open(ctx, c.From, progress)
 	if err != nil {
 		return nil, fmt.Errorf("--from: %w", err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := command.OpenSite(ctx, c.To, c.server())
+	to, err := c.open(ctx, c.To, progress)
 	if err != nil {
 		return nil, fmt.Errorf("--to: %w", err)
 	}
@@ -148,10 +155,8 @@ func (c *Command) compare(ctx context.Context, stderr io.Writer) (_ *report.Repo
 	if err != nil {
 		return nil, err
 	}
-	progress := command.NewProgress(stderr)
 	r, err := report.Compare(ctx, report.Side{Site: from, Name: c.From}, report.Side{Site: to, Name: c.To},
 		report.Options{Date: date, Concurrency: c.Concurrency, Patience: c.Patience, Progress: progress})
-	progress.End()
 	return r, err
 }
 

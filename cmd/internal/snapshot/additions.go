@@ -176,7 +176,7 @@ func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph,
 		r.progress.End()
 		fmt.Fprintf(r.stderr, "profiles  %10d taken over from %s\n", kept, p.ProfilesFrom)
 	}
-	if p.ProfilesURL != "" {
+	if p.ProfilesURL != "" && !r.asksNobody {
 		report, err := p.refresh(ctx, state, g.Held, r.progress)
 		if err != nil {
 			return err
@@ -195,12 +195,14 @@ func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t
 	if t.Badges == "" {
 		return nil
 	}
-	report, err := t.refresh(ctx, state, g.Held, r.progress)
-	if err != nil {
-		return err
+	if !r.asksNobody {
+		report, err := t.refresh(ctx, state, g.Held, r.progress)
+		if err != nil {
+			return err
+		}
+		r.report.Badges = report
+		r.tell(report)
 	}
-	r.report.Badges = report
-	r.tell(report)
 	events, err := badge.Events(state, t.BadgeEvents)
 	if err != nil {
 		return err

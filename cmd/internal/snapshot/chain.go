@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/site"
@@ -28,6 +29,7 @@ type Chain struct {
 	Reread      []string `placeholder:"CHAIN[:BLOCK]" help:"Forget what was read of a chain, from a block on, and read it again."`
 	Unchecked   bool     `help:"Make the snapshot even if no node tells what the contracts say (eth_call), so that nobody knows whether logs are missing. The next run reads the same blocks again."`
 	ExpectState bool     `help:"Fail if nothing was read into --state yet: for a job that would not notice that its state is lost."`
+	Until       string   `placeholder:"TIME|CHAIN:BLOCK" help:"Ask nobody, and make the snapshot as of an earlier moment of the state: a time like 2026-10-31T00:00:00Z, a date, which is its beginning (UTC), or a block of a chain; of other chains that is the time of the block. Profiles and badges are those that the state has now."`
 	Explain     string   `placeholder:"TOKEN" help:"Ask no node and make no snapshot: show each event of the state that concerns a list, and what it did."`
 	output
 	Requests   `group:"How nodes are asked:"`
@@ -61,7 +63,10 @@ func (*Chain) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Chain) Validate() error {
-	if c.Explain == "" && len(c.RPC) == 0 {
+	if err := c.checkUntil(); err != nil {
+		return err
+	}
+	if c.Explain == "" && c.Until == "" && len(c.RPC) == 0 {
 		return errors.New("missing flags: --rpc=CHAIN=URL,URL")
 	}
 	if _, err := source.ParseDecimal(c.Explain); err != nil && c.Explain != "" {
@@ -74,6 +79,25 @@ func (c *Chain) Validate() error {
 		return err
 	}
 	return errors.Join(c.validate(c.State), c.Tables.Check(&c.Profiles, c.State))
+}
+
+// checkUntil checks --until, which excludes what asks somebody.
+func (c *Chain) checkUntil() error {
+	if c.Until == "" {
+		return nil
+	}
+	if _, err := chain.ParseMoment(c.Until); err != nil {
+		return fmt.Errorf("--until: %w", err)
+	}
+	switch {
+	case c.Explain != "":
+		return errors.New("--until excludes --explain: that shows all that the state has")
+	case len(c.Reread) > 0:
+		return errors.New("--until excludes --reread: it asks no node")
+	case c.ProfilesFrom != "":
+		return errors.New("--until excludes --profiles-from: it changes nothing in the state")
+	}
+	return nil
 }
 
 // Check checks the flags, for URLs of some schemes.
@@ -173,7 +197,10 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		return fmt.Errorf("--expect-state: nothing was read into --state=%s yet: the state is lost, or in another place; "+
 			"without --expect-state all is read again, and profiles come from --profiles-from", c.State)
 	}
-	r := run{output: &c.output, server: c.Server(), progress: command.NewProgress(stderr), stderr: stderr}
+	if c.Until != "" && !chain.IsState(c.State) { // which Open would make one
+		return fmt.Errorf("--until: nothing was read into --state=%s yet", c.State)
+	}
+	r := run{output: &c.output, server: c.Server(), progress: command.NewProgress(stderr), stderr: stderr, asksNobody: c.Until != ""}
 	defer r.progress.End()
 	state, err := chain.Open(c.State, d)
 	if err != nil {
@@ -181,10 +208,17 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
 	write := func(w *snapshot.Writer) (*source.Graph, error) {
+		if c.Until != "" {
+			return c.past(ctx, state, d, &r, w)
+		}
 		if err := c.sync(ctx, state, &r); err != nil {
 			return nil, err
 		}
-		return r.replay(ctx, state, d, w)
+		asOf, err := state.AsOf()
+		if err != nil {
+			return nil, err
+		}
+		return r.replay(ctx, state.Events(), asOf, d, w)
 	}
 	return r.make(ctx, stdout, &c.Profiles, &c.Tables, write, func(w *snapshot.Writer, g *source.Graph) error {
 		return r.add(ctx, w, g, &c.Profiles, &c.Tables, c.State)
@@ -212,14 +246,23 @@ func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
 	return err
 }
 
-func (r *run) replay(ctx context.Context, state *chain.State, d *source.Deployment, w *snapshot.Writer) (*source.Graph, error) {
-	asOf, err := state.AsOf()
+// past replays what the state had at the moment of --until.
+func (c *Chain) past(ctx context.Context, state *chain.State, d *source.Deployment, r *run, w *snapshot.Writer) (*source.Graph, error) {
+	moment, err := chain.ParseMoment(c.Until)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--until: %w", err)
 	}
+	past, err := state.Until(moment)
+	if err != nil {
+		return nil, fmt.Errorf("--until=%s: %w", c.Until, err)
+	}
+	return r.replay(ctx, past.Events(), past.AsOf(), d, w)
+}
+
+func (r *run) replay(ctx context.Context, all source.Events, asOf time.Time, d *source.Deployment, w *snapshot.Writer) (*source.Graph, error) {
 	events := replay.New(d)
 	r.progress.Stage("replay", 0)
-	for e, err := range state.Events() {
+	for e, err := range all {
 		if err != nil {
 			return nil, err
 		}

@@ -63,6 +63,8 @@ type run struct {
 	progress *command.Progress
 	stderr   io.Writer
 	report   report
+
+	asksNobody bool // services, too
 }
 
 // A report says what a run has made, of what, and what each part has to say.

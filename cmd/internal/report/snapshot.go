@@ -1,0 +1,66 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/storage"
+)
+
+// isSnapshot reports whether a location is the folder of a snapshot.
+func isSnapshot(at string) bool {
+	info, err := os.Stat(filepath.Join(at, "meta.json"))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// checkKinds refuses a snapshot beside a site, which has its own flags.
+func (c *Command) checkKinds() error {
+	if from := isSnapshot(c.From); from != isSnapshot(c.To) {
+		flag, at := "from", c.From
+		if !from {
+			flag, at = "to", c.To
+		}
+		return fmt.Errorf("--%s=%s is a snapshot, and the other side is a site: generate a site of the snapshot with the flags of the other, and compare that", flag, at)
+	}
+	return nil
+}
+
+// A closer is a site that is open.
+type closer interface {
+	Close() error
+	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
+}
+
+// open opens a site, or renders that of a snapshot.
+func (c *Command) open(ctx context.Context, at string, progress *command.Progress) (closer, error) {
+	if !isSnapshot(at) {
+		return command.OpenSite(ctx, at, c.server())
+	}
+	folder, err := snapshot.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	rendered, _, err := generator.Open(ctx, folder, generator.Options{Config: site.Config{API: site.APIEFP}, Progress: progress})
+	if err = errors.Join(err, folder.Close()); err != nil {
+		return nil, err
+	}
+	return renderedSite{rendered}, nil
+}
+
+// A renderedSite is a site of the generator with the errors of package storage.
+type renderedSite struct{ *generator.Site }
+
+func (s renderedSite) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	body, err := s.Site.GetAdmitted(ctx, key, admit)
+	if errors.Is(err, generator.ErrNoObject) {
+		return nil, storage.ErrNotFound
+	}
+	return body, err
+}

@@ -1,0 +1,164 @@
+package chain
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+)
+
+// A Moment is a time, or a block of a chain.
+type Moment struct {
+	Time  time.Time
+	Chain uint64 // EIP-155 chain id; 0 for a time
+	Block uint64
+}
+
+// ParseMoment reads a time as RFC 3339, a date, which is its beginning in UTC, or CHAIN:BLOCK.
+func ParseMoment(text string) (Moment, error) {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return Moment{Time: at.UTC().Truncate(time.Millisecond)}, nil
+		}
+	}
+	id, number, _ := strings.Cut(text, ":")
+	chain, err := strconv.ParseUint(id, 10, 64)
+	block, failed := strconv.ParseUint(number, 10, 64)
+	if err != nil || failed != nil || chain == 0 {
+		return Moment{}, fmt.Errorf("%s is neither a time like 2026-01-31T00:00:00Z, nor a date, nor a chain's id, a colon and a block", site.Quoted(text))
+	}
+	return Moment{Chain: chain, Block: block}, nil
+}
+
+// A Past is what a State had at a Moment.
+type Past struct {
+	state *State
+	at    Moment
+	cut   map[uint64]cut // by chain
+	asOf  int64          // in milliseconds since the Unix epoch
+}
+
+// A cut is where the events of a chain end: before the first one that is after either.
+type cut struct {
+	block uint64
+	time  int64 // in milliseconds since the Unix epoch
+}
+
+// Until says what the State had at a Moment. That of a time has of each chain the events before the first
+// one of a later block. That of a block has those of its chain up to the block, and of the other chains
+// those up to the time of that block. If the State does not know it, because the block has no event, it
+// is the last time that the State knows of an earlier one. It is an error if a chain was not read as far,
+// or if its last Sync did not complete.
+func (s *State) Until(m Moment) (*Past, error) {
+	p := &Past{state: s, at: m, cut: map[uint64]cut{}, asOf: m.Time.UnixMilli()}
+	if m.Chain != 0 {
+		if err := p.findTime(); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range s.deployment.Chains {
+		top, err := s.complete(c)
+		if err != nil {
+			return nil, err
+		}
+		if c.ID == m.Chain {
+			p.cut[c.ID] = cut{m.Block, math.MaxInt64}
+			continue
+		}
+		if p.asOf > milliseconds(top.Time) {
+			return nil, fmt.Errorf("%s is %s: chain %d (%s) was read up to block %d of %s only: read more without --until, or name an earlier moment",
+				p.name(), text(p.asOf), c.ID, c.Name, top.Block, text(milliseconds(top.Time)))
+		}
+		p.cut[c.ID] = cut{math.MaxUint64, p.asOf}
+	}
+	return p, nil
+}
+
+func (p *Past) name() string {
+	if p.at.Chain == 0 {
+		return "the time"
+	}
+	return fmt.Sprintf("the time of block %d of chain %d", p.at.Block, p.at.Chain)
+}
+
+func text(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
+
+// findTime finds the time of a block, or of the last one before it of which it is known.
+func (p *Past) findTime() error {
+	s, m := p.state, p.at
+	at := slices.IndexFunc(s.deployment.Chains, func(c source.Chain) bool { return c.ID == m.Chain })
+	if at < 0 {
+		return fmt.Errorf("the deployment has no chain %d", m.Chain)
+	}
+	c := s.deployment.Chains[at]
+	top, err := s.complete(c)
+	if err != nil {
+		return err
+	}
+	if m.Block > top.Block {
+		return fmt.Errorf("chain %d (%s) was read up to block %d only: read more without --until, or name an earlier block", c.ID, c.Name, top.Block)
+	}
+	check, err := readCheckpoint(s.folder(c), c)
+	if err != nil {
+		return err
+	}
+	known := point{}
+	for _, p := range check.Points {
+		if p.Block <= m.Block {
+			known = p
+		}
+	}
+	block, ms, found := known.Block, milliseconds(known.Time), known != point{}
+	_, err = readBetween(s.folder(c), c, known, top, func(e source.Event) bool {
+		if e.Block > m.Block {
+			return false
+		}
+		if e.Block >= block && e.Time != source.NoTime {
+			block, ms, found = e.Block, e.Time, true
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("the state knows no time up to block %d of chain %d (%s): nothing had happened by then; name a later block, or a time", m.Block, c.ID, c.Name)
+	}
+	p.asOf = ms
+	return nil
+}
+
+// AsOf is the time of the Past, to which all other chains than that of the Moment are cut.
+func (p *Past) AsOf() time.Time { return time.UnixMilli(p.asOf).UTC() }
+
+// Events are those of all chains up to the Moment, as those of State.Events.
+func (p *Past) Events() source.Events {
+	return func(yield func(source.Event, error) bool) {
+		for _, c := range p.state.deployment.Chains {
+			top, err := p.state.complete(c)
+			wanted := true
+			if err == nil {
+				end := p.cut[c.ID]
+				_, err = read(p.state.folder(c), c, top, func(e source.Event) bool {
+					if e.Block > end.block || e.Time > end.time {
+						return false
+					}
+					wanted = yield(e, nil)
+					return wanted
+				})
+			}
+			if err != nil {
+				yield(source.Event{}, err)
+				return
+			}
+			if !wanted {
+				return
+			}
+		}
+	}
+}

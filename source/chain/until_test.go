@@ -1,0 +1,150 @@
+package chain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/testenv/servers"
+)
+
+func TestParseMoment(t *testing.T) {
+	at := func(text string) time.Time {
+		when, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return when
+	}
+	for text, want := range map[string]Moment{
+		"2026-01-31T01:02:03Z":           {Time: at("2026-01-31T01:02:03Z")},
+		"2026-01-31T01:02:03.5678+01:00": {Time: at("2026-01-31T00:02:03.567Z")},
+		"2026-01-31":                     {Time: at("2026-01-31T00:00:00Z")},
+		"8453:0":                         {Chain: 8453},
+		"1:20820000":                     {Chain: 1, Block: 20820000},
+	} {
+		if got, err := ParseMoment(text); err != nil || !got.Time.Equal(want.Time) || got.Chain != want.Chain || got.Block != want.Block {
+			t.Errorf("%s: got %+v and the error %v, want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "2026", "2026-13-01", "8453", "8453:", ":5", "0:5", "8453:-1", "8453:0x10", "base:5", "2026-01-31 01:02:03", "8453:99999999999999999999"} {
+		if got, err := ParseMoment(text); err == nil || !strings.Contains(err.Error(), "neither a time") {
+			t.Errorf("%s: got %+v and the error %v, want one", text, got, err)
+		}
+	}
+}
+
+// TestUntilEqualsTheChainThatEndsThere: what a state says of a moment is the snapshot of chains that end
+// there, also if times run backwards between blocks.
+func TestUntilEqualsTheChainThatEndsThere(t *testing.T) {
+	for seed := range uint64(servers.Rounds(6, 60)) {
+		random := rand.New(rand.NewPCG(seed, 25))
+		h := history.Random(seed, history.Options{Transactions: 20 + random.IntN(150)})
+		if seed%2 == 1 {
+			for i := range h.Blocks {
+				h.Blocks[i].Time += random.Int64N(60) - 30
+			}
+		}
+		s := open(t, t.TempDir(), h)
+		mustSync(t, s, from(startNodes(t, h)))
+		asOf, err := s.AsOf()
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := map[string]int{"0 0": 1} // events of a block
+		for e, err := range s.Events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			known[fmt.Sprint(e.Contract.Chain, e.Block)]++
+		}
+		truth := func(at time.Time, chain, block uint64) string {
+			ended := *h
+			ended.Blocks = nil
+			for _, c := range h.Chains {
+				for b := range h.Of(c.ID) {
+					if c.ID == chain && b.Number > block || c.ID != chain && known[fmt.Sprint(c.ID, b.Number)] > 0 && time.Unix(b.Time, 0).After(at) {
+						break
+					}
+					ended.Blocks = append(ended.Blocks, b)
+				}
+			}
+			return linesOf(t, &ended)
+		}
+		check := func(m Moment, at time.Time) {
+			t.Helper()
+			p, err := s.Until(m)
+			if late := at.After(asOf) && m.Chain == 0; late {
+				if err == nil || !strings.Contains(err.Error(), "was read up to block") {
+					t.Fatalf("seed %d, %+v: got %v, want that this was not read", seed, m, err)
+				}
+				return
+			}
+			if err != nil {
+				if m.Chain != 0 && strings.Contains(err.Error(), "was read up to block") { // by another chain
+					return
+				}
+				if m.Chain != 0 && known[fmt.Sprint(m.Chain, m.Block)] == 0 && strings.Contains(err.Error(), "knows no time up to") {
+					return
+				}
+				t.Fatalf("seed %d, %+v: %v", seed, m, err)
+			}
+			if known[fmt.Sprint(m.Chain, m.Block)] == 0 {
+				at = p.AsOf() // the block has no events of ours, so the last time that is known counts
+			}
+			if !p.AsOf().Equal(at) {
+				t.Fatalf("seed %d, %+v: got as of %v, want %v", seed, m, p.AsOf(), at)
+			}
+			for range 2 { // it may be read again
+				mustEqual(t, fmt.Sprintf("seed %d, %+v", seed, m), snapshotOfEvents(t, s, p.Events()), truth(at, m.Chain, m.Block))
+			}
+		}
+		first := slices.MinFunc(h.Blocks, func(a, b history.Block) int { return int(a.Time - b.Time) }).Time
+		check(Moment{Time: asOf}, asOf)
+		check(Moment{Time: asOf.Add(time.Second)}, asOf.Add(time.Second))
+		for range 8 {
+			at := time.UnixMilli(first*1000 + random.Int64N((asOf.Unix()-first+2)*1000))
+			check(Moment{Time: at}, at)
+			b := h.Blocks[random.IntN(len(h.Blocks))]
+			if len(b.Logs) > 0 {
+				check(Moment{Chain: b.Chain, Block: b.Number}, time.Unix(b.Time, 0))
+			}
+		}
+	}
+}
+
+// TestUntilSaysWhatIsMissing: what the state does not know is an error that says what to do.
+func TestUntilSaysWhatIsMissing(t *testing.T) {
+	h := history.Random(3, history.Options{})
+	dir := t.TempDir()
+	s := open(t, dir, h)
+	if _, err := s.Until(Moment{Time: time.Unix(0, 0)}); err == nil {
+		t.Error("a state that has read nothing: got no error")
+	}
+	mustSync(t, s, from(startNodes(t, h)))
+	last, _ := h.Last(h.Chains[0].ID)
+	for name, c := range map[string]struct {
+		moment Moment
+		want   string
+	}{
+		"later":             {Moment{Time: time.Unix(1<<33, 0)}, "only: read more without --until"},
+		"a later block":     {Moment{Chain: last.Chain, Block: last.Number + 1}, "only: read more without --until"},
+		"an unknown chain":  {Moment{Chain: 77, Block: 1}, "the deployment has no chain 77"},
+		"before all events": {Moment{Chain: last.Chain, Block: 1}, "knows no time up to block 1"},
+	} {
+		if _, err := s.Until(c.moment); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	p, err := s.Until(Moment{Time: time.Unix(0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range p.Events() {
+		t.Errorf("before all events: got %+v, %v", e, err)
+	}
+}
