@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	json "github.com/goccy/go-json"
@@ -96,8 +97,10 @@ func TestAnswersInNode(t *testing.T) {
 		conformanceJob(t, "lookup", fixtures.ConformanceEFP(), fixtures.CasesEFP, lookup),
 	}
 	jobs[1].Counted = true
-	for seed := range uint64(6) {
-		jobs = append(jobs, randomJob(t, seed, []site.Config{efp, lookup}[seed%2]))
+	for i, seed := range []uint64{0, 1, 2, 3, 4, 9} { // operations of the last take more than one object
+		config := []site.Config{efp, lookup}[i%2]
+		config.HistoryWindow = []site.Window{site.Window(site.DefaultHistoryWindow), site.Window(200 * time.Hour)}[i/2%2]
+		jobs = append(jobs, randomJob(t, seed, config))
 	}
 	body, err := json.Marshal(jobs)
 	if err != nil {
@@ -159,11 +162,17 @@ func storedCases(t *testing.T, objects memsite.Site) (all []aCase) {
 func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	t.Helper()
 	snapshot := naive.Random(seed)
-	graph, err := naive.Load(snapshot, naive.Config{})
+	objects := generate(t, afero.FromIOFS{FS: snapshot}, config)
+	root, err := site.ParseRoot([]byte(objects[site.RootKey]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, generate(t, afero.FromIOFS{FS: snapshot}, config))}
+	// A snapshot may have no operations: then its site has no window.
+	graph, err := naive.Load(snapshot, naive.Config{HistoryWindow: time.Duration(root.Config.HistoryWindow)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, objects)}
 	for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 1)), graph, 1500) {
 		// A page sends text. The twin knows no route with an empty user, site.Resolve does.
 		if !utf8.Valid(r.Body) || strings.Contains(r.Path, "//") {

@@ -190,8 +190,27 @@ test('recommended', async () => {
   assert.deepEqual(headers.slice(0, 2), ['https://img.example/bh.png', 'https://img.example/rh.png']);
 });
 
-// There are none in a snapshot.
+// The kit groups what happened by how long ago it was, then by what it was.
 test('notifications', async () => {
-  const page = await show(bob, h(Notifications, { addressOrName: bob }));
-  assert.match(page.textContent, /No notifications/);
+  const page = await show(undefined, h(Notifications, { addressOrName: 'bob.eth' }));
+  assert.deepEqual(texts(page, '.notification-item-description'), [
+    '🦊\ufe0ffox.eth and a<b>&c.eth followed you',
+    'alice.eth untagged you with top8',
+    '0x1111…1111 tagged you with <img src=x onerror=alert(1)>',
+    '❤️heart.eth blocked you',
+    '❤️heart.eth unblocked you', // one operation, which the kit takes for both
+    '❤️selfie.eth unfollowed you',
+  ]);
+  assert.equal(page.querySelector('[onerror]'), null); // a text, not an element
+  assert.deepEqual(texts(page, '.notifications-badge'), ['7']);
+  await click(shown, '.notifications-bell');
+  assert.deepEqual(texts(page, '.notifications-badge'), []); // seen
 });
+
+for (const user of [stranger, 'nobody.eth']) {
+  test(`notifications of ${user}`, async () => {
+    const page = await show(undefined, h(Notifications, { addressOrName: user }));
+    assert.match(page.textContent, /No notifications/);
+    assert.deepEqual(texts(page, '.notifications-badge'), []);
+  });
+}

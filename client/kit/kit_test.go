@@ -5,6 +5,7 @@ package kit_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -15,6 +16,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/spf13/afero"
 
@@ -53,7 +56,7 @@ func TestKit(t *testing.T) {
 	for name, start := range subjects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := append(start(t), "KIT_REFERENCE="+reference(t))
+			env := append(start(t), "KIT_REFERENCE="+reference(t), "KIT_NOW="+now)
 			out, err := node(env, "--test", "--test-reporter=spec", "functions.test.mjs", "components.test.mjs")
 			if err != nil {
 				t.Errorf("the kit against %s: %v\n%s", name, err, out)
@@ -92,14 +95,64 @@ func wanted(t *testing.T) {
 	}
 }
 
-// reference starts what is known to be right about the snapshot, and returns the base URL of its API.
-func reference(t *testing.T) string {
+// now is what the clock of the kit says: a little more than the time of the snapshot.
+const now = "2026-11-20T11:05:00Z"
+
+// operations are those that the bell of bob.eth shows, and others, the oldest first. Names of accounts and tags are odd ones.
+var operations = []struct {
+	ago         time.Duration // before the snapshot's time
+	list, about string
+	opcode      byte
+	tag         string
+}{
+	{31 * 24 * time.Hour, "3", bob, 1, ""}, // more than a month
+	{50 * time.Hour, "15", bob, 2, ""},
+	{26 * time.Hour, "14", bob, 3, "block"},
+	{5 * time.Hour, "17", bob, 3, "<img src=x onerror=alert(1)>"},
+	{4 * time.Hour, "5", bob, 1, ""}, // nobody's primary list
+	{30 * time.Minute, "16", bob, 1, ""},
+	{20 * time.Minute, "1", bob, 4, "top8"},
+	{10 * time.Minute, "1", "0303030303030303030303030303030303030303", 1, ""},
+	{10 * time.Minute, "8", bob, 1, ""},
+}
+
+const bob = "0202020202020202020202020202020202020202"
+
+// snapshot is that of fixtures.ConformanceEFP, with operations.
+func snapshot(t *testing.T) fs.FS {
 	t.Helper()
-	snapshot, err := fs.Sub(fixtures.ConformanceEFP(), "snapshot")
+	files, err := fs.Sub(fixtures.ConformanceEFP(), "snapshot")
 	if err != nil {
 		t.Fatal(err)
 	}
-	graph, err := naive.Load(snapshot, naive.Config{})
+	all := fstest.MapFS{}
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		body, err := fs.ReadFile(files, e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()] = &fstest.MapFile{Data: body, Mode: 0o644}
+	}
+	asOf := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
+	var rows []byte
+	for i, op := range operations {
+		rows = fmt.Appendf(rows, `{"token_id":%q,"time":%q,"chain_id":8453,"block":%d,"log_index":0,"op":"0x01%02x0101%s%x"}`+"\n",
+			op.list, asOf.Add(-op.ago).Format("2006-01-02T15:04:05.000Z07:00"), 100+i, op.opcode, op.about, op.tag)
+	}
+	all["ops.ndjson"] = &fstest.MapFile{Data: rows, Mode: 0o644}
+	return all
+}
+
+const window = 999 * time.Hour
+
+// reference starts what is known to be right about the snapshot, and returns the base URL of its API.
+func reference(t *testing.T) string {
+	t.Helper()
+	graph, err := naive.Load(snapshot(t), naive.Config{HistoryWindow: window})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +162,8 @@ func reference(t *testing.T) string {
 // generate renders the site of the snapshot.
 func generate(t *testing.T) memsite.Site {
 	t.Helper()
-	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot")
-	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{API: site.APIEFP}, NoSync: true})
+	config := site.Config{API: site.APIEFP, HistoryWindow: site.Window(window)}
+	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: snapshot(t)}, generator.Options{Config: config, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,20 @@
 //
 //   KIT_API   base URL of an API, http://127.0.0.1:1234/api/v1
 //   KIT_SITE  or the URL of a site's objects, from which client/shim.js makes the answers
+//   KIT_NOW   what time it is: the kit shows what has happened lately by its own clock
 import { JSDOM } from 'jsdom';
+
+if (process.env.KIT_NOW) {
+  const late = Date.now() - Date.parse(process.env.KIT_NOW);
+  globalThis.Date = class extends Date {
+    constructor(...time) {
+      super(...(time.length ? time : [Date.now()]));
+    }
+    static now() {
+      return super.now() - late;
+    }
+  };
+}
 
 /** service is the base URL that the kit asks. */
 export const service = 'https://data.ethfollow.xyz/api/v1';
