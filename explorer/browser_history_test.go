@@ -10,7 +10,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures"
@@ -86,81 +85,10 @@ func withOps(t *testing.T, snapshot fs.FS, deeds []deed) fs.FS {
 	return files
 }
 
-// historyConfig is that of sites that say what happened.
-var historyConfig = site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}
-
+// withHistory is the site of a snapshot with a history.
 func withHistory(t *testing.T, snapshot fs.FS, deeds []deed) memsite.Site {
 	t.Helper()
-	s := generate(t, withOps(t, snapshot, deeds), site.Config{API: site.APIEFP})
-	s[site.RootKey] = strings.Replace(s[site.RootKey], `"config":{`, `"config":{"history_window":"999h0m0s",`, 1)
-	handMade(t, s, deeds)
-	return s
-}
-
-// handMade stands for the generator until that renders history.
-func handMade(t *testing.T, s memsite.Site, deeds []deed) {
-	t.Helper()
-	var top struct{ Accounts [][]any }
-	_ = json.Unmarshal([]byte(s[site.TopKey]), &top)
-	names := map[string][2]any{}
-	owners := map[string]string{}
-	for _, row := range top.Accounts {
-		names[row[0].(string)] = [2]any{row[1], row[4]}
-		owners[row[3].(string)] = row[0].(string)
-	}
-	if _, ok := owners["4"]; !ok {
-		for i := 1; i <= 20_000; i++ {
-			owners[fmt.Sprint(i)] = owner(i)
-		}
-	}
-	name := func(a string) (any, any) {
-		if n, ok := names[a]; ok {
-			return n[0], n[1]
-		}
-		return "", ""
-	}
-	write := func(key site.Key, v any) {
-		body, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s[key] = string(body)
-	}
-	by, to := map[string][]any{}, map[string][]any{}
-	recent := []any{}
-	first := asOf
-	if len(deeds) > 0 {
-		first = asOf.Add(-deeds[0].ago).Truncate(aDay)
-	}
-	days := make([][2]int, int(asOf.Sub(first)/aDay)+1)
-	for _, d := range slices.Backward(deeds) {
-		at := asOf.Add(-d.ago)
-		if d.code <= op.Unfollow {
-			days[at.Sub(first)/aDay][d.code-1]++
-		}
-		actor := owners[d.list]
-		n, a := name(d.about)
-		by[d.list] = append(by[d.list], []any{at.UnixMilli(), d.about, n, a, d.code, d.tag})
-		n2, a2 := name(actor)
-		to[d.about] = append(to[d.about], []any{at.UnixMilli(), d.list, actor, n2, a2, d.code, d.tag})
-		if len(recent) < 100 {
-			recent = append(recent, []any{at.UnixMilli(), d.list, actor, n2, a2, d.about, n, a, d.code, d.tag})
-		}
-	}
-	shards := func(of string, rows []any, key func(string, int) site.Key, member string) {
-		k := (len(rows) + 999) / 1000
-		for n := range k {
-			write(key(of, n), map[string]any{member: of, "total": len(rows), "shard": n, "shards": k, "entries": rows[n*1000 : min(len(rows), n*1000+1000)]})
-		}
-	}
-	for list, rows := range by {
-		shards(list, rows, site.ActivityKey, "list")
-	}
-	for address, rows := range to {
-		shards(address, rows, site.NotificationsKey, "address")
-	}
-	write(site.RecentKey, map[string]any{"entries": recent})
-	write(site.GrowthKey, map[string]any{"first": first.Format("2006-01-02"), "days": days})
+	return generate(t, withOps(t, snapshot, deeds), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)})
 }
 
 // lines are the entries that a page shows: what they say without their times.
@@ -476,4 +404,43 @@ func TestActivityOfTwoSites(t *testing.T) {
 	p.Go(h.at("#/a/miralund.eth/then?day=2026-10-20"))
 	p.Wait("document.querySelector('main .notice')?.innerText.includes('two states')")
 	barriers(t, p)
+}
+
+// On a live site what happened renews itself: the activity that was read on, the account as of a day, and the start.
+func TestLiveHistory(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	happened := func(lists int) afero.Fs {
+		deeds := make([]deed, lists)
+		for i := range deeds {
+			deeds[i] = deed{30*time.Hour - time.Duration(i)*time.Second, fmt.Sprint(i + 1), followed, op.Follow, ""}
+		}
+		return afero.FromIOFS{FS: withOps(t, afero.NewIOFS(following(lists)), deeds)}
+	}
+	h := serveLive(t, happened(150))
+	p := b.Open(t, h.at("#/a/"+followed+"/activity?of=others"), browser.View{Size: browser.Desktop})
+	connected(t, p)
+	p.Click("main .older")
+	p.Wait("document.querySelectorAll('main .act').length === 150")
+	const newest = "document.querySelector('main .act a')?.getAttribute('href')"
+	h.round(t, happened(152), followed, owner(151), owner(152), "151", "152")
+	p.Wait(fmt.Sprintf("%s === '#/a/%s'", newest, owner(152)))
+	if got := p.Text("main p[role=status]"); got != "152 of 152" {
+		t.Errorf("after a round: got %q, want all that was shown, and what is new", got)
+	}
+
+	const figures = "[...document.querySelectorAll('main .figures dd')].map((e) => e.innerText).join(' ')"
+	browser.Eval[any](p, fmt.Sprintf("location.hash = '#/a/%s/then?of=followers&day=2026-10-25'", followed))
+	p.Wait(figures + " === '0 152 152 0'")
+	h.round(t, happened(153), followed, owner(153), "153")
+	p.Wait(figures + " === '0 153 153 0'")
+
+	browser.Eval[any](p, "location.hash = '#/'")
+	p.Wait(fmt.Sprintf("%s === '#/a/%s'", newest, owner(153)))
+	h.round(t, happened(154), followed, owner(154), "154")
+	p.Wait(fmt.Sprintf("%s === '#/a/%s'", newest, owner(154)))
+	if got := browser.Eval[int](p, "document.querySelectorAll('.failed').length"); got > 0 {
+		t.Errorf("got %d failures, want none", got)
+	}
 }

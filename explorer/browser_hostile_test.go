@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/op"
 )
 
 // Each of these would set the variable pwned, if it were anything but text.
@@ -57,13 +59,12 @@ func hostile(t *testing.T) fstest.MapFS {
 		}
 		table.Write(append(text, '\n'))
 	}
-	tags := []string{markup, rightToLeft, invisible, strings.Repeat("t", 200), "constructor", "top8"}
 	for i, profile := range profiles {
 		row(&accounts, object{"address": hostileAddress(i), "primary_list": fmt.Sprint(i + 1), "ens": profile})
 		row(&lists, object{"token_id": fmt.Sprint(i + 1), "owner": hostileAddress(i)})
 		for j := range profiles {
 			if i != j {
-				row(&records, object{"token_id": fmt.Sprint(i + 1), "version": 1, "record_type": "address", "data": hostileAddress(j), "tags": tags[:1+(i+j)%len(tags)], "added": "2026-01-02T03:04:05.678Z"})
+				row(&records, object{"token_id": fmt.Sprint(i + 1), "version": 1, "record_type": "address", "data": hostileAddress(j), "tags": hostileTags[:1+(i+j)%len(hostileTags)], "added": "2026-01-02T03:04:05.678Z"})
 			}
 		}
 	}
@@ -80,6 +81,8 @@ func hostile(t *testing.T) fstest.MapFS {
 		"events.ndjson": {Data: []byte(events.String())}, "badges.ndjson": {Data: []byte(badges.String())},
 	}
 }
+
+var hostileTags = []string{markup, rightToLeft, invisible, strings.Repeat("t", 200), "constructor", "top8"}
 
 const hostiles = 13
 
@@ -99,8 +102,8 @@ func TestHostileProfiles(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
-	for _, config := range []site.Config{{API: site.APIEFP}, {}} {
-		h := serve(t, generate(t, hostile(t), config), "/")
+	for _, config := range []site.Config{{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}, {}} {
+		h := serve(t, generate(t, withOps(t, hostile(t), hostileDeeds()), config), "/")
 		places := hostilePlaces()
 		for _, pictures := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s pictures %v", config.API, pictures), func(t *testing.T) {
@@ -134,12 +137,29 @@ func TestHostileProfiles(t *testing.T) {
 	}
 }
 
+// hostileDeeds are of all accounts, about all, with all tags.
+func hostileDeeds() (deeds []deed) {
+	for i := range hostiles {
+		for j := range hostiles {
+			if i != j {
+				ago := time.Duration(2*hostiles*(hostiles-i)+2*(hostiles-j)) * time.Minute
+				deeds = append(deeds, deed{ago, fmt.Sprint(i + 1), hostileAddress(j), op.Follow, ""},
+					deed{ago - time.Minute, fmt.Sprint(i + 1), hostileAddress(j), op.Tag, hostileTags[(i+j)%len(hostileTags)]})
+			}
+		}
+	}
+	return deeds
+}
+
 func hostilePlaces() []string {
 	places := []string{"#/", "#/?q=" + url.QueryEscape(markup), "#/?q=%E2%80%AE", "#/search?q=" + url.QueryEscape(rightToLeft), "#/search?q=" + url.QueryEscape(invisible), "#/search?q=in", "#/boards/" + url.PathEscape(invisible), "#/l/" + url.PathEscape(invisible), "#/boards/followers", "#/network", "#/" + url.PathEscape(markup), "#/__proto__", "#/%00", "#/constructor/constructor", "#/%E0%A4%A"}
 	for i := range hostiles {
 		address := hostileAddress(i)
 		places = append(places, "#/"+address, "#/l/"+fmt.Sprint(i+1))
 		if i%4 == 0 {
+			day := url.QueryEscape(markup)
+			places = append(places, "#/a/"+address+"/activity", "#/a/"+address+"/activity?of=others", "#/a/"+address+"/activity?of="+day+"&only="+day,
+				"#/a/"+address+"/then?day=2026-10-30", "#/a/"+address+"/then?of=followers&show=came&day=2026-10-30", "#/a/"+address+"/then?show="+day+"&day="+day, "#/a/"+address+"/then?day=9999-12-31")
 			places = append(places, "#/a/"+address+"/following", "#/a/"+address+"/followers?q="+url.QueryEscape(markup), "#/a/"+address+"/graph", "#/a/"+address+"/common/"+hostileAddress((i+1)%hostiles))
 		}
 	}

@@ -40,7 +40,7 @@ type liveHost struct {
 func serveLive(t *testing.T, snapshot afero.Fs) *liveHost {
 	t.Helper()
 	h := &liveHost{host: &host{prefix: "/"}, feed: make(rounds.Feed), made: make(chan live.RoundEnd, 100), block: 100, begun: time.Now().Add(-5 * time.Minute)}
-	o := live.Options{Generator: generator.Options{Config: site.Config{API: site.APIEFP, Explorer: true}}, Log: slog.New(slog.DiscardHandler)}
+	o := live.Options{Generator: generator.Options{Config: site.Config{API: site.APIEFP, Explorer: true, HistoryWindow: site.Window(site.DefaultHistoryWindow)}}, Log: slog.New(slog.DiscardHandler)}
 	o.Hooks.Round = func(end live.RoundEnd) { h.made <- end }
 	l, err := live.New(h.feed, o)
 	if err != nil {
