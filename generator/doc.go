@@ -30,6 +30,9 @@
 //  5. rank.go counts and ranks. That takes 4 more bytes for each follow of a primary list.
 //  6. For the API efp, render/relations.go turns the graph round: it groups the records of primary lists by the
 //     account that they hold, latest first, in 9 bytes each.
+//     ops.go reads the operations, which render/history.go keeps in the order of answers: those of one time are sorted
+//     when the last one is there, so that none keeps its chain and block. render/operations.go groups them by account
+//     and by list. A shard of a thousand is a unit.
 //  7. chunks.go cuts the site into chunks of at most 64 units (a unit is a list, a name, a bucket …) and has them
 //     rendered, again on all cores and collected in order. What renders them is in render/, where site.go has the
 //     units and encode.go the encoders. For the API efp, efp.go has the units, of which one is an account with all

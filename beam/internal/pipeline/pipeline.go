@@ -70,6 +70,11 @@
 // A metric of Beam counts a bundle that is repeated twice, or not at all on some engines. The report and the number
 // of objects have to be right. So counts are elements, summed by name.
 //
+// # No operations
+//
+// Rows of the table ops are not read, so a site from here has no notifications and no activity. Rather than make another
+// site than generate does, launch refuses a snapshot with that table, unless it is told that the site is to have none.
+//
 // # Exact ranks by ranges of addresses
 //
 // Places are positions in an order of all accounts, by count and address. A sort of everything would have one key,
