@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,29 +14,42 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 const wholeWindow = 999 * time.Hour
 
-// historySite is a site of a snapshot with its operations, and the twin that knows them.
+// historySite is a site of a snapshot with its operations, whose objects are those of the twin, and the twin.
 func historySite(t testing.TB, snapshot fs.FS, names string, window time.Duration) (memsite.Site, *naive.Graph) {
 	t.Helper()
 	graph, err := naive.Load(snapshot, naive.Config{HistoryWindow: window})
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := objects(t, efpSite(t, afero.FromIOFS{FS: snapshot}, names))
-	return files.With(t, func(objects memsite.Site, root *site.Root) {
-		root.Config.HistoryWindow = site.Window(window)
-		for key, body := range graph.HistoryObjects() {
-			objects[site.Key(key)] = string(body)
+	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: snapshot}, generator.Options{
+		NoSync: true, Config: site.Config{API: site.APIEFP, Names: names, HistoryWindow: site.Window(window)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, files)
+	want := graph.HistoryObjects()
+	for _, key := range all.Keys(t, routes.NotificationsShard, routes.OlderNotifications, routes.ActivityShard, routes.OlderActivity) {
+		if all[key] != string(want[string(key)]) {
+			t.Errorf("%s:\n got %.600s\nwant %.600s", key, all[key], want[string(key)])
 		}
-	}), graph
+		delete(want, string(key))
+	}
+	for key := range want {
+		t.Errorf("%s: got no such object, want one", key)
+	}
+	return all, graph
 }
 
 var isHistory = regexp.MustCompile(`/(notifications|notifications\.atom|activity)$`)
@@ -80,18 +92,17 @@ func longHistory(seed uint64, ops int) fstest.MapFS {
 	asOf := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	var text strings.Builder
 	for i := range ops {
-		at := asOf.Add(-900 * time.Hour * time.Duration(ops-i) / time.Duration(ops)).Truncate(time.Minute)
+		at := asOf.Add(-900 * time.Hour / time.Duration(ops) * time.Duration(ops-i)).Truncate(time.Minute)
 		code, tag := 1+r.IntN(2), ""
 		if r.IntN(3) == 0 {
 			code, tag = 3+r.IntN(2), fmt.Sprintf("%x", []string{"top8", "é", "rare"}[min(2, r.IntN(60)/29)])
 		}
-		for token, about := range map[int]int{100 + r.IntN(40): 1, 1: 10 + r.IntN(300)} {
-			fmt.Fprintf(&text, `{"token_id":"%d","time":"%s","chain_id":%d,"block":%d,"log_index":%d,"op":"0x01%02x0101%s%s"}`+"\n",
-				token, at.Format("2006-01-02T15:04:05.000Z"), 1, i, token%100, code, numbered(about)[2:], tag)
+		for logIndex, op := range [2][2]int{{100 + r.IntN(40), 1}, {1, 10 + r.IntN(300)}} {
+			fmt.Fprintf(&text, `{"token_id":"%d","time":"%s","chain_id":1,"block":%d,"log_index":%d,"op":"0x01%02x0101%s%s"}`+"\n",
+				op[0], at.Format("2006-01-02T15:04:05.000Z"), i, logIndex, code, numbered(op[1])[2:], tag)
 		}
 	}
-	lines := slices.Sorted(strings.Lines(text.String())) // by token of equal times only: the twin sorts
-	files["ops.ndjson"] = &fstest.MapFile{Data: []byte(strings.Join(lines, ""))}
+	files["ops.ndjson"] = &fstest.MapFile{Data: []byte(text.String())}
 	return files
 }
 

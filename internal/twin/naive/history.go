@@ -51,7 +51,7 @@ func (g *Graph) loadOps(fsys fs.FS) error {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+		g.config.HistoryWindow, err = 0, nil
 	}
 	slices.SortFunc(g.ops, func(a, b operation) int {
 		return cmp.Or(
