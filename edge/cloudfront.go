@@ -122,6 +122,9 @@ func (v *view) compactTable() Table {
 		if v.HasFallback {
 			r.Empty = Answer{}
 		}
+		if r.Most == usualMost {
+			r.Most = 0
+		}
 		if r.Subject == SubjectStored {
 			if stored {
 				continue
@@ -144,6 +147,12 @@ func (v *view) compactTable() Table {
 	}
 	return table
 }
+
+// usualMost is the largest limit of most routes, which a compact table leaves out.
+const usualMost = 1000
+
+// UsualMost is for templates.
+func (view) UsualMost() int { return usualMost }
 
 // joinTwins writes paths in short: without ^ and $, with ~ for the base path and @ for a variable. It
 // makes one row of each two that differ only in being for users or for lists.

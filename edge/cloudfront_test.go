@@ -245,7 +245,7 @@ func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
 
 // The code is within the limits of CloudFront Functions (cloudfront-js-2.0), with room for a base path.
 func TestCloudFrontRestrictions(t *testing.T) {
-	for _, config := range []site.Config{{}, {API: site.APIEFP}, {API: site.APIEFP, Names: site.NamesLookup}} {
+	for _, config := range []site.Config{{}, {API: site.APIEFP}, {API: site.APIEFP, Names: site.NamesLookup}, site.AllFeatures()} {
 		config.BasePath = strings.Repeat("base/", 20) + "path"
 		config, err := config.WithDefaults()
 		if err != nil {

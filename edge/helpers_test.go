@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -48,6 +49,37 @@ func efpSite(names string) (string, error) {
 	_, err := generator.ToPath(context.Background(), snapshot, file, generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Names: names}})
 	return file, err
 }
+
+// historySites are sites of the whole API with operations, by Config.Names.
+var historySites = map[string]func() (string, error){
+	site.NamesCopies: sync.OnceValues(func() (string, error) { return historySite(site.NamesCopies) }),
+	site.NamesLookup: sync.OnceValues(func() (string, error) { return historySite(site.NamesLookup) }),
+}
+
+// historySite is the conformance site with many operations about the accounts of the cases.
+func historySite(names string) (string, error) {
+	snapshot := afero.NewCopyOnWriteFs(afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot"), afero.NewMemMapFs())
+	var ops strings.Builder
+	for i := range 40 {
+		account := strings.Repeat([]string{"01", "02"}[i%2], 20)
+		code, tag := 1+i%4, ""
+		if code > 2 {
+			tag = fmt.Sprintf("%x", []string{"top8", "a,B", "é", " x ", "%&="}[i%5])
+		}
+		fmt.Fprintf(&ops, `{"token_id":"%d","time":"2026-%02d-%02dT11:22:33.000Z","chain_id":10,"block":%d,"log_index":0,"op":"0x01%02x0101%s%s"}`+"\n",
+			1+i%3, 10+i/20, 1+i%20, i, code, account, tag)
+	}
+	if err := afero.WriteFile(snapshot, "ops.ndjson", []byte(ops.String()), 0o644); err != nil {
+		return "", err
+	}
+	file := filepath.Join(scratch, "history-"+names+".tar")
+	_, err := generator.ToPath(context.Background(), snapshot, file, generator.Options{
+		NoSync: true, Config: site.Config{API: site.APIEFP, Names: names, HistoryWindow: anyWindow},
+	})
+	return file, err
+}
+
+const anyWindow = site.Window(site.DefaultHistoryWindow)
 
 func sitePath(t testing.TB) string {
 	t.Helper()

@@ -69,11 +69,11 @@ func bend(random *rand.Rand, path string) string {
 	}
 	for random.IntN(2) == 0 {
 		name := pick(random, "limit", "offset", "term", "includeTags", "cache", "Limit", "l%69mit", "x", "", "%26limit", "%01",
-			"sort", "direction", "tags", "include", "include", "leader")
+			"sort", "direction", "tags", "include", "include", "leader", "interval", "opcode", "tag", "tag")
 		value := pick(random, "", "1", "5", "05", "10", "100", "101", "0", "-1", "+5", "%35", "x", "true", "false", "TRUE", "%66alse", "999999999999999999",
 			"9999999999999999999", "fox", "FOX", "+fox%20", "%C3%89t%C3%A9", "%FF", "%E3%80%80", "%C2%A0fox", "a%26limit=5", "%2541", "%3D", "=", "%2B", "%", "%4",
 			strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("%61", 255), strings.Repeat("%C3%A9", 128), "2147483648", "%01A", "%25",
-			"ens", "x,ens", "ens%2Cx%01", "Followers", "EARLIEST", "asc", "ASC", ",a,,%2Cb,", "a%252Cb", "alice.eth", "BOB.eth", "0x")
+			"ens", "x,ens", "ens%2Cx%01", "Followers", "EARLIEST", "asc", "ASC", ",a,,%2Cb,", "a%252Cb", "alice.eth", "BOB.eth", "0x", "all", "day", "Day", "w%65ek", "2", "3", "top8", "+top8", "a%2cB", "%25%26=")
 		pair := pick(random, "", "&", "&&") + name + pick(random, "=", "=", "=", "", "==") + value
 		if random.IntN(2) == 0 {
 			query = pair + "&" + query

@@ -219,11 +219,14 @@ var noObject = regexp.MustCompile(`^/_(client|errors|explore|manifest|reports|se
 
 var beyondASCII = regexp.MustCompile(`%[89A-Fa-f]`)
 
+const anyWindow = site.Window(site.DefaultHistoryWindow)
+
 func TestResolverAgreesWithSite(t *testing.T) {
 	for _, config := range []site.Config{
 		{}, {BasePath: "x"}, {BasePath: "a/b.c/users"},
 		{API: site.APIEFP}, {API: site.APIEFP, BasePath: "a/b.c/users"}, {API: site.APIEFP, Names: site.NamesLookup},
-		{Explorer: true}, {API: site.APIEFP, Explorer: true},
+		{Explorer: true}, {API: site.APIEFP, Explorer: true}, {API: site.APIEFP, HistoryWindow: anyWindow},
+		{API: site.APIEFP, Names: site.NamesLookup, Explorer: true, HistoryWindow: anyWindow},
 	} {
 		config.LeaderboardMax = 137
 		config, err := config.WithDefaults()
@@ -300,6 +303,12 @@ func randomRequest(random *rand.Rand, config site.Config) (method, path, query s
 			name = pick(random, "sort", "direction", "tags", "include", "leader", "t%61gs")
 			query += pick(random, "", "&", "&&") + name + "=" + pick(random, append(users, "ens", "ENS", "ens%2Cx", "x,ens", "x", ",", "a,%2cB", "a%252Cb", ",a", "asc", "ASC", "%61sc",
 				"followers", "Followers", "latest", "top8", "blocked", "K", "%C3%89")...)
+			continue
+		}
+		if config.HistoryWindow > 0 && random.IntN(3) == 0 {
+			name = pick(random, "interval", "opcode", "tag", "t%61g")
+			query += pick(random, "", "&", "&&") + name + pick(random, "=", "=", "=", "") + pick(random, "hour", "day", "week", "month", "all", "Day", "%64ay", "1", "2", "4", "5", "0",
+				"01", "%33", "", "a,B", ",", "a%2cb", "+x+", "%C3%89", "e%CC%81", "%FF", "%00", "%E2%80%AE", "%", "%2", "=", "a=b", strings.Repeat("x", 256), "%EF%BF%BD")
 			continue
 		}
 		value := pick(random, "", "1", "5", "05", "10", "100", "101", "138", "0", "-1", "+5", "%35", "x", "true", "false", "TRUE", "fresh", "%66resh",

@@ -142,7 +142,7 @@ func (r Row) AroundVariable() (before, after string) {
 // A Param defines a query parameter. A value that is its default makes no
 // difference; a number is Default then, a text is empty.
 type Param struct {
-	Legal   string `json:"legal"`             // matches a legal value
+	Legal   string `json:"legal,omitempty"`   // matches a legal value; empty matches any
 	Problem string `json:"problem,omitempty"` // answers any other
 	Number  bool   `json:"number,omitempty"`
 	Least   int    `json:"least,omitempty"` // of a number
@@ -326,6 +326,9 @@ var (
 	unsafe = sync.OnceValue(func() string { return normalForms(site.UnsafeInName) })
 )
 
+// oneDigit matches a set of one digit, which takes more room than the digit does.
+var oneDigit = regexp.MustCompile(`\[(.)\]`)
+
 // normalForms matches the normal form of any character of a set. Characters that differ
 // only in the last digit share an alternative, because CloudFront limits the length.
 func normalForms(in func(rune) bool) string {
@@ -342,5 +345,5 @@ func normalForms(in func(rune) bool) string {
 			all = append(all, prefix+"["+digit+"]")
 		}
 	}
-	return strings.ReplaceAll(strings.Join(all, "|"), "[0123456789ABCDEF]", ".")
+	return oneDigit.ReplaceAllString(strings.ReplaceAll(strings.Join(all, "|"), "[0123456789ABCDEF]", "."), "$1")
 }

@@ -115,7 +115,7 @@ func configs(t testing.TB) []site.Config {
 	for _, base := range []string{"x", "a/b/c"} {
 		all = append(all, withDefaults(t, site.Config{BasePath: base}))
 	}
-	return append(all, withExplorer(all[3]), withExplorer(all[1]))
+	return append(all, withExplorer(all[3]), withExplorer(all[1]), withDefaults(t, site.AllFeatures()))
 }
 
 func defaultConfig(t testing.TB) site.Config { return withDefaults(t, site.Config{}) }

@@ -181,7 +181,7 @@ function parse(route, query) {
       return problem(rule.problem);
     }
     if (rule.number) {
-      const number = Math.min(Number(value), rule.most || route.most);
+      const number = Math.min(Number(value), rule.most || route.most{{if .Compact}} || {{.UsualMost}}{{end}});
       if (number !== ({{if .EFP}}!rule.most && route.default || {{end}}rule.default || 0)) {
         kept[name] = String(number);
       }

@@ -433,6 +433,8 @@ sub followpress_{{.Sub}} {
                 set req.http.X-Followpress-Text = req.http.X-Followpress-Other;
             }
             if (true) {
+{{- else if .Rule.Exact}}
+            if (req.http.X-Followpress-Text != "") {
 {{- else if .Rule.AnyCase}}
             set req.http.X-Followpress-Text = std.tolower(req.http.X-Followpress-Text);
             if (req.http.X-Followpress-Text ~ "{{.Rule.Only}}") {
