@@ -193,6 +193,19 @@ func TestHistoriesInLittleMemory(t *testing.T) {
 	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
 }
 
+// After a shorter window was chosen, what is before it is no answer, although a publish has to delete its objects yet.
+func TestHistoryBeforeTheWindow(t *testing.T) {
+	t.Parallel()
+	files, _ := historySite(t, longHistory(1, 900), "", wholeWindow)
+	shorter := files.With(t, func(_ memsite.Site, root *site.Root) { root.Config.HistoryWindow = site.Window(24 * time.Hour) })
+	path := "/api/v1/users/" + numbered(1) + "/notifications?limit=1000&interval="
+	day := ask(newHandler(t, files, server.Options{}), path+"day").Body.String()
+	all := ask(newHandler(t, shorter, server.Options{}), path+"all").Body.String()
+	if want := strings.Replace(day, `"24:00:00(hrs)"`, `"999:00:00(hrs)"`, 1); all != want || strings.Contains(want, `"total":0`) {
+		t.Errorf("got %.600s\nwant %.600s", all, want)
+	}
+}
+
 // Objects that are damaged, or those of another site, are no answer.
 func TestDamagedHistories(t *testing.T) {
 	t.Parallel()
