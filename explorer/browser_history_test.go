@@ -1,15 +1,19 @@
 package explorer_test
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures"
@@ -442,5 +446,104 @@ func TestLiveHistory(t *testing.T) {
 	p.Wait(fmt.Sprintf("%s === '#/a/%s'", newest, owner(154)))
 	if got := browser.Eval[int](p, "document.querySelectorAll('.failed').length"); got > 0 {
 		t.Errorf("got %d failures, want none", got)
+	}
+}
+
+// An account as of a day is what a naive replay of a random history says, for both sides, whatever was tagged, taken out
+// and added again, and by whom.
+func TestAsOfRandomHistories(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	const accounts, owners = 9, 6 // list i is the primary one of account i, and list owners+i another one of it
+	address := func(i int) string { return fmt.Sprintf("0x%040x", 0x5000+i) }
+	type record struct {
+		list  int
+		about string
+	}
+	random := rand.New(rand.NewPCG(25, 1))
+	held := map[record][]string{}
+	was := map[string]map[record]bool{} // at the end of each day
+	added := map[record]time.Time{}
+	var deeds []deed
+	end := asOf.Add(-time.Millisecond)
+	for at := asOf.Add(-40 * aDay); at.Before(end); at = at.Add(time.Duration(random.Int64N(int64(4 * time.Hour)))) {
+		key := record{1 + random.IntN(2*owners), address(random.IntN(accounts))}
+		d := deed{ago: asOf.Sub(at), list: fmt.Sprint(key.list), about: key.about}
+		tags, is := held[key]
+		switch tag := []string{"top8", "block", "mute"}[random.IntN(3)]; {
+		case !is:
+			d.code = op.Follow
+			held[key], added[key] = []string{}, at
+		case random.IntN(2) == 0:
+			d.code = op.Unfollow
+			delete(held, key)
+		case slices.Contains(tags, tag):
+			d.code, d.tag = op.Untag, tag
+			held[key] = slices.DeleteFunc(slices.Clone(tags), func(one string) bool { return one == tag })
+		default:
+			d.code, d.tag = op.Tag, tag
+			held[key] = append(slices.Clone(tags), tag)
+		}
+		deeds = append(deeds, d)
+		now := map[record]bool{}
+		for key := range held {
+			now[key] = true
+		}
+		for day := at; day.Before(asOf.Add(aDay)); day = day.Add(aDay) {
+			was[day.Format(time.DateOnly)] = now
+		}
+	}
+	var lists, people, records strings.Builder
+	for i := 1; i <= 2*owners; i++ {
+		fmt.Fprintf(&lists, "{\"token_id\":\"%d\",\"owner\":%q}\n", i, address((i-1)%owners))
+	}
+	for i := range owners {
+		fmt.Fprintf(&people, "{\"address\":%q,\"primary_list\":\"%d\"}\n", address(i), i+1)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(held), func(a, b record) int { return cmp.Or(a.list-b.list, added[a].Compare(added[b])) }) {
+		tags, err := json.Marshal(held[key])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&records, "{\"token_id\":\"%d\",\"version\":1,\"record_type\":\"address\",\"data\":%q,\"tags\":%s,\"added\":%q}\n", key.list, key.about, tags, added[key].Format("2006-01-02T15:04:05.000Z"))
+	}
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{"meta.json": `{"format":1,"as_of":"2026-11-01T00:00:00Z"}`, "lists.ndjson": lists.String(), "accounts.ndjson": people.String(), "records.ndjson": records.String(), "events.ndjson": "", "badges.ndjson": ""} {
+		files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	b := browser.Start(t, browser.Options{})
+	h := serve(t, withHistory(t, files, deeds), "/")
+	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now})
+	shown(t, p)
+	p.Forgive("404") // who has no list has done nothing
+	const rows = "[...document.querySelectorAll('main [data-index] a.person')].map((e) => e.getAttribute('href').slice(4)).sort()"
+	all := 0
+	for _, who := range []int{0, 3, accounts - 1} {
+		for _, kind := range []string{"following", "followers"} {
+			for _, day := range []string{"2026-10-31", "2026-10-30", "2026-10-17", "2026-09-25"} {
+				want := []string{}
+				for key := range was[day] {
+					if key.list > owners {
+						continue
+					}
+					if kind == "following" && key.list == who+1 {
+						want = append(want, key.about)
+					} else if kind == "followers" && key.about == address(who) {
+						want = append(want, address(key.list-1))
+					}
+				}
+				slices.Sort(want)
+				all += len(want)
+				p.Go(h.at(fmt.Sprintf("#/a/%s/then?day=%s&of=%s", address(who), day, kind)))
+				shown(t, p)
+				equalTexts(t, fmt.Sprintf("%s of account %d at the end of %s", kind, who, day), browser.Eval[[]string](p, rows), want)
+				if p.Count("main .notice") > 0 {
+					t.Errorf("%s of account %d at the end of %s: got the notice %q", kind, who, day, p.Text("main .notice"))
+				}
+			}
+		}
+	}
+	if all < 30 {
+		t.Errorf("got %d accounts in all, want a history with more", all)
 	}
 }

@@ -203,6 +203,7 @@ func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	h := serve(t, withReports(demo(t)), "/")
+	happened := serve(t, withHistory(t, fixtures.Demo(), lately()), "/")
 	for _, shot := range []struct {
 		name, at string
 		size     browser.Size
@@ -226,12 +227,19 @@ func TestScreenshots(t *testing.T) {
 		{"network", "#/network", browser.Desktop, false, true},
 		{"network", "#/network", browser.Phone, true, false},
 		{"reports", "#/reports", browser.Desktop, false, true},
+		{"activity", "#/a/miralund.eth/activity", browser.Desktop, false, true},
+		{"activity", "#/a/miralund.eth/activity?of=others", browser.Phone, true, false},
+		{"then", "#/a/miralund.eth/then?day=2026-10-24", browser.Desktop, false, true},
 	} {
 		name := fmt.Sprintf("%s-%s", shot.name, shot.size)
 		if shot.dark {
 			name += "-dark"
 		}
 		t.Run(name, func(t *testing.T) {
+			h := h
+			if shot.name == "activity" || shot.name == "then" {
+				h = happened
+			}
 			p := b.Open(t, h.at(shot.at), browser.View{Size: shot.size, Dark: shot.dark, Now: now, Before: allowOthers})
 			shown(t, p)
 			folder := "testdata/screens"

@@ -90,7 +90,11 @@ function Entries({ person, query: { side, only }, span }: { person: Profile; que
     return <Loading />;
   }
   const fitting = found.entries.filter(({ action }) => !only.length || only.includes(action));
+  // It is not disabled while more is read, so that it keeps the focus.
   const more = () => {
+    if (loaded.state === 'loading') {
+      return;
+    }
     setCount(count + page);
     if (fitting.length < count + page && !found.ended) {
       setShards(shards + 1);
@@ -107,7 +111,7 @@ function Entries({ person, query: { side, only }, span }: { person: Profile; que
       ))}
       {!fitting.length && <p class="empty">{!found.total ? (side === 'by' && !person.list ? peopleTexts.noPrimary : words.nothing) : words.noneFits}</p>}
       {(fitting.length > count || !found.ended) && (
-        <button type="button" class="older" disabled={loaded.state === 'loading'} onClick={more}>
+        <button type="button" class="older" aria-disabled={loaded.state === 'loading'} onClick={more}>
           {words.older}
         </button>
       )}
