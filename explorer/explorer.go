@@ -7,8 +7,10 @@
 //  1. explorer/bundle.go bundles TypeScript and the libraries in lib/ from the program itself. explorer.go renders
 //     the page, which names what the first view loads.
 //  2. In the browser src/router.ts reads the place from the address, and explorer.tsx loads its view. data/ is all
-//     that knows the API: it asks the client library, and the objects top and network. Views are made of the
-//     components in ui/; graph/ lays a neighbourhood out and paints it. texts.ts has all texts.
+//     that knows the API: it asks the client library, and objects that the library does not give as they are: top,
+//     network, and those of what happened (history.ts; ops.ts pages, undoes and counts it). Views are made of the
+//     components in ui/; graph/ lays a neighbourhood out and paints it. texts.ts has the texts of the first view,
+//     latertexts.ts those of views that load later.
 //  3. Data of profiles are texts. ui/links.ts alone decides which of them become URLs.
 //  4. Where the site is live, data/live.ts follows its rounds: it replaces the client's site, and has what is on the
 //     screen read and drawn again. useLoad keeps what was there until then.
