@@ -3,7 +3,7 @@ package answer
 import (
 	"encoding/xml"
 	"fmt"
-	"net/url"
+	"strings"
 	"time"
 
 	"github.com/followpress/followpress/site/scan"
@@ -134,13 +134,19 @@ func (c *computation) feedEntry(address string, r *scan.OperationRow) feedEntry 
 	}
 }
 
-// webAddress is the address of a person's page with all escapes that it needs: a template has what browsers accept.
+// webAddress is the address of a person's page. What a URI cannot have (RFC 3986, 2) is percent-encoded: a template has
+// what browsers accept.
 func (c *computation) webAddress(address string) string {
-	text := c.profileURL(address)
-	if u, err := url.Parse(text); err == nil {
-		return u.String()
+	const others = "-._~:/?#[]@!$&'()*+,;=%"
+	var b strings.Builder
+	for _, octet := range []byte(c.profileURL(address)) {
+		if 'a' <= octet && octet <= 'z' || 'A' <= octet && octet <= 'Z' || '0' <= octet && octet <= '9' || strings.IndexByte(others, octet) >= 0 {
+			b.WriteByte(octet)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", octet)
+		}
 	}
-	return text
+	return b.String()
 }
 
 // selfLink leads from the feed to itself, on whatever host it is.
