@@ -29,13 +29,16 @@ func TestAnswersInBrowser(t *testing.T) {
 		t.Fatalf("%v: `make test` installs what it needs", err)
 	}
 	config := site.Config{API: site.APIEFP, Names: site.NamesLookup}
-	job := conformanceJob(t, "efp", fixtures.ConformanceEFP(), fixtures.CasesEFP, config)
-	job.Base = asHost(t, job.Base, "bucket.example")
+	conformance := conformanceJob(t, "efp", fixtures.ConformanceEFP(), fixtures.CasesEFP, config)
+	conformance.Base = asHost(t, conformance.Base, "bucket.example")
+	random := randomJob(t, shardedHistory, config)
+	random.Base = asHost(t, random.Base, "random.example")
 	live, control := startLive(t)
-	job.Live, job.Control = asHost(t, live, "live.example"), asHost(t, control, "control.example")
+	work := pageWork{[]job{conformance, random}, asHost(t, live, "live.example"), asHost(t, control, "control.example")}
+	cases := len(conformance.Cases) + len(random.Cases)
 
 	results := make(chan result, 1)
-	page := httptest.NewServer(pages(t, job, results))
+	page := httptest.NewServer(pages(t, work, results))
 	t.Cleanup(page.Close)
 	browser := process.Start(t, exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
@@ -52,15 +55,22 @@ func TestAnswersInBrowser(t *testing.T) {
 	})
 	select {
 	case r := <-results:
-		if r.Cases != len(job.Cases) || r.Secure || len(r.Failures) > 0 {
+		if r.Cases != cases || r.Secure || len(r.Failures) > 0 {
 			t.Errorf("got %d cases, secure context %v, %d failures %.3000q; want %d cases, no secure context and no failures",
-				r.Cases, r.Secure, len(r.Failures), r.Failures, len(job.Cases))
+				r.Cases, r.Secure, len(r.Failures), r.Failures, cases)
 		}
 	case <-browser.Ended():
 		t.Errorf("the browser has ended:\n%s", browser.Output())
 	case <-time.After(browserPatience):
 		t.Errorf("no result:\n%s", browser.Output())
 	}
+}
+
+// pageWork is what the page is to do. It asks for rounds of the live site at control.
+type pageWork struct {
+	Jobs    []job  `json:"jobs"`
+	Live    string `json:"live"`
+	Control string `json:"control"`
 }
 
 // A result is what the page found out.
@@ -70,8 +80,8 @@ type result struct {
 	Secure   bool     `json:"secure"`
 }
 
-// pages serves the page and its job, and receives its result.
-func pages(t *testing.T, j job, results chan<- result) http.Handler {
+// pages serves the page and its work, and receives its result.
+func pages(t *testing.T, work pageWork, results chan<- result) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "test/page.html") })
 	for _, name := range []string{"check.mjs", "live.mjs"} {
@@ -80,8 +90,8 @@ func pages(t *testing.T, j job, results chan<- result) http.Handler {
 			http.ServeFile(w, r, "test/"+name)
 		})
 	}
-	mux.HandleFunc("GET /job", func(w http.ResponseWriter, _ *http.Request) {
-		if err := json.NewEncoder(w).Encode(j); err != nil {
+	mux.HandleFunc("GET /jobs", func(w http.ResponseWriter, _ *http.Request) {
+		if err := json.NewEncoder(w).Encode(work); err != nil {
 			t.Error(err)
 		}
 	})

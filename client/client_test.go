@@ -71,10 +71,6 @@ type job struct {
 	Base    string  `json:"base"`
 	Cases   []aCase `json:"cases"`
 	Counted bool    `json:"counted"` // how many objects each answer may need is known
-
-	// A live site, and where its next round is asked for; only for the page.
-	Live    string `json:"live,omitempty"`
-	Control string `json:"control,omitempty"`
 }
 
 type aCase struct {
@@ -97,11 +93,10 @@ func TestAnswersInNode(t *testing.T) {
 		conformanceJob(t, "lookup", fixtures.ConformanceEFP(), fixtures.CasesEFP, lookup),
 	}
 	jobs[1].Counted = true
-	for i, seed := range []uint64{0, 1, 2, 3, 4, 9} { // operations of the last take more than one object
-		config := []site.Config{efp, lookup}[i%2]
-		config.HistoryWindow = []site.Window{site.Window(site.DefaultHistoryWindow), site.Window(200 * time.Hour)}[i/2%2]
-		jobs = append(jobs, randomJob(t, seed, config))
+	for i, seed := range []uint64{0, 1, 2, 3, 4, shardedHistory} {
+		jobs = append(jobs, randomJob(t, seed, []site.Config{efp, lookup}[i%2]))
 	}
+	jobs = append(jobs, feedsJob(t, efp))
 	body, err := json.Marshal(jobs)
 	if err != nil {
 		t.Fatal(err)
@@ -142,12 +137,19 @@ func storedCases(t *testing.T, objects memsite.Site) (all []aCase) {
 		t.Fatal(err)
 	}
 	defer handler.Close()
-	for _, path := range []string{
+	paths := []string{
 		"/_search/discover", "/_search%2Fdiscover", "/_search%2fdiscover", "/%5Fsearch/discover", "/_search/discover/", "/_search//discover",
 		"/_errors/bad-limit", "/_errors/no-such-list", "/_errors%2Fbad-limit", "/_errors/none", "/_errors/", "/_errors", "/_errors/..%2F_site",
 		"/index.html", "/index%2Ehtml", "/INDEX.html", "/_site", "/_site/", "/%5fsite", "/_manifest/x", "/openapi.json",
 		"/_refresh/details/1", "/_lock", "/_unknown/account", "/", "/api", "/api/v1", "/api%2Fv1/stats",
-	} {
+		"/_search/notifications/", "/_search/activity/01", "/_search/activity/older/1",
+	}
+	for key := range objects {
+		if strings.HasPrefix(string(key), "_search/activity/") || strings.HasPrefix(string(key), "_search/notifications/older/") {
+			paths = append(paths, "/"+string(key))
+		}
+	}
+	for _, path := range paths {
 		got := httptest.NewRecorder()
 		handler.ServeHTTP(got, httptest.NewRequest(http.MethodGet, path, nil))
 		body := ""
@@ -159,9 +161,14 @@ func storedCases(t *testing.T, objects memsite.Site) (all []aCase) {
 	return all
 }
 
+// shardedHistory is the seed of a graph with operations that one object cannot hold.
+const shardedHistory = 9
+
+// randomJob is the site of a random graph, which has operations, and what the graph's naive twin answers.
 func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	t.Helper()
 	snapshot := naive.Random(seed)
+	config.HistoryWindow = site.Window([]time.Duration{site.DefaultHistoryWindow, 200 * time.Hour}[seed/2%2])
 	objects := generate(t, afero.FromIOFS{FS: snapshot}, config)
 	root, err := site.ParseRoot([]byte(objects[site.RootKey]))
 	if err != nil {
@@ -172,7 +179,7 @@ func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, objects)}
+	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, objects), Cases: storedCases(t, objects)}
 	for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 1)), graph, 1500) {
 		// A page sends text. The twin knows no route with an empty user, site.Resolve does.
 		if !utf8.Valid(r.Body) || strings.Contains(r.Path, "//") {
@@ -183,6 +190,34 @@ func randomJob(t *testing.T, seed uint64, config site.Config) job {
 			body = nil
 		}
 		j.Cases = append(j.Cases, aCase{r.Method, r.URL(), string(r.Body), status, string(body)})
+	}
+	return j
+}
+
+// feedsJob is feeds, as the server gives them, with addresses of pages that have what URLs cannot have.
+func feedsJob(t *testing.T, config site.Config) job {
+	t.Helper()
+	config.HistoryWindow = site.Window(site.DefaultHistoryWindow)
+	config.ProfileURL = `HTTPS://people.example/ü x/%41{address}!|?a=b&c={address}'"<é>#x` + "`{}^\\"
+	objects := generate(t, afero.FromIOFS{FS: naive.Random(3)}, config)
+	handler, err := server.New(t.Context(), objects, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handler.Close()
+	j := job{Name: "feeds", Base: serve(t, objects)}
+	for key := range objects {
+		address, ok := strings.CutPrefix(string(key), "_search/notifications/0x")
+		if !ok {
+			continue
+		}
+		path := "/api/v1/users/0x" + address + "/notifications.atom"
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, httptest.NewRequest(http.MethodGet, path, nil))
+		j.Cases = append(j.Cases, aCase{http.MethodGet, path, "", got.Code, got.Body.String()})
+	}
+	if len(j.Cases) < 10 {
+		t.Fatalf("feeds: got %d, want many", len(j.Cases))
 	}
 	return j
 }

@@ -368,7 +368,6 @@ const specRoutes = ['records', 'details', 'badges', 'searchFollowing'];
 function match(site, segments) {
   const [folder, subject, object, last] = segments;
   const count = segments.length;
-  const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
   if (folder === 'leaderboard' && count === 2 && (site.efp ? boards : boards.slice(0, 2)).includes(subject)) {
     return { route: { params: ['limit'], most: 0, board: subject, file: true }, name: subject };
   }
@@ -425,7 +424,7 @@ async function resolve(site, method, target, body, whole) {
   return reply(typeof value === 'string' ? value : text(value), 200, found.route.type);
 }
 
-const internal = /^(_(site|(variants|search|errors|manifest|unknown|client|explore|reports)(\/[\w=-][\w=.-]*)+)|openapi\.json|index\.html)$/;
+const internal = /^(_(site|(variants|search|errors|manifest|unknown|client|explore|reports|log)(\/[\w=-][\w=.-]*)+)|openapi\.json|index\.html)$/;
 const types = {
   js: 'text/javascript',
   ts: 'text/plain; charset=utf-8',

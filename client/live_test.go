@@ -31,7 +31,8 @@ import (
 func startLive(t *testing.T) (base, control string) {
 	t.Helper()
 	feed, made := make(rounds.Feed), make(chan live.RoundEnd, 100)
-	o := live.Options{Generator: generator.Options{Config: site.Config{API: site.APIEFP}}, Log: slog.New(slog.DiscardHandler)}
+	config := site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}
+	o := live.Options{Generator: generator.Options{Config: config}, Log: slog.New(slog.DiscardHandler)}
 	o.Hooks.Round = func(end live.RoundEnd) { made <- end }
 	l, err := live.New(feed, o)
 	if err != nil {
@@ -72,8 +73,9 @@ func startLive(t *testing.T) (base, control string) {
 // graphAt is the graph at a block: one list, which follows 0x…b0b from block 101 on.
 func graphAt(block uint64) afero.Fs {
 	const owner, followed = "0x0000000000000000000000000000000000000a11", "0x0000000000000000000000000000000000000b0b"
-	records := ""
+	records, ops := "", ""
 	if block > 100 {
+		ops = fmt.Sprintf(`{"token_id":"1","time":"2026-11-23T16:59:58.000Z","chain_id":8453,"block":101,"log_index":0,"op":"0x01010101%s"}`+"\n", followed[2:])
 		records = fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":%q,"tags":[]}`+"\n", followed)
 	}
 	files := fstest.MapFS{}
@@ -82,6 +84,7 @@ func graphAt(block uint64) afero.Fs {
 		"lists.ndjson":    fmt.Sprintf(`{"token_id":"1","owner":%q}`+"\n", owner),
 		"accounts.ndjson": fmt.Sprintf(`{"address":%q,"primary_list":"1"}`+"\n", owner),
 		"records.ndjson":  records,
+		"ops.ndjson":      ops,
 		"events.ndjson":   "", "badges.ndjson": "",
 	} {
 		files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}

@@ -29,6 +29,15 @@ for (const { name, base, cases, counted } of jobs) {
     const { failures } = await check(library, base, cases);
     assert.deepStrictEqual(failures.slice(0, 3), []);
   });
+  test(`fetches of the first operations of ${name}`, async () => {
+    const first = cases.filter(({ path, status }) => status === 200 && /\/(notifications(\.atom)?|activity)(\?interval=\w*)?$/.test(path));
+    assert.strictEqual(first.length > 0, 'history_window' in (await openSite(base).root()).config);
+    for (const { path } of first) {
+      const keys = [];
+      await openSite(base, { fetch: (url) => (keys.push(url), fetch(url)) }).answer('GET', path);
+      assert.ok(keys.length <= 3, `${path}: got ${keys.join(' ')}, want the root and two more`);
+    }
+  });
   test(`fetches of ${name}`, { skip: !counted }, async () => {
     for (const c of cases.filter(({ status }) => status === 200)) {
       const keys = [];

@@ -23,6 +23,8 @@ export async function checkLive({ openSite }, base, control) {
   same('followers after a block', await followers(fresh), 1);
   same('heads after a block', fresh.seen()?.heads, { 8453: 101 });
   same('what was kept', await followers(site), 0);
+  const news = async (site) => (await site.user(user).notifications()).notifications.map(({ action, token_id }) => [action, token_id]);
+  same('news after a block', await news(fresh), [['follow', '1']]);
   const a = await fresh.answer('GET', '/api/v1/users/nobody.eth/stats');
   same('an error', [a.status, a.heads], [404, { 8453: 101 }]);
   await late;
