@@ -301,3 +301,16 @@ func (s *rowScanner) columnsOfOp(c *parquetRows, row int) bool {
 	o.Time = at
 	return ok && at != NoTime && o.check() == nil
 }
+
+// Ops are the rows as they were when OpRows made them.
+func (r Rows) Ops() ([]Op, error) {
+	ops := make([]Op, 0, r.lines)
+	for line := range bytes.Lines(r.text) {
+		o, err := ParseOp(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, o)
+	}
+	return ops, nil
+}

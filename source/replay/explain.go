@@ -20,9 +20,9 @@ import (
 // operations of this list.
 func Explain(events func() source.Events, d *source.Deployment, token source.Word, out io.Writer) error {
 	x := explainer{
-		all: New(d), own: New(d), token: token, out: bufio.NewWriter(out),
-		lists: map[slotKey]*List{}, accounts: map[site.Address]bool{},
+		all: New(d), own: New(d), token: token, out: bufio.NewWriter(out), accounts: map[site.Address]bool{},
 	}
+	x.narrator = newNarrator(x.all)
 	users := map[slotKey][]site.Address{}
 	for e, err := range events() {
 		if err == nil {
@@ -50,13 +50,16 @@ func Explain(events func() source.Events, d *source.Deployment, token source.Wor
 	return x.out.Flush()
 }
 
+// formerSlot is said of what was done in a slot that is not the location of the list after all events.
+const formerSlot = " (former slot)"
+
 type explainer struct {
-	all, own *Replay // numbers contracts, and checks; has the events that concern the list
-	token    source.Word
-	last     *slotKey              // the last location, if there is one
-	lists    map[slotKey]*List     // by all locations that there ever were
-	accounts map[site.Address]bool // whose primary lists concern the list
-	out      *bufio.Writer
+	all, own  *Replay // numbers contracts, and checks; has the events that concern the list
+	token     source.Word
+	last      *slotKey              // the last location, if there is one
+	*narrator                       // has lists by all locations that there ever were
+	accounts  map[site.Address]bool // whose primary lists concern the list
+	out       *bufio.Writer
 }
 
 // survey finds out which slots and accounts concern the list. It notes the users of all slots,
@@ -91,27 +94,26 @@ func (x *explainer) explain(e source.Event) error {
 		return err
 	}
 	key := slotKey{contract, e.Subject}
-	var what string
+	former := ""
 	switch e.Kind {
 	case source.Transfer, source.Location:
 		if e.Subject != x.token {
 			return nil
 		}
-		what = x.tokenEvent(e)
 	case source.AccountMetadata:
 		if !x.concernsPrimary(e) {
 			return nil
 		}
-		what = x.primaryEvent(e)
 	case source.Op, source.ListMetadata:
 		if x.lists[key] == nil {
 			return nil
 		}
-		what = x.slotEvent(e, x.lists[key])
 		if x.last == nil || *x.last != key {
-			what += " (former slot)"
+			former = formerSlot
 		}
 	}
+	told := x.tell(e, contract)
+	what := told.Text(site.Address.String) + former
 	at := "not known"
 	if e.Time != source.NoTime {
 		at = time.UnixMilli(e.Time).UTC().Format(time.RFC3339Nano)
@@ -120,27 +122,6 @@ func (x *explainer) explain(e source.Event) error {
 		return err
 	}
 	return x.own.Add(e)
-}
-
-func (x *explainer) tokenEvent(e source.Event) string {
-	if e.Kind == source.Location {
-		place, ignored := ParseLocation(e.Value)
-		if ignored != "" {
-			return fmt.Sprintf("location %s: none (%s)", shortened(e.Value), ignored)
-		}
-		if _, known := x.all.contracts[place.Contract]; !known {
-			return fmt.Sprintf("location %s: none (%s)", describe(place), LocationPlace)
-		}
-		return "location " + describe(place)
-	}
-	to := site.Address(e.Value)
-	switch t, ok := x.own.tokens[x.token]; {
-	case to == site.Address{}:
-		return "burned"
-	case !ok || t.owner == site.Address{}:
-		return fmt.Sprintf("minted to %s", to)
-	}
-	return fmt.Sprintf("transferred to %s", to)
 }
 
 // concernsPrimary reports whether an event of account metadata sets the primary list of an account
@@ -153,52 +134,6 @@ func (x *explainer) concernsPrimary(e source.Event) bool {
 		x.accounts[accountOf(e)] = true
 	}
 	return x.accounts[accountOf(e)]
-}
-
-func (x *explainer) primaryEvent(e source.Event) string {
-	text := fmt.Sprintf("primary list of %s: ", accountOf(e))
-	if token, ok := PrimaryList(e.Value); ok {
-		return text + token
-	}
-	if ignored := primaryIgnored(e.Value); ignored != "" {
-		return fmt.Sprintf("%snone, for %s (%s)", text, shortened(e.Value), ignored)
-	}
-	return text + "none"
-}
-
-func (x *explainer) slotEvent(e source.Event, list *List) string {
-	if e.Kind == source.Op {
-		return operationEvent(e, list)
-	}
-	switch e.Key {
-	case keyUser:
-		user, ok := User(e.Value)
-		switch ignored := userIgnored(e.Value); {
-		case ignored != "":
-			return fmt.Sprintf("user %s: none (%s)", shortened(e.Value), ignored)
-		case ok:
-			return fmt.Sprintf("user %s", user)
-		}
-		return "user: none"
-	case keyManager:
-		return fmt.Sprintf("manager %s, which is in no snapshot", shortened(e.Value))
-	}
-	return fmt.Sprintf("metadata %s: ignored (%s)", site.Quoted(e.Key), OtherKey)
-}
-
-func operationEvent(e source.Event, list *List) string {
-	o, ignored := parseOp(e.Value)
-	if ignored != "" {
-		return fmt.Sprintf("operation %s: ignored (%s)", shortened(e.Value), ignored)
-	}
-	record := shortened(o.Record)
-	if a, ok := o.Address(); ok {
-		record = a.String()
-	}
-	if o.Tag != nil {
-		record += " " + fmt.Sprintf("%q", o.Tag)
-	}
-	return fmt.Sprintf("%s %s: %s", o.Code, record, list.apply(o, e.Time))
 }
 
 // state writes what all the events lead to.
