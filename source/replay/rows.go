@@ -25,11 +25,14 @@ type Rows struct {
 	minted  []*token                 // all lists, by their ids
 	slots   map[slotKey]slotRows     // that a list has
 	left    map[source.Word]struct{} // lists without the records of their slot, beyond the limit
+	silent  map[source.Word]struct{} // other lists without the operations of their slot, beyond the limit
 	primary map[site.Address]source.Word
 
 	lists   snapshot.Rows
 	records []snapshot.Piece
 	at      map[source.Word]int // in records, by list
+	ops     recent
+	chains  []uint64 // of contracts, by their numbers
 }
 
 // shown is what rows say of a list.
@@ -43,19 +46,20 @@ type shown struct {
 type slotRows struct {
 	rows snapshot.Rows
 	size int // as sharing.has counts
+	ops  int // the same of the rows of operations
 }
 
 // A Change says what an Update has changed. Its slices are sorted, without doubles.
 type Change struct {
 	Any      bool           // whether any row is another
 	Lists    []string       // token ids of lists with other rows
-	Accounts []site.Address // those of these lists, before and after; those whom their other records are about; those of Primary
+	Accounts []site.Address // those of these lists, before and after; those whom their other records and operations are about; those of Primary
 	Primary  []site.Address // accounts that name another primary list
 }
 
 // Rows begins to keep the rows of a Replay, which needs one Update to have any. A Replay has one Rows.
 func (r *Replay) Rows() *Rows {
-	x := &Rows{shown: map[source.Word]shown{}, slots: map[slotKey]slotRows{}, primary: map[site.Address]source.Word{}}
+	x := &Rows{shown: map[source.Word]shown{}, slots: map[slotKey]slotRows{}, primary: map[site.Address]source.Word{}, ops: recent{most: mostInChunk}}
 	x.Replace(r)
 	return x
 }
@@ -63,6 +67,10 @@ func (r *Replay) Rows() *Rows {
 // Replace makes the rows those of another Replay of the same deployment, from the next Update on.
 func (x *Rows) Replace(r *Replay) {
 	x.replay, r.rows = r, newTouched()
+	x.chains = make([]uint64, len(r.contracts))
+	for contract, n := range r.contracts {
+		x.chains[n] = contract.Chain
+	}
 	for id := range r.tokens {
 		r.rows.token(id)
 	}
@@ -89,6 +97,10 @@ func (x *Rows) Lists() snapshot.Rows { return x.lists }
 // Records are the rows of records, as of the last Update. They do not change.
 func (x *Rows) Records() []snapshot.Piece { return x.records }
 
+// Ops are the rows of ops since a time, in milliseconds since the Unix epoch, which must not be before that of the last
+// Update. They do not change.
+func (x *Rows) Ops(since int64) ([]snapshot.Piece, error) { return x.ops.since(since) }
+
 // Primary is the token id of the list that an account names as primary, as of the last Update; "" for none.
 func (x *Rows) Primary(account site.Address) string {
 	if token, ok := x.primary[account]; ok {
@@ -100,14 +112,27 @@ func (x *Rows) Primary(account site.Address) string {
 // ListOps is as source.Graph has it.
 func (x *Rows) ListOps() uint64 { return x.replay.report.ListOps }
 
-// Update makes the rows again that events have changed since the last one. After an error the Rows
-// must not be used any more.
-func (x *Rows) Update(ctx context.Context) (Change, error) {
+// Update makes the rows again that events have changed since the last one. Rows of ops are kept since a time, in
+// milliseconds since the Unix epoch: NoOps for none. That the time moves on changes nothing; if it goes back by more than
+// an hour, all rows of ops are made again. After an error the Rows must not be used any more.
+func (x *Rows) Update(ctx context.Context, opsSince int64) (Change, error) {
 	t := x.replay.rows
 	x.replay.rows = newTouched()
-	u := update{Rows: x, lists: map[source.Word]struct{}{}, accounts: map[site.Address]struct{}{}, first: x.sharing == nil}
+	u := update{
+		Rows: x, lists: map[source.Word]struct{}{}, accounts: map[site.Address]struct{}{}, first: x.sharing == nil,
+		other: map[source.Word]struct{}{}, visible: map[slotKey][]snapshot.Op{},
+	}
 	if len(t.tokens) > 0 || x.sharing == nil {
 		u.place()
+	}
+	older, err := x.ops.begin(opsSince)
+	if err != nil {
+		return Change{}, err
+	}
+	if older {
+		for key := range u.sharing {
+			t.slot(key)
+		}
 	}
 	again := u.changedLists(t)
 	if err := u.replaySlots(ctx, t, again); err != nil {
@@ -118,6 +143,9 @@ func (x *Rows) Update(ctx context.Context) (Change, error) {
 			return Change{}, err
 		}
 	} else if err := u.exchange(); err != nil {
+		return Change{}, err
+	}
+	if err := u.replaceOps(ctx); err != nil {
 		return Change{}, err
 	}
 	c := Change{Primary: u.primaries(t)}
@@ -137,6 +165,9 @@ type update struct {
 	first    bool      // nobody asks what has changed
 	again    bool      // the table lists has other rows, or records are in other places
 	slots    []slotKey // otherwise the slots with other rows
+
+	other   map[source.Word]struct{}  // lists that may have other rows of ops
+	visible map[slotKey][]snapshot.Op // of the slots that were replayed, without token ids
 }
 
 // changed notes that a list has other rows, before or after.
@@ -195,6 +226,7 @@ func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
 			continue
 		}
 		u.again = true
+		u.other[id] = struct{}{}
 		moved := was.placed != is.placed || was.slot != is.slot
 		if had {
 			u.changed(id, was)
@@ -231,9 +263,7 @@ func (u *update) about(one, other snapshot.Rows) {
 // have no rows yet. Slots without a list have none.
 func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey]struct{}) error {
 	for key := range places {
-		if _, known := u.Rows.slots[key]; !known {
-			t.slot(key)
-		}
+		t.slot(key) // its operations are not kept
 	}
 	var keys []slotKey
 	for _, of := range []map[slotKey]struct{}{places, t.slots} {
@@ -254,6 +284,10 @@ func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey
 	}
 	for i, key := range keys {
 		was, is := u.Rows.slots[key], made[i]
+		for _, t := range u.sharing[key] {
+			u.other[t.id] = struct{}{}
+		}
+		u.again = u.again || is.ops != was.ops && len(u.sharing[key]) > alwaysShared
 		if u.Rows.slots[key] = is; is.rows.Equal(was.rows) {
 			continue
 		}
@@ -268,14 +302,15 @@ func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey
 	return nil
 }
 
-// rowsOf are the rows of slots, made on all cores.
+// rowsOf are the rows of slots, made on all cores. It notes their operations.
 func (u *update) rowsOf(ctx context.Context, keys []slotKey) ([]slotRows, error) {
-	made := make([]slotRows, len(keys))
+	made, visible := make([]slotRows, len(keys)), make([][]snapshot.Op, len(keys))
 	var next atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	for range min(runtime.GOMAXPROCS(0), len(keys)) {
 		g.Go(func() error {
 			var list List
+			var numbers []int32
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(keys) || ctx.Err() != nil {
@@ -285,17 +320,23 @@ func (u *update) rowsOf(ctx context.Context, keys []slotKey) ([]slotRows, error)
 				if !ok {
 					continue
 				}
-				records, _ := u.replay.replay(&list, s, nil)
+				var records []snapshot.Record
+				records, numbers = u.replay.replay(&list, s, numbers[:0])
 				records, size := fitting(records)
 				rows, err := snapshot.RecordRows(records)
 				if err != nil {
 					return err
 				}
-				made[i] = slotRows{rows, size}
+				made[i] = slotRows{rows: rows, size: size}
+				visible[i], made[i].ops = u.opsOf(numbers, u.chains[keys[i].contract])
 			}
 		})
 	}
-	return made, g.Wait()
+	err := g.Wait()
+	for i, key := range keys {
+		u.visible[key] = visible[i]
+	}
+	return made, err
 }
 
 // exchange puts the rows of slots in the place of those that were there before.
@@ -323,7 +364,8 @@ func (u *update) exchange() error {
 // order puts the rows in the order of Write.
 func (u *update) order() error {
 	var limit sharing
-	left := map[source.Word]struct{}{}
+	var ofOps sharing
+	left, silent := map[source.Word]struct{}{}, map[source.Word]struct{}{}
 	records := make([]snapshot.Piece, 0, len(u.minted))
 	at := make(map[source.Word]int, len(u.minted))
 	for _, t := range u.minted {
@@ -334,7 +376,12 @@ func (u *update) order() error {
 		for i, t := range u.sharing[t.slot] {
 			if !limit.has(i, s.size) {
 				left[t.id] = struct{}{}
-			} else if s.rows.Len() > 0 {
+				continue
+			}
+			if !ofOps.has(i, s.ops) {
+				silent[t.id] = struct{}{}
+			}
+			if s.rows.Len() > 0 {
 				p, err := s.rows.Of(t.id.Decimal())
 				if err != nil {
 					return err
@@ -350,8 +397,12 @@ func (u *update) order() error {
 		if was != is {
 			u.changed(t.id, u.shown[t.id])
 		}
+		_, wasSilent := u.silent[t.id]
+		if _, isSilent := silent[t.id]; was != is || wasSilent != isSilent {
+			u.other[t.id] = struct{}{}
+		}
 	}
-	u.left, u.records, u.at = left, records, at
+	u.left, u.silent, u.records, u.at = left, silent, records, at
 	lists := make([]snapshot.List, len(u.minted))
 	for i, t := range u.minted {
 		lists[i] = u.replay.list(t)

@@ -3,9 +3,11 @@ package replay_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ import (
 )
 
 // tablesOf are the tables of a Replay as files: lists and records, written by Write.
-func tablesOf(t *testing.T, r *replay.Replay) (lists, records string, primary map[site.Address]string) {
+func tablesOf(t *testing.T, r *replay.Replay) (lists, records, ops string, primary map[site.Address]string) {
 	t.Helper()
 	w := snapshot.InMemory()
 	g, err := r.Write(t.Context(), w)
@@ -45,20 +47,39 @@ func tablesOf(t *testing.T, r *replay.Replay) (lists, records string, primary ma
 		}
 		return read(table, all.Piece())
 	}
-	return rows(snapshot.TableLists), rows(snapshot.TableRecords), g.Primary
+	return rows(snapshot.TableLists), rows(snapshot.TableRecords), rows(snapshot.TableOps), g.Primary
+}
+
+// opsSince are the rows of a table ops since a time.
+func opsSince(t *testing.T, table string, since int64) (rows string) {
+	t.Helper()
+	for line := range strings.Lines(table) {
+		o, err := snapshot.ParseOp([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Time >= since {
+			rows += line
+		}
+	}
+	return rows
 }
 
 // tablesOfRows are the same of Rows.
-func tablesOfRows(t *testing.T, x *replay.Rows, accounts map[site.Address]string) (lists, records string, primary map[site.Address]string) {
+func tablesOfRows(t *testing.T, x *replay.Rows, since int64, accounts map[site.Address]string) (lists, records, ops string, primary map[site.Address]string) {
 	t.Helper()
+	recent, err := x.Ops(since)
+	if err != nil {
+		t.Fatal(err)
+	}
 	files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Unix(1, 0)}, map[snapshot.Table][]snapshot.Piece{
-		snapshot.TableLists: {x.Lists().Piece()}, snapshot.TableRecords: x.Records(),
+		snapshot.TableLists: {x.Lists().Piece()}, snapshot.TableRecords: x.Records(), snapshot.TableOps: recent,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var texts []string
-	for _, name := range []string{"lists.ndjson", "records.ndjson"} {
+	for _, name := range []string{"lists.ndjson", "records.ndjson", "ops.ndjson"} {
 		text, err := afero.ReadFile(files, name)
 		if err != nil {
 			t.Fatal(err)
@@ -71,18 +92,34 @@ func tablesOfRows(t *testing.T, x *replay.Rows, accounts map[site.Address]string
 			primary[a] = id
 		}
 	}
-	return texts[0], texts[1], primary
+	return texts[0], texts[1], texts[2], primary
 }
 
 // Rows are those of a fresh Replay of the same events, whatever was added, undone and replaced before.
 func TestRowsOfRandomHistories(t *testing.T) {
 	for seed := range uint64(servers.Rounds(40, 400)) {
+		checkRows(t, seed)
+	}
+}
+
+// That is so too if lists share more than they may.
+func TestRowsBeyondTheLimitsOfSharing(t *testing.T) {
+	defer replay.LimitSharing(1, 3000)()
+	for seed := range uint64(servers.Rounds(40, 400)) {
+		checkRows(t, 1000+seed)
+	}
+}
+
+func checkRows(t *testing.T, seed uint64) {
+	t.Helper()
+	{
 		random := rand.New(rand.NewPCG(seed, 5))
 		h := history.Random(seed, history.Options{Transactions: 10 + random.IntN(120)})
 		d := deploymentOf(h)
 		events := collect(eventsOf(d, slices.Values(h.Blocks)))
 		r := replay.New(d)
 		rows := r.Rows()
+		rows.KeepOpsIn(1 + int(seed%7))
 		at, base := 0, 0 // events that were added, and those that the mark has
 		marked := false
 		add := func(n int) {
@@ -93,7 +130,12 @@ func TestRowsOfRandomHistories(t *testing.T) {
 				at++
 			}
 		}
-		was := [2]string{}
+		was := [3]string{}
+		if _, err := rows.Update(t.Context(), replay.NoOps); err != nil { // the first one changes nothing
+			t.Fatal(err)
+		}
+		since := windowBegins(random, events)
+		before := since // that of the last update
 		for range 30 {
 			switch random.IntN(7) {
 			case 0:
@@ -119,7 +161,10 @@ func TestRowsOfRandomHistories(t *testing.T) {
 			if random.IntN(3) == 0 {
 				continue // several changes may come between two updates
 			}
-			change, err := rows.Update(t.Context())
+			if random.IntN(3) == 0 {
+				since = windowBegins(random, events)
+			}
+			change, err := rows.Update(t.Context(), since)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,23 +174,97 @@ func TestRowsOfRandomHistories(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			lists, records, primary := tablesOf(t, fresh)
+			lists, records, allOps, primary := tablesOf(t, fresh)
+			ops := opsSince(t, allOps, since)
 			all := map[site.Address]string{}
 			for _, e := range events {
 				if e.Kind == source.AccountMetadata {
 					all[site.Address(e.Subject[12:])] = ""
 				}
 			}
-			gotLists, gotRecords, gotPrimary := tablesOfRows(t, rows, all)
+			gotLists, gotRecords, gotOps, gotPrimary := tablesOfRows(t, rows, since, all)
+			if gotOps != ops {
+				t.Fatalf("seed %d, %d of %d events, since %d: got operations\n%swant\n%s", seed, at, len(events), since, gotOps, ops)
+			}
 			if gotLists != lists || gotRecords != records || !maps.Equal(gotPrimary, primary) || rows.ListOps() != fresh.Report().ListOps {
 				t.Fatalf("seed %d, %d of %d events: got\n%s%s%v\nwant\n%s%s%v", seed, at, len(events), gotLists, gotRecords, gotPrimary, lists, records, primary)
 			}
-			now := [2]string{lists, records}
+			now := [3]string{lists, records, allOps}
+			if was[2] = opsSince(t, was[2], since); !change.Any && opsSince(t, was[2], since) != ops {
+				t.Fatalf("seed %d: the change is empty, but the operations are others", seed)
+			}
+			now[2] = ops
 			if !change.Any && now != was {
 				t.Fatalf("seed %d: the change is empty, but the rows are others", seed)
 			}
 			checkChange(t, fmt.Sprintf("seed %d", seed), change, was, now)
-			was = now
+			checkAbout(t, fmt.Sprintf("seed %d", seed), change, opsSince(t, was[2], max(before, since)), opsSince(t, now[2], max(before, since)))
+			before = since
+			was = [3]string{lists, records, allOps}
+		}
+	}
+}
+
+// As the window moves on, rows of ops are forgotten, and nothing of them stays.
+func TestRowsOfOpsAreForgotten(t *testing.T) {
+	h := history.Random(3, history.Options{Transactions: 200})
+	d := deploymentOf(h)
+	r := replay.New(d)
+	rows := r.Rows()
+	rows.KeepOpsIn(3)
+	last := int64(0)
+	for _, e := range collect(eventsOf(d, slices.Values(h.Blocks))) {
+		if err := r.Add(e); err != nil {
+			t.Fatal(err)
+		}
+		last = max(last, e.Time)
+	}
+	for _, test := range []struct {
+		since int64
+		some  bool
+	}{{math.MinInt64, true}, {last + 2*time.Hour.Milliseconds(), false}, {0, true}, {replay.NoOps, false}} {
+		if _, err := rows.Update(t.Context(), test.since); err != nil {
+			t.Fatal(err)
+		}
+		if kept, lists := rows.OpsKept(); (kept > 0) != test.some || (lists > 0) != test.some {
+			t.Errorf("since %d: got %d rows of %d lists, want some: %v", test.since, kept, lists, test.some)
+		}
+	}
+}
+
+// windowBegins is a time about the beginning, the middle or the end of events, or none.
+func windowBegins(random *rand.Rand, events []source.Event) int64 {
+	switch random.IntN(8) {
+	case 0:
+		return replay.NoOps
+	case 1:
+		return math.MinInt64
+	}
+	e := events[random.IntN(len(events))]
+	return e.Time + random.Int64N(3) - 1
+}
+
+// checkAbout checks that a change names the accounts whom operations are about that only one of two tables has.
+func checkAbout(t *testing.T, what string, c replay.Change, was, is string) {
+	t.Helper()
+	count := map[string]int{}
+	for line := range strings.Lines(was) {
+		count[line]++
+	}
+	for line := range strings.Lines(is) {
+		count[line]--
+	}
+	for line, n := range count {
+		if n == 0 {
+			continue
+		}
+		o, err := snapshot.ParseOp([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := replay.TellOp(o.Op)
+		if told.About != nil && !slices.Contains(c.Accounts, *told.About) {
+			t.Fatalf("%s: got changed accounts %v, want %s too, whom this is about: %s", what, c.Accounts, told.About, line)
 		}
 	}
 }
@@ -159,9 +278,9 @@ func collect(events func(func(source.Event) bool)) (all []source.Event) {
 }
 
 // checkChange compares the lists of a change with those whose rows differ.
-func checkChange(t *testing.T, what string, c replay.Change, was, is [2]string) {
+func checkChange(t *testing.T, what string, c replay.Change, was, is [3]string) {
 	t.Helper()
-	byList := func(texts [2]string) map[string]string {
+	byList := func(texts [3]string) map[string]string {
 		of := map[string]string{}
 		for _, text := range texts {
 			for line := range splitLines(text) {
@@ -237,7 +356,7 @@ func BenchmarkRows(b *testing.B) {
 	}
 	before, begun := used(), time.Now()
 	rows := r.Rows()
-	if _, err := rows.Update(b.Context()); err != nil {
+	if _, err := rows.Update(b.Context(), replay.NoOps); err != nil {
 		b.Fatal(err)
 	}
 	first := time.Since(begun)
@@ -249,7 +368,7 @@ func BenchmarkRows(b *testing.B) {
 		if err := r.Add(last); err != nil {
 			b.Fatal(err)
 		}
-		if c, err := rows.Update(b.Context()); err != nil || len(c.Lists) == 0 {
+		if c, err := rows.Update(b.Context(), replay.NoOps); err != nil || len(c.Lists) == 0 {
 			b.Fatal(c, err)
 		}
 		files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Unix(1, 0)}, map[snapshot.Table][]snapshot.Piece{

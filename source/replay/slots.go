@@ -40,7 +40,7 @@ func (s *sharing) has(i, size int) bool {
 	return true
 }
 
-const (
+var ( // that tests make smaller
 	// alwaysShared is how many lists of a slot have all its records, whatever others share. If that
 	// were only the first one, whoever has an old list and uses up the limit by others could move it
 	// to the slot of a newer list, which would have no records then.

@@ -143,6 +143,3 @@ func tellListMetadata(e source.Event) Told {
 	}
 	return Told{Action: "metadata", before: fmt.Sprintf("metadata %s: ignored (%s)", site.Quoted(e.Key), OtherKey)}
 }
-
-// visible reports whether readers can see an effect.
-func (e effect) visible() bool { return e == added || e == removed || e == tagged || e == untagged }

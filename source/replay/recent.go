@@ -1,0 +1,320 @@
+package replay
+
+import (
+	"context"
+	"encoding/binary"
+	"hash/maphash"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/op"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+)
+
+// NoOps as the beginning of a window means that there are no rows of ops.
+const NoOps = math.MaxInt64
+
+const (
+	// mostInChunk is how many rows of ops are made again at a time.
+	mostInChunk = 512
+	// opSlack is how much longer rows are kept than the window is: it begins earlier again if a reorganisation takes
+	// away the newest blocks.
+	opSlack = time.Hour
+)
+
+// recent has the rows of the table ops from a time on, in chunks, of which an update makes only those again that have
+// other rows. A row takes its text, and 16 bytes.
+type recent struct {
+	most   int                 // rows of a chunk
+	from   int64               // all rows since then are there, and some before
+	chunks []chunk             // in the order of the table, none of them empty
+	marks  map[string][]opMark // of the rows of each list since from, by its token id; nil before begin
+}
+
+// A chunk has rows that follow each other.
+type chunk struct {
+	first, last snapshot.Op // without bytes
+	rows        snapshot.Rows
+}
+
+// An opMark stands for a row of a list: rows of a list with equal marks are equal.
+type opMark struct {
+	time int64
+	hash uint64
+}
+
+// opSeed is that of all hashes of this process.
+var opSeed = maphash.MakeSeed()
+
+func markOf(o *snapshot.Op) opMark {
+	var h maphash.Hash
+	h.SetSeed(opSeed)
+	var place [20]byte
+	binary.LittleEndian.PutUint64(place[0:], o.Chain)
+	binary.LittleEndian.PutUint64(place[8:], o.Block)
+	binary.LittleEndian.PutUint32(place[16:], o.LogIndex)
+	_, _ = h.Write(place[:]) // never fails
+	_, _ = h.Write(o.Op)
+	return opMark{o.Time, h.Sum64()}
+}
+
+// begin lets the rows begin at a time. It reports whether older ones are needed than there are: then those of all lists are
+// to be replaced.
+func (r *recent) begin(since int64) (older bool, err error) {
+	from := since
+	if slack := opSlack.Milliseconds(); since != NoOps && since > math.MinInt64+slack {
+		from = since - slack
+	}
+	if r.marks == nil {
+		r.from, r.marks = from, map[string][]opMark{}
+		return true, nil
+	}
+	if since < r.from {
+		if len(r.chunks) > 0 && r.chunks[0].first.Time < r.from { // rows without marks
+			ops, err := r.chunks[0].rows.Ops()
+			if err != nil {
+				return false, err
+			}
+			cut, err := r.appendChunks(nil, slices.DeleteFunc(ops, func(o snapshot.Op) bool { return o.Time < r.from }))
+			if err != nil {
+				return false, err
+			}
+			r.chunks = slices.Concat(cut, r.chunks[1:])
+		}
+		r.from = from
+		return true, nil
+	}
+	old, _ := slices.BinarySearchFunc(r.chunks, from, func(c chunk, from int64) int {
+		if c.last.Time < from {
+			return -1
+		}
+		return 1
+	})
+	if old == 0 {
+		return false, nil
+	}
+	r.from, r.chunks = max(r.from, from), slices.Clone(r.chunks[old:])
+	for id, marks := range r.marks {
+		if left := marksSince(marks, r.from); len(left) == 0 {
+			delete(r.marks, id)
+		} else if len(left) < len(marks) {
+			r.marks[id] = slices.Clone(left)
+		}
+	}
+	return false, nil
+}
+
+// marksSince are those of rows since a time.
+func marksSince(marks []opMark, from int64) []opMark {
+	for i, m := range marks {
+		if m.time >= from {
+			return marks[i:]
+		}
+	}
+	return nil
+}
+
+// A gone row is one that a list has no more.
+type goneOp struct {
+	token string
+	opMark
+}
+
+// An opChange is what rows of ops have changed.
+type opChange struct {
+	lists    []string
+	accounts map[site.Address]struct{}
+}
+
+// replace replaces the rows of lists, by their token ids. The rows of each must be in order; those before the beginning
+// do not matter.
+func (r *recent) replace(lists map[string][]snapshot.Op) (c opChange, err error) {
+	c.accounts = map[site.Address]struct{}{}
+	var fresh []snapshot.Op
+	gone := map[goneOp]struct{}{}
+	for id, ops := range lists {
+		for len(ops) > 0 && ops[0].Time < r.from {
+			ops = ops[1:]
+		}
+		was, is := marksSince(r.marks[id], r.from), make([]opMark, len(ops))
+		for i := range ops {
+			is[i] = markOf(&ops[i])
+		}
+		if r.marks[id] = is; len(is) == 0 {
+			delete(r.marks, id)
+		}
+		for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
+			was, is, ops = was[1:], is[1:], ops[1:]
+		}
+		for len(was) > 0 && len(is) > 0 && was[len(was)-1] == is[len(is)-1] {
+			was, is, ops = was[:len(was)-1], is[:len(is)-1], ops[:len(ops)-1]
+		}
+		if len(was)+len(is) == 0 {
+			continue
+		}
+		c.lists = append(c.lists, id)
+		for _, m := range was {
+			gone[goneOp{id, m}] = struct{}{}
+		}
+		for _, o := range ops {
+			o.TokenID = id
+			c.about(&o)
+			fresh = append(fresh, o)
+		}
+	}
+	if len(c.lists) == 0 {
+		return c, nil
+	}
+	slices.SortFunc(fresh, func(a, b snapshot.Op) int { return a.Compare(&b) })
+	return c, r.exchange(gone, fresh, &c)
+}
+
+// about notes the account that an operation is about.
+func (c *opChange) about(o *snapshot.Op) {
+	if what, ignored := op.Parse(o.Op); ignored == "" {
+		if account, ok := what.Address(); ok {
+			c.accounts[account] = struct{}{}
+		}
+	}
+}
+
+// exchange makes the chunks again that had rows which are gone, and those that the fresh ones belong to.
+func (r *recent) exchange(gone map[goneOp]struct{}, fresh []snapshot.Op, c *opChange) error {
+	times := make([]int64, 0, len(gone))
+	for g := range gone {
+		times = append(times, g.time)
+	}
+	slices.Sort(times)
+	chunks := make([]chunk, 0, len(r.chunks)+1+len(fresh)/r.most)
+	for i, old := range r.chunks {
+		n := len(fresh)
+		if i < len(r.chunks)-1 {
+			n, _ = slices.BinarySearchFunc(fresh, &old.last, func(o snapshot.Op, last *snapshot.Op) int { return o.Compare(last) })
+		}
+		at, _ := slices.BinarySearch(times, old.first.Time)
+		if n == 0 && (at == len(times) || times[at] > old.last.Time) {
+			chunks = append(chunks, old)
+			continue
+		}
+		ops, err := old.rows.Ops()
+		if err != nil {
+			return err
+		}
+		ops = slices.DeleteFunc(ops, func(o snapshot.Op) bool {
+			_, is := gone[goneOp{o.TokenID, markOf(&o)}]
+			if is {
+				c.about(&o)
+			}
+			return is
+		})
+		ops = append(ops, fresh[:n]...)
+		slices.SortFunc(ops, func(a, b snapshot.Op) int { return a.Compare(&b) })
+		fresh = fresh[n:]
+		if chunks, err = r.appendChunks(chunks, ops); err != nil {
+			return err
+		}
+	}
+	var err error
+	r.chunks, err = r.appendChunks(chunks, fresh) // if there were none
+	return err
+}
+
+func (r *recent) appendChunks(chunks []chunk, ops []snapshot.Op) ([]chunk, error) {
+	for some := range slices.Chunk(ops, r.most) {
+		rows, err := snapshot.OpRows(some)
+		if err != nil {
+			return nil, err
+		}
+		c := chunk{some[0], some[len(some)-1], rows}
+		c.first.Op, c.last.Op = nil, nil
+		chunks = append(chunks, c)
+	}
+	return chunks, nil
+}
+
+// since are the rows since a time, which must not be before the last beginning.
+func (r *recent) since(at int64) (pieces []snapshot.Piece, err error) {
+	for _, c := range r.chunks {
+		switch {
+		case c.last.Time < at:
+		case c.first.Time >= at:
+			pieces = append(pieces, c.rows.Piece())
+		default:
+			ops, err := c.rows.Ops()
+			if err != nil {
+				return nil, err
+			}
+			rows, err := snapshot.OpRows(slices.DeleteFunc(ops, func(o snapshot.Op) bool { return o.Time < at }))
+			if err != nil {
+				return nil, err
+			}
+			pieces = append(pieces, rows.Piece())
+		}
+	}
+	return pieces, nil
+}
+
+// opsOf are the operations with these numbers, in the order of their rows, as far as rows are kept, and about the size of
+// the rows of all.
+func (u *update) opsOf(numbers []int32, chain uint64) (ops []snapshot.Op, size int) {
+	for _, n := range numbers {
+		o := &u.replay.ops[n]
+		if o.time == source.NoTime || o.op.length > snapshot.MaxOp {
+			continue
+		}
+		size += opRowBytes(int(o.op.length))
+		if o.time >= u.ops.from {
+			ops = append(ops, snapshot.Op{Time: o.time, Chain: chain, Block: o.block, LogIndex: o.index, Op: u.replay.arena.at(o.op)})
+		}
+	}
+	slices.SortFunc(ops, func(a, b snapshot.Op) int { return a.Compare(&b) }) // times of blocks may run backwards
+	return ops, size
+}
+
+// replaceOps makes the rows of ops again of the lists that may have others.
+func (u *update) replaceOps(ctx context.Context) error {
+	var missing []slotKey
+	lists, ids := map[string][]snapshot.Op{}, map[string]source.Word{}
+	for id := range u.other {
+		if key, ok := u.tells(id); ok {
+			if _, known := u.visible[key]; !known {
+				u.visible[key], missing = nil, append(missing, key)
+			}
+		}
+	}
+	if _, err := u.rowsOf(ctx, missing); err != nil {
+		return err
+	}
+	for id := range u.other {
+		text := id.Decimal()
+		lists[text], ids[text] = nil, id
+		if key, ok := u.tells(id); ok {
+			lists[text] = u.visible[key]
+		}
+	}
+	changed, err := u.ops.replace(lists)
+	if err != nil || u.first {
+		return err
+	}
+	for _, text := range changed.lists {
+		id := ids[text]
+		u.lists[id] = struct{}{}
+		if s, ok := u.shown[id]; ok { // that of one that is gone is known already
+			u.accounts[s.account()] = struct{}{}
+		}
+	}
+	maps.Copy(u.accounts, changed.accounts)
+	return nil
+}
+
+// tells returns the slot whose operations a list shows. It reports false if it shows none.
+func (u *update) tells(id source.Word) (slotKey, bool) {
+	s, ok := u.shown[id]
+	_, left := u.left[id]
+	_, silent := u.silent[id]
+	return s.slot, ok && s.placed && !left && !silent
+}
