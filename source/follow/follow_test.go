@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,6 +72,8 @@ type world struct {
 	final    map[uint64]uint64
 	random   *rand.Rand
 	profiles string // the folder of a state that has profiles; "" for none
+	window   time.Duration
+	cut      bool // some window had some operations, and lacked older ones
 }
 
 func deploymentOf(h *history.History) *source.Deployment {
@@ -93,7 +96,8 @@ func deploymentOf(h *history.History) *source.Deployment {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, h: history.Random(seed, history.Options{Transactions: 150}), nodes: map[uint64]*meanrpc.Node{},
-		versions: map[uint64][]*history.History{}, newest: map[uint64]uint64{}, final: map[uint64]uint64{}, random: rand.New(rand.NewPCG(seed, 9))}
+		versions: map[uint64][]*history.History{}, newest: map[uint64]uint64{}, final: map[uint64]uint64{}, random: rand.New(rand.NewPCG(seed, 9)),
+		window: time.Duration(1+rand.New(rand.NewPCG(seed, 25)).IntN(60)) * time.Second}
 	for _, c := range w.h.Chains {
 		w.nodes[c.ID] = meanrpc.New(c.ID, slices.Values(w.h.Blocks))
 		w.versions[c.ID] = []*history.History{w.h}
@@ -160,7 +164,7 @@ func (w *world) reorg(id, seed uint64, shorter bool) {
 // options follow the nodes.
 func (w *world) options(state *chain.State) Options {
 	o := Options{
-		State: state, Deployment: deploymentOf(w.h), URLs: map[uint64][]string{}, NoSync: true, Confirm: time.Minute,
+		State: state, Deployment: deploymentOf(w.h), URLs: map[uint64][]string{}, NoSync: true, Confirm: time.Minute, History: w.window,
 		Provider: provider.Options{Transport: w.transport(), Patience: 30 * time.Second, Timeout: 10 * time.Second},
 	}
 	for _, c := range w.h.Chains {
@@ -207,11 +211,41 @@ func filesOf(t *testing.T, files afero.Fs) map[string]string {
 	return all
 }
 
-// fresh is whole without the table ops, which rounds do not have.
-func (w *world) fresh(versions map[uint64]*history.History, heads map[uint64]uint64) map[string]string {
+// fresh is whole with the operations of a window only: that of a round, whose files are got.
+func (w *world) fresh(versions map[uint64]*history.History, heads map[uint64]uint64, got map[string]string) map[string]string {
 	w.t.Helper()
 	files := w.whole(versions, heads)
-	delete(files, "ops.ndjson")
+	round := afero.NewMemMapFs()
+	if err := afero.WriteFile(round, "meta.json", []byte(got["meta.json"]), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	var times [2]time.Time
+	for i, read := range []func(afero.Fs) (string, error){snapshot.ReadAsOf, snapshot.ReadOpsFrom} {
+		text, err := read(round)
+		if err == nil {
+			times[i], err = time.Parse(time.RFC3339, text)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if window := times[0].Sub(times[1]); window != w.window {
+		w.t.Fatalf("%s: got a window of %s, want %s", got["meta.json"], window, w.window)
+	}
+	_, from, _ := strings.Cut(got["meta.json"], `,"ops_from":`)
+	files["meta.json"] = strings.TrimSuffix(files["meta.json"], "}\n") + `,"ops_from":` + from
+	var ops strings.Builder
+	for line := range strings.Lines(files["ops.ndjson"]) {
+		o, err := snapshot.ParseOp([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if o.Time >= times[1].UnixMilli() {
+			ops.WriteString(line)
+		}
+	}
+	w.cut = w.cut || ops.Len() > 0 && ops.Len() < len(files["ops.ndjson"])
+	files["ops.ndjson"] = ops.String()
 	return files
 }
 
@@ -287,7 +321,7 @@ func (w *world) check(what string, heads []source.Head, got map[string]string) {
 	}
 	try = func(i int, chosen map[uint64]*history.History) bool {
 		if i == len(heads) {
-			want := w.fresh(chosen, numbers)
+			want := w.fresh(chosen, numbers, got)
 			same := maps.Equal(got, want)
 			if !same && difference == "" {
 				difference = describe(got, want)
@@ -339,6 +373,7 @@ func next(t *testing.T, f *Follower, patience time.Duration) (source.Round, bool
 // Whatever happens on the chains, and however nodes lag, each round is the snapshot of a fresh state
 // of the same blocks, byte for byte; in the end that of the newest blocks.
 func TestRandomRounds(t *testing.T) {
+	cut := 0 // worlds in which the window of operations began between them
 	for seed := range uint64(servers.Rounds(12, 200)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dir := t.TempDir()
@@ -355,8 +390,14 @@ func TestRandomRounds(t *testing.T) {
 					}
 				}()
 				w.play(f, seed)
+				if w.cut {
+					cut++
+				}
 			})
 		})
+	}
+	if cut == 0 {
+		t.Error("no window had some operations, and lacked older ones")
 	}
 }
 
@@ -411,7 +452,7 @@ func (w *world) play(f *Follower, seed uint64) {
 	for id, v := range w.versions {
 		now[id] = v[len(v)-1]
 	}
-	want := w.fresh(now, w.newest)
+	want := w.fresh(now, w.newest, files)
 	files["meta.json"] = want["meta.json"] // rounds without events have no snapshot
 	if !maps.Equal(files, want) {
 		t.Fatalf("in the end: %s", describe(files, want))

@@ -214,11 +214,11 @@ func (r *round) next(ctx context.Context) (_ source.Round, ok bool, err error) {
 	if err := r.apply(tails, confirmed); err != nil {
 		return source.Round{}, false, err
 	}
-	change, err := r.update(ctx, renew)
+	made := source.Round{Heads: r.headsOf(tails)}
+	change, err := r.update(ctx, renew, r.opsSince(made.Heads))
 	if err != nil {
 		return source.Round{}, false, err
 	}
-	made := source.Round{Heads: r.headsOf(tails)}
 	if !first {
 		made.Undone = r.undone(tails)
 	}
@@ -269,8 +269,8 @@ func (r *round) undone(tails []tailState) (chains []uint64) {
 }
 
 // update makes the rows that have changed.
-func (r *round) update(ctx context.Context, renew bool) (replay.Change, error) {
-	change, err := r.rows.Update(ctx)
+func (r *round) update(ctx context.Context, renew bool, opsSince int64) (replay.Change, error) {
+	change, err := r.rows.Update(ctx, opsSince)
 	if err != nil {
 		return change, err
 	}
@@ -362,14 +362,38 @@ func (r *round) headsOf(tails []tailState) (heads []source.Head) {
 	return heads
 }
 
+// asOf is the time of a graph that has these heads, in milliseconds since the Unix epoch.
+func asOf(heads []source.Head) int64 {
+	at := heads[0].Time
+	for _, h := range heads {
+		at = min(at, h.Time)
+	}
+	return at
+}
+
+// opsSince is the time since when a graph has operations.
+func (r *round) opsSince(heads []source.Head) int64 {
+	if r.o.History == 0 {
+		return replay.NoOps
+	}
+	return asOf(heads) - r.o.History.Milliseconds()
+}
+
 // snapshot puts the tables together.
 func (r *round) snapshot(heads []source.Head) (afero.Fs, error) {
-	asOf := heads[0].Time
-	for _, h := range heads {
-		asOf = min(asOf, h.Time)
-	}
 	ops := r.rows.ListOps()
-	return snapshot.NewMemory(snapshot.Meta{AsOf: time.UnixMilli(asOf).UTC(), ListOps: &ops}, r.tables.files(r.rows.Lists(), r.rows.Records()))
+	meta := snapshot.Meta{AsOf: time.UnixMilli(asOf(heads)).UTC(), ListOps: &ops}
+	tables := r.tables.files(r.rows.Lists(), r.rows.Records())
+	if r.o.History > 0 {
+		since := r.opsSince(heads)
+		from := time.UnixMilli(since).UTC()
+		meta.OpsFrom = &from
+		var err error
+		if tables[snapshot.TableOps], err = r.rows.Ops(since); err != nil {
+			return nil, err
+		}
+	}
+	return snapshot.NewMemory(meta, tables)
 }
 
 // renewTables reads the tables of the options again.

@@ -24,6 +24,10 @@ type Options struct {
 	Gather  time.Duration // after the first event of a round, for more; 0 means 100 ms
 	Confirm time.Duration // between two comparisons with the contracts, at least, which ask for all that they have; 0 means 10 minutes
 
+	// History is how far back from its time the snapshot of a round has operations, in the table ops; 0 means that it has
+	// no such table. Those that Finalized writes are whole.
+	History time.Duration
+
 	Tables   Tables
 	NoSync   bool            // as chain.Options.NoSync
 	Progress source.Progress // of the first reading; nil means none
@@ -36,6 +40,9 @@ func (o *Options) check() error {
 	}
 	if o.Poll < 0 || o.Gather < 0 || o.Confirm < 0 {
 		return errors.New("a time between requests is negative")
+	}
+	if o.History < 0 {
+		return errors.New("the window of operations is negative")
 	}
 	for _, c := range o.Deployment.Chains {
 		if len(o.URLs[c.ID]) == 0 {

@@ -101,7 +101,7 @@ func TestBloomsThatHideLogs(t *testing.T) {
 		}
 		time.Sleep(2 * auditEvery)
 		files := w.settle(f, false)
-		want := w.fresh(map[uint64]*history.History{8453: w.h, 10: w.h, 1: w.h}, w.newest)
+		want := w.fresh(map[uint64]*history.History{8453: w.h, 10: w.h, 1: w.h}, w.newest, files)
 		files["meta.json"] = want["meta.json"]
 		if !maps.Equal(files, want) {
 			w.t.Fatal(describe(files, want))
@@ -141,7 +141,7 @@ func TestLostLogsAreFoundByTheContracts(t *testing.T) {
 		w.grow(id, 30)
 		files := w.settle(f, false)
 		now := map[uint64]*history.History{8453: w.h, 10: w.h, 1: w.h}
-		want := w.fresh(now, w.newest)
+		want := w.fresh(now, w.newest, files)
 		if files["records.ndjson"] == want["records.ndjson"] {
 			w.t.Fatal("the lost operations change nothing: choose another seed")
 		}
@@ -350,7 +350,7 @@ func TestAStateOfReplacedBlocks(t *testing.T) {
 			for id, v := range w.versions {
 				now[id] = v[len(v)-1]
 			}
-			want := w.fresh(now, w.newest)
+			want := w.fresh(now, w.newest, files)
 			files["meta.json"] = want["meta.json"]
 			if !maps.Equal(files, want) {
 				w.t.Fatal(describe(files, want))
