@@ -2,8 +2,10 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"runtime"
 
 	"github.com/spf13/afero"
 )
@@ -14,7 +16,7 @@ import (
 type Reader[T any] struct {
 	Snapshot afero.Fs
 	File     string // one file of the table (TableFiles), for readers that share the files among them; "" for all
-	Workers  int    // goroutines that parse
+	Workers  int    // goroutines that parse; 0 means one per core
 	Untimed  bool   // the times of records are not read, and may be anything
 
 	// Complete, unless nil, gets the valid rows of each block, which it may change, before Done. It is
@@ -86,6 +88,7 @@ type reading[T any] struct {
 }
 
 func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], convert func(*R) (T, error)) (err error) {
+	r.Workers = cmp.Or(r.Workers, runtime.GOMAXPROCS(0))
 	lines := make(recycler[byte], spares(r.Workers))
 	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, lines)
 	if err != nil {

@@ -1,0 +1,124 @@
+package log
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/site"
+	rows "github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain"
+	profiles "github.com/followpress/followpress/source/profile"
+	"github.com/followpress/followpress/source/replay"
+)
+
+// snapshotOf is the folder of the snapshot of a state, as snapshot chain makes it.
+func snapshotOf(t *testing.T, state string, d *source.Deployment, opsFrom *time.Time) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "snapshot")
+	s, err := chain.Open(state, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	r := replay.New(d)
+	for e, err := range s.Events() {
+		if err = errors.Join(err, r.Add(e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := rows.Create(dir, rows.WriteOptions{Compression: "none", NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := r.Write(t.Context(), w)
+	if err == nil {
+		err = source.WriteAccounts(w, g, profiles.Profiles(state))
+	}
+	asOf, failed := s.AsOf()
+	if err = errors.Join(err, failed); err == nil {
+		err = w.Commit(rows.Meta{AsOf: asOf, OpsFrom: opsFrom})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestSnapshot(t *testing.T) {
+	h := story()
+	state := stateOf(t, h)
+	from := time.Date(2024, 9, 22, 0, 0, 0, 0, time.UTC)
+	dir := snapshotOf(t, state, deploymentOf(h), &from)
+	for _, test := range []struct{ name, args, warning string }{
+		{"user", "--user alice.eth --since 2024-09-22", ""},
+		{"list", "--list 1", "log: the snapshot knows what happened since 2024-09-22T00:00:00Z only\n"},
+		{"list-user-json", "--list 1 --since 2d --json --user " + site.Address(account(0xcc)).String(), "log: the snapshot knows what happened since 2024-09-22T00:00:00Z only\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			status, out, stderr := run(append(strings.Fields(test.args), dir)...)
+			if status != command.Done || stderr != test.warning {
+				t.Fatalf("got status %d: %s", status, stderr)
+			}
+			golden(t, "snapshot-"+test.name+".txt", out)
+		})
+	}
+}
+
+// What cannot be answered is one line that says what to do; nothing is printed.
+func TestErrors(t *testing.T) {
+	h := story()
+	state := stateOf(t, h)
+	snapshot := snapshotOf(t, state, deploymentOf(h), nil)
+	old := snapshotOf(t, state, deploymentOf(h), nil)
+	if err := os.Remove(filepath.Join(old, "ops.ndjson")); err != nil {
+		t.Fatal(err)
+	}
+	busy := stateOf(t, h)
+	open, err := chain.Open(busy, deploymentOf(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = open.Close() }()
+	broken := snapshotOf(t, state, deploymentOf(h), nil)
+	if err := os.WriteFile(filepath.Join(broken, "ops.ndjson"), []byte("{\"token_id\":\"1\"}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{state}, command.Usage, "missing flags: --user=NAME|ADDRESS or --list=ID"},
+		{[]string{"--list", "x", state}, command.Usage, "--list: "},
+		{[]string{"--user", "a/b\x1b", state}, command.Usage, `--user="a/b\x1b" is neither an address nor a name`},
+		{[]string{"--list", "1", "--since", "yesterday", state}, command.Usage, `--since="yesterday" is neither a time such as`},
+		{[]string{"--list", "1", "--since", "999999999d", state}, command.Usage, `--since="999999999d" is neither a time such as`},
+		{[]string{"--list", "1", "--since=-3h", state}, command.Usage, `--since`},
+		{[]string{"--user", "nobody.eth", state}, command.Failed, `--user="nobody.eth": no profile of the state has this name`},
+		{[]string{"--user", "nobody.eth", snapshot}, command.Failed, `--user="nobody.eth": no profile of the snapshot has this name`},
+		{[]string{"--list", "99", state}, command.Failed, `--list=99: the state has no event of this list`},
+		{[]string{"--list", "99", snapshot}, command.Failed, `--list=99: the snapshot has no such list`},
+		{[]string{"--list", "1", "--all", snapshot}, command.Failed, `--all: only a state has what had no effect`},
+		{[]string{"--list", "1", "--deployment", "x", snapshot}, command.Failed, `--deployment: only a state`},
+		{[]string{"--list", "1", old}, command.Failed, `has no table ops, so it does not know what happened: make the snapshot again`},
+		{[]string{"--list", "1", broken}, command.Failed, `ops.ndjson:1: time: missing`},
+		{[]string{"--list", "1", busy}, command.Failed, `read a copy of it, or a site`},
+		{[]string{"--list", "1", t.TempDir()}, command.Failed, `is no state, no snapshot and no site`},
+		{[]string{"--list", "1", "https://"}, command.Failed, `the URL of a site is like https://HOST`},
+		{[]string{"--list", "1", "ftp://x"}, command.Failed, `ftp://x`},
+	} {
+		status, out, stderr := run(test.args...)
+		if status != test.status || out != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: got status %d, %q and %q, want %d and %q", test.args, status, out, stderr, test.status, test.want)
+		}
+	}
+	if status, out, stderr := run("--user", site.Address{9}.String(), state); status != command.Done || out != "" || stderr != "log: nothing happened\n" {
+		t.Errorf("an address without events: got %d, %q, %q", status, out, stderr)
+	}
+}
