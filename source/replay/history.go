@@ -103,11 +103,7 @@ func (h *historian) survey(e source.Event) error {
 	key := slotKey{contract, e.Subject}
 	switch e.Kind {
 	case source.Op:
-		o, ignored := parseOp(e.Value)
-		if h.User == nil || ignored != "" {
-			return nil
-		}
-		if a, ok := o.Address(); ok && a == *h.User {
+		if h.isAboutUser(e) {
 			earliest(h.about, key, e.Time)
 		}
 		return nil
@@ -232,21 +228,21 @@ func (h *historian) look(e source.Event) error {
 			h.addAll(e, at, key, h.tell(e, contract))
 		}
 	case source.Op:
-		if _, ok := h.slots[key]; !ok {
-			return nil
+		if _, ok := h.slots[key]; ok && (h.isAboutUser(e) || h.own[key] && (h.User == nil || h.List == nil)) {
+			h.addAll(e, at, key, h.tell(e, contract))
 		}
-		o, ignored := parseOp(e.Value)
-		a, isAddress := site.Address{}, false
-		if ignored == "" {
-			a, isAddress = o.Address()
-		}
-		isAbout := h.User != nil && isAddress && a == *h.User
-		if !isAbout && (!h.own[key] || h.User != nil && h.List != nil) {
-			return nil
-		}
-		h.addAll(e, at, key, h.tell(e, contract))
 	}
 	return nil
+}
+
+// isAboutUser reports whether an operation is about the user.
+func (h *historian) isAboutUser(e source.Event) bool {
+	o, ignored := parseOp(e.Value)
+	if h.User == nil || ignored != "" {
+		return false
+	}
+	a, ok := o.Address()
+	return ok && a == *h.User
 }
 
 // addAll adds what happened in a slot, for each of its lists: those that have it now, or else that had it.

@@ -157,13 +157,21 @@ func (c *Command) open(ctx context.Context, log *slog.Logger) (_ follower, close
 	if err == nil {
 		f, err = follow.Open(follow.Options{
 			State: state, Deployment: deployment, URLs: urls, Provider: c.Requests.Options(provider.Finalized), Poll: c.Poll,
-			Tables: tables, Progress: told, Log: log,
+			History: c.window(), Tables: tables, Progress: told, Log: log,
 		})
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, state.Close())
 	}
 	return f, func() error { return errors.Join(f.Close(), state.Close()) }, nil
+}
+
+// window is how far back a graph has operations.
+func (c *Command) window() time.Duration {
+	if c.API != site.APIEFP {
+		return 0
+	}
+	return c.HistoryWindow
 }
 
 // openState opens the state. One that is empty begins with the copy of --state-from, if there is one.

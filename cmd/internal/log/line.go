@@ -3,13 +3,14 @@ package log
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"

@@ -29,7 +29,7 @@ type Command struct {
 	List       string `placeholder:"ID" help:"What this list did; with --user, what it did to that account."`
 	Since      string `placeholder:"TIME|DURATION" help:"Only what happened since a time, such as 2026-10-31 or 2026-10-31T11:22:33Z, or in the last 48h or 30d before the time of the data."`
 	All        bool   `help:"From a state: also what had no effect, and why."`
-	JSON       bool   `name:"json" env:"-" help:"Print an object of JSON for each line."`
+	JSON       bool   `name:"json" env:"FOLLOWPRESS_LOG_JSON" help:"Print an object of JSON for each line."`
 	Deployment string `placeholder:"FILE" help:"With a state: where the contracts are, as snapshot chain has it."`
 	command.S3
 	command.Messages

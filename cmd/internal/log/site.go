@@ -3,12 +3,13 @@ package log
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"time"
+
+	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/site"

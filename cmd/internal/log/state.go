@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/followpress/followpress/cmd/internal/snapshot"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain"
 	profiles "github.com/followpress/followpress/source/profile"
@@ -81,7 +80,7 @@ func (l *line) tell(told replay.Told) {
 func profilesOf(state string) iter.Seq2[profile, error] {
 	return func(yield func(profile, error) bool) {
 		for p, err := range profiles.Profiles(state) {
-			if !yield(profile{site.Address(p.Address), p.ENS.Name, p.ENS.Fresh}, err) {
+			if !yield(profile{p.Address, p.ENS.Name, p.ENS.Fresh}, err) {
 				return
 			}
 		}
