@@ -34,11 +34,9 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `It compares the manifests of two sites, reads the objects that differ where they say who follows whom, and reports new and gone lists, follows and unfollows, who rose and fell on the leaderboards, tags, profiles, and objects and bytes by kind. The sites must have been generated with the same flags. The page needs no other file and loads nothing.
+	return `It compares the manifests of two sites, reads the objects that differ where they say who follows whom, and reports new and gone lists, follows and unfollows, who rose and fell on the leaderboards, tags, profiles, and objects by kind. The sites must have been generated with the same flags. Two snapshots can be compared, too. The page loads nothing.
 
-	followpress report --from s3://BUCKET --to site.tar --out report.html
-
-Two snapshots can be compared as well, such as two of snapshot chain --until.`
+	followpress report --from s3://BUCKET --to site.tar --out report.html`
 }
 
 // Validate checks the flags before the run; kong calls it.
