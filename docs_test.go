@@ -217,7 +217,7 @@ func TestTableOfRoutes(t *testing.T) {
 // parameter, and names no object that a site cannot have.
 func TestTableOfTheWholeAPI(t *testing.T) {
 	const name = "docs/api-efp.md"
-	config := site.Config{API: site.APIEFP}
+	config := site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}
 	all := pages(t)[name]
 	got, patterns := documentedRoutes(all), map[string]bool{}
 	for _, r := range config.Routes() {
