@@ -152,9 +152,10 @@ func TestAPI(t *testing.T) {
 		want string
 	}{
 		{[]string{"--api=spec", "--names=copies", "--explorer=false"}, `"badges_field":"badges","leaderboard_max":100,"max_profile_text":65536}`},
-		{[]string{"--api=efp"}, `"badges_field":"poaps","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://efp.app/{address}","explorer":true}`},
-		{[]string{"--api=efp", "--names=lookup", "--profile-url=https://x.example/{address}", "--badges-field=b"},
-			`"badges_field":"b","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://x.example/{address}","names":"lookup","explorer":true}`},
+		{[]string{"--api=efp"}, `"badges_field":"poaps","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://efp.app/{address}","explorer":true,"history_window":"999h0m0s"}`},
+		{[]string{"--api=efp", "--history-window=0"}, `"profile_url":"https://efp.app/{address}","explorer":true}`},
+		{[]string{"--api=efp", "--names=lookup", "--profile-url=https://x.example/{address}", "--badges-field=b", "--history-window=36h"},
+			`"badges_field":"b","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://x.example/{address}","names":"lookup","explorer":true,"history_window":"36h0m0s"}`},
 	} {
 		out := filepath.Join(t.TempDir(), "site")
 		if status, _, stderr := generate(append([]string{"--snapshot", dir, "--out", out}, c.args...)...); status != command.Done {

@@ -23,6 +23,7 @@ func withoutRecords(t *testing.T, dir string) {
 func TestMaxLoss(t *testing.T) {
 	good, bad := demoSnapshot(t, asItIs), demoSnapshot(t, withoutRecords)
 	const plain = "--explorer=false"
+	t.Setenv("FOLLOWPRESS_HISTORY_WINDOW", "0")
 	refused := func(t *testing.T, args ...string) {
 		t.Helper()
 		status, _, stderr := runPublish(args...)

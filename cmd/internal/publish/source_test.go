@@ -92,7 +92,9 @@ func publishedFrom(t *testing.T, snapshot, dest string, args ...string) *rendere
 // A snapshot is published to a folder like the site that generate makes of it, byte for byte.
 func TestPublishASnapshot(t *testing.T) {
 	first, second := demoSnapshot(t, asItIs), demoSnapshot(t, aFollow)
-	for api, config := range map[string]site.Config{site.APISpec: {LeaderboardMax: 12, BasePath: "x", Explorer: true}, site.APIEFP: {API: site.APIEFP, LeaderboardMax: 12, BasePath: "x", Explorer: true}} {
+	for api, config := range map[string]site.Config{site.APISpec: {LeaderboardMax: 12, BasePath: "x", Explorer: true}, site.APIEFP: {
+		API: site.APIEFP, LeaderboardMax: 12, BasePath: "x", Explorer: true, HistoryWindow: site.Window(site.DefaultHistoryWindow),
+	}} {
 		t.Run(api, func(t *testing.T) {
 			to := filepath.Join(t.TempDir(), "out")
 			dest, flags := "file://"+to, []string{"--api", api, "--leaderboard-max", "12", "--base-path", "x"}
