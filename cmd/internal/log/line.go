@@ -72,7 +72,7 @@ func (l *line) write(out *bufio.Writer) error {
 		at = "not known"
 	}
 	if l.place != nil {
-		where = fmt.Sprintf("%d:%d:%d", l.place.chain, l.place.block, l.place.index)
+		where = fmt.Sprintf("%-20s  ", fmt.Sprintf("%d:%d:%d", l.place.chain, l.place.block, l.place.index))
 	}
 	if l.list != "" {
 		list = "list " + l.list
@@ -81,7 +81,7 @@ func (l *line) write(out *bufio.Writer) error {
 		}
 		list += ": "
 	}
-	_, err := fmt.Fprintf(out, "%-24s  %-20s  %s%s\n", at, where, list, l.text())
+	_, err := fmt.Fprintf(out, "%-24s  %s%s%s\n", at, where, list, l.text())
 	return err
 }
 

@@ -1,7 +1,10 @@
 package log
 
 import (
+	"bytes"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +12,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/site"
 	rows "github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
@@ -120,5 +124,88 @@ func TestErrors(t *testing.T) {
 	}
 	if status, out, stderr := run("--user", site.Address{9}.String(), state); status != command.Done || out != "" || stderr != "log: nothing happened\n" {
 		t.Errorf("an address without events: got %d, %q, %q", status, out, stderr)
+	}
+}
+
+// siteOf is the folder of the site of a snapshot.
+func siteOf(t *testing.T, snapshot string, flags ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "site")
+	var out bytes.Buffer
+	args := append([]string{"--snapshot", snapshot, "--out", dir, "--api", "efp", "--explorer=false"}, flags...)
+	if status := command.Run("generate", "", &generate.Command{}, args, &out, &out); status != command.Done {
+		t.Fatalf("generate: got status %d: %s", status, &out)
+	}
+	return dir
+}
+
+// A site says the same of its window, from a folder or over HTTP.
+func TestSite(t *testing.T) {
+	h := story()
+	dir := siteOf(t, snapshotOf(t, stateOf(t, h), deploymentOf(h), nil), "--history-window", "48h")
+	files := http.FileServer(http.Dir(dir))
+	online := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.Contains(r.URL.Path, "forbidden"):
+			http.Error(w, "", http.StatusForbidden)
+		default:
+			files.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(online.Close)
+	for _, test := range []struct{ name, args, warning string }{
+		{"user", "--user alice.eth --since 2024-09-22", ""},
+		{"address", "--user " + site.Address(account(0xbb)).String(), "log: the site knows what happened since "},
+		{"list", "--list 1 --since 47h", ""},
+		{"list-since", "--list 1 --since 2024-09-22T16:00:00Z", ""},
+		{"list-user-json", "--list 1 --since 1d --json --user " + site.Address(account(0xcc)).String(), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, place := range []string{dir, "file://" + dir, online.URL + "/"} {
+				status, out, stderr := run(append(strings.Fields(test.args), place)...)
+				if status != command.Done || !strings.HasPrefix(stderr, test.warning) || test.warning == "" && stderr != "" {
+					t.Fatalf("%s: got status %d: %s", place, status, stderr)
+				}
+				golden(t, "site-"+test.name+".txt", out)
+			}
+		})
+	}
+	none := siteOf(t, snapshotOf(t, stateOf(t, h), deploymentOf(h), nil), "--history-window", "0")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--list", "1", none}, "has no history: it was made with --history-window=0"},
+		{[]string{"--list", "99", "--since", "1h", dir}, "--list=99: the site has no such list"},
+		{[]string{"--user", "nobody.eth", "--since", "1h", dir}, `--user="nobody.eth": the site has no such name`},
+		{[]string{"--list", "1", online.URL + "/forbidden"}, "got 403 Forbidden: a bucket that nobody may list"},
+		{[]string{"--list", "1", online.URL + "/elsewhere"}, "is no state, no snapshot and no site"},
+	} {
+		status, out, stderr := run(test.args...)
+		if status != command.Failed || out != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: got status %d, %q and %q, want %q", test.args, status, out, stderr, test.want)
+		}
+	}
+}
+
+// Objects of two sites, and such as no site has, are errors, and nothing is printed.
+func TestSiteOfTwo(t *testing.T) {
+	h := story()
+	dir := siteOf(t, snapshotOf(t, stateOf(t, h), deploymentOf(h), nil))
+	file := filepath.Join(dir, "_search", "activity", "1")
+	for _, test := range []struct{ body, want string }{
+		{`{"list":"1","total":2000,"shards":2,"entries":[]}`, "a publish goes on; try again"},
+		{`{"list":"1","total":1,"shards":1,"entries":[[1727014400000,"0x01","","",1,""]]}`, "_search/activity/1: entry 1: address: "},
+		{`{"list":"1","total":1,"shards":1,"entries":[[1727014400000,"0x0101010101010101010101010101010101010101","","",9,""]]}`, "operation with an unknown code"},
+		{`{"list":"1","total":1,"shards":1,"entries":[[1]]}`, "an entry has 1 members"},
+		{`nothing`, "_search/activity/1: "},
+	} {
+		if err := os.WriteFile(file, []byte(test.body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		status, out, stderr := run("--list", "1", "--since", "48h", dir)
+		if status != command.Failed || out != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: got status %d, %q and %q, want %q", test.body, status, out, stderr, test.want)
+		}
 	}
 }

@@ -96,8 +96,10 @@ func (r *siteReader) read(ctx context.Context) error {
 		if known {
 			user.address = node.Address
 		}
-		if !r.address {
-			user.name = r.user
+		if user.name = r.user; r.address {
+			if user.name, err = r.nameOf(ctx, user.address); err != nil {
+				return err
+			}
 		}
 		if list == "" {
 			list = node.List
@@ -112,6 +114,23 @@ func (r *siteReader) read(ctx context.Context) error {
 		return nil
 	}
 	return r.activity(ctx, list, user)
+}
+
+// nameOf is the name of an account; "" for none.
+func (r *siteReader) nameOf(ctx context.Context, address string) (name string, err error) {
+	key := r.root.Config.UserObjectKey(address, site.Account)
+	body, err := r.get(ctx, key)
+	if err != nil || body == nil {
+		return "", err
+	}
+	account, err := scan.ParseAccount(body)
+	if err == nil && account.HasName() {
+		err = json.Unmarshal(account.Name, &name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", key, err)
+	}
+	return name, nil
 }
 
 // notifications reads what lists did to the user. What its own list did is part of that list's activity.
@@ -142,9 +161,12 @@ func (r *siteReader) activity(ctx context.Context, list string, user party) erro
 	case !known:
 		return fmt.Errorf("--list=%s: the site has no such list", list)
 	}
-	by := party{address: node.Account}
-	if by.address == user.address {
-		by.name = user.name
+	by := user
+	if by.address != node.Account {
+		by.address = node.Account
+		if by.name, err = r.nameOf(ctx, node.Account); err != nil {
+			return err
+		}
 	}
 	key := func(n int) site.Key { return site.ActivityKey(list, n) }
 	return r.shards(ctx, key, func(entry []json.RawMessage) (l line, wanted bool, err error) {
