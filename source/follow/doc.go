@@ -14,10 +14,11 @@
 //     forget blocks is replayed anew.
 //  3. follower.go replays the events: those of the state, a mark, and those of the tails. A round adds what is
 //     new; after a reorganisation or a Sync it goes back to the mark before. source/replay.Rows makes only those
-//     rows again that have changed.
+//     rows again that have changed; those of ops, of Options.History, in chunks of 512.
 //  4. tables.go has the tables beside lists and records: read at the start, and when Renew says so.
 //  5. snapshot.NewMemory puts the rows together: by construction, and by a test on random histories, they are
-//     the bytes that `snapshot chain --finality latest --compress none` would write.
+//     the bytes that `snapshot chain --finality latest --compress none` would write, but for older rows of ops, and
+//     ops_from, which says that they are missing.
 //
 // database.go does the same for a database, with a whole snapshot for each change.
 //
