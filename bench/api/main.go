@@ -160,7 +160,7 @@ func counts(path string) (objects int, bytes int64, err error) {
 func (b *bench) run(ctx context.Context) error {
 	_, err := rig.ServeS3(ctx, servers.MinIO, b.Tools, b.Path("minio"), func(s *rig.S3) error {
 		b.server = s
-		for _, part := range []func(context.Context) error{b.publish, b.accounts, b.followers, b.states, b.profiles} {
+		for _, part := range []func(context.Context) error{b.publish, b.accounts, b.followers, b.states, b.profiles, b.notifications} {
 			if err := part(ctx); err != nil {
 				return err
 			}
@@ -186,7 +186,15 @@ func (b *bench) publish(ctx context.Context) error {
 		return err
 	}
 	subjects := b.subjects()
-	file, err := os.Open(b.Path("efp.tar"))
+	return b.put(ctx, bucket, "efp.tar", func(key string) bool {
+		parts := strings.Split(key, "/")
+		return len(parts) <= 3 || parts[0] != "api" || parts[2] == "leaderboard" || subjects[parts[3]]
+	})
+}
+
+// put puts those objects of a site into a bucket that are wanted.
+func (b *bench) put(ctx context.Context, bucket, archive string, wanted func(key string) bool) error {
+	file, err := os.Open(b.Path(archive))
 	if err != nil {
 		return err
 	}
@@ -201,7 +209,7 @@ func (b *bench) publish(ctx context.Context) error {
 		} else if err != nil {
 			return errors.Join(err, group.Wait())
 		}
-		if parts := strings.Split(header.Name, "/"); len(parts) > 3 && parts[0] == "api" && parts[2] != "leaderboard" && !subjects[parts[3]] {
+		if !wanted(header.Name) {
 			continue
 		}
 		body, err := io.ReadAll(objects)
@@ -238,8 +246,8 @@ func (b *bench) subjects() map[string]bool {
 	return all
 }
 
-// fallback starts a fallback over the bucket, and says where its metrics are.
-func (b *bench) fallback(ctx context.Context) (*rig.Process, string, error) {
+// fallback starts a fallback over a bucket, and says where its metrics are.
+func (b *bench) fallback(ctx context.Context, bucket string) (*rig.Process, string, error) {
 	metrics, err := rig.FreeAddr()
 	if err != nil {
 		return nil, "", err
@@ -284,7 +292,7 @@ func (b *bench) someAddresses(n int) []string {
 
 // accounts compares warm accounts with nginx serving the same files.
 func (b *bench) accounts(ctx context.Context) error {
-	ours, _, err := b.fallback(ctx)
+	ours, _, err := b.fallback(ctx, bucket)
 	if err != nil {
 		return err
 	}
@@ -310,7 +318,7 @@ func (b *bench) accounts(ctx context.Context) error {
 
 // followers requests the first pages that clients ask for, of the longest lists.
 func (b *bench) followers(ctx context.Context) error {
-	ours, _, err := b.fallback(ctx)
+	ours, _, err := b.fallback(ctx, bucket)
 	if err != nil {
 		return err
 	}
@@ -324,7 +332,7 @@ func (b *bench) followers(ctx context.Context) error {
 
 // states posts batches.
 func (b *bench) states(ctx context.Context) error {
-	ours, _, err := b.fallback(ctx)
+	ours, _, err := b.fallback(ctx, bucket)
 	if err != nil {
 		return err
 	}
@@ -343,7 +351,7 @@ func (b *bench) states(ctx context.Context) error {
 // profiles loads connected profile pages: first from the fallback alone, then through nginx in front of
 // the bucket.
 func (b *bench) profiles(ctx context.Context) error {
-	ours, metrics, err := b.fallback(ctx)
+	ours, metrics, err := b.fallback(ctx, bucket)
 	if err != nil {
 		return err
 	}
