@@ -95,7 +95,7 @@ func longHistory(seed uint64, ops int) fstest.MapFS {
 		at := asOf.Add(-900 * time.Hour / time.Duration(ops) * time.Duration(ops-i)).Truncate(time.Minute)
 		code, tag := 1+r.IntN(2), ""
 		if r.IntN(3) == 0 {
-			code, tag = 3+r.IntN(2), fmt.Sprintf("%x", []string{"top8", "é", "rare"}[min(2, r.IntN(60)/29)])
+			code, tag = 3+r.IntN(2), fmt.Sprintf("%x", []string{"top8", "é", "rare", "\uFFFD"}[r.IntN(60)/19])
 		}
 		for logIndex, op := range [2][2]int{{100 + r.IntN(40), 1}, {1, 10 + r.IntN(300)}} {
 			fmt.Fprintf(&text, `{"token_id":"%d","time":"%s","chain_id":1,"block":%d,"log_index":%d,"op":"0x01%02x0101%s%s"}`+"\n",
@@ -111,7 +111,7 @@ func historyPaths() (paths []string) {
 	for _, of := range []string{"users/" + numbered(1) + "/notifications", "users/one.eth/notifications", "users/one.eth/notifications.atom", "lists/1/activity"} {
 		for _, query := range []string{
 			"", "interval=all", "interval=all&limit=100", "interval=all&limit=10&offset=990", "interval=all&limit=1000&offset=1500", "interval=month&offset=2000",
-			"interval=all&tag=rare&limit=1000", "interval=all&tag=none", "interval=all&opcode=4&offset=300&limit=50", "interval=all&offset=999999", "opcode=2&tag=top8", "interval=day&limit=1000",
+			"interval=all&tag=rare&limit=1000", "interval=all&tag=none", "interval=all&tag=%FF", "interval=all&tag=%EF%BF%BD", "interval=all&opcode=4&offset=300&limit=50", "interval=all&offset=999999", "opcode=2&tag=top8", "interval=day&limit=1000",
 		} {
 			paths = append(paths, "/api/v1/"+of+"?"+query)
 		}

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/server/internal/cache"
@@ -74,11 +73,8 @@ type period struct {
 
 func (c *computation) period() (p period, err error) {
 	p = period{opcode: c.ask.Opcode, filtered: c.ask.Opcode != 0 || c.ask.Tag != "", skip: c.ask.Offset}
-	switch {
-	case !utf8.ValidString(c.ask.Tag):
-		p.tag = []byte{} // as no tag is in a row
-	case c.ask.Tag != "":
-		p.tag = rawjson.AppendString(nil, c.ask.Tag)
+	if c.ask.Tag != "" {
+		p.tag = rawjson.AppendString(nil, c.ask.Tag) // with an escape in place of what is not UTF-8: as no tag is in a row
 	}
 	p.since, err = c.since()
 	return p, err
