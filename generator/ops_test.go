@@ -293,6 +293,17 @@ func TestHistoryWindowEdges(t *testing.T) {
 	}
 }
 
+// Days before 1970 are days too.
+func TestEarlyGrowth(t *testing.T) {
+	early := func(hour int) shownOp {
+		return newOp("1", time.Date(1969, 12, 31, hour, 0, 0, 0, time.UTC), 1, 1, 1, op.Unfollow, 7, "")
+	}
+	s := historian().with("meta.json", `{"format":1,"as_of":"1970-01-02T00:00:00Z"}`).withOps(t, []shownOp{early(0), early(23)})
+	if got, want := inMemory(t, s, withHistory(time.Hour))[site.GrowthKey], `{"first":"1969-12-31","days":[[0,2],[0,0],[0,0]]}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // A site has no operations without the table, without a window, and under the API spec: it is the same site then.
 func TestNoHistory(t *testing.T) {
 	s := historian().withOps(t, randomOps(1, 100))

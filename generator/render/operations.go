@@ -273,10 +273,7 @@ func (r *historyRenderer) find(route *site.Route, segments []string) foundUnit {
 	case routes.Recent, routes.Growth:
 		return foundUnit{r.renderWhole, 0}
 	case routes.OlderNotifications, routes.OlderActivity:
-		if shard = number(segments[4]); shard == 0 {
-			return foundUnit{} // the newest are no older ones
-		}
-		segments = segments[1:]
+		shard, segments = number(segments[4]), segments[1:]
 	}
 	if route.ID == routes.ActivityShard || route.ID == routes.OlderActivity {
 		list, ok := r.Lists.Find(segments[2])
