@@ -42,7 +42,8 @@ type DatabaseOptions struct {
 // folder ($TMPDIR, some 150 MiB) that is gone once it is open; so rounds are at least Options.Pause apart. What
 // a database has is neither finalized nor compared with contracts: Head.Finalized is 0, and a
 // reorganisation is a change like any other. Heads are those of the indexer if it tells them, else
-// one of chain 0 without a block. Round.Accounts has no accounts that records are about.
+// one of chain 0 without a block. Round.Accounts has no accounts that records or operations are about. The table ops is
+// whole.
 //
 // One goroutine at a time may call Next; the other methods may be called from any.
 type Database struct {
@@ -228,8 +229,11 @@ var seed = maphash.MakeSeed()
 // digest hashes the rows of each list, by its token id, and of each account, by its address.
 func digest(files afero.Fs) (map[string]row, error) {
 	all := map[string]row{}
-	for _, t := range []snapshot.Table{snapshot.TableLists, snapshot.TableRecords, snapshot.TableAccounts} {
+	for _, t := range []snapshot.Table{snapshot.TableLists, snapshot.TableRecords, snapshot.TableAccounts, snapshot.TableOps} {
 		names, err := snapshot.TableFiles(files, t)
+		if t == snapshot.TableOps && errors.Is(err, snapshot.ErrNoTable) {
+			continue // of a database without events
+		}
 		if err != nil {
 			return nil, err
 		}
