@@ -33,8 +33,9 @@
 //
 // Measured on 2 cores of an AMD EPYC on 2026-11-23, at the real size (54,643 lists, a million operations):
 // the replay takes 70 MiB, its rows 160 MiB; the first ones take about a second, those of a round with one
-// operation 5 ms. The operations of 999 hours, 19,000 rows of the table ops, take 5 MiB and 0.2 ms of that. Without news three chains take 0.33 % of a core, the test's nodes included, and 30
-// requests a minute each.
+// operation 5 ms. The operations of 999 hours, 19,000 rows of the table ops, take 5 MiB, and 0.2 ms of a
+// round. Without news three chains take 0.33 % of a core, the test's nodes included, and 30 requests a minute
+// each.
 //
 // # Stability
 //
