@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/storage"
 )
 
 const wholeWindow = 999 * time.Hour
@@ -54,14 +56,23 @@ func historySite(t testing.TB, snapshot fs.FS, names string, window time.Duratio
 
 var isHistory = regexp.MustCompile(`/(notifications|notifications\.atom|activity)$`)
 
-// TestHistoryAnswersAreThoseOfTheTwin asks about operations only, of many random graphs.
+// TestHistoryAnswersAreThoseOfTheTwin asks about operations only, of many random graphs: from memory, a folder and a tar file.
 func TestHistoryAnswersAreThoseOfTheTwin(t *testing.T) {
 	t.Parallel()
 	asked, news := 0, 0
 	for seed := range uint64(servers.Rounds(12, 60)) {
 		window := []time.Duration{wholeWindow, wholeWindow, 200 * time.Hour, 5000 * time.Hour}[seed%4]
 		files, graph := historySite(t, naive.Random(seed), allNames[seed%2], window)
-		handler := newHandler(t, files, server.Options{})
+		store := server.Store(files)
+		if seed%3 > 0 {
+			opened, err := storage.OpenSite(files.Write(t, filepath.Join(t.TempDir(), []string{"", "folder", "site.tar"}[seed%3])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer opened.Close()
+			store = opened
+		}
+		handler := newHandler(t, store, server.Options{})
 		defer handler.Close()
 		for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 2)), graph, 8000) {
 			if !isHistory.MatchString(r.Path) || strings.Contains(r.Path, "//") {

@@ -210,7 +210,7 @@ func exampleQueries(r *site.Route, x server.Examples) (required string, queries 
 		switch {
 		case p == site.ParamLeader:
 			required = name + "=" + url.QueryEscape(x.Other)
-		case p == site.ParamTags:
+		case p == site.ParamTags, p == site.ParamTag:
 			value = "top8"
 		case p == site.ParamSort:
 			value = "followers"
