@@ -393,7 +393,7 @@ test('notifications are those of the interval, by two fetches', async () => {
 });
 
 test('older operations are read as far as a page needs them', async () => {
-  const rows = Array.from({ length: 2500 }, (_, n) => operation(n / 1000, n % 500 === 7 ? 4 : 1));
+  const rows = Array.from({ length: 2500 }, (_, n) => (n % 500 === 7 ? operation(n / 1000, 4, 'y') : operation(n / 1000, 3, 'x')));
   const key = (n) => `_search/notifications/${n ? `older/${account}/${n}` : account}`;
   const objects = Object.fromEntries([0, 1, 2].map((n) => [key(n), news(rows.slice(1000 * n, 1000 * n + 1000), 2500, n && { shard: n })]));
   const { read, counts } = historySite(objects);
@@ -408,6 +408,9 @@ test('older operations are read as far as a page needs them', async () => {
   assert.deepStrictEqual(await fetched({ limit: 1000, offset: 2001 }), [499, 3, at(2001)]); // the shard between is not read
   assert.deepStrictEqual(await fetched({ limit: 2, offset: 1, opcode: 4 }), [2, 3, at(507)]);
   assert.deepStrictEqual(await fetched({ limit: 9, opcode: 4 }), [5, 4, at(7)]);
+  for (const filter of [{ opcode: 3 }, { tag: 'x' }]) {
+    assert.deepStrictEqual(await fetched({ limit: 2, offset: 1000, ...filter }), [2, 3, at(1002)]);
+  }
   assert.deepStrictEqual(await fetched({ limit: 9, opcode: 2, interval: 'hour' }), [0, 3, undefined]); // what is older than an hour ends it
 });
 
@@ -458,9 +461,11 @@ test('operations of two sites are read again', async () => {
   };
   const { notifications } = await openSite('https://bucket.example/', { fetch }).user(account).notifications({ offset: 1000 });
   assert.deepStrictEqual([notifications.length, counts[older]], [2, 2]);
-  delete objects[older];
-  const gone = await openSite('https://bucket.example/', { fetch }).ask('GET', `users/${account}/notifications?offset=1000`);
-  assert.strictEqual(gone.status, 503);
+  for (const broken of [undefined, news(rows.slice(1000), 1002, { shard: 2 })]) {
+    objects[older] = broken;
+    const { status } = await openSite('https://bucket.example/', { fetch }).ask('GET', `users/${account}/notifications?offset=1000`);
+    assert.strictEqual(status, 503, broken);
+  }
 });
 
 test('the shim passes on what it does not answer, and can be undone', async () => {
