@@ -26,6 +26,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/internal/twin/naive"
+	"github.com/followpress/followpress/site"
 )
 
 // TestFromTheChainsToAnAnswer makes a snapshot of what three nodes have, a site of it, publishes that, and asks
@@ -183,12 +184,12 @@ func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string
 	if !ok {
 		t.Fatal("the fallback does not start")
 	}
-	graph, err := naive.Load(os.DirFS(snapshot), naive.Config{})
+	graph, err := naive.Load(os.DirFS(snapshot), naive.Config{HistoryWindow: site.DefaultHistoryWindow})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
-	for _, r := range naive.Requests(rand.New(rand.NewPCG(1, 1)), graph, 300) {
+	found, news := 0, 0
+	for _, r := range naive.Requests(rand.New(rand.NewPCG(1, 1)), graph, 1500) {
 		if r.Method != http.MethodGet || strings.Contains(r.Path, "//") {
 			continue
 		}
@@ -200,9 +201,12 @@ func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string
 		if status == http.StatusOK {
 			found++
 		}
+		if bytes.Contains(want, []byte(`"total_follows":`)) && !bytes.Contains(want, []byte(`"total":0`)) {
+			news++
+		}
 	}
-	if found < 50 {
-		t.Errorf("requests: got %d with the status 200, want 50 at least", found)
+	if found < 50 || news == 0 {
+		t.Errorf("requests: got %d with the status 200, %d of them with operations, want 50 at least and some", found, news)
 	}
 }
 
