@@ -91,8 +91,10 @@ func TestCloudFrontLiveReports(t *testing.T) {
 	}
 	c := &cloudFront{t: t, live: "https://live.example.org", vm: goja.New()}
 	c.load(string(code))
-	if _, err := c.handler(goja.Undefined(), c.vm.ToValue(event(httptest.NewRequest("GET", "/", nil), "/_reports/index", ""))); err != nil || strings.Join(c.chosen, " ") != "bucket fallback" {
-		t.Errorf("a report: got %v (%v), want bucket and fallback", c.chosen, err)
+	for _, path := range []string{"/_reports/index", "/_log/index", "/_log/10000"} {
+		if _, err := c.handler(goja.Undefined(), c.vm.ToValue(event(httptest.NewRequest("GET", "/", nil), path, ""))); err != nil || strings.Join(c.chosen, " ") != "bucket fallback" {
+			t.Errorf("%s: got %v (%v), want bucket and fallback", path, c.chosen, err)
+		}
 	}
 }
 

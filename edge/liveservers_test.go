@@ -284,8 +284,10 @@ func TestLiveHasNoReports(t *testing.T) {
 		configs.Store(bucket.URL+"/bucket", o.config)
 		base := s.start(t, bucket.URL+"/bucket", o.fallback.URL, before(live), withExplorer)
 		for range 2 {
-			if a := ask(t, http.MethodGet, base, "/_reports/index"); a.status != http.StatusOK || a.body != "/bucket/_reports/index" {
-				t.Errorf("a report: got %d %s, want that of the bucket", a.status, a.body)
+			for _, path := range []string{"/_reports/index", "/_log/index", "/_log/10000"} {
+				if a := ask(t, http.MethodGet, base, path); a.status != http.StatusOK || a.body != "/bucket"+path {
+					t.Errorf("%s: got %d %s, want that of the bucket", path, a.status, a.body)
+				}
 			}
 		}
 		if a := ask(t, http.MethodGet, base, "/_explore/index.html"); a.body == "/bucket/_explore/index.html" {

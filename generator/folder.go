@@ -218,10 +218,11 @@ func checkFolder(files afero.Fs, path string, config site.Config) (*liveSite, er
 	return live, checkEntries(files, path, config)
 }
 
-// Folders that buckets have beside a site: where a fallback and report --publish write.
+// Folders that buckets have beside a site: where a fallback, report --publish and publish --history write.
 var (
 	refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 	reportsFolder = strings.TrimSuffix(string(site.ReportsPrefix), "/")
+	logFolder     = strings.TrimSuffix(string(site.LogPrefix), "/")
 )
 
 // checkBucket returns an error if the folder is a bucket that publish writes to, which contains more
@@ -230,6 +231,7 @@ func checkBucket(files afero.Fs, path string) error {
 	for _, entry := range []struct{ name, meaning string }{
 		{refreshFolder, "refreshed data, which would be lost"},
 		{reportsFolder, "reports, which would be lost"},
+		{logFolder, "the log of all events, which would be lost"},
 		{".followpress", "the work folder of a bucket"},
 	} {
 		exists, err := afero.Exists(files, filepath.Join(path, entry.name))

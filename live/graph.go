@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,7 +114,9 @@ var errFreed = errors.New("the graph was replaced")
 
 // isKept reports whether an object is no part of a site, but kept beside it.
 func isKept(key site.Key) bool {
-	return strings.HasPrefix(string(key), string(site.RefreshPrefix)) || strings.HasPrefix(string(key), string(site.ReportsPrefix))
+	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, site.LogPrefix}, func(kept site.Key) bool {
+		return strings.HasPrefix(string(key), string(kept))
+	})
 }
 
 // Get returns an object, or storage.ErrNotFound.

@@ -53,6 +53,7 @@ type Options struct {
 	MaxLoss     *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means All
 	Tags        string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
 	Exclude     []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
+	History     History       // the log of events to put beside the site; nil means none. Repair and Verify leave the log alone
 	Progress    Progress      // nil means none
 	Log         *slog.Logger  // nil means none
 

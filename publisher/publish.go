@@ -109,6 +109,11 @@ func (r *run) publish(ctx context.Context) error {
 			return err
 		}
 		if consistent {
+			if consistent, err = r.logUnchanged(ctx); err != nil {
+				return err
+			}
+		}
+		if consistent {
 			r.report.Outcome, r.report.Live = Unchanged, true
 			return nil
 		}
@@ -315,6 +320,9 @@ func (r *run) publishLocked(ctx context.Context) error {
 	}
 	settled := r.found.settled(r.now())
 	if state.holds(r.source) && !r.doubted { // another run was faster, or late requests of one repeat earlier ones
+		if err := r.extendLog(ctx); err != nil {
+			return err
+		}
 		return r.confirm(ctx, state, settled)
 	}
 	if err := r.guard(ctx, state.body); err != nil { // another run may have published in between
@@ -325,6 +333,9 @@ func (r *run) publishLocked(ctx context.Context) error {
 		return err
 	}
 	defer plan.close()
+	if err := r.extendLog(ctx); err != nil {
+		return err
+	}
 	if state.holds(r.source) && plan.isEmpty() {
 		return r.confirm(ctx, state, settled)
 	}
@@ -486,6 +497,9 @@ func (r *run) dryRun(ctx context.Context) error {
 		return err
 	}
 	plan.close()
+	if _, err := r.logUnchanged(ctx); err != nil {
+		return err
+	}
 	r.report.Outcome = Planned
 	return nil
 }

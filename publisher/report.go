@@ -43,7 +43,8 @@ type Report struct {
 		Manifests int   `json:"manifests"`
 		Delete    int   `json:"delete"`
 	} `json:"plan"`
-	Done done `json:"done"`
+	Done done       `json:"done"`
+	Log  *LogReport `json:"log,omitempty"` // nil if there was none to put, or the run failed before
 
 	Changed Changed     `json:"-"` // for purging caches
 	Config  site.Config `json:"-"` // of the site, to derive URLs from Changed
@@ -129,8 +130,12 @@ func (r *Report) ExpectedRequests() map[storage.Request]int {
 	if r.Outcome == Unchanged {
 		return map[storage.Request]int{storage.Get: 2}
 	}
+	log := 0
+	if r.Log != nil && r.Log.Changed {
+		log = r.Log.Put + 1
+	}
 	return map[storage.Request]int{
-		storage.Put:    r.Plan.Put + r.Plan.Manifests + bookkeeping,
+		storage.Put:    r.Plan.Put + r.Plan.Manifests + bookkeeping + log,
 		storage.Get:    r.Plan.Manifests + checks,
 		storage.Delete: (r.Plan.Delete+storage.MaxDelete-1)/storage.MaxDelete + 2,
 	}
@@ -149,6 +154,9 @@ func (r *Report) String() string {
 	if r.planned && r.Outcome != Planned {
 		fmt.Fprintf(&b, "done      %10d objects put, %d manifest shards, %s%s; %d deleted%s\n",
 			r.Done.Put, r.Done.Manifests, megabytes(r.Done.Bytes), r.rate(), r.Done.Deleted, r.remarks())
+	}
+	if l := r.Log; l != nil {
+		fmt.Fprintf(&b, "log       %10d events in %d bundles, %d of them to put or put: %s\n", l.Rows, l.Bundles, l.Put, megabytes(l.Bytes))
 	}
 	if n := r.Requests[storage.Put] + r.Requests[storage.List]; n+r.Requests[storage.Get] > 0 {
 		fmt.Fprintf(&b, "requests  %10d put or list, %d get, %d delete; %d tried again\n",

@@ -273,7 +273,8 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 		case key == site.RootKey, key == site.LockKey:
 		case key == site.MarkKey:
 			s.marked = true
-		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)):
+		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)),
+			strings.HasPrefix(string(key), string(site.LogPrefix)):
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):
 		default:
 			state := unknown

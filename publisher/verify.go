@@ -18,20 +18,29 @@ const maxKeysListed = 1000
 
 // A Verification says how a bucket differs from its manifest.
 type Verification struct {
-	Dest      string  `json:"dest"`            // set by Note
-	Error     string  `json:"error,omitempty"` // set by Note
-	AsOf      string  `json:"as_of"`
-	Objects   int     `json:"objects"` // named by the manifest, including its own shards
-	Listed    int     `json:"listed"`  // objects in the bucket
-	Missing   Found   `json:"missing"`
-	Altered   Found   `json:"altered"`   // with other bytes than the manifest says
-	Refreshed Found   `json:"refreshed"` // with other bytes that a refresh has put, which is no error
-	Unknown   Found   `json:"unknown"`   // not named by the manifest, with keys of a site; Repair deletes them
-	Foreign   Found   `json:"foreign"`   // with keys of no site, nor used by followpress otherwise; Repair leaves them
-	Others    Found   `json:"others"`    // files and folders of others in a local bucket that cannot be read, which is no error
-	Marked    bool    `json:"marked"`    // whether a publish is running or was cut off
-	Repaired  *Report `json:"repaired,omitempty"`
-	Seconds   float64 `json:"seconds"`
+	Dest      string           `json:"dest"`            // set by Note
+	Error     string           `json:"error,omitempty"` // set by Note
+	AsOf      string           `json:"as_of"`
+	Objects   int              `json:"objects"` // named by the manifest, including its own shards
+	Listed    int              `json:"listed"`  // objects in the bucket
+	Missing   Found            `json:"missing"`
+	Altered   Found            `json:"altered"`       // with other bytes than the manifest says
+	Refreshed Found            `json:"refreshed"`     // with other bytes that a refresh has put, which is no error
+	Unknown   Found            `json:"unknown"`       // not named by the manifest, with keys of a site; Repair deletes them
+	Foreign   Found            `json:"foreign"`       // with keys of no site, nor used by followpress otherwise; Repair leaves them
+	Others    Found            `json:"others"`        // files and folders of others in a local bucket that cannot be read, which is no error
+	Log       *LogVerification `json:"log,omitempty"` // set by the caller; nil if there is no log of events
+	Marked    bool             `json:"marked"`        // whether a publish is running or was cut off
+	Repaired  *Report          `json:"repaired,omitempty"`
+	Seconds   float64          `json:"seconds"`
+}
+
+// A LogVerification says how the log of events differs from its index.
+type LogVerification struct {
+	Rows    uint64   `json:"rows"`
+	Bundles int      `json:"bundles"`
+	Digest  string   `json:"digest"`
+	Damaged []string `json:"damaged"` // what is wrong with some bundles
 }
 
 // Found lists the keys of one kind.
@@ -56,7 +65,7 @@ func (f *Found) end() {
 
 // Good reports whether the bucket equals its manifest, refreshed objects aside.
 func (v *Verification) Good() bool {
-	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0 && v.Foreign.Count == 0
+	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0 && v.Foreign.Count == 0 && (v.Log == nil || len(v.Log.Damaged) == 0)
 }
 
 // Verify compares a bucket with its own manifest, by a listing of sizes and ETags. It writes
@@ -239,6 +248,12 @@ func (v *Verification) String() string {
 	if v.Others.Count > 0 {
 		fmt.Fprintf(&b, "others    %10d files and folders that cannot be read and are not of the site, like %s\n", v.Others.Count, v.Others.Keys[0])
 	}
+	if l := v.Log; l != nil {
+		fmt.Fprintf(&b, "log       %10d events in %d bundles\n", l.Rows, l.Bundles)
+		for _, damage := range l.Damaged {
+			fmt.Fprintf(&b, "          %s\n", damage)
+		}
+	}
 	if v.Marked {
 		b.WriteString("a publish is running or was cut off, or its requests may still arrive: publish again to compare with a listing\n")
 	}
@@ -267,6 +282,9 @@ func (v *Verification) Markdown() string {
 		v.Objects, v.Missing.Count, v.Altered.Count, v.Unknown.Count, v.Foreign.Count, v.Refreshed.Count)
 	if r := v.Repaired; r != nil {
 		fmt.Fprintf(&b, "repaired: %d objects and %d manifest shards put, %d deleted\n\n", r.Done.Put, r.Done.Manifests, r.Done.Deleted)
+	}
+	if l := v.Log; l != nil {
+		fmt.Fprintf(&b, "log: %d events in %d bundles, %d of them damaged\n\n", l.Rows, l.Bundles, len(l.Damaged))
 	}
 	if v.Error != "" {
 		fmt.Fprintf(&b, "error: %s\n\n", strings.ReplaceAll(v.Error, "\n", " "))

@@ -86,6 +86,11 @@ const (
 	// ReportsKey is the list of the published reports.
 	ReportsKey = ReportsPrefix + "index"
 
+	// LogPrefix begins the keys of the log of all events. A bucket keeps it whatever site is published to it.
+	LogPrefix Key = logFolder + "/"
+	// LogIndexKey is the index of the log.
+	LogIndexKey = LogPrefix + "index"
+
 	// IndexKey leads a browser to the explorer. Static hosts answer / with it.
 	IndexKey Key = "index.html"
 	// ExplorerPageKey is the explorer's page.
@@ -118,6 +123,7 @@ const (
 	exploreFolder           = "_explore"
 	explorePrefix           = exploreFolder + "/"
 	reportsFolder           = "_reports"
+	logFolder               = "_log"
 	headName                = "head"
 
 	// DiscoverShardKey has all accounts that discover pages through.
@@ -241,6 +247,9 @@ func ReportKey(date string, form ReportForm) Key {
 	return ReportsPrefix + Key(date+"."+string(form))
 }
 
+// LogKey is the key of an object of the log: index, or a bundle, by the number of its first row.
+func LogKey(name string) Key { return LogPrefix + Key(name) }
+
 // A ReportForm is a form in which a report is published.
 type ReportForm string
 
@@ -313,7 +322,7 @@ func (c Config) RefreshesOf(key Key) (keys []Key) {
 // objects of a site, but not those that commands keep beside them.
 func (c Config) PublicKeys() []string {
 	keys := []string{
-		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", manifestPrefix + "*", string(RootKey),
+		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", string(LogPrefix) + "*", manifestPrefix + "*", string(RootKey),
 	}
 	if c.EFP() {
 		keys = append(keys, unknownPrefix+"*", clientPrefix+"*", string(OpenAPIKey))
@@ -408,7 +417,7 @@ func (k Key) Valid() bool {
 // Reserved lists the first segments of keys outside of the base path, so that no base path may begin
 // with one.
 func Reserved() []string {
-	return []string{"_client", "_errors", exploreFolder, "_lock", "_manifest", "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
+	return []string{"_client", "_errors", exploreFolder, "_lock", logFolder, "_manifest", "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
 		"_search", "_site", "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
 }
 

@@ -36,6 +36,9 @@ func TestKeys(t *testing.T) {
 			{site.ManifestKey("beef"), "_manifest/beef", routes.Manifest},
 			{site.NoSuchList.Key(), "_errors/no-such-list", routes.Error},
 			{site.RootKey, "_site", routes.Root},
+			{site.LogIndexKey, "_log/index", routes.LogIndex},
+			{site.LogKey("0"), "_log/0", routes.LogBundle},
+			{site.LogKey("123456789012345678"), "_log/123456789012345678", routes.LogBundle},
 		} {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, c, tc.key, tc.route)
@@ -79,7 +82,7 @@ func TestKeysOfTheExplorer(t *testing.T) {
 		} {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, with, tc.key, tc.route)
-			equal(t, "kept "+tc.want, site.RouteBy(tc.route).Kept(), strings.HasPrefix(tc.want, "_reports/"))
+			equal(t, "kept "+tc.want, site.RouteBy(tc.route).Kept(), strings.HasPrefix(tc.want, "_reports/") || strings.HasPrefix(tc.want, "_log/"))
 			if route, ok := c.RouteOf(tc.key); ok && !c.Explorer {
 				t.Errorf("%s without the explorer: got the route %s, want none", tc.key, route.Pattern)
 			}

@@ -29,6 +29,7 @@ const (
 	contentSVG     = "image/svg+xml"
 	contentAtom    = "application/atom+xml; charset=utf-8"
 	contentBytes   = "application/octet-stream"
+	contentZstd    = "application/zstd" // for whoever reads it, as contentGzip
 )
 
 // Cache-Control values. A snapshot is a day old anyway: minutes in a browser and
@@ -96,7 +97,7 @@ func RouteBy(id routes.ID) *Route { return allRoutes[id] }
 
 // Kept reports whether the objects of the route are no part of the site: they stay in a bucket whatever
 // site is published to it, and appear and change without a new one.
-func (r *Route) Kept() bool { return r.segments[0] == reportsFolder }
+func (r *Route) Kept() bool { return r.segments[0] == reportsFolder || r.segments[0] == logFolder }
 
 // UnderAPI reports whether the route is an endpoint of the API. Other routes are
 // objects for the server, and for clients of a site without one.
@@ -126,6 +127,9 @@ func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 func (c Config) HeaderRules() map[string]MD5 {
 	rules := map[string]MD5{}
 	for _, r := range c.Routes() {
+		if r.segments[0] == logFolder {
+			continue // sites that were generated before there was a log have the same headers
+		}
 		headers := r.ContentType + "\t" + r.CacheControl
 		if c.Tags != "" {
 			headers += "\ttags for " + c.Tags

@@ -82,6 +82,8 @@ var allRoutes = func() []*Route {
 		{ID: routes.Root, Pattern: "_site", CacheControl: cacheCheck,
 			Summary: "the root of the site"},
 
+		{ID: routes.LogIndex, Pattern: "_log/index", CacheControl: cacheCheck, Summary: "the index of the log of all events"},
+		{ID: routes.LogBundle, Pattern: "_log/{number}", ContentType: contentZstd, CacheControl: cacheCheck, Summary: "a bundle of the log"},
 		{ID: routes.UserAccount, Pattern: "{base}/users/{user}/account", Summary: "address and profile of a user"},
 		{ID: routes.ListAccount, Pattern: "{base}/lists/{token_id}/account", Summary: "address and profile of a list's account, and its primary list"},
 		{ID: routes.UserDetails, Pattern: "{base}/users/{user}/details", Params: []Param{ParamCache},

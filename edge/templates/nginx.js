@@ -41,7 +41,7 @@ function kind(r) {
     return 'fresh';
   }
 {{- if .Live}}
-  if (a.kind === 'object' && a.path.indexOf('/_reports/') === 0) {
+  if (a.kind === 'object' && /^\/_(log|reports)\//.test(a.path)) {
     return 'report'; // only the bucket has them
   }
 {{- end}}

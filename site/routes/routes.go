@@ -19,6 +19,8 @@ const (
 	Manifest
 	ManifestDelta
 	Root
+	LogIndex
+	LogBundle
 
 	// Only under site.APIEFP.
 	UserAccount

@@ -252,6 +252,10 @@ func (c *chainSync) findHead(ctx context.Context) (provider.Block, error) {
 			return head, err
 		}
 	}
+	if was := check.Finality; was != c.options.Provider.Finality && len(check.Points) > 0 {
+		check.Finality = c.options.Provider.Finality
+		return head, c.store.save() // also if there is nothing new to read
+	}
 	check.Finality = c.options.Provider.Finality
 	return head, nil
 }

@@ -17,6 +17,7 @@ import (
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 )
@@ -25,6 +26,7 @@ import (
 type Publish struct {
 	source
 	DryRun bool `help:"Show what would be done, and write nothing. With prices, also what it would cost."`
+	history
 	publishing
 }
 
@@ -43,12 +45,18 @@ func (p *Publish) Validate() error {
 	if p.Site == "" && p.Snapshot == "" {
 		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
 	}
-	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkPublishing(p.Site))
+	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkHistory(p.Report), p.checkPublishing(p.Site))
 }
 
 // Run publishes.
-func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
+func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	log, closeState, err := p.openLog()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeState()) }()
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
+		p.log = log
 		return p.publish(ctx, s, p.open(p.Dest), p.DryRun)
 	})
 }
@@ -141,7 +149,7 @@ type Verify struct {
 
 // Help is what --help shows below the first line.
 func (*Verify) Help() string {
-	return `It lists the bucket and compares the listing with the manifest in the bucket; it writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise).
+	return `It lists the bucket and compares the listing with the manifest in the bucket; of a log of events, which it reads, it compares the digests. It writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise).
 
 	followpress verify --dest s3://BUCKET`
 }
@@ -162,6 +170,9 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if found == nil {
 			return &publisher.Verification{}, err
 		}
+		if err == nil {
+			found.Log, err = verifyLog(ctx, to)
+		}
 		switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
 		case err != nil:
 		case n > 0:
@@ -173,6 +184,9 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 				v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count, advice)
 		case found.Foreign.Count > 0:
 			err = leftAlone(found)
+		}
+		if l := found.Log; l != nil && len(l.Damaged) > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: the log of events is damaged: remove %s, and run followpress publish --history, which puts back what differs", v.Dest, site.LogIndexKey))
 		}
 		return found, err
 	})
@@ -392,6 +406,8 @@ type publishing struct {
 	writing
 	tagging `group:"Caches to purge after a publish:"`
 	prices  `group:"Advanced:"`
+
+	log publisher.History // nil for none
 }
 
 type guards struct {
@@ -443,7 +459,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 		}
 	}
 	o := p.writeOptions(s)
-	o.DryRun, o.MaxLoss, o.Overwrite = dryRun, &p.MaxLoss, p.Overwrite
+	o.DryRun, o.MaxLoss, o.Overwrite, o.History = dryRun, &p.MaxLoss, p.Overwrite, p.log
 	if o.Tags, err = tags.Normal(p.Tags); err != nil {
 		return told, fmt.Errorf("--%w", err)
 	}
