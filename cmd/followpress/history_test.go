@@ -21,7 +21,6 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
-	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 	"github.com/followpress/followpress/internal/testenv/nodes"
@@ -121,7 +120,9 @@ func TestLogAndAnvil(t *testing.T) {
 	}
 	var report struct {
 		Log   struct{ Rows int }
-		Chain struct{ Chains []struct{ Events, Stored int } }
+		Chain struct {
+			Chains []struct{ Events, Stored int }
+		}
 	}
 	read(t, at("report.json"), &report)
 	fromNodes, stored := 0, 0
@@ -188,12 +189,11 @@ func (w *logged) chainArgs(state, out string, more ...string) []string {
 	return append([]string{"snapshot", "chain", "--state", state, "--out", out, "--rpc", strings.Join(w.rpc, ";")}, more...)
 }
 
-// failed runs a command that must fail, and say something.
-func failed(t *testing.T, want string, args ...string) {
+// failsWith runs a command that must fail, and say something.
+func failsWith(t *testing.T, want string, args ...string) {
 	t.Helper()
-	var output bytes.Buffer
-	if status := command.Run("followpress", about, &verbs{}, args, &output, &output); status == command.Done || !strings.Contains(output.String(), want) {
-		t.Errorf("followpress %s: got status %d and %s, want an error with %q", strings.Join(args, " "), status, &output, want)
+	if said := failed(t, args...); !strings.Contains(said, want) {
+		t.Errorf("followpress %s: got %s, want an error with %q", strings.Join(args, " "), said, want)
 	}
 }
 
@@ -235,7 +235,7 @@ func publishedLog(t *testing.T, w *logged) {
 
 	// Anybody begins with the log, with and without nodes.
 	done(t, "snapshot", "bundle", "--from", w.bucket, "--state", at("twin"), "--out", at("twin-snapshot"), "--report", at("report.json"))
-	failed(t, "has events already", "snapshot", "bundle", "--from", w.bucket, "--state", at("twin"), "--out", at("twin-snapshot"))
+	failsWith(t, "has events already", "snapshot", "bundle", "--from", w.bucket, "--state", at("twin"), "--out", at("twin-snapshot"))
 	done(t, w.chainArgs(at("twin"), at("twin-snapshot"))...)
 	done(t, w.chainArgs(at("begun"), at("begun-snapshot"), "--from-bundles", w.bucket)...)
 	done(t, w.chainArgs(at("begun"), at("begun-snapshot"), "--from-bundles", w.bucket)...)
@@ -262,8 +262,8 @@ func publishedLog(t *testing.T, w *logged) {
 	damaged := slices.Clone(grown["0"])
 	damaged[len(damaged)/2] ^= 1
 	w.change(t, "_log/0", damaged)
-	failed(t, "bundle _log/0", "verify", "--dest", w.bucket)
-	failed(t, "bundle _log/0", w.chainArgs(at("none"), at("none-snapshot"), "--from-bundles", w.bucket)...)
+	failsWith(t, "bundle _log/0", "verify", "--dest", w.bucket)
+	failsWith(t, "bundle _log/0", w.chainArgs(at("none"), at("none-snapshot"), "--from-bundles", w.bucket)...)
 	done(t, "repair", "--site", at("site.tar"), "--dest", w.bucket) // which leaves the log alone
 	w.change(t, "_log/index", nil)
 	done(t, publish("state")...)
@@ -275,9 +275,9 @@ func publishedLog(t *testing.T, w *logged) {
 	// A state that contradicts the log is refused, and nothing is put.
 	refused := strings.Replace(string(grown["index"]), `"text_sha256":"`, `"text_sha256":"0000`, 1)
 	w.change(t, "_log/index", []byte(refused))
-	failed(t, "the index of the log is damaged", publish("state")...)
+	failsWith(t, "the index of the log is damaged", publish("state")...)
 	w.change(t, "_log/index", grown["index"])
-	failed(t, "nothing was read into it yet", publish("empty")...)
+	failsWith(t, "nothing was read into it yet", publish("empty")...)
 }
 
 func without(all map[string][]byte, name string) map[string][]byte {
