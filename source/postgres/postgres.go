@@ -76,12 +76,13 @@ SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name = 'tra
 	return err
 }
 
-// Write writes the tables lists and records, keeps the profiles for Profiles, and ends the
+// Write writes the tables lists, records and, if there are events, ops, keeps the profiles for Profiles, and ends the
 // transaction: what comes after it may take its time. It can be called once.
 //
 // Lists are in the order of token ids. The records of a list are one after the other, in the order
 // of the list; lists are in the order of their places. In Graph.ListOps, a database that lacks events
-// counts an operation for each record.
+// counts an operation for each record. Visible operations are in memory until the end, some 100 bytes
+// each.
 func (r *Reader) Write(ctx context.Context, w *snapshot.Writer) (*source.Graph, error) {
 	g, err := r.write(ctx, w)
 	if err != nil {
@@ -102,6 +103,9 @@ func (r *Reader) write(ctx context.Context, w *snapshot.Writer) (*source.Graph, 
 	}
 	if err := r.writeLists(w, g, lists); err != nil {
 		return nil, err
+	}
+	if err := r.beginOps(ctx, w, g); err != nil {
+		return nil, fmt.Errorf("operations: %w", err)
 	}
 	if err := r.writeRecords(ctx, w, g, lists); err != nil {
 		return nil, fmt.Errorf("records: %w", err)

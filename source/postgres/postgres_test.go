@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/databases"
@@ -30,6 +34,7 @@ type result struct {
 	graph    *source.Graph
 	profiles []source.Profile
 	report   *postgres.Report
+	ops      []history.VisibleOp // nil if there is no such table
 }
 
 // read makes a snapshot of a database, and reads it.
@@ -57,12 +62,42 @@ func read(t *testing.T, dsn string) result {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Commit(snapshot.Meta{AsOf: got.graph.AsOf}); err != nil {
+	if err := w.Commit(snapshot.Meta{AsOf: got.graph.AsOf, OpsFrom: got.graph.OpsFrom}); err != nil {
 		t.Fatal(err)
 	}
 	got.lists = readLists(t, dir)
+	files := afero.NewBasePathFs(afero.NewOsFs(), dir)
+	if err := snapshot.CheckTable(files, snapshot.TableOps); errors.Is(err, snapshot.ErrNoTable) {
+		return got
+	}
+	got.ops = []history.VisibleOp{}
+	err = snapshot.Reader[history.VisibleOp]{Snapshot: files, Workers: 1, Done: func(b snapshot.Block[history.VisibleOp]) error {
+		return b.Each(func(r snapshot.Row[history.VisibleOp]) error { got.ops = append(got.ops, r.Value); return nil },
+			func(e *snapshot.RowError) error { return e })
+	}}.Ops(t.Context(), func(o *snapshot.Op) (history.VisibleOp, error) {
+		return history.VisibleOp{Token: strings.Clone(o.TokenID), Time: o.Time, Chain: o.Chain, Block: o.Block, Log: int(o.LogIndex), Data: string(o.Op)}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.report.Ops != uint64(len(got.ops)) {
+		t.Errorf("the report has %d operations, want %d", got.report.Ops, len(got.ops))
+	}
 	return got
 }
+
+// opsOf are the operations of lists, without the index of their logs: a history that lacks what an indexer has
+// lost has others.
+func opsOf(all []history.VisibleOp, wanted func(token string) bool) (ops []history.VisibleOp) {
+	for _, o := range all {
+		if o.Log = 0; wanted(o.Token) {
+			ops = append(ops, o)
+		}
+	}
+	return ops
+}
+
+func every(string) bool { return true }
 
 func readLists(t *testing.T, dir string) (lists []history.List) {
 	t.Helper()
@@ -197,6 +232,10 @@ func TestV1IsWhatItAccepted(t *testing.T) {
 				t.Errorf("seed %d: list %s:\ngot  %+v\nwant %+v", seed, l.Token, got.lists[n].Records, l.Records)
 			}
 		}
+		gotOps, wantOps := opsOf(got.ops, every), opsOf(want.Ops, every)
+		if !slices.Equal(gotOps, wantOps) || got.graph.OpsFrom != nil {
+			t.Errorf("seed %d: visible operations, from %v:\ngot  %+v\nwant %+v", seed, got.graph.OpsFrom, gotOps, wantOps)
+		}
 		if got, want := got.graph.ListOps, uint64(want.ListOps); got != want {
 			t.Errorf("seed %d: operations: got %d, want %d", seed, got, want)
 		}
@@ -216,7 +255,7 @@ func TestV1IsWhatItAccepted(t *testing.T) {
 // that v2 has not lost, but for what databases.Doubts says.
 func TestV2IsTheTruthWhereItCanBe(t *testing.T) {
 	server := databases.Start(t)
-	var records, users, lists int
+	var records, users, lists, ops int
 	var byEvents, byTables uint64
 	for seed := range uint64(12) {
 		h := history.Random(seed, history.Options{Transactions: 300})
@@ -243,14 +282,22 @@ func TestV2IsTheTruthWhereItCanBe(t *testing.T) {
 				}
 			}
 		}
+		sure := func(token string) bool { return !doubts.Records[token] }
+		gotOps, wantOps := opsOf(got.ops, sure), opsOf(want.Ops, sure)
+		if ops += len(wantOps); !slices.Equal(gotOps, wantOps) {
+			t.Errorf("seed %d: visible operations:\ngot  %+v\nwant %+v", seed, gotOps, wantOps)
+		}
+		if from := got.graph.OpsFrom; from == nil || len(got.ops) > 0 && from.UnixMilli() > got.ops[0].Time {
+			t.Errorf("seed %d: complete from %v, and there are %d operations", seed, from, len(got.ops))
+		}
 		byEvents += got.report.Order.Events
 		byTables += got.report.Order.Tables
 		if t.Failed() {
 			t.FailNow()
 		}
 	}
-	if records < lists/4 || users < lists/4 {
+	if records < lists/4 || ops < 10 || users < lists/4 {
 		t.Errorf("of %d lists, got records of %d and users of %d compared, want a quarter", lists, records, users)
 	}
-	t.Logf("%d lists, %d compared in records, %d in users; %d by events, %d by tables", lists, records, users, byEvents, byTables)
+	t.Logf("%d lists, %d compared in records, %d in users, with %d visible operations; %d by events, %d by tables", lists, records, users, ops, byEvents, byTables)
 }

@@ -56,6 +56,9 @@ func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source
 		}
 	}
 	p.warn()
+	if r.report.Ops, err = p.out.WriteOps(ctx); err != nil {
+		return err
+	}
 	r.report.Records = p.out.Records
 	for reason, n := range p.out.Ignored {
 		r.report.Ignored[string(reason)] += n
@@ -125,6 +128,7 @@ type places struct {
 
 	// Of the slot that is being read: the rows of tables, as operations in their order, and events.
 	tables, events []operation
+	shown          []replay.SlotOp // those of events whose effect readers can see
 
 	table, replayed, kept replay.List
 	op                    []byte
@@ -133,10 +137,12 @@ type places struct {
 	others                []*snapshot.Record // of another one
 }
 
-// An operation is what was done to a list, and when.
+// An operation is what was done to a list, when, and where that is logged; tables do not tell that.
 type operation struct {
-	op   []byte
-	time int64
+	op    []byte
+	time  int64
+	block uint64
+	index uint32
 }
 
 var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
@@ -204,7 +210,7 @@ func (p *places) streams(ctx context.Context, c source.Contract) (records, tags,
 	tags = open("followpress_tags", "SELECT "+slot+", "+record+", "+bounded("tag", maxOperation)+
 		" FROM public.efp_list_record_tags"+at+" ORDER BY "+bySlot)
 	if s.hasTable("events") {
-		ops = open("followpress_ops", "SELECT lower(event_args->>'slot'), "+bounded("event_args->>'op'", maxOperation)+", "+s.eventTime()+
+		ops = open("followpress_ops", "SELECT lower(event_args->>'slot'), "+bounded("event_args->>'op'", maxOperation)+", "+s.eventTime()+", block_number, log_index"+
 			" FROM public.events"+strings.Replace(at, "octet_length(slot)", "octet_length(event_args->>'slot')", 1)+
 			" AND event_name = 'ListOp' AND event_args->>'slot' IS NOT NULL"+
 			` ORDER BY lower(event_args->>'slot') COLLATE "C", block_number, log_index`)
@@ -241,7 +247,7 @@ func (p *places) contract(ctx context.Context, contract source.Contract) error {
 			continue // no location names it
 		}
 		place := source.Place{Contract: contract, Slot: source.Word(word)}
-		if err := p.write(p.lists.at[place], p.lost[contract.Chain]); err != nil {
+		if err := p.write(contract.Chain, p.lists.at[place], p.lost[contract.Chain]); err != nil {
 			return err
 		}
 	}
@@ -288,7 +294,10 @@ func (p *places) read(ctx context.Context, slot string, records, tags, ops *stre
 				return nil
 			}
 			p.op = unhex(p.op[:0], row[1])
-			return add(&p.events, p.op, row[2])
+			if err := add(&p.events, p.op, row[2]); err != nil {
+				return err
+			}
+			return p.events[len(p.events)-1].place(row[3], row[4])
 		})
 	}
 	return err
@@ -303,15 +312,45 @@ func add(to *[]operation, op, text []byte) error {
 			return err
 		}
 	}
-	*to = append(*to, operation{bytes.Clone(op), time})
+	*to = append(*to, operation{op: bytes.Clone(op), time: time})
 	return nil
 }
 
-// write writes the records of the slot that was read, for each list that has it.
-func (p *places) write(holders []int, lost *loss) error {
+// place notes where an operation is logged.
+func (o *operation) place(block, index []byte) (err error) {
+	if o.block, err = strconv.ParseUint(string(block), 10, 64); err != nil {
+		return fmt.Errorf("block_number of an event: %w", err)
+	}
+	n, err := strconv.ParseUint(string(index), 10, 32)
+	if err != nil {
+		return fmt.Errorf("log_index of an event: %w", err)
+	}
+	o.index = uint32(n)
+	return nil
+}
+
+// write writes the records and the visible operations of the slot that was read, for each list that has it.
+func (p *places) write(chain uint64, holders []int, lost *loss) error {
 	if len(holders) == 0 {
 		return nil
 	}
+	p.ids = p.ids[:0]
+	for _, n := range holders {
+		p.ids = append(p.ids, p.lists.all[n].token)
+	}
+	records, byEvents := p.decide(holders, lost)
+	if !byEvents {
+		p.guess(p.table.Records())
+	}
+	if err := p.out.Write(records, p.ids); err != nil {
+		return err
+	}
+	p.out.Ops(chain, p.shown)
+	return nil
+}
+
+// decide decides whether the tables or the events of a slot have its records.
+func (p *places) decide(holders []int, lost *loss) (records []snapshot.Record, byEvents bool) {
 	p.table.Reset()
 	p.ignored = p.ignored[:0]
 	for _, o := range p.tables {
@@ -319,8 +358,9 @@ func (p *places) write(holders []int, lost *loss) error {
 			p.ignored = append(p.ignored, reason)
 		}
 	}
-	records, by := p.table.Records(), &p.r.report.Order.Tables
-	if p.complete(records) {
+	records = p.table.Records()
+	by := &p.r.report.Order.Tables
+	if byEvents = p.complete(records); byEvents {
 		records, by = p.replayed.Records(), &p.r.report.Order.Events
 	} else {
 		for _, reason := range p.ignored {
@@ -333,7 +373,7 @@ func (p *places) write(holders []int, lost *loss) error {
 			lost.records += uint64(n * len(holders))
 			p.r.report.Order.Missing += uint64(len(holders))
 		}
-		return nil
+		return nil, byEvents
 	}
 	lost.kept += uint64(len(records) * len(holders))
 	if by == &p.r.report.Order.Tables {
@@ -341,11 +381,7 @@ func (p *places) write(holders []int, lost *loss) error {
 		p.differing.events += uint64(len(p.replayed.Records()) * len(holders))
 	}
 	*by += uint64(len(holders))
-	p.ids = p.ids[:0]
-	for _, n := range holders {
-		p.ids = append(p.ids, p.lists.all[n].token)
-	}
-	return p.out.Write(records, p.ids)
+	return records, byEvents
 }
 
 // complete reports whether the events of the slot give the records of its tables; it replays them.
@@ -355,8 +391,13 @@ func (p *places) write(holders []int, lost *loss) error {
 // tags that the events give, and no others than those that they would give if nothing was removed.
 func (p *places) complete(table []snapshot.Record) bool {
 	p.replayed.Reset()
+	p.shown = p.shown[:0]
 	for _, o := range p.events {
-		if reason := p.replayed.Apply(o.op, o.time); reason != "" {
+		visible, reason := p.replayed.Perform(o.op, o.time)
+		if visible {
+			p.shown = append(p.shown, o.shown())
+		}
+		if reason != "" {
 			p.r.ignore(string(reason))
 		}
 	}

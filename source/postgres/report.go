@@ -13,6 +13,7 @@ type Report struct {
 	Server   string            `json:"server"` // version of PostgreSQL
 	Lists    uint64            `json:"lists"`
 	Records  uint64            `json:"records"` // that were written: those of a shared slot count for each list
+	Ops      uint64            `json:"ops"`     // rows of the table ops
 	Profiles uint64            `json:"profiles"`
 	Primary  uint64            `json:"primary_lists"` // accounts that name one
 	ListOps  uint64            `json:"list_ops"`      // in events
@@ -42,7 +43,7 @@ type UserReport struct {
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "database: %s, PostgreSQL %s\n", r.Schema, r.Server)
-	fmt.Fprintf(&b, "read %d lists, %d records, %d primary lists and %d profiles in %.1f s\n", r.Lists, r.Records, r.Primary, r.Profiles, r.Seconds)
+	fmt.Fprintf(&b, "read %d lists, %d records, %d visible operations, %d primary lists and %d profiles in %.1f s\n", r.Lists, r.Records, r.Ops, r.Primary, r.Profiles, r.Seconds)
 	fmt.Fprintf(&b, "records: of %d lists by events, of %d by tables; of %d only events have some; %d lists are empty\n", r.Order.Events, r.Order.Tables, r.Order.Missing, r.Order.Empty)
 	fmt.Fprintf(&b, "users: of %d lists by events, of %d by tables; %d lists have none\n", r.Users.Events, r.Users.Tables, r.Users.None)
 	for _, reason := range slices.Sorted(maps.Keys(r.Ignored)) {

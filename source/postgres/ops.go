@@ -1,0 +1,121 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/followpress/followpress/site/op"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/replay"
+)
+
+// beginOps begins the table ops, if there are events, and finds out from when on it is complete: v2 keeps
+// only the operations that it has read itself.
+func (r *Reader) beginOps(ctx context.Context, w *snapshot.Writer, g *source.Graph) error {
+	if !r.schema.hasTable("events") {
+		return nil
+	}
+	if err := w.Begin(snapshot.TableOps); err != nil || r.schema.v1 {
+		return err
+	}
+	first, err := r.value(ctx, "SELECT (SELECT min("+r.schema.eventTime()+") FROM public.events WHERE event_name = 'ListOp')")
+	if err != nil {
+		return err
+	}
+	from := g.AsOf
+	if first != "" {
+		ms, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			return err
+		}
+		from = time.UnixMilli(ms).UTC()
+	}
+	g.OpsFrom = &from
+	return nil
+}
+
+// guess finds visible operations again in a slot whose events begin after its first records: what was there
+// before is guessed.
+func (p *places) guess(table []snapshot.Record) {
+	before := p.before(table)
+	if len(before) == 0 {
+		return
+	}
+	p.kept.Reset()
+	for _, b := range before {
+		p.kept.Apply(b, source.NoTime)
+	}
+	p.shown = p.shown[:0]
+	for _, o := range p.events {
+		if visible, _ := p.kept.Perform(o.op, o.time); visible {
+			p.shown = append(p.shown, o.shown())
+		}
+	}
+}
+
+func (o operation) shown() replay.SlotOp {
+	return replay.SlotOp{Time: o.time, Block: o.block, Index: o.index, Op: o.op}
+}
+
+// before are operations that stand for those before the first event of a slot. There are none unless the
+// table has a record that no event adds. Then records were there of which the first event is a removal,
+// and those of the table that no event adds or removes; and tags were there of which the first event
+// takes them away.
+func (p *places) before(table []snapshot.Record) (ops [][]byte) {
+	first := map[string]op.Code{} // that added or removed a record
+	taken := map[string]bool{}    // by record and tag, whether its first operation took it away
+	var order, tags []op.Operation
+	for _, o := range p.events {
+		parsed, ignored := op.Parse(o.op)
+		if ignored != "" {
+			continue
+		}
+		record := string(parsed.Record)
+		switch parsed.Code {
+		case op.Follow, op.Unfollow:
+			if first[record] == 0 {
+				first[record] = parsed.Code
+				order = append(order, parsed)
+			}
+		default:
+			key := record + "\x00" + string(parsed.Tag)
+			if _, known := taken[key]; !known && first[record] == 0 {
+				taken[key] = parsed.Code == op.Untag
+				tags = append(tags, parsed)
+			}
+		}
+	}
+	there := map[string]bool{}
+	for i := range table {
+		if record := recordOf(&table[i]); first[record] == 0 {
+			there[record] = true
+			ops = append(ops, append([]byte{opVersion, addRecord}, record...))
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	for _, o := range order {
+		if o.Code == op.Unfollow {
+			there[string(o.Record)] = true
+			ops = append(ops, append([]byte{opVersion, addRecord}, o.Record...))
+		}
+	}
+	for _, o := range tags {
+		if there[string(o.Record)] && taken[string(o.Record)+"\x00"+string(o.Tag)] {
+			ops = append(ops, append(append([]byte{opVersion, addTag}, o.Record...), o.Tag...))
+		}
+	}
+	return ops
+}
+
+// recordOf is a record as operations have it.
+func recordOf(r *snapshot.Record) string {
+	number := 1 // of an address
+	if n, err := strconv.ParseUint(r.Type, 10, 8); err == nil {
+		number = int(n)
+	}
+	return string(append([]byte{byte(r.Version), byte(number)}, r.Data...))
+}
