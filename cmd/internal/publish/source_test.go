@@ -174,11 +174,14 @@ func TestPublishHeldRanks(t *testing.T) {
 // from the server of the bucket.
 func TestPublishASnapshotToServers(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
-		for _, api := range []string{site.APISpec, site.APIEFP} {
+		for api, config := range map[string]site.Config{
+			site.APISpec: {API: site.APISpec, Explorer: true},
+			site.APIEFP:  {API: site.APIEFP, Explorer: true, HistoryWindow: site.Window(site.DefaultHistoryWindow)},
+		} {
 			viaTar, direct := s.Bucket(t), s.Bucket(t)
 			for _, change := range []func(*testing.T, string){asItIs, aFollow} {
 				snapshot := demoSnapshot(t, change)
-				from := generated(t, snapshot, "site.tar", site.Config{API: api, Explorer: true})
+				from := generated(t, snapshot, "site.tar", config)
 				if status, _, stderr := runPublish("--site", from, "--dest", "s3://"+viaTar, "--endpoint", s.Endpoint); status != command.Done {
 					t.Fatal(stderr)
 				}
