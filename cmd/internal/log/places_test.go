@@ -3,6 +3,7 @@ package log
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -195,6 +196,7 @@ func TestSiteOfTwo(t *testing.T) {
 	file := filepath.Join(dir, "_search", "activity", "1")
 	for _, test := range []struct{ body, want string }{
 		{`{"list":"1","total":2000,"shards":2,"entries":[]}`, "a publish goes on; try again"},
+		{`{"list":"1","total":1,"shards":9000000000,"entries":[[1727014400000,"0x0101010101010101010101010101010101010101","","",1,""]]}`, "_search/activity/1: 1 operations in 9000000000 objects: no site has that"},
 		{`{"list":"1","total":1,"shards":1,"entries":[[1727014400000,"0x01","","",1,""]]}`, "_search/activity/1: entry 1: address: "},
 		{`{"list":"1","total":1,"shards":1,"entries":[[1727014400000,"0x0101010101010101010101010101010101010101","","",9,""]]}`, "operation with an unknown code"},
 		{`{"list":"1","total":1,"shards":1,"entries":[[1]]}`, "an entry has 1 members"},
@@ -207,5 +209,61 @@ func TestSiteOfTwo(t *testing.T) {
 		if status != command.Failed || out != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: got status %d, %q and %q, want %q", test.body, status, out, stderr, test.want)
 		}
+	}
+}
+
+// Ids and addresses of a site that somebody has made to steer a terminal are errors, and nothing is printed.
+func TestHostileSite(t *testing.T) {
+	h := story()
+	good := snapshotOf(t, stateOf(t, h), deploymentOf(h), nil)
+	alice := site.Address(account(0xaa)).String()
+	clear := "\x1b[2J" + strings.Repeat("a", 38) // of the length of an address
+	buckets := func(t *testing.T, dir, folder, old string) {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(dir, folder, "*"))
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			body, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, bytes.ReplaceAll(body, []byte(old), []byte(`["`+clear)), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	notifications := func(list, by string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			body := fmt.Sprintf(`{"address":%q,"total":1,"shards":1,"entries":[[1727014400000,"%s","%s","","",1,""]]}`, alice, list, by)
+			if err := os.WriteFile(filepath.Join(dir, "_search", "notifications", alice), []byte(body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		user string
+		set  func(t *testing.T, dir string)
+		want string
+	}{
+		"list":    {alice, notifications(`7\u001b[2J`, alice), "entry 1: list: "},
+		"address": {alice, notifications("7", `0x\u001b[2J`), "entry 1: address: "},
+		"account": {"", func(t *testing.T, dir string) { t.Helper(); buckets(t, dir, "_search/tokens", `["`+alice) }, "address: "},
+		"name":    {"alice.eth", func(t *testing.T, dir string) { t.Helper(); buckets(t, dir, "_search/users", `["`+alice) }, "address: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := siteOf(t, good)
+			test.set(t, dir)
+			args := []string{"--list", "1"}
+			if test.user != "" {
+				args = []string{"--user", test.user}
+			}
+			status, out, stderr := run(append(args, "--since", "48h", dir)...)
+			if status != command.Failed || out != "" || !strings.Contains(stderr, test.want) || strings.ContainsRune(stderr, '\x1b') {
+				t.Errorf("got status %d, %q and %q, want %q", status, out, stderr, test.want)
+			}
+		})
 	}
 }

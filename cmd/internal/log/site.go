@@ -94,7 +94,9 @@ func (r *siteReader) read(ctx context.Context) error {
 		}
 		user = party{address: r.user}
 		if known {
-			user.address = node.Address
+			if user.address, err = addressOf(node.Address); err != nil {
+				return err
+			}
 		}
 		if user.name = r.user; r.address {
 			if user.name, err = r.nameOf(ctx, user.address); err != nil {
@@ -141,6 +143,12 @@ func (r *siteReader) notifications(ctx context.Context, user party, own string) 
 		var code op.Code
 		err = members(entry, &l.time, &l.list, &l.by.address, &l.by.name, nil, &code, &tag)
 		if err == nil {
+			l.by.address, err = addressOf(l.by.address)
+		}
+		if err == nil {
+			err = site.CheckTokenID("list", l.list)
+		}
+		if err == nil {
 			err = l.tellOp(code, user.address, tag)
 		}
 		l.about.name = user.name
@@ -161,10 +169,14 @@ func (r *siteReader) activity(ctx context.Context, list string, user party) erro
 	case !known:
 		return fmt.Errorf("--list=%s: the site has no such list", list)
 	}
+	account, err := addressOf(node.Account)
+	if err != nil {
+		return err
+	}
 	by := user
-	if by.address != node.Account {
-		by.address = node.Account
-		if by.name, err = r.nameOf(ctx, node.Account); err != nil {
+	if by.address != account {
+		by.address = account
+		if by.name, err = r.nameOf(ctx, account); err != nil {
 			return err
 		}
 	}
@@ -179,6 +191,13 @@ func (r *siteReader) activity(ctx context.Context, list string, user party) erro
 		}
 		return l, r.list == "" || user.address == "" || address == user.address, err
 	})
+}
+
+// addressOf is an address that an object has. Whoever made the object could have written anything there, which would
+// be printed.
+func addressOf(text string) (string, error) {
+	address, err := site.DecodeAddress("address", text)
+	return address.String(), err
 }
 
 // tellOp says what an operation did that has a code, an address and a tag.
@@ -232,7 +251,11 @@ func (r *siteReader) shards(ctx context.Context, key func(n int) site.Key, lineO
 		}
 		if n == 0 {
 			total, shards = shard.Total, shard.Shards
-		} else if shard.Total != total || len(shard.Entries) == 0 {
+			if total < 1 || shards != (total-1)/site.HistoryShardSize+1 {
+				return fmt.Errorf("%s: %d operations in %d objects: no site has that; name another one", key(n), total, shards)
+			}
+		}
+		if shard.Total != total || len(shard.Entries) != min(site.HistoryShardSize, total-n*site.HistoryShardSize) {
 			return mixed(key(n))
 		}
 		for i, entry := range shard.Entries {
