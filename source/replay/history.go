@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -30,11 +31,12 @@ type Happening struct {
 // History returns what happened, also without an effect, in the order of At, then of chains. What happened to the lists of
 // others is there from their first operation on the user on: where they are, whose they are, and whether they are primary.
 //
-// It reads the events twice. Memory is in proportion to the lists that there are, and to what it returns.
+// It reads the events twice. Memory is in proportion to the lists that there are, and to what it returns. That is in
+// proportion to the events: lists that share a slot share its events within a limit.
 func History(events func() source.Events, d *source.Deployment, q Query) ([]Happening, error) {
 	h := historian{
-		Query: q, all: New(d), owners: map[source.Word][]site.Address{}, places: map[source.Word][]slotKey{}, users: map[slotKey][]site.Address{},
-		naming: map[source.Word][]site.Address{}, about: map[slotKey]int64{},
+		Query: q, all: New(d), owners: newMany[source.Word, site.Address](), places: newMany[source.Word, slotKey](), users: newMany[slotKey, site.Address](),
+		naming: newMany[source.Word, site.Address](), about: map[slotKey]int64{},
 	}
 	for e, err := range events() {
 		if err == nil {
@@ -61,16 +63,20 @@ func History(events func() source.Events, d *source.Deployment, q Query) ([]Happ
 	return h.found, nil
 }
 
+// mostTold bounds what History returns of lists of a slot beyond alwaysShared: a thousand lists of a slot with a thousand
+// events cost little.
+const mostTold = 100_000
+
 type historian struct {
 	Query
 	all *Replay // without operations
 
 	// All that there ever was.
-	owners map[source.Word][]site.Address
-	places map[source.Word][]slotKey
-	users  map[slotKey][]site.Address
-	naming map[source.Word][]site.Address // as their primary list
-	about  map[slotKey]int64              // when the first operation on the user was there
+	owners many[source.Word, site.Address]
+	places many[source.Word, slotKey]
+	users  many[slotKey, site.Address]
+	naming many[source.Word, site.Address] // as their primary list
+	about  map[slotKey]int64               // when the first operation on the user was there
 
 	// From when on what concerns the query.
 	tokens   map[source.Word]int64
@@ -80,8 +86,35 @@ type historian struct {
 	sharing  map[slotKey][]*token   // lists that have or had the slots, by their ids
 
 	*narrator
-	clock map[uint64]int64 // by chain
-	found []Happening
+	clock  map[uint64]int64 // by chain
+	found  []Happening
+	shared int // of found, beyond alwaysShared lists of an event
+}
+
+// many has what belongs to each key, each once. Anybody can make that a lot for one key, so nothing looks through it.
+type many[K, T comparable] struct {
+	of   map[K][]T
+	seen map[belongs[K, T]]struct{}
+}
+
+type belongs[K, T comparable] struct {
+	key K
+	one T
+}
+
+func newMany[K, T comparable]() many[K, T] {
+	return many[K, T]{map[K][]T{}, map[belongs[K, T]]struct{}{}}
+}
+
+func (m many[K, T]) add(key K, one T) {
+	if !m.has(key, one) {
+		m.of[key], m.seen[belongs[K, T]{key, one}] = append(m.of[key], one), struct{}{}
+	}
+}
+
+func (m many[K, T]) has(key K, one T) bool {
+	_, ok := m.seen[belongs[K, T]{key, one}]
+	return ok
 }
 
 // at is the time of an event as Happening.At has it.
@@ -108,29 +141,22 @@ func (h *historian) survey(e source.Event) error {
 		}
 		return nil
 	case source.Transfer:
-		h.owners[e.Subject] = add(h.owners[e.Subject], site.Address(e.Value))
+		h.owners.add(e.Subject, site.Address(e.Value))
 	case source.Location:
 		var t token
 		if h.all.locate(&t, e.Value) == "" {
-			h.places[e.Subject] = add(h.places[e.Subject], t.slot)
+			h.places.add(e.Subject, t.slot)
 		}
 	case source.ListMetadata:
 		if user, ok := User(e.Value); ok && e.Key == keyUser {
-			h.users[key] = add(h.users[key], user)
+			h.users.add(key, user)
 		}
 	case source.AccountMetadata:
 		if named, ok := primary(e.Value); ok && e.Key == keyPrimaryList {
-			h.naming[named] = add(h.naming[named], accountOf(e))
+			h.naming.add(named, accountOf(e))
 		}
 	}
 	return h.all.Add(e)
-}
-
-func add[T comparable](all []T, one T) []T {
-	if slices.Contains(all, one) {
-		return all
-	}
-	return append(all, one)
 }
 
 // choose finds out what concerns the query.
@@ -151,7 +177,7 @@ func (h *historian) choose() {
 			own = true
 		default:
 			from = math.MaxInt64
-			for _, key := range h.places[id] {
+			for _, key := range h.places.of[id] {
 				if first, ok := h.about[key]; ok {
 					from = min(from, first)
 				}
@@ -161,18 +187,16 @@ func (h *historian) choose() {
 			}
 		}
 		h.tokens[id] = from
-		accounts := slices.Concat(h.owners[id], h.naming[id])
-		for _, key := range h.places[id] {
+		for _, key := range h.places.of[id] {
 			h.sharing[key] = append(h.sharing[key], t)
 			h.own[key] = h.own[key] || own
 			earliest(h.slots, key, from)
-			accounts = append(accounts, h.users[key]...)
 		}
-		for _, a := range accounts {
-			if a != (site.Address{}) {
-				earliest(h.accounts, a, from)
-			}
-		}
+		h.concerns(h.owners.of[id], from)
+		h.concerns(h.naming.of[id], from)
+	}
+	for key, from := range h.slots {
+		h.concerns(h.users.of[key], from)
 	}
 	for key := range h.about { // of no list, too
 		if h.List == nil {
@@ -184,6 +208,15 @@ func (h *historian) choose() {
 	}
 }
 
+// concerns notes accounts whose primary lists concern the query.
+func (h *historian) concerns(accounts []site.Address, from int64) {
+	for _, a := range accounts {
+		if a != (site.Address{}) {
+			earliest(h.accounts, a, from)
+		}
+	}
+}
+
 func earliest[K comparable](of map[K]int64, key K, from int64) {
 	if was, ok := of[key]; !ok || from < was {
 		of[key] = from
@@ -192,17 +225,17 @@ func earliest[K comparable](of map[K]int64, key K, from int64) {
 
 // isUsers reports whether a list is or was one of the user.
 func (h *historian) isUsers(id source.Word) bool {
-	if slices.Contains(h.naming[id], *h.User) {
+	if h.naming.has(id, *h.User) {
 		return true
 	}
 	used := false
-	for _, key := range h.places[id] {
-		if slices.Contains(h.users[key], *h.User) {
+	for _, key := range h.places.of[id] {
+		if h.users.has(key, *h.User) {
 			return true
 		}
-		used = used || len(h.users[key]) > 0
+		used = used || len(h.users.of[key]) > 0
 	}
-	return !used && slices.Contains(h.owners[id], *h.User)
+	return !used && h.owners.has(id, *h.User)
 }
 
 // look finds out whether an event concerns the query, and what it did.
@@ -245,7 +278,8 @@ func (h *historian) isAboutUser(e source.Event) bool {
 	return ok && a == *h.User
 }
 
-// addAll adds what happened in a slot, for each of its lists: those that have it now, or else that had it.
+// addAll adds what happened in a slot, for each of its lists: those that have it now, or else that had it. Beyond a limit,
+// the last one says how many more there are.
 func (h *historian) addAll(e source.Event, at int64, key slotKey, told Told) {
 	sharing := h.sharing[key]
 	if len(sharing) == 0 {
@@ -254,7 +288,15 @@ func (h *historian) addAll(e source.Event, at int64, key slotKey, told Told) {
 		h.add(e, at, nil, told)
 		return
 	}
-	for _, t := range sharing {
+	for i, t := range sharing {
+		if i >= alwaysShared {
+			if h.shared == mostTold {
+				last := &h.found[len(h.found)-1]
+				last.after += fmt.Sprintf(" (the same of %d more lists of this slot)", len(sharing)-i)
+				return
+			}
+			h.shared++
+		}
 		of := told
 		if !t.placed || t.slot != key {
 			of.after += formerSlot
