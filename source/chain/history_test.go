@@ -436,3 +436,35 @@ func TestHistoryIsFinal(t *testing.T) {
 		t.Errorf("events that nobody has confirmed: got %v, want an error", err)
 	}
 }
+
+// TestHistoryAfterReorganisation: what was read up to the newest block, and was reorganised since, is in no log,
+// also if the run that was to read up to the final one has failed.
+func TestHistoryAfterReorganisation(t *testing.T) {
+	h := history.Random(4, history.Options{Transactions: 200})
+	all, s := newWorlds(h), open(t, t.TempDir(), h)
+	others := newWorlds(history.Random(5, history.Options{Transactions: 200, Chains: h.Chains}))
+	o := all.options()
+	o.Provider.Finality = provider.Latest
+	mustSync(t, s, o)
+	for id, w := range all {
+		w.reorganise(w.head-25, others[id])
+		w.meanly = func(method string) error {
+			if method == "block" {
+				return errors.New("away")
+			}
+			return nil
+		}
+	}
+	o.Provider.Finality = provider.Finalized
+	if _, err := s.Sync(t.Context(), o); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Fatalf("got %v, want the error of the nodes", err)
+	}
+	if _, err := s.History(); err == nil || !strings.Contains(err.Error(), "--finality finalized") {
+		t.Errorf("after a run that failed: got %v, want an error", err)
+	}
+	for _, w := range all {
+		w.meanly = nil
+	}
+	all.check(t, s, mustSync(t, s, o))
+	mustHistory(t, s)
+}

@@ -225,6 +225,9 @@ func (c *chainSync) prepare(ctx context.Context) (err error) {
 	if err := c.forgetReorganised(ctx); err != nil {
 		return err
 	}
+	if err := c.setFinality(); err != nil {
+		return err
+	}
 	c.report.From = min(c.report.From, c.store.next())
 	return c.anchor(ctx)
 }
@@ -252,12 +255,19 @@ func (c *chainSync) findHead(ctx context.Context) (provider.Block, error) {
 			return head, err
 		}
 	}
-	if was := check.Finality; was != c.options.Provider.Finality && len(check.Points) > 0 {
-		check.Finality = c.options.Provider.Finality
-		return head, c.store.save() // also if there is nothing new to read
-	}
-	check.Finality = c.options.Provider.Finality
 	return head, nil
+}
+
+// setFinality says with which finality all that is left was read. Before forgetReorganised some of it may
+// be gone from the chain, and nobody may take it for final.
+func (c *chainSync) setFinality() error {
+	check := &c.store.check
+	was := check.Finality
+	check.Finality = c.options.Provider.Finality
+	if was == check.Finality || len(check.Points) == 0 {
+		return nil
+	}
+	return c.store.save() // also if there is nothing new to read
 }
 
 // same reports whether a block is still part of the chain.
