@@ -233,7 +233,9 @@ func publishedLog(t *testing.T, w *logged) {
 		t.Error("the bundles of one publish differ from those that grew")
 	}
 
-	// Anybody begins with the log, with and without nodes.
+	// Anybody begins with the log, with and without nodes. A run that fails after the state is there goes on, too.
+	refuses := served(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	failsWith(t, "--badges", "snapshot", "bundle", "--from", w.bucket, "--state", at("twin"), "--out", at("twin-snapshot"), "--badges", refuses, "--badge-events", "1")
 	done(t, "snapshot", "bundle", "--from", w.bucket, "--state", at("twin"), "--out", at("twin-snapshot"), "--report", at("report.json"))
 	failsWith(t, "has events already", "snapshot", "bundle", "--from", w.bucket, "--state", at("twin"), "--out", at("twin-snapshot"))
 	done(t, w.chainArgs(at("twin"), at("twin-snapshot"))...)

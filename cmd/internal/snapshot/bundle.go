@@ -73,22 +73,23 @@ func (b *Bundle) Run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		if err := r.bootstrap(ctx, state, b.From, b.State, true); err != nil {
 			return nil, fmt.Errorf("--from: %w", err)
 		}
-		if err := os.RemoveAll(bundles(b.State)); err != nil {
-			return nil, err
-		}
 		asOf, err := state.AsOf()
 		if err != nil {
 			return nil, err
 		}
 		return r.replay(ctx, state.Events(), asOf, d, w)
 	}
-	return r.make(ctx, stdout, &b.Profiles, &b.Tables, write, func(w *snapshot.Writer, g *source.Graph) error {
+	err = r.make(ctx, stdout, &b.Profiles, &b.Tables, write, func(w *snapshot.Writer, g *source.Graph) error {
 		return r.add(ctx, w, g, &b.Profiles, &b.Tables, b.State)
 	})
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(bundles(b.State))
 }
 
 // bundles is the folder of a state with the bundles that were downloaded. It is there until the state is
-// made of them, and confirmed if it is to be.
+// made of them, and confirmed or the snapshot made, so that a run which was cut off can be made again.
 func bundles(state string) string { return filepath.Join(state, "bundles") }
 
 func begun(state string) bool {
