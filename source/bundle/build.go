@@ -64,7 +64,7 @@ type Built struct {
 func Build(ctx context.Context, chains []Source, was *Index, put func(Object) error) (*Built, error) {
 	chains = slices.Clone(chains)
 	slices.SortFunc(chains, func(a, b Source) int { return cmp.Compare(a.ID, b.ID) })
-	b := &builder{was: was, put: put, hash: sha256.New(), built: &Built{Index: &Index{Bundles: []Bundle{}}}}
+	b := &builder{was: was, put: put, hash: sha256.New(), upto: map[uint64]uint64{}, built: &Built{Index: &Index{Bundles: []Bundle{}}}}
 	if err := b.sameChains(chains); err != nil {
 		return nil, err
 	}
@@ -149,6 +149,7 @@ type builder struct {
 	was   *Index // nil for none
 	put   func(Object) error
 	built *Built
+	upto  map[uint64]uint64 // events by chain, up to the point of was
 
 	text []byte // of the bundle that is being made
 	hash hash.Hash
@@ -188,7 +189,32 @@ func (b *builder) contradicts(known *Bundle) error {
 	return fmt.Errorf("%w: a row of bundle _log/%s, rows %d to %d, is another one: %s", ErrContradicts, known.Name(), known.Row, known.Row+known.Rows-1, remedy)
 }
 
+// point is what the log that is there has completely of a chain; nil for nothing.
+func (b *builder) point(chain uint64) *Point {
+	if b.was != nil {
+		for i := range b.was.Chains {
+			if b.was.Chains[i].ID == chain {
+				return b.was.Chains[i].Point
+			}
+		}
+	}
+	return nil
+}
+
+// samePoint compares the events up to the point of a chain: whoever began with the log has no others.
+func (b *builder) samePoint(chain uint64, p *Point) error {
+	if b.upto[chain] != p.Events {
+		return fmt.Errorf("%w: the log says that chain %d has %d events up to block %d, and by the state it has more or fewer: %s", ErrContradicts, chain, p.Events, p.Block, remedy)
+	}
+	return nil
+}
+
 func (b *builder) add(e *source.Event) (err error) {
+	if p := b.point(e.Contract.Chain); p != nil && e.Block <= p.Block {
+		if b.upto[e.Contract.Chain]++; b.upto[e.Contract.Chain] > p.Events {
+			return b.samePoint(e.Contract.Chain, p)
+		}
+	}
 	before := len(b.text)
 	if b.text, err = appendRow(b.text, e); err != nil {
 		return fmt.Errorf("chain %d, block %d, log %d: %w", e.Contract.Chain, e.Block, e.Index, err)
@@ -269,8 +295,13 @@ func (b *builder) end(cursors []*cursor) (*Built, error) {
 			return nil, err
 		}
 		if b.was != nil { // of a state that was read in fewer runs, an earlier point may be the last one
-			if earlier := b.was.Chains[i].Point; earlier != nil && (chain.Point == nil || chain.Point.Block < earlier.Block) {
-				chain.Point = earlier
+			if earlier := b.was.Chains[i].Point; earlier != nil {
+				if err := b.samePoint(chain.ID, earlier); err != nil {
+					return nil, err
+				}
+				if chain.Point == nil || chain.Point.Block < earlier.Block {
+					chain.Point = earlier
+				}
 			}
 		}
 		built.Index.Chains = append(built.Index.Chains, chain)

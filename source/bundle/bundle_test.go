@@ -396,6 +396,21 @@ func TestContradictions(t *testing.T) {
 	if _, err := back.publish(t.Context(), c.upto(2), d.upto(2)); !errors.Is(err, ErrContradicts) {
 		t.Errorf("an event before what is published: got %v, want ErrContradicts", err)
 	}
+	// Nor may a state lack an event that another one has: after the last row, only points tell.
+	for name, more := range map[string]struct{ first, next uint64 }{"read less": {3, 2}, "read as far": {3, 3}, "read more": {3, 4}} {
+		c := &madeUp{id: 1, times: []int64{100, 200, 300, 400}, events: []source.Event{event(rand.New(rand.NewPCG(1, 1)), 1, 1, 0, 100)}}
+		lacks := newShelf()
+		if _, err := lacks.publish(t.Context(), c.upto(more.first)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lacks.publish(t.Context(), c.upto(more.next)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		c.events = append(c.events, event(rand.New(rand.NewPCG(1, 2)), 1, 2, 0, 200))
+		if _, err := lacks.publish(t.Context(), c.upto(more.next)); !errors.Is(err, ErrContradicts) || !strings.Contains(err.Error(), "chain 1") {
+			t.Errorf("%s, and an event that the log lacks: got %v, want ErrContradicts", name, err)
+		}
+	}
 	if _, err := Build(t.Context(), []Source{{Chain: Chain{ID: 1}}}, nil, nil); err == nil || !strings.Contains(err.Error(), "snapshot chain") {
 		t.Errorf("nothing was read: got %v, want an error that says what to run", err)
 	}
