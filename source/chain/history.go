@@ -191,6 +191,7 @@ func (a *adopting) finish() error {
 	}
 	check := &a.store.check
 	check.Finality, check.Settled = provider.Finalized, 1
+	check.Quorum = 1 // who published it; with 0, Sync would read it again at once where nobody can confirm it
 	check.Origin = &anchor{a.log.First.Block, common.HexToHash(a.log.First.Hash)}
 	a.store.written = &point{Block: p.Block, Hash: common.HexToHash(p.Hash), Time: at.Unix()}
 	return a.store.commit()

@@ -468,3 +468,37 @@ func TestHistoryAfterReorganisation(t *testing.T) {
 	all.check(t, s, mustSync(t, s, o))
 	mustHistory(t, s)
 }
+
+// TestUncheckedLog: with --unchecked a log is taken as it is, where no node can tell whether it is right. Nothing
+// of it is read again in that run, and nothing counts as verified.
+func TestUncheckedLog(t *testing.T) {
+	h := history.Random(5, history.Options{Transactions: 300})
+	all, s := newWorlds(h), open(t, t.TempDir(), h)
+	mustSync(t, s, all.options())
+	right := newShelf()
+	right.publish(t, mustHistory(t, s))
+	for _, w := range all {
+		w.noState = true
+	}
+	o, twin := all.options(), open(t, t.TempDir(), h)
+	o.Unchecked, o.Provider.Quorum = true, 1
+	if err := errors.Join(twin.Adopt(t.Context(), right.log(t), true), twin.Confirm(t.Context(), o)); err != nil {
+		t.Fatal(err)
+	}
+	r := mustSync(t, twin, o)
+	all.check(t, twin, r)
+	for _, c := range r.Chains {
+		at := slices.IndexFunc(right.index.Chains, func(l bundle.Chain) bool { return l.ID == c.Chain })
+		if p := right.index.Chains[at].Point; len(c.Repairs) > 0 || p != nil && c.From != p.Block+1 {
+			t.Errorf("chain %d: read from block %d, with %v, want what comes after %+v", c.Chain, c.From, c.Repairs, p)
+		}
+		if n, err := twin.Verified(c.Chain); err != nil || n > 0 {
+			t.Errorf("chain %d: verified up to block %d (%v), want nothing", c.Chain, n, err)
+		}
+	}
+	r = mustSync(t, twin, o) // now it is, as after any such run
+	all.check(t, twin, r)
+	if len(r.Chains[0].Repairs) == 0 {
+		t.Error("the next run: nothing was read again")
+	}
+}
