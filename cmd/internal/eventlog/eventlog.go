@@ -108,6 +108,7 @@ func get(ctx context.Context, client *http.Client, url string, most int64) (_ []
 		return nil, err
 	}
 	request.Header.Set("User-Agent", "followpress")
+	request.Header.Set("Accept-Encoding", "identity") // without it, a server may choose
 	answer, err := client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errPassing, err)
@@ -121,6 +122,9 @@ func get(ctx context.Context, client *http.Client, url string, most int64) (_ []
 		return nil, fmt.Errorf("%w: %s answers %s", errPassing, url, answer.Status)
 	default:
 		return nil, fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	if coding := answer.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, fmt.Errorf("%s answers with Content-Encoding %s, which was not asked for: serve %s* as the bucket has it", url, site.Quoted(coding), site.LogPrefix)
 	}
 	if answer.ContentLength > most {
 		return nil, bundle.ErrTooLarge
