@@ -44,7 +44,7 @@ type Object struct {
 // ErrContradicts says that events are not those of the log that is there.
 var ErrContradicts = errors.New("the events contradict the log that was published")
 
-const remedy = "if the state is the one to believe, remove everything below _log/ and publish again, and readers begin anew; " +
+const remedy = "if the state is the one to believe, remove everything below _log/, publish again and purge _log/ from caches, and readers begin anew; " +
 	"if not, read the state again, or name the state that the log was made of"
 
 // A Built log is what Build has made.
