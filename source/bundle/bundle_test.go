@@ -808,3 +808,33 @@ func TestDecoderBound(t *testing.T) {
 		t.Errorf("a bomb of 256 MiB took %d bytes, want those of a bundle", bytesOf)
 	}
 }
+
+// TestEnoughOfDamaged: somebody who has enough of the events is told nothing more, also if a bundle that was read ahead
+// is damaged.
+func TestEnoughOfDamaged(t *testing.T) {
+	chains, s := random(4, 9000), newShelf()
+	var sources []Source
+	for _, c := range chains {
+		sources = append(sources, c.upto(9000))
+	}
+	if _, err := s.publish(t.Context(), sources...); err != nil {
+		t.Fatal(err)
+	}
+	reading, failed := make(chan struct{}), make(chan context.Context, 1)
+	l := &Log{s.index, func(ctx context.Context, b *Bundle) ([]byte, error) {
+		if b.Row == 0 {
+			return s.objects["0"], nil
+		}
+		<-reading
+		failed <- ctx
+		return nil, b.damaged("it is")
+	}}
+	for _, err := range l.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		close(reading)
+		<-(<-failed).Done()
+		break
+	}
+}

@@ -242,7 +242,7 @@ var errStop = errors.New("enough")
 // the values of an event stay valid.
 func (l *Log) Events(ctx context.Context) source.Events {
 	return func(yield func(source.Event, error) bool) {
-		c := &checker{chains: map[uint64]*order{}}
+		c, enough := &checker{chains: map[uint64]*order{}}, false
 		for i := range l.Index.Chains {
 			o := newOrder()
 			c.chains[l.Index.Chains[i].ID] = &o
@@ -271,13 +271,13 @@ func (l *Log) Events(ctx context.Context) source.Events {
 				if err := c.next(&p.events[i]); err != nil {
 					return p.damaged("row %d: %w", p.Row+uint64(i), err)
 				}
-				if !yield(p.events[i], nil) {
+				if enough = !yield(p.events[i], nil); enough {
 					return errStop
 				}
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errStop) {
+		if err != nil && !enough { // the error may be another one than errStop, of a bundle that was read ahead
 			yield(source.Event{}, err)
 		}
 	}
