@@ -40,7 +40,7 @@ type LogVerification struct {
 	Rows    uint64   `json:"rows"`
 	Bundles int      `json:"bundles"`
 	Digest  string   `json:"digest"`
-	Damaged []string `json:"damaged"` // what is wrong with some bundles
+	Damaged []string `json:"damaged"` // what is wrong with some bundles, and with how many more
 }
 
 // Found lists the keys of one kind.
@@ -284,7 +284,7 @@ func (v *Verification) Markdown() string {
 		fmt.Fprintf(&b, "repaired: %d objects and %d manifest shards put, %d deleted\n\n", r.Done.Put, r.Done.Manifests, r.Done.Deleted)
 	}
 	if l := v.Log; l != nil {
-		fmt.Fprintf(&b, "log: %d events in %d bundles, %d of them damaged\n\n", l.Rows, l.Bundles, len(l.Damaged))
+		fmt.Fprintf(&b, "log: %d events in %d bundles%s\n\n", l.Rows, l.Bundles, map[bool]string{true: ", damaged"}[len(l.Damaged) > 0])
 	}
 	if v.Error != "" {
 		fmt.Fprintf(&b, "error: %s\n\n", strings.ReplaceAll(v.Error, "\n", " "))

@@ -838,3 +838,23 @@ func TestEnoughOfDamaged(t *testing.T) {
 		break
 	}
 }
+
+// TestVerifyCounts: of many bundles that are damaged, some are named, and the others counted.
+func TestVerifyCounts(t *testing.T) {
+	chains, s := random(4, 30000), newShelf()
+	var sources []Source
+	for _, c := range chains {
+		sources = append(sources, c.upto(30000))
+	}
+	if _, err := s.publish(t.Context(), sources...); err != nil {
+		t.Fatal(err)
+	}
+	n := len(s.index.Bundles)
+	for i := range s.index.Bundles {
+		s.objects[s.index.Bundles[i].Name()] = []byte("hello")
+	}
+	_, damaged, err := Verify(t.Context(), s.fetch, 2)
+	if err != nil || n < 4 || len(damaged) != 3 || damaged[2].Error() != fmt.Sprintf("and %d more", n-2) {
+		t.Errorf("got %q, %v, want two of %d bundles, and how many more", damaged, err, n)
+	}
+}

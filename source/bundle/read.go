@@ -306,12 +306,13 @@ func (c *checker) next(e *source.Event) error {
 	return nil
 }
 
-// Verify compares all bundles with the index, and says of each that is damaged what is wrong; at most
-// most of them, and how many there are. The error is of requests.
+// Verify compares all bundles with the index, and says of each that is damaged what is wrong; of no more
+// than most, and then how many others there are. The error is of requests.
 func Verify(ctx context.Context, fetch Fetch, most int) (x *Index, damaged []error, err error) {
 	if x, err = ReadIndex(ctx, fetch); err != nil {
 		return nil, nil, err
 	}
+	others := 0
 	err = inorder.Each(ctx, requests, len(x.Bundles), func(ctx context.Context, i int) (error, error) {
 		b := &x.Bundles[i]
 		body, err := b.fetch(ctx, fetch, b == x.last())
@@ -330,10 +331,17 @@ func Verify(ctx context.Context, fetch Fetch, most int) (x *Index, damaged []err
 		}
 		return nil, err
 	}, func(found error) error {
-		if found != nil && len(damaged) < most {
+		switch {
+		case found == nil:
+		case len(damaged) < most:
 			damaged = append(damaged, errors.New(strings.TrimSuffix(found.Error(), ": "+advice)))
+		default:
+			others++
 		}
 		return nil
 	})
+	if others > 0 {
+		damaged = append(damaged, fmt.Errorf("and %d more", others))
+	}
 	return x, damaged, err
 }
