@@ -117,11 +117,11 @@ func get(ctx context.Context, client *http.Client, url string, most int64) (_ []
 	switch code := answer.StatusCode; {
 	case code == http.StatusOK:
 	case code == http.StatusNotFound:
-		return nil, fmt.Errorf("%w: %s", bundle.ErrNone, answer.Status)
+		return nil, fmt.Errorf("%w: status %d", bundle.ErrNone, code) // the text beside it is the server's
 	case code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
-		return nil, fmt.Errorf("%w: %s answers %s", errPassing, url, answer.Status)
+		return nil, fmt.Errorf("%w: %s answers with status %d", errPassing, url, code)
 	default:
-		return nil, fmt.Errorf("%s answers %s", url, answer.Status)
+		return nil, fmt.Errorf("%s answers with status %d", url, code)
 	}
 	if coding := answer.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return nil, fmt.Errorf("%s answers with Content-Encoding %s, which was not asked for: serve %s* as the bucket has it", url, site.Quoted(coding), site.LogPrefix)

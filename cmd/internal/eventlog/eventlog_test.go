@@ -50,3 +50,28 @@ func TestCodings(t *testing.T) {
 		})
 	}
 }
+
+// TestStatusText: what a server writes beside its status, as to a terminal, is in no error.
+func TestStatusText(t *testing.T) {
+	for _, code := range []string{"403", "404"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 "+code+" \x1b[2Jgone\r\nContent-Length: 0\r\n\r\n")
+			_ = c.Close()
+		}))
+		fetch, closeFetch, err := Open(t.Context(), server.URL, storage.S3Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = fetch(t.Context(), bundle.IndexName, bundle.MaxIndex)
+		if err == nil || !strings.Contains(err.Error(), "status "+code) || strings.Contains(err.Error(), "gone") {
+			t.Errorf("got %q, want status %s and no text of the server", err, code)
+		}
+		_ = closeFetch()
+		server.Close()
+	}
+}
