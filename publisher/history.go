@@ -136,7 +136,7 @@ func (r *run) putLog(ctx context.Context, o LogObject, condition storage.Conditi
 		case bytes.Equal(body, o.Body):
 			return nil // an earlier attempt has succeeded, or an earlier run
 		case o.Key == site.LogIndexKey:
-			return fmt.Errorf("put %s: another publisher wrote it during this run: publish again", o.Key)
+			return fmt.Errorf("put %s: another publisher wrote it during this run, and may lack what this run put: publish again, and run followpress verify", o.Key)
 		default:
 			condition = storage.Condition(info.ETag)
 		}
