@@ -133,6 +133,8 @@ func TestNewDeployment(t *testing.T) {
 	if p.Count("script[src*='NEWAPP42']") == 0 {
 		t.Errorf("after the new deployment: got the scripts %q, want the new one", browser.Eval[[]string](p, "[...document.scripts].map((s) => s.src)"))
 	}
+	p.Reload() // a browser that is busy may leave the update to a visit that is longer
+	shown(t, p)
 	p.Wait(fmt.Sprintf("(async () => !(await Promise.all((await caches.keys()).map(async (name) => (await (await caches.open(name)).keys())))).flat().some(({ url }) => url.endsWith(%q)))()", mainScript(old)))
 	h.leave(true)
 	p.Forgive("net::ERR_", "request failed", "status 503", "status 504", "Failed to fetch", "Failed to load resource")
