@@ -179,7 +179,7 @@ func TestSite(t *testing.T) {
 		{[]string{"--list", "1", none}, "has no history: it was made with --history-window=0"},
 		{[]string{"--list", "99", "--since", "1h", dir}, "--list=99: the site has no such list"},
 		{[]string{"--user", "nobody.eth", "--since", "1h", dir}, `--user="nobody.eth": the site has no such name`},
-		{[]string{"--list", "1", online.URL + "/forbidden"}, "got 403 Forbidden: a bucket that nobody may list"},
+		{[]string{"--list", "1", online.URL + "/forbidden"}, "got status 403: a bucket that nobody may list"},
 		{[]string{"--list", "1", online.URL + "/elsewhere"}, "is no state, no snapshot and no site"},
 	} {
 		status, out, stderr := run(test.args...)
@@ -265,5 +265,25 @@ func TestHostileSite(t *testing.T) {
 				t.Errorf("got status %d, %q and %q, want %q", status, out, stderr, test.want)
 			}
 		})
+	}
+}
+
+// The text beside a status is the server's, and may steer a terminal.
+func TestStatusText(t *testing.T) {
+	online := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, err = connection.Write([]byte("HTTP/1.1 500 \x1b[2J\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
+		if err := errors.Join(err, connection.Close()); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(online.Close)
+	status, out, stderr := run("--list", "1", online.URL)
+	if status != command.Failed || out != "" || !strings.Contains(stderr, "got status 500") || strings.Contains(stderr, "\x1b") {
+		t.Errorf("got status %d, %q and %q, want status 500 without the server's text", status, out, stderr)
 	}
 }

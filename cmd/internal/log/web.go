@@ -48,9 +48,9 @@ func (w *web) Get(ctx context.Context, key site.Key) (body []byte, err error) {
 	case http.StatusNotFound:
 		return nil, storage.ErrNotFound
 	case http.StatusForbidden:
-		return nil, fmt.Errorf("got %s: a bucket that nobody may list does not tell what is absent: name it as s3://BUCKET", answer.Status)
+		return nil, fmt.Errorf("got status %d: a bucket that nobody may list does not tell what is absent: name it as s3://BUCKET", answer.StatusCode)
 	default:
-		return nil, fmt.Errorf("got %s", answer.Status)
+		return nil, fmt.Errorf("got status %d", answer.StatusCode) // the text beside it is the server's
 	}
 	body, err = io.ReadAll(io.LimitReader(answer.Body, webMost+1))
 	if err == nil && len(body) > webMost {
