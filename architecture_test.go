@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 	"purger":                     {"internal/retry", "site", "site/routes", "site/tags"},
 	"report":                     {"internal/inorder", "internal/retry", "site", "site/shards", "site/refresh", "site/routes", "site/scan", "storage"},
 	"server":                     {"site", "site/routes", "site/tags", "site/scan", "storage", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
-	"server/internal/answer":     {"internal/rawjson", "site", "site/routes", "site/scan", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/answer":     {"internal/rawjson", "site", "site/op", "site/routes", "site/scan", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/cache":      {"site", "site/scan", "storage", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/fetch":      {"site", "storage"},
 	"server/internal/fresh":      {"internal/rawjson", "site", "site/refresh", "site/routes", "site/tags", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/site/scan"
 )
 
@@ -114,14 +115,14 @@ func (c *computation) feedEntry(address string, r *scan.OperationRow) feedEntry 
 		by = string(r.Address)
 	}
 	did := ""
-	switch actions[r.Opcode] {
-	case "follow":
+	switch op.Code(r.Opcode) {
+	case op.Follow:
 		did = "follows you"
-	case "unfollow":
+	case op.Unfollow:
 		did = "no longer follows you"
-	case "tag":
+	case op.Tag:
 		did = fmt.Sprintf("tagged you “%s”", tag)
-	case "untag":
+	case op.Untag:
 		did = fmt.Sprintf("took the tag “%s” from you", tag)
 	}
 	web := c.webAddress(string(r.Address))

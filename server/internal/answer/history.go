@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
@@ -211,8 +212,8 @@ func (c *computation) asOf() (time.Time, error) {
 	return asOf.UTC().Truncate(time.Millisecond), nil
 }
 
-// actions are the names of opcodes.
-var actions = [...]string{1: "follow", 2: "unfollow", 3: "tag", 4: "untag"}
+// counts are how many operations a page has, by their codes.
+type counts [op.Untag + 1]int
 
 // operationBytes is more than an entry of a history has beside the texts of its row, the tag of which it has twice.
 const operationBytes = 384
@@ -220,20 +221,20 @@ const operationBytes = 384
 // historyPage appends operations and how many of each kind there are. of returns the list that an operation is of, and
 // whom it is about.
 func (c *computation) historyPage(member string, selected rows, parse func(row []byte) (scan.OperationRow, error), of func(*scan.OperationRow) (list, target []byte)) error {
-	var counts [len(actions)]int
+	var all counts
 	size := entrySpare
 	for i := range selected.len() {
 		r, err := parse(selected.at(i))
 		if err != nil {
 			return err
 		}
-		counts[r.Opcode]++
+		all[r.Opcode]++
 		size += len(selected.at(i)) + 2*len(r.Tag) + operationBytes
 	}
 	if err := c.grow(size); err != nil {
 		return err
 	}
-	c.appendSummary(selected.len(), counts)
+	c.appendSummary(selected.len(), all)
 	c.body = append(append(append(c.body, `,"`...), member...), `":[`...)
 	for i := range selected.len() {
 		r, err := parse(selected.at(i))
@@ -250,14 +251,14 @@ func (c *computation) historyPage(member string, selected rows, parse func(row [
 }
 
 // appendSummary appends what the page was asked for, and what it has.
-func (c *computation) appendSummary(total int, counts [len(actions)]int) {
+func (c *computation) appendSummary(total int, of counts) {
 	opcode := "all"
 	if c.ask.Opcode != 0 {
 		opcode = strconv.Itoa(c.ask.Opcode)
 	}
 	c.body = fmt.Appendf(c.body, `{"summary":{"interval":"%d:00:00(hrs)","opcode":"%s","total":%d`, c.ask.Interval/time.Hour, opcode, total)
-	for code := 1; code < len(actions); code++ {
-		c.body = fmt.Appendf(c.body, `,"total_%ss":%d`, actions[code], counts[code])
+	for code := op.Follow; code <= op.Untag; code++ {
+		c.body = fmt.Appendf(c.body, `,"total_%ss":%d`, code, of[code])
 	}
 	c.body = append(c.body, '}')
 }
@@ -268,7 +269,7 @@ func appendOperation(b []byte, r *scan.OperationRow, list, target []byte) []byte
 	b = append(append(b, `","name":`...), nullIfEmpty(r.Name)...)
 	b = append(append(b, `,"avatar":`...), nullIfEmpty(r.Avatar)...)
 	b = append(append(b, `,"token_id":"`...), list...)
-	b = append(append(b, `","action":"`...), actions[r.Opcode]...)
+	b = append(append(b, `","action":"`...), op.Code(r.Opcode).String()...)
 	b = fmt.Appendf(b, `","opcode":%d,"op":"0x01%02x0101`, r.Opcode, r.Opcode)
 	b = append(b, target[len("0x"):]...)
 	b = hex.AppendEncode(b, scan.Text(r.Tag))
