@@ -15,7 +15,7 @@ import (
 func TestNewRoute(t *testing.T) {
 	overlay := map[string]map[string]string{"Replace": {}}
 	for file, change := range map[string][]string{
-		"site/routes/routes.go": {"\tRoot\n", "\tRoot\n\tListEcho\n"},
+		"site/routes/routes.go": {"\tUserAccount\n", "\tListEcho\n\tUserAccount\n"},
 		"site/table.go": {
 			"\n\t\t{ID: routes.UserAccount,", "\n\t\t{ID: routes.ListEcho, Pattern: \"{base}/lists/{token_id}/echo\", Summary: \"the ID of a list\"},\n\t\t{ID: routes.UserAccount,",
 		},
