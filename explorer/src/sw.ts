@@ -158,19 +158,11 @@ const pageFirst = (event: FetchEvent): Promise<Response> => {
   );
 };
 
-/** A file whose name says what is in it, of this version or of another one. */
-async function appFile(event: FetchEvent): Promise<Response> {
-  const known = await caches.match(event.request.url, asIs);
-  if (known) {
-    return known;
-  }
-  const response = await fetch(event.request);
-  if (isFile(response)) {
-    const copy = response.clone();
-    event.waitUntil(caches.open(appName).then((app) => app.put(event.request.url, copy)).catch(() => undefined));
-  }
-  return response;
-}
+/**
+ * A file whose name says what is in it. Those of this version are there since it was installed. Those of another one are
+ * not kept: a page that is still open would bring the old version, which the browser may have too, back.
+ */
+const appFile = async ({ request }: FetchEvent): Promise<Response> => (await caches.match(request.url, asIs)) ?? fetch(request);
 
 const isAppFile = (url: string): boolean => url.startsWith(scope) && /^[a-z]+-[A-Z0-9]{8}\.(js|css)$/.test(url.slice(scope.length));
 
@@ -220,9 +212,12 @@ self.addEventListener('activate', (event) => {
   event.waitUntil(clean());
 });
 
-// A page that was there before the first worker says what it has read.
+// A page that was there before the first worker says what it has read. Others remind a worker that waits.
 self.addEventListener('message', (event) => {
-  const { seen } = event.data as { seen?: unknown };
+  const { seen, takeOver } = event.data as { seen?: unknown; takeOver?: unknown };
+  if (takeOver) {
+    event.waitUntil(self.skipWaiting());
+  }
   const urls = Array.isArray(seen) ? seen.filter((url): url is string => typeof url === 'string') : [];
   const read = async (url: string) => {
     const response = await fetch(url, { cache: 'force-cache' });

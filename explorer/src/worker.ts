@@ -31,6 +31,8 @@ async function register(): Promise<void> {
     // Browsers look for a new one when they like, this at once.
     await registration.update().catch(() => undefined); // offline
   }
+  // Chromium forgets that a new one takes over if the old one had work at that time.
+  setInterval(() => registration.waiting?.postMessage({ takeOver: true }), 3000);
   const { active } = await workers.ready;
   if (isFirst) {
     // It has not seen what this page has asked for until now, answered or not.

@@ -43,7 +43,7 @@ function start() {
   const messages = [];
   const self = {
     registration: { scope, unregister: async () => messages.push('unregistered') },
-    skipWaiting: async () => {},
+    skipWaiting: async () => messages.push('takes over'),
     clients: { get: async (id) => id && { postMessage: (message) => messages.push(message) }, claim: async () => {} },
     addEventListener: (type, listener) => (listeners[type] = listener),
   };
@@ -96,6 +96,8 @@ network = (url) => from(files(url), { redirected: url.endsWith('.html') });
 await worker.send('install', {});
 network = () => from(new Response(''), { type: 'opaqueredirect', status: 0, ok: false });
 same('page that is elsewhere', (await worker.get('index.html', 'navigate')).type, 'opaqueredirect');
+await worker.send('message', { data: { takeOver: true } });
+same('after it was installed, and when it is reminded', worker.messages, ['takes over', 'takes over']);
 stores.set(`followpress ${scope} old files`, new Kept());
 stores.set('followpress https://site.example/other/_explore/ old files', new Kept());
 stores.set('of somebody else', new Kept());
@@ -116,10 +118,10 @@ network = () => typed('a list of files', 'html');
 same('folder', await (await worker.get('./', 'navigate')).text(), 'a list of files');
 network = down;
 same('page offline goes with the files', await (await worker.get('index.html?x#/a/b', 'navigate')).text(), pageWith(script) + ' again');
-network = () => typed('a page instead', 'html');
-same('file of another version', await (await worker.get('old-00000000.js')).text(), 'a page instead');
-network = down;
-await worker.get('old-00000000.js').then(() => same('a page instead of a file', 'kept', 'not kept'), () => {});
+const before = [...stores].map(([name, { all }]) => [name, [...all.keys()]]);
+network = () => typed('old', 'js');
+same('file of another version', await (await worker.get('old-00000000.js')).text(), 'old');
+same('what is kept after that', [...stores].map(([name, { all }]) => [name, [...all.keys()]]), before);
 asked = [];
 same('file', await (await worker.get(script)).text(), 'file');
 same('requests for a file', asked, []);

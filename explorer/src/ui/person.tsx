@@ -1,5 +1,6 @@
 // An account in a row: picture, name, link.
 
+import type { Children } from '../elements';
 import { useRef } from 'preact/hooks';
 import type { Person } from '../data/site';
 import { usePicture } from '../pictures/picture';
@@ -49,5 +50,21 @@ export function PersonLink({ person }: { person: Person }) {
       <Avatar person={person} />
       <Name person={person} />
     </a>
+  );
+}
+
+/** A row that begins with who it is about. */
+export function PersonRow({ person, children }: { person: Person; children: Children }) {
+  return (
+    <div class="related">
+      <a class="person" href={href(['a', person.address])}>
+        <Avatar person={person} />
+        <span class="names">
+          <Name person={person} />
+          {person.name && <span class="quiet small">{short(person.address)}</span>}
+        </span>
+      </a>
+      {children}
+    </div>
   );
 }

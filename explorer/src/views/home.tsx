@@ -33,6 +33,21 @@ function Sizes() {
   );
 }
 
+function Counted({ person }: { person: Person }) {
+  return (
+    <>
+      <PersonLink person={person} />
+      <span class="quiet num">
+        {number(person.followers ?? 0)}
+        <span class="hidden">
+          {gap}
+          {texts.followers}
+        </span>
+      </span>
+    </>
+  );
+}
+
 function Ranking({ people }: { people: readonly Person[] }) {
   useLayoutEffect(() => {
     performance.mark('followpress:usable');
@@ -44,16 +59,7 @@ function Ranking({ people }: { people: readonly Person[] }) {
           <span class="quiet num" aria-hidden="true">
             {i + 1}
           </span>
-          <PersonLink person={person} />
-          {person.followers !== undefined && (
-            <span class="quiet num">
-              {number(person.followers)}
-              <span class="hidden">
-                {gap}
-                {texts.followers}
-              </span>
-            </span>
-          )}
+          <Counted person={person} />
         </li>
       ))}
     </ol>
@@ -72,14 +78,7 @@ function Latest() {
             <ul class="ranking">
               {people.slice(0, rows).map((person) => (
                 <li key={person.address}>
-                  <PersonLink person={person} />
-                  <span class="quiet num">
-                    {number(person.followers ?? 0)}
-                    <span class="hidden">
-                      {gap}
-                      {texts.followers}
-                    </span>
-                  </span>
+                  <Counted person={person} />
                 </li>
               ))}
             </ul>

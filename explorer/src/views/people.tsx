@@ -9,7 +9,7 @@ import { go, href, type Href, type Place } from '../router';
 import { clip, gap, plain, type Text } from '../text';
 import { date, number, peopleTexts as words } from '../texts';
 import { Failed, Loading, useKept, useLoad } from '../ui/load';
-import { Avatar, Name, short } from '../ui/person';
+import { PersonRow } from '../ui/person';
 import { Rows } from '../ui/rows';
 
 /** In CSS pixels. */
@@ -47,14 +47,7 @@ function Marks({ person: { follows, blocks, mutes, back } }: { person: Related }
 /** An account in a list, with what is known about it there. */
 export function relatedRow(person: Related) {
   return (
-    <div class="related">
-      <a class="person" href={href(['a', person.address])}>
-        <Avatar person={person} />
-        <span class="names">
-          <Name person={person} />
-          {person.name && <span class="quiet small">{short(person.address)}</span>}
-        </span>
-      </a>
+    <PersonRow person={person}>
       <span class="tags">
         <Marks person={person} />
         {person.tags.slice(0, 4).map((tag, i) => (
@@ -68,7 +61,7 @@ export function relatedRow(person: Related) {
         {person.followers !== undefined && <span>{words.followersOf(person.followers, !person.back)}</span>}
         {person.added > 0 && <span>{words.since(date(person.added))}</span>}
       </span>
-    </div>
+    </PersonRow>
   );
 }
 

@@ -10,7 +10,7 @@ import { go, href, type Href, type Place } from '../router';
 import { type Text } from '../text';
 import { date, number, peopleTexts } from '../texts';
 import { Failed, Loading, Show, useKept, useLoad } from '../ui/load';
-import { Avatar, Name, short } from '../ui/person';
+import { PersonRow } from '../ui/person';
 import { Rows } from '../ui/rows';
 
 const parts = ['all', 'came', 'left'] as const;
@@ -197,18 +197,11 @@ function People({ found, part, source }: { found: Found; part: Part; source: str
 
 function row({ person, came, left }: Held) {
   return (
-    <div class="related">
-      <a class="person" href={href(['a', person.address])}>
-        <Avatar person={person} />
-        <span class="names">
-          <Name person={person} />
-          {person.name && <span class="quiet small">{short(person.address)}</span>}
-        </span>
-      </a>
+    <PersonRow person={person}>
       <span class="quiet small num moved">
         {came !== undefined && words.cameOn(date(came))}
         {left !== undefined && words.leftOn(date(left))}
       </span>
-    </div>
+    </PersonRow>
   );
 }
