@@ -5,7 +5,8 @@ import { useRef } from 'preact/hooks';
 import type { Person } from '../data/site';
 import { usePicture } from '../pictures/picture';
 import { href } from '../router';
-import { named, plain, type Text } from '../text';
+import { gap, named, plain, type Text } from '../text';
+import { number, texts } from '../texts';
 
 /** The beginning and the end of an address. */
 export const short = (address: string): Text => plain(address.slice(0, 6) + '…' + address.slice(-4));
@@ -50,6 +51,19 @@ export function PersonLink({ person }: { person: Person }) {
       <Avatar person={person} />
       <Name person={person} />
     </a>
+  );
+}
+
+/** How many follow an account; who hears the page is told what the number counts. */
+export function Followers({ count, small }: { count: number; small?: boolean }) {
+  return (
+    <span class={small ? 'quiet small num' : 'quiet num'}>
+      {number(count)}
+      <span class="hidden">
+        {gap}
+        {texts.followers}
+      </span>
+    </span>
   );
 }
 

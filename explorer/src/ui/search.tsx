@@ -7,9 +7,9 @@ import type { Person } from '../data/site';
 import { go, href, type Href, type Place } from '../router';
 import { useSettings } from '../settings';
 import { gap, plain, type Text } from '../text';
-import { number, texts } from '../texts';
+import { texts } from '../texts';
 import { Icon } from './icon';
-import { Avatar, called, nameOf, short } from './person';
+import { Avatar, called, Followers, nameOf, short } from './person';
 
 const most = 8; // shown at once
 const pause = 80; // milliseconds without a keystroke before a name is looked up
@@ -79,15 +79,7 @@ function Choice({ option, typed, whole }: { option: Option; typed: string; whole
           person.name && person.address && <span class="quiet small">{short(person.address)}</span>
         )}
       </span>
-      {!!person.followers && (
-        <span class="quiet small num">
-          {number(person.followers)}
-          <span class="hidden">
-            {gap}
-            {texts.followers}
-          </span>
-        </span>
-      )}
+      {!!person.followers && <Followers count={person.followers} small />}
     </>
   );
 }

@@ -3,12 +3,11 @@
 import { useLayoutEffect } from 'preact/hooks';
 import { hasHistory, latest, site, top, type Person } from '../data/site';
 import { href, type Place } from '../router';
-import { gap } from '../text';
 import { number, texts } from '../texts';
 import { Heading } from '../ui/heading';
 import { Later } from '../ui/later';
 import { Show, useLoad } from '../ui/load';
-import { PersonLink } from '../ui/person';
+import { Followers, PersonLink } from '../ui/person';
 import { Search } from '../ui/search';
 
 const rows = 10;
@@ -33,21 +32,6 @@ function Sizes() {
   );
 }
 
-function Counted({ person }: { person: Person }) {
-  return (
-    <>
-      <PersonLink person={person} />
-      <span class="quiet num">
-        {number(person.followers ?? 0)}
-        <span class="hidden">
-          {gap}
-          {texts.followers}
-        </span>
-      </span>
-    </>
-  );
-}
-
 function Ranking({ people }: { people: readonly Person[] }) {
   useLayoutEffect(() => {
     performance.mark('followpress:usable');
@@ -59,7 +43,8 @@ function Ranking({ people }: { people: readonly Person[] }) {
           <span class="quiet num" aria-hidden="true">
             {i + 1}
           </span>
-          <Counted person={person} />
+          <PersonLink person={person} />
+          {person.followers !== undefined && <Followers count={person.followers} />}
         </li>
       ))}
     </ol>
@@ -78,7 +63,8 @@ function Latest() {
             <ul class="ranking">
               {people.slice(0, rows).map((person) => (
                 <li key={person.address}>
-                  <Counted person={person} />
+                  <PersonLink person={person} />
+                  <Followers count={person.followers ?? 0} />
                 </li>
               ))}
             </ul>
