@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"site/scan":                  {"internal/rawjson", "site", "site/rules"},
 	"site/ranks":                 {"site", "site/rules"},
 	"site/refresh":               {"site", "site/rules"},
+	"site/note":                  {"site"},
 	"site/op":                    {"site", "site/rules"}, // so is this, and may be imported as that
 	"site/routes":                {},
 	"site/shards":                {"internal/rawjson", "site"},
@@ -162,7 +163,7 @@ var onlyIn = map[string]string{
 
 // TestRooms: what is exported is a promise, and the top level shows the product.
 func TestRooms(t *testing.T) {
-	const mostNames, mostFolders = 278, 19
+	const mostNames, mostFolders = 281, 19
 	names, err := exported("site")
 	if err != nil || len(names) > mostNames {
 		t.Errorf("package site: got %d exported names, %v, want at most %d: what one package uses belongs there", len(names), err, mostNames)

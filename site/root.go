@@ -30,6 +30,7 @@ type Root struct {
 	ShardDigits  int            `json:"manifest_digits"`               // hexadecimal digits of the names of manifest shards
 	HeaderRules  map[string]MD5 `json:"header_rules"`                  // digest of the headers of each route's objects, by pattern
 	Counts       Counts         `json:"counts"`
+	Inputs       *Inputs        `json:"inputs,omitempty"` // what the site was made of; nil if nobody knows
 	// Manifest has the digests of the texts of all shards of the manifest, by name, or of all its indexes: see package
 	// shards. There are none of a live site.
 	Manifest map[string]SHA256 `json:"manifest,omitempty"`

@@ -1,0 +1,201 @@
+// Package note is what a publisher signs of a site, and how readers check it: a signed note
+// (golang.org/x/mod/sumdb/note, which docs call by its place in C2SP, signed-note) with Ed25519 signatures.
+//
+// The text of a note is five lines:
+//
+//	followpress site 1
+//	follow.example
+//	1234
+//	2026-11-24T00:00:00Z
+//	the SHA-256 of _site, in hexadecimal digits
+//
+// The second line is the origin: which site it is, so that the root of one site is not taken for that of another. It is
+// the name of the key that signed it first. The third counts the roots that were published under the origin, from 1: a
+// reader refuses a smaller one than it has seen. The fourth is as_of of the root.
+//
+// The API may change until version 1.
+package note
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Key is where a site keeps its note.
+const Key site.Key = "_site.note"
+
+// MaxBytes bounds a signed note: its text, and a hundred signatures.
+const MaxBytes = 16 << 10
+
+// kind is the first line, which no other signed text begins with.
+const kind = "followpress site 1"
+
+// A Note says which root a site has.
+type Note struct {
+	Origin  string // of the site: the name of a key
+	Counter uint64 // of the roots under the origin, from 1
+	AsOf    string // of the root, RFC 3339
+	Root    site.SHA256
+}
+
+// Errors for callers to tell apart.
+var (
+	// ErrUnsigned says that no key that the reader knows has signed a note.
+	ErrUnsigned = errors.New("no known key has signed it")
+	// ErrForged says that a signature in the name of a known key is not one of that key.
+	ErrForged = errors.New("a signature is not that of its key")
+	// ErrOtherRoot says that a note is about another root.
+	ErrOtherRoot = errors.New("the note is about another root")
+	// ErrOlder says that a site is older than one that was seen before.
+	ErrOlder = errors.New("the site is older than one that was seen before")
+)
+
+// Text is what is signed.
+func (n Note) Text() string {
+	return fmt.Sprintf("%s\n%s\n%d\n%s\n%s\n", kind, n.Origin, n.Counter, n.AsOf, n.Root)
+}
+
+// parse is the inverse of Text.
+func parse(text string) (n Note, err error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) != 6 || lines[0] != kind {
+		return n, fmt.Errorf("its text is not the five lines that begin with %q", kind)
+	}
+	n.Origin, n.AsOf = lines[1], lines[3]
+	if n.Counter, err = strconv.ParseUint(lines[2], 10, 53); err != nil || n.Counter == 0 { // browsers count to 2^53
+		return n, fmt.Errorf("its third line, %q, is no counter", lines[2])
+	}
+	if _, err := time.Parse(time.RFC3339, n.AsOf); err != nil {
+		return n, fmt.Errorf("its fourth line: %w", err)
+	}
+	if err := n.Root.UnmarshalText([]byte(lines[4])); err != nil {
+		return n, fmt.Errorf("its fifth line: %w", err)
+	}
+	if n.Text() != text {
+		return n, errors.New("its text is not written as notes are")
+	}
+	return n, nil
+}
+
+// Of is the note of a root that follows one with that counter.
+func Of(origin string, counter uint64, asOf string, root []byte) Note {
+	return Note{Origin: origin, Counter: counter, AsOf: asOf, Root: site.Sum256(root)}
+}
+
+// Names reports an error that wraps ErrOtherRoot unless the note is about the root with those bytes.
+func (n Note) Names(root []byte) error {
+	if got := site.Sum256(root); got != n.Root {
+		return fmt.Errorf("%s names the root %s, and %s is %s: %w", Key, n.Root, site.RootKey, got, ErrOtherRoot)
+	}
+	return nil
+}
+
+// After reports an error that wraps ErrOlder if the note is older than one that was seen before: by its counter, or by
+// as_of. The zero Note is older than all.
+func (n Note) After(seen Note) error {
+	if seen.Counter == 0 || n.Root == seen.Root && n.Counter == seen.Counter {
+		return nil
+	}
+	was, err := time.Parse(time.RFC3339, seen.AsOf)
+	is, err2 := time.Parse(time.RFC3339, n.AsOf)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	if n.Counter <= seen.Counter || is.Before(was) {
+		return fmt.Errorf("%s has the counter %d as of %s, and %d as of %s was seen: %w", Key, n.Counter, n.AsOf, seen.Counter, seen.AsOf, ErrOlder)
+	}
+	return nil
+}
+
+// NewKey makes a key: what signs, which is a secret, and what checks. The name is one word without a plus sign, such as
+// follow.example.
+func NewKey(name string) (private, public string, err error) {
+	if private, public, err = note.GenerateKey(rand.Reader, name); err != nil {
+		return "", "", fmt.Errorf("make a key: the name %s: use one word without a plus sign, such as follow.example", site.Quoted(name))
+	}
+	return private, public, nil
+}
+
+// A Signer signs texts. That of ParsePrivate is one; others ask a program.
+type Signer = note.Signer
+
+// ParsePrivate reads the secret key of NewKey.
+func ParsePrivate(text string) (Signer, error) {
+	s, err := note.NewSigner(strings.TrimSpace(text))
+	if err != nil { // which may hold the text
+		return nil, errors.New("read the key: it is none that `followpress key` made: PRIVATE+KEY+NAME+…")
+	}
+	return s, nil
+}
+
+// Sign returns the signed note, with a signature of each signer.
+func Sign(n Note, signers ...Signer) ([]byte, error) {
+	signed, err := note.Sign(&note.Note{Text: n.Text()}, signers...)
+	if err != nil {
+		return nil, fmt.Errorf("sign %s: %w", Key, err)
+	}
+	return signed, nil
+}
+
+// Keys are the keys that a reader trusts, each alone.
+type Keys struct {
+	verifiers []note.Verifier
+}
+
+// ParseKeys reads public keys of NewKey.
+func ParseKeys(texts ...string) (Keys, error) {
+	var k Keys
+	for _, text := range texts {
+		v, err := note.NewVerifier(strings.TrimSpace(text))
+		if err != nil {
+			return Keys{}, fmt.Errorf("read the key %s: %w: use what `followpress key` printed: NAME+…", site.Quoted(text), err)
+		}
+		k.verifiers = append(k.verifiers, v)
+	}
+	return k, nil
+}
+
+// None reports whether there are no keys, so that nothing can be checked.
+func (k Keys) None() bool { return len(k.verifiers) == 0 }
+
+// Open checks a signed note, and returns what it says and the names of the known keys that have signed it. Signatures of
+// unknown keys are ignored. The error wraps ErrUnsigned or ErrForged, or says that it is no note of a site whose origin
+// is the name of a known key.
+func (k Keys) Open(signed []byte) (n Note, by []string, err error) {
+	fail := func(err error) (Note, []string, error) {
+		return Note{}, nil, fmt.Errorf("read %s: %w", Key, err)
+	}
+	if len(signed) > MaxBytes {
+		return fail(fmt.Errorf("%d bytes, more than %d KiB", len(signed), MaxBytes>>10))
+	}
+	opened, err := note.Open(signed, note.VerifierList(k.verifiers...))
+	var unverified *note.UnverifiedNoteError
+	var invalid *note.InvalidSignatureError
+	switch {
+	case errors.As(err, &unverified):
+		return fail(ErrUnsigned)
+	case errors.As(err, &invalid):
+		return fail(fmt.Errorf("%w: %s", ErrForged, invalid.Name))
+	case err != nil:
+		return fail(err)
+	}
+	if n, err = parse(opened.Text); err != nil {
+		return fail(err)
+	}
+	if !slices.ContainsFunc(k.verifiers, func(v note.Verifier) bool { return v.Name() == n.Origin }) {
+		return fail(fmt.Errorf("it is of the site %s, and no known key has that name: %w", site.Quoted(n.Origin), ErrUnsigned))
+	}
+	for _, s := range opened.Sigs {
+		by = append(by, s.Name)
+	}
+	return n, by, nil
+}

@@ -1,0 +1,109 @@
+package note_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+)
+
+const name = "follow.example"
+
+func newKey(t *testing.T) (note.Signer, note.Keys) {
+	t.Helper()
+	private, public, err := note.NewKey(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.ParsePrivate(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := note.ParseKeys(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer, keys
+}
+
+func TestOpen(t *testing.T) {
+	signer, keys := newKey(t)
+	stranger, strangers := newKey(t)
+	root := []byte(`{"format":2}`)
+	n := note.Of(name, 7, "2026-11-24T00:00:00Z", root)
+	sign := func(n note.Note, signers ...note.Signer) string {
+		signed, err := note.Sign(n, signers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(signed)
+	}
+	good := sign(n, signer)
+	other := n
+	other.Origin = "other.example"
+	for _, tt := range []struct {
+		name   string
+		signed string
+		keys   note.Keys
+		want   error
+	}{
+		{"good", good, keys, nil},
+		{"of two keys, of which one is known", sign(n, stranger, signer), keys, nil},
+		{"of an unknown key", good, strangers, note.ErrUnsigned},
+		{"with a forged second line", strings.Replace(good, name+"\n", "other.example\n", 1), keys, note.ErrForged},
+		{"with a forged counter", strings.Replace(good, "\n7\n", "\n8\n", 1), keys, note.ErrForged},
+		{"of another site, by the same key", sign(other, signer), keys, note.ErrUnsigned},
+		{"no key", good, note.Keys{}, note.ErrUnsigned},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, by, err := tt.keys.Open([]byte(tt.signed))
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("got %v, want %v", err, tt.want)
+			}
+			if err == nil && (got != n || len(by) != 1 || by[0] != name) {
+				t.Errorf("got %+v by %q, want %+v by %s", got, by, n, name)
+			}
+		})
+	}
+	t.Run("one bit flipped", func(t *testing.T) {
+		for i := range len(good) * 8 {
+			flipped := []byte(good)
+			flipped[i/8] ^= 1 << (i % 8)
+			if got, _, err := keys.Open(flipped); err == nil {
+				t.Fatalf("bit %d: got %+v, want an error", i, got)
+			}
+		}
+	})
+	if err := n.Names(root); err != nil {
+		t.Error(err)
+	}
+	if err := n.Names([]byte("{}")); !errors.Is(err, note.ErrOtherRoot) {
+		t.Errorf("another root: got %v, want ErrOtherRoot", err)
+	}
+}
+
+func TestAfter(t *testing.T) {
+	seen := note.Note{Counter: 7, AsOf: "2026-11-24T00:00:00Z"}
+	for _, tt := range []struct {
+		name string
+		n    note.Note
+		want error
+	}{
+		{"the same", seen, nil},
+		{"the next", note.Note{Counter: 8, AsOf: "2026-11-24T00:00:00Z"}, nil},
+		{"a smaller counter", note.Note{Counter: 6, AsOf: "2026-11-25T00:00:00Z"}, note.ErrOlder},
+		{"an earlier time", note.Note{Counter: 8, AsOf: "2026-11-23T23:59:59Z"}, note.ErrOlder},
+		{"another root with the same counter", note.Note{Counter: 7, AsOf: "2026-11-24T00:00:00Z", Root: site.Sum256(nil)}, note.ErrOlder},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := tt.n.After(seen); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			if err := tt.n.After(note.Note{}); err != nil {
+				t.Errorf("if nothing was seen: %v", err)
+			}
+		})
+	}
+}
