@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,12 +15,27 @@ func testRoot(t testing.TB) site.Root {
 	root := site.Root{
 		Format: site.Format, AsOf: "2026-03-01T02:03:04Z", Config: defaultConfig(t), BucketDigits: 2, ShardDigits: 1,
 		HeaderRules: site.Config{}.HeaderRules(), Manifest: map[string]site.SHA256{},
+		Inputs: testInputs(),
 		Counts: site.Counts{Accounts: 1, Lists: 2, Primary: 3, Records: 4, Follows: 5, Names: 6, Events: 7, Objects: 8, Bytes: 9},
 	}
 	for _, shard := range site.HashPrefixes(root.ShardDigits) {
 		root.Manifest[shard] = site.Sum256([]byte(shard))
 	}
 	return root
+}
+
+func testInputs() *site.Inputs {
+	digest, ops := site.Sum256([]byte("digest")), uint64(7)
+	return &site.Inputs{
+		Generator: "v1.2.3", Tables: map[string]site.SHA256{"events": digest, "lists": digest, "accounts": digest, "records": digest, "badges": digest},
+		ListOps: &ops, OpsFrom: "2026-01-01T00:00:00Z",
+		Chains: []site.ChainInput{
+			{ChainID: 1, Block: 7, Hash: "0x" + strings.Repeat("0a", 32), Events: 3, Log: &digest}, {ChainID: 10, Block: 8, Hash: "0x" + strings.Repeat("0b", 32)},
+		},
+		Profiles:  &site.ServiceInput{Source: "https://example.com/u", From: "2026-01-01T00:00:00Z", Until: "2026-01-02T00:00:00Z", Digest: digest},
+		Badges:    &site.ServiceInput{Source: "https://example.com:81/b", Digest: digest},
+		Refreshed: &digest, BadgesAsOf: "2026-01-01T00:00:00Z", Ranks: &digest,
+	}
 }
 
 func encodeRoot(t testing.TB, root site.Root) string {
@@ -71,6 +87,9 @@ func TestEqualRootsAreEqualBytes(t *testing.T) {
 		"header rules": func(r *site.Root) { r.HeaderRules["_site"] = site.Sum(nil) },
 		"counts":       func(r *site.Root) { r.Counts.Bytes++ },
 		"manifest":     func(r *site.Root) { r.Manifest["f"] = site.Sum256(nil) },
+		"table":        func(r *site.Root) { r.Inputs.Tables["lists"] = site.Sum256(nil) },
+		"block":        func(r *site.Root) { r.Inputs.Chains[0].Block++ },
+		"list_ops":     func(r *site.Root) { *r.Inputs.ListOps++ },
 	} {
 		root := testRoot(t)
 		change(&root)
@@ -82,25 +101,48 @@ func TestEqualRootsAreEqualBytes(t *testing.T) {
 
 func TestParseRootRefuses(t *testing.T) {
 	for name, breakIt := range map[string]func(*site.Root){
-		"no format":           func(r *site.Root) { r.Format = 0 },
-		"a newer format":      func(r *site.Root) { r.Format = 3 },
-		"no bucket digits":    func(r *site.Root) { r.BucketDigits = 0 },
-		"too many of them":    func(r *site.Root) { r.BucketDigits = 5 },
-		"negative digits":     func(r *site.Root) { r.ShardDigits = -1 },
-		"no shard digits":     func(r *site.Root) { r.ShardDigits = 0 },
-		"huge shard digits":   func(r *site.Root) { r.ShardDigits = 1 << 30 },
-		"digits without them": func(r *site.Root) { r.ShardDigits = 2 },
-		"a shard is missing":  func(r *site.Root) { delete(r.Manifest, "a") },
-		"a shard too many":    func(r *site.Root) { r.Manifest["10"] = site.Sum256(nil) },
-		"no manifest":         func(r *site.Root) { r.Manifest = nil },
-		"no as_of":            func(r *site.Root) { r.AsOf = "" },
-		"as_of without time":  func(r *site.Root) { r.AsOf = "2026-03-01" },
-		"as_of without zone":  func(r *site.Root) { r.AsOf = "2026-03-01T02:03:04" },
-		"as_of on no day":     func(r *site.Root) { r.AsOf = "2026-02-30T02:03:04Z" },
-		"a bad base path":     func(r *site.Root) { r.Config.BasePath = "../x" },
-		"a reserved one":      func(r *site.Root) { r.Config.BasePath = "_site" },
-		"an unknown api":      func(r *site.Root) { r.Config.API = "v3" },
-		"a bad maximum":       func(r *site.Root) { r.Config.LeaderboardMax = 9 },
+		"no format":            func(r *site.Root) { r.Format = 0 },
+		"a newer format":       func(r *site.Root) { r.Format = 3 },
+		"no bucket digits":     func(r *site.Root) { r.BucketDigits = 0 },
+		"too many of them":     func(r *site.Root) { r.BucketDigits = 5 },
+		"negative digits":      func(r *site.Root) { r.ShardDigits = -1 },
+		"no shard digits":      func(r *site.Root) { r.ShardDigits = 0 },
+		"huge shard digits":    func(r *site.Root) { r.ShardDigits = 1 << 30 },
+		"digits without them":  func(r *site.Root) { r.ShardDigits = 2 },
+		"a shard is missing":   func(r *site.Root) { delete(r.Manifest, "a") },
+		"a shard too many":     func(r *site.Root) { r.Manifest["10"] = site.Sum256(nil) },
+		"no manifest":          func(r *site.Root) { r.Manifest = nil },
+		"no as_of":             func(r *site.Root) { r.AsOf = "" },
+		"as_of without time":   func(r *site.Root) { r.AsOf = "2026-03-01" },
+		"as_of without zone":   func(r *site.Root) { r.AsOf = "2026-03-01T02:03:04" },
+		"as_of on no day":      func(r *site.Root) { r.AsOf = "2026-02-30T02:03:04Z" },
+		"a bad base path":      func(r *site.Root) { r.Config.BasePath = "../x" },
+		"a reserved one":       func(r *site.Root) { r.Config.BasePath = "_site" },
+		"an unknown api":       func(r *site.Root) { r.Config.API = "v3" },
+		"a bad maximum":        func(r *site.Root) { r.Config.LeaderboardMax = 9 },
+		"a generator of lines": func(r *site.Root) { r.Inputs.Generator = "a\nb" },
+		"a long generator":     func(r *site.Root) { r.Inputs.Generator = strings.Repeat("a", 257) },
+		"a strange table":      func(r *site.Root) { r.Inputs.Tables["../lists"] = site.Sum256(nil) },
+		"many tables": func(r *site.Root) {
+			for i := range 33 {
+				r.Inputs.Tables[strings.Repeat("a", i+1)] = site.Sum256(nil)
+			}
+		},
+		"a chain twice":             func(r *site.Root) { r.Inputs.Chains[1].ChainID = 1 },
+		"chains in no order":        func(r *site.Root) { slices.Reverse(r.Inputs.Chains) },
+		"a hash without 0x":         func(r *site.Root) { r.Inputs.Chains[0].Hash = strings.Repeat("0a", 33) },
+		"a short hash":              func(r *site.Root) { r.Inputs.Chains[0].Hash = "0x00" },
+		"a hash of other digits":    func(r *site.Root) { r.Inputs.Chains[0].Hash = "0x" + strings.Repeat("0A", 32) },
+		"too many chains":           func(r *site.Root) { r.Inputs.Chains = chains(65) },
+		"chains beyond all bounds":  func(r *site.Root) { r.Inputs.Chains = make([]site.ChainInput, 10_000) },
+		"ops_from that is no time":  func(r *site.Root) { r.Inputs.OpsFrom = "yesterday" },
+		"badges of no time":         func(r *site.Root) { r.Inputs.BadgesAsOf = "yesterday" },
+		"a source with a secret":    func(r *site.Root) { r.Inputs.Profiles.Source = "https://user:word@example.com/" },
+		"a source with a query":     func(r *site.Root) { r.Inputs.Badges.Source = "https://example.com/?key=1" },
+		"a long source":             func(r *site.Root) { r.Inputs.Badges.Source = "https://example.com/" + strings.Repeat("a", 2048) },
+		"answers of no digest":      func(r *site.Root) { r.Inputs.Badges.Digest = site.SHA256{} },
+		"answers of no time":        func(r *site.Root) { r.Inputs.Profiles.From = "yesterday" },
+		"answers until another one": func(r *site.Root) { r.Inputs.Profiles.Until = "tomorrow" },
 	} {
 		root := testRoot(t)
 		breakIt(&root)
@@ -138,6 +180,30 @@ func TestLiveRoot(t *testing.T) {
 	whole := testRoot(t)
 	if got, err := site.ParseServedRoot([]byte(encodeRoot(t, whole))); err != nil || !reflect.DeepEqual(got, whole) {
 		t.Errorf("ParseServedRoot of a whole site: got %+v, %v, want %+v", got, err, whole)
+	}
+}
+
+// chains are the inputs of that many chains.
+func chains(n int) (all []site.ChainInput) {
+	for i := range n {
+		all = append(all, site.ChainInput{ChainID: uint64(i), Hash: "0x" + strings.Repeat("00", 32)})
+	}
+	return all
+}
+
+// A root may name 64 chains, and need not name any.
+func TestRootNamesChains(t *testing.T) {
+	for _, n := range []int{0, 1, 64} {
+		root := testRoot(t)
+		root.Inputs = &site.Inputs{Tables: map[string]site.SHA256{}, Chains: chains(n)}
+		if got, err := site.ParseRoot([]byte(encodeRoot(t, root))); err != nil || !reflect.DeepEqual(got, root) {
+			t.Errorf("%d chains: got %+v, %v, want %+v", n, got, err, root)
+		}
+	}
+	root := testRoot(t)
+	root.Inputs = nil
+	if got, err := site.ParseRoot([]byte(encodeRoot(t, root))); err != nil || !reflect.DeepEqual(got, root) {
+		t.Errorf("no inputs: got %+v, %v, want %+v", got, err, root)
 	}
 }
 

@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/followpress/followpress/fixtures/worst"
@@ -33,6 +34,13 @@ func TestWorstDocuments(t *testing.T) {
 			}
 		})
 	}
+	chains := worst.Text{Begin: `{"format":2,"inputs":{"chains":[{}`, Again: `,{}`}
+	many := append(chains.Bytes(site.MaxRootBytes-3), "]}}"...)
+	worst.Check(t, "root: chains", 24<<20, func() {
+		if _, err := site.ParseRoot(many); err == nil || !strings.Contains(err.Error(), "made of") {
+			t.Errorf("chains: got the error %v, want one of what it was made of", err)
+		}
+	})
 	for _, name := range worst.Names() {
 		texts[name] = worst.JSON[name]
 	}

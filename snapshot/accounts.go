@@ -38,7 +38,7 @@ func eachProfile(snapshot afero.Fs, yield func(Account) bool) (err error) {
 				return err
 			}
 			rows := Block[Account]{File: b.file}
-			parseBlock(&rows, b, nil, decoded(ParseAccount), same)
+			parseBlock(&rows, b, nil, false, decoded(ParseAccount), same)
 			var stopped error
 			err := rows.Each(func(r Row[Account]) error { stopped = accept(r); return stopped },
 				func(e *RowError) error {

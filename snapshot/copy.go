@@ -71,9 +71,9 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 		return err
 	}
 	parseRows := func(p *Block[copiedRow[T]], b block, _ *rowScanner) {
-		p.parseLines(b, func(line []byte) (copiedRow[T], error) {
+		parseLines(b, func(number int, line []byte) {
 			value, err := parse(line)
-			return copiedRow[T]{line, value}, err
+			p.add(number, copiedRow[T]{line, value}, err)
 		})
 	}
 	reject := func(e *RowError) error {
@@ -84,7 +84,7 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 	}
 	workers := runtime.GOMAXPROCS(0)
 	lines := make(recycler[byte], spares(workers))
-	return readBlocks(context.Background(), rows.blocks(lines), workers, lines, parseRows, func(b Block[copiedRow[T]]) error {
+	return readBlocks(context.Background(), rows.blocks(lines), workers, lines, false, parseRows, func(b Block[copiedRow[T]]) error {
 		return b.Each(func(r Row[copiedRow[T]]) error {
 			if err := accept(r.Value.value); err != nil {
 				return err

@@ -79,13 +79,10 @@ func appendRecordRest(b []byte, r Record) (_ []byte, err error) {
 }
 
 func appendAccount(b []byte, a Account) ([]byte, error) {
-	b = a.Address.Append(append(b, `{"address":"`...))
-	b = append(b, '"')
 	if a.Primary != "" {
 		if err := site.CheckTokenID("primary_list", a.Primary); err != nil {
 			return nil, fmt.Errorf("account %s: %w", a.Address, err)
 		}
-		b = append(append(append(b, `,"primary_list":"`...), a.Primary...), '"')
 	}
 	if a.ENS != nil {
 		if err := checkProfile(a.ENS); err != nil {
@@ -95,9 +92,22 @@ func appendAccount(b []byte, a Account) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("account %s: %w", a.Address, err)
 		}
-		b, _ = ens.Append(append(b, `,"ens":`...))
+		a.ENS = &ens
 	}
-	return append(b, '}'), nil
+	return appendReadAccount(b, &a), nil
+}
+
+// appendReadAccount appends an account that the reader has taken, or would take. Its profile is normalized.
+func appendReadAccount(b []byte, a *Account) []byte {
+	b = a.Address.Append(append(b, `{"address":"`...))
+	b = append(b, '"')
+	if a.Primary != "" {
+		b = append(append(append(b, `,"primary_list":"`...), a.Primary...), '"')
+	}
+	if a.ENS != nil {
+		b, _ = a.ENS.Append(append(b, `,"ens":`...))
+	}
+	return append(b, '}')
 }
 
 // checkProfile returns an error for texts that JSON cannot hold, or holds in another form only.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -43,17 +44,25 @@ type Block[T any] struct {
 	Rows    []Row[T]
 	Invalid []*RowError
 	lines   []byte // what Rows were parsed from
+	sums    []byte // the digests of Rows, if they are wanted
+	digest  *Digest
 }
+
+// sum is the digest of a row.
+func (p *Block[T]) sum(row int) []byte { return p.sums[row*sha256.Size : (row+1)*sha256.Size] }
 
 // readBlocks parses the blocks of a source, whose memory goes back to lines.
 func readBlocks[T any](
-	ctx context.Context, source rowSource, workers int, lines recycler[byte], parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
+	ctx context.Context, source rowSource, workers int, lines recycler[byte], hashed bool, parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
 ) error {
-	rows := make(recycler[Row[T]], spares(workers))
+	rows, sums := make(recycler[Row[T]], spares(workers)), make(recycler[byte], spares(workers))
 	parseBlock := func(b block, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
 		s := takeScanner()
 		defer s.giveBack()
 		p := Block[T]{File: b.file, Rows: rows.take(roundUp(b.mostRows()))[:0], lines: b.lines}
+		if hashed {
+			p.sums = sums.take(sha256.Size * cap(p.Rows))[:0]
+		}
 		parse(&p, b, s)
 		if b.rows != nil {
 			b.rows.giveBack()
@@ -64,6 +73,9 @@ func readBlocks[T any](
 		err := done(b)
 		lines.giveBack(b.lines)
 		rows.giveBack(b.Rows)
+		if hashed {
+			sums.giveBack(b.sums)
+		}
 		return err
 	})
 }
@@ -122,9 +134,15 @@ func (r recycler[E]) giveBack(s []E) {
 }
 
 // Each calls accept with the valid rows and reject with the others, in the order of lines, until one
-// of them fails. A row that accept refuses by an error is passed to reject.
+// of them fails. A row that accept refuses by an error is passed to reject. The others count in Reader.Digest.
 func (p Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) error {
 	rows, invalid := p.Rows, p.Invalid
+	hashed := 0 // rows that were added to the digest, or refused
+	add := func(to int) {
+		if p.digest != nil && to > hashed {
+			p.digest.add(p.sums[hashed*sha256.Size : to*sha256.Size])
+		}
+	}
 	for len(rows) > 0 || len(invalid) > 0 {
 		var refused *RowError
 		if len(rows) == 0 || len(invalid) > 0 && invalid[0].Line < rows[0].Line {
@@ -132,6 +150,9 @@ func (p Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) 
 		} else {
 			if err := accept(rows[0]); err != nil {
 				refused = &RowError{p.File, rows[0].Line, err.Error()}
+				at := len(p.Rows) - len(rows)
+				add(at)
+				hashed = at + 1
 			}
 			rows = rows[1:]
 		}
@@ -142,6 +163,7 @@ func (p Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) 
 			return err
 		}
 	}
+	add(len(p.Rows))
 	return nil
 }
 

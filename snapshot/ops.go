@@ -82,10 +82,15 @@ func (o *Op) check() error {
 	return nil
 }
 
-func appendOp(b []byte, o Op) (_ []byte, err error) {
+func appendOp(b []byte, o Op) ([]byte, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	return appendReadOp(b, &o)
+}
+
+// appendReadOp appends an operation that the reader has taken, or would take.
+func appendReadOp(b []byte, o *Op) (_ []byte, err error) {
 	b = append(append(append(b, `{"token_id":"`...), o.TokenID...), `","time":`...)
 	if b, err = appendTime(b, "time", o.Time); err != nil {
 		return nil, err
@@ -145,13 +150,19 @@ type keyed[T any] struct {
 func (r Reader[T]) Ops(ctx context.Context, convert func(*Op) (T, error)) error {
 	var order rowOrder
 	var rows []Row[T]
-	inner := reading[keyed[T]]{Snapshot: r.Snapshot, File: r.File, Workers: r.Workers}
+	var sums []byte
+	inner := reading[keyed[T]]{Snapshot: r.Snapshot, File: r.File, Workers: r.Workers, hashed: r.Digest != nil}
 	inner.Done = func(b Block[keyed[T]]) error {
-		whole := Block[T]{File: b.File, lines: b.lines}
-		rows = rows[:0]
+		whole := Block[T]{File: b.File, lines: b.lines, digest: r.Digest}
+		rows, sums = rows[:0], sums[:0]
+		n := 0
 		err := b.Each(func(row Row[keyed[T]]) error {
+			n++
 			if err := order.add(&row.Value.key); err != nil {
 				return err
+			}
+			if r.Digest != nil {
+				sums = append(sums, b.sum(n-1)...)
 			}
 			rows = append(rows, Row[T]{row.Line, row.Value.value})
 			return nil
@@ -159,7 +170,7 @@ func (r Reader[T]) Ops(ctx context.Context, convert func(*Op) (T, error)) error 
 		if err != nil {
 			return err
 		}
-		whole.Rows = rows
+		whole.Rows, whole.sums = rows, sums
 		if r.Complete != nil {
 			r.Complete(whole.Rows)
 		}

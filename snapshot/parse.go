@@ -226,7 +226,11 @@ func parseTime(member, text string) (int64, error) {
 	if err != nil || text[len("2026-01-31T00")] != ':' || strings.Contains(text, ",") {
 		return 0, fmt.Errorf("%s: %s is not a time like 2026-01-31T00:00:00Z (RFC 3339)", member, site.Quoted(text))
 	}
-	return t.UnixMilli(), nil
+	ms := t.UnixMilli()
+	if !isWritable(ms) { // because of its offset
+		return 0, fmt.Errorf("%s: %s is not in the years 0 to 9999 in UTC", member, site.Quoted(text))
+	}
+	return ms, nil
 }
 
 func parseHex(member, text string) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"runtime"
 
@@ -24,19 +25,32 @@ type Reader[T any] struct {
 	Complete func([]Row[T])
 	// Done gets a block, whose rows are valid until it returns.
 	Done func(Block[T]) error
+
+	// Digest, unless nil, gets the rows that Block.Each passes on and that are not refused, in their order. With Untimed,
+	// it gets records without their times.
+	Digest *Digest
+}
+
+// reading is r for readTable.
+func (r Reader[T]) reading() reading[T] {
+	return reading[T]{Snapshot: r.Snapshot, File: r.File, Workers: r.Workers, Untimed: r.Untimed, Complete: r.Complete, hashed: r.Digest != nil,
+		Done: func(b Block[T]) error {
+			b.digest = r.Digest
+			return r.Done(b)
+		}}
 }
 
 // Table reads a table whose rows parse parses. The lines that parse gets are only valid until Done
 // returns, those of Parquet only until parse returns.
 func (r Reader[T]) Table(ctx context.Context, t Table, parse func(line []byte) (T, error)) error {
-	return readTable(ctx, reading[T](r), t, decoded(parse), same)
+	return readTable(ctx, r.reading(), t, decoded(parse), same)
 }
 
 // Records reads the table records: convert makes of each valid row what Done gets. The record, and what
 // it refers to, is only valid until convert returns, which must not change it.
 func (r Reader[T]) Records(ctx context.Context, convert func(*Record) (T, error)) error {
 	timed := !r.Untimed
-	return readTable(ctx, reading[T](r), TableRecords, form[Record]{
+	return readTable(ctx, r.reading(), TableRecords, form[Record]{
 		scan: func(s *rowScanner, line []byte) (*Record, bool) { return s.scanRecord(line, timed) },
 		columns: func(s *rowScanner, rows *parquetRows, row int) (*Record, bool) {
 			return &s.record, s.columnsOfRecord(rows, row)
@@ -47,7 +61,7 @@ func (r Reader[T]) Records(ctx context.Context, convert func(*Record) (T, error)
 
 // Accounts reads the table accounts, as Records does.
 func (r Reader[T]) Accounts(ctx context.Context, convert func(*Account) (T, error)) error {
-	return readTable(ctx, reading[T](r), TableAccounts, form[Account]{
+	return readTable(ctx, r.reading(), TableAccounts, form[Account]{
 		scan: (*rowScanner).scanAccount,
 		columns: func(s *rowScanner, rows *parquetRows, row int) (*Account, bool) {
 			return &s.account, s.columnsOfAccount(rows, row)
@@ -85,6 +99,7 @@ type reading[T any] struct {
 	Untimed  bool
 	Complete func([]Row[T])
 	Done     func(Block[T]) error
+	hashed   bool // the digest of each row is wanted
 }
 
 func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], convert func(*R) (T, error)) (err error) {
@@ -96,39 +111,55 @@ func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], 
 	}
 	defer func() { err = errors.Join(err, table.close()) }()
 	parse := func(p *Block[T], b block, s *rowScanner) {
-		parseBlock(p, b, s, f, convert)
+		parseBlock(p, b, s, r.hashed, f, convert)
 		if r.Complete != nil {
 			r.Complete(p.Rows)
 		}
 	}
-	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, lines, parse, r.Done)
+	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, lines, r.hashed, parse, r.Done)
 }
 
-func parseBlock[R, T any](p *Block[T], b block, s *rowScanner, f form[R], convert func(*R) (T, error)) {
-	if b.rows != nil {
-		parseColumns(p, b, s, f, convert)
-		return
-	}
-	p.parseLines(b, func(line []byte) (value T, err error) {
-		row, ok := f.scan(s, line)
-		if !ok {
-			decoded, err := f.decode(line)
-			if err != nil {
-				return value, err
-			}
-			row = &decoded
+func parseBlock[R, T any](p *Block[T], b block, s *rowScanner, hashed bool, f form[R], convert func(*R) (T, error)) {
+	take := func(number int, row *R, err error) {
+		var value T
+		if err == nil && hashed {
+			err = p.hash(s, row)
 		}
-		return convert(row)
-	})
+		if err == nil {
+			value, err = convert(row)
+			if err != nil && hashed {
+				p.sums = p.sums[:len(p.sums)-sha256.Size]
+			}
+		}
+		p.add(number, value, err)
+	}
+	if b.rows != nil {
+		parseColumns(b, s, f, take)
+	} else {
+		parseLines(b, func(number int, line []byte) {
+			row, ok := f.scan(s, line)
+			if ok {
+				take(number, row, nil)
+				return
+			}
+			decoded, err := f.decode(line)
+			take(number, &decoded, err)
+		})
+	}
+}
+
+// hash adds the digest of the next row.
+func (p *Block[T]) hash(s *rowScanner, row any) (err error) {
+	p.sums, err = s.sum(p.sums, row)
+	return err
 }
 
 // parseColumns parses rows of Parquet. An unusual one becomes a line of JSON that says the same.
-func parseColumns[R, T any](p *Block[T], b block, s *rowScanner, f form[R], convert func(*R) (T, error)) {
+func parseColumns[R any](b block, s *rowScanner, f form[R], take func(number int, row *R, err error)) {
 	var line []byte
 	for i := range b.rows.n {
-		var value T
-		var err error
 		row, ok := f.columns(s, b.rows, i)
+		var err error
 		if !ok {
 			var decoded R
 			if line, err = b.rows.appendLine(line[:0], i); err == nil {
@@ -136,21 +167,16 @@ func parseColumns[R, T any](p *Block[T], b block, s *rowScanner, f form[R], conv
 			}
 			row = &decoded
 		}
-		if err == nil {
-			value, err = convert(row)
-		}
-		p.add(b.first+i, value, err)
+		take(b.first+i, row, err)
 	}
 }
 
-// parseLines parses lines, but for blank ones.
-func (p *Block[T]) parseLines(b block, parse func(line []byte) (T, error)) {
+// parseLines calls take with each line, but for blank ones.
+func parseLines(b block, take func(number int, line []byte)) {
 	number := b.first
 	for line := range bytes.Lines(b.lines) {
-		line = bytes.TrimSpace(line)
-		if len(line) > 0 {
-			value, err := parse(line)
-			p.add(number, value, err)
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			take(number, line)
 		}
 		number++
 	}

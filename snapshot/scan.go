@@ -19,6 +19,8 @@ type rowScanner struct {
 	data    []byte // of the record, or the op
 	account Account
 	profile site.Profile
+
+	canonical []byte // spare memory of sum
 }
 
 // The members of a row, as bits, because a repeated member is for the decoder.

@@ -5,22 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
-	"time"
 
-	json "github.com/goccy/go-json"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/afero"
-
-	"github.com/followpress/followpress/site"
 )
 
 // format is the version of snapshots that this package reads and writes.
 const format = 1
-
-const metaName = "meta.json"
 
 // A Table is one of the tables of a snapshot.
 type Table string
@@ -88,67 +81,6 @@ func (z zstdReader) Read(p []byte) (int, error) {
 		err = fmt.Errorf("%w: at most %d MiB are read: compress it again without --ultra and --long", err, maxWindow>>20)
 	}
 	return n, err
-}
-
-// ReadAsOf reads meta.json and returns the time of the snapshot, as RFC 3339 as it stands there.
-func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
-	body, err := afero.ReadFile(snapshot, metaName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%s is not there: is this the folder of a snapshot? name the one that holds meta.json and the tables", realName(snapshot, metaName))
-	} else if err != nil {
-		return "", fmt.Errorf("read meta.json: %w", err)
-	}
-	var meta struct {
-		Format int    `json:"format"`
-		AsOf   string `json:"as_of"`
-	}
-	if err := json.Unmarshal(body, &meta); err != nil {
-		return "", fmt.Errorf("meta.json: %s", site.JSONReason(err))
-	}
-	if meta.Format != format {
-		return "", fmt.Errorf("meta.json: format %d, this version reads %d", meta.Format, format)
-	}
-	if _, err := time.Parse(time.RFC3339, meta.AsOf); err != nil {
-		return "", fmt.Errorf("meta.json: as_of %q is not a time like 2026-01-31T00:00:00Z (RFC 3339)", meta.AsOf)
-	}
-	return meta.AsOf, nil
-}
-
-// ReadListOps returns the count list_ops of meta.json, or nil if there is none.
-func ReadListOps(snapshot afero.Fs) (*uint64, error) {
-	body, err := afero.ReadFile(snapshot, metaName)
-	if err != nil {
-		return nil, fmt.Errorf("read meta.json: %w", err)
-	}
-	var meta struct {
-		ListOps *uint64 `json:"list_ops"`
-	}
-	if err := json.Unmarshal(body, &meta); err != nil {
-		return nil, fmt.Errorf("meta.json: %s", site.JSONReason(err))
-	}
-	return meta.ListOps, nil
-}
-
-// ReadOpsFrom returns the time ops_from of meta.json, from which on the table ops is complete, as RFC 3339
-// as it stands there; "" if there is none: then it is complete from the beginning.
-func ReadOpsFrom(snapshot afero.Fs) (from string, err error) {
-	body, err := afero.ReadFile(snapshot, metaName)
-	if err != nil {
-		return "", fmt.Errorf("read meta.json: %w", err)
-	}
-	var meta struct {
-		OpsFrom *string `json:"ops_from"`
-	}
-	if err := json.Unmarshal(body, &meta); err != nil {
-		return "", fmt.Errorf("meta.json: %s", site.JSONReason(err))
-	}
-	if meta.OpsFrom == nil {
-		return "", nil
-	}
-	if _, err := parseTime("ops_from", *meta.OpsFrom); err != nil {
-		return "", fmt.Errorf("meta.json: %w", err)
-	}
-	return *meta.OpsFrom, nil
 }
 
 // realName returns the path of a file of a snapshot, if the snapshot is in a folder.

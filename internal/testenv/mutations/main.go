@@ -188,10 +188,11 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"generator": {{"server", []string{"-test.run=Histor"}}},
 		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack"}}, {"server", []string{"-test.run=Histor|Feed"}},
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
-		"storage": {{"storage", nil}, publishing},
-		"site":    {{"site/shards", nil}, publishing},
-		"cmd":     {{"cmd/internal/live", nil}},
-		"live":    {{"live", nil}, simulation},
+		"storage":  {{"storage", nil}, publishing},
+		"site":     {{"site/shards", nil}, publishing},
+		"cmd":      {{"cmd/internal/live", nil}},
+		"live":     {{"live", nil}, simulation},
+		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs"}}},
 	}
 	for _, m := range all {
 		room, _, _ := strings.Cut(m.hunks[0].file, "/")

@@ -1,0 +1,124 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A Digest is the digest of the rows of a table, whatever files have them: the SHA-256 of the SHA-256 of each row in its
+// canonical form, in their order. That form is what a Writer writes, without the end of the line. The zero value is
+// that of no rows.
+//
+// So the rows can be hashed on many cores, and whoever has them in another order need only move digests.
+type Digest struct {
+	rows hash.Hash // of the digests of rows; nil before the first
+}
+
+// Add adds the next row.
+func (d *Digest) Add(row []byte) {
+	sum := sha256.Sum256(row)
+	d.add(sum[:])
+}
+
+// add adds the digests of rows.
+func (d *Digest) add(sums []byte) {
+	if d.rows == nil {
+		d.rows = sha256.New()
+	}
+	d.rows.Write(sums)
+}
+
+// Sum is the digest of the rows so far.
+func (d *Digest) Sum() (sum site.SHA256) {
+	if d.rows == nil {
+		return sha256.Sum256(nil)
+	}
+	d.rows.Sum(sum[:0])
+	return sum
+}
+
+// TableDigest reads a table to its end and returns its digest. An invalid row is a *RowError; that a row may be there
+// only once is checked of ops alone. If untimed, times of records do not count, as for a site with the API spec. An
+// error wraps ErrNoTable if the table is missing.
+func TableDigest(ctx context.Context, snapshot afero.Fs, t Table, untimed bool) (site.SHA256, error) {
+	var d Digest
+	var err error
+	switch t {
+	case TableEvents:
+		err = digestTable(ctx, snapshot, t, &d, site.DecodeEvent)
+	case TableLists:
+		err = digestTable(ctx, snapshot, t, &d, ParseList)
+	case TableBadges:
+		err = digestTable(ctx, snapshot, t, &d, ParseBadge)
+	case TableRecommended:
+		err = digestTable(ctx, snapshot, t, &d, ParseRecommended)
+	case TableAccounts:
+		err = digestReader[struct{}](snapshot, &d).Accounts(ctx, func(*Account) (none struct{}, err error) { return none, nil })
+	case TableRecords:
+		r := digestReader[struct{}](snapshot, &d)
+		r.Untimed = untimed
+		err = r.Records(ctx, func(*Record) (none struct{}, err error) { return none, nil })
+	case TableOps:
+		err = digestReader[struct{}](snapshot, &d).Ops(ctx, func(*Op) (none struct{}, err error) { return none, nil })
+	default:
+		err = fmt.Errorf("table %q: use one of %v", t, allTables())
+	}
+	if err != nil {
+		return site.SHA256{}, err
+	}
+	return d.Sum(), nil
+}
+
+func digestTable[T any](ctx context.Context, snapshot afero.Fs, t Table, d *Digest, parse func([]byte) (T, error)) error {
+	return digestReader[T](snapshot, d).Table(ctx, t, parse)
+}
+
+// digestReader reads a table for its digest only.
+func digestReader[T any](snapshot afero.Fs, d *Digest) Reader[T] {
+	return Reader[T]{Snapshot: snapshot, Digest: d, Done: func(b Block[T]) error {
+		return b.Each(func(Row[T]) error { return nil }, func(e *RowError) error { return e })
+	}}
+}
+
+// canonicalRow appends the canonical form of a row that the reader has taken: what a Writer writes of it.
+func canonicalRow(b []byte, row any) ([]byte, error) {
+	switch row := row.(type) {
+	case *Record:
+		return appendRecord(b, *row)
+	case *Account:
+		return appendReadAccount(b, row), nil
+	case *Op:
+		return appendReadOp(b, row)
+	case *List:
+		return appendList(b, *row)
+	case *site.Event:
+		return appendEvent(b, *row)
+	case *Badge:
+		return appendBadge(b, *row)
+	case *Recommended:
+		return appendRecommended(b, *row)
+	}
+	return nil, fmt.Errorf("%T is no row of a table, and has no digest", row) // the caller has given another parser
+}
+
+// maxSpareRow bounds the memory for a canonical row that is kept for the next one.
+const maxSpareRow = 1 << 20
+
+// sum appends the digest of a row to sums.
+func (s *rowScanner) sum(sums []byte, row any) ([]byte, error) {
+	b, err := canonicalRow(s.canonical[:0], row)
+	if err != nil {
+		return nil, err
+	}
+	if cap(b) <= maxSpareRow {
+		s.canonical = b
+	}
+	sum := sha256.Sum256(b)
+	return append(sums, sum[:]...), nil
+}

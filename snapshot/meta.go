@@ -1,0 +1,97 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+const metaName = "meta.json"
+
+// maxMetaBytes bounds meta.json, which names 64 chains at most.
+const maxMetaBytes = 64 << 10
+
+// readMeta decodes meta.json.
+func readMeta(snapshot afero.Fs, into any) (err error) {
+	file, err := snapshot.Open(metaName)
+	if err != nil {
+		return fmt.Errorf("read meta.json: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	body, err := io.ReadAll(io.LimitReader(file, maxMetaBytes+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read meta.json: %w", err)
+	case len(body) > maxMetaBytes:
+		return fmt.Errorf("meta.json: more than %d KiB", maxMetaBytes>>10)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("meta.json: %s", site.JSONReason(err))
+	}
+	return nil
+}
+
+// ReadAsOf reads meta.json and returns the time of the snapshot, as RFC 3339 as it stands there.
+func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
+	var meta struct {
+		Format int    `json:"format"`
+		AsOf   string `json:"as_of"`
+	}
+	if err := readMeta(snapshot, &meta); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s is not there: is this the folder of a snapshot? name the one that holds meta.json and the tables", realName(snapshot, metaName))
+	} else if err != nil {
+		return "", err
+	}
+	if meta.Format != format {
+		return "", fmt.Errorf("meta.json: format %d, this version reads %d", meta.Format, format)
+	}
+	if _, err := time.Parse(time.RFC3339, meta.AsOf); err != nil {
+		return "", fmt.Errorf("meta.json: as_of %q is not a time like 2026-01-31T00:00:00Z (RFC 3339)", meta.AsOf)
+	}
+	return meta.AsOf, nil
+}
+
+// ReadListOps returns the count list_ops of meta.json, or nil if there is none.
+func ReadListOps(snapshot afero.Fs) (*uint64, error) {
+	var meta struct {
+		ListOps *uint64 `json:"list_ops"`
+	}
+	err := readMeta(snapshot, &meta)
+	return meta.ListOps, err
+}
+
+// ReadOpsFrom returns the time ops_from of meta.json, from which on the table ops is complete, as RFC 3339
+// as it stands there; "" if there is none: then it is complete from the beginning.
+func ReadOpsFrom(snapshot afero.Fs) (from string, err error) {
+	var meta struct {
+		OpsFrom *string `json:"ops_from"`
+	}
+	if err := readMeta(snapshot, &meta); err != nil || meta.OpsFrom == nil {
+		return "", err
+	}
+	if _, err := parseTime("ops_from", *meta.OpsFrom); err != nil {
+		return "", fmt.Errorf("meta.json: %w", err)
+	}
+	return *meta.OpsFrom, nil
+}
+
+// ReadInputs returns what meta.json says that the snapshot was made of: Chains, Profiles and Badges. The other members
+// are not set.
+func ReadInputs(snapshot afero.Fs) (site.Inputs, error) {
+	var body json.RawMessage
+	if err := readMeta(snapshot, &body); err != nil {
+		return site.Inputs{}, err
+	}
+	var told site.Inputs
+	if err := told.UnmarshalJSON(body); err != nil {
+		return site.Inputs{}, fmt.Errorf("meta.json: %w", err)
+	}
+	return site.Inputs{Chains: told.Chains, Profiles: told.Profiles, Badges: told.Badges}, nil
+}
