@@ -59,7 +59,7 @@ func TestMemory(t *testing.T) {
 		tables[snapshot.TableRecords] = append(tables[snapshot.TableRecords], p, snapshot.Piece{})
 	}
 	ops := uint64(9)
-	meta := snapshot.Meta{AsOf: memoryTime, ListOps: &ops}
+	meta := snapshot.Meta{AsOf: memoryTime, ListOps: &ops, Chains: []site.ChainInput{{ChainID: 1, Hash: "0x"}}, Badges: &site.ServiceInput{}}
 	if err := w.Commit(meta); err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,18 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
+
+	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/site"
@@ -162,6 +166,11 @@ type Meta struct {
 	AsOf    time.Time
 	ListOps *uint64    // nil for none
 	OpsFrom *time.Time // from which on the table ops is complete; nil if it is from the beginning, or missing
+
+	// What the snapshot was made of, as far as its source can tell.
+	Chains   []site.ChainInput  // in any order; none if that is not known
+	Profiles *site.ServiceInput // nil for none
+	Badges   *site.ServiceInput // nil for none
 }
 
 // Commit completes the snapshot and puts it into its folder in one step. It removes the old one.
@@ -228,7 +237,30 @@ func encodeMeta(m Meta) ([]byte, error) {
 			return nil, fmt.Errorf("meta.json: %w", err)
 		}
 	}
+	if b, err = appendInputs(b, m); err != nil {
+		return nil, fmt.Errorf("meta.json: %w", err)
+	}
 	return append(b, "}\n"...), nil
+}
+
+// appendInputs appends the members that say what a snapshot was made of.
+func appendInputs(b []byte, m Meta) ([]byte, error) {
+	told := struct {
+		Chains   []site.ChainInput  `json:"chains,omitempty"`
+		Profiles *site.ServiceInput `json:"profiles,omitempty"`
+		Badges   *site.ServiceInput `json:"badges,omitempty"`
+	}{slices.Clone(m.Chains), m.Profiles, m.Badges}
+	slices.SortFunc(told.Chains, func(a, b site.ChainInput) int { return cmp.Compare(a.ChainID, b.ChainID) })
+	for i, c := range told.Chains {
+		if i > 0 && c.ChainID == told.Chains[i-1].ChainID {
+			return nil, fmt.Errorf("chains: chain %d is there twice", c.ChainID)
+		}
+	}
+	members, err := json.MarshalWithOption(told, json.DisableHTMLEscape())
+	if err != nil || len(members) == len("{}") {
+		return b, err
+	}
+	return append(append(b, ','), members[1:len(members)-1]...), nil
 }
 
 // unique holds keys of which each may occur once.

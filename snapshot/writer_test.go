@@ -17,6 +17,7 @@ import (
 	"time"
 
 	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
@@ -424,5 +425,35 @@ func TestFailures(t *testing.T) {
 				t.Errorf("the old snapshot: got %d records and the error %v", len(got.records), err)
 			}
 		})
+	}
+}
+
+// TestMetaInputs: meta.json says what the snapshot was made of, by chain, and has no such member if nobody knows.
+func TestMetaInputs(t *testing.T) {
+	sum := site.Sum256([]byte("x"))
+	one := site.ChainInput{ChainID: 1, Block: 7, Hash: "0x" + strings.Repeat("0a", 32), Events: 3}
+	ten := site.ChainInput{ChainID: 10, Block: 8, Hash: "0x" + strings.Repeat("0b", 32), Log: &sum}
+	profiles := &site.ServiceInput{Source: "https://example.com/<u>", From: "2026-01-01T00:00:00Z", Until: "2026-01-02T00:00:00Z", Digest: sum}
+	chain := func(c site.ChainInput, more string) string {
+		return fmt.Sprintf(`{"chain_id":%d,"block":%d,"hash":"%s","events":%d%s}`, c.ChainID, c.Block, c.Hash, c.Events, more)
+	}
+	for want, m := range map[string]snapshot.Meta{
+		``: {Chains: []site.ChainInput{}},
+		`,"chains":[` + chain(one, "") + "," + chain(ten, `,"log":"`+sum.String()+`"`) + `]`: {Chains: []site.ChainInput{ten, one}},
+		`,"profiles":{"source":"https://example.com/<u>","from":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z","digest":"` + sum.String() + `"}` +
+			`,"badges":{"source":"","digest":"` + sum.String() + `"}`: {Profiles: profiles, Badges: &site.ServiceInput{Digest: sum}},
+	} {
+		m.AsOf = asOf.AsOf
+		snap, err := snapshot.NewMemory(m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := afero.ReadFile(snap, "meta.json")
+		if want := `{"format":1,"as_of":"2026-09-21T14:13:20.250Z"` + want + "}\n"; err != nil || string(got) != want {
+			t.Errorf("got %s and the error %v, want %s", got, err, want)
+		}
+	}
+	if _, err := snapshot.NewMemory(snapshot.Meta{AsOf: asOf.AsOf, Chains: []site.ChainInput{one, ten, one}}, nil); err == nil || !strings.Contains(err.Error(), "chain 1 is there twice") {
+		t.Errorf("got the error %v, want one of a chain that is there twice", err)
 	}
 }
