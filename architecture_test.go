@@ -49,6 +49,7 @@ var mayImport = map[string][]string{
 	"internal/retry":             {},
 	"internal/tarentry":          {},
 	"storage":                    {"internal/inorder", "internal/publicdir", "internal/retry", "site", "site/shards", "site/ranks", "internal/tarentry"},
+	"storage/checked":            {"site", "site/note", "site/shards", "storage"},
 	"generator":                  {"site", "site/shards", "site/ranks", "site/refresh", "site/routes", "explorer", "generator/render", "internal/inorder", "internal/publicdir", "snapshot", "internal/staging", "internal/tarentry"},
 	"generator/render":           {"internal/rawjson", "site", "site/ranks", "site/routes", "site/scan", "client", "explorer", "internal/inorder", "snapshot", "internal/templates"},
 	"publisher":                  {"internal/inorder", "internal/retry", "site", "site/shards", "site/refresh", "site/routes", "site/tags", "storage"},

@@ -163,6 +163,7 @@ func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 			return s, err
 		}
 		if patch = delta.Patch(name); patch == nil || patch.SHA256 != want {
+			r.forget(name) // a newer one may be there by the next call
 			return s, fmt.Errorf("read %s: %w", key, ErrDamaged)
 		}
 	}
@@ -228,7 +229,7 @@ func (r *Reader) Delta(ctx context.Context, shard string) (*Delta, site.Entry, e
 	if !found {
 		r.readDelta(ctx, d)
 		if d.err != nil {
-			r.forget(d)
+			r.forget(shard)
 		}
 		return d.delta, d.object, d.err
 	}
@@ -240,11 +241,11 @@ func (r *Reader) Delta(ctx context.Context, shard string) (*Delta, site.Entry, e
 	}
 }
 
-// forget drops a delta that could not be read, so that it is read again.
-func (r *Reader) forget(d *readDelta) {
+// forget drops the delta of the group of a shard, so that it is read again.
+func (r *Reader) forget(shard string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.deltas = slices.DeleteFunc(r.deltas, func(known *readDelta) bool { return known == d })
+	r.deltas = slices.DeleteFunc(r.deltas, func(known *readDelta) bool { return known.name == Group(shard) })
 }
 
 func (r *Reader) readDelta(ctx context.Context, d *readDelta) {

@@ -1,0 +1,315 @@
+package checked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/storage"
+)
+
+// A Store is where a site is read from. Nothing that it says is believed.
+type Store interface {
+	// GetAdmitted reads an object, or returns storage.ErrNotFound. It calls admit with the size in bytes before it reads
+	// the body, and returns the error of admit, if any.
+	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
+}
+
+// Options say how a site is checked. The zero value suits who serves a site.
+type Options struct {
+	// Pinned means that all objects must be those of the root that Open read. Once another site is published, objects
+	// that differ are ErrBetween. Otherwise the Site follows what is published.
+	Pinned bool
+	// Seen is a note that an earlier reader has seen: an older site is refused. The zero note refuses none.
+	Seen note.Note
+	// AllowRollback means that the store may go back to an older site than was seen.
+	AllowRollback bool
+	// ManifestBytes is the memory for what shards of the manifest list, those that were asked for last; 0 means 8 MiB. A
+	// shard takes some 56 KiB.
+	ManifestBytes int
+}
+
+const (
+	defaultManifestBytes = 8 << 20
+	// shardsAtOnce are the shards that are read at a time: each takes some times its size while it is parsed.
+	shardsAtOnce = 4
+	// tries bounds how often an object is read while the site changes.
+	tries = 4
+)
+
+// A Site is a site in a store that is checked. It is a storage.Site.
+type Site struct {
+	store   Store
+	keys    note.Keys
+	options Options
+	shelf   *shelf
+	reading chan struct{} // held while a shard is read
+	state   atomic.Pointer[state]
+
+	loading sync.Mutex // held while notes and root are read
+	seen    note.Note  // under loading
+}
+
+// A state is what notes and root said when they were read.
+type state struct {
+	begun  time.Time // before the first of them was read
+	live   *version
+	next   *version // announced; nil for none
+	note   note.Note
+	signed []byte   // the note; nil without keys
+	by     []string // names of the known keys that signed it
+	info   storage.Info
+	// replaced says that a publish may be going on that announces nothing. Only asked for without keys.
+	replaced bool
+}
+
+// same reports whether two states have the same sites.
+func (s *state) same(other *state) bool {
+	return s.live.digest == other.live.digest && (s.next == nil) == (other.next == nil) && (s.next == nil || s.next.digest == other.next.digest)
+}
+
+// Open reads note and root of a site. Without keys it believes the root as it is. The error wraps storage.ErrNotFound if
+// there is no root; ErrBetween; or an error of package note: ErrUnsigned too if there is no note.
+func Open(ctx context.Context, store Store, keys note.Keys, o Options) (*Site, error) {
+	if o.ManifestBytes == 0 {
+		o.ManifestBytes = defaultManifestBytes
+	}
+	s := &Site{
+		store: store, keys: keys, options: o, shelf: newShelf(o.ManifestBytes), reading: make(chan struct{}, shardsAtOnce), seen: o.Seen,
+	}
+	if err := s.reload(ctx, time.Now()); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Root is the root that was checked last; that of Open if the Site is pinned. The caller must not change it.
+func (s *Site) Root() *site.Root { return s.state.Load().live.root }
+
+// RootBody is the body of Root. The caller must not change it.
+func (s *Site) RootBody() []byte { return s.state.Load().live.body }
+
+// Note is the note about Root, and the names of the known keys that have signed it. Without keys it is the zero note.
+func (s *Site) Note() (n note.Note, by []string) {
+	st := s.state.Load()
+	return st.note, st.by
+}
+
+// Get reads an object, or returns storage.ErrNotFound. The caller must not change the body.
+func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	return s.GetAdmitted(ctx, key, func(context.Context, int64) error { return nil })
+}
+
+// GetAdmitted is Get that calls admit with the size of the object before it is read. Errors are an *AlteredError; some
+// that wrap ErrBetween; and those of the store.
+func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	switch key {
+	case site.RootKey:
+		return s.state.Load().live.body, nil
+	case note.Key:
+		if signed := s.state.Load().signed; signed != nil {
+			return signed, nil
+		}
+		return nil, storage.ErrNotFound
+	}
+	var last *state
+	for try := 1; ; try++ {
+		begun := time.Now()
+		st := s.state.Load()
+		body, altered, err := s.get(ctx, st, key, admit)
+		switch {
+		case err != nil || altered == nil:
+			return body, err
+		case last != nil && st.same(last) && st.replaced:
+			return nil, fmt.Errorf("read %s: it is %s, and a publish is going on: %w", key, altered.Got, ErrBetween)
+		case last != nil && st.same(last) && (st.next == nil || try > 2):
+			return nil, altered
+		case try == tries:
+			return nil, fmt.Errorf("read %s: %w", key, ErrBetween)
+		}
+		last = st
+		if err := s.reload(ctx, begun); err != nil {
+			if isOver(err) || storage.Temporary(err) || errors.Is(err, ErrBetween) {
+				return nil, err
+			}
+			altered.Cause = err
+			return nil, altered
+		}
+	}
+}
+
+// get reads an object and compares it with what a state lists. altered says how it differs; the site may have changed.
+func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, altered *AlteredError, err error) {
+	if strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
+		return s.getManifest(ctx, st, key, admit)
+	}
+	var right []item        // what it may be
+	var of []*version       // those that list it so
+	mayBeAbsent := false    // since a version does not list it
+	var unreadable error    // shards that are not what the roots name
+	var absentIn []*version // those that do not list it
+	for _, v := range st.versions() {
+		i, listed, err := s.listed(ctx, v, key)
+		switch {
+		case errors.Is(err, shards.ErrDamaged):
+			unreadable = errors.Join(unreadable, err)
+		case err != nil:
+			return nil, nil, err
+		case listed:
+			right, of = append(right, i), append(of, v)
+		default:
+			mayBeAbsent, absentIn = true, append(absentIn, v)
+		}
+	}
+	switch {
+	case len(right) > 0:
+	case mayBeAbsent:
+		return nil, nil, s.pinnedTo(key, st, absentIn, storage.ErrNotFound)
+	default:
+		shard := site.ManifestKey(site.ManifestShard(key, st.live.root.ShardDigits))
+		return nil, &AlteredError{Key: shard, Expected: namedByRoot, Got: fmt.Sprintf("something else, so that nobody can check %s: %v", key, unreadable)}, nil
+	}
+	var other error // of another size
+	body, err = s.store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
+		for _, i := range right {
+			if i.size == size {
+				return admit(ctx, size)
+			}
+		}
+		other = fmt.Errorf("%d bytes", size)
+		return other
+	})
+	altered = &AlteredError{Key: key, Expected: describeAll(right)}
+	switch {
+	case other != nil && errors.Is(err, other):
+		altered.Got = other.Error()
+		return nil, altered, nil
+	case errors.Is(err, storage.ErrNotFound) && mayBeAbsent:
+		return nil, nil, s.pinnedTo(key, st, absentIn, storage.ErrNotFound)
+	case errors.Is(err, storage.ErrNotFound):
+		altered.Got = absent
+		return nil, altered, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	for n, i := range right {
+		if i.is(body) {
+			if err := s.pinnedTo(key, st, of[n:], nil); err != nil {
+				return nil, nil, err
+			}
+			return body, nil, nil
+		}
+	}
+	altered.Got = item{size: int64(len(body)), sha256: site.Sum256(body)}.describe()
+	return nil, altered, nil
+}
+
+// pinnedTo returns err if what is so in some versions is so in the live one, or need not be. Else the next site has
+// replaced something of the pinned one.
+func (s *Site) pinnedTo(key site.Key, st *state, in []*version, err error) error {
+	if s.options.Pinned && in[0] != st.live {
+		return fmt.Errorf("read %s: the next site is being published: %w", key, ErrBetween)
+	}
+	return err
+}
+
+func (st *state) versions() []*version {
+	if st.next != nil {
+		return []*version{st.live, st.next}
+	}
+	return []*version{st.live}
+}
+
+// getManifest is get for objects of the manifest.
+func (s *Site) getManifest(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, altered *AlteredError, err error) {
+	missing := false
+	for _, v := range st.versions() {
+		body, err := s.manifestObject(ctx, v, key)
+		switch {
+		case err == nil:
+			if err := s.pinnedTo(key, st, []*version{v}, nil); err != nil {
+				return nil, nil, err
+			}
+			return body, nil, admit(ctx, int64(len(body)))
+		case errors.Is(err, shards.ErrDamaged):
+			altered = &AlteredError{Key: key, Expected: namedByRoot, Got: fmt.Sprintf("something else: %v", err)}
+		case errors.Is(err, storage.ErrNotFound):
+			missing = true
+		default:
+			return nil, nil, err
+		}
+	}
+	if missing {
+		return nil, nil, storage.ErrNotFound
+	}
+	return nil, altered, nil
+}
+
+// Entry returns what the manifest of Root lists for a key, without reading the object. ok is false if it lists none.
+func (s *Site) Entry(ctx context.Context, key site.Key) (size int64, digest site.SHA256, ok bool, err error) {
+	i, ok, err := s.listed(ctx, s.state.Load().live, key)
+	return i.size, i.sha256, ok, err
+}
+
+// Shard returns what a shard of the manifest of Root lists, by key. An error that wraps shards.ErrDamaged says that the
+// shard is not the one that the root names: it is altered, or another site is being published.
+func (s *Site) Shard(ctx context.Context, name string) ([]site.Entry, error) {
+	return s.readShard(ctx, s.state.Load().live, name)
+}
+
+// Read is Get with what the store says of an object. The root is read and checked anew.
+func (s *Site) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	if key == site.RootKey {
+		if err := s.reload(ctx, time.Now()); err != nil {
+			return nil, storage.Info{}, err
+		}
+		st := s.state.Load()
+		return st.live.body, st.info, nil
+	}
+	body, err := s.Get(ctx, key)
+	return body, storage.Info{Key: key, Size: int64(len(body))}, err
+}
+
+// Stat tells what the store says of an object, if it is one that can; otherwise the Info is empty.
+func (s *Site) Stat(ctx context.Context, key site.Key) (storage.Info, error) {
+	if store, ok := s.store.(interface {
+		Stat(ctx context.Context, key site.Key) (storage.Info, error)
+	}); ok {
+		return store.Stat(ctx, key)
+	}
+	return storage.Info{}, nil
+}
+
+// Now is the time by the clock of the store, or of this machine.
+func (s *Site) Now() time.Time {
+	if store, ok := s.store.(interface{ Now() time.Time }); ok {
+		return store.Now()
+	}
+	return time.Now()
+}
+
+// Reopen lets a store look for a new site that must be told to, such as a tar file.
+func (s *Site) Reopen(ctx context.Context) error {
+	if store, ok := s.store.(interface {
+		Reopen(ctx context.Context) error
+	}); ok {
+		return store.Reopen(ctx)
+	}
+	return nil
+}
+
+// Close closes the store, if it is one that is closed.
+func (s *Site) Close() error {
+	if store, ok := s.store.(io.Closer); ok {
+		return store.Close()
+	}
+	return nil
+}

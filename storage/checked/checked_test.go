@@ -1,0 +1,480 @@
+package checked_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/internal/testenv/tempdir"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
+)
+
+const origin = "follow.example"
+
+// A publisher signs sites.
+type publisher struct {
+	t      *testing.T
+	signer note.Signer
+	keys   note.Keys
+}
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	os.Exit(m.Run())
+}
+
+func newPublisher(t *testing.T, name string) publisher {
+	t.Helper()
+	private, public, err := note.NewKey(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.ParsePrivate(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := note.ParseKeys(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return publisher{t, signer, keys}
+}
+
+// sign returns the signed note of a site.
+func (p publisher) sign(s memsite.Site, counter uint64) string {
+	p.t.Helper()
+	signed, err := note.Sign(note.Of(p.signer.Name(), counter, s.Root(p.t).AsOf, []byte(s[site.RootKey])), p.signer)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(signed)
+}
+
+// signed is a site with its note.
+func (p publisher) signed(s memsite.Site, counter uint64) memsite.Site {
+	all := maps.Clone(s)
+	all[note.Key] = p.sign(s, counter)
+	return all
+}
+
+func detailsOf(n int) site.Key {
+	return site.Config{BasePath: "api/v1"}.ListKey(fmt.Sprint(n), site.Details)
+}
+
+const lists = 100
+
+// siteOf makes a site with a hundred lists. Those from the one with a number on are told apart by the day.
+func siteOf(t *testing.T, day, from, digits int) memsite.Site {
+	t.Helper()
+	objects := map[site.Key]string{}
+	for n := range lists {
+		objects[detailsOf(n)] = fmt.Sprintf(`{"list":%03d,"day":%d}`, n, map[bool]int{false: 0, true: day}[n >= from])
+	}
+	config, err := site.Config{BasePath: "api/v1"}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return memsite.New(t, site.Root{
+		Format: site.Format, AsOf: fmt.Sprintf("2026-11-%02dT00:00:00Z", day), Config: config, BucketDigits: 1, ShardDigits: digits,
+	}, objects)
+}
+
+// A bucket is a folder.
+type bucket struct {
+	t      *testing.T
+	folder string
+}
+
+func newBucket(t *testing.T, s memsite.Site) bucket {
+	t.Helper()
+	b := bucket{t, t.TempDir()}
+	b.put(s)
+	return b
+}
+
+// put adds and replaces objects.
+func (b bucket) put(s memsite.Site) {
+	b.t.Helper()
+	for key, body := range s {
+		name := filepath.Join(b.folder, filepath.FromSlash(string(key)))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(body), 0o644)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b bucket) remove(keys ...site.Key) {
+	b.t.Helper()
+	for _, key := range keys {
+		if err := os.RemoveAll(filepath.Join(b.folder, filepath.FromSlash(string(key)))); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// grow makes an object a file of 1 GiB without a single block.
+func (b bucket) grow(key site.Key) {
+	b.t.Helper()
+	if err := os.Truncate(filepath.Join(b.folder, filepath.FromSlash(string(key))), 1<<30); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b bucket) store() *storage.Local { return storage.OpenLocal(b.folder) }
+
+// only are the objects of a site whose keys begin so.
+func only(s memsite.Site, prefix site.Key) memsite.Site {
+	some := maps.Clone(s)
+	maps.DeleteFunc(some, func(key site.Key, _ string) bool { return !strings.HasPrefix(string(key), string(prefix)) })
+	return some
+}
+
+// manifest are the objects of the manifest.
+func manifest(s memsite.Site) memsite.Site { return only(s, site.ManifestKey("")) }
+
+// announced is a site as a publish announces it.
+func announced(s memsite.Site) memsite.Site {
+	next := memsite.Site{}
+	for key, body := range s {
+		if key == site.RootKey || key == note.Key || strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
+			next[note.NextPrefix+key] = body
+		}
+	}
+	return next
+}
+
+func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
+	p, stranger := newPublisher(t, origin), newPublisher(t, origin)
+	for _, digits := range []int{1, 3} {
+		yesterday, today := p.signed(siteOf(t, 23, 50, digits), 1), p.signed(siteOf(t, 24, 50, digits), 2)
+		other := p.signed(siteOf(t, 25, 0, digits), 9)
+		elsewhere := newPublisher(t, "other.example").signed(siteOf(t, 25, 0, digits), 9)
+		unchanged, changed, added := detailsOf(7), detailsOf(77), detailsOf(lists+1)
+		alteredToo := siteOf(t, 24, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { objects[changed] = `{"list":077,"day":66}` })
+		for _, tt := range []struct {
+			name   string
+			attack func(b bucket)
+			open   error // of Open
+			key    site.Key
+			want   error // of Get
+		}{
+			{"nothing is altered", func(bucket) {}, nil, changed, nil},
+			{"an object altered", func(b bucket) { b.put(memsite.Site{changed: `{"list":077,"day":66}`}) }, nil, changed, checked.ErrAltered},
+			{"another object altered", func(b bucket) { b.put(memsite.Site{changed: `{"list":077,"day":66}`}) }, nil, unchanged, nil},
+			{"swapped with another list's", func(b bucket) { b.put(memsite.Site{changed: today[detailsOf(78)]}) }, nil, changed, checked.ErrAltered},
+			{"replaced by yesterday's", func(b bucket) { b.put(memsite.Site{changed: yesterday[changed]}) }, nil, changed, checked.ErrAltered},
+			{"removed", func(b bucket) { b.remove(changed) }, nil, changed, checked.ErrAltered},
+			{"added", func(b bucket) { b.put(memsite.Site{added: `{}`}) }, nil, added, storage.ErrNotFound},
+			{"1 GiB where some bytes are expected", func(b bucket) { b.grow(changed) }, nil, changed, checked.ErrAltered},
+			{"a shard of the manifest replaced with its objects", func(b bucket) {
+				b.put(manifest(alteredToo))
+				b.put(memsite.Site{changed: alteredToo[changed]})
+			}, nil, changed, checked.ErrAltered},
+			{"a shard of the manifest of 1 GiB", func(b bucket) { b.grow(site.ManifestKey(site.ManifestShard(changed, digits))) }, nil, changed, checked.ErrAltered},
+			{"no shard of the manifest", func(b bucket) { b.remove(site.ManifestKey(site.ManifestShard(changed, digits))) }, nil, changed, checked.ErrAltered},
+			{"the whole site altered, without its note", func(b bucket) { b.put(alteredToo) }, note.ErrOtherRoot, "", nil},
+			{"the root of another bucket", func(b bucket) { b.put(only(elsewhere, site.RootKey)) }, note.ErrUnsigned, "", nil},
+			{"the root of another site that the same key has signed", func(b bucket) { b.put(only(other, site.RootKey)) }, nil, changed, checked.ErrAltered},
+			{"the root of another bucket, without its note", func(b bucket) { b.put(memsite.Site{site.RootKey: other[site.RootKey]}) }, note.ErrOtherRoot, "", nil},
+			{"a root of 1 GiB", func(b bucket) { b.grow(site.RootKey) }, errAny, "", nil},
+			{"the note of an unknown key", func(b bucket) { b.put(memsite.Site{note.Key: stranger.sign(today, 2)}) }, note.ErrUnsigned, "", nil},
+			{"no note", func(b bucket) { b.remove(note.Key) }, note.ErrUnsigned, "", nil},
+			{"a note of 1 GiB", func(b bucket) { b.grow(note.Key) }, errAny, "", nil},
+			{"a note with one bit flipped", func(b bucket) {
+				flipped := []byte(today[note.Key])
+				flipped[len(flipped)-9] ^= 1
+				b.put(memsite.Site{note.Key: string(flipped)})
+			}, errAny, "", nil},
+			{"a note with a forged second line", func(b bucket) {
+				b.put(memsite.Site{note.Key: strings.Replace(today[note.Key], "\n"+origin+"\n", "\nother.example\n", 1)})
+			}, note.ErrForged, "", nil},
+			{"a rollback", func(b bucket) { b.put(yesterday) }, note.ErrOlder, "", nil},
+			{"an announcement of yesterday's", func(b bucket) {
+				b.put(announced(yesterday))
+				b.put(memsite.Site{changed: yesterday[changed]})
+			}, nil, changed, checked.ErrAltered},
+			{"an announcement that is not signed", func(b bucket) {
+				forged := stranger.signed(alteredToo, 3)
+				b.put(announced(forged))
+				b.put(memsite.Site{changed: forged[changed]})
+			}, nil, changed, checked.ErrAltered},
+			{"an announcement of 1 GiB", func(b bucket) {
+				b.put(announced(other))
+				b.grow(note.NextPrefix + note.Key)
+				b.grow(note.NextPrefix + site.RootKey)
+			}, nil, changed, nil},
+		} {
+			if digits == 3 && !strings.Contains(tt.name, "manifest") && !strings.HasPrefix(tt.name, "nothing") {
+				continue // an index makes no difference
+			}
+			t.Run(fmt.Sprintf("%s, names of %d digits", tt.name, digits), func(t *testing.T) {
+				b := newBucket(t, today)
+				tt.attack(b)
+				s, err := checked.Open(t.Context(), limited{t, b.store()}, p.keys, checked.Options{Seen: noteOf(t, p, today)})
+				if !isWanted(err, tt.open) {
+					t.Fatalf("open: got %v, want %v", err, tt.open)
+				}
+				if err != nil {
+					return
+				}
+				body, err := s.Get(t.Context(), tt.key)
+				if !isWanted(err, tt.want) {
+					t.Fatalf("got %q and %v, want the error %v", body, err, tt.want)
+				}
+				if err == nil && string(body) != today[tt.key] {
+					t.Errorf("got %q, want %q", body, today[tt.key])
+				}
+				var altered *checked.AlteredError
+				if errors.As(err, &altered) && (altered.Expected == "" || altered.Got == "") {
+					t.Errorf("got %+v, want what is expected and what is there", altered)
+				}
+			})
+		}
+	}
+}
+
+// errAny stands for errors that nobody has to tell apart.
+var errAny = errors.New("any error")
+
+func isWanted(err, want error) bool {
+	return errors.Is(err, want) || err != nil && errors.Is(want, errAny)
+}
+
+func noteOf(t *testing.T, p publisher, s memsite.Site) note.Note {
+	t.Helper()
+	n, _, err := p.keys.Open([]byte(s[note.Key]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A limited store fails the test if anything large is read.
+type limited struct {
+	t *testing.T
+	*storage.Local
+}
+
+func (l limited) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	return l.Local.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
+		err := admit(ctx, size)
+		if err == nil && size > 1<<20 {
+			l.t.Errorf("%s: %d bytes are read", key, size)
+		}
+		return err
+	})
+}
+
+func TestWhileASiteIsPublished(t *testing.T) {
+	p := newPublisher(t, origin)
+	for _, digits := range []int{1, 3} {
+		yesterday := p.signed(siteOf(t, 23, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { delete(objects, detailsOf(99)) }), 1)
+		today := p.signed(siteOf(t, 24, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { delete(objects, detailsOf(98)) }), 2)
+		stages := []struct {
+			name string
+			do   func(b bucket)
+		}{
+			{"nothing has begun", func(bucket) {}},
+			{"the note is announced", func(b bucket) { b.put(memsite.Site{note.NextPrefix + note.Key: today[note.Key]}) }},
+			{"the site is announced", func(b bucket) { b.put(announced(today)) }},
+			{"half of the objects", func(b bucket) {
+				half := memsite.Site{}
+				for _, key := range withoutNote(today).Keys(t)[:50] {
+					half[key] = today[key]
+				}
+				b.put(half)
+			}},
+			{"all objects", func(b bucket) { b.put(withoutNote(today).WithoutIndex()) }},
+			{"half of the manifest", func(b bucket) {
+				half := memsite.Site{}
+				for _, shard := range site.HashPrefixes(digits)[:1<<(4*digits-1)] {
+					half[site.ManifestKey(shard)] = today[site.ManifestKey(shard)]
+				}
+				b.put(half)
+			}},
+			{"the manifest", func(b bucket) { b.put(manifest(today)) }},
+			{"the root", func(b bucket) { b.put(memsite.Site{site.RootKey: today[site.RootKey]}) }},
+			{"the note", func(b bucket) { b.put(memsite.Site{note.Key: today[note.Key]}) }},
+			{"what is left over is removed", func(b bucket) { b.remove(detailsOf(98)) }},
+			{"the announcement is removed", func(b bucket) { b.remove("_next") }},
+		}
+		for opened := range stages {
+			if digits == 3 && opened > 0 {
+				break // thousands of files for each
+			}
+			t.Run(fmt.Sprintf("opened when %s, names of %d digits", stages[opened].name, digits), func(t *testing.T) {
+				b := newBucket(t, yesterday)
+				for _, stage := range stages[:opened+1] {
+					stage.do(b)
+				}
+				follows, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pinned, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{Pinned: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				is := yesterday
+				if string(pinned.RootBody()) == today[site.RootKey] {
+					is = today
+				}
+				for n, stage := range stages[opened:] {
+					if n > 0 {
+						stage.do(b)
+					}
+					for list := range lists {
+						key := detailsOf(list)
+						body, err := follows.Get(t.Context(), key)
+						if !(err == nil && (string(body) == yesterday[key] || string(body) == today[key])) &&
+							!(errors.Is(err, storage.ErrNotFound) && list >= 98) {
+							t.Fatalf("%s: %s: got %q and %v, want the body of one of the sites", stage.name, key, body, err)
+						}
+						body, err = pinned.Get(t.Context(), key)
+						want, has := is[key]
+						if !(err == nil && string(body) == want) && !(errors.Is(err, storage.ErrNotFound) && !has) && !errors.Is(err, checked.ErrBetween) {
+							t.Fatalf("%s: %s: pinned: got %q and %v, want %q or ErrBetween", stage.name, key, body, err, want)
+						}
+					}
+				}
+				if _, _, err := follows.Read(t.Context(), site.RootKey); err != nil {
+					t.Fatal(err)
+				}
+				if string(follows.RootBody()) != today[site.RootKey] {
+					t.Error("got the old root at the end, want the new one")
+				}
+				b.put(memsite.Site{detailsOf(60): yesterday[detailsOf(60)]})
+				if body, err := follows.Get(t.Context(), detailsOf(60)); !errors.Is(err, checked.ErrAltered) {
+					t.Errorf("yesterday's object after the publish: got %q and %v, want ErrAltered", body, err)
+				}
+				for _, key := range []site.Key{site.ManifestKey("0"), site.ManifestKey(site.ManifestShard(detailsOf(60), digits)), site.RootKey, note.Key} {
+					if body, err := follows.Get(t.Context(), key); err != nil || string(body) != today[key] {
+						t.Errorf("%s: got %d bytes and %v, want those of the site", key, len(body), err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func withoutNote(s memsite.Site) memsite.Site {
+	s = maps.Clone(s)
+	delete(s, note.Key)
+	return s
+}
+
+func TestNothingOlderIsBelieved(t *testing.T) {
+	p := newPublisher(t, origin)
+	yesterday, today := p.signed(siteOf(t, 23, 50, 1), 1), p.signed(siteOf(t, 24, 50, 1), 2)
+	for _, allowed := range []bool{false, true} {
+		b := newBucket(t, today)
+		s, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{AllowRollback: allowed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Get(t.Context(), detailsOf(7)); err != nil { // so that its shard is known
+			t.Fatal(err)
+		}
+		b.put(yesterday)
+		_, _, err = s.Read(t.Context(), site.RootKey)
+		if allowed && err != nil || !allowed && !errors.Is(err, note.ErrOlder) {
+			t.Errorf("rollback, allowed %v: got %v", allowed, err)
+		}
+		body, err := s.Get(t.Context(), detailsOf(60))
+		switch {
+		case allowed && (err != nil || string(body) != yesterday[detailsOf(60)]):
+			t.Errorf("got %q and %v, want yesterday's", body, err)
+		case !allowed && (!errors.Is(err, checked.ErrAltered) || !errors.Is(err, note.ErrOlder)):
+			t.Errorf("got %q and %v, want that it was altered, by a rollback", body, err)
+		}
+		if body, err := s.Get(t.Context(), detailsOf(7)); !allowed && (err != nil || string(body) != today[detailsOf(7)]) {
+			t.Errorf("what did not change: got %q and %v", body, err)
+		}
+	}
+}
+
+func TestWithoutKeysTheRootIsBelieved(t *testing.T) {
+	s := siteOf(t, 24, 50, 1)
+	b := newBucket(t, s)
+	is, err := checked.Open(t.Context(), b.store(), note.Keys{}, checked.Options{Pinned: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, body := range s {
+		if got, err := is.Get(t.Context(), key); err != nil || string(got) != body {
+			t.Errorf("%s: got %d bytes and %v, want those of the site", key, len(got), err)
+		}
+	}
+	b.put(memsite.Site{detailsOf(60): "{}"})
+	if _, err := is.Get(t.Context(), detailsOf(60)); !errors.Is(err, checked.ErrAltered) {
+		t.Errorf("got %v, want ErrAltered", err)
+	}
+	b.put(memsite.Site{site.MarkKey: "{}"})
+	if _, err := is.Get(t.Context(), detailsOf(60)); !errors.Is(err, checked.ErrBetween) {
+		t.Errorf("while a publish is going on: got %v, want ErrBetween", err)
+	}
+	b.put(siteOf(t, 25, 50, 1))
+	b.remove(site.MarkKey)
+	if _, err := is.Get(t.Context(), detailsOf(60)); !errors.Is(err, checked.ErrBetween) {
+		t.Errorf("after another site was published: got %v, want ErrBetween", err)
+	}
+}
+
+func TestDeltasAreChecked(t *testing.T) {
+	p := newPublisher(t, origin)
+	put, now := siteOf(t, 23, 50, 1), siteOf(t, 24, 50, 1)
+	shard := site.ManifestShard(detailsOf(60), 1)
+	entries := func(s memsite.Site) []site.Entry {
+		m, err := shards.Parse(shard, []byte(s[site.ManifestKey(shard)]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Objects
+	}
+	digest := now.Root(t).Manifest[shard]
+	patch := shards.NewPatch(shard, entries(put), entries(now), digest)
+	delta := func(patches ...shards.Patch) string {
+		return string(shards.Pack(shards.Delta{Name: shards.Group(shard), Shards: patches}.Append(nil)))
+	}
+	key := site.DeltaKey(shards.Group(shard))
+	stored := p.signed(now, 1)
+	stored[site.ManifestKey(shard)] = put[site.ManifestKey(shard)]
+	stored[key] = delta(patch)
+
+	b := newBucket(t, stored)
+	s, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{ManifestBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := s.Get(t.Context(), detailsOf(60)); err != nil || string(body) != now[detailsOf(60)] {
+		t.Errorf("got %q and %v, want the object that the delta lists", body, err)
+	}
+	if body, err := s.Get(t.Context(), key); err != nil || string(body) != stored[key] {
+		t.Errorf("the delta: got %d bytes and %v", len(body), err)
+	}
+	forged := shards.NewPatch(shard, entries(put), entries(siteOf(t, 25, 50, 1)), digest)
+	b.put(memsite.Site{key: delta(forged)})
+	for _, altered := range []site.Key{key, detailsOf(60)} {
+		s, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := s.Get(t.Context(), altered); !errors.Is(err, checked.ErrAltered) {
+			t.Errorf("%s, by a forged delta: got %q and %v, want ErrAltered", altered, body, err)
+		}
+	}
+	b.put(memsite.Site{key: stored[key]})
+	if _, err := s.Get(t.Context(), detailsOf(60)); err != nil {
+		t.Errorf("after the delta was put again: %v", err)
+	}
+}

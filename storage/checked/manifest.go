@@ -1,0 +1,325 @@
+package checked
+
+import (
+	"bytes"
+	"cmp"
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/storage"
+)
+
+// An item is an entry of the manifest, without its key and in little memory.
+type item struct {
+	name   [16]byte // the first bytes of the SHA-256 of the key, which nobody can choose
+	size   int64
+	sha256 site.SHA256
+}
+
+func nameOf(key site.Key) (name [16]byte) {
+	sum := sha256.Sum256([]byte(key))
+	return [16]byte(sum[:])
+}
+
+func (i item) is(body []byte) bool {
+	return int64(len(body)) == i.size && site.Sum256(body) == i.sha256
+}
+
+// The memory of an item, and of a shard beside its items, in bytes.
+const (
+	itemBytes  = 16 + 8 + 32
+	shardBytes = 256
+)
+
+// A held shard is one whose items are in memory, or are being read.
+type held struct {
+	of    shardOf
+	ready chan struct{} // closed once it was read
+	items []item        // by name
+	err   error
+}
+
+// A shardOf names a shard of the manifest of a root.
+type shardOf struct {
+	root site.SHA256
+	name string
+}
+
+// A shelf holds the items of the shards that were asked for last, up to a number of bytes.
+type shelf struct {
+	most int
+
+	mu    sync.Mutex
+	bytes int
+	order list.List // of *held, the one that was asked for last first
+	by    map[shardOf]*list.Element
+}
+
+func newShelf(bytes int) *shelf { return &shelf{most: bytes, by: map[shardOf]*list.Element{}} }
+
+// claim returns a shard. If it is new, the caller reads it and calls fill.
+func (s *shelf) claim(of shardOf) (h *held, isNew bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.by[of]; ok {
+		s.order.MoveToFront(e)
+		return e.Value.(*held), false
+	}
+	h = &held{of: of, ready: make(chan struct{})}
+	s.by[of] = s.order.PushFront(h)
+	return h, true
+}
+
+// fill sets what was read of a new shard. A shard that could not be read is asked for again.
+func (s *shelf) fill(h *held, items []item, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.items, h.err = items, err
+	close(h.ready)
+	s.bytes += shardBytes + len(items)*itemBytes
+	if err != nil {
+		s.drop(s.by[h.of])
+		return
+	}
+	for e := s.order.Back(); e != nil && s.bytes > s.most; {
+		before := e.Prev()
+		if old := e.Value.(*held); old != h && old.isReady() {
+			s.drop(e)
+		}
+		e = before
+	}
+}
+
+func (h *held) isReady() bool {
+	select {
+	case <-h.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// drop forgets a shard. The caller holds mu.
+func (s *shelf) drop(e *list.Element) {
+	h := s.order.Remove(e).(*held)
+	s.bytes -= shardBytes + len(h.items)*itemBytes
+	delete(s.by, h.of)
+}
+
+// A version is a root that is vouched for, with its manifest.
+type version struct {
+	root   *site.Root
+	body   []byte      // of the root
+	digest site.SHA256 // of the root
+
+	mu       sync.Mutex
+	manifest *shards.Reader // nil: not read yet
+}
+
+// Limits of what the manifest has, in bytes. Indexes have 256 digests of 64 digits each. Names and addresses in keys
+// are at most some hundred bytes, and shards are about equally large.
+const (
+	maxIndex    = 64 << 10
+	maxDelta    = 256 << 10
+	leastShard  = 64 << 10
+	shardPerKey = 2 << 10
+	mostShard   = 16 << 20
+)
+
+// most bounds the object of the manifest with a key.
+func (v *version) most(key site.Key) int64 {
+	name := strings.TrimPrefix(string(key), string(site.ManifestKey("")))
+	switch {
+	case strings.HasPrefix(string(key), string(site.DeltaKey(""))):
+		return maxDelta
+	case len(name) != v.root.ShardDigits:
+		return maxIndex
+	}
+	perShard := int64(max(v.root.Counts.Objects, 0)) >> (4 * v.root.ShardDigits)
+	return min(leastShard+min(perShard, mostShard)*shardPerKey, mostShard)
+}
+
+// reader opens the manifest, unless it is open. An index that was damaged is read again.
+func (s *Site) reader(ctx context.Context, v *version) (*shards.Reader, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.manifest != nil {
+		return v.manifest, nil
+	}
+	r, err := shards.Open(ctx, v.root, func(ctx context.Context, key site.Key) ([]byte, error) { return s.partOfManifest(ctx, v, key) })
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range shards.Indexes(v.root) {
+		if _, err := r.Index(name); err != nil {
+			return r, nil // for this once
+		}
+	}
+	v.manifest = r
+	return r, nil
+}
+
+// partOfManifest reads an object of the manifest: that of the announced site if there is one, since only that may not be
+// in its place yet.
+func (s *Site) partOfManifest(ctx context.Context, v *version, key site.Key) ([]byte, error) {
+	if st := s.state.Load(); st.next == v {
+		body, err := s.bounded(ctx, note.NextPrefix+key, v.most(key))
+		if !errors.Is(err, storage.ErrNotFound) {
+			return body, asDamage(err)
+		}
+	}
+	body, err := s.bounded(ctx, key, v.most(key))
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", err, shards.ErrAbsent)
+	}
+	return body, asDamage(err)
+}
+
+// asDamage says of an object of the manifest that is too large that it is damaged.
+func asDamage(err error) error {
+	if errors.Is(err, errTooLarge) {
+		return fmt.Errorf("%w: %w", err, shards.ErrDamaged)
+	}
+	return err
+}
+
+// shard returns the items of a shard. An error that wraps shards.ErrDamaged says that it is not the one that the root
+// names.
+func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, error) {
+	for {
+		h, isNew := s.shelf.claim(shardOf{v.digest, name})
+		if isNew {
+			entries, err := s.readShard(ctx, v, name)
+			items := make([]item, len(entries))
+			for n, e := range entries {
+				items[n] = item{nameOf(e.Key), e.Size, e.SHA256}
+			}
+			slices.SortFunc(items, func(a, b item) int { return bytes.Compare(a.name[:], b.name[:]) })
+			s.shelf.fill(h, items, err)
+			return items, err
+		}
+		select {
+		case <-h.ready:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("read %s: %w", site.ManifestKey(name), context.Cause(ctx))
+		}
+		if h.err != nil && isOver(h.err) && ctx.Err() == nil {
+			continue // the one that read it had no more time
+		}
+		return h.items, h.err
+	}
+}
+
+func isOver(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// readShard reads what a shard lists.
+func (s *Site) readShard(ctx context.Context, v *version, name string) ([]site.Entry, error) {
+	select {
+	case s.reading <- struct{}{}:
+		defer func() { <-s.reading }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read %s: %w", site.ManifestKey(name), context.Cause(ctx))
+	}
+	r, err := s.reader(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	shard, err := r.Shard(ctx, name)
+	return shard.Objects, err
+}
+
+// listed returns what a version lists for a key.
+func (s *Site) listed(ctx context.Context, v *version, key site.Key) (item, bool, error) {
+	items, err := s.shard(ctx, v, site.ManifestShard(key, v.root.ShardDigits))
+	if err != nil {
+		return item{}, false, err
+	}
+	name := nameOf(key)
+	n, ok := slices.BinarySearchFunc(items, name, func(i item, name [16]byte) int { return bytes.Compare(i.name[:], name[:]) })
+	if !ok {
+		return item{}, false, nil
+	}
+	return items[n], true, nil
+}
+
+// manifestObject returns an object of the manifest of a version as it is stored. A delta is right if all of its patches
+// make a shard what the root names.
+func (s *Site) manifestObject(ctx context.Context, v *version, key site.Key) ([]byte, error) {
+	r, err := s.reader(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	name, isDelta := strings.CutPrefix(string(key), string(site.DeltaKey("")))
+	if !isDelta {
+		name = strings.TrimPrefix(string(key), string(site.ManifestKey("")))
+	}
+	switch {
+	case isDelta && len(name) == v.root.ShardDigits && shards.Group(name) == name && isHex(name):
+		return s.delta(ctx, v, r, name)
+	case isDelta || !isHex(name) || !shards.Has(v.root, name):
+		return nil, storage.ErrNotFound
+	case len(name) == v.root.ShardDigits:
+		shard, err := r.Shard(ctx, name)
+		return shard.Body, err
+	}
+	is, err := r.Index(name)
+	if err != nil {
+		return nil, err
+	}
+	body, err := s.partOfManifest(ctx, v, key)
+	if err == nil && site.NewEntry(key, body) != is {
+		err = fmt.Errorf("read %s: %w", key, shards.ErrDamaged)
+	}
+	return body, err
+}
+
+func (s *Site) delta(ctx context.Context, v *version, r *shards.Reader, name string) ([]byte, error) {
+	key := site.DeltaKey(name)
+	body, err := s.partOfManifest(ctx, v, key)
+	if err != nil {
+		return nil, cmp.Or(asNotFound(err), err)
+	}
+	delta, err := shards.ParseDelta(name, body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, shards.ErrDamaged)
+	}
+	needed, wrong := false, false
+	for _, p := range delta.Shards {
+		shard, err := r.Shard(ctx, p.Shard)
+		if err != nil {
+			return nil, err
+		}
+		want := shards.NewPatch(p.Shard, shard.Put, shard.Objects, r.Digest(p.Shard))
+		needed = needed || shard.Patched
+		wrong = wrong || !shard.Patched || p.SHA256 != want.SHA256 || !slices.Equal(p.Objects, want.Objects) || !slices.Equal(p.Gone, want.Gone)
+	}
+	switch {
+	case !needed: // it is left over from another site
+		return nil, storage.ErrNotFound
+	case wrong:
+		return nil, fmt.Errorf("read %s: %w", key, shards.ErrDamaged)
+	}
+	return body, nil
+}
+
+func asNotFound(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return storage.ErrNotFound
+	}
+	return nil
+}
+
+func isHex(name string) bool {
+	return name != "" && len(name) <= 4 && strings.Trim(name, "0123456789abcdef") == ""
+}
