@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
@@ -28,8 +27,8 @@ type store interface {
 
 // open opens a site, wherever it is.
 func (c *Command) open(ctx context.Context) (store, error) {
-	if u, err := url.Parse(c.From); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
-		return openWeb(u)
+	if storage.IsWeb(c.From) {
+		return storage.OpenWeb(c.From)
 	}
 	return command.OpenSite(ctx, c.From, c.Server())
 }

@@ -1,0 +1,153 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// TestWeb: a server gives objects whatever it says of their size, and its faults are told apart.
+func TestWeb(t *testing.T) {
+	const object = "an object"
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "of another server") }))
+	t.Cleanup(other.Close)
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	large := strings.Repeat("0123456789", 100_000)
+	for name, tc := range map[string]struct {
+		handler   http.HandlerFunc
+		most      int64 // that is admitted; 0 for all
+		want      string
+		err       error
+		message   string
+		temporary bool
+	}{
+		"with its size": {handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, object) }, want: object},
+		"without its size": {handler: func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+			_, _ = io.WriteString(w, large)
+		}, want: large, most: int64(len(large))},
+		"empty":                       {handler: status(http.StatusOK)},
+		"absent":                      {handler: status(http.StatusNotFound), err: storage.ErrNotFound},
+		"forbidden":                   {handler: status(http.StatusForbidden), message: "status 403: a bucket that nobody may list"},
+		"busy":                        {handler: status(http.StatusServiceUnavailable), message: "status 503", temporary: true},
+		"too many requests":           {handler: status(http.StatusTooManyRequests), message: "status 429", temporary: true},
+		"no content":                  {handler: status(http.StatusNoContent), message: "status 204"},
+		"larger than is admitted":     {handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, object) }, most: 3, err: errMost},
+		"cut off":                     {handler: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "99") }, message: "EOF", temporary: true},
+		"compressed though not asked": {handler: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "br") }, message: `Content-Encoding "br"`},
+		"redirects to another server": {handler: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound)
+		}, message: "redirects to"},
+		"redirects for ever": {handler: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x"+r.URL.Path, http.StatusFound) }, message: "more than 5 redirects"},
+		"redirects on the same server": {handler: func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasPrefix(r.URL.Path, "/there") {
+				http.Redirect(w, r, "/there"+r.URL.Path, http.StatusFound)
+				return
+			}
+			_, _ = io.WriteString(w, object)
+		}, want: object},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tc.handler)
+			t.Cleanup(server.Close)
+			web := openWeb(t, server.URL+"/prefix/")
+			admitted := int64(-1)
+			body, err := web.GetAdmitted(t.Context(), "api/v1/lists/1/details", func(_ context.Context, size int64) error {
+				admitted = size
+				if tc.most > 0 && size > tc.most {
+					return errMost
+				}
+				return nil
+			})
+			if tc.err == nil && tc.message == "" {
+				if err != nil || string(body) != tc.want || admitted != int64(len(tc.want)) {
+					t.Errorf("got %d bytes, %v, admitted %d, want %d bytes", len(body), err, admitted, len(tc.want))
+				}
+				return
+			}
+			if err == nil || tc.err != nil && !errors.Is(err, tc.err) || !strings.Contains(err.Error(), tc.message) || storage.Temporary(err) != tc.temporary {
+				t.Errorf("got %v (temporary: %v), want an error with %q", err, storage.Temporary(err), tc.message)
+			}
+		})
+	}
+}
+
+var errMost = errors.New("too large")
+
+// TestWebKeepsBounds: a body that never ends is refused soon after more of it has come than is wanted.
+func TestWebKeepsBounds(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for piece := make([]byte, 1<<10); ; {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	web := openWeb(t, server.URL)
+	var most int64
+	_, err := web.GetAdmitted(t.Context(), site.RootKey, func(_ context.Context, size int64) error {
+		if most = size; size > 1<<10 {
+			return errMost
+		}
+		return nil
+	})
+	if !errors.Is(err, errMost) || most > 64<<10 {
+		t.Errorf("got %v after %d bytes, want it refused after 64 KiB", err, most)
+	}
+	if _, err := web.Get(t.Context(), site.RootKey); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+		t.Errorf("Get: got %v, want an end after 64 MiB", err)
+	}
+}
+
+// TestWebPlaces: what is no place of a site is refused before any request.
+func TestWebPlaces(t *testing.T) {
+	for _, text := range []string{"https://", "https:///path", "https://host?query", "https://host#fragment", "ftp://host", "host", "https://host:port"} {
+		if _, err := storage.OpenWeb(text); err == nil || !strings.Contains(err.Error(), "https://HOST") {
+			t.Errorf("%s: got %v, want it refused", text, err)
+		}
+		if err := storage.CheckPublished(text); err == nil || !strings.Contains(err.Error(), "https://HOST") {
+			t.Errorf("%s: got %v, want it refused", text, err)
+		}
+	}
+	for _, text := range []string{"https://host", "http://host:1/prefix/", "s3://bucket/prefix", "file:///folder"} {
+		if err := storage.CheckPublished(text); err != nil {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
+
+// TestWebRequests: a key is the path below the place, escaped as in URLs, and a request says what it wants.
+func TestWebRequests(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Header.Get("Accept-Encoding"), " ", r.UserAgent(), " ", r.Header.Get("Cookie"))
+	}))
+	t.Cleanup(server.Close)
+	if _, err := openWeb(t, server.URL+"/a/").Get(t.Context(), "b/ü c"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "GET /a/b/%C3%BC%20c identity followpress "; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func openWeb(t *testing.T, text string) *storage.Web {
+	t.Helper()
+	web, err := storage.OpenWeb(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = web.Close() })
+	return web
+}
