@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"internal/staging":           {"internal/publicdir"},
 	"snapshot":                   {"internal/rawjson", "internal/inorder", "site", "internal/staging"},
 	"source":                     {"site", "snapshot"},
+	"source/audit":               {"internal/retry", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage"}, // a second way: neither source/chain nor source/replay
 	"source/bundle":              {"internal/inorder", "site", "source"},
 	"source/badge":               {"site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/chain":               {"site", "source", "source/bundle", "source/chain/provider", "source/replay"},
@@ -101,6 +102,7 @@ var mayImport = map[string][]string{
 	"bench/live":                 {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/sources":              {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
+	"cmd/internal/audit":         {"snapshot", "source/audit", "source/chain/provider", "storage", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/command":       {"site", "storage"},
 	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/eventlog":      {"internal/retry", "site", "source/bundle", "storage"},
@@ -113,7 +115,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/report":        {"report", "generator", "site", "snapshot", "storage", "cmd/internal/command"},
 	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/bundle", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate"},
 	"cmd/internal/serve":         {"server", "storage", "internal/templates", "cmd/internal/command"},
-	"cmd/followpress": {"cmd/internal/command", "cmd/internal/completion", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
+	"cmd/followpress": {"cmd/internal/audit", "cmd/internal/command", "cmd/internal/completion", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
 		"cmd/internal/live", "cmd/internal/log", "cmd/internal/publish", "cmd/internal/report", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site

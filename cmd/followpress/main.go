@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/followpress/followpress/cmd/internal/audit"
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/completion"
 	"github.com/followpress/followpress/cmd/internal/edge"
@@ -39,6 +40,7 @@ type verbs struct {
 	Report report.Command `cmd:"" group:"Look after it:" help:"Say what changed between two sites: a page with plots, JSON, Markdown."`
 	Log    log.Command    `cmd:"" group:"Look after it:" help:"Say what happened: what lists did to an account, and what its lists did."`
 	Verify publish.Verify `cmd:"" group:"Look after it:" help:"Compare a bucket with the manifest of its site."`
+	Audit  audit.Command  `cmd:"" group:"Look after it:" help:"Compare a site or a snapshot with the contracts on the chains."`
 	Repair publish.Repair `cmd:"" group:"Look after it:" help:"Repair what verify finds."`
 	Purge  publish.Purge  `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`
 

@@ -1,0 +1,125 @@
+// Package audit is the command that compares a site or a snapshot with the contracts.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/snapshot"
+	files "github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source/audit"
+	"github.com/followpress/followpress/source/chain/provider"
+	"github.com/followpress/followpress/storage"
+)
+
+// Command is the command with its flags.
+type Command struct {
+	What string `arg:"" name:"place" help:"A site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes. Or the folder of a snapshot."`
+	snapshot.Nodes
+	Sample int     `default:"1000" placeholder:"N" help:"How many lists to compare, taken at random (default ${default})."`
+	All    bool    `help:"Compare all lists."`
+	Seed   *uint64 `placeholder:"N" help:"Seed of the sample, to take the same lists again; by default a random one, which is printed."`
+	Report string  `placeholder:"FILE" help:"Write what was compared and what differs as JSON; - is standard output."`
+	command.S3
+	Concurrency int     `group:"How nodes are asked:" default:"8" placeholder:"N" help:"Requests at a time to one host (default ${default})."`
+	Rate        float64 `group:"How nodes are asked:" default:"0" placeholder:"N" help:"Requests per second to one host; 0 means as many as it takes (default ${default})."`
+}
+
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `It asks the contracts for owners, places, users, primary lists and all operations of a sample of lists, after the blocks that the site was made of, replays the operations, and compares. It says what differs, and what the sample means for all lists. The exit status is 1 if anything differs, or could not be told.
+
+	followpress audit s3://BUCKET --rpc 8453=URL --rpc 10=URL --rpc 1=URL`
+}
+
+// Validate checks the flags before the run; kong calls it.
+func (c *Command) Validate() error {
+	switch {
+	case len(c.RPC) == 0:
+		return errors.New("missing flags: --rpc=CHAIN=URL,URL")
+	case c.Sample < 1:
+		return fmt.Errorf("--sample=%d: use 1 or more, or --all", c.Sample)
+	case c.Concurrency < 1 || !(c.Rate >= 0): // NaN is a number to strconv
+		return errors.New("--concurrency must be 1 or more, --rate 0 or more")
+	}
+	if _, err := c.URLs("http", "https"); err != nil {
+		return err
+	}
+	if _, parts := storage.PartsAt(c.What); parts || !strings.Contains(c.What, "://") {
+		return nil
+	}
+	_, err := storage.ParseLocation(c.What)
+	return err
+}
+
+// Run audits.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if err := command.CheckFile("report", c.Report, ""); err != nil {
+		return err
+	}
+	d, err := c.Read()
+	if err != nil {
+		return err
+	}
+	urls, err := c.URLs("http", "https")
+	if err != nil {
+		return err
+	}
+	seed := rand.Uint64()
+	if c.Seed != nil {
+		seed = *c.Seed
+	}
+	subject, done, err := c.open(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.What, err)
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	progress := command.NewProgress(stderr)
+	r, err := audit.Run(ctx, subject, audit.Options{
+		Deployment: d, URLs: urls, Sample: c.Sample, All: c.All, Seed: seed, Progress: progress,
+		Provider: provider.Options{Concurrency: c.Concurrency, Rate: c.Rate},
+	})
+	progress.End()
+	if err != nil {
+		return err
+	}
+	text := stdout
+	if c.Report == "-" {
+		text = stderr
+	}
+	if _, err := fmt.Fprint(text, r); err != nil {
+		return err
+	}
+	return errors.Join(command.WriteReport(c.Report, r, stdout), r.Err())
+}
+
+// open opens what is audited.
+func (c *Command) open(ctx context.Context) (s audit.Subject, done func() error, err error) {
+	if info, err := os.Stat(filepath.Join(c.What, "meta.json")); err == nil && info.Mode().IsRegular() {
+		folder, err := files.Open(c.What)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err := audit.OpenSnapshot(folder)
+		if err != nil {
+			return nil, nil, errors.Join(err, folder.Close())
+		}
+		return s, folder.Close, nil
+	}
+	from, err := command.OpenSite(ctx, c.What, c.Server())
+	if err != nil {
+		return nil, nil, err
+	}
+	site, err := audit.OpenSite(ctx, from)
+	if err != nil {
+		return nil, nil, errors.Join(err, from.Close())
+	}
+	return site, from.Close, nil
+}

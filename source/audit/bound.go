@@ -1,0 +1,39 @@
+package audit
+
+import "math"
+
+// Confidence is that of Bound.
+const Confidence = 0.95
+
+// Bound is the one-sided Clopper-Pearson bound: if that many of n lists, taken at random, are wrong, then
+// the share of all lists that are wrong is below it, with a probability of Confidence. Where a sample is a
+// good part of all lists, the true bound is lower.
+func Bound(wrong, n int) float64 {
+	if wrong >= n {
+		return 1
+	}
+	low, high := 0.0, 1.0
+	for range 100 { // halves: more than a float64 can tell apart
+		if p := (low + high) / 2; atMost(wrong, n, p) > 1-Confidence {
+			low = p
+		} else {
+			high = p
+		}
+	}
+	return high
+}
+
+// atMost is the probability of at most k successes of n, each with probability p.
+func atMost(k, n int, p float64) float64 {
+	if p <= 0 {
+		return 1
+	}
+	all, _ := math.Lgamma(float64(n + 1))
+	sum := 0.0
+	for i := range k + 1 {
+		some, _ := math.Lgamma(float64(i + 1))
+		rest, _ := math.Lgamma(float64(n - i + 1))
+		sum += math.Exp(all - some - rest + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+	}
+	return sum
+}

@@ -1,0 +1,404 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain/provider"
+)
+
+// Limits of one question. A node takes less time and gas for many small operations than for one large call.
+const (
+	opsPerCall    = 1000
+	opsPerRequest = 4000
+	callsAtOnce   = 500 // of Multicall3, as provider has it
+	requestsAhead = 4   // requests for operations under way
+	// mostOps is more operations than any slot has: the whole network has a million.
+	mostOps = 1 << 22
+)
+
+// A doubt is why a fact of a list cannot be told.
+type doubt int
+
+const (
+	none    doubt = iota
+	changed       // it has changed since the site's block, and no node has the state of that
+	untold        // the contract did not tell
+)
+
+// A seat is what the registry says of a token.
+type seat struct {
+	owner  site.Address // zero if there is no such token
+	passed bool         // the owner has changed since
+	place  source.Place
+	placed bool  // place has records
+	doubt  doubt // about the place
+	why    string
+}
+
+// A told value is one that a contract told, unless there is a doubt.
+type told[T any] struct {
+	value T
+	doubt doubt
+	why   string // for people, of untold
+}
+
+// facts are what contracts say of some lists.
+type facts struct {
+	views    map[uint64]*view
+	d        *source.Deployment
+	registry source.Contract
+	accounts source.Contract
+
+	seats   map[source.Word]seat
+	users   map[source.Place]told[site.Address] // zero for none
+	primary map[site.Address]told[string]       // the token id that an account names; "" for none
+	records map[source.Place]told[[]Record]
+	counts  map[source.Place]uint64 // operations up to the site's block
+	ops     uint64                  // operations that were read
+}
+
+func newFacts(views map[uint64]*view, d *source.Deployment) *facts {
+	return &facts{
+		views: views, d: d, registry: d.Registry(), accounts: d.Accounts(),
+		seats: map[source.Word]seat{}, users: map[source.Place]told[site.Address]{}, primary: map[site.Address]told[string]{},
+		records: map[source.Place]told[[]Record]{}, counts: map[source.Place]uint64{},
+	}
+}
+
+// supply asks how many tokens there were.
+func supply(ctx context.Context, v *view, registry source.Contract) (uint64, error) {
+	for range mostMoves {
+		answers, err := v.call(ctx, []provider.Call{call(registry.Address, totalSupply)})
+		if errors.Is(err, errMoved) {
+			continue
+		} else if err != nil {
+			return 0, err
+		}
+		n, err := asNumber(answers[0])
+		if err != nil {
+			return 0, fmt.Errorf("chain %d: the contract %s did not tell its %s to %s: %w: is that its address?", registry.Chain, registry.Address, totalSupply, v.host, err)
+		}
+		if v.since != nil {
+			if v.since.minted > n {
+				return 0, fmt.Errorf("chain %d: %s has %d tokens, and %d were minted after block %d by logs: the node is wrong about one of them", registry.Chain, v.host, n, v.since.minted, v.input.Number)
+			}
+			n -= v.since.minted
+		}
+		return n, nil
+	}
+	return 0, errUnsteady(v)
+}
+
+func errUnsteady(v *view) error {
+	return fmt.Errorf("chain %d: no node keeps the state of a block for as long as it takes to compare some lists: name a node with more state", v.chain.ID)
+}
+
+// takeSeats asks for owners and places of tokens that are not known yet.
+func (f *facts) takeSeats(ctx context.Context, tokens []source.Word) error {
+	v := f.views[f.registry.Chain]
+	tokens = slices.DeleteFunc(slices.Clone(tokens), func(w source.Word) bool { _, known := f.seats[w]; return known })
+	if len(tokens) == 0 {
+		return nil
+	}
+	var calls []provider.Call
+	for _, w := range tokens {
+		calls = append(calls, call(f.registry.Address, ownerOf, number(w)), call(f.registry.Address, getLocation, number(w)))
+	}
+	answers, err := v.call(ctx, calls)
+	if err != nil {
+		return err
+	}
+	for i, w := range tokens {
+		s := seat{}
+		// It reverts for a token that does not exist.
+		if s.owner, err = asAddress(answers[2*i]); err != nil && answers[2*i] != nil {
+			s.doubt, s.why = untold, fmt.Sprintf("%s: %v", ownerOf, err)
+		}
+		location, err := asBytes(answers[2*i+1])
+		switch {
+		case err != nil && s.owner == (site.Address{}): // nor has it a location
+		case err != nil:
+			s.doubt, s.why = untold, fmt.Sprintf("%s: %v", getLocation, err)
+		default:
+			s.place, s.placed = placeOf(f.d, location)
+		}
+		if v.since != nil {
+			if before, ok := v.since.owners[w]; ok && before == (site.Address{}) {
+				s.owner = before // it was minted since
+			} else if ok {
+				s.passed = true // that before is known by a log only
+			}
+			if v.since.located[w] && s.doubt == none {
+				s.doubt = changed
+			}
+		}
+		f.seats[w] = s
+	}
+	return nil
+}
+
+// byChain are places by their chains, in the order of both, each once.
+func byChain(places []source.Place) map[uint64][]source.Place {
+	all := map[uint64][]source.Place{}
+	slices.SortFunc(places, func(a, b source.Place) int {
+		return cmpAll(bytes.Compare(a.Address[:], b.Address[:]), bytes.Compare(a.Slot[:], b.Slot[:]))
+	})
+	for _, p := range places {
+		if of := all[p.Chain]; len(of) == 0 || of[len(of)-1] != p {
+			all[p.Chain] = append(of, p)
+		}
+	}
+	return all
+}
+
+func cmpAll(first, second int) int {
+	if first != 0 {
+		return first
+	}
+	return second
+}
+
+// placesOf are the places of tokens whose seats are known.
+func (f *facts) placesOf(tokens []source.Word) (places []source.Place) {
+	for _, w := range tokens {
+		if s := f.seats[w]; s.placed && s.doubt == none {
+			places = append(places, s.place)
+		}
+	}
+	return places
+}
+
+// takeUsers asks for the users of the places of tokens.
+func (f *facts) takeUsers(ctx context.Context, tokens []source.Word) error {
+	places := slices.DeleteFunc(f.placesOf(tokens), func(p source.Place) bool { _, known := f.users[p]; return known })
+	all := byChain(places)
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		v := f.views[id]
+		var calls []provider.Call
+		for _, p := range all[id] {
+			calls = append(calls, call(p.Address, getUser, number(p.Slot)))
+		}
+		answers, err := v.call(ctx, calls)
+		if err != nil {
+			return err
+		}
+		for i, p := range all[id] {
+			user, err := asAddress(answers[i])
+			t := told[site.Address]{value: user}
+			if err != nil {
+				t.doubt, t.why = untold, fmt.Sprintf("%s of slot %s: %v", getUser, p.Slot, err)
+			} else if v.since != nil && v.since.users[p] {
+				t.doubt = changed
+			}
+			f.users[p] = t
+		}
+	}
+	return nil
+}
+
+// takePrimary asks for the primary lists that accounts name.
+func (f *facts) takePrimary(ctx context.Context, accounts []site.Address) error {
+	v := f.views[f.accounts.Chain]
+	accounts = slices.Compact(slices.SortedFunc(slices.Values(accounts), site.Address.Compare))
+	if len(accounts) == 0 {
+		return nil
+	}
+	var calls []provider.Call
+	for _, a := range accounts {
+		calls = append(calls, call(f.accounts.Address, getValue, common.Address(a), primaryKey))
+	}
+	answers, err := v.call(ctx, calls)
+	if err != nil {
+		return err
+	}
+	for i, a := range accounts {
+		value, err := asBytes(answers[i])
+		t := told[string]{}
+		switch {
+		case err != nil:
+			t.doubt, t.why = untold, fmt.Sprintf("%s of %s: %v", getValue, a, err)
+		case v.since != nil && v.since.primary[a]:
+			t.doubt = changed
+		case len(value) == len(source.Word{}):
+			t.value = source.Word(value).Decimal()
+		}
+		f.primary[a] = t
+	}
+	return nil
+}
+
+// account is the account of a token: its user, or its owner if it has none.
+func (f *facts) account(w source.Word) told[site.Address] {
+	s := f.seats[w]
+	owner := told[site.Address]{value: s.owner}
+	if s.passed {
+		owner.doubt = changed
+	}
+	switch {
+	case s.doubt != none:
+		return told[site.Address]{doubt: s.doubt, why: s.why}
+	case !s.placed:
+		return owner
+	}
+	user := f.users[s.place]
+	if user.doubt == none && user.value == (site.Address{}) {
+		return owner
+	}
+	return user
+}
+
+// A span is a part of the operations of a place.
+type span struct {
+	place    source.Place
+	from, to uint64
+}
+
+// takeRecords reads all operations of the places of tokens, and makes records of them. A place that has
+// more operations than most is not read: its records are untold.
+func (f *facts) takeRecords(ctx context.Context, tokens []source.Word, most uint64) error {
+	all := byChain(f.placesOf(tokens))
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if err := f.takeRecordsOf(ctx, f.views[id], all[id], most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *facts) takeRecordsOf(ctx context.Context, v *view, places []source.Place, most uint64) error {
+	var calls []provider.Call
+	for _, p := range places {
+		calls = append(calls, call(p.Address, getOpCount, number(p.Slot)))
+	}
+	answers, err := v.call(ctx, calls)
+	if err != nil {
+		return err
+	}
+	var spans []span
+	counts := map[source.Place]uint64{}
+	for i, p := range places {
+		n, err := asNumber(answers[i])
+		later := uint64(0)
+		if v.since != nil {
+			later = uint64(len(v.since.ops[p]))
+		}
+		switch {
+		case err != nil:
+			f.records[p] = told[[]Record]{doubt: untold, why: fmt.Sprintf("%s of slot %s: %v", getOpCount, p.Slot, err)}
+			continue
+		case n < later || n-later > most:
+			f.records[p] = told[[]Record]{doubt: untold, why: fmt.Sprintf("%s has %d operations of slot %s, %d of them after the block by logs, want at most %d up to it", v.host, n, p.Slot, later, most)}
+			continue
+		}
+		counts[p], f.counts[p] = n, n-later
+		for from := uint64(0); from < n; from += opsPerCall {
+			spans = append(spans, span{p, from, min(n, from+opsPerCall)})
+		}
+		if n == 0 {
+			f.records[p] = told[[]Record]{}
+		}
+	}
+	var open shelf
+	var tail [][]byte // operations of the open place after the site's block
+	return v.read(ctx, spans, func(s span, ops [][]byte, why error) {
+		if f.records[s.place].doubt != none {
+			return // a span before it was not told
+		}
+		if s.from == 0 {
+			open, tail = shelf{}, nil
+		}
+		if why != nil {
+			f.records[s.place] = told[[]Record]{doubt: untold, why: fmt.Sprintf("%s of slot %s: %v", getOps, s.place.Slot, why)}
+			return
+		}
+		f.ops += uint64(len(ops))
+		for i, o := range ops {
+			if s.from+uint64(i) < f.counts[s.place] {
+				open.apply(o)
+			} else {
+				tail = append(tail, o)
+			}
+		}
+		if s.to != counts[s.place] {
+			return
+		}
+		t := told[[]Record]{value: open.all()}
+		if v.since != nil && !slices.EqualFunc(tail, v.since.ops[s.place], bytes.Equal) {
+			t = told[[]Record]{doubt: untold, why: fmt.Sprintf("the last %d operations of slot %s are not those of the logs after block %d: %s lacks logs", len(tail), s.place.Slot, v.input.Number, v.host)}
+		}
+		f.records[s.place] = t
+	})
+}
+
+// read reads spans of operations, and calls done with each in their order.
+func (v *view) read(ctx context.Context, spans []span, done func(s span, ops [][]byte, why error)) error {
+	for len(spans) > 0 {
+		var requests [][]span
+		for len(spans) > 0 && len(requests) < requestsAhead {
+			n, ops := 0, uint64(0)
+			for n < len(spans) && n < callsAtOnce-1 && (n == 0 || ops+spans[n].to-spans[n].from <= opsPerRequest) {
+				ops += spans[n].to - spans[n].from
+				n++
+			}
+			requests, spans = append(requests, spans[:n]), spans[n:]
+		}
+		calls := make([][]provider.Call, len(requests))
+		for i, request := range requests {
+			calls[i] = callsOf(request)
+		}
+		answers, err := v.callAll(ctx, calls)
+		if err != nil {
+			return err
+		}
+		for i, request := range requests {
+			for j, s := range request {
+				ops, err := asOps(answers[i][j], s.to-s.from)
+				if err != nil && s.to-s.from > 1 {
+					ops, err = v.readHalves(ctx, s)
+					if err != nil && !errors.Is(err, errUntold) {
+						return err
+					}
+				}
+				done(s, ops, err)
+			}
+		}
+	}
+	return nil
+}
+
+func callsOf(spans []span) (calls []provider.Call) {
+	for _, s := range spans {
+		calls = append(calls, call(s.place.Address, getOps, number(s.place.Slot), new(big.Int).SetUint64(s.from), new(big.Int).SetUint64(s.to)))
+	}
+	return calls
+}
+
+// readHalves reads a span that was too much for one call.
+func (v *view) readHalves(ctx context.Context, s span) (ops [][]byte, err error) {
+	half := s.from + (s.to-s.from)/2
+	for _, part := range []span{{s.place, s.from, half}, {s.place, half, s.to}} {
+		answers, err := v.call(ctx, callsOf([]span{part}))
+		if err != nil {
+			return nil, err
+		}
+		some, err := asOps(answers[0], part.to-part.from)
+		if err != nil && part.to-part.from > 1 {
+			some, err = v.readHalves(ctx, part)
+		}
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, some...)
+	}
+	return ops, nil
+}

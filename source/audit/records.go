@@ -1,0 +1,183 @@
+package audit
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/followpress/followpress/site/op"
+)
+
+// A Record is a record of a list, with its tags in the order of their bytes.
+type Record struct {
+	Version uint32
+	Type    string // address, or the decimal of another type
+	Data    string // its bytes
+	Tags    []string
+}
+
+// identity is what makes two rows one record.
+func (r *Record) identity() string { return fmt.Sprintf("%d/%s/%s", r.Version, r.Type, r.Data) }
+
+func (r *Record) String() string {
+	return fmt.Sprintf("record %s of version %d with data 0x%s", quoted(r.Type), r.Version, shortHex(r.Data))
+}
+
+// mostShown is how much of a text of a stranger an error shows.
+const mostShown = 80
+
+func shortHex(data string) string {
+	if text := hex.EncodeToString([]byte(data)); len(text) <= mostShown {
+		return text
+	}
+	return hex.EncodeToString([]byte(data[:mostShown/2])) + "…"
+}
+
+func quoted(text string) string {
+	if len(text) > mostShown {
+		text = strings.ToValidUTF8(text[:mostShown], "") + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// A shelf has the records that the operations of a slot make, one operation after the other.
+type shelf struct {
+	records map[string]*kept // by version, type and data, as operations have them
+	added   int              // records that were added so far
+}
+
+// kept is a record that is there, or only tags of one that is not.
+type kept struct {
+	record Record
+	place  int // after those with a smaller one; 0 if the record is not there
+	tags   map[string]struct{}
+}
+
+// apply does what an operation says. One that means nothing does nothing.
+func (s *shelf) apply(operation []byte) {
+	o, ignored := op.Parse(operation)
+	if ignored != "" {
+		return
+	}
+	if s.records == nil {
+		s.records = map[string]*kept{}
+	}
+	name := string(o.Record)
+	k := s.records[name]
+	if k == nil {
+		k = &kept{tags: map[string]struct{}{}}
+	}
+	switch o.Code {
+	case op.Follow:
+		if k.place == 0 {
+			s.added++
+			kind := o.Kind()
+			k.place, k.record = s.added, Record{Version: kind.Version, Type: kind.Type, Data: string(o.Data())}
+		}
+	case op.Unfollow: // takes tags away, too, whether or not the record is there
+		delete(s.records, name)
+		return
+	case op.Tag:
+		k.tags[string(o.Tag)] = struct{}{}
+	case op.Untag:
+		delete(k.tags, string(o.Tag))
+	}
+	if k.place > 0 || len(k.tags) > 0 {
+		s.records[name] = k
+	} else {
+		delete(s.records, name)
+	}
+}
+
+// all are the records that are there, in the order in which they came.
+func (s *shelf) all() (records []Record) {
+	there := slices.DeleteFunc(slices.Collect(maps.Values(s.records)), func(k *kept) bool { return k.place == 0 })
+	slices.SortFunc(there, func(a, b *kept) int { return cmp.Compare(a.place, b.place) })
+	for _, k := range there {
+		k.record.Tags = slices.Sorted(maps.Keys(k.tags))
+		records = append(records, k.record)
+	}
+	return records
+}
+
+// merged are records in which rows that repeat one have added their tags to the first.
+func merged(rows []Record) []Record {
+	first := make(map[string]int, len(rows))
+	records := rows[:0]
+	for _, r := range rows {
+		id := r.identity()
+		i, again := first[id]
+		if !again {
+			first[id] = len(records)
+			records = append(records, r)
+			continue
+		}
+		records[i].Tags = append(records[i].Tags, r.Tags...)
+	}
+	for i := range records {
+		slices.Sort(records[i].Tags)
+		records[i].Tags = slices.Compact(records[i].Tags)
+	}
+	return records
+}
+
+// otherRecords says where records differ; "" for nowhere.
+func otherRecords(said, are []Record) string {
+	by := make(map[string]*Record, len(said))
+	for i := range said {
+		by[said[i].identity()] = &said[i]
+	}
+	lacks, has, tags := []string{}, []string{}, []string{}
+	for i := range are {
+		r, ok := by[are[i].identity()]
+		switch {
+		case !ok:
+			lacks = append(lacks, are[i].String())
+		case !slices.Equal(r.Tags, are[i].Tags):
+			tags = append(tags, fmt.Sprintf("%s has the tags %s, and %s by the contract", r, tagsText(r.Tags), tagsText(are[i].Tags)))
+		}
+		delete(by, are[i].identity())
+	}
+	for i := range said {
+		if _, ok := by[said[i].identity()]; ok {
+			has = append(has, said[i].String())
+		}
+	}
+	var texts []string
+	for _, one := range []struct {
+		name  string
+		found []string
+	}{{"it lacks ", lacks}, {"it has, and the contract has not, ", has}, {"", tags}} {
+		if len(one.found) == 0 {
+			continue
+		}
+		text := one.name + one.found[0]
+		if n := len(one.found); n > 1 {
+			text += fmt.Sprintf(" (and %d more)", n-1)
+		}
+		texts = append(texts, text)
+	}
+	if len(texts) == 0 {
+		for i := range are {
+			if said[i].identity() != are[i].identity() {
+				return fmt.Sprintf("they are in another order: number %d is %s, and %s by the contract", i+1, &said[i], &are[i])
+			}
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+func tagsText(tags []string) string {
+	const most = 5
+	var texts []string
+	for _, t := range tags[:min(len(tags), most)] {
+		texts = append(texts, quoted(t))
+	}
+	if len(tags) > most {
+		texts = append(texts, fmt.Sprintf("and %d more", len(tags)-most))
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}

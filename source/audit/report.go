@@ -1,0 +1,155 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Report says what was compared, and what differs.
+type Report struct {
+	Kind    string  `json:"kind"`    // site or snapshot
+	AsOf    string  `json:"as_of"`   // of it
+	Seed    uint64  `json:"seed"`    // of the sample
+	All     bool    `json:"all"`     // whether all lists were compared
+	Lists   int     `json:"lists"`   // that it has
+	Supply  uint64  `json:"supply"`  // lists by the registry
+	Missing uint64  `json:"missing"` // lists that it does not have
+	Sampled int     `json:"sampled"` // lists that were to be compared: those below, together
+	Right   int     `json:"right"`
+	Wrong   int     `json:"wrong"`
+	LeftOut int     `json:"left_out"` // lists that have changed since, where no node has the state of the block
+	Untold  int     `json:"untold"`   // lists of which the contracts did not tell all
+	Seconds float64 `json:"seconds"`
+
+	Compared    Compared     `json:"compared"`
+	Differences []Difference `json:"differences"` // the first ones
+	More        uint64       `json:"more"`        // others
+	Refused     []Difference `json:"refused"`     // why something was not told: the first ones
+	Chains      []Chain      `json:"chains"`
+	Bound       *float64     `json:"bound,omitempty"` // of the share of wrong lists, with Confidence; nil if all were compared, or none
+}
+
+// Compared counts facts that were compared.
+type Compared struct {
+	Owners     int    `json:"owners"` // of a site only where they make a difference
+	Places     int    `json:"places"`
+	Users      int    `json:"users"`
+	Primary    int    `json:"primary_lists"`
+	Slots      int    `json:"slots"`
+	Operations uint64 `json:"operations"` // that were replayed
+	Records    uint64 `json:"records"`
+}
+
+// A Difference is a fact of a list that is another one by the contracts. Its texts have no control
+// characters.
+type Difference struct {
+	List string `json:"list"` // "" if it is about all
+	Fact string `json:"fact"`
+	Text string `json:"text"`
+}
+
+func (d Difference) String() string {
+	if d.List == "" {
+		return d.Fact + ": " + d.Text
+	}
+	return fmt.Sprintf("list %s, %s: %s", d.List, d.Fact, d.Text)
+}
+
+// A Chain is a chain that was asked.
+type Chain struct {
+	ID       uint64   `json:"id"`
+	Name     string   `json:"name"`
+	Block    uint64   `json:"block"` // of the site
+	After    uint64   `json:"after"` // the block after which the contracts were asked in the end
+	Host     string   `json:"host"`  // that was asked last
+	Requests int64    `json:"requests"`
+	Received int64    `json:"received"`         // bytes
+	Untrue   []string `json:"untrue,omitempty"` // hosts that answer after other blocks than they are asked
+}
+
+func (r *Report) differ(d Difference) {
+	if len(r.Differences) == mostNamed {
+		r.More++
+		return
+	}
+	r.Differences = append(r.Differences, d)
+}
+
+func (r *Report) refuse(d Difference) {
+	if len(r.Refused) < mostNamed {
+		r.Refused = append(r.Refused, d)
+	}
+}
+
+// Err is an error unless all that was compared is equal, and something was compared.
+func (r *Report) Err() error {
+	n := len(r.Differences) + int(r.More)
+	switch {
+	case r.Wrong == 1:
+		return fmt.Errorf("1 list of %d is not what the contracts say", r.Sampled)
+	case r.Wrong > 1:
+		return fmt.Errorf("%d lists of %d are not what the contracts say", r.Wrong, r.Sampled)
+	case n > 0:
+		return errors.New("the " + r.Kind + " is not what the contracts say: " + r.Differences[0].String())
+	case r.Untold > 0:
+		return fmt.Errorf("nobody knows whether %d of %d lists are right: %s: try another node (--rpc)", r.Untold, r.Sampled, r.Refused[0])
+	case r.Right == 0 && r.Sampled > 0:
+		return errors.New("nothing was compared: all lists have changed since, and no node has the state of the block: add a node that has it (--rpc)")
+	}
+	return nil
+}
+
+// mostShownLines is how many differences String has.
+const mostShownLines = 20
+
+// String is the report for people, in lines.
+func (r *Report) String() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-15s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	for _, c := range r.Chains {
+		text := fmt.Sprintf("%d, after block %d, by %s in %d requests", c.ID, c.After, c.Host, c.Requests)
+		if c.After != c.Block {
+			text += fmt.Sprintf(": no node has the state of block %d, and logs say what has changed since", c.Block)
+		}
+		line("chain", "%s", text)
+	}
+	if r.All {
+		line(r.Kind, "as of %s: all %d lists", r.AsOf, r.Lists)
+	} else {
+		line(r.Kind, "as of %s: %d of %d lists, --seed=%d", r.AsOf, r.Sampled, r.Lists, r.Seed)
+	}
+	c := r.Compared
+	line("compared", "%d owners, %d places, %d users, %d primary lists, %d records with %d operations of %d slots", c.Owners, c.Places, c.Users, c.Primary, c.Records, c.Operations, c.Slots)
+	if r.LeftOut > 0 {
+		line("left out", "%d lists that have changed since", r.LeftOut)
+	}
+	if r.Untold > 0 {
+		line("not told", "%d lists", r.Untold)
+		for _, d := range r.Refused[:min(len(r.Refused), mostShownLines)] {
+			line("", "%s", d)
+		}
+	}
+	for i, d := range r.Differences[:min(len(r.Differences), mostShownLines)] {
+		name := ""
+		if i == 0 {
+			name = "differs"
+		}
+		line(name, "%s", d)
+	}
+	if n := uint64(len(r.Differences)) + r.More; n > mostShownLines {
+		line("", "and %d more", n-mostShownLines)
+	}
+	switch {
+	case r.Wrong > 0:
+		line("wrong", "%d lists", r.Wrong)
+	case len(r.Differences) == 0 && r.Right > 0:
+		line("equal", "%d lists", r.Right)
+	}
+	if r.Bound != nil {
+		line("confidence", "at most %.2g %% of all lists are wrong, with a probability of %.0f %%", *r.Bound*100, Confidence*100)
+	}
+	return b.String()
+}

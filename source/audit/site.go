@@ -1,0 +1,254 @@
+package audit
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/internal/retry"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/storage"
+)
+
+// A Store has the objects of a site. It is called from many goroutines.
+type Store interface {
+	// GetAdmitted reads an object, or returns an error that wraps storage.ErrNotFound. It calls admit with the size
+	// before it allocates memory, and returns its error.
+	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
+}
+
+// Limits of what is read, in bytes. Nothing that followpress writes comes near them.
+const (
+	mostShard   = 4 << 20
+	mostDetails = 16 << 20
+	mostRecords = 256 << 20
+)
+
+const (
+	readAtOnce  = 32              // objects
+	attemptTime = 2 * time.Minute // of one request
+	patience    = 2 * time.Minute // with requests that fail temporarily
+)
+
+// A Site is a site as a Subject. It says nothing that its manifest does not vouch for.
+type Site struct {
+	store Store
+	root  site.Root
+	retry retry.Policy
+	lists map[string]*listObjects
+}
+
+// listObjects are what the manifest says of the objects of a list.
+type listObjects struct {
+	details, records site.Entry
+}
+
+// OpenSite reads the root of a site.
+func OpenSite(ctx context.Context, store Store) (*Site, error) {
+	s := &Site{store: store, retry: retry.Policy{
+		Retryable: storage.Temporary, First: 200 * time.Millisecond, Longest: 10 * time.Second, Patience: patience,
+	}}
+	body, err := s.get(ctx, site.RootKey, site.MaxRootBytes)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("there is no site, and no snapshot: no %s, and no meta.json", site.RootKey)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", site.RootKey, err)
+	}
+	s.root, err = site.ParseRoot(body)
+	return s, err
+}
+
+// Inputs implements Subject.
+func (s *Site) Inputs() Inputs {
+	in := Inputs{Name: siteName, AsOf: s.root.AsOf}
+	if s.root.Inputs != nil {
+		in.Chains, in.ListOps = s.root.Inputs.Chains, s.root.Inputs.ListOps
+	}
+	return in
+}
+
+var errSize = errors.New("it is larger than it can be")
+
+func (s *Site) get(ctx context.Context, key site.Key, most int64) (body []byte, err error) {
+	err = s.retry.Do(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, attemptTime)
+		defer cancel()
+		body, err = s.store.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
+			if size > most {
+				return fmt.Errorf("%w: %d bytes, at most %d", errSize, size, most)
+			}
+			return nil
+		})
+		return err
+	})
+	if err == nil && int64(len(body)) > most { // of a size that the server has not said
+		err = fmt.Errorf("%w: %d bytes, at most %d", errSize, len(body), most)
+	}
+	return body, err
+}
+
+// Lists implements Subject. It reads the manifest.
+func (s *Site) Lists(ctx context.Context) (tokens []string, err error) {
+	manifest, err := shards.Open(ctx, &s.root, func(ctx context.Context, key site.Key) ([]byte, error) {
+		body, err := s.get(ctx, key, mostShard)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			return nil, fmt.Errorf("%w: %w", err, shards.ErrAbsent)
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		return body, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.lists = map[string]*listObjects{}
+	prefix := s.root.Config.BasePath + "/lists/"
+	var mu sync.Mutex
+	add := func(e site.Entry) {
+		path, ok := strings.CutPrefix(string(e.Key), prefix)
+		token, object, found := strings.Cut(path, "/")
+		if !ok || !found || !site.ValidTokenID(token) || object != string(site.Details) && object != string(site.Records) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		l := s.lists[token]
+		if l == nil {
+			l = &listObjects{}
+			s.lists[strings.Clone(token)] = l
+		}
+		e.Key = site.Key(strings.Clone(string(e.Key)))
+		if object == string(site.Details) {
+			l.details = e
+		} else {
+			l.records = e
+		}
+	}
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(readAtOnce)
+	for _, name := range site.HashPrefixes(s.root.ShardDigits) {
+		g.Go(func() error {
+			shard, err := manifest.Shard(inner, name)
+			for _, e := range shard.Objects {
+				add(e)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("%w: the site is damaged, or was replaced meanwhile: try again, and see what followpress verify says of a bucket", err)
+	}
+	for t := range s.lists {
+		tokens = append(tokens, t)
+	}
+	return tokens, nil
+}
+
+// Choose implements Subject.
+func (*Site) Choose(context.Context, []string) error { return nil }
+
+// Claims implements Subject.
+func (s *Site) Claims(ctx context.Context, tokens []string) ([]Claim, error) {
+	claims := make([]Claim, len(tokens))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readAtOnce)
+	for i, t := range tokens {
+		g.Go(func() (err error) {
+			claims[i], err = s.claim(ctx, t)
+			return err
+		})
+	}
+	return claims, g.Wait()
+}
+
+// damagedError says that an object is not what the manifest says.
+type damagedError struct{ error }
+
+func (s *Site) object(ctx context.Context, e site.Entry, name string, most int64) ([]byte, error) {
+	switch {
+	case e.Key == "":
+		return nil, damagedError{fmt.Errorf("the manifest has no %s of it", name)}
+	case e.Size > most:
+		return nil, damagedError{fmt.Errorf("%s: %w: %d bytes by the manifest", e.Key, errSize, e.Size)}
+	}
+	body, err := s.get(ctx, e.Key, e.Size)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, errSize), errors.Is(err, storage.ErrDamaged):
+		return nil, damagedError{fmt.Errorf("%s: %w", e.Key, err)}
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", e.Key, err)
+	case !site.NewEntry(e.Key, body).Same(e):
+		return nil, damagedError{fmt.Errorf("%s: it is not what the manifest says", e.Key)}
+	}
+	return body, nil
+}
+
+// claim reads what is said of a list.
+func (s *Site) claim(ctx context.Context, token string) (Claim, error) {
+	c := Claim{Token: token}
+	err := s.read(ctx, &c)
+	var damaged damagedError
+	if errors.As(err, &damaged) || errors.Is(err, site.ErrMalformed) {
+		c.Damaged, err = err.Error(), nil
+	}
+	return c, err
+}
+
+func (s *Site) read(ctx context.Context, c *Claim) error {
+	l := s.lists[c.Token]
+	details, err := s.object(ctx, l.details, string(site.Details), mostDetails)
+	if err != nil {
+		return err
+	}
+	d, account, err := site.DecodeDetails(details)
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.details.Key, err)
+	}
+	c.Account = account
+	if d.PrimaryList != nil {
+		c.Primary = *d.PrimaryList
+		if err := site.CheckTokenID("primary_list", c.Primary); err != nil {
+			return fmt.Errorf("%s: %w: %w", l.details.Key, site.ErrMalformed, err)
+		}
+	}
+	records, err := s.object(ctx, l.records, string(site.Records), mostRecords)
+	if err != nil {
+		return err
+	}
+	if c.Records, err = parseRecords(records); err != nil {
+		return fmt.Errorf("%s: %w: %w", l.records.Key, site.ErrMalformed, err)
+	}
+	return nil
+}
+
+func parseRecords(body []byte) (records []Record, err error) {
+	var object struct {
+		Records []struct {
+			Version uint32   `json:"version"`
+			Type    string   `json:"record_type"`
+			Data    string   `json:"data"`
+			Tags    []string `json:"tags"`
+		} `json:"records"`
+	}
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, errors.New(site.JSONReason(err))
+	}
+	for i, r := range object.Records {
+		digits, ok := strings.CutPrefix(r.Data, "0x")
+		data, err := hex.DecodeString(digits)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("record %d: %s are no bytes", i+1, site.Quoted(r.Data))
+		}
+		records = append(records, Record{r.Version, r.Type, string(data), r.Tags})
+	}
+	return records, nil
+}

@@ -1,0 +1,248 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain/provider"
+)
+
+// errMoved says that a view has moved to a later block. What was told before it does not go with what is told now.
+var errMoved = errors.New("the view has moved")
+
+// mostMoves is how often a view may move while some lists are compared.
+const mostMoves = 4
+
+// A view is the state of the contracts of one chain after the block that the site was made of or, where no
+// node has that state, after a later one.
+type view struct {
+	chain  source.Chain
+	nodes  *provider.Chain
+	input  provider.Block // that of the site
+	at     provider.Block // after which contracts are asked
+	since  *changes       // of the blocks between; nil if there are none
+	host   string         // that has answered last
+	untrue []string       // hosts that answer after other blocks than they are asked
+}
+
+func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []string, o provider.Options) (*view, error) {
+	hash := common.HexToHash(in.Hash)
+	if len(in.Hash) != len("0x")+2*len(hash) || hash == (common.Hash{}) {
+		return nil, fmt.Errorf("chain %d: %s is no hash of a block", c.ID, site.Quoted(in.Hash))
+	}
+	nodes, err := provider.Dial(ctx, c.ID, urls, o)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{chain: c, nodes: nodes}
+	if v.input, err = nodes.Block(ctx, in.Block); err != nil {
+		nodes.Close()
+		return nil, err
+	}
+	if v.input.Hash != hash {
+		nodes.Close()
+		return nil, fmt.Errorf("chain %d: block %d is %s to the nodes, and %s to what is audited: that was made of another chain, or the block was replaced since",
+			c.ID, in.Block, v.input.Hash, hash)
+	}
+	v.at = v.input
+	nodes.At(&v.input)
+	return v, nil
+}
+
+// call calls contracts after the block of the view. The error is errMoved if there is no such state: the
+// view has another block then.
+func (v *view) call(ctx context.Context, calls []provider.Call) ([][]byte, error) {
+	answers, err := v.callAll(ctx, [][]provider.Call{calls})
+	if err != nil {
+		return nil, err
+	}
+	return answers[0], nil
+}
+
+// callAll is call for several requests at a time.
+func (v *view) callAll(ctx context.Context, requests [][]provider.Call) ([][][]byte, error) {
+	for {
+		states, errs := make([]provider.State, len(requests)), make([]error, len(requests))
+		var all sync.WaitGroup
+		for i, calls := range requests {
+			all.Go(func() {
+				calls := append([]provider.Call{call(multicall3, blockNumber)}, calls...)
+				states[i], errs[i] = v.nodes.Call(ctx, calls, v.at, v.untrue)
+			})
+		}
+		all.Wait()
+		if err := errors.Join(errs...); errors.Is(err, provider.ErrNoState) && ctx.Err() == nil {
+			if failed := v.move(ctx); failed != nil {
+				return nil, fmt.Errorf("%w; %w", err, failed)
+			}
+			return nil, errMoved
+		} else if err != nil {
+			return nil, err
+		}
+		known := len(v.untrue)
+		answers := make([][][]byte, len(requests))
+		for i, s := range states {
+			v.host, answers[i] = s.Host, s.Results[1:]
+			// Some nodes answer after their newest block whatever they are asked. A smaller number is that of
+			// the chain below, as contracts of some chains see it.
+			if n, err := asNumber(s.Results[0]); err == nil && n > v.at.Number && !slices.Contains(v.untrue, s.Origin) {
+				v.untrue = append(v.untrue, s.Origin)
+			}
+		}
+		if len(v.untrue) == known {
+			return answers, nil
+		}
+	}
+}
+
+// move makes the newest block that of the view.
+func (v *view) move(ctx context.Context) error {
+	v.untrue = nil
+	for range mostMoves {
+		newest, err := v.nodes.Newest(ctx)
+		if err != nil {
+			return err
+		}
+		if newest.Number <= v.input.Number {
+			return fmt.Errorf("chain %d: there is no block after %d, and no node has the state of that", v.chain.ID, v.input.Number)
+		}
+		since, last := newChanges(v.chain), common.Hash{}
+		err = v.nodes.Logs(ctx, addressesOf(v.chain), topics(), v.input.Number+1, newest.Number, func(b provider.Blocks) error {
+			last = b.Last.Hash
+			for i := range b.Logs {
+				if err := since.add(&b.Logs[i]); err != nil {
+					return fmt.Errorf("chain %d, block %d, log %d: %w", v.chain.ID, b.Logs[i].BlockNumber, b.Logs[i].Index, err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if last == newest.Hash {
+			v.at, v.since = newest, since
+			return nil
+		}
+	}
+	return fmt.Errorf("chain %d: its newest blocks are replaced again and again: audit later", v.chain.ID)
+}
+
+// settled is errMoved if the block of the view was replaced since.
+func (v *view) settled(ctx context.Context) error {
+	if v.since == nil {
+		return nil
+	}
+	b, err := v.nodes.Block(ctx, v.at.Number)
+	if err != nil {
+		return err
+	}
+	if b.Hash == v.at.Hash {
+		return nil
+	}
+	if err := v.move(ctx); err != nil {
+		return err
+	}
+	return errMoved
+}
+
+func addressesOf(c source.Chain) (all []common.Address) {
+	for _, s := range append(slices.Clone(c.Records), optional(c.Registry, c.Accounts)...) {
+		all = append(all, common.Address(s.Address))
+	}
+	return all
+}
+
+func optional(starts ...*source.Start) (all []source.Start) {
+	for _, s := range starts {
+		if s != nil {
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
+func topics() (all []common.Hash) {
+	for _, e := range contracts.Events {
+		all = append(all, e.ID)
+	}
+	slices.SortFunc(all, common.Hash.Cmp)
+	return all
+}
+
+// changes are what logs say to have changed after the block of a site, up to that of a view.
+type changes struct {
+	chain    source.Chain
+	minted   uint64
+	owners   map[source.Word]site.Address // of tokens: before the first transfer
+	located  map[source.Word]bool         // tokens
+	users    map[source.Place]bool
+	primary  map[site.Address]bool
+	ops      map[source.Place][][]byte // in their order
+	contract func(site.Address) source.Contract
+}
+
+func newChanges(c source.Chain) *changes {
+	return &changes{
+		chain: c, owners: map[source.Word]site.Address{}, located: map[source.Word]bool{}, users: map[source.Place]bool{},
+		primary: map[site.Address]bool{}, ops: map[source.Place][][]byte{},
+		contract: func(a site.Address) source.Contract { return source.Contract{Chain: c.ID, Address: a} },
+	}
+}
+
+func (c *changes) add(l *types.Log) error {
+	is := func(s *source.Start) bool { return s != nil && common.Address(s.Address) == l.Address }
+	event, err := contracts.EventByID(l.Topics[0])
+	if err != nil {
+		return err
+	}
+	want := 1
+	for _, in := range event.Inputs {
+		if in.Indexed {
+			want++
+		}
+	}
+	if len(l.Topics) != want {
+		return fmt.Errorf("%s has %d topics", event.Name, len(l.Topics))
+	}
+	values, err := event.Inputs.NonIndexed().Unpack(l.Data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", event.Name, err)
+	}
+	records := slices.ContainsFunc(c.chain.Records, func(s source.Start) bool { return is(&s) })
+	subject := source.Word(l.Topics[1])
+	place := source.Place{Contract: c.contract(site.Address(l.Address)), Slot: subject}
+	switch {
+	case event.Name == "Transfer" && is(c.chain.Registry):
+		token, from := source.Word(l.Topics[3]), site.Address(l.Topics[1][12:])
+		if _, again := c.owners[token]; !again {
+			c.owners[token] = from
+			if from == (site.Address{}) {
+				c.minted++
+			}
+		}
+	case event.Name == "UpdateListStorageLocation" && is(c.chain.Registry):
+		c.located[subject] = true
+	case event.Name == "UpdateAccountMetadata" && is(c.chain.Accounts) && values[0].(string) == primaryKey:
+		c.primary[site.Address(subject[12:])] = true
+	case event.Name == "UpdateListMetadata" && records && values[0].(string) == userKey:
+		c.users[place] = true
+	case event.Name == "ListOp" && records:
+		c.ops[place] = append(c.ops[place], values[0].([]byte))
+	}
+	return nil
+}
+
+// wordOf is a token id as an argument.
+func wordOf(token string) (*big.Int, source.Word, error) {
+	w, err := source.ParseDecimal(token)
+	return number(w), w, err
+}
