@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
@@ -17,9 +16,6 @@ const (
 	siteName     = "site"
 	snapshotName = "snapshot"
 )
-
-// mostMeta is more than any meta.json has, in bytes.
-const mostMeta = 1 << 20
 
 // A Snapshot is a snapshot as a Subject.
 type Snapshot struct {
@@ -39,24 +35,11 @@ func OpenSnapshot(files afero.Fs) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := files.Stat("meta.json")
+	in, err := snapshot.ReadInputs(files)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > mostMeta {
-		return nil, fmt.Errorf("meta.json: %d bytes, more than %d", info.Size(), mostMeta)
-	}
-	body, err := afero.ReadFile(files, "meta.json")
-	if err != nil {
-		return nil, err
-	}
-	var meta struct {
-		Chains []site.ChainInput `json:"chains"`
-	}
-	if err := json.Unmarshal(body, &meta); err != nil {
-		return nil, fmt.Errorf("meta.json: %s", site.JSONReason(err))
-	}
-	return &Snapshot{files: files, in: Inputs{snapshotName, asOf, meta.Chains, ops}}, nil
+	return &Snapshot{files: files, in: Inputs{snapshotName, asOf, in.Chains, ops}}, nil
 }
 
 // Inputs implements Subject.

@@ -21,7 +21,7 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	What string `arg:"" name:"place" help:"A site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes. Or the folder of a snapshot."`
+	What string `arg:"" name:"place" help:"A site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, https://HOST, or parts: 'FOLDER/part-*', in quotes. Or the folder of a snapshot."`
 	snapshot.Nodes
 	Sample int     `default:"1000" placeholder:"N" help:"How many lists to compare, taken at random (default ${default})."`
 	All    bool    `help:"Compare all lists."`
@@ -55,8 +55,7 @@ func (c *Command) Validate() error {
 	if _, parts := storage.PartsAt(c.What); parts || !strings.Contains(c.What, "://") {
 		return nil
 	}
-	_, err := storage.ParseLocation(c.What)
-	return err
+	return storage.CheckPublished(c.What)
 }
 
 // Run audits.
@@ -113,7 +112,7 @@ func (c *Command) open(ctx context.Context) (s audit.Subject, done func() error,
 		}
 		return s, folder.Close, nil
 	}
-	from, err := command.OpenSite(ctx, c.What, c.Server())
+	from, err := c.openSite(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,4 +121,11 @@ func (c *Command) open(ctx context.Context) (s audit.Subject, done func() error,
 		return nil, nil, errors.Join(err, from.Close())
 	}
 	return site, from.Close, nil
+}
+
+func (c *Command) openSite(ctx context.Context) (storage.Site, error) {
+	if storage.IsWeb(c.What) {
+		return storage.OpenWeb(c.What)
+	}
+	return command.OpenSite(ctx, c.What, c.Server())
 }
