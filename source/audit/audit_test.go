@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -58,6 +59,7 @@ func (w *world) inputs(h *history.History) (all []site.ChainInput) {
 		hash := w.nodes[c.ID].Hash(block)
 		all = append(all, site.ChainInput{ChainID: c.ID, Block: block, Hash: "0x" + hex.EncodeToString(hash[:])})
 	}
+	slices.SortFunc(all, func(a, b site.ChainInput) int { return cmp.Compare(a.ChainID, b.ChainID) })
 	return all
 }
 
