@@ -280,6 +280,8 @@ var (
 		timed(`"2026-01-31T00:00:00,5Z"`):          `added: "2026-01-31T00:00:00,5Z" is not a time`,
 		timed(`"2026-02-30T00:00:00Z"`):            `added: "2026-02-30T00:00:00Z" is not a time`,
 		timed(`" 2026-01-31T00:00:00Z"`):           `added: " 2026-01-31T00:00:00Z" is not a time`,
+		timed(`"0000-01-01T00:00:00+01:00"`):       `added: "0000-01-01T00:00:00+01:00" is not in the years 0 to 9999 in UTC`,
+		timed(`"9999-12-31T23:59:59-01:00"`):       `added: "9999-12-31T23:59:59-01:00" is not in the years 0 to 9999 in UTC`,
 		timed(`1726680254493`):                     "added: number where a text belongs",
 		timed(`{"at":"2026-01-31T00:00:00.000Z"}`): "added: object where a text belongs",
 	}
@@ -411,7 +413,8 @@ func TestRowsWithoutEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := readTree(t, files).Compare(inMemory(t, valid, small)); err != nil {
+	// Such rows are in the tables, as the root says.
+	if err := readTree(t, files).WithoutIndex().Compare(inMemory(t, valid, small).WithoutIndex()); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []struct {

@@ -30,6 +30,8 @@ type Options struct {
 	// Ranks are those that details show until they are due again, if the configuration has RanksEvery. nil means none:
 	// they are those of the snapshot then.
 	Ranks *ranks.Held
+	// Generator is the version of the program, for the root: whoever makes the site again must know it.
+	Generator string
 
 	Rebuild   bool     // write every object, even if the manifest of the live site says that it has not changed
 	Progress  Progress // nil means none
@@ -87,7 +89,7 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if isFolder {
 		dest = &folderDestination{files: o.Files, path: target, config: o.Config}
 	}
-	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
+	r := newRun(snapshot, o, out)
 	if o.DryRun {
 		if err := r.dryRun(ctx, dest); err != nil {
 			return nil, err
@@ -124,7 +126,7 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &run{Options: o, snapshot: snapshot, report: newReport("memory")}
+	r := newRun(snapshot, o, "memory")
 	if err := r.prepare(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -154,9 +156,15 @@ type run struct {
 	report   *Report
 	temp     func() (*os.File, error) // where entries of the index wait; nil means in memory
 
-	site  *render.Site
-	index *index // of the site, once it was rendered
-	plan  *plan  // how the site differs from the live one, if the content of that is known
+	site   *render.Site
+	inputs *site.Inputs // nil if they are not wanted
+	index  *index       // of the site, once it was rendered
+	plan   *plan        // how the site differs from the live one, if the content of that is known
+}
+
+func newRun(snapshot afero.Fs, o Options, out string) *run {
+	inputs := &site.Inputs{Generator: o.Generator, Tables: map[string]site.SHA256{}}
+	return &run{Options: o, snapshot: snapshot, report: newReport(out), inputs: inputs}
 }
 
 func (r *run) close() error {
@@ -293,7 +301,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	g, err := load(ctx, &reader{
 		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, limits: r.Config.ProfileLimits(),
-		refreshed: r.Refreshed, badgesAsOf: r.BadgesAsOf, efp: r.Config.EFP(), window: r.Config.HistoryWindow, report: r.report, progress: r.Progress,
+		inputs: r.inputs, refreshed: r.Refreshed, badgesAsOf: r.BadgesAsOf, efp: r.Config.EFP(), window: r.Config.HistoryWindow, report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return err
@@ -329,6 +337,10 @@ func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
 	due, err := r.Ranks.AreDue(r.Config, g.AsOf)
 	if err == nil && !due {
 		hold(g, ranks, r.Ranks)
+		if r.inputs != nil {
+			digest := site.Sum256(r.Ranks.Body)
+			r.inputs.Ranks = &digest
+		}
 		r.report.Ranks.AsOf, r.report.Ranks.Held = r.Ranks.AsOf, true
 	}
 	return err
@@ -370,7 +382,7 @@ func (r *run) render(ctx context.Context, out output) error {
 	entries := newEntryStore(r.site.Objects(), r.temp)
 	err := renderAll(ctx, r.site, r.Workers, out, entries, r.Progress)
 	if err == nil {
-		r.index, err = newIndex(ctx, r.site, entries, r.Workers, out)
+		r.index, err = newIndex(ctx, r.site, r.inputs, entries, r.Workers, out)
 	}
 	if err != nil {
 		r.index = nil

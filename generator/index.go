@@ -22,9 +22,10 @@ type index struct {
 	workers int
 }
 
-// newIndex makes the root for the rendered objects, and renders the manifest into out.
-func newIndex(ctx context.Context, s *render.Site, entries *entryStore, workers int, out output) (*index, error) {
+// newIndex makes the root for the rendered objects, and renders the manifest into out. Inputs may be nil.
+func newIndex(ctx context.Context, s *render.Site, inputs *site.Inputs, entries *entryStore, workers int, out output) (*index, error) {
 	x := &index{entries: entries, workers: workers, digests: shards.NewDigests(entries.digits), root: newRoot(s, entries.digits)}
+	x.root.Inputs = inputs
 	x.root.Counts.Objects, x.root.Counts.Bytes = int(entries.objects.Load()), entries.bytes.Load()
 	if err := x.renderShards(ctx, out, x.digests.Set); err != nil {
 		return x, err
@@ -33,7 +34,8 @@ func newIndex(ctx context.Context, s *render.Site, entries *entryStore, workers 
 	return x, x.writeIndexes(out)
 }
 
-// newRoot is the root of a site without what only rendering tells: the manifest, and the numbers of objects and bytes.
+// newRoot is the root of a site without its inputs and what only rendering tells: the manifest, and the numbers of objects
+// and bytes.
 func newRoot(s *render.Site, shardDigits int) site.Root {
 	g := s.Graph
 	return site.Root{

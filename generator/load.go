@@ -39,6 +39,9 @@ func load(ctx context.Context, r *reader) (*render.Graph, error) {
 		return nil, err
 	}
 	r.report.AsOf, r.report.LongTexts.Most, r.report.LongTexts.MostProfile = asOf, r.limits.Text, r.limits.Whole
+	if err := r.readInputs(); err != nil {
+		return nil, err
+	}
 	// Open all tables before reading the first, so that a missing one is reported at once.
 	for _, t := range snapshot.Tables() {
 		if err := snapshot.CheckTable(r.snapshot, t); err != nil {
@@ -76,6 +79,7 @@ func load(ctx context.Context, r *reader) (*render.Graph, error) {
 	if listOps != nil {
 		l.graph.ListOps = *listOps
 	}
+	r.sumTables()
 	return l.graph, nil
 }
 

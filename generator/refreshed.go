@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // Refreshed reads the data that refreshes have fetched from upstreams and stored.
@@ -26,6 +27,9 @@ type merge struct {
 	*loader
 	counts   *RefreshedReport
 	profiles map[uint32]render.Profile // the newest of each account, if newer than the snapshot's
+
+	digest *snapshot.Digest // of objects that can be read; nil if nobody wants to know
+	row    []byte           // spare memory
 }
 
 // An accountEvent identifies a possible badge.
@@ -49,6 +53,9 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	}
 	l.badges.AsOf = asOf.UnixMilli()
 	m := &merge{loader: l, counts: counts, profiles: map[uint32]render.Profile{}}
+	if l.inputs != nil {
+		m.digest = new(snapshot.Digest)
+	}
 	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		counts.Objects++
 		l.progress.AddBytes(1, int64(len(body)))
@@ -60,11 +67,26 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if counts.Objects > counts.Skipped {
+		m.fillInputs()
+	}
 	for account, p := range m.profiles {
 		l.graph.Profiles.Set(account, p)
 	}
 	m.count()
 	return nil
+}
+
+// fillInputs says which objects there were, if some could be read.
+func (m *merge) fillInputs() {
+	if m.digest == nil {
+		return
+	}
+	sum := m.digest.Sum()
+	m.inputs.Refreshed = &sum
+	if !m.badgesAsOf.IsZero() {
+		m.inputs.BadgesAsOf = m.badgesAsOf.UTC().Format(time.RFC3339Nano)
+	}
 }
 
 // add decodes an object. An error says that it cannot be read.
@@ -84,6 +106,10 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 	fresh, address, err := refresh.DecodeKeptProfile(body)
 	if err != nil {
 		return err
+	}
+	if m.digest != nil {
+		m.row = refresh.AppendProfileRow(m.row[:0], tokenID, &fresh, address)
+		m.digest.Add(m.row)
 	}
 	account, ok := m.accountOfList(tokenID, address)
 	if !ok {
@@ -105,6 +131,10 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 	kept, address, err := refresh.DecodeKeptBadges(body)
 	if err != nil {
 		return err
+	}
+	if m.digest != nil {
+		m.row = refresh.AppendBadgesRow(m.row[:0], tokenID, &kept, address)
+		m.digest.Add(m.row)
 	}
 	account, ok := m.accountOfList(tokenID, &address)
 	if !ok {

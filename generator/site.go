@@ -47,7 +47,7 @@ func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, er
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &run{Options: o, snapshot: snapshot, report: newReport("")}
+	r := newRun(snapshot, o, "")
 	if err := r.prepare(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -73,13 +73,14 @@ func newSite(r *run) *Site {
 
 // OpenLive reads a snapshot to serve its site, and renders nothing before it is asked for. The objects of the Site equal
 // those that ToPath writes, but there is no manifest, and the root is that of a live site (site.Root): it counts the
-// objects, not their bytes. Options are used as by Open. Close may be left out: the Site is nothing but memory.
+// objects, not their bytes, and names no inputs. Options are used as by Open. Close may be left out: the Site is nothing but memory.
 func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &run{Options: o, snapshot: snapshot, report: newReport("")}
+	r := newRun(snapshot, o, "")
+	r.inputs = nil // hashing the whole snapshot every round would cost more than all else
 	if err := r.prepare(ctx); err != nil {
 		return nil, nil, err
 	}

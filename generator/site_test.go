@@ -117,7 +117,7 @@ func TestLiveEqualsWritten(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := all.Root(t)
-				want.Live, want.Manifest, want.Counts.Bytes = true, nil, 0
+				want.Live, want.Manifest, want.Inputs, want.Counts.Bytes = true, nil, nil, 0
 				body, err := live.Get(t.Context(), site.RootKey)
 				if err != nil {
 					t.Fatal(err)

@@ -23,6 +23,8 @@ type reader struct {
 	badgesAsOf  time.Time          // of the badges; zero for as_of of the snapshot
 	window      site.Window        // of operations; 0 for none
 	efp         bool               // whether the site has the API efp, which shows more of a snapshot
+	inputs      *site.Inputs       // to fill; nil if nobody wants to know
+	digests     map[snapshot.Table]*snapshot.Digest
 	report      *Report
 	progress    Progress
 }
@@ -50,12 +52,51 @@ func readTable[T any](
 // readerOf reads a table as readTable does, and counts its rows.
 func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) snapshot.Reader[T] {
 	counts := r.report.table(t)
-	return snapshot.Reader[T]{Snapshot: r.snapshot, Workers: r.workers, Untimed: !r.efp, Done: func(b snapshot.Block[T]) error {
+	return snapshot.Reader[T]{Snapshot: r.snapshot, Workers: r.workers, Untimed: !r.efp, Digest: r.digest(t), Done: func(b snapshot.Block[T]) error {
 		counts.file = b.File
 		counts.Rows += len(b.Rows) + len(b.Invalid)
 		r.progress.AddBytes(int64(len(b.Rows)), 0)
 		return b.Each(accept, func(e *RowError) error { return r.reject(&counts.Skipped, e) })
 	}}
+}
+
+// digest is for the rows of a table; nil if nobody wants to know.
+func (r *reader) digest(t snapshot.Table) *snapshot.Digest {
+	if r.inputs == nil {
+		return nil
+	}
+	if r.digests == nil {
+		r.digests = map[snapshot.Table]*snapshot.Digest{}
+	}
+	d := new(snapshot.Digest)
+	r.digests[t] = d
+	return d
+}
+
+// readInputs reads what meta.json says of the snapshot.
+func (r *reader) readInputs() error {
+	if r.inputs == nil {
+		return nil
+	}
+	told, err := snapshot.ReadInputs(r.snapshot)
+	r.inputs.Chains, r.inputs.Profiles, r.inputs.Badges = told.Chains, told.Profiles, told.Badges
+	if err == nil && r.efp {
+		r.inputs.ListOps, err = snapshot.ReadListOps(r.snapshot)
+	}
+	if err == nil && r.window > 0 {
+		r.inputs.OpsFrom, err = snapshot.ReadOpsFrom(r.snapshot)
+	}
+	return err
+}
+
+// sumTables adds the digests of the tables that were read to the inputs.
+func (r *reader) sumTables() {
+	for t, d := range r.digests {
+		r.inputs.Tables[string(t)] = d.Sum()
+	}
+	if _, ok := r.digests[snapshot.TableOps]; !ok && r.inputs != nil {
+		r.inputs.OpsFrom = "" // it is about that table
+	}
 }
 
 // countBytes reports the bytes of a table that was read, or returns the error of reading it.

@@ -25,7 +25,7 @@ type Inputs struct {
 	Chains    []ChainInput      `json:"chains,omitempty"`    // by ID; none if the snapshot does not say
 	Profiles  *ServiceInput     `json:"profiles,omitempty"`  // nil if the snapshot does not say
 	Badges    *ServiceInput     `json:"badges,omitempty"`    // nil if the snapshot does not say
-	Refreshed *SHA256           `json:"refreshed,omitempty"` // of what refreshes kept, if it was merged: see refresh.Row
+	Refreshed *SHA256           `json:"refreshed,omitempty"` // of what refreshes kept, if some of it could be merged: see refresh.AppendProfileRow
 	// BadgesAsOf is the time that merged badges are newer than, if it is not as_of of the root; "" without Refreshed.
 	BadgesAsOf string  `json:"badges_as_of,omitempty"`
 	Ranks      *SHA256 `json:"ranks,omitempty"` // of the _ranks of an earlier site, if they were used

@@ -85,13 +85,21 @@ func ReadOpsFrom(snapshot afero.Fs) (from string, err error) {
 // ReadInputs returns what meta.json says that the snapshot was made of: Chains, Profiles and Badges. The other members
 // are not set.
 func ReadInputs(snapshot afero.Fs) (site.Inputs, error) {
-	var body json.RawMessage
-	if err := readMeta(snapshot, &body); err != nil {
+	var members struct { // and no others, which the API spec ignores, valid or not
+		Chains   json.RawMessage `json:"chains,omitempty"`
+		Profiles json.RawMessage `json:"profiles,omitempty"`
+		Badges   json.RawMessage `json:"badges,omitempty"`
+	}
+	if err := readMeta(snapshot, &members); err != nil {
 		return site.Inputs{}, err
 	}
 	var told site.Inputs
-	if err := told.UnmarshalJSON(body); err != nil {
+	body, err := json.Marshal(members)
+	if err == nil {
+		err = told.UnmarshalJSON(body)
+	}
+	if err != nil {
 		return site.Inputs{}, fmt.Errorf("meta.json: %w", err)
 	}
-	return site.Inputs{Chains: told.Chains, Profiles: told.Profiles, Badges: told.Badges}, nil
+	return told, nil
 }

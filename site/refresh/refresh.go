@@ -296,6 +296,36 @@ func DecodeKeptBadges(body []byte) (KeptBadges, site.Address, error) {
 	return in, account, nil
 }
 
+// AppendProfileRow appends what counts of a profile that DecodeKeptProfile has returned, in canonical form. The rows of all
+// objects, by key, have a digest (site.Inputs), in which what a refresh notes beside a profile does not count.
+func AppendProfileRow(b []byte, tokenID string, p *site.Profile, address *site.Address) []byte {
+	b = append(append(append(b, `{"details":"`...), tokenID...), '"')
+	if address != nil {
+		b = append(address.Append(append(b, `,"address":"`...)), '"')
+	}
+	b, _ = p.Append(append(b, `,"ens":`...))
+	return append(b, '}')
+}
+
+// AppendBadgesRow is AppendProfileRow of badges that DecodeKeptBadges has returned.
+func AppendBadgesRow(b []byte, tokenID string, kept *KeptBadges, address site.Address) []byte {
+	b = append(append(b, `{"badges":"`...), tokenID...)
+	b = address.Append(append(b, `","address":"`...))
+	b = strconv.AppendInt(append(b, `","fetched":`...), kept.Fetched, 10)
+	b = append(b, `,"events":[`...)
+	for i, badge := range kept.Badges {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, `{"event_id":"`...), badge.EventID...), '"')
+		if badge.Collection != nil {
+			b = append(append(append(b, `,"token_id":"`...), badge.Collection.TokenID...), '"')
+		}
+		b = append(b, '}')
+	}
+	return append(b, "]}"...)
+}
+
 func encode(value any) ([]byte, error) {
 	body, err := json.MarshalWithOption(value, json.DisableHTMLEscape())
 	if err != nil {

@@ -16,15 +16,28 @@ func Version(name string) string {
 	return name + " " + describe(info)
 }
 
+// Release is the version alone, which the root of a site names: builds for other machines have the same.
+func Release() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return release(info)
+}
+
+func release(info *debug.BuildInfo) string {
+	if version := info.Main.Version; version != "" && version != "(devel)" {
+		return version
+	}
+	return "development build" // as with go run
+}
+
 func describe(info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	version := info.Main.Version
-	if version == "" || version == "(devel)" { // as with go run
-		version = "development build"
-	}
+	version := release(info)
 	if commit := settings["vcs.revision"]; commit != "" {
 		changed := ""
 		if settings["vcs.modified"] == "true" {
