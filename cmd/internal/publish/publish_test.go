@@ -50,7 +50,7 @@ func runPublish(args ...string) (status int, stdout, stderr string) { return run
 func demoSite(t *testing.T, name string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, out, generator.Options{NoSync: true}); err != nil {
+	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, out, generator.Options{NoSync: true, Generator: command.Release()}); err != nil {
 		t.Fatal(err)
 	}
 	return out

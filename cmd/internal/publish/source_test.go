@@ -63,7 +63,7 @@ func generated(t *testing.T, snapshot, name string, config site.Config) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
 	from := afero.NewBasePathFs(afero.NewOsFs(), snapshot)
-	if _, err := generator.ToPath(context.Background(), from, out, generator.Options{NoSync: true, Config: config}); err != nil {
+	if _, err := generator.ToPath(context.Background(), from, out, generator.Options{NoSync: true, Config: config, Generator: command.Release()}); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -367,7 +367,7 @@ func TestSiteOrSnapshot(t *testing.T) {
 
 // A rendered site answers like one in storage: a key without an object is ErrNotFound.
 func TestRenderedSiteHasNoOtherObjects(t *testing.T) {
-	from, _, err := generator.Open(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
+	from, _, err := generator.Open(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Generator: command.Release()})
 	if err != nil {
 		t.Fatal(err)
 	}
