@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
 )
 
 // Options configure a handler. The zero value of a field means the default that its comment names.
@@ -74,8 +75,8 @@ func (o Options) withDefaults() Options {
 // goroutines at once.
 type Store interface {
 	// Get reads a whole object. The error is storage.ErrNotFound if the site has no such
-	// object, and only then: any other error means that the store could not tell. The caller
-	// must not change the body.
+	// object, and only then: any other error means that the store could not tell, or wraps
+	// checked.ErrAltered, and clients get a 502. The caller must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }
 
@@ -105,6 +106,11 @@ type Handler struct {
 // ErrNoSite says that a store holds no site.
 var ErrNoSite = fmt.Errorf("there is no site: it has no %s", site.RootKey)
 
+// alteredSite answers for an object that a checked store (package checked) refuses. No site has this problem: only a server
+// checks.
+var alteredSite = &site.Problem{Name: "altered", Status: http.StatusBadGateway, CacheControl: site.NoStore,
+	Detail: "The stored data is not what its publisher has signed, so it is not shown."}
+
 // New returns a handler for the site in store. It reads the root and returns ErrNoSite if there is none.
 // If the store fails in a way that is retryable (storage.Temporary), the handler answers 503 until
 // Watch has read the root. The caller runs Watch, and Close at the end. If o.Refresh names an
@@ -124,7 +130,7 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 	switch err = h.readRoot(ctx); {
 	case err == nil:
 		return h, nil
-	case storage.Temporary(err):
+	case storage.Temporary(err) || errors.Is(err, checked.ErrBetween):
 		h.log.Warn("cannot read the site yet, will try again", "error", err)
 		return h, nil
 	case errors.Is(err, storage.ErrNotFound):
@@ -176,10 +182,19 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	if err != nil {
 		if !gone {
 			h.failures.Do(func() {
-				h.logger(ctx).Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+				fields := []any{"method", r.Method, "path", r.URL.Path, "error", err}
+				var altered *checked.AlteredError
+				if errors.As(err, &altered) {
+					fields = append(fields, "key", altered.Key, "expected", altered.Expected, "got", altered.Got)
+				}
+				h.logger(ctx).Error("request failed", fields...)
 			})
 		}
 		a = problem(site.Unavailable)
+		if errors.Is(err, checked.ErrAltered) {
+			h.metrics.altered.Inc()
+			a = problem(alteredSite)
+		}
 	}
 	defer a.object.Release()
 	h.rendered(seen)

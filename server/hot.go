@@ -87,5 +87,6 @@ var problems = func() map[*site.Problem]response {
 	for _, p := range (site.Config{API: site.APIEFP}).Problems() {
 		all[p] = newProblem(p)
 	}
+	all[alteredSite] = newProblem(alteredSite)
 	return all
 }()

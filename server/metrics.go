@@ -21,6 +21,7 @@ type metrics struct {
 	store       *prometheus.HistogramVec // by operation and result
 	cacheHits   prometheus.Counter
 	cacheMisses prometheus.Counter
+	altered     prometheus.Counter
 	refreshes   *prometheus.CounterVec   // by object and result
 	upstream    *prometheus.HistogramVec // by object and result
 
@@ -59,6 +60,9 @@ func newMetrics() *metrics {
 		cacheMisses: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Name: "cache_misses_total", Help: "Lookups that needed the store.",
 		}),
+		altered: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Name: "altered_total", Help: "Requests answered 502, since an object is not what the site's publisher has signed.",
+		}),
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "refreshes_total",
 			Help: "Refreshes by object and result: done, same (the data was stored already), failed (the upstream), error (the store) or limited.",
@@ -77,7 +81,7 @@ func newMetrics() *metrics {
 	}
 	m.read = sync.OnceValue(func() prometheus.Observer { return m.store.WithLabelValues("read", "done") })
 	m.registry.MustRegister(
-		m.requests, m.seconds, m.store, m.cacheHits, m.cacheMisses, m.refreshes, m.upstream,
+		m.requests, m.seconds, m.store, m.cacheHits, m.cacheMisses, m.altered, m.refreshes, m.upstream,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m

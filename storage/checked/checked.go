@@ -1,6 +1,7 @@
 package checked
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type Options struct {
 	Seen note.Note
 	// AllowRollback means that the store may go back to an older site than was seen.
 	AllowRollback bool
+	// UnsignedRefreshes means that an object may also be what its entry below site.RefreshPrefix says that a refresh has
+	// put in its place. Nobody has signed those entries. They are returned as they are.
+	UnsignedRefreshes bool
 	// ManifestBytes is the memory for what shards of the manifest list, those that were asked for last; 0 means 8 MiB. A
 	// shard takes some 56 KiB.
 	ManifestBytes int
@@ -41,6 +45,8 @@ const (
 	defaultManifestBytes = 8 << 20
 	// shardsAtOnce are the shards that are read at a time: each takes some times its size while it is parsed.
 	shardsAtOnce = 4
+	// maxRefresh bounds an entry below site.RefreshPrefix, and what a refresh has put, in bytes.
+	maxRefresh = 1 << 20
 	// tries bounds how often an object is read while the site changes.
 	tries = 4
 )
@@ -76,22 +82,40 @@ func (s *state) same(other *state) bool {
 	return s.live.digest == other.live.digest && (s.next == nil) == (other.next == nil) && (s.next == nil || s.next.digest == other.next.digest)
 }
 
-// Open reads note and root of a site. Without keys it believes the root as it is. The error wraps storage.ErrNotFound if
-// there is no root; ErrBetween; or an error of package note: ErrUnsigned too if there is no note.
-func Open(ctx context.Context, store Store, keys note.Keys, o Options) (*Site, error) {
+// New returns a site that is read when it is first asked for. Without keys it believes the root as it is.
+func New(store Store, keys note.Keys, o Options) *Site {
 	if o.ManifestBytes == 0 {
 		o.ManifestBytes = defaultManifestBytes
 	}
-	s := &Site{
+	return &Site{
 		store: store, keys: keys, options: o, shelf: newShelf(o.ManifestBytes), reading: make(chan struct{}, shardsAtOnce), seen: o.Seen,
 	}
-	if err := s.reload(ctx, time.Now()); err != nil {
+}
+
+// Open is New that reads note and root. The error wraps storage.ErrNotFound if there is no root; ErrBetween; or an error
+// of package note: ErrUnsigned too if there is no note.
+func Open(ctx context.Context, store Store, keys note.Keys, o Options) (*Site, error) {
+	s := New(store, keys, o)
+	_, err := s.now(ctx)
+	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// Root is the root that was checked last; that of Open if the Site is pinned. The caller must not change it.
+// now is what notes and root said when they were read last.
+func (s *Site) now(ctx context.Context) (*state, error) {
+	if st := s.state.Load(); st != nil {
+		return st, nil
+	}
+	if err := s.reload(ctx, time.Now()); err != nil {
+		return nil, err
+	}
+	return s.state.Load(), nil
+}
+
+// Root is the root that was checked last; that of Open if the Site is pinned. The caller must not change it. The site
+// must have been read, as for RootBody, Note and Shard.
 func (s *Site) Root() *site.Root { return s.state.Load().live.root }
 
 // RootBody is the body of Root. The caller must not change it.
@@ -111,20 +135,30 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 // GetAdmitted is Get that calls admit with the size of the object before it is read. Errors are an *AlteredError; some
 // that wrap ErrBetween; and those of the store.
 func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
-	switch key {
-	case site.RootKey:
-		return s.state.Load().live.body, nil
-	case note.Key:
-		if signed := s.state.Load().signed; signed != nil {
-			return signed, nil
-		}
+	st, err := s.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case key == site.RootKey:
+		return st.live.body, admit(ctx, int64(len(st.live.body)))
+	case key == note.Key && st.signed == nil:
 		return nil, storage.ErrNotFound
+	case key == note.Key:
+		return st.signed, admit(ctx, int64(len(st.signed)))
+	case s.options.UnsignedRefreshes && strings.HasPrefix(string(key), string(site.RefreshPrefix)):
+		return s.bounded(ctx, key, maxRefresh)
 	}
 	var last *state
 	for try := 1; ; try++ {
 		begun := time.Now()
-		st := s.state.Load()
+		st = s.state.Load()
 		body, altered, err := s.get(ctx, st, key, admit)
+		if err == nil && altered != nil && s.options.UnsignedRefreshes {
+			if body, err := s.refreshed(ctx, st.live.root.Config, key, admit); body != nil || err != nil {
+				return body, err
+			}
+		}
 		switch {
 		case err != nil || altered == nil:
 			return body, err
@@ -265,7 +299,7 @@ func (s *Site) Shard(ctx context.Context, name string) ([]site.Entry, error) {
 	return s.readShard(ctx, s.state.Load().live, name)
 }
 
-// Read is Get with what the store says of an object. The root is read and checked anew.
+// Read is Get with what the store says of the object, if it is one that can. The root is read and checked anew.
 func (s *Site) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
 	if key == site.RootKey {
 		if err := s.reload(ctx, time.Now()); err != nil {
@@ -274,8 +308,25 @@ func (s *Site) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, er
 		st := s.state.Load()
 		return st.live.body, st.info, nil
 	}
-	body, err := s.Get(ctx, key)
-	return body, storage.Info{Key: key, Size: int64(len(body))}, err
+	for try := 1; ; try++ {
+		body, err := s.Get(ctx, key)
+		store, ok := s.store.(reader)
+		if err != nil || !ok {
+			return body, storage.Info{Key: key, Size: int64(len(body))}, err
+		}
+		again, info, err := store.Read(ctx, key)
+		if err != nil || bytes.Equal(again, body) {
+			return again, info, err
+		}
+		if try == tries { // it was replaced each time
+			return nil, storage.Info{}, fmt.Errorf("read %s: %w", key, ErrBetween)
+		}
+	}
+}
+
+// A reader is a store that says more about an object than its body.
+type reader interface {
+	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 }
 
 // Stat tells what the store says of an object, if it is one that can; otherwise the Info is empty.

@@ -63,7 +63,7 @@ func (s *Site) reload(ctx context.Context, since time.Time) error {
 	}
 	if !s.options.AllowRollback && !s.keys.None() {
 		if err := is.note.After(s.seen); err != nil {
-			return fmt.Errorf("%w: somebody has put an old site back: publish the newest one again, or use --allow-rollback if that was meant", err)
+			return fmt.Errorf("%w: somebody has put an old site back: publish the newest one again, or allow a rollback if that was meant", err)
 		}
 	}
 	s.seen = is.note
@@ -114,9 +114,7 @@ func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 
 // readRoot reads the root, and what the store says of it.
 func (s *Site) readRoot(ctx context.Context, is *state) ([]byte, error) {
-	if store, ok := s.store.(interface {
-		Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
-	}); ok { // it bounds the root itself
+	if store, ok := s.store.(reader); ok { // it bounds the root itself
 		body, info, err := store.Read(ctx, site.RootKey)
 		is.info = info
 		return body, err
@@ -128,7 +126,7 @@ func (s *Site) readRoot(ctx context.Context, is *state) ([]byte, error) {
 // the root.
 func (s *Site) vouch(is *state, root, announced []byte) error {
 	if is.signed == nil && announced == nil {
-		return fmt.Errorf("read %s: there is none: publish with --sign: %w", note.Key, note.ErrUnsigned)
+		return fmt.Errorf("read %s: there is none: %w", note.Key, note.ErrUnsigned)
 	}
 	n, by, err := s.keys.Open(is.signed)
 	if err == nil {

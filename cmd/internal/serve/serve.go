@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -31,6 +32,7 @@ type Command struct {
 
 	Poll time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for a new site (default ${default})."`
 	Upstreams
+	Checks
 	Limits
 
 	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
@@ -66,7 +68,7 @@ func (c *Command) Validate() error {
 	if c.Poll <= 0 {
 		return errors.New("--poll must be positive")
 	}
-	return errors.Join(c.Upstreams.Check(), c.Limits.Check())
+	return errors.Join(c.Upstreams.Check(), c.check(), c.Limits.Check())
 }
 
 // Run serves until it is interrupted.
@@ -95,10 +97,20 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	o := c.Handling()
 	o.Log, o.Poll, o.Refresh, o.Describe = log, c.Poll, c.Refresh(), templates.OpenAPI
-	handler, err := server.New(ctx, store, o)
+	keys, err := c.keys()
+	if err != nil {
+		return err
+	}
+	site := server.Store(store)
+	if !keys.None() {
+		site, o.CacheBytes = c.checked(store, keys, o.CacheBytes)
+	}
+	handler, err := server.New(ctx, site, o)
 	switch {
 	case errors.Is(err, server.ErrNoSite):
 		return fmt.Errorf("%s: %w; publish a site there, or name another place with --site", c.Site, err)
+	case errors.Is(err, note.ErrUnsigned):
+		return fmt.Errorf("%s: %w; publish it with --sign and the key of --key, or check --key", c.Site, err)
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.Site, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
 )
 
 // A Store is what objects are read from (see server.Store).
@@ -187,18 +188,22 @@ func (f *Fetcher) Put(ctx context.Context, bucket Bucket, o storage.Object, cond
 	})
 }
 
-// withRetry makes a request to the store, and a second one if the error is retryable. Both end with
-// ctx and, unless that is zero, at end.
+// withRetry makes a request to the store, and a second one if the error is retryable. While one site is being replaced
+// by another, and the store cannot tell which one to believe, it makes more. All end with ctx and, unless that is zero,
+// at end.
 func (f *Fetcher) withRetry(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
-	err := f.attempt(ctx, end, operation, try)
-	if !storage.Temporary(err) || !end.IsZero() && time.Until(end) <= betweenTries {
-		return err
-	}
-	select {
-	case <-time.After(betweenTries):
-		return f.attempt(ctx, end, operation, try)
-	case <-ctx.Done():
-		return err
+	for wait, retried := betweenTries, false; ; wait *= 2 {
+		err := f.attempt(ctx, end, operation, try)
+		again := errors.Is(err, checked.ErrBetween) || storage.Temporary(err) && !retried
+		if !again || !end.IsZero() && time.Until(end) <= wait {
+			return err
+		}
+		retried = true
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		}
 	}
 }
 

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/storage"
+)
+
+// An author signs sites.
+type author struct {
+	t      *testing.T
+	signer note.Signer
+	public string
+}
+
+func newAuthor(t *testing.T, name string) author {
+	t.Helper()
+	private, public, err := note.NewKey(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.ParsePrivate(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return author{t, signer, public}
+}
+
+// signed is a site with a note.
+func (a author) signed(s memsite.Site, counter uint64) memsite.Site {
+	a.t.Helper()
+	signed, err := note.Sign(note.Of(a.signer.Name(), counter, s.Root(a.t).AsOf, []byte(s[site.RootKey])), a.signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	all := maps.Clone(s)
+	all[note.Key] = string(signed)
+	return all
+}
+
+// An attacked bucket is one that the test writes to.
+type attacked struct {
+	t *testing.T
+	storage.Bucket
+	folder string // "" for a server
+	args   []string
+	is     memsite.Site // what the test has put
+}
+
+// put puts what the bucket does not have yet.
+func (b attacked) put(s memsite.Site) {
+	b.t.Helper()
+	for key, body := range s {
+		if was, ok := b.is[key]; ok && was == body {
+			continue
+		}
+		b.is[key] = body
+		o := storage.Object{Entry: site.NewEntry(key, []byte(body)), Body: []byte(body), ContentType: "application/json"}
+		if _, err := b.Put(b.t.Context(), o, storage.Always); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b attacked) remove(keys ...site.Key) {
+	b.t.Helper()
+	for _, key := range keys {
+		delete(b.is, key)
+	}
+	if err := b.Delete(b.t.Context(), keys); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// grow makes an object large: 1 GiB, or on a server what takes less time and is too much all the same.
+func (b attacked) grow(key site.Key) {
+	b.t.Helper()
+	if b.folder == "" {
+		b.put(memsite.Site{key: strings.Repeat(" ", 16<<20)})
+		return
+	}
+	delete(b.is, key)
+	if err := os.Truncate(filepath.Join(b.folder, filepath.FromSlash(string(key))), 1<<30); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// onBuckets runs a test on a folder and on a server. open makes an empty bucket.
+func onBuckets(t *testing.T, check func(t *testing.T, open func() attacked)) {
+	t.Helper()
+	t.Run("folder", func(t *testing.T) {
+		check(t, func() attacked {
+			folder := t.TempDir()
+			bucket := storage.OpenLocal(folder)
+			bucket.NoSync = true
+			return attacked{t, bucket, folder, []string{"--site=" + folder}, memsite.Site{}}
+		})
+	})
+	t.Run("MinIO", func(t *testing.T) {
+		s := servers.Start(t, servers.MinIO)
+		s.Env(t)
+		check(t, func() attacked {
+			at := storage.Location{Bucket: s.Bucket(t)}
+			bucket, err := storage.OpenS3(t.Context(), at, storage.S3Options{Endpoint: s.Endpoint})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return attacked{t, bucket, "", []string{"--site=s3://" + at.Bucket, "--endpoint=" + s.Endpoint}, memsite.Site{}}
+		})
+	})
+}
+
+// demo is the demo site in memory, of a day. Details of all lists tell the day.
+func demo(t *testing.T, day int) memsite.Site {
+	t.Helper()
+	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := memsite.Read(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.With(t, func(objects memsite.Site, root *site.Root) {
+		root.AsOf = fmt.Sprintf("2026-11-%02dT00:00:00Z", day)
+		for key, body := range objects {
+			if strings.HasSuffix(string(key), "/details") {
+				objects[key] = strings.Replace(body, "{", fmt.Sprintf(`{"day":%d,`, day), 1)
+			}
+		}
+	})
+}
+
+func details(s memsite.Site) (keys []site.Key) {
+	for key := range s {
+		if strings.HasSuffix(string(key), "/details") {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// is asks for an object, and wants a status, and one of some bodies for a 200.
+func (p *running) is(key site.Key, status int, bodies ...string) {
+	p.t.Helper()
+	response, body := get(p.t, p.base+key.URLPath())
+	if response.StatusCode != status || status == http.StatusOK && !slices.Contains(bodies, body) {
+		p.t.Errorf("%s: got %d %s, want %d %q", key, response.StatusCode, body, status, bodies)
+	}
+	if status == http.StatusBadGateway && (!strings.Contains(body, "signed") || response.Header.Get("Cache-Control") != site.NoStore) {
+		p.t.Errorf("%s: got %s, Cache-Control %q, want a problem that nobody keeps", key, body, response.Header.Get("Cache-Control"))
+	}
+}
+
+// logs waits for a line of the log that has all of some texts.
+func (p *running) logs(texts ...string) {
+	p.t.Helper()
+	waitFor(p.t, fmt.Sprintf("a line of the log with %q, not %s", texts, p.Stderr()), func() bool {
+		for line := range strings.Lines(p.Stderr()) {
+			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestNothingIsServedThatNobodySigned(t *testing.T) {
+	a := newAuthor(t, "follow.example")
+	yesterday, today := a.signed(demo(t, 23), 1), a.signed(demo(t, 24), 2)
+	keys := details(today)
+	onBuckets(t, func(t *testing.T, open func() attacked) {
+		b := open()
+		b.put(today)
+		p := run(t, executable(t), append(b.args, "--key="+a.public, "--poll=20ms", "--metrics-addr=127.0.0.1:0")...)
+		cached, other := keys[0], keys[1]
+		p.is(cached, http.StatusOK, today[cached])
+		forged := strings.Replace(today[keys[2]], "24", "66", 1)
+		alteredToo := demo(t, 24).With(t, func(objects memsite.Site, _ *site.Root) { objects[keys[5]] = forged })
+		delete(alteredToo, site.RootKey)
+		for n, fault := range []struct {
+			name   string
+			attack func(key site.Key)
+			got    string
+		}{
+			{"altered", func(key site.Key) { b.put(memsite.Site{key: forged}) }, "SHA-256"},
+			{"swapped with another list's", func(key site.Key) { b.put(memsite.Site{key: today[other]}) }, "bytes"},
+			{"replaced by yesterday's", func(key site.Key) { b.put(memsite.Site{key: yesterday[key]}) }, "SHA-256"},
+			{"replaced, with its shard of the manifest", func(key site.Key) { b.put(alteredToo) }, ""},
+			{"removed", func(key site.Key) { b.remove(key) }, "no such object"},
+			{"1 GiB", func(key site.Key) { b.grow(key) }, "bytes"},
+		} {
+			key := keys[n+2]
+			fault.attack(key)
+			t.Log(fault.name)
+			p.is(key, http.StatusBadGateway)
+			p.logs("request failed", `"expected":"`, `"got":"`, fault.got, string(key))
+			b.put(today)
+			p.is(key, http.StatusOK, today[key])
+		}
+		if _, body := get(t, p.metricsURL()); !strings.Contains(body, "followpress_altered_total 6") {
+			t.Errorf("metrics: got no 6 for 6 refused answers:\n%s", body)
+		}
+		// A rollback, then notes that are none: the site that was checked goes on.
+		uncached := keys[8]
+		b.put(yesterday)
+		p.logs("cannot read the root, serving the last known site", "older")
+		p.is(cached, http.StatusOK, today[cached])
+		p.is(uncached, http.StatusBadGateway)
+		p.is("readyz", http.StatusOK, "ok\n")
+		b.put(today)
+		p.is(uncached, http.StatusOK, today[uncached])
+		next := a.signed(demo(t, 25), 3)
+		forgery := newAuthor(t, "follow.example").signed(withoutNote(next), 3)
+		b.put(memsite.Site{site.RootKey: forgery[site.RootKey], note.Key: forgery[note.Key]})
+		p.logs("cannot read the root, serving the last known site", note.ErrUnsigned.Error())
+		p.is(cached, http.StatusOK, today[cached])
+		b.put(next)
+		waitFor(t, "the next site", func() bool { _, body := get(t, p.base+cached.URLPath()); return body == next[cached] })
+
+		allowing := run(t, executable(t), append(b.args, "--key="+a.public, "--poll=20ms", "--allow-rollback")...)
+		b.put(today)
+		waitFor(t, "the older site", func() bool { _, body := get(t, allowing.base+cached.URLPath()); return body == today[cached] })
+	})
+}
+
+func withoutNote(s memsite.Site) memsite.Site {
+	s = maps.Clone(s)
+	delete(s, note.Key)
+	return s
+}
+
+func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
+	a, stranger, elsewhere := newAuthor(t, "follow.example"), newAuthor(t, "follow.example"), newAuthor(t, "other.example")
+	s := withoutNote(demo(t, 24))
+	signed := a.signed(s, 1)
+	onBuckets(t, func(t *testing.T, open func() attacked) {
+		b := open()
+		b.put(s)
+		for _, tt := range []struct{ name, note, line string }{
+			{"no note", "", "read _site.note: there is none"},
+			{"of an unknown key", stranger.signed(s, 1)[note.Key], note.ErrUnsigned.Error()},
+			{"of another bucket", elsewhere.signed(demo(t, 25), 7)[note.Key], note.ErrUnsigned.Error()},
+			{"of another root", a.signed(demo(t, 25), 7)[note.Key], note.ErrOtherRoot.Error()},
+			{"one bit flipped", signed[note.Key][:len(signed[note.Key])-9] + "!" + signed[note.Key][len(signed[note.Key])-8:], "_site.note"},
+			{"with a forged second line", strings.Replace(signed[note.Key], "\nfollow.example\n", "\nother.example\n", 1), note.ErrForged.Error()},
+		} {
+			if tt.note != "" {
+				b.put(memsite.Site{note.Key: tt.note})
+			}
+			t.Log(tt.name)
+			fails(t, nil, tt.line, append(b.args, "--key="+a.public)...)
+		}
+		// While the first note is being published nobody can tell.
+		b.remove(note.Key)
+		next := a.signed(demo(t, 25), 1)
+		b.put(memsite.Site{note.NextPrefix + note.Key: next[note.Key], note.NextPrefix + site.RootKey: next[site.RootKey]})
+		p := run(t, executable(t), append(b.args, "--key="+a.public, "--timeout=200ms")...)
+		p.is(details(s)[0], http.StatusServiceUnavailable)
+		b.put(next)
+		waitFor(t, "the signed site", func() bool { return status(t, p.base+details(s)[0].URLPath()) == http.StatusOK })
+	})
+}
+
+func TestRefreshedObjectsAreUnsigned(t *testing.T) {
+	a := newAuthor(t, "follow.example")
+	s := a.signed(demo(t, 24), 1)
+	onBuckets(t, func(t *testing.T, open func() attacked) {
+		b := open()
+		b.put(s)
+		key := details(s)[0]
+		id := strings.Split(string(key), "/")[3]
+		refreshed := strings.Replace(s[key], "24", "77", 1)
+		kept := fmt.Sprintf(`{"stored":[{"md5":"%s","from":"%s"}]}`, site.Sum([]byte(refreshed)), site.Sum([]byte(s[key])))
+		b.put(memsite.Site{key: refreshed, site.RefreshKey(site.Details, id): kept})
+		run(t, executable(t), append(b.args, "--key="+a.public)...).is(key, http.StatusBadGateway)
+		p := run(t, executable(t), append(b.args, "--key="+a.public, "--allow-unsigned-refreshes")...)
+		p.is(key, http.StatusOK, refreshed)
+		b.put(memsite.Site{details(s)[1]: refreshed})
+		p.is(details(s)[1], http.StatusBadGateway)
+	})
+}
+
+func TestKeyFlags(t *testing.T) {
+	a := newAuthor(t, "follow.example")
+	for _, tt := range []struct {
+		line string
+		args []string
+	}{
+		{"--key: read the key", []string{"--key=nonsense"}},
+		{"are for --key", []string{"--allow-rollback"}},
+		{"nobody has signed it", []string{"--key=" + a.public, "--profile-upstream=https://x/{address}"}},
+	} {
+		p := begin(t, executable(t), nil, append([]string{"--site=" + t.TempDir()}, tt.args...)...)
+		if status := p.wait(); status != 2 || !strings.Contains(p.Stderr(), tt.line) {
+			t.Errorf("%q: got status %d, %s, want 2 and %q", tt.args, status, p.Stderr(), tt.line)
+		}
+	}
+}
