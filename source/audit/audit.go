@@ -116,10 +116,7 @@ func (a *audit) run(ctx context.Context) error {
 	if err := a.open(ctx); err != nil {
 		return err
 	}
-	a.Progress.Stage("read the manifest", 0)
-	if a.in.Name == snapshotName {
-		a.Progress.Stage("read the tables", 0)
-	}
+	a.Progress.Stage("read the "+a.in.Name, 0)
 	tokens, err := a.subject.Lists(ctx)
 	if err != nil {
 		return err
@@ -253,7 +250,7 @@ func (a *audit) compareSome(ctx context.Context, tokens []string) error {
 		}
 	}
 	if errors.Is(err, errMoved) {
-		return errUnsteady(a.views[a.Deployment.Registry().Chain])
+		return errUnsteady(err)
 	} else if err != nil {
 		return err
 	}
@@ -290,7 +287,7 @@ func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []sour
 	}
 	// A list that an account names counts only if it is a list of the account.
 	named := map[source.Word]bool{}
-	for i, c := range claims {
+	for _, c := range claims {
 		if p := f.primary[c.Account]; !c.Raw && c.Damaged == "" && p.doubt == none && p.value != "" && p.value != c.Token {
 			w, err := source.ParseDecimal(p.value)
 			if err != nil {
@@ -298,7 +295,6 @@ func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []sour
 			}
 			named[w] = true
 		}
-		_ = i
 	}
 	more := slices.Collect(maps.Keys(named))
 	if err := f.takeSeats(ctx, more); err != nil {

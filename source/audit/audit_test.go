@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -438,6 +439,250 @@ func TestWithoutState(t *testing.T) {
 		}
 		if compared == 0 {
 			t.Errorf("%s: nothing was compared", name)
+		}
+	}
+}
+
+// forgets forgets logs of a topic, all of them after a block.
+func forgets(w *world, chain, after uint64, topic history.Word) meanrpc.Faults {
+	gone := map[meanrpc.LogID]bool{}
+	for b := range w.Of(chain) {
+		for i, l := range b.Logs {
+			if b.Number > after && len(l.Topics) > 0 && l.Topics[0] == topic {
+				gone[meanrpc.LogID{Block: b.Number, Index: uint64(i)}] = true
+			}
+		}
+	}
+	return meanrpc.Faults{State: 1, Forget: func(id meanrpc.LogID) bool { return gone[id] }}
+}
+
+// A node that hides logs is no way to "all right": neither where the site was made by it, nor where it is asked
+// for those after the site's block.
+func TestHiddenLogs(t *testing.T) {
+	for _, topic := range []history.Word{history.TopicTransfer, history.TopicLocation, history.TopicAccountMetadata, history.TopicListOp, history.TopicListMetadata} {
+		found, of := 0, 0
+		for seed := range uint64(4) {
+			h, w := later(t, seed)
+			home := h.Chains[slices.IndexFunc(h.Chains, func(c history.Chain) bool { return c.Registry != nil })].ID
+			last, _ := h.Last(home)
+			w.nodes[home].Set(forgets(w, home, last.Number, topic))
+			of++
+			if r := run(t, snapshotOf(t, h.Truth(), w.inputs(h)), w.options()); r.Err() != nil {
+				found++
+			}
+			// The site of one who was not told of the last log of a kind.
+			w.set(meanrpc.Faults{})
+			lossy := *h
+			lossy.Blocks = slices.Clone(h.Blocks)
+			want := h.Truth()
+			hidden := slices.ContainsFunc(backwards(len(lossy.Blocks)), func(i int) bool {
+				b := lossy.Blocks[i]
+				at := slices.IndexFunc(b.Logs, func(l history.Log) bool { return len(l.Topics) > 0 && l.Topics[0] == topic })
+				if at < 0 {
+					return false
+				}
+				was := lossy.Blocks[i].Logs
+				lossy.Blocks[i].Logs = slices.Delete(slices.Clone(was), at, at+1)
+				got := lossy.Truth()
+				if slices.EqualFunc(got.Lists, want.Lists, sameList) {
+					lossy.Blocks[i].Logs = was // it had no effect
+					return false
+				}
+				return true
+			})
+			if !hidden {
+				continue
+			}
+			if r := run(t, snapshotOf(t, lossy.Truth(), w.inputs(h)), w.options()); r.Err() == nil {
+				t.Errorf("topic %x, seed %d: a lost log was not found:\n%s", topic, seed, r)
+			}
+		}
+		if found == 0 {
+			t.Errorf("topic %x: of %d nodes that hide logs, none was found", topic, of)
+		}
+	}
+}
+
+func backwards(n int) (all []int) {
+	for i := range n {
+		all = append(all, n-1-i)
+	}
+	return all
+}
+
+func sameList(a, b history.List) bool {
+	return a.Token == b.Token && a.Owner == b.Owner && (a.User == nil) == (b.User == nil) && (a.User == nil || *a.User == *b.User) &&
+		slices.EqualFunc(a.Records, b.Records, func(a, b history.Record) bool { return a.Data == b.Data && slices.Equal(a.Tags, b.Tags) })
+}
+
+// A sample depends on its seed alone, and each list is in about as many samples as others.
+func TestSample(t *testing.T) {
+	const samples, size = 60, 5
+	h := history.Random(9, history.Options{Transactions: 100})
+	w := newWorld(t, h)
+	truth := h.Truth()
+	for i := range truth.Lists { // whoever is in a sample differs
+		truth.Lists[i].Records = append(truth.Lists[i].Records, history.Record{Version: 1, Type: "address", Data: strings.Repeat("z", 20)})
+	}
+	in := func(seed uint64) (lists []string) {
+		o := w.options()
+		o.All, o.Sample, o.Seed = false, size, seed
+		r := run(t, snapshotOf(t, truth, w.inputs(h)), o)
+		for _, d := range r.Differences {
+			lists = append(lists, d.List)
+		}
+		if len(lists) != size || r.Wrong != size || r.Bound == nil || *r.Bound != 1 || r.Lists != len(truth.Lists) {
+			t.Fatalf("seed %d: %v, %s", seed, lists, r)
+		}
+		return lists
+	}
+	times := map[string]int{}
+	for seed := range uint64(samples) {
+		for _, l := range in(seed) {
+			times[l]++
+		}
+	}
+	if again := in(7); !slices.Equal(again, in(7)) || slices.Equal(again, in(8)) {
+		t.Errorf("seed 7: got %v, then another one; or the same with seed 8", again)
+	}
+	mean := float64(samples*size) / float64(len(truth.Lists))
+	for _, l := range truth.Lists {
+		if n := float64(times[l.Token]); n == 0 || n > 3*mean {
+			t.Errorf("list %s of %d was in %v samples of %d, want about %.0f", l.Token, len(truth.Lists), n, samples, mean)
+		}
+	}
+}
+
+// Nodes that cannot tell cause an error that says why, and never equality.
+func TestNobodyTells(t *testing.T) {
+	h, w := later(t, 2)
+	home := h.Chains[slices.IndexFunc(h.Chains, func(c history.Chain) bool { return c.Registry != nil })].ID
+	says := func(function string, answer []byte) func(f string, true []byte) []byte {
+		return func(f string, true []byte) []byte {
+			if f == function {
+				return answer
+			}
+			return true
+		}
+	}
+	long := make([]byte, 32)
+	long[30] = 1
+	far := slices.Repeat([]byte{0xff}, 32)
+	for name, test := range map[string]struct {
+		faults meanrpc.Faults
+		want   string
+	}{
+		"no state":               {meanrpc.Faults{NoState: true}, "missing trie node"},
+		"another chain":          {meanrpc.Faults{ChainID: 5}, "chain 5"},
+		"other blocks":           {meanrpc.Faults{OtherChain: true}, "was made of another chain"},
+		"totalSupply refused":    {meanrpc.Faults{Says: says("totalSupply", nil)}, "is that its address?"},
+		"totalSupply of a day":   {meanrpc.Faults{Says: says("totalSupply", far)}, "is that its address?"},
+		"fewer tokens":           {meanrpc.Faults{Says: says("totalSupply", make([]byte, 32))}, "0 tokens"},
+		"more tokens":            {meanrpc.Faults{Says: says("totalSupply", long)}, "does not have it, and the registry has"},
+		"no owners":              {meanrpc.Faults{Says: says("ownerOf", nil)}, "no such token"},
+		"owners that are longer": {meanrpc.Faults{Says: says("ownerOf", far)}, "ownerOf: not told"},
+		"no locations":           {meanrpc.Faults{Says: says("getListStorageLocation", nil)}, "getListStorageLocation: not told"},
+		"long locations":         {meanrpc.Faults{Says: says("getListStorageLocation", slices.Concat(long[:31], []byte{32}, far))}, "getListStorageLocation: not told"},
+		"no users":               {meanrpc.Faults{Says: says("getListUser", nil)}, "getListUser of slot"},
+		"no counts":              {meanrpc.Faults{Says: says("getListOpCount", nil)}, "getListOpCount of slot"},
+		"endless counts":         {meanrpc.Faults{Says: says("getListOpCount", far)}, "getListOpCount of slot"},
+		"larger counts":          {meanrpc.Faults{Says: says("getListOpCount", slices.Concat(make([]byte, 27), far[:5]))}, "operations of slot"},
+		"no operations":          {meanrpc.Faults{Says: says("getListOpsInRange", nil)}, "getListOpsInRange of slot"},
+		"no operations at all":   {meanrpc.Faults{Says: says("getListOpsInRange", slices.Concat(long[:31], []byte{32}, make([]byte, 32)))}, "getListOpsInRange of slot"},
+		"no primary lists":       {meanrpc.Faults{Says: says("getValue", nil)}, "getValue of"},
+	} {
+		w.set(meanrpc.Faults{})
+		f := test.faults
+		w.nodes[home].Set(f)
+		o := w.options()
+		o.Provider.Patience = time.Second
+		r, err := audit.Run(t.Context(), snapshotOf(t, h.Truth(), w.inputs(h)), o)
+		if err == nil {
+			err = r.Err()
+		}
+		if err == nil || !strings.Contains(err.Error(), test.want) && (r == nil || !strings.Contains(r.String(), test.want)) {
+			t.Errorf("%s: got %v, want %q\n%v", name, err, test.want, r)
+		}
+	}
+}
+
+// What does not say of which blocks it is, or of another deployment, is not audited.
+func TestWrongQuestions(t *testing.T) {
+	h := history.Random(1, history.Options{})
+	w := newWorld(t, h)
+	in := w.inputs(h)
+	hash := slices.Clone(in)
+	hash[0].Hash = "0x" + strings.Repeat("77", 32)
+	for name, test := range map[string]struct {
+		chains []site.ChainInput
+		alter  func(*audit.Options)
+		want   string
+	}{
+		"no blocks":     {nil, nil, "does not say after which blocks"},
+		"fewer chains":  {in[:2], nil, "is of another --deployment"},
+		"another hash":  {hash, nil, "was made of another chain"},
+		"no node":       {in, func(o *audit.Options) { o.URLs = nil }, "add --rpc"},
+		"another range": {in, func(o *audit.Options) { o.Sample = -1 }, "at least one list"},
+	} {
+		o := w.options()
+		if test.alter != nil {
+			test.alter(&o)
+		}
+		if _, err := audit.Run(t.Context(), snapshotOf(t, h.Truth(), test.chains), o); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// The bound is that of the tables.
+func TestBound(t *testing.T) {
+	for _, test := range []struct {
+		wrong, n int
+		want     float64
+	}{
+		{0, 1000, 1 - math.Pow(0.05, 1.0/1000)}, // 0.002991, the rule of three
+		{0, 1, 0.95},
+		{0, 50, 1 - math.Pow(0.05, 1.0/50)},
+		{1, 2, math.Sqrt(0.95)}, // 1-p² = 0.05
+		{1, 10, 0.39416},
+		{2, 20, 0.28262},
+		{5, 100, 0.10225},
+		{10, 10, 1},
+	} {
+		if got := audit.Bound(test.wrong, test.n); math.Abs(got-test.want) > 5e-6 {
+			t.Errorf("%d of %d: got %.6f, want %.6f", test.wrong, test.n, got, test.want)
+		}
+	}
+}
+
+// Where a node has not the state of the site's block, and hides a log of a later operation, then the operations that
+// the contract has say so, though a site that shows them looks right.
+func TestLaterOperationsAreThoseOfTheContract(t *testing.T) {
+	h := history.Random(6, history.Options{Chains: history.Production(), Transactions: 100})
+	c := h.Chains[slices.IndexFunc(h.Chains, func(c history.Chain) bool { return c.Registry != nil })]
+	last, _ := h.Last(c.ID)
+	slot, token := history.Number(77), history.Number(uint64(len(h.Truth().Lists)))
+	add := func(i byte) history.Log {
+		return history.Op(c.Records[0], slot, slices.Concat([]byte{1, 1, 1, 1}, make([]byte, 19), []byte{i}))
+	}
+	h = h.With(history.Block{Chain: c.ID, Number: last.Number + 1, Time: last.Time + 2, Logs: []history.Log{
+		history.Transfer(*c.Registry, history.Address{}, history.Address{9}, token),
+		history.Location(*c.Registry, token, history.LocationBytes(history.Number(c.ID), c.Records[0], slot)), add(1),
+	}})
+	whole := h.With(history.Block{Chain: c.ID, Number: last.Number + 2, Time: last.Time + 4, Logs: []history.Log{add(2), add(3)}})
+	w := newWorld(t, whole)
+	shown := h.With(history.Block{Chain: c.ID, Number: last.Number + 2, Time: last.Time + 4, Logs: []history.Log{add(2)}})
+	for hidden, want := range map[uint64]string{0: "", 1: "not those of the logs after block"} {
+		f := meanrpc.Faults{State: 1}
+		truth := h.Truth()
+		if hidden > 0 {
+			f.Forget = func(id meanrpc.LogID) bool { return id.Block == last.Number+2 && id.Index == hidden }
+			truth = shown.Truth()
+		}
+		w.nodes[c.ID].Set(f)
+		r := run(t, snapshotOf(t, truth, w.inputs(h)), w.options())
+		if err := r.Err(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("log %d hidden: got %v, want %q\n%s", hidden, err, want, r)
 		}
 	}
 }

@@ -77,9 +77,11 @@ func newFacts(views map[uint64]*view, d *source.Deployment) *facts {
 
 // supply asks how many tokens there were.
 func supply(ctx context.Context, v *view, registry source.Contract) (uint64, error) {
+	var moved error
 	for range mostMoves {
 		answers, err := v.call(ctx, []provider.Call{call(registry.Address, totalSupply)})
 		if errors.Is(err, errMoved) {
+			moved = err
 			continue
 		} else if err != nil {
 			return 0, err
@@ -96,11 +98,11 @@ func supply(ctx context.Context, v *view, registry source.Contract) (uint64, err
 		}
 		return n, nil
 	}
-	return 0, errUnsteady(v)
+	return 0, errUnsteady(moved)
 }
 
-func errUnsteady(v *view) error {
-	return fmt.Errorf("chain %d: no node keeps the state of a block for as long as it takes to compare some lists: name a node with more state", v.chain.ID)
+func errUnsteady(moved error) error {
+	return fmt.Errorf("no node has the state of a block for as long as it takes to compare some lists, not even of its newest: add a node that has (--rpc): %w", moved)
 }
 
 // takeSeats asks for owners and places of tokens that are not known yet.

@@ -84,7 +84,7 @@ func (v *view) callAll(ctx context.Context, requests [][]provider.Call) ([][][]b
 			if failed := v.move(ctx); failed != nil {
 				return nil, fmt.Errorf("%w; %w", err, failed)
 			}
-			return nil, errMoved
+			return nil, fmt.Errorf("%w: %w", errMoved, err)
 		} else if err != nil {
 			return nil, err
 		}

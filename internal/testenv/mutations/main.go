@@ -193,6 +193,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"cmd":      {{"cmd/internal/live", nil}},
 		"live":     {{"live", nil}, simulation},
 		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs"}}},
+		"source":   {{"source/audit", nil}},
 	}
 	for _, m := range all {
 		room, _, _ := strings.Cut(m.hunks[0].file, "/")
