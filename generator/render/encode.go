@@ -74,7 +74,10 @@ func recordsSize(all records) int {
 // entriesSize estimates the bytes that appendEntries appends.
 func entriesSize(all records, follows []uint32) int {
 	size := 0
-	for _, i := range follows {
+	for n, i := range follows {
+		if n%aheadRows == 0 {
+			all.ahead(int(i), int(follows[min(n+aheadRows, len(follows))-1])+1)
+		}
 		size += recordSize(all, int(i)) + int(all.shown(int(i)).SearchLen) + len(`,"ens":}`)
 	}
 	return size
@@ -84,6 +87,9 @@ func entriesSize(all records, follows []uint32) int {
 func appendRecords(b []byte, all records) []byte {
 	b = append(b, `{"records":[`...)
 	for i := range all.Len() {
+		if i%aheadRows == 0 {
+			all.ahead(i, i+aheadRows)
+		}
 		b = append(appendRecordFields(b, all, i), "},"...)
 	}
 	return append(withoutComma(b), "]}"...)

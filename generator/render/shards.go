@@ -42,7 +42,8 @@ func appendShardHead(b []byte, total, shard, shards, size int) []byte {
 type rowTable struct {
 	member, owner string // the beginning of its shards
 	rows          int
-	before        []int           // as followsBefore returns it; nil if it is not known
+	before        []int // as followsBefore returns it; nil if it is not known
+	ahead         func(from, to int)
 	size          func(i int) int // estimated bytes of a row
 	render        func(b []byte, i int) []byte
 	isFollow      func(i int) bool
@@ -78,6 +79,7 @@ func renderTable(t *Scratch, table rowTable, emit Emitter, shardKey func(n int) 
 	first, end := t.only.shards(min(objects, shardCount(table.rows)))
 	for n := first; n < end; n++ {
 		from, to := n*site.SearchShardSize, min((n+1)*site.SearchShardSize, table.rows)
+		table.ahead(from, to)
 		size := objectBytes
 		for i := from; i < to; i++ {
 			size += table.size(i)
@@ -192,6 +194,7 @@ func renderListShards(t *Scratch, v *view, emit Emitter) {
 	}
 	renderTable(t, rowTable{
 		member: "list", owner: v.token, rows: v.held, before: before,
+		ahead:    func(from, to int) { all.ahead(record(from), record(to-1)+1) },
 		size:     func(i int) int { return recordRowSize(all, record(i)) },
 		render:   func(b []byte, i int) []byte { return appendRecordRow(b, all, record(i), &followers) },
 		isFollow: func(i int) bool { return all.state(record(i)) == rules.Follow },
@@ -219,6 +222,7 @@ func (e *efpRenderer) renderFollowerShards(t *Scratch, account uint32, address s
 	}
 	renderTable(t, rowTable{
 		member: addressMember, owner: address, rows: len(holders), before: before, isFollow: isFollow,
+		ahead:  func(from, to int) { e.aheadOf(t, holders[from:to]) },
 		size:   func(i int) int { return e.followerRowSize(holders[i]) },
 		render: func(b []byte, i int) []byte { return e.appendFollowerRow(b, holders[i], states[i]) },
 		about: func(i int) (site.Address, uint32) {
@@ -355,12 +359,19 @@ func (e *efpRenderer) fillBuckets(ctx context.Context, workers int) (err error) 
 	return err
 }
 
-func (e *efpRenderer) renderUserBucket(bucket int, _ *Scratch, emit Emitter) {
+func (e *efpRenderer) renderUserBucket(bucket int, t *Scratch, emit Emitter) {
 	names, accounts := e.nameBuckets.in(bucket), e.addressBuckets.in(bucket)
 	size := objectBytes
 	for _, n := range names {
 		size += len(e.Names[n].Name) + 2*userBytes
 	}
+	t.holders = t.holders[:0]
+	for _, account := range accounts {
+		if holders := e.holdersOf(account); len(holders) <= site.PackedRows {
+			t.holders = append(t.holders, holders...)
+		}
+	}
+	e.aheadOf(t, t.holders)
 	for _, account := range accounts {
 		size += 2 * userBytes
 		if holders := e.holdersOf(account); len(holders) <= site.PackedRows {
@@ -427,6 +438,7 @@ func (e *efpRenderer) renderTokenBucket(bucket int, _ *Scratch, emit Emitter) {
 		size += userBytes + len(e.Tokens[list])
 		if e.held[list] <= site.PackedRows {
 			all.all = e.RecordsOf(list)
+			all.ahead(0, all.Len())
 			for i := range all.Len() {
 				if all.state(i) != 0 {
 					size += recordRowSize(all, i)

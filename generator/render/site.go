@@ -45,6 +45,7 @@ type Scratch struct {
 	view    graphView
 	follows []uint32 // indexes of follows of the list that is rendered
 	held    []uint32 // indexes of what it holds
+	holders []holder // of the accounts of a bucket
 	places  []uint32 // of the rows of a head
 	large   []uint32 // numbers of followers of a table
 	page    []Follower
@@ -53,6 +54,7 @@ type Scratch struct {
 	byCount []tagRun       // the same, the most frequent first
 	keys    []site.Key
 	leaders []Leader
+	read    uint32 // see touch
 }
 
 // An Emitter receives an object: its estimated size in bytes, a function that appends its body to a

@@ -36,6 +36,7 @@ type records interface {
 	text(i int) string          // data that is no address, as the API shows it
 	shown(i int) Shown          // of the address
 	followers(i int) uint32     // of the address, as in shown
+	ahead(from, to int)         // reads what is shown from one index to another, so that rendering need not wait for it
 }
 
 // A RecordForm is what records have in common.
@@ -87,6 +88,7 @@ type graphRecords struct {
 	ranks *Ranks
 	ends  []profileEnds // by account; nil for site.APISpec
 	all   RecordList
+	read  uint32 // see touch
 }
 
 func (r *graphRecords) Len() int { return r.all.Len() }
