@@ -35,9 +35,9 @@ type Inputs struct {
 type ChainInput struct {
 	ChainID uint64  `json:"chain_id"`
 	Block   uint64  `json:"block"`
-	Hash    string  `json:"hash"`          // of the block, 0x and 64 hexadecimal digits
-	Events  uint64  `json:"events"`        // of all contracts, up to the block
-	Log     *SHA256 `json:"log,omitempty"` // the last link of the log's bundles, where it is published
+	Hash    string  `json:"hash,omitempty"`   // of the block, 0x and 64 hexadecimal digits; "" if the source does not know it
+	Events  uint64  `json:"events,omitempty"` // of all contracts, up to the block; 0 also if the source does not know
+	Log     *SHA256 `json:"log,omitempty"`    // the last link of the log's bundles, where it is published
 }
 
 // A ServiceInput is what a service told of accounts.
@@ -88,8 +88,8 @@ func (i *Inputs) check() error {
 		checkChains(i.Chains), i.Profiles.check("profiles"), i.Badges.check("badges"))
 }
 
-// checkChains returns an error unless chains are as a root and meta.json have them: each once, by ID, with the hash of
-// its block.
+// checkChains returns an error unless chains are as a root and meta.json have them: each once, by ID. The hash of
+// a block may be missing.
 func checkChains(chains []ChainInput) error {
 	if len(chains) > maxChains {
 		return fmt.Errorf("chains: %d, more than %d", len(chains), maxChains)
@@ -99,7 +99,7 @@ func checkChains(chains []ChainInput) error {
 			return fmt.Errorf("chains: %d comes after %d: sort them by chain_id, each once", c.ChainID, chains[i-1].ChainID)
 		}
 		digits, found := strings.CutPrefix(c.Hash, "0x")
-		if !found || len(digits) != 64 || strings.Trim(digits, "0123456789abcdef") != "" {
+		if c.Hash != "" && (!found || len(digits) != 64 || strings.Trim(digits, "0123456789abcdef") != "") {
 			return fmt.Errorf("chains: hash of the block of chain %d: %s is not 0x and 64 hexadecimal digits in lower case", c.ChainID, Quoted(c.Hash))
 		}
 	}

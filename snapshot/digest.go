@@ -26,6 +26,31 @@ func (d *Digest) Add(row []byte) {
 	d.add(sum[:])
 }
 
+// AddAccount adds the row of an account, as WriteAccount writes it.
+func (d *Digest) AddAccount(a Account) error {
+	row, err := appendAccount(nil, a)
+	return d.addRow(row, err)
+}
+
+// AddEvent adds the row of an event, as WriteEvent writes it.
+func (d *Digest) AddEvent(e site.Event) error {
+	row, err := appendEvent(nil, e)
+	return d.addRow(row, err)
+}
+
+// AddBadge adds the row of a badge, as WriteBadge writes it.
+func (d *Digest) AddBadge(badge Badge) error {
+	row, err := appendBadge(nil, badge)
+	return d.addRow(row, err)
+}
+
+func (d *Digest) addRow(row []byte, err error) error {
+	if err == nil {
+		d.Add(row)
+	}
+	return err
+}
+
 // add adds the digests of rows.
 func (d *Digest) add(sums []byte) {
 	if d.rows == nil {

@@ -30,12 +30,13 @@ func TestInputs(t *testing.T) {
 	service := fmt.Sprintf(`{"source":"https://example.com/u","from":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z","digest":"%s"}`, digest)
 	told := &site.ServiceInput{Source: "https://example.com/u", From: "2026-01-01T00:00:00Z", Until: "2026-01-02T00:00:00Z", Digest: digest}
 	for members, want := range map[string]site.Inputs{
-		``:                            {},
-		`,"chains":[]`:                {Chains: []site.ChainInput{}},
-		`,"chains":[` + chain + `]`:   {Chains: []site.ChainInput{{ChainID: 10, Block: 7, Hash: hash, Events: 3, Log: &digest}}},
-		`,"profiles":` + service:      {Profiles: told},
-		`,"badges":` + service:        {Badges: told},
-		`,"profiles":null,"more":[1]`: {},
+		``:                                     {},
+		`,"chains":[]`:                         {Chains: []site.ChainInput{}},
+		`,"chains":[` + chain + `]`:            {Chains: []site.ChainInput{{ChainID: 10, Block: 7, Hash: hash, Events: 3, Log: &digest}}},
+		`,"profiles":` + service:               {Profiles: told},
+		`,"badges":` + service:                 {Badges: told},
+		`,"profiles":null,"more":[1]`:          {},
+		`,"chains":[{"chain_id":1,"block":7}]`: {Chains: []site.ChainInput{{ChainID: 1, Block: 7}}},
 	} {
 		snap := metaOf(t, `{"format":1,"as_of":"2026-01-31T00:00:00Z"`+members+`}`)
 		if got, err := snapshot.ReadInputs(snap); err != nil || !reflect.DeepEqual(got, want) {
@@ -48,7 +49,7 @@ func TestInputs(t *testing.T) {
 	for members, want := range map[string]string{
 		`,"chains":{}`: "chains",
 		`,"chains":[` + chain + `,` + chain + `]`: "chains: 10 comes after 10: sort them by chain_id, each once",
-		`,"chains":[{"chain_id":1}]`:              "chains: hash of the block of chain 1: nothing is not 0x and 64 hexadecimal digits in lower case",
+		`,"chains":[{"chain_id":1,"hash":"0x"}]`:  "chains: hash of the block of chain 1: \"0x\" is not 0x and 64 hexadecimal digits in lower case",
 		`,"profiles":{"source":"x"}`:              "profiles: digest: missing",
 		`,"badges":{"source":"https://u:p@x/"}`:   "badges: source has a user, a query or a fragment, which may be secrets: leave them out",
 		`,"badges":"x"`:                           "badges",

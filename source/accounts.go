@@ -19,7 +19,7 @@ type AccountWriter interface {
 
 // WriteAccounts writes a row for each account that names a primary list or has a profile, in the
 // order of addresses. Of several profiles of an account the freshest counts; of equally fresh ones
-// the first. Profiles that are not in order, one for each address, are an error.
+// the first. Profiles that are not in order, one for each address, are an error. It sets g.Profiles.
 func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
 	streams := make([]*stream, len(profiles))
 	for i, all := range profiles {
@@ -31,9 +31,11 @@ func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
 		}
 	}
 	naming := slices.SortedFunc(maps.Keys(g.Primary), site.Address.Compare)
+	var told Answers
 	for {
 		address, ok := least(naming, streams)
 		if !ok {
+			g.Profiles = told.Input()
 			return nil
 		}
 		row := snapshot.Account{Address: address}
@@ -54,6 +56,13 @@ func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
 		}
 		if err := w.WriteAccount(row); err != nil {
 			return fmt.Errorf("account %s: %w", address, err)
+		}
+		if row.ENS == nil {
+			continue
+		}
+		told.At(row.ENS.Fresh)
+		if err := told.Digest.AddAccount(snapshot.Account{Address: address, ENS: row.ENS}); err != nil {
+			return err
 		}
 	}
 }

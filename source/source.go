@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // A Contract is a contract on one chain. The same address on two chains is two contracts.
@@ -74,6 +75,15 @@ type Graph struct {
 	Held    map[site.Address]uint32 // how many lists follow an account; lists' accounts have an entry too
 	ListOps uint64                  // operations that were read, also those that were ignored
 	OpsFrom *time.Time              // from which on the visible operations are complete; nil if it is from the beginning, or there are none
+
+	Chains   []site.ChainInput  // how far the chains were read, in any order; none if the source does not tell
+	Profiles *site.ServiceInput // of the profiles that WriteAccounts has written, without Source; nil for none
+	Badges   *site.ServiceInput // of the badges; nil for none
+}
+
+// Meta is the meta.json of the snapshot of the graph, once all tables are written.
+func (g *Graph) Meta() snapshot.Meta {
+	return snapshot.Meta{AsOf: g.AsOf, ListOps: &g.ListOps, OpsFrom: g.OpsFrom, Chains: g.Chains, Profiles: g.Profiles, Badges: g.Badges}
 }
 
 // Progress is told how far a run has come. Its methods are called from many goroutines.

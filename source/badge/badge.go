@@ -6,6 +6,7 @@
 package badge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,12 @@ type meta struct {
 	Asked int64  `json:"asked,omitempty"` // the last time that the API answered, or failed to
 	Token string `json:"token,omitempty"` // "" for none
 	Gone  int64  `json:"gone,omitempty"`  // the first time that a list of the owners lacked it, though it is kept
+	// Told is the time of the answer that has the token, if the API has not told it again when it was asked last.
+	Told int64 `json:"told,omitempty"`
 }
+
+// told is the time of the answer that has the token.
+func (m *meta) told() int64 { return cmp.Or(m.Told, m.Asked) }
 
 func folder(state string) string { return filepath.Join(state, "badges") }
 
@@ -134,6 +140,11 @@ func Events(state string, ids []string) ([]site.Event, error) {
 // Badges are the badges of events that are kept in a state, event by event in the order of ids, of
 // each in the order of owners.
 func Badges(state string, ids []string) iter.Seq2[snapshot.Badge, error] {
+	return all(state, ids, func(int64) {})
+}
+
+// all is Badges. told gets the time of the answer that has each badge.
+func all(state string, ids []string, told func(ms int64)) iter.Seq2[snapshot.Badge, error] {
 	return func(yield func(snapshot.Badge, error) bool) {
 		kept, err := store.Read[meta](folder(state))
 		if err != nil {
@@ -148,6 +159,7 @@ func Badges(state string, ids []string) iter.Seq2[snapshot.Badge, error] {
 				if m.Token == "" {
 					continue
 				}
+				told(m.told())
 				owner, err := ownerOf(key)
 				if !yield(snapshot.Badge{EventID: id, TokenID: m.Token, Owner: owner}, err) || err != nil {
 					return
@@ -155,6 +167,37 @@ func Badges(state string, ids []string) iter.Seq2[snapshot.Badge, error] {
 			}
 		}
 	}
+}
+
+// A Writer takes the tables events and badges; a snapshot.Writer is one.
+type Writer interface {
+	WriteEvent(site.Event) error
+	WriteBadge(snapshot.Badge) error
+}
+
+// Write writes the tables events and badges as a state has them, in the order of Events and Badges. It returns what the API
+// told, without Source: its digest is that of the rows of events, and of badges after them. It is nil for none.
+func Write(w Writer, state string, ids []string) (*site.ServiceInput, error) {
+	var told source.Answers
+	events, err := Events(state, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		told.At(0)
+		if err := errors.Join(w.WriteEvent(e), told.Digest.AddEvent(e)); err != nil {
+			return nil, err
+		}
+	}
+	for b, err := range all(state, ids, told.At) {
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(w.WriteBadge(b), told.Digest.AddBadge(b)); err != nil {
+			return nil, err
+		}
+	}
+	return told.Input(), nil
 }
 
 // withPrefix are the sorted keys that begin with prefix.

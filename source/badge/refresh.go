@@ -298,7 +298,7 @@ func (r *refresher) dropOwners(gone []string, doubted bool, asked int64) error {
 		if m.Gone == 0 || m.Gone > asked {
 			m.Gone = asked
 		}
-		m.Asked = asked
+		m.Told, m.Asked = m.told(), asked
 		if doubted && asked-m.Gone < collect.Apart.Milliseconds() {
 			r.report.Doubted++
 		} else {
@@ -354,6 +354,10 @@ func (r *refresher) scan(ctx context.Context, e *EventReport, address site.Addre
 	if err == nil {
 		token, err = r.scanned(e, address, body)
 	}
+	now := meta{Asked: asked}
+	if err != nil && old.Token != "" {
+		now.Told = old.told()
+	}
 	switch {
 	case err == nil:
 		e.Asked++
@@ -372,7 +376,8 @@ func (r *refresher) scan(ctx context.Context, e *EventReport, address site.Addre
 		r.Failed()
 		token = old.Token
 	}
-	return r.Store.Put(key, meta{Asked: asked, Token: token}, nil)
+	now.Token = token
+	return r.Store.Put(key, now, nil)
 }
 
 // scanned is the token of an answer to a scan. It also describes the event, for an API that does not

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain/provider"
 )
@@ -131,6 +132,20 @@ func (s *State) AsOf() (time.Time, error) {
 		times = append(times, top.Time)
 	}
 	return time.Unix(slices.Min(times), 0).UTC(), nil
+}
+
+// Chains says up to which block each chain was read, for who makes the same snapshot anew. It depends on these blocks
+// alone, and not on how the State got there. It is an error if the last Sync of a chain did not complete.
+func (s *State) Chains() ([]site.ChainInput, error) {
+	var all []site.ChainInput
+	for _, c := range s.deployment.Chains {
+		top, err := s.complete(c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, site.ChainInput{ChainID: c.ID, Block: top.Block, Hash: top.Hash.Hex(), Events: top.Events})
+	}
+	return all, nil
 }
 
 // complete returns how far a chain was read by a Sync that completed.

@@ -210,15 +210,18 @@ func contractTexts(c source.Chain) []string {
 	return texts
 }
 
-func (s *store) first() uint64 {
+func (s *store) first() uint64 { return firstBlock(s.chain) }
+
+// firstBlock is the first block that may have events of a chain.
+func firstBlock(c source.Chain) uint64 {
 	var blocks []uint64
-	if s.chain.Registry != nil {
-		blocks = append(blocks, s.chain.Registry.FirstBlock)
+	if c.Registry != nil {
+		blocks = append(blocks, c.Registry.FirstBlock)
 	}
-	if s.chain.Accounts != nil {
-		blocks = append(blocks, s.chain.Accounts.FirstBlock)
+	if c.Accounts != nil {
+		blocks = append(blocks, c.Accounts.FirstBlock)
 	}
-	for _, r := range s.chain.Records {
+	for _, r := range c.Records {
 		blocks = append(blocks, r.FirstBlock)
 	}
 	return slices.Min(blocks)

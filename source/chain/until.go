@@ -51,9 +51,9 @@ type cut struct {
 
 // Until says what the State had at a Moment. That of a time has of each chain the events before the first
 // one of a later block. That of a block has those of its chain up to the block, and of the other chains
-// those up to the time of that block. If the State does not know it, because the block has no event, it
-// is the last time that the State knows of an earlier one. It is an error if a chain was not read as far,
-// or if its last Sync did not complete.
+// those up to the time of that block. If the block has no event, it is the time of the last event before it: what
+// other times the State knows depends on where runs have ended. It is an error if a chain was not read as far, or if
+// its last Sync did not complete.
 func (s *State) Until(m Moment) (*Past, error) {
 	p := &Past{state: s, at: m, cut: map[uint64]cut{}, asOf: m.Time.UnixMilli()}
 	if m.Chain != 0 {
@@ -88,7 +88,7 @@ func (p *Past) name() string {
 
 func text(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
 
-// findTime finds the time of a block, or of the last one before it of which it is known.
+// findTime finds the time of a block, or of the last one before it that has an event.
 func (p *Past) findTime() error {
 	s, m := p.state, p.at
 	at := slices.IndexFunc(s.deployment.Chains, func(c source.Chain) bool { return c.ID == m.Chain })
@@ -103,23 +103,13 @@ func (p *Past) findTime() error {
 	if m.Block > top.Block {
 		return fmt.Errorf("chain %d (%s) was read up to block %d only: read more without --until, or name an earlier block", c.ID, c.Name, top.Block)
 	}
-	check, err := readCheckpoint(s.folder(c), c)
-	if err != nil {
-		return err
-	}
-	known := point{}
-	for _, p := range check.Points {
-		if p.Block <= m.Block {
-			known = p
-		}
-	}
-	block, ms, found := known.Block, milliseconds(known.Time), known != point{}
-	_, err = readBetween(s.folder(c), c, known, top, func(e source.Event) bool {
+	ms, found := int64(0), false
+	_, err = read(s.folder(c), c, top, func(e source.Event) bool {
 		if e.Block > m.Block {
 			return false
 		}
-		if e.Block >= block && e.Time != source.NoTime {
-			block, ms, found = e.Block, e.Time, true
+		if e.Time != source.NoTime {
+			ms, found = e.Time, true
 		}
 		return true
 	})
@@ -135,6 +125,36 @@ func (p *Past) findTime() error {
 
 // AsOf is the time of the Past, to which all other chains than that of the Moment are cut.
 func (p *Past) AsOf() time.Time { return time.UnixMilli(p.asOf).UTC() }
+
+// Chains says of each chain the last block of which something is in the Past, but of the Moment's chain its block. The
+// blocks have no hash: the State only knows those where a Sync has ended, which are others in another State.
+func (p *Past) Chains() ([]site.ChainInput, error) {
+	of := map[uint64]*site.ChainInput{}
+	for e, err := range p.Events() {
+		if err != nil {
+			return nil, err
+		}
+		c := of[e.Contract.Chain]
+		if c == nil {
+			c = &site.ChainInput{ChainID: e.Contract.Chain}
+			of[c.ChainID] = c
+		}
+		c.Block = e.Block
+		c.Events++
+	}
+	var all []site.ChainInput
+	for _, c := range p.state.deployment.Chains {
+		in := of[c.ID]
+		if in == nil { // before the contracts
+			in = &site.ChainInput{ChainID: c.ID, Block: max(1, firstBlock(c)) - 1}
+		}
+		if c.ID == p.at.Chain {
+			in.Block = p.at.Block
+		}
+		all = append(all, *in)
+	}
+	return all, nil
+}
 
 // Events are those of all chains up to the Moment, as those of State.Events.
 func (p *Past) Events() source.Events {

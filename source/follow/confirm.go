@@ -211,5 +211,9 @@ func (f *Follower) Finalized(ctx context.Context, w *snapshot.Writer) (snapshot.
 	if err := f.o.Tables.write(w, g); err != nil {
 		return snapshot.Meta{}, err
 	}
-	return snapshot.Meta{AsOf: asOf, ListOps: &g.ListOps}, nil
+	if g.Chains, err = f.o.State.Chains(); err != nil {
+		return snapshot.Meta{}, err
+	}
+	g.AsOf = asOf
+	return g.Meta(), nil
 }

@@ -359,7 +359,7 @@ func (d *Database) write(ctx context.Context, w *snapshot.Writer, progress sourc
 	if err := d.o.Tables.write(w, g, reader.Profiles()); err != nil {
 		return snapshot.Meta{}, err
 	}
-	return snapshot.Meta{AsOf: g.AsOf, ListOps: &g.ListOps, OpsFrom: g.OpsFrom}, nil
+	return g.Meta(), nil
 }
 
 // Close ends the connection. Next must not be under way.

@@ -63,7 +63,7 @@ func TestRoundsOfADatabase(t *testing.T) {
 			err = source.WriteAccounts(w, g, reader.Profiles())
 		}
 		if err = errors.Join(err, reader.Close()); err == nil {
-			err = w.Commit(snapshot.Meta{AsOf: g.AsOf, ListOps: &g.ListOps, OpsFrom: g.OpsFrom})
+			err = w.Commit(g.Meta())
 		}
 		if err != nil {
 			t.Fatal(err)

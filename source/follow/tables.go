@@ -16,6 +16,8 @@ import (
 // lists.
 type Tables struct {
 	State       string                    // folder with the profiles and badges of source/profile and source/badge; "" for none
+	ProfilesURL string                    // of the service that told of the profiles, for Meta; "" if it is not known
+	BadgesURL   string                    // likewise of badges
 	BadgeEvents []string                  // events of the badges, in the order of the answers
 	Files       map[snapshot.Table]string // accounts, events, badges and recommended: files of rows, instead of what the state has
 }
@@ -39,28 +41,15 @@ func (t *Tables) write(w *snapshot.Writer, g *source.Graph, own ...source.Profil
 		if err := source.WriteAccounts(w, g, own...); err != nil {
 			return err
 		}
+		source.From(g.Profiles, t.ProfilesURL)
 	}
 	if t.State == "" || len(t.BadgeEvents) == 0 {
 		return nil
 	}
-	events, err := badge.Events(t.State, t.BadgeEvents)
-	if err != nil {
-		return err
-	}
-	for _, e := range events {
-		if err := w.WriteEvent(e); err != nil {
-			return err
-		}
-	}
-	for b, err := range badge.Badges(t.State, t.BadgeEvents) {
-		if err == nil {
-			err = w.WriteBadge(b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	var err error
+	g.Badges, err = badge.Write(w, t.State, t.BadgeEvents)
+	source.From(g.Badges, t.BadgesURL)
+	return err
 }
 
 // additions are the tables beside lists and records, in memory. Rows of accounts are in parts by the

@@ -110,6 +110,9 @@ func (r *Reader) write(ctx context.Context, w *snapshot.Writer) (*source.Graph, 
 	if err := r.writeRecords(ctx, w, g, lists); err != nil {
 		return nil, fmt.Errorf("records: %w", err)
 	}
+	if g.Chains, err = r.chains(ctx); err != nil {
+		return nil, fmt.Errorf("blocks: %w", err)
+	}
 	if g.Primary, err = r.primaryLists(ctx); err != nil {
 		return nil, fmt.Errorf("primary lists: %w", err)
 	}

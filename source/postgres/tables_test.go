@@ -405,3 +405,42 @@ func TestAReplicaThatHasToGoOn(t *testing.T) {
 		t.Log(err)
 	}
 }
+
+// TestChains: a database tells the blocks of its chains only if it has no events after them.
+func TestChains(t *testing.T) {
+	server := databases.Start(t)
+	h := chain(mint(0, 1), []history.Log{op(0, 1, 9, "")})
+	const state = "UPDATE indexer_state SET last_block = 20180005 WHERE chain_id = 8453; DELETE FROM indexer_state WHERE chain_id <> 8453;"
+	told := func(block uint64, hash string) []site.ChainInput {
+		return []site.ChainInput{{ChainID: 8453, Block: block, Hash: hash}}
+	}
+	hash := "0x" + strings.Repeat("0a", 32)
+	hashed := state + "UPDATE events SET block_hash = '0x" + strings.Repeat("0A", 32) + "';"
+	for name, c := range map[string]struct {
+		change string
+		v1     bool
+		want   []site.ChainInput
+	}{
+		"v1":                                  {"", true, nil},
+		"v2":                                  {state, false, told(20180005, "")},
+		"v2, several chains":                  {state + "INSERT INTO indexer_state VALUES (1, '0x', 7)", false, []site.ChainInput{{ChainID: 1, Block: 7}, told(20180005, "")[0]}},
+		"v2, the hash of an earlier block":    {hashed, false, told(20180005, "")},
+		"v2, the hash of the last block":      {hashed + "UPDATE indexer_state SET last_block = 20180001", false, told(20180001, hash)},
+		"v2, a hash that is none":             {state + "UPDATE events SET block_hash = '0x1'; UPDATE indexer_state SET last_block = 20180001", false, told(20180001, "")},
+		"v2, contracts at different blocks":   {state + "INSERT INTO indexer_state VALUES (8453, '0x', 20180004)", false, told(20180004, "")},
+		"v2, an event after the block":        {state + "UPDATE indexer_state SET last_block = 20180000", false, nil},
+		"v2, a chain without a state":         {state + "UPDATE events SET chain_id = 10", false, nil},
+		"v2, no state":                        {"TRUNCATE indexer_state", false, nil},
+		"v2, no chain has that number":        {state + "INSERT INTO indexer_state VALUES (-1, '0x', 7)", false, nil},
+		"v2, no table of events":              {state + "DROP TABLE events", false, told(20180005, "")},
+		"v2, more chains than can be told of": {state + "INSERT INTO indexer_state SELECT n, '0x', 1 FROM generate_series(1, 64) n", false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := filled(t, server, h, c.v1)
+			databases.Exec(t, dsn, c.change)
+			if got := read(t, dsn).graph.Chains; !slices.Equal(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}

@@ -126,7 +126,7 @@ func (c *Command) openKept(ctx context.Context) (live.Bucket, error) {
 
 // open opens what is followed.
 func (c *Command) open(ctx context.Context, log *slog.Logger) (_ follower, closeAll func() error, err error) {
-	tables := follow.Tables{State: c.State, BadgeEvents: c.BadgeEvents, Files: map[snapshot.Table]string{}}
+	tables := follow.Tables{State: c.State, ProfilesURL: string(c.ProfilesURL), BadgesURL: string(c.Badges), BadgeEvents: c.BadgeEvents, Files: map[snapshot.Table]string{}}
 	for name, file := range c.Table {
 		tables.Files[snapshot.Table(name)] = file
 	}

@@ -188,7 +188,9 @@ func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph,
 		own = append(own, profile.Profiles(state))
 	}
 	r.progress.Stage("accounts", 0)
-	return source.WriteAccounts(w, g, own...)
+	err := source.WriteAccounts(w, g, own...)
+	source.From(g.Profiles, string(p.ProfilesURL))
+	return err
 }
 
 func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t *Tables, state string) error {
@@ -203,24 +205,10 @@ func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t
 		r.report.Badges = report
 		r.tell(report)
 	}
-	events, err := badge.Events(state, t.BadgeEvents)
-	if err != nil {
-		return err
-	}
-	for _, e := range events {
-		if err := w.WriteEvent(e); err != nil {
-			return err
-		}
-	}
-	for b, err := range badge.Badges(state, t.BadgeEvents) {
-		if err != nil {
-			return err
-		}
-		if err := w.WriteBadge(b); err != nil {
-			return err
-		}
-	}
-	return nil
+	var err error
+	g.Badges, err = badge.Write(w, state, t.BadgeEvents)
+	source.From(g.Badges, string(t.Badges))
+	return err
 }
 
 func (r *run) copyTables(w *snapshot.Writer, t *Tables) error {

@@ -77,7 +77,7 @@ func (b *Bundle) Run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		if err != nil {
 			return nil, err
 		}
-		return r.replay(ctx, state.Events(), asOf, d, w)
+		return r.replay(ctx, state, asOf, d, w)
 	}
 	err = r.make(ctx, stdout, &b.Profiles, &b.Tables, write, func(w *snapshot.Writer, g *source.Graph) error {
 		return r.add(ctx, w, g, &b.Profiles, &b.Tables, b.State)

@@ -227,7 +227,7 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.replay(ctx, state.Events(), asOf, d, w)
+		return r.replay(ctx, state, asOf, d, w)
 	}
 	return r.make(ctx, stdout, &c.Profiles, &c.Tables, write, func(w *snapshot.Writer, g *source.Graph) error {
 		return r.add(ctx, w, g, &c.Profiles, &c.Tables, c.State)
@@ -270,13 +270,19 @@ func (c *Chain) past(ctx context.Context, state *chain.State, d *source.Deployme
 	if err != nil {
 		return nil, fmt.Errorf("--until=%s: %w", c.Until, err)
 	}
-	return r.replay(ctx, past.Events(), past.AsOf(), d, w)
+	return r.replay(ctx, past, past.AsOf(), d, w)
 }
 
-func (r *run) replay(ctx context.Context, all source.Events, asOf time.Time, d *source.Deployment, w *snapshot.Writer) (*source.Graph, error) {
+// A history is a State, or what it had at a moment.
+type history interface {
+	Events() source.Events
+	Chains() ([]site.ChainInput, error)
+}
+
+func (r *run) replay(ctx context.Context, all history, asOf time.Time, d *source.Deployment, w *snapshot.Writer) (*source.Graph, error) {
 	events := replay.New(d)
 	r.progress.Stage("replay", 0)
-	for e, err := range all {
+	for e, err := range all.Events() {
 		if err != nil {
 			return nil, err
 		}
@@ -287,6 +293,9 @@ func (r *run) replay(ctx context.Context, all source.Events, asOf time.Time, d *
 	}
 	g, err := events.Write(ctx, w)
 	if err != nil {
+		return nil, err
+	}
+	if g.Chains, err = all.Chains(); err != nil {
 		return nil, err
 	}
 	g.AsOf = asOf

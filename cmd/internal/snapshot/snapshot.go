@@ -120,7 +120,7 @@ func (r *run) make(
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := w.Commit(snapshot.Meta{AsOf: g.AsOf, ListOps: &g.ListOps, OpsFrom: g.OpsFrom}); err != nil {
+	if err := w.Commit(g.Meta()); err != nil {
 		return err
 	}
 	r.progress.End()
