@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
+)
+
+// TestAudit: what the chains were read into is what the contracts say, wherever it is. A site of a node that had
+// lost a log is found, and so is an object that was altered; the status says so.
+func TestAudit(t *testing.T) {
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	played := history.Random(1, history.Options{Chains: history.Production(), Transactions: 200})
+	nodes := map[uint64]*meanrpc.Node{}
+	var rpc []string
+	for _, c := range played.Chains {
+		nodes[c.ID] = meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
+		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, nodes[c.ID].URL))
+	}
+	t.Setenv("FOLLOWPRESS_RPC", strings.Join(rpc, ";"))
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	sites := func(name string, args ...string) {
+		done(t, append([]string{"snapshot", "chain", "--state", at(name + "-state"), "--out", at(name)}, args...)...)
+		done(t, "generate", "--snapshot", at(name), "--out", at(name+".tar"), "--api", "efp")
+	}
+	sites("snapshot")
+	done(t, "generate", "--snapshot", at("snapshot"), "--out", at("site"))
+	done(t, "publish", "--site", at("site"), "--dest", "file://"+at("bucket"))
+	online := served(t, http.FileServer(http.Dir(at("bucket"))))
+	for _, place := range []string{at("snapshot"), at("snapshot.tar"), at("site"), "file://" + at("bucket"), online} {
+		done(t, "audit", place, "--all")
+		done(t, "audit", place, "--sample", "3", "--seed", "1", "--report", at("report.json"))
+		var report struct {
+			Sampled, Right int
+			Bound          float64
+			Seed           uint64
+		}
+		if read(t, at("report.json"), &report); report.Sampled != 3 || report.Right != 3 || report.Seed != 1 || report.Bound < 0.6 {
+			t.Errorf("%s: got %+v", place, report)
+		}
+	}
+
+	// The last operations of a chain are lost, and no contract is asked.
+	last := meanrpc.LogID{}
+	for b := range played.Of(8453) {
+		for i, l := range b.Logs {
+			if l.Topics[0] == history.TopicLocation {
+				last = meanrpc.LogID{Block: b.Number, Index: uint64(i)}
+			}
+		}
+	}
+	nodes[8453].Set(meanrpc.Faults{NoState: true, Forget: func(id meanrpc.LogID) bool { return id.Block == last.Block && id.Index >= last.Index }})
+	sites("lossy", "--unchecked")
+	nodes[8453].Set(meanrpc.Faults{})
+	for _, name := range []string{"lossy", "lossy.tar"} {
+		if text := failed(t, "audit", at(name), "--all"); !strings.Contains(text, "not what the contracts say") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+
+	lists, err := filepath.Glob(at("site/api/v1/lists/*/records"))
+	if err != nil || len(lists) == 0 {
+		t.Fatalf("got no records: %v", err)
+	}
+	if err := os.WriteFile(lists[0], []byte(`{"records":[]} `), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := failed(t, "audit", at("site"), "--all"); !strings.Contains(text, filepath.Base(filepath.Dir(lists[0]))+", object: ") {
+		t.Errorf("an altered object: %s", text)
+	}
+}
