@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/staging":           {"internal/publicdir"},
 	"snapshot":                   {"internal/rawjson", "internal/inorder", "site", "internal/staging"},
 	"source":                     {"site", "snapshot"},
-	"source/audit":               {"internal/retry", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage"}, // a second way: neither source/chain nor source/replay
+	"source/audit":               {"internal/retry", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay
 	"source/bundle":              {"internal/inorder", "site", "source"},
 	"source/badge":               {"site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/chain":               {"site", "source", "source/bundle", "source/chain/provider", "source/replay"},
@@ -102,7 +102,7 @@ var mayImport = map[string][]string{
 	"bench/live":                 {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/sources":              {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
-	"cmd/internal/audit":         {"snapshot", "source/audit", "source/chain/provider", "storage", "cmd/internal/command", "cmd/internal/snapshot"},
+	"cmd/internal/audit":         {"site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/command":       {"site", "storage"},
 	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/eventlog":      {"internal/retry", "site", "source/bundle", "storage"},

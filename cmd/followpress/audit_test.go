@@ -11,6 +11,8 @@ import (
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 )
 
 // TestAudit: what the chains were read into is what the contracts say, wherever it is. A site of a node that had
@@ -48,6 +50,19 @@ func TestAudit(t *testing.T) {
 		}
 	}
 
+	public := sign(t, at("bucket"))
+	_, other, err := note.NewKey("other.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(t, "audit", online, "--sample", "5", "--key", public)
+	if text := failed(t, "audit", online, "--key", other); !strings.Contains(text, "sign") {
+		t.Errorf("another key: %s", text)
+	}
+	if text := failed(t, "audit", at("site"), "--key", public); !strings.Contains(text, "sign") {
+		t.Errorf("no note: %s", text)
+	}
+
 	// The last operations of a chain are lost, and no contract is asked.
 	last := meanrpc.LogID{}
 	for b := range played.Of(8453) {
@@ -76,4 +91,33 @@ func TestAudit(t *testing.T) {
 	if text := failed(t, "audit", at("site"), "--all"); !strings.Contains(text, filepath.Base(filepath.Dir(lists[0]))+", object: ") {
 		t.Errorf("an altered object: %s", text)
 	}
+}
+
+// sign signs the site in a folder, and returns the public key.
+func sign(t *testing.T, folder string) (public string) {
+	t.Helper()
+	private, public, err := note.NewKey("site.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.ParsePrivate(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(filepath.Join(folder, string(site.RootKey)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := site.ParseRoot(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := note.Sign(note.Of("site.example", 1, root.AsOf, body), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, string(note.Key)), signed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return public
 }

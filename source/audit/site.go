@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
 )
 
 // A Store has the objects of a site. It is called from many goroutines.
@@ -182,7 +183,7 @@ func (s *Site) object(ctx context.Context, e site.Entry, name string, most int64
 	}
 	body, err := s.get(ctx, e.Key, e.Size)
 	switch {
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, errSize), errors.Is(err, storage.ErrDamaged):
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, errSize), errors.Is(err, storage.ErrDamaged), errors.Is(err, checked.ErrAltered):
 		return nil, damagedError{fmt.Errorf("%s: %w", e.Key, err)}
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", e.Key, err)

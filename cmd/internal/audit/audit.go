@@ -13,20 +13,23 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/snapshot"
+	"github.com/followpress/followpress/site/note"
 	files "github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source/audit"
 	"github.com/followpress/followpress/source/chain/provider"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
 )
 
 // Command is the command with its flags.
 type Command struct {
 	What string `arg:"" name:"place" help:"A site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, https://HOST, or parts: 'FOLDER/part-*', in quotes. Or the folder of a snapshot."`
 	snapshot.Nodes
-	Sample int     `default:"1000" placeholder:"N" help:"How many lists to compare, taken at random (default ${default})."`
-	All    bool    `help:"Compare all lists."`
-	Seed   *uint64 `placeholder:"N" help:"Seed of the sample, to take the same lists again; by default a random one, which is printed."`
-	Report string  `placeholder:"FILE" help:"Write what was compared and what differs as JSON; - is standard output."`
+	Sample int      `default:"1000" placeholder:"N" help:"How many lists to compare, taken at random (default ${default})."`
+	All    bool     `help:"Compare all lists."`
+	Seed   *uint64  `placeholder:"N" help:"Seed of the sample, to take the same lists again; by default a random one, which is printed."`
+	Key    []string `sep:"none" placeholder:"PUBLIC" help:"Audit only what the publisher with this public key has signed; may be repeated, and then any of the keys will do."`
+	Report string   `placeholder:"FILE" help:"Write what was compared and what differs as JSON; - is standard output."`
 	command.S3
 	Concurrency int     `group:"How nodes are asked:" default:"8" placeholder:"N" help:"Requests at a time to one host (default ${default})."`
 	Rate        float64 `group:"How nodes are asked:" default:"0" placeholder:"N" help:"Requests per second to one host; 0 means as many as it takes (default ${default})."`
@@ -52,6 +55,9 @@ func (c *Command) Validate() error {
 	if _, err := c.URLs("http", "https"); err != nil {
 		return err
 	}
+	if _, err := note.ParseKeys(c.Key...); err != nil {
+		return fmt.Errorf("--key: %w", err)
+	}
 	if _, parts := storage.PartsAt(c.What); parts || !strings.Contains(c.What, "://") {
 		return nil
 	}
@@ -75,7 +81,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if c.Seed != nil {
 		seed = *c.Seed
 	}
-	subject, done, err := c.open(ctx)
+	subject, done, err := c.open(ctx, stderr)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.What, err)
 	}
@@ -100,8 +106,11 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 }
 
 // open opens what is audited.
-func (c *Command) open(ctx context.Context) (s audit.Subject, done func() error, err error) {
+func (c *Command) open(ctx context.Context, stderr io.Writer) (s audit.Subject, done func() error, err error) {
 	if info, err := os.Stat(filepath.Join(c.What, "meta.json")); err == nil && info.Mode().IsRegular() {
+		if len(c.Key) > 0 {
+			return nil, nil, errors.New("--key is for sites: nobody signs a snapshot")
+		}
 		folder, err := files.Open(c.What)
 		if err != nil {
 			return nil, nil, err
@@ -116,11 +125,29 @@ func (c *Command) open(ctx context.Context) (s audit.Subject, done func() error,
 	if err != nil {
 		return nil, nil, err
 	}
-	site, err := audit.OpenSite(ctx, from)
+	site, err := c.check(ctx, from, stderr)
 	if err != nil {
 		return nil, nil, errors.Join(err, from.Close())
 	}
 	return site, from.Close, nil
+}
+
+// check opens a site, of which only what is signed is read if there are keys.
+func (c *Command) check(ctx context.Context, from storage.Site, stderr io.Writer) (audit.Subject, error) {
+	if len(c.Key) == 0 {
+		return audit.OpenSite(ctx, from)
+	}
+	keys, err := note.ParseKeys(c.Key...)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := checked.Open(ctx, from, keys, checked.Options{Pinned: true})
+	if err != nil {
+		return nil, err
+	}
+	n, by := signed.Note()
+	fmt.Fprintf(stderr, "%-15s by %s, number %d\n", "signed", strings.Join(by, ", "), n.Counter)
+	return audit.OpenSite(ctx, signed)
 }
 
 func (c *Command) openSite(ctx context.Context) (storage.Site, error) {
