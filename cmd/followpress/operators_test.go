@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/testenv/databases"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/nodes"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// TestTwoOperators: who has read the same blocks makes the same snapshot and so the same site, however the state came to
+// be: at once, block by block, from blocks that were not final, again, or from a published log.
+func TestTwoOperators(t *testing.T) {
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	t.Run("nodes of this process", func(t *testing.T) {
+		played := history.Random(11, history.Options{Chains: history.Production(), Transactions: 300})
+		all := map[uint64]*meanrpc.Node{}
+		var rpc []string
+		for _, c := range played.Chains {
+			all[c.ID] = meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
+			rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, all[c.ID].URL))
+		}
+		twoOperators(t, played, rpc, func(part, parts uint64) {
+			for _, c := range played.Chains {
+				last, _ := played.Last(c.ID)
+				head := c.First + (last.Number-c.First)*part/parts
+				all[c.ID].SetHead(head, head, head)
+			}
+		})
+	})
+	t.Run("anvil", func(t *testing.T) {
+		played := history.Random(12, history.Options{Chains: history.Production(), Transactions: 150})
+		var rpc []string
+		for _, c := range played.Chains {
+			node := nodes.StartAnvil(t, played.Chains, c.ID, 1)
+			node.Play(slices.Collect(played.Of(c.ID))...)
+			node.Finalize()
+			rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, node.URL))
+		}
+		twoOperators(t, played, rpc, func(uint64, uint64) {})
+	})
+}
+
+// twoOperators is TestTwoOperators with nodes, whose chains grow to some part of their blocks.
+func twoOperators(t *testing.T, played *history.History, rpc []string, grow func(part, parts uint64)) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	read := func(operator string, more ...string) {
+		t.Helper()
+		done(t, append([]string{"snapshot", "chain", "--state", at(operator + "-state"), "--out", at(operator), "--rpc", strings.Join(rpc, ";")}, more...)...)
+	}
+	const parts = 5
+	for part := uint64(1); part <= parts; part++ {
+		grow(part, parts)
+		read("steps", "--max-range", fmt.Sprint(part), "--concurrency", "1", "--batch", "1")
+	}
+	slices.Reverse(rpc)
+	read("once", "--max-range", "1000000")
+	read("weak", "--finality", "latest")
+	read("weak", "--max-range", "11")
+	home := played.Chains[0]
+	read("again")
+	read("again", "--reread", fmt.Sprintf("%d:%d", home.ID, home.First+20), "--max-range", "5")
+	done(t, "generate", "--snapshot", at("once"), "--out", at("once.tar"))
+	done(t, "publish", "--site", at("once.tar"), "--dest", "file://"+at("bucket"), "--history", at("once-state"))
+	read("log", "--from-bundles", "file://"+at("bucket"))
+
+	others := []string{"steps", "weak", "again", "log"}
+	compare := func(what, suffix string) {
+		t.Helper()
+		want := files(t, at("once"+suffix))
+		done(t, "generate", "--snapshot", at("once"+suffix), "--out", at("site.tar"))
+		site, err := os.ReadFile(at("site.tar"))
+		if err != nil || len(want["records.ndjson.zst"]) == 0 {
+			t.Fatal(err)
+		}
+		for _, other := range others {
+			got := files(t, at(other+suffix))
+			if !bytes.Equal(got["meta.json"], want["meta.json"]) {
+				t.Errorf("%s, %s: got %s, want %s", what, other, got["meta.json"], want["meta.json"])
+			}
+			if !maps.EqualFunc(got, want, bytes.Equal) {
+				t.Errorf("%s, %s: got other tables", what, other)
+			}
+			done(t, "generate", "--snapshot", at(other+suffix), "--out", at("other.tar"))
+			if body, err := os.ReadFile(at("other.tar")); err != nil || !bytes.Equal(body, site) {
+				t.Errorf("%s, %s: got another site (%v)", what, other, err)
+			}
+		}
+	}
+	compare("now", "")
+	inputs, err := snapshot.ReadInputs(afero.NewBasePathFs(afero.NewOsFs(), at("once")))
+	if err != nil || len(inputs.Chains) != len(played.Chains) {
+		t.Fatalf("got %+v and the error %v, want %d chains", inputs, err, len(played.Chains))
+	}
+	for _, c := range inputs.Chains {
+		if c.Hash == "" || c.Events == 0 || c.Block == 0 {
+			t.Errorf("got %+v, want a block with its hash, and events", c)
+		}
+	}
+	asOf, err := snapshot.ReadAsOf(afero.NewBasePathFs(afero.NewOsFs(), at("once")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := time.Parse(time.RFC3339, asOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, _ := played.Last(home.ID)
+	between := home.First + (last.Number-home.First)/2
+	for slices.ContainsFunc(played.Blocks, func(b history.Block) bool {
+		return b.Chain == home.ID && b.Number == between && len(b.Logs) > 0
+	}) {
+		between++
+	}
+	for _, moment := range []string{now.Add(-20 * time.Second).Format(time.RFC3339), fmt.Sprintf("%d:%d", home.ID, between)} {
+		for _, name := range append(others, "once") {
+			done(t, "snapshot", "chain", "--state", at(name+"-state"), "--out", at(name+"-until"), "--until", moment)
+		}
+		compare("until "+moment, "-until")
+	}
+}
+
+// TestDatabaseAndChain: a snapshot of an indexer's database has the rows of that of the chains, and tells the same blocks.
+func TestDatabaseAndChain(t *testing.T) {
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	server := databases.Start(t)
+	played := &history.History{Chains: history.Production(), Blocks: slices.Collect(history.Usual(5, history.Network{Lists: 60, Ops: 900, Blocks: 3000}))}
+	slices.SortStableFunc(played.Blocks, func(a, b history.Block) int { return int(a.Time - b.Time) })
+	dir, dsn := t.TempDir(), server.Database(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	databases.FillV2(t, dsn, played, 1)
+	var rpc []string
+	for _, c := range played.Chains {
+		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, meanrpc.Start(t, c.ID, slices.Values(played.Blocks)).URL))
+	}
+	done(t, "snapshot", "chain", "--state", at("state"), "--out", at("chain"), "--rpc", strings.Join(rpc, ";"), "--compress", "none")
+	done(t, "snapshot", "postgres", "--dsn", dsn, "--out", at("database"), "--compress", "none")
+	byChain, byDatabase := files(t, at("chain")), files(t, at("database"))
+	for _, table := range []string{"lists", "records", "accounts"} {
+		lines := func(body []byte) []string { // lists are in another order
+			all := slices.Collect(strings.Lines(string(body)))
+			slices.SortStableFunc(all, func(a, b string) int { return strings.Compare(listOf(a), listOf(b)) })
+			return all
+		}
+		want, got := lines(byChain[table+".ndjson"]), lines(byDatabase[table+".ndjson"])
+		if len(want) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: got %d rows of the database, and %d of the chains, want the same ones", table, len(got), len(want))
+		}
+	}
+	of := func(folder string) []site.ChainInput {
+		in, err := snapshot.ReadInputs(afero.NewBasePathFs(afero.NewOsFs(), at(folder)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in.Chains
+	}
+	want := of("chain")
+	for i := range want {
+		if want[i].Hash == "" {
+			t.Errorf("chain %d: got no hash of the nodes", want[i].ChainID)
+		}
+		want[i].Hash, want[i].Events = "", 0 // the database does not know them
+	}
+	if got := of("database"); !slices.Equal(got, want) {
+		t.Errorf("chains: got %+v, want %+v", got, want)
+	}
+}
+
+// listOf is what a row is sorted by: what it has up to the first comma.
+func listOf(row string) string {
+	before, _, _ := strings.Cut(row, ",")
+	return before
+}
