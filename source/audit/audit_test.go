@@ -634,6 +634,23 @@ func TestWrongQuestions(t *testing.T) {
 	}
 }
 
+// A block without a hash, as databases tell it, is that of the nodes.
+func TestBlocksWithoutHashes(t *testing.T) {
+	h := history.Random(1, history.Options{})
+	w := newWorld(t, h)
+	in := w.inputs(h)
+	for i := range in {
+		in[i].Hash = ""
+	}
+	r, err := audit.Run(t.Context(), snapshotOf(t, h.Truth(), in), w.options())
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil {
+		t.Errorf("got %v, want that nothing differs\n%v", err, r)
+	}
+}
+
 // The bound is that of the tables.
 func TestBound(t *testing.T) {
 	for _, test := range []struct {

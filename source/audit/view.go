@@ -36,7 +36,7 @@ type view struct {
 
 func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []string, o provider.Options) (*view, error) {
 	hash := common.HexToHash(in.Hash)
-	if len(in.Hash) != len("0x")+2*len(hash) || hash == (common.Hash{}) {
+	if in.Hash != "" && (len(in.Hash) != len("0x")+2*len(hash) || hash == (common.Hash{})) {
 		return nil, fmt.Errorf("chain %d: %s is no hash of a block", c.ID, site.Quoted(in.Hash))
 	}
 	nodes, err := provider.Dial(ctx, c.ID, urls, o)
@@ -48,7 +48,7 @@ func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []st
 		nodes.Close()
 		return nil, err
 	}
-	if v.input.Hash != hash {
+	if in.Hash != "" && v.input.Hash != hash { // a database does not tell, nor a state of an earlier moment
 		nodes.Close()
 		return nil, fmt.Errorf("chain %d: block %d is %s to the nodes, and %s to what is audited: that was made of another chain, or the block was replaced since",
 			c.ID, in.Block, v.input.Hash, hash)

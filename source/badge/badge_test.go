@@ -16,10 +16,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/internal/store"
@@ -454,4 +457,77 @@ func TestNoState(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "none")
 	check(t, "badges", len(badges(t, state)), 0)
 	check(t, "events", len(must(badge.Events(state, events))), 0)
+}
+
+// TestTold: a snapshot has the times of the answers that have its badges, and not of later ones that failed.
+func TestTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, state := api(3, false), t.TempDir()
+		told := func() *site.ServiceInput {
+			t.Helper()
+			w := snapshot.InMemory()
+			in, err := badge.Write(w, state, events)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Now()}, map[snapshot.Table][]snapshot.Piece{
+				snapshot.TableEvents: {rowsOf(t, w, snapshot.TableEvents)}, snapshot.TableBadges: {rowsOf(t, w, snapshot.TableBadges)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var d snapshot.Digest
+			for _, table := range []string{"events", "badges"} {
+				text, err := afero.ReadFile(files, table+".ndjson")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(string(text)) {
+					d.Add([]byte(strings.TrimSuffix(line, "\n")))
+				}
+			}
+			if in != nil {
+				check(t, "digest", in.Digest, d.Sum())
+			}
+			return in
+		}
+		check(t, "nothing", told(), (*site.ServiceInput)(nil))
+		refresh(t, state, p, badge.Options{Wanted: wanted(3)})
+		first := told()
+		at, err := time.Parse(time.RFC3339, first.Until)
+		if err != nil || first.From > first.Until || time.Since(at) > time.Minute {
+			t.Errorf("got %+v, want the times of this run", first)
+		}
+		time.Sleep(time.Hour)
+		p.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			if !strings.Contains(r.URL.Path, "/scan/") {
+				return false
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}
+		refresh(t, state, p, badge.Options{Wanted: wanted(3)})
+		check(t, "after answers that failed", *told(), *first)
+		p.Fault = nil
+		refresh(t, state, p, badge.Options{Wanted: wanted(3)})
+		again := told()
+		check(t, "the same answers", again.Digest, first.Digest)
+		if again.From <= first.Until {
+			t.Errorf("got %+v, want times after %s", again, first.Until)
+		}
+		p.Take("10", address(1).String())
+		refresh(t, state, p, badge.Options{Wanted: wanted(3)})
+		if other := told(); other.Digest == first.Digest {
+			t.Error("other answers: got the same digest")
+		}
+	})
+}
+
+func rowsOf(t *testing.T, w *snapshot.Writer, table snapshot.Table) snapshot.Piece {
+	t.Helper()
+	rows, _, err := w.Rows(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows.Piece()
 }

@@ -193,7 +193,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"cmd":      {{"cmd/internal/live", nil}},
 		"live":     {{"live", nil}, simulation},
 		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs"}}},
-		"source":   {{"source/audit", nil}},
+		"source":   {{"source", []string{"-test.run=From"}}, {"source/badge", []string{"-test.run=Told"}}, {"source/audit", nil}},
 	}
 	for _, m := range all {
 		room, _, _ := strings.Cut(m.hunks[0].file, "/")
