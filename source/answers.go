@@ -42,6 +42,9 @@ func (a *Answers) Input() *site.ServiceInput {
 	return in
 }
 
+// maxSource is how many bytes a root takes of a URL.
+const maxSource = 2 << 10
+
 // From sets the Source of what a service told: its URL without what may be secret. A nil ServiceInput stays nil.
 func From(in *site.ServiceInput, service string) {
 	u, err := url.Parse(service)
@@ -49,5 +52,7 @@ func From(in *site.ServiceInput, service string) {
 		return
 	}
 	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
-	in.Source = u.String()
+	if text := u.String(); len(text) <= maxSource {
+		in.Source = text
+	}
 }

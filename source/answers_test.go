@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"crypto/sha256"
+	"strings"
 	"testing"
 
 	"github.com/followpress/followpress/site"
@@ -44,6 +45,7 @@ func TestFrom(t *testing.T) {
 		"https://user:word@ens.example/v1?key=secret#secret": "https://ens.example/v1",
 		"https://secret@ens.example?":                        "https://ens.example",
 		"https://ens.example/%zz?secret":                     "",
+		"https://ens.example/" + strings.Repeat("x", 2048):   "",
 	} {
 		var in site.ServiceInput
 		if source.From(&in, service); in.Source != want {

@@ -135,6 +135,8 @@ func (c chainJSON) parse() (Chain, error) {
 	return chain, nil
 }
 
+const maxChains = 64
+
 // check checks what concerns several chains.
 func (d *Deployment) check() error {
 	registries, accounts, records := 0, 0, 0
@@ -153,6 +155,8 @@ func (d *Deployment) check() error {
 		records += len(c.Records)
 	}
 	switch {
+	case len(d.Chains) > maxChains:
+		return fmt.Errorf("%d chains, want at most %d, as many as a site can tell of", len(d.Chains), maxChains)
 	case registries != 1:
 		return fmt.Errorf("%d chains have a registry, want one", registries)
 	case accounts != 1:

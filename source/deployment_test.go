@@ -3,6 +3,7 @@ package source
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,6 +68,10 @@ func TestDeploymentsThatAreRefused(t *testing.T) {
 	if _, err := ParseDeployment([]byte(file(full))); err != nil {
 		t.Fatal(err)
 	}
+	var many []string
+	for id := range 64 {
+		many = append(many, chain(strconv.Itoa(id+2), `"records":[`+start("4")+`]`))
+	}
 	for name, test := range map[string]struct{ text, want string }{
 		"nothing":             {``, "deployment"},
 		"no chains":           {`{}`, "0 chains have a registry"},
@@ -77,6 +82,7 @@ func TestDeploymentsThatAreRefused(t *testing.T) {
 		"two registries":      {file(full, chain("2", `"registry":`+start("1"))), "2 chains have a registry"},
 		"no records":          {file(chain("1", both)), "no chain has records"},
 		"no contracts":        {file(full, chain("2", `"records":[]`)), "no contracts"},
+		"too many chains":     {file(append(many, full)...), "65 chains, want at most 64"},
 		"chain twice":         {file(full, chain("1", `"records":[`+start("4")+`]`)), "twice"},
 		"address twice":       {file(chain("1", both+`,"records":[`+start("2")+`]`)), "another contract"},
 		"id 0":                {file(chain("0", both)), "chain id"},
