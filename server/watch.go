@@ -58,6 +58,10 @@ func (h *Handler) Watch(ctx context.Context) {
 		defer h.refresher.Wait()
 	}
 	var seen *liveSite // whose refreshes were reapplied
+	var changed <-chan struct{}
+	if store, ok := h.fetcher.Store.(interface{ Changed() <-chan struct{} }); ok { // it may notice a new site first
+		changed = store.Changed()
+	}
 	for {
 		if v := h.live.Load(); v != nil && h.refresher != nil && !v.sameSite(seen) {
 			seen = v
@@ -71,6 +75,8 @@ func (h *Handler) Watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
+			h.pollRoot(ctx)
+		case <-changed:
 			h.pollRoot(ctx)
 		}
 	}

@@ -58,6 +58,7 @@ type Site struct {
 	options Options
 	shelf   *shelf
 	reading chan struct{} // held while a shard is read
+	changed chan struct{} // has room for one
 	state   atomic.Pointer[state]
 
 	loading sync.Mutex // held while notes and root are read
@@ -71,6 +72,7 @@ type state struct {
 	next   *version // announced; nil for none
 	note   note.Note
 	signed []byte   // the note; nil without keys
+	coming []byte   // the note about next; nil if there is none
 	by     []string // names of the known keys that signed it
 	info   storage.Info
 	// replaced says that a publish may be going on that announces nothing. Only asked for without keys.
@@ -88,7 +90,7 @@ func New(store Store, keys note.Keys, o Options) *Site {
 		o.ManifestBytes = defaultManifestBytes
 	}
 	return &Site{
-		store: store, keys: keys, options: o, shelf: newShelf(o.ManifestBytes), reading: make(chan struct{}, shardsAtOnce), seen: o.Seen,
+		store: store, keys: keys, options: o, shelf: newShelf(o.ManifestBytes), reading: make(chan struct{}, shardsAtOnce), changed: make(chan struct{}, 1), seen: o.Seen,
 	}
 }
 
@@ -146,6 +148,8 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 		return nil, storage.ErrNotFound
 	case key == note.Key:
 		return st.signed, admit(ctx, int64(len(st.signed)))
+	case strings.HasPrefix(string(key), string(note.NextPrefix)):
+		return s.getNext(ctx, key, admit)
 	case s.options.UnsignedRefreshes && strings.HasPrefix(string(key), string(site.RefreshPrefix)):
 		return s.bounded(ctx, key, maxRefresh)
 	}
@@ -286,6 +290,39 @@ func (s *Site) getManifest(ctx context.Context, st *state, key site.Key, admit f
 	}
 	return nil, altered, nil
 }
+
+// getNext is GetAdmitted for what a publish announces. It has been checked too, so that readers that check by themselves
+// can ask who reads from here.
+func (s *Site) getNext(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	key = site.Key(strings.TrimPrefix(string(key), string(note.NextPrefix)))
+	if key == note.Key { // which is asked for first
+		if err := s.reload(ctx, time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	st := s.state.Load()
+	switch {
+	case st.next == nil:
+		return nil, storage.ErrNotFound
+	case key == note.Key:
+		return st.coming, admit(ctx, int64(len(st.coming)))
+	case key == site.RootKey:
+		return st.next.body, admit(ctx, int64(len(st.next.body)))
+	case !strings.HasPrefix(string(key), string(site.ManifestKey(""))):
+		return nil, storage.ErrNotFound
+	}
+	body, err := s.manifestObject(ctx, st.next, key)
+	switch {
+	case errors.Is(err, shards.ErrDamaged):
+		return nil, &AlteredError{Key: note.NextPrefix + key, Expected: "what " + string(note.NextPrefix+site.RootKey) + " names", Got: fmt.Sprintf("something else: %v", err)}
+	case err != nil:
+		return nil, err
+	}
+	return body, admit(ctx, int64(len(body)))
+}
+
+// Changed has a value after another site has become the live one. One reader gets it.
+func (s *Site) Changed() <-chan struct{} { return s.changed }
 
 // Entry returns what the manifest of Root lists for a key, without reading the object. ok is false if it lists none.
 func (s *Site) Entry(ctx context.Context, key site.Key) (size int64, digest site.SHA256, ok bool, err error) {

@@ -325,6 +325,13 @@ func TestWhileASiteIsPublished(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if opened == 2 {
+					for key, body := range announced(today) {
+						if got, err := follows.Get(t.Context(), key); err != nil || string(got) != body {
+							t.Fatalf("%s: got %d bytes and %v, want what is announced", key, len(got), err)
+						}
+					}
+				}
 				is := yesterday
 				if string(pinned.RootBody()) == today[site.RootKey] {
 					is = today
@@ -349,6 +356,13 @@ func TestWhileASiteIsPublished(t *testing.T) {
 				}
 				if _, _, err := follows.Read(t.Context(), site.RootKey); err != nil {
 					t.Fatal(err)
+				}
+				select {
+				case <-follows.Changed():
+				default:
+					if string(is[site.RootKey]) != today[site.RootKey] {
+						t.Error("got no sign of the new site, want one")
+					}
 				}
 				if string(follows.RootBody()) != today[site.RootKey] {
 					t.Error("got the old root at the end, want the new one")

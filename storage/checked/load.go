@@ -68,6 +68,12 @@ func (s *Site) reload(ctx context.Context, since time.Time) error {
 	}
 	s.seen = is.note
 	s.state.Store(is)
+	if was != nil && is.live.digest != was.live.digest {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
 	return nil
 }
 
@@ -170,6 +176,7 @@ func (s *Site) announced(ctx context.Context, is *state, signed []byte, was *sta
 	if err != nil {
 		return nil, nil //nolint:nilerr // likewise
 	}
+	is.coming = signed
 	return next, nil
 }
 

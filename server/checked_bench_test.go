@@ -1,0 +1,78 @@
+package server_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
+)
+
+// BenchmarkChecked compares a handler that checks what it reads with one that does not: of objects in the cache (warm),
+// and of objects that each request reads from a folder (cold).
+func BenchmarkChecked(b *testing.B) {
+	files, _, err := generator.ToMemory(b.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := memsite.Read(files)
+	if err != nil {
+		b.Fatal(err)
+	}
+	private, public, err := note.NewKey("follow.example")
+	if err != nil {
+		b.Fatal(err)
+	}
+	signer, err := note.ParsePrivate(private)
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys, err := note.ParseKeys(public)
+	if err != nil {
+		b.Fatal(err)
+	}
+	signed, err := note.Sign(note.Of("follow.example", 1, s.Root(b).AsOf, []byte(s[site.RootKey])), signer)
+	if err != nil {
+		b.Fatal(err)
+	}
+	folder := inFolder(b, files)
+	bucket := openLocal(folder)
+	if _, err := bucket.Put(b.Context(), storage.Object{Entry: site.NewEntry(note.Key, signed), Body: signed}, storage.Always); err != nil {
+		b.Fatal(err)
+	}
+	handlers := map[string]*server.Handler{}
+	for name, store := range map[string]server.Store{"without": bucket, "with": checked.New(bucket, keys, checked.Options{})} {
+		h, err := server.New(b.Context(), store, server.Options{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer h.Close()
+		handlers[name] = h
+	}
+	r := httptest.NewRequest(http.MethodGet, largeList+"details", nil)
+	for _, warm := range []bool{true, false} {
+		for pair := range 3 { // one after the other, since the machine may have other work
+			for _, name := range []string{"without", "with"} {
+				b.Run(fmt.Sprintf("%s/%s/%d", map[bool]string{true: "warm", false: "cold"}[warm], name, pair), func(b *testing.B) {
+					for b.Loop() {
+						if !warm {
+							handlers[name].Forget()
+						}
+						handlers[name].ServeHTTP(discarded{http.Header{}}, r)
+					}
+				})
+			}
+		}
+	}
+}
