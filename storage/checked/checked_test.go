@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,6 +206,12 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 			}, nil, changed, checked.ErrAltered},
 			{"an announcement that is not signed", func(b bucket) {
 				forged := stranger.signed(alteredToo, 3)
+				b.put(announced(forged))
+				b.put(memsite.Site{changed: forged[changed]})
+			}, nil, changed, checked.ErrAltered},
+			{"an announcement with the root of somebody else", func(b bucket) {
+				forged := withoutNote(alteredToo)
+				forged[note.Key] = other[note.Key]
 				b.put(announced(forged))
 				b.put(memsite.Site{changed: forged[changed]})
 			}, nil, changed, checked.ErrAltered},
@@ -486,6 +493,13 @@ func TestDeltasAreChecked(t *testing.T) {
 		if body, err := s.Get(t.Context(), altered); !errors.Is(err, checked.ErrAltered) {
 			t.Errorf("%s, by a forged delta: got %q and %v, want ErrAltered", altered, body, err)
 		}
+	}
+	beside := shards.Patch{Shard: map[bool]string{true: "f", false: "0"}[shard == "0"], SHA256: site.Sum256(nil)}
+	both := []shards.Patch{beside, patch}
+	slices.SortFunc(both, func(a, b shards.Patch) int { return strings.Compare(a.Shard, b.Shard) })
+	b.put(memsite.Site{key: delta(both...)})
+	if body, err := s.Get(t.Context(), key); !errors.Is(err, checked.ErrAltered) {
+		t.Errorf("a delta with a patch that leads elsewhere: got %q and %v, want ErrAltered", body, err)
 	}
 	b.put(memsite.Site{key: stored[key]})
 	if _, err := s.Get(t.Context(), detailsOf(60)); err != nil {

@@ -162,7 +162,7 @@ func (s *Site) announced(ctx context.Context, is *state, signed []byte, was *sta
 		return nil, nil
 	}
 	n, _, err := s.keys.Open(signed)
-	if err != nil || n.Counter <= is.note.Counter || n.After(is.note) != nil || n.Origin != is.note.Origin {
+	if err != nil || n.Counter <= is.note.Counter || n.Origin != is.note.Origin || n.After(is.note) != nil && !s.options.AllowRollback {
 		return nil, nil //nolint:nilerr // an announcement that nobody can believe is none
 	}
 	body, err := s.optional(ctx, note.NextPrefix+site.RootKey, site.MaxRootBytes)

@@ -188,7 +188,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"generator": {{"server", []string{"-test.run=Histor"}}},
 		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack"}}, {"server", []string{"-test.run=Histor|Feed"}},
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
-		"storage":  {{"storage", nil}, publishing},
+		"storage":  {{"storage/checked", nil}, {"storage", nil}, publishing},
 		"site":     {{"site/shards", nil}, publishing},
 		"cmd":      {{"cmd/internal/live", nil}},
 		"live":     {{"live", nil}, simulation},
