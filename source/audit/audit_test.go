@@ -64,9 +64,8 @@ func (w *world) inputs(h *history.History) (all []site.ChainInput) {
 	return all
 }
 
-func (w *world) options() audit.Options {
+func (w *world) deployment() *source.Deployment {
 	d := &source.Deployment{}
-	urls := map[uint64][]string{}
 	for _, c := range w.Chains {
 		start := func(a *history.Address) *source.Start {
 			if a == nil {
@@ -79,7 +78,14 @@ func (w *world) options() audit.Options {
 			chain.Records = append(chain.Records, *start(&a))
 		}
 		d.Chains = append(d.Chains, chain)
-		urls[c.ID] = []string{w.nodes[c.ID].URL}
+	}
+	return d
+}
+
+func (w *world) options() audit.Options {
+	d, urls := w.deployment(), map[uint64][]string{}
+	for id, n := range w.nodes {
+		urls[id] = []string{n.URL}
 	}
 	return audit.Options{Deployment: d, URLs: urls, All: true, Provider: provider.Options{Patience: 5 * time.Second, Timeout: 10 * time.Second}}
 }

@@ -31,6 +31,7 @@ type view struct {
 	at     provider.Block // after which contracts are asked
 	since  *changes       // of the blocks between; nil if there are none
 	host   string         // that has answered last
+	ahead  []string       // hosts to which a call is part of the next block
 	untrue []string       // hosts that answer after other blocks than they are asked
 }
 
@@ -92,16 +93,39 @@ func (v *view) callAll(ctx context.Context, requests [][]provider.Call) ([][][]b
 		answers := make([][][]byte, len(requests))
 		for i, s := range states {
 			v.host, answers[i] = s.Host, s.Results[1:]
-			// Some nodes answer after their newest block whatever they are asked. A smaller number is that of
-			// the chain below, as contracts of some chains see it.
-			if n, err := asNumber(s.Results[0]); err == nil && n > v.at.Number && !slices.Contains(v.untrue, s.Origin) {
-				v.untrue = append(v.untrue, s.Origin)
+			if err := v.doubt(ctx, s); err != nil {
+				return nil, err
 			}
 		}
 		if len(v.untrue) == known {
 			return answers, nil
 		}
 	}
+}
+
+// doubt notes a host that has answered after a later block than it was asked, as some do whatever they are
+// asked. A smaller number is that of the chain below, as contracts of some chains see it. To others a call is
+// part of the next block.
+func (v *view) doubt(ctx context.Context, s provider.State) error {
+	n, err := asNumber(s.Results[0])
+	if err != nil || n <= v.at.Number || slices.Contains(v.untrue, s.Origin) || n == v.at.Number+1 && slices.Contains(v.ahead, s.Origin) {
+		return nil //nolint:nilerr // there is no Multicall3
+	}
+	if n == v.at.Number+1 {
+		before := provider.Block{Number: v.at.Number - 1}
+		again, err := v.nodes.Call(ctx, []provider.Call{call(multicall3, blockNumber)}, before, v.untrue)
+		if ctx.Err() != nil {
+			return err
+		}
+		if err == nil && again.Origin == s.Origin {
+			if m, err := asNumber(again.Results[0]); err == nil && m == v.at.Number {
+				v.ahead = append(v.ahead, s.Origin)
+				return nil
+			}
+		}
+	}
+	v.untrue = append(v.untrue, s.Origin)
+	return nil
 }
 
 // move makes the newest block that of the view.
