@@ -32,7 +32,7 @@ import (
 )
 
 // largest is how long modules may be as browsers load them. What few pages need is in a module of its own.
-var largest = map[string]int{"followpress.js": 9 << 10, "history.js": 2 << 10}
+var largest = map[string]int{"followpress.js": 9 << 10, "history.js": 2 << 10, "proof.js": 2 << 10}
 
 func TestFiles(t *testing.T) {
 	var names []string
@@ -71,6 +71,7 @@ type job struct {
 	Base    string  `json:"base"`
 	Cases   []aCase `json:"cases"`
 	Counted bool    `json:"counted"` // how many objects each answer may need is known
+	Key     string  `json:"key"`     // that has signed the site
 }
 
 type aCase struct {
@@ -121,7 +122,8 @@ func conformanceJob(t *testing.T, name string, suite fs.FS, cases func() ([]fixt
 		t.Fatal(err)
 	}
 	objects := generate(t, afero.NewBasePathFs(afero.FromIOFS{FS: suite}, "snapshot"), config)
-	j := job{Name: name, Base: serve(t, objects), Cases: storedCases(t, objects)}
+	s := newSigning(t, name+".example")
+	j := job{Name: name, Base: serve(t, s.sign(t, objects, 1)), Key: s.public, Cases: storedCases(t, objects)}
 	for _, c := range all {
 		j.Cases = append(j.Cases, aCase{c.Method, c.Path, c.Sent, c.Status, c.Body})
 	}
@@ -179,7 +181,8 @@ func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, objects), Cases: storedCases(t, objects)}
+	s := newSigning(t, fmt.Sprintf("random%d.example", seed))
+	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, s.sign(t, objects, 1)), Key: s.public, Cases: storedCases(t, objects)}
 	for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 1)), graph, 1500) {
 		// A page sends text. The twin knows no route with an empty user, site.Resolve does.
 		if !utf8.Valid(r.Body) || strings.Contains(r.Path, "//") {

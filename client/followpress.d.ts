@@ -8,6 +8,43 @@ export interface Options {
   timeout?: number;
   /** How much text is kept in memory, in UTF-16 code units; 32 Mi by default. */
   maxLength?: number;
+  /**
+   * Public keys, as `followpress key` prints them. With them every object is checked: what the answers are made from
+   * is what one of these keys has signed. An answer that cannot be checked is a 503, whose `cause` is a ProofError.
+   */
+  keys?: string[];
+  /** Takes a site that is older than one that this browser has seen. */
+  allowRollback?: boolean;
+  /** Takes profiles and badges that are not what was signed, since a fallback has refreshed them. Nobody has signed these. */
+  unsignedRefreshes?: boolean;
+  /** Is called whenever a root was checked. */
+  verified?: (proof: Proof) => void;
+}
+
+/** What was signed. */
+export interface Proof {
+  /** Names the site. */
+  origin: string;
+  /** Of the roots of the site. */
+  counter: number;
+  asOf: string;
+  /** SHA-256 of `_site`. */
+  digest: string;
+  /** The names of the keys that have signed it. */
+  by: string[];
+  root: Awaited<ReturnType<Site['root']>>;
+}
+
+/** Why an object is not believed. */
+export interface ProofError extends Error {
+  /**
+   * altered: it is not what was signed. unsigned: no key of `keys` has signed the site. older: a newer site was seen.
+   * between: another site is being published. unsupported: this browser, or a page over HTTP, cannot check signatures,
+   * or the key is none.
+   */
+  readonly code: 'altered' | 'unsigned' | 'older' | 'between' | 'unsupported';
+  /** Of the object. */
+  readonly key: string;
 }
 
 /** An answer as the server gives it. */

@@ -138,7 +138,7 @@ class Problem extends Error {
     this.status = /^bad-/.test(name) ? 400 : /^no-/.test(name) ? 404 : name === 'body-too-large' ? 413 : 405;
   }
 }
-const mixed = new Error('the objects are of two sites');
+const mixed = new Error('mixed');
 
 const svg = 'image/svg+xml';
 const problemType = 'application/problem+json';
@@ -157,7 +157,7 @@ const keyURL = (key) => key.split('/').map(encodeURIComponent).join('/');
 function blocksOf(blocks) {
   const text = typeof blocks === 'string' ? blocks : Object.entries(blocks).map((b) => b.join(':')).join();
   if (!/^\d+:\d+( *, *\d+:\d+)*$/.test(text)) {
-    throw new TypeError(`after: ${text}: use CHAIN:BLOCK, with commas between several, or { CHAIN: BLOCK }`);
+    throw new TypeError(`after: ${text}: use CHAIN:BLOCK or { CHAIN: BLOCK }`);
   }
   return text;
 }
@@ -167,7 +167,7 @@ function blocksOf(blocks) {
 // fetch, which is not begun if all their rounds are over by then.
 function reader(
   base,
-  { fetch = (...request) => globalThis.fetch(...request), maxAge = 300_000, maxLength = 32 << 20, timeout = 10_000 },
+  { fetch = (...request) => globalThis.fetch(...request), maxAge = 300_000, maxLength = 32 << 20, timeout = 10_000, ...options },
   blocks,
   wait,
 ) {
@@ -175,6 +175,7 @@ function reader(
   const kept = new Map(); // the least recently used first
   let length = 0;
   let rootText;
+  const proof = options.keys && import('./proof.js').then((module) => module.proof(base, fetch, timeout, options));
   const drop = (key, entry) => {
     if (kept.get(key) === entry) {
       kept.delete(key);
@@ -196,7 +197,7 @@ function reader(
     try {
       if (entry.rounds.every(({ over }) => over)) {
         drop(key, entry);
-        throw new Error('not needed any more');
+        throw new Error('over');
       }
       // A fetch that somebody else wrote may not know the signal.
       const late = new Promise((_, reject) => {
@@ -210,12 +211,16 @@ function reader(
       const headers = { 'X-After': blocks, Prefer: 'wait=' + (key === '_site' ? wait : 0) };
       const init = { signal: abort.signal, ...(since && { cache: 'reload' }), ...(blocks && { cache: 'no-store', headers }) };
       const work = async () => {
-        response = await fetch(base + keyURL(key), init);
+        const url = base + keyURL(key);
+        response = await fetch(url, init);
+        if (proof) {
+          response = await (await proof)(key, url, init, response);
+        }
         text = await response.text();
       };
       await Promise.race([work(), late]);
     } catch (error) {
-      throw new Error(`${key}: ${error}`, { cause: error });
+      throw error.key ? error : new Error(`${key}: ${error}`, { cause: error });
     } finally {
       clearTimeout(timer);
       const next = waiting.shift();
@@ -226,7 +231,7 @@ function reader(
       }
     }
     // A bucket that may not be listed answers 403 for what is not there.
-    if (response.status === 404 || response.status === 403) {
+    if (/40[34]/.test(response.status)) {
       return null;
     }
     if (!response.ok) {
@@ -288,11 +293,11 @@ function reader(
 async function open(get) {
   const found = await get('_site');
   if (!found) {
-    throw new Error('_site: there is no site');
+    throw new Error('no site');
   }
   const root = found.json;
   if (root.format !== 2) {
-    throw new Error(`_site: format ${root.format}, this version reads 2`);
+    throw new Error(`_site: format ${root.format}, not 2`);
   }
   return {
     get,

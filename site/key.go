@@ -260,7 +260,9 @@ const (
 )
 
 // Scripts lists the modules of the client library.
-func Scripts() []string { return []string{"followpress.js", "shim.js", "qr.js", "history.js"} }
+func Scripts() []string {
+	return []string{"followpress.js", "shim.js", "qr.js", "history.js", "proof.js"}
+}
 
 // ScriptTypes lists the type declarations of the client library.
 func ScriptTypes() []string { return []string{"followpress.d.ts", "shim.d.ts"} }

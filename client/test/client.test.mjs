@@ -23,11 +23,19 @@ const library = { ...(await import(folder + 'followpress.js')), ...(await import
 const { openSite, install, ApiError } = library;
 const jobs = process.env.FOLLOWPRESS_JOBS ? JSON.parse(readFileSync(process.env.FOLLOWPRESS_JOBS)) : [];
 
-for (const { name, base, cases, counted } of jobs) {
+for (const { name, base, cases, counted, key } of jobs) {
   test(`rows of ${name}`, () => sameRows(base));
   test(`answers of ${name}`, async () => {
     const { failures } = await check(library, base, cases);
     assert.deepStrictEqual(failures.slice(0, 3), []);
+  });
+  test(`answers of ${name}, checked`, { skip: !key }, async () => {
+    let proofs = 0;
+    const more = { keys: [key], verified: () => proofs++ };
+    const checking = { openSite: (url) => openSite(url, more), install: (options) => install({ ...options, ...more }) };
+    const { failures } = await check(checking, base, cases);
+    assert.deepStrictEqual(failures.slice(0, 3), []);
+    assert.strictEqual(proofs, 2);
   });
   test(`fetches of the first operations of ${name}`, async () => {
     const first = cases.filter(({ path, status }) => status === 200 && /\/(notifications(\.atom)?|activity)(\?interval=\w*)?$/.test(path));

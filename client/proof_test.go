@@ -1,0 +1,325 @@
+package client_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/client"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/site/shards"
+)
+
+// A proofJob is a bucket, and what a page that knows the keys makes of it.
+type proofJob struct {
+	Name    string         `json:"name"`
+	Before  string         `json:"before"` // a site that the page has seen before; "" for none
+	Base    string         `json:"base"`
+	Keys    []string       `json:"keys"`
+	Options map[string]any `json:"options"`
+	Path    string         `json:"path"`
+	Status  int            `json:"status"`
+	Bodies  []string       `json:"bodies"` // of which one is right
+	Code    string         `json:"code"`   // of the error; "" for none
+}
+
+// A signing is a key and what it signs.
+type signing struct {
+	signer note.Signer
+	public string
+}
+
+func newSigning(t *testing.T, name string) signing {
+	t.Helper()
+	private, public, err := note.NewKey(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.ParsePrivate(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signing{signer, public}
+}
+
+// note is the signed note of a site.
+func (s signing) note(t *testing.T, of memsite.Site, counter uint64) string {
+	t.Helper()
+	root, err := site.ParseRoot([]byte(of[site.RootKey]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := note.Sign(note.Of(s.signer.Name(), counter, root.AsOf, []byte(of[site.RootKey])), s.signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(signed)
+}
+
+// sign returns the site with its note.
+func (s signing) sign(t *testing.T, of memsite.Site, counter uint64) memsite.Site {
+	t.Helper()
+	of = maps.Clone(of)
+	of[note.Key] = s.note(t, of, counter)
+	return of
+}
+
+const (
+	asked    = "/api/v1/lists/7/records"
+	askedKey = site.Key("api/v1/lists/7/records")
+)
+
+// proofSite is a small site with that many digits in the names of shards, whose lists say which version it is.
+func proofSite(t *testing.T, digits, version int) memsite.Site {
+	t.Helper()
+	objects := map[site.Key]string{"_errors/no-such-list": `{"status":404}`}
+	for i := range 60 {
+		shown := version
+		if i%3 == 0 {
+			shown = 0
+		}
+		objects[site.Key(fmt.Sprintf("api/v1/lists/%d/records", i))] = fmt.Sprintf(`{"records":[],"list":%d,"version":%d}`, i, shown)
+		objects[site.Key(fmt.Sprintf("api/v1/users/ü%d.é\U0001F98A\uFF5E/records", i))] = fmt.Sprint(i)
+	}
+	if version > 0 {
+		objects[site.Key(fmt.Sprintf("api/v1/lists/10%d/records", version))] = `{"records":[]}`
+	}
+	return memsite.New(t, site.Root{
+		Format: site.Format, AsOf: fmt.Sprintf("2026-11-2%dT00:00:00Z", version), BucketDigits: 1, ShardDigits: digits,
+		Config: site.Config{BasePath: "api/v1"},
+	}, objects)
+}
+
+// withDeltas is the site to as a publish stores it that keeps the shards of from.
+func withDeltas(t *testing.T, from, to memsite.Site) memsite.Site {
+	t.Helper()
+	stored := maps.Clone(to)
+	deltas := map[string]*shards.Delta{}
+	readers := map[bool]*shards.Reader{}
+	var root site.Root
+	for isNew, s := range map[bool]memsite.Site{false: from, true: to} {
+		r, err := site.ParseRoot([]byte(s[site.RootKey]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if readers[isNew], err = shards.Open(t.Context(), &r, s.Get); err != nil {
+			t.Fatal(err)
+		}
+		root = r
+	}
+	for _, name := range site.HashPrefixes(root.ShardDigits) {
+		was, err := readers[false].Shard(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := readers[true].Shard(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored[site.ManifestKey(name)] = from[site.ManifestKey(name)]
+		patch := shards.NewPatch(name, was.Objects, is.Objects, readers[true].Digest(name))
+		if len(patch.Objects)+len(patch.Gone) == 0 {
+			continue
+		}
+		group := shards.Group(name)
+		if deltas[group] == nil {
+			deltas[group] = &shards.Delta{Name: group}
+		}
+		deltas[group].Shards = append(deltas[group].Shards, patch)
+	}
+	for group, delta := range deltas {
+		stored[site.DeltaKey(group)] = string(shards.Pack(delta.Append(nil)))
+	}
+	return stored
+}
+
+// stages are a bucket during the publish of a signed site that replaces another one, step by step.
+func stages(t *testing.T, s signing, from, to memsite.Site) (all []memsite.Site) {
+	t.Helper()
+	bucket := s.sign(t, from, 1)
+	at := func() { all = append(all, maps.Clone(bucket)) }
+	bucket["_next/_site.note"], bucket["_next/_site"] = s.note(t, to, 2), to[site.RootKey]
+	for key, body := range to {
+		if strings.HasPrefix(string(key), "_manifest/") && from[key] != body {
+			bucket["_next/"+key] = body
+		}
+	}
+	at()
+	for _, ofManifest := range []bool{false, true} {
+		for n, key := range slices.Sorted(maps.Keys(to)) {
+			if key != site.RootKey && strings.HasPrefix(string(key), "_manifest/") == ofManifest {
+				bucket[key] = to[key]
+			}
+			if n == len(to)/2 {
+				at()
+			}
+		}
+		at()
+	}
+	bucket[site.RootKey] = to[site.RootKey]
+	at()
+	bucket[note.Key] = bucket["_next/_site.note"]
+	at()
+	return append(all, s.sign(t, to, 2))
+}
+
+// Whatever is altered in a bucket, a page that knows the keys gets no answer but an error that says how; and a site that
+// is right is answered from, also while another one is being published.
+func TestProof(t *testing.T) {
+	servers.Wanted(t)
+	var jobs []proofJob
+	add := func(j proofJob, s signing, bucket memsite.Site) {
+		j.Base, j.Keys = serve(t, bucket), append(j.Keys, s.public)
+		if j.Path == "" {
+			j.Path = asked
+		}
+		if j.Status == 0 {
+			j.Status = http.StatusOK
+			if j.Code != "" {
+				j.Status = http.StatusServiceUnavailable
+			}
+		}
+		jobs = append(jobs, j)
+	}
+	key := func() signing { return newSigning(t, fmt.Sprintf("site%d.example", len(jobs))) }
+
+	for _, digits := range []int{1, 2, 3} {
+		old, is := proofSite(t, digits, 1), proofSite(t, digits, 2)
+		for name, stored := range map[string]memsite.Site{"in shards": is, "with deltas": withDeltas(t, old, is)} {
+			s := key()
+			for path, bodies := range map[string][]string{asked: {is[askedKey]}, "/api/v1/lists/6/records": {is["api/v1/lists/6/records"]}} {
+				add(proofJob{Name: fmt.Sprintf("right, %d digits, %s, %s", digits, name, path), Path: path, Bodies: bodies}, s, s.sign(t, stored, 1))
+			}
+			add(proofJob{Name: fmt.Sprintf("absent, %d digits, %s", digits, name), Path: "/api/v1/lists/101/records", Status: 404}, s, s.sign(t, stored, 1))
+		}
+		s := key()
+		for n, bucket := range stages(t, s, old, is) {
+			for path, key := range map[string]site.Key{asked: askedKey, "/api/v1/lists/6/records": "api/v1/lists/6/records"} {
+				add(proofJob{Name: fmt.Sprintf("publish, %d digits, stage %d, %s", digits, n, path), Path: path, Bodies: []string{old[key], is[key]}}, s, bucket)
+			}
+		}
+	}
+
+	old, is := proofSite(t, 2, 1), proofSite(t, 2, 2)
+	shardOf := func(key site.Key) site.Key { return site.ManifestKey(site.ManifestShard(key, 2)) }
+	fault := func(name, code string, alter func(s signing, bucket memsite.Site)) {
+		s := key()
+		bucket := s.sign(t, is, 7)
+		alter(s, bucket)
+		add(proofJob{Name: name, Code: code}, s, bucket)
+	}
+	fault("an object altered", "altered", func(_ signing, b memsite.Site) { b[askedKey] = strings.Replace(b[askedKey], "7", "8", 1) })
+	fault("an object cut off", "altered", func(_ signing, b memsite.Site) { b[askedKey] = b[askedKey][:9] })
+	fault("an object swapped", "altered", func(_ signing, b memsite.Site) { b[askedKey] = b["api/v1/lists/8/records"] })
+	fault("an object of yesterday", "altered", func(_ signing, b memsite.Site) { b[askedKey] = old[askedKey] })
+	fault("an object removed", "altered", func(_ signing, b memsite.Site) { delete(b, askedKey) })
+	fault("a shard with its objects of yesterday", "altered", func(_ signing, b memsite.Site) {
+		b[askedKey], b[shardOf(askedKey)] = old[askedKey], old[shardOf(askedKey)]
+	})
+	fault("a shard that is no gzip file", "altered", func(_ signing, b memsite.Site) { b[shardOf(askedKey)] = "x" })
+	fault("a delta for an altered shard", "altered", func(_ signing, b memsite.Site) {
+		b[shardOf(askedKey)] = old[shardOf(askedKey)]
+		name := site.ManifestShard(askedKey, 2)
+		b[site.DeltaKey(shards.Group(name))] = string(shards.Pack([]byte(fmt.Sprintf(`{"delta":%q,"shards":[{"shard":%q,"objects":[],"gone":[]}]}`, shards.Group(name), name))))
+	})
+	fault("the root of another site", "altered", func(_ signing, b memsite.Site) { b[site.RootKey] = old[site.RootKey] })
+	fault("a root with its own note of an unknown key", "unsigned", func(s signing, b memsite.Site) {
+		b[note.Key] = newSigning(t, s.signer.Name()).note(t, b, 8)
+	})
+	fault("a note of a key of another site", "unsigned", func(_ signing, b memsite.Site) { b[note.Key] = newSigning(t, "other.example").note(t, b, 8) })
+	fault("no note", "unsigned", func(_ signing, b memsite.Site) { delete(b, note.Key) })
+	fault("no note but an announcement of another root", "between", func(s signing, b memsite.Site) {
+		delete(b, note.Key)
+		b["_next/_site.note"] = s.note(t, old, 9)
+	})
+	for _, at := range []int{3, 25, -10} {
+		fault(fmt.Sprintf("a note with one bit flipped at %d", at), "altered", func(_ signing, b memsite.Site) {
+			flipped := []byte(b[note.Key])
+			flipped[(at+len(flipped))%len(flipped)] ^= 1
+			b[note.Key] = string(flipped)
+		})
+	}
+	fault("a note with a forged second line", "altered", func(s signing, b memsite.Site) {
+		b[note.Key] = strings.Replace(b[note.Key], "\n"+s.signer.Name()+"\n", "\nother.example\n", 1)
+	})
+	fault("a root that is neither the live nor the announced one", "between", func(s signing, b memsite.Site) {
+		b[site.RootKey] = proofSite(t, 2, 3)[site.RootKey]
+		b["_next/_site.note"], b["_next/_site"] = s.note(t, old, 8), old[site.RootKey]
+	})
+	fault("an object of an old announcement", "altered", func(s signing, b memsite.Site) {
+		b["_next/_site.note"], b["_next/_site"] = s.note(t, old, 6), old[site.RootKey]
+		b[askedKey] = old[askedKey]
+		b["_next/"+shardOf(askedKey)] = old[shardOf(askedKey)]
+	})
+
+	s := key()
+	fresh := s.sign(t, is, 7)
+	fresh["api/v1/lists/7/details"] = `{"unlisted":true}`
+	add(proofJob{Name: "an object that no manifest lists is absent", Path: "/api/v1/lists/7/details", Status: 404}, s, fresh)
+
+	newest, rolled := serve(t, s.sign(t, is, 8)), s.sign(t, old, 7)
+	add(proofJob{Name: "a rollback", Before: newest, Code: "older"}, s, rolled)
+	add(proofJob{Name: "a rollback that is meant", Before: newest, Options: map[string]any{"allowRollback": true}, Bodies: []string{old[askedKey]}}, s, rolled)
+	s = key()
+	add(proofJob{Name: "another root with the same counter", Before: serve(t, s.sign(t, old, 8)), Code: "older"}, s, s.sign(t, is, 8))
+	add(proofJob{Name: "a key that is none", Keys: []string{"x"}, Code: "unsupported"}, s, s.sign(t, is, 9))
+	s = key()
+	add(proofJob{Name: "one of two keys has signed", Keys: []string{key().public}, Bodies: []string{is[askedKey]}}, s, s.sign(t, is, 9))
+
+	var sent atomic.Int64
+	for _, endless := range []site.Key{askedKey, shardOf(askedKey), site.RootKey, note.Key, site.DeltaKey(shards.Group(site.ManifestShard(askedKey, 2)))} {
+		s := key()
+		objects := s.sign(t, is, 1)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/"+string(endless) {
+				bucket(objects).ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Access-Control-Allow-Origin", "*")
+			block := make([]byte, 1<<16)
+			for range 1 << 30 >> 16 {
+				n, err := w.Write(block)
+				sent.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		}))
+		t.Cleanup(server.Close)
+		add(proofJob{Name: fmt.Sprintf("a gigabyte at %s", endless), Code: "altered"}, s, objects)
+		jobs[len(jobs)-1].Base = server.URL + "/"
+	}
+
+	dir := t.TempDir()
+	body, err := json.Marshal(jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "jobs.json", body)
+	write(t, dir, "package.json", []byte(`{"type":"module"}`))
+	for _, f := range client.Files() {
+		write(t, dir, f.Name, f.Body)
+	}
+	node := exec.Command("node", "--test", "test/proof.test.mjs")
+	node.Env = append(os.Environ(), "FOLLOWPRESS_PROOFS="+filepath.Join(dir, "jobs.json"), "FOLLOWPRESS_CLIENT=file://"+dir+"/")
+	if output, err := node.CombinedOutput(); err != nil {
+		t.Errorf("node: %v\n%s", err, output)
+	}
+	// Each body is read thrice; what is sent beyond its bound is in buffers.
+	if most := int64(256 << 20); sent.Load() > most || sent.Load() == 0 {
+		t.Errorf("gigabytes: %d bytes were sent, want at most %d", sent.Load(), most)
+	}
+}

@@ -1,0 +1,23 @@
+// Run by TestProof of the package client: buckets that are right or altered, and a page that knows the keys.
+
+import assert from 'node:assert';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+
+const { openSite } = await import(process.env.FOLLOWPRESS_CLIENT + 'followpress.js');
+
+for (const { name, before, base, keys, options, path, status, bodies, code } of JSON.parse(readFileSync(process.env.FOLLOWPRESS_PROOFS))) {
+  test(name, async () => {
+    if (before) {
+      assert.strictEqual((await openSite(before, { keys, allowRollback: true }).answer('GET', path)).status, 200);
+    }
+    const proofs = [];
+    const site = openSite(base, { keys, ...options, verified: (proof) => proofs.push(proof) });
+    const a = await site.answer('GET', path);
+    assert.deepStrictEqual([a.status, a.cause?.code ?? ''], [status, code], a.cause?.stack ?? a.body);
+    if (bodies) {
+      assert.ok(bodies.includes(a.body), a.body);
+      assert.deepStrictEqual(proofs[0].by, [proofs[0].origin]);
+    }
+  });
+}
