@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,9 +60,26 @@ type Site struct {
 	changed chan struct{} // has room for one
 	state   atomic.Pointer[state]
 
-	loading sync.Mutex // held while notes and root are read
-	seen    note.Note  // under loading
+	loading turn      // held while notes and root are read
+	seen    note.Note // under loading
 }
+
+// A turn is a mutex that nobody waits for longer than there is time.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+// take waits until nobody else has the turn. The error is that of the context.
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turn) give() { <-t }
 
 // A state is what notes and root said when they were read.
 type state struct {
@@ -90,7 +106,7 @@ func New(store Store, keys note.Keys, o Options) *Site {
 		o.ManifestBytes = defaultManifestBytes
 	}
 	return &Site{
-		store: store, keys: keys, options: o, shelf: newShelf(o.ManifestBytes), reading: make(chan struct{}, shardsAtOnce), changed: make(chan struct{}, 1), seen: o.Seen,
+		store: store, keys: keys, options: o, shelf: newShelf(o.ManifestBytes), reading: make(chan struct{}, shardsAtOnce), changed: make(chan struct{}, 1), loading: newTurn(), seen: o.Seen,
 	}
 }
 

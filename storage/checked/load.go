@@ -42,14 +42,13 @@ func (s *Site) optional(ctx context.Context, key site.Key, most int64) ([]byte, 
 
 // reload reads notes and root again, unless another call has begun to since.
 func (s *Site) reload(ctx context.Context, since time.Time) error {
-	s.loading.Lock()
-	defer s.loading.Unlock()
+	if err := s.loading.take(ctx); err != nil {
+		return fmt.Errorf("read %s: %w", site.RootKey, err)
+	}
+	defer s.loading.give()
 	was := s.state.Load()
 	if was != nil && was.begun.After(since) {
 		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("read %s: %w", site.RootKey, err)
 	}
 	is, err := s.load(ctx, was)
 	if errors.Is(err, ErrBetween) || errors.Is(err, note.ErrOtherRoot) { // perhaps something was replaced between two reads
@@ -194,5 +193,5 @@ func newVersion(body []byte, was *state) (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &version{root: &root, body: body, digest: digest}, nil
+	return &version{root: &root, body: body, digest: digest, opening: newTurn()}, nil
 }

@@ -121,8 +121,8 @@ type version struct {
 	body   []byte      // of the root
 	digest site.SHA256 // of the root
 
-	mu       sync.Mutex
-	manifest *shards.Reader // nil: not read yet
+	opening  turn           // held while the manifest is opened
+	manifest *shards.Reader // nil: not read yet; under opening
 }
 
 // Limits of what the manifest has, in bytes. Indexes have 256 digests of 64 digits each. Names and addresses in keys
@@ -150,8 +150,10 @@ func (v *version) most(key site.Key) int64 {
 
 // reader opens the manifest, unless it is open. An index that was damaged is read again.
 func (s *Site) reader(ctx context.Context, v *version) (*shards.Reader, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	if err := v.opening.take(ctx); err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	defer v.opening.give()
 	if v.manifest != nil {
 		return v.manifest, nil
 	}
