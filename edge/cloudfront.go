@@ -188,7 +188,7 @@ func storedPaths(c site.Config) string {
 			files = append(files, regexp.QuoteMeta(pattern))
 		}
 	}
-	return "^(?:(?:" + strings.Join(folders, "|") + ")(?:/[0-9a-z][0-9A-Za-z=.-]*)+|" + strings.Join(files, "|") + ")$"
+	return "^(?:(?:" + strings.Join(folders, "|") + ")(?:/_?[0-9a-z][0-9A-Za-z=.-]*)+|" + strings.Join(files, "|") + ")$"
 }
 
 // minify makes the function fit into the limit, with room for more routes and parameters.

@@ -215,7 +215,7 @@ func isKey(c site.Config, key site.Key) bool {
 }
 
 // noObject matches paths that only objects of a site can have.
-var noObject = regexp.MustCompile(`^/_(client|errors|explore|log|manifest|reports|search|unknown|variants)(/[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
+var noObject = regexp.MustCompile(`^/_(client|errors|explore|log|manifest|next|reports|search|unknown|variants)(/_?[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
 
 var beyondASCII = regexp.MustCompile(`%[89A-Fa-f]`)
 

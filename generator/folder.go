@@ -232,6 +232,7 @@ func checkBucket(files afero.Fs, path string) error {
 		{refreshFolder, "refreshed data, which would be lost"},
 		{reportsFolder, "reports, which would be lost"},
 		{logFolder, "the log of all events, which would be lost"},
+		{string(site.NoteKey), "the signed note of a bucket, which would be about another site"},
 		{".followpress", "the work folder of a bucket"},
 	} {
 		exists, err := afero.Exists(files, filepath.Join(path, entry.name))

@@ -16,6 +16,17 @@
 // The lock (site.LockKey) names the publisher. It is never deleted, only replaced under a
 // condition, so that a late request cannot free the lock of another publisher.
 //
+// # The order of a publish
+//
+// Each step is durable before the next one begins: the mark; objects, those that refer to others last; shards of the
+// manifest, right after their objects, and deltas and indexes after all; the root; deletions; and the removal of the
+// mark.
+//
+// A signed bucket has a note about its root (site.NoteKey), which readers check everything by. Objects are replaced in
+// place, so after the mark a signed publish announces the next note, root and manifest below site.NextPrefix. A reader
+// may then take what either of two sites has, and nothing else. The manifest follows all objects, because readers check
+// what was not replaced yet by the old one. The note follows the root, and what was announced goes before the mark.
+//
 // # Lock and lease
 //
 // A publisher writes only while it holds a lease, which each heartbeat in the lock renews.
@@ -50,7 +61,8 @@
 //
 //  1. publisher/publish.go has the order of steps: read the state, lock, read it again, plan, mark, put, root,
 //     delete, unmark. guard.go refuses a site that lacks much of the live one before anything is written. sync.go
-//     keeps this order across a power failure. doc.go explains mark, lock, lease, doubt, and the contexts of a
+//     keeps this order across a power failure. sign.go decides whether the bucket's note may be replaced, and puts
+//     notes and announcements. doc.go explains mark, lock, lease, doubt, and the contexts of a
 //     run.
 //  2. lock.go takes the lock by a conditional write. lease.go bounds how long requests are sent after a heartbeat.
 //     watch.go checks before a takeover whether the other owner is alive, and doubt.go records in the lock that

@@ -54,6 +54,8 @@ type Options struct {
 	Tags        string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
 	Exclude     []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
 	History     History       // the log of events to put beside the site; nil means none. Repair and Verify leave the log alone
+	Signing     *Signing      // how to sign the site; nil means not at all. Repair leaves the note alone
+	Unsigned    bool          // publish without a signature even to a bucket that has one, whose note is removed first
 	Progress    Progress      // nil means none
 	Log         *slog.Logger  // nil means none
 
@@ -104,6 +106,9 @@ func (o Options) WithDefaults() (Options, error) {
 			return o, fmt.Errorf("exclude %q: not a pattern, such as robots.txt or pictures/*", pattern)
 		}
 	}
+	if err := o.Signing.check(); err != nil {
+		return o, err
+	}
 	if _, err := tags.Normal(strings.Fields(o.Tags)); err != nil {
 		return o, err
 	}
@@ -118,6 +123,8 @@ func (o Options) WithDefaults() (Options, error) {
 		return o, fmt.Errorf("patience %v: a time cannot be negative", o.Patience)
 	case o.Bulk != BulkAuto && o.Bulk != BulkOn && o.Bulk != BulkOff:
 		return o, fmt.Errorf("bulk %q: use %s, %s or %s", o.Bulk, BulkAuto, BulkOn, BulkOff)
+	case o.Signing != nil && o.Unsigned:
+		return o, fmt.Errorf("either signed or unsigned, not both")
 	case o.NoLock && o.BreakLock:
 		return o, fmt.Errorf("either no lock or break the lock, not both")
 	}

@@ -32,6 +32,7 @@ type plan struct {
 	boards        *spool   // leaderboards and the explorer's page; they refer to everything
 	deletes       *spool   // keys, deleted once nothing refers to them any more
 	manifestsLast bool     // put manifest shards that name a new entry point last, because the live root leads readers to them
+	announced     bool     // put all of the manifest last: until then, readers check by the live one what was not replaced yet
 
 	put       int   // number of objects to put, without manifest and root
 	bytes     int64 // of those

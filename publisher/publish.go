@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -97,7 +98,7 @@ func newLifetimes(parent context.Context) lifetimes {
 	return lifetimes{soft, hard, endSoft, func() { stop(); endSoft(nil); endHard() }}
 }
 
-// publish makes the bucket equal to the site. If it is already, that takes three requests.
+// publish makes the bucket equal to the site. If it is already, that takes three requests, and one for the note.
 func (r *run) publish(ctx context.Context) error {
 	body, _, err := r.bucket.read(ctx, site.RootKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -110,6 +111,11 @@ func (r *run) publish(ctx context.Context) error {
 		}
 		if consistent {
 			if consistent, err = r.logUnchanged(ctx); err != nil {
+				return err
+			}
+		}
+		if consistent {
+			if consistent, err = r.noteUnchanged(ctx); err != nil {
 				return err
 			}
 		}
@@ -152,6 +158,7 @@ type state struct {
 	root      *site.Root        // nil if there is none, or it cannot be read
 	mark      *mark             // nil if there is none
 	known     *mark             // what the last mark named, from a doubt, if the mark itself is gone
+	notes     noteState         // set by readNotes
 }
 
 // holds reports whether the bucket equals the site, according to root and mark.
@@ -318,6 +325,9 @@ func (r *run) publishLocked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.readNotes(ctx, state); err != nil {
+		return err
+	}
 	settled := r.found.settled(r.now())
 	if state.holds(r.source) && !r.doubted { // another run was faster, or late requests of one repeat earlier ones
 		if err := r.extendLog(ctx); err != nil {
@@ -349,11 +359,18 @@ func (r *run) publishLocked(ctx context.Context) error {
 // carryOut makes the bucket equal to the site. The root is put even if the bucket has it: fallbacks
 // then reapply the refreshes that this run, or one that was cut off, has overwritten.
 func (r *run) carryOut(ctx context.Context, state *state, plan *plan, settled bool) error {
-	err := r.durably(ctx, func() (err error) {
+	announced, err := r.announcement(state, plan)
+	if err != nil {
+		return err
+	}
+	err = r.durably(ctx, func() (err error) {
 		r.marked, err = writeMark(ctx, r.bucket, cmp.Or(state.mark, state.known), state.root, &r.source.root)
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := r.announce(ctx, state, announced); err != nil {
 		return err
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, bulk: r.options.Bulk,
@@ -364,7 +381,15 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan, settled bo
 	if err := r.durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
 		return err
 	}
+	if announced != nil {
+		if err := r.durably(ctx, func() error { return r.putNote(ctx, state, announced.signed) }); err != nil {
+			return err
+		}
+	}
 	if err := r.durably(ctx, func() error { return transfer.deletePlanned(ctx, plan) }); err != nil {
+		return err
+	}
+	if err := r.durably(ctx, func() error { return r.unannounce(ctx, announced) }); err != nil {
 		return err
 	}
 	if !settled { // the mark tells the next run what may still arrive
@@ -381,7 +406,18 @@ func (r *run) confirm(ctx context.Context, state *state, settled bool) error {
 			return err
 		}
 	}
-	r.finish(Unchanged, settled)
+	outcome := Unchanged
+	err := r.durably(ctx, func() error {
+		changed, err := r.settleNote(ctx, state)
+		if changed {
+			outcome, r.report.Before, r.report.Changed = Published, r.source.root.Config, Changed{Keys: []site.Key{note.Key}}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.finish(outcome, settled)
 	return nil
 }
 
@@ -399,7 +435,7 @@ func (r *run) finish(outcome Outcome, settled bool) {
 func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, maxDelta: r.options.maxDelta}
 	r.options.Progress.Stage("compare", 0)
-	damaged := s.body != nil && s.root == nil
+	damaged := s.body != nil && s.root == nil || r.hasOtherRoot(s)
 	if s.body == nil && s.mark == nil {
 		var err error
 		if damaged, err = r.hasManifest(ctx); err != nil {
@@ -441,6 +477,12 @@ func (r *run) reportPlan(p *plan, live *site.Root, err error) (*plan, error) {
 	if err := r.report.plan(p, live, r.options.MaxChanged); err != nil {
 		p.close()
 		return nil, err
+	}
+	if !r.report.Changed.Unknown && (r.options.Signing != nil || r.options.Unsigned) {
+		r.report.Changed.Keys = append(r.report.Changed.Keys, note.Key)
+		for _, key := range announcedKeys(p) {
+			r.report.Changed.Keys = append(r.report.Changed.Keys, site.NextKey(key))
+		}
 	}
 	return p, nil
 }
@@ -490,6 +532,9 @@ func (r *run) dryRun(ctx context.Context) error {
 	}
 	state, err := r.readState(ctx)
 	if err != nil {
+		return err
+	}
+	if err := r.readNotes(ctx, state); err != nil {
 		return err
 	}
 	plan, err := r.plan(ctx, state)

@@ -46,6 +46,9 @@ type Report struct {
 	Done done       `json:"done"`
 	Log  *LogReport `json:"log,omitempty"` // nil if there was none to put, or the run failed before
 
+	// Signed says what the run signed; nil if it put no new note.
+	Signed *Signature `json:"signed,omitempty"`
+
 	Changed Changed     `json:"-"` // for purging caches
 	Config  site.Config `json:"-"` // of the site, to derive URLs from Changed
 	Before  site.Config `json:"-"` // of the site that was live before; zero if that is unknown
@@ -154,6 +157,9 @@ func (r *Report) String() string {
 	if r.planned && r.Outcome != Planned {
 		fmt.Fprintf(&b, "done      %10d objects put, %d manifest shards, %s%s; %d deleted%s\n",
 			r.Done.Put, r.Done.Manifests, megabytes(r.Done.Bytes), r.rate(), r.Done.Deleted, r.remarks())
+	}
+	if s := r.Signed; s != nil {
+		fmt.Fprintf(&b, "signed    %10d is the counter of %s, by %d keys\n", s.Counter, s.Origin, s.Keys)
 	}
 	if l := r.Log; l != nil {
 		fmt.Fprintf(&b, "log       %10d events in %d bundles, %d of them to put or put: %s\n", l.Rows, l.Bundles, l.Put, megabytes(l.Bytes))

@@ -56,6 +56,7 @@ const (
 	refreshed // other bytes that a refresh has put
 	stale     // the right bytes, but perhaps other headers
 	unknown   // not expected, though the key is one of a site's
+	announced // below _next/, where only a publish that goes on has anything
 	foreign   // neither expected nor a key of a site, nor one of the objects beside it
 )
 
@@ -270,11 +271,13 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 			shard = site.ManifestShard(key, s.root.ShardDigits)
 		}
 		switch {
-		case key == site.RootKey, key == site.LockKey:
+		case key == site.RootKey, key == site.LockKey, key == site.NoteKey:
 		case key == site.MarkKey:
 			s.marked = true
 		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)),
 			strings.HasPrefix(string(key), string(site.LogPrefix)):
+		case strings.HasPrefix(string(key), string(site.NextPrefix)):
+			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: announced})
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):
 		default:
 			state := unknown
@@ -426,7 +429,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 func (p *planner) planFindings(to *plan) func(finding) {
 	return func(f finding) {
 		switch f.state {
-		case unknown:
+		case unknown, announced:
 			to.addDelete(f.Key)
 		case missing, altered, stale:
 			if name, ok := strings.CutPrefix(string(f.Key), string(site.ManifestKey(""))); ok {

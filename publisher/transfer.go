@@ -112,7 +112,9 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 }
 
 // isLast reports whether a manifest shard is put after everything else.
-func (p *plan) isLast(shard int) bool { return p.manifestsLast && p.shards[shard].newEntryPoint }
+func (p *plan) isLast(shard int) bool {
+	return p.announced || p.manifestsLast && p.shards[shard].newEntryPoint
+}
 
 // chooseBulk decides whether one request carries many objects.
 func (t *transfer) chooseBulk(ctx context.Context, p *plan) error {

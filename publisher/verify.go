@@ -33,6 +33,8 @@ type Verification struct {
 	Marked    bool             `json:"marked"`        // whether a publish is running or was cut off
 	Repaired  *Report          `json:"repaired,omitempty"`
 	Seconds   float64          `json:"seconds"`
+
+	announced Found // below _next/
 }
 
 // A LogVerification says how the log of events differs from its index.
@@ -125,6 +127,8 @@ func (v *Verification) add(f finding) {
 		v.Refreshed.add(f.Key)
 	case unknown:
 		v.Unknown.add(f.Key)
+	case announced:
+		v.announced.add(f.Key)
 	case foreign:
 		v.Foreign.add(f.Key)
 	}
@@ -138,6 +142,10 @@ func (v *Verification) take(ctx context.Context, s *survey, o Options) error {
 		return err
 	}
 	v.Objects, v.Listed, v.Marked = s.expected, s.listed, s.marked
+	if !s.marked { // no publish goes on that would remove them
+		v.Unknown.Count += v.announced.Count
+		v.Unknown.Keys = append(v.Unknown.Keys, v.announced.Keys...)
+	}
 	for _, key := range s.others {
 		v.Others.add(key)
 	}

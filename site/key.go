@@ -91,6 +91,11 @@ const (
 	// LogIndexKey is the index of the log.
 	LogIndexKey = LogPrefix + "index"
 
+	// NoteKey is the signed note, which says which root the bucket has (package note). Only signed sites have one.
+	NoteKey Key = "_site.note"
+	// NextPrefix begins the keys of what a publish of a signed site announces.
+	NextPrefix Key = nextFolder + "/"
+
 	// IndexKey leads a browser to the explorer. Static hosts answer / with it.
 	IndexKey Key = "index.html"
 	// ExplorerPageKey is the explorer's page.
@@ -124,6 +129,7 @@ const (
 	explorePrefix           = exploreFolder + "/"
 	reportsFolder           = "_reports"
 	logFolder               = "_log"
+	nextFolder              = "_next"
 	headName                = "head"
 
 	// DiscoverShardKey has all accounts that discover pages through.
@@ -277,6 +283,10 @@ func ManifestKey(shard string) Key { return Key(manifestPrefix + shard) }
 // is that of the first of these shards.
 func DeltaKey(shard string) Key { return Key(deltaPrefix + shard) }
 
+// NextKey is where a publish of a signed site announces another version of an object: of the note, the root or the
+// manifest.
+func NextKey(key Key) Key { return NextPrefix + key }
+
 // RefreshKey is the key of what refreshes have kept for an object (Details or Badges) of the list
 // tokenID.
 func RefreshKey(object ListObject, tokenID string) Key {
@@ -325,6 +335,7 @@ func (c Config) RefreshesOf(key Key) (keys []Key) {
 func (c Config) PublicKeys() []string {
 	keys := []string{
 		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", string(LogPrefix) + "*", manifestPrefix + "*", string(RootKey),
+		string(NoteKey), string(NextPrefix) + "*",
 	}
 	if c.EFP() {
 		keys = append(keys, unknownPrefix+"*", clientPrefix+"*", string(OpenAPIKey))
@@ -419,8 +430,8 @@ func (k Key) Valid() bool {
 // Reserved lists the first segments of keys outside of the base path, so that no base path may begin
 // with one.
 func Reserved() []string {
-	return []string{"_client", "_errors", exploreFolder, "_lock", logFolder, "_manifest", "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
-		"_search", "_site", "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
+	return []string{"_client", "_errors", exploreFolder, "_lock", logFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
+		"_search", "_site", string(NoteKey), "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
 }
 
 // TopLevel lists the first segments of all keys that a folder with a site may have.

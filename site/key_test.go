@@ -38,6 +38,11 @@ func TestKeys(t *testing.T) {
 			{site.RootKey, "_site", routes.Root},
 			{site.LogIndexKey, "_log/index", routes.LogIndex},
 			{site.LogKey("0"), "_log/0", routes.LogBundle},
+			{site.NoteKey, "_site.note", routes.Note},
+			{site.NextKey(site.NoteKey), "_next/_site.note", routes.NextNote},
+			{site.NextKey(site.RootKey), "_next/_site", routes.NextRoot},
+			{site.NextKey(site.ManifestKey("beef")), "_next/_manifest/beef", routes.NextManifest},
+			{site.NextKey(site.DeltaKey("be")), "_next/_manifest/delta/be", routes.NextDelta},
 			{site.LogKey("123456789012345678"), "_log/123456789012345678", routes.LogBundle},
 		} {
 			equal(t, "key", string(tc.key), tc.want)
@@ -82,7 +87,7 @@ func TestKeysOfTheExplorer(t *testing.T) {
 		} {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, with, tc.key, tc.route)
-			equal(t, "kept "+tc.want, site.RouteBy(tc.route).Kept(), strings.HasPrefix(tc.want, "_reports/") || strings.HasPrefix(tc.want, "_log/"))
+			equal(t, "kept "+tc.want, site.RouteBy(tc.route).Kept(), strings.HasPrefix(tc.want, "_reports/") || strings.HasPrefix(tc.want, "_log/") || strings.HasPrefix(tc.want, "_next/") || tc.want == "_site.note")
 			if route, ok := c.RouteOf(tc.key); ok && !c.Explorer {
 				t.Errorf("%s without the explorer: got the route %s, want none", tc.key, route.Pattern)
 			}

@@ -95,9 +95,14 @@ func APIFolders() []string {
 // RouteBy returns the row of the table with an ID.
 func RouteBy(id routes.ID) *Route { return allRoutes[id] }
 
-// Kept reports whether the objects of the route are no part of the site: they stay in a bucket whatever
-// site is published to it, and appear and change without a new one.
-func (r *Route) Kept() bool { return r.segments[0] == reportsFolder || r.segments[0] == logFolder }
+// Kept reports whether the objects of the route are no part of the site: they appear and change in a bucket
+// without a new one. Reports and the log stay there whatever site is published.
+func (r *Route) Kept() bool { return r.segments[0] == reportsFolder || r.isBeside() }
+
+// isBeside reports whether the objects of the route are put beside a site by who publishes it.
+func (r *Route) isBeside() bool {
+	return r.segments[0] == logFolder || r.segments[0] == nextFolder || r.segments[0] == string(NoteKey)
+}
 
 // UnderAPI reports whether the route is an endpoint of the API. Other routes are
 // objects for the server, and for clients of a site without one.
@@ -127,8 +132,8 @@ func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 func (c Config) HeaderRules() map[string]MD5 {
 	rules := map[string]MD5{}
 	for _, r := range c.Routes() {
-		if r.segments[0] == logFolder {
-			continue // sites that were generated before there was a log have the same headers
+		if r.isBeside() {
+			continue // sites that were generated before there was a log, or a note, have the same headers
 		}
 		headers := r.ContentType + "\t" + r.CacheControl
 		if c.Tags != "" {

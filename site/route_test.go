@@ -28,7 +28,9 @@ func TestRoutes(t *testing.T) {
 			routes.ExplorerWorker: "text/javascript", routes.ExplorerScript: "text/javascript", routes.ExplorerStyle: "text/css; charset=utf-8",
 			routes.Manifest: "application/gzip", routes.ManifestDelta: "application/gzip",
 			routes.UserQR: "image/svg+xml", routes.ListQR: "image/svg+xml",
-			routes.Ranks: "application/octet-stream", routes.LogBundle: "application/zstd", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
+			routes.Ranks: "application/octet-stream", routes.LogBundle: "application/zstd",
+			routes.Note: "text/plain; charset=utf-8", routes.NextNote: "text/plain; charset=utf-8",
+			routes.NextManifest: "application/gzip", routes.NextDelta: "application/gzip", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
 		}[r.ID]
 		if want == "" {
 			want = "application/json"
@@ -42,7 +44,8 @@ func TestRoutes(t *testing.T) {
 		}
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		entry := slices.Contains([]routes.ID{
-			routes.Manifest, routes.ManifestDelta, routes.Root, routes.LogIndex, routes.LogBundle, routes.Index, routes.Explorer, routes.ExplorerWorker,
+			routes.Manifest, routes.ManifestDelta, routes.Root, routes.LogIndex, routes.LogBundle, routes.Note,
+			routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.Index, routes.Explorer, routes.ExplorerWorker,
 			routes.Reports, routes.ReportPage, routes.ReportData, routes.Ranks,
 		}, r.ID)
 		if forever := strings.Contains(r.CacheControl, "immutable"); forever != strings.Contains(r.Pattern, "{asset}") {
@@ -110,8 +113,8 @@ func TestRouteOfRefuses(t *testing.T) {
 // Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
 	rules := site.AllFeatures().HeaderRules()
-	// Those of the log are left out: sites were generated before there was one.
-	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return r.ID == routes.LogIndex || r.ID == routes.LogBundle })
+	// Those of the log and the note are left out: sites were generated before there were any.
+	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return routes.LogIndex <= r.ID && r.ID <= routes.NextDelta })
 	equal(t, "routes with rules", len(rules), len(all))
 	for _, one := range all {
 		for _, other := range all {

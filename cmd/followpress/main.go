@@ -14,6 +14,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/completion"
 	"github.com/followpress/followpress/cmd/internal/edge"
 	"github.com/followpress/followpress/cmd/internal/generate"
+	"github.com/followpress/followpress/cmd/internal/key"
 	"github.com/followpress/followpress/cmd/internal/live"
 	"github.com/followpress/followpress/cmd/internal/log"
 	"github.com/followpress/followpress/cmd/internal/preview"
@@ -35,6 +36,7 @@ type verbs struct {
 
 	Init    publish.Init    `cmd:"" group:"Put it online:" help:"Create a bucket that everybody can read the site from."`
 	Publish publish.Publish `cmd:"" group:"Put it online:" help:"Upload what changed to S3-compatible storage or a folder."`
+	Key     key.Command     `cmd:"" group:"Put it online:" help:"Make the key that signs a site, and print the public one."`
 	Edge    edge.Command    `cmd:"" group:"Put it online:" help:"Write the configuration of a cache or CDN in front of the bucket."`
 
 	Report report.Command `cmd:"" group:"Look after it:" help:"Say what changed between two sites: a page with plots, JSON, Markdown."`

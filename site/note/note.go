@@ -17,7 +17,9 @@
 package note
 
 import (
+	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,7 +33,7 @@ import (
 )
 
 // Key is where a site keeps its note.
-const Key site.Key = "_site.note"
+const Key = site.NoteKey
 
 // MaxBytes bounds a signed note: its text, and a hundred signatures.
 const MaxBytes = 16 << 10
@@ -198,4 +200,28 @@ func (k Keys) Open(signed []byte) (n Note, by []string, err error) {
 		by = append(by, s.Name)
 	}
 	return n, by, nil
+}
+
+// Sole reports whether a signed note has a signature of each of the keys, and of no other.
+func (k Keys) Sole(signed []byte) bool {
+	if len(signed) > MaxBytes {
+		return false
+	}
+	opened, err := note.Open(signed, note.VerifierList(k.verifiers...))
+	return err == nil && len(opened.Sigs) == len(k.verifiers) && len(opened.UnverifiedSigs) == 0
+}
+
+// Public is the public key of a secret one, which NewKey made.
+func Public(private string) (string, error) {
+	signer, err := ParsePrivate(private)
+	if err != nil {
+		return "", err
+	}
+	_, key, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(private), "PRIVATE+KEY+"), "+")
+	_, encoded, _ := strings.Cut(key, "+")
+	seed, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(seed) != 1+ed25519.SeedSize { // ParsePrivate has checked it
+		return "", errors.New("read the key: it is none of Ed25519")
+	}
+	return note.NewEd25519VerifierKey(signer.Name(), ed25519.NewKeyFromSeed(seed[1:]).Public().(ed25519.PublicKey))
 }

@@ -21,6 +21,11 @@ const (
 	Root
 	LogIndex
 	LogBundle
+	Note
+	NextNote
+	NextRoot
+	NextManifest
+	NextDelta
 
 	// Only under site.APIEFP.
 	UserAccount

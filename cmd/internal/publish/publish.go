@@ -403,6 +403,7 @@ func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to 
 // publishing are the flags of the commands that publish a site.
 type publishing struct {
 	guards
+	signing `group:"A signature:"`
 	writing
 	tagging `group:"Caches to purge after a publish:"`
 	prices  `group:"Advanced:"`
@@ -434,7 +435,7 @@ func (p *publishing) checkPublishing(site string) error {
 	if p.PricePut < 0 || p.PriceGet < 0 || p.PriceStorage < 0 {
 		return errors.New("a price cannot be negative")
 	}
-	return p.checkWriting(site)
+	return errors.Join(p.checkSigning(), p.checkWriting(site))
 }
 
 // An opener opens a site to publish, and says what was rendered for it, if anything was.
@@ -460,6 +461,10 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	}
 	o := p.writeOptions(s)
 	o.DryRun, o.MaxLoss, o.Overwrite, o.History = dryRun, &p.MaxLoss, p.Overwrite, p.log
+	o.Unsigned = p.Unsigned
+	if o.Signing, err = p.signing.open(ctx); err != nil {
+		return told, err
+	}
 	if o.Tags, err = tags.Normal(p.Tags); err != nil {
 		return told, fmt.Errorf("--%w", err)
 	}

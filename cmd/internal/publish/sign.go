@@ -1,0 +1,150 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/key"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+)
+
+// signing are the flags about the signature of a site.
+type signing struct {
+	Sign        []string `sep:"none" placeholder:"KEYFILE" help:"Sign the site with this key, which followpress key made; may be repeated. The variable FOLLOWPRESS_SIGN_KEY may hold a key itself."`
+	SignWith    string   `placeholder:"CMD" help:"Sign with the key of an HSM or KMS: the shell runs CMD with the text to sign on its standard input, and it prints the Ed25519 signature, 64 bytes or base64."`
+	SignWithKey string   `placeholder:"PUBLIC" help:"The public key that --sign-with signs for, as followpress key --from prints it."`
+	Unsigned    bool     `help:"Publish without a signature even to a bucket that is signed, whose signature is removed first."`
+
+	ReplaceNote   bool `help:"Begin anew if none of these keys has signed the bucket. Readers that have seen it signed refuse the site, unless they forget that."`
+	AllowRollback bool `help:"Publish a site that is older than the signed one in the bucket, which its readers refuse."`
+}
+
+// secretVariable holds a secret key. It is no flag: others can see the flags of a process.
+const secretVariable = "FOLLOWPRESS_SIGN_KEY"
+
+func (s *signing) checkSigning() error {
+	_, err := s.open(context.Background())
+	return err
+}
+
+// open reads the keys. It returns nil if there are none.
+func (s *signing) open(ctx context.Context) (*publisher.Signing, error) {
+	var publics []string
+	opened := &publisher.Signing{ReplaceNote: s.ReplaceNote, AllowRollback: s.AllowRollback}
+	add := func(private string) error {
+		public, err := note.Public(private)
+		if err != nil {
+			return err
+		}
+		signer, err := note.ParsePrivate(private)
+		opened.Signers, publics = append(opened.Signers, signer), append(publics, public)
+		return err
+	}
+	for _, file := range s.Sign {
+		if strings.Contains(file, "PRIVATE+KEY") {
+			return nil, errors.New("--sign: name the file of a key, or set " + secretVariable + ": others can see the flags of a process")
+		}
+		private, err := key.Read(file)
+		if err == nil {
+			err = add(private)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--sign=%s: %w", file, err)
+		}
+	}
+	if private := os.Getenv(secretVariable); private != "" {
+		if err := add(private); err != nil {
+			return nil, fmt.Errorf("%s: %w", secretVariable, err)
+		}
+	}
+	switch {
+	case s.SignWith == "" && s.SignWithKey == "":
+	case s.SignWith == "" || s.SignWithKey == "":
+		return nil, errors.New("--sign-with and --sign-with-key go together: the command that signs, and the public key")
+	default:
+		signer, err := note.External(s.SignWithKey, func(text []byte) ([]byte, error) { return signWith(ctx, s.SignWith, text) })
+		if err != nil {
+			return nil, fmt.Errorf("--sign-with-key: %w", err)
+		}
+		opened.Signers, publics = append(opened.Signers, signer), append(publics, s.SignWithKey)
+	}
+	switch {
+	case len(publics) == 0 && (s.ReplaceNote || s.AllowRollback):
+		return nil, errors.New("--replace-note and --allow-rollback are for --sign or --sign-with")
+	case len(publics) == 0:
+		return nil, nil
+	case s.Unsigned && os.Getenv(secretVariable) != "":
+		return nil, errors.New("--unsigned, and " + secretVariable + " holds a key: unset it")
+	case s.Unsigned:
+		return nil, errors.New("--unsigned excludes --sign and --sign-with")
+	}
+	var err error
+	opened.Keys, err = note.ParseKeys(publics...)
+	return opened, err
+}
+
+// Bounds of a command that signs.
+const (
+	signTime   = 30 * time.Second
+	signOutput = 4 << 10
+)
+
+// signWith runs a command that signs a text.
+func signWith(ctx context.Context, command string, text []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, signTime, fmt.Errorf("no signature in %s", signTime))
+	defer cancel()
+	run := exec.CommandContext(ctx, "sh", "-c", command)
+	run.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, secretVariable+"=") })
+	out, complaint := &firstBytes{most: signOutput}, &firstBytes{most: signOutput}
+	run.Stdin, run.Stdout, run.Stderr = bytes.NewReader(text), out, complaint
+	run.WaitDelay = time.Second // for what the command has started
+	err := run.Run()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err != nil {
+		said := ""
+		if text := strings.TrimSpace(string(complaint.bytes)); text != "" {
+			said = ": " + site.Quoted(text)
+		}
+		return nil, fmt.Errorf("--sign-with: the command: %w%s", err, said)
+	}
+	if out.over {
+		return nil, fmt.Errorf("--sign-with: the command printed more than %d KiB: it must print the signature alone", signOutput>>10)
+	}
+	if len(out.bytes) == 64 {
+		return out.bytes, nil
+	}
+	signature, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(out.bytes)))
+	if err != nil || len(signature) != 64 {
+		return nil, fmt.Errorf("--sign-with: the command printed %d bytes that are no Ed25519 signature: 64 bytes, or base64 of them", len(out.bytes))
+	}
+	return signature, nil
+}
+
+// firstBytes keeps the first bytes that are written to it.
+type firstBytes struct {
+	most  int
+	bytes []byte
+	over  bool
+}
+
+var _ io.Writer = (*firstBytes)(nil)
+
+// Write never fails.
+func (b *firstBytes) Write(text []byte) (int, error) {
+	room := min(b.most-len(b.bytes), len(text))
+	b.bytes, b.over = append(b.bytes, text[:room]...), b.over || room < len(text)
+	return len(text), nil
+}

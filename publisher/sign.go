@@ -1,0 +1,380 @@
+package publisher
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/storage"
+)
+
+// Errors of a publish about the note of the bucket.
+var (
+	// ErrSigned says that a publish without a signature would leave readers of a signed bucket without one.
+	ErrSigned = errors.New("the bucket is signed, and this publish is not")
+	// ErrOtherNote says that none of a run's own keys has signed the note of the bucket.
+	ErrOtherNote = errors.New("the bucket's note is by none of the keys of this publish")
+	// ErrRollback says that readers of the bucket would refuse a site because they have seen a newer one.
+	ErrRollback = errors.New("the site is older than the signed one in the bucket")
+)
+
+// Signing says how a site is signed.
+type Signing struct {
+	Signers       []note.Signer // of keys with one name; each signs the note
+	Keys          note.Keys     // the public keys of the signers
+	ReplaceNote   bool          // begin anew, with the counter 1, if no key of Keys has signed the bucket's note
+	AllowRollback bool          // publish a site that is older than the one in the bucket, which readers refuse
+}
+
+func (s *Signing) check() error {
+	if s == nil {
+		return nil
+	}
+	if len(s.Signers) == 0 || s.Keys.None() {
+		return errors.New("sign: there is no key")
+	}
+	seen := map[uint32]bool{}
+	for _, signer := range s.Signers {
+		if name := s.Signers[0].Name(); signer.Name() != name {
+			return fmt.Errorf("the keys have the names %s and %s: use keys with one name, that of the site", site.Quoted(name), site.Quoted(signer.Name()))
+		}
+		if seen[signer.KeyHash()] {
+			return fmt.Errorf("a key of %s is given twice", site.Quoted(signer.Name()))
+		}
+		seen[signer.KeyHash()] = true
+	}
+	return nil
+}
+
+// A Signature says what a run has signed.
+type Signature struct {
+	Origin  string `json:"origin"`
+	Counter uint64 `json:"counter"`
+	Keys    int    `json:"keys"` // number of signatures
+}
+
+// A noteState is what the bucket has of notes. The zero Note stands for one that none of the run's keys has signed.
+type noteState struct {
+	signed    []byte            // the note of the bucket; nil if there is none
+	condition storage.Condition // for replacing it
+	live      note.Note
+	announced []byte // the note of a publish that was cut off; nil if there is none by the run's keys
+	next      note.Note
+}
+
+// noteUnchanged reports whether the bucket, which has the site, also has the note that this run would put, or none if
+// it would remove it.
+func (r *run) noteUnchanged(ctx context.Context) (bool, error) {
+	if r.options.Signing == nil && !r.options.Unsigned {
+		return true, nil
+	}
+	signed, _, err := r.bucket.read(ctx, note.Key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return r.options.Unsigned, nil
+	} else if err != nil || r.options.Unsigned {
+		return false, err
+	}
+	n, _, err := r.options.Signing.Keys.Open(signed)
+	return err == nil && r.isCurrent(signed, n), nil // if not, readNotes says why
+}
+
+// isCurrent reports whether a note of the run's keys is about the site, and signed by all of them and nobody else.
+func (r *run) isCurrent(signed []byte, n note.Note) bool {
+	return n.Counter > 0 && n.Names(r.source.body) == nil && r.options.Signing.Keys.Sole(signed)
+}
+
+// readNotes reads the notes of the bucket, and refuses what its readers could not accept.
+func (r *run) readNotes(ctx context.Context, s *state) error {
+	body, info, err := r.bucket.read(ctx, note.Key)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		s.notes.condition = storage.IfAbsent
+	case err != nil:
+		return err
+	default:
+		s.notes.signed, s.notes.condition = body, storage.Condition(info.ETag)
+	}
+	signing := r.options.Signing
+	if signing == nil {
+		if s.notes.signed != nil && !r.options.Unsigned {
+			return fmt.Errorf("%w: sign it with the key of %s, or publish with --unsigned, which removes the signature first", ErrSigned, note.Key)
+		}
+		return nil
+	}
+	if s.notes.signed != nil {
+		if s.notes.live, _, err = signing.Keys.Open(s.notes.signed); err != nil && !signing.ReplaceNote {
+			return fmt.Errorf("%w: %w: publish with the key that signed it too, or find out who replaced it; --replace-note begins anew, "+
+				"and whoever has seen a larger counter refuses the site", ErrOtherNote, err)
+		}
+	}
+	body, _, err = r.bucket.read(ctx, site.NextKey(note.Key))
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	if next, _, err := signing.Keys.Open(body); err == nil {
+		s.notes.announced, s.notes.next = body, next
+	}
+	return r.refuseRollback(s)
+}
+
+// refuseRollback is an error if readers have seen a site of a later time.
+func (r *run) refuseRollback(s *state) error {
+	if r.options.Signing.AllowRollback {
+		return nil
+	}
+	is, err := time.Parse(time.RFC3339, r.source.root.AsOf)
+	if err != nil {
+		return fmt.Errorf("the site's as_of: %w", err)
+	}
+	for _, seen := range []note.Note{s.notes.live, s.notes.next} {
+		if was, err := time.Parse(time.RFC3339, seen.AsOf); err == nil && is.Before(was) {
+			return fmt.Errorf("%w: it is as of %s, and %s was published: readers that have seen that refuse it; --allow-rollback publishes it anyway",
+				ErrRollback, r.source.root.AsOf, seen.AsOf)
+		}
+	}
+	return nil
+}
+
+// hasOtherRoot reports whether the root is not the one that the bucket's note names, though no publish was cut off:
+// somebody else has put it, and perhaps more.
+func (r *run) hasOtherRoot(s *state) bool {
+	return s.mark == nil && s.body != nil && s.notes.live.Counter > 0 && s.notes.live.Names(s.body) != nil
+}
+
+// sign makes the note of the site. It is the text of the bucket's if that is about the same root. What the signers return
+// is checked before anything is written.
+func (r *run) sign(s *state) (signed []byte, err error) {
+	signing := r.options.Signing
+	n := s.notes.live
+	if n.Counter < max(1, s.notes.next.Counter) || n.Names(r.source.body) != nil {
+		n = note.Of(signing.Signers[0].Name(), max(n.Counter, s.notes.next.Counter)+1, r.source.root.AsOf, r.source.body)
+	}
+	if signed, err = note.Sign(n, signing.Signers...); err != nil {
+		return nil, err
+	}
+	if _, _, err := signing.Keys.Open(signed); err != nil {
+		return nil, fmt.Errorf("check the new signature: %w", err)
+	}
+	if !signing.Keys.Sole(signed) {
+		return nil, errors.New("check the new signature: the signers are not those of the public keys")
+	}
+	r.report.Signed = &Signature{Origin: n.Origin, Counter: n.Counter, Keys: len(signing.Signers)}
+	return signed, nil
+}
+
+// An announcement is what a publish puts below _next/ before it replaces objects in place, so that readers who check
+// them can tell a publish from a forgery.
+type announcement struct {
+	signed []byte // the note
+	keys   []site.Key
+	plan   *plan
+}
+
+// announcement signs the next root, if that is another one than the bucket's. It is nil if the note of the bucket needs
+// no other, or the run does not sign.
+func (r *run) announcement(s *state, p *plan) (*announcement, error) {
+	if r.options.Signing == nil || r.isCurrent(s.notes.signed, s.notes.live) && s.notes.live.Counter >= s.notes.next.Counter && s.holdsRoot(r.source) {
+		return nil, nil
+	}
+	signed, err := r.sign(s)
+	if err != nil {
+		return nil, err
+	}
+	a := &announcement{signed: signed}
+	if !s.holdsRoot(r.source) {
+		a.plan, a.keys, p.announced = p, announcedKeys(p), true
+		if s.body == nil {
+			a.keys = a.keys[:2] // there is no site whose objects readers could check meanwhile
+		}
+	}
+	return a, nil
+}
+
+func (s *state) holdsRoot(next *source) bool { return bytes.Equal(s.body, next.body) }
+
+// announcedKeys are the keys of what a publish announces: the root, the note and the objects of the manifest that it puts.
+func announcedKeys(p *plan) []site.Key {
+	keys := []site.Key{note.Key, site.RootKey}
+	for _, s := range p.shards {
+		if s.manifest {
+			keys = append(keys, site.ManifestKey(s.shard))
+		}
+	}
+	for _, d := range p.deltas {
+		keys = append(keys, d.key)
+	}
+	for _, name := range p.indexes {
+		keys = append(keys, site.ManifestKey(name))
+	}
+	return keys
+}
+
+// announce does what has to be done about notes before objects are replaced. The announced note comes last, so that what
+// it vouches for is there.
+func (r *run) announce(ctx context.Context, s *state, a *announcement) error {
+	switch {
+	case r.options.Unsigned && s.notes.signed != nil:
+		return r.durably(ctx, func() error { return r.bucket.delete(ctx, note.Key) })
+	case a == nil:
+		return nil
+	case a.plan == nil: // readers have the root already
+		return r.durably(ctx, func() error { return r.putNote(ctx, s, a.signed) })
+	}
+	if s.notes.announced != nil && s.body != nil && s.notes.live.Names(s.body) != nil && s.notes.next.Names(s.body) == nil {
+		// An earlier run was cut off between its root and its note, which only what it announced vouches for.
+		if err := r.durably(ctx, func() error { return r.putNote(ctx, s, s.notes.announced) }); err != nil {
+			return err
+		}
+	}
+	steps := []func() error{
+		func() error { return r.putAnnounced(ctx, a) },
+		func() error {
+			_, err := r.bucket.put(ctx, besideObject(site.NextKey(note.Key), a.signed), storage.Always)
+			return err
+		},
+	}
+	remove := func() error { return r.removeAnnounced(ctx, a.keys) }
+	switch same := s.notes.next.Names(r.source.body) == nil; {
+	case r.report.Resumed && same: // readers need what an earlier run has announced until this one has announced the same
+		steps = append(steps, remove)
+	case r.report.Resumed:
+		steps = slices.Insert(steps, 0, remove)
+	}
+	for _, step := range steps {
+		if err := r.durably(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) putAnnounced(ctx context.Context, a *announcement) error {
+	put := func(ctx context.Context, key site.Key, body []byte) error {
+		_, err := r.bucket.put(ctx, besideObject(site.NextKey(key), body), storage.Always)
+		return err
+	}
+	if len(a.keys) > 2 {
+		for _, d := range a.plan.deltas {
+			if err := put(ctx, d.key, d.body); err != nil {
+				return err
+			}
+		}
+		var names []string
+		for _, s := range a.plan.shards {
+			if s.manifest {
+				names = append(names, s.shard)
+			}
+		}
+		names = append(names, a.plan.indexes...)
+		err := parallel(ctx, manifestsInFlight, len(names), func(ctx context.Context, i int) error {
+			o, err := r.source.manifestObject(ctx, names[i])
+			if err != nil {
+				return err
+			}
+			return put(ctx, o.Key, o.Body)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return put(ctx, site.RootKey, r.source.body)
+}
+
+// maxStaleAnnounced bounds the keys in memory of what an earlier run has announced. The plan deletes the others in the end.
+const maxStaleAnnounced = 100_000
+
+// removeAnnounced removes what an earlier run has announced, but for the keys that this one puts.
+func (r *run) removeAnnounced(ctx context.Context, keep []site.Key) error {
+	kept := make(map[site.Key]bool, len(keep))
+	for _, key := range keep {
+		kept[site.NextKey(key)] = true
+	}
+	var stale []site.Key
+	err := r.bucket.list(ctx, site.NextPrefix, func(info storage.Info) error {
+		if !kept[info.Key] && len(stale) < maxStaleAnnounced {
+			stale = append(stale, site.Key(string(info.Key)))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.deleteAll(ctx, stale)
+}
+
+func (r *run) deleteAll(ctx context.Context, keys []site.Key) error {
+	for chunk := range slices.Chunk(keys, storage.MaxDelete) {
+		if err := r.bucket.delete(ctx, chunk...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unannounce removes what the run has announced.
+func (r *run) unannounce(ctx context.Context, a *announcement) error {
+	if a == nil || a.plan == nil {
+		return nil
+	}
+	keys := make([]site.Key, len(a.keys))
+	for i, key := range a.keys {
+		keys[i] = site.NextKey(key)
+	}
+	return r.deleteAll(ctx, keys)
+}
+
+// putNote puts the note, provided that the bucket's is still the one that this run has read: a note of an earlier run may
+// arrive late.
+func (r *run) putNote(ctx context.Context, s *state, signed []byte) error {
+	etag, err := r.bucket.put(ctx, besideObject(note.Key, signed), s.notes.condition)
+	if errors.Is(err, storage.ErrUnsupported) {
+		r.warnUnlocked()
+		etag, err = r.bucket.put(ctx, besideObject(note.Key, signed), storage.Always)
+	}
+	if errors.Is(err, storage.ErrCondition) || errors.Is(err, storage.ErrNotFound) {
+		body, info, readErr := r.bucket.read(ctx, note.Key)
+		if readErr == nil && bytes.Equal(body, signed) {
+			s.notes.condition = storage.Condition(info.ETag)
+			return nil
+		}
+		r.interleaved = true
+		_, marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root)
+		return errors.Join(fmt.Errorf("put %s: %w: publish again", note.Key, ErrInterleaved), marked)
+	}
+	if err == nil {
+		s.notes.condition = storage.Condition(etag)
+	}
+	return err
+}
+
+// settleNote gives a bucket that has the site its note, or removes the note, and reports whether that was necessary.
+func (r *run) settleNote(ctx context.Context, s *state) (changed bool, err error) {
+	switch {
+	case r.options.Unsigned && s.notes.signed != nil:
+		return true, r.bucket.delete(ctx, note.Key)
+	case r.options.Signing == nil, r.isCurrent(s.notes.signed, s.notes.live):
+		return false, nil
+	}
+	signed, err := r.sign(s)
+	if err != nil {
+		return false, err
+	}
+	return true, r.putNote(ctx, s, signed)
+}
+
+// besideObject is a note, or an object below site.NextPrefix, with the headers of its route.
+func besideObject(key site.Key, body []byte) storage.Object {
+	o := storage.Object{Entry: site.NewEntry(key, body), Body: body}
+	route, ok := site.AllFeatures().RouteOf(key)
+	if !ok {
+		route = site.RouteBy(routes.NextRoot)
+	}
+	o.ContentType, o.CacheControl = route.ContentType, route.CacheControl
+	return o
+}

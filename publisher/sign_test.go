@@ -1,0 +1,349 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
+)
+
+// keyName names the keys of tests, which is the origin of their sites.
+const keyName = "follow.example"
+
+// newSigning makes a key.
+func newSigning(t testing.TB) *Signing {
+	t.Helper()
+	private, public, err := note.NewKey(keyName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.ParsePrivate(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := note.ParseKeys(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Signing{Signers: []note.Signer{signer}, Keys: keys}
+}
+
+// asOf is a site with a time.
+func asOf(t testing.TB, objects map[site.Key]string, day int) memorySite {
+	t.Helper()
+	return siteOf(t, objects, func(r *site.Root) { r.AsOf = fmt.Sprintf("2026-11-%02dT00:00:00Z", day) })
+}
+
+// openNote checks the note of a folder, and that it names the root there.
+func openNote(t testing.TB, folder string, keys note.Keys) note.Note {
+	t.Helper()
+	all := readAll(t, folder)
+	n, _, err := keys.Open([]byte(all[note.Key]))
+	if err == nil {
+		err = n.Names([]byte(all[site.RootKey]))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// withoutNote leaves out the note, which every signed bucket has.
+func withoutNote(m memorySite) memorySite {
+	delete(m, note.Key)
+	return m
+}
+
+func TestSign(t *testing.T) {
+	folder := t.TempDir()
+	bucket, signing := openLocal(folder), newSigning(t)
+	first, second := asOf(t, objectsOf(5, ""), 20), asOf(t, objectsOf(6, "b"), 21)
+	signed := Options{Signing: signing}
+
+	report := publish(t, first, bucket, signed)
+	if n := openNote(t, folder, signing.Keys); n.Counter != 1 || n.Origin != keyName || n.AsOf != "2026-11-20T00:00:00Z" {
+		t.Errorf("the first note: got %+v", n)
+	}
+	if report.Signed == nil || report.Signed.Counter != 1 {
+		t.Errorf("the report: got %+v, want the counter 1", report.Signed)
+	}
+	equalSites(t, withoutNote(inBucket(t, folder)), first)
+
+	if report = publish(t, first, bucket, signed); report.Outcome != Unchanged || report.Signed != nil {
+		t.Errorf("the same again: got %s, %+v, want unchanged, and nothing signed", report.Outcome, report.Signed)
+	}
+	publish(t, second, bucket, signed)
+	if n := openNote(t, folder, signing.Keys); n.Counter != 2 {
+		t.Errorf("the second note: got the counter %d, want 2", n.Counter)
+	}
+	equalSites(t, withoutNote(inBucket(t, folder)), second)
+	if v, err := Verify(context.Background(), bucket, Options{}); err != nil || !v.Good() {
+		t.Errorf("verify: got %v, %v", v, err)
+	}
+}
+
+// What the note of the bucket says decides what a publish may do.
+func TestSignOverOtherNotes(t *testing.T) {
+	older, newer := asOf(t, objectsOf(5, ""), 20), asOf(t, objectsOf(6, "b"), 21)
+	mine, other := newSigning(t), newSigning(t)
+	replacing, rollingBack := *mine, *mine
+	replacing.ReplaceNote, rollingBack.AllowRollback = true, true
+	damage := func(t *testing.T, folder string) {
+		text := readAll(t, folder)[note.Key]
+		overwrite(t, folder, note.Key, strings.Replace(text, "\n1\n", "\n7\n", 1))
+	}
+	for _, tt := range []struct {
+		name    string
+		first   Options
+		change  func(*testing.T, string)
+		next    memorySite
+		options Options
+		want    error
+		counter uint64 // 0: no note
+		puts    bool   // whether objects are put
+	}{
+		{"an unsigned bucket is signed without putting objects", Options{}, nil, older, Options{Signing: mine}, nil, 1, false},
+		{"an unsigned bucket gets a newer signed site", Options{}, nil, newer, Options{Signing: mine}, nil, 1, true},
+		{"unsigned into a signed bucket", Options{Signing: mine}, nil, newer, Options{}, ErrSigned, 1, false},
+		{"unsigned into a signed bucket, with the intention", Options{Signing: mine}, nil, newer, Options{Unsigned: true}, nil, 0, true},
+		{"the signature is removed from the same site", Options{Signing: mine}, nil, older, Options{Unsigned: true}, nil, 0, false},
+		{"by another key", Options{Signing: other}, nil, newer, Options{Signing: mine}, ErrOtherNote, 1, false},
+		{"by another key, replaced", Options{Signing: other}, nil, newer, Options{Signing: &replacing}, nil, 1, true},
+		{"a forged note", Options{Signing: mine}, damage, newer, Options{Signing: mine}, ErrOtherNote, 0, false},
+		{"a forged note, replaced", Options{Signing: mine}, damage, newer, Options{Signing: &replacing}, nil, 1, true},
+		{"an older site", Options{Signing: mine}, func(t *testing.T, folder string) { publish(t, newer, openLocal(folder), Options{Signing: mine}) },
+			older, Options{Signing: mine}, ErrRollback, 2, false},
+		{"an older site, with the intention", Options{Signing: mine}, func(t *testing.T, folder string) { publish(t, newer, openLocal(folder), Options{Signing: mine}) },
+			older, Options{Signing: &rollingBack}, nil, 3, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := t.TempDir()
+			bucket := openLocal(folder)
+			publish(t, older, bucket, tt.first)
+			if tt.change != nil {
+				tt.change(t, folder)
+			}
+			before := readAll(t, folder)
+			report, err := Publish(context.Background(), tt.next, bucket, tt.options)
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("got %v, want %v", err, tt.want)
+			}
+			if put := report.Done.Put > 0; put != tt.puts {
+				t.Errorf("got %d objects put, want some: %v", report.Done.Put, tt.puts)
+			}
+			after := readAll(t, folder)
+			if err != nil {
+				for key, body := range before {
+					if after[key] != body && key != site.LockKey {
+						t.Errorf("%s was changed by a publish that was refused", key)
+					}
+				}
+				return
+			}
+			equalSites(t, withoutNote(inBucket(t, folder)), tt.next)
+			if _, signed := after[note.Key]; signed != (tt.counter > 0) {
+				t.Fatalf("the bucket is signed: got %v", signed)
+			}
+			if tt.counter > 0 {
+				if n := openNote(t, folder, tt.options.Signing.Keys); n.Counter != tt.counter {
+					t.Errorf("got the counter %d, want %d", n.Counter, tt.counter)
+				}
+			}
+			if again := publish(t, tt.next, bucket, tt.options); again.Outcome != Unchanged {
+				t.Errorf("the same again: got %s, want unchanged", again.Outcome)
+			}
+		})
+	}
+}
+
+func overwrite(t testing.TB, folder string, key site.Key, body string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(string(key))), []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A bucket that is signed by one key is signed by another one too, and then by that alone, without putting an object.
+// The counter stays, because the root does.
+func TestRotateKeys(t *testing.T) {
+	folder := t.TempDir()
+	bucket, from := openLocal(folder), asOf(t, objectsOf(5, ""), 20)
+	oldPrivate, oldPublic, err := note.NewKey(keyName)
+	newPrivate, newPublic, err2 := note.NewKey(keyName)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	signing := func(pairs ...string) *Signing {
+		s := &Signing{}
+		var publics []string
+		for i := 0; i < len(pairs); i += 2 {
+			signer, err := note.ParsePrivate(pairs[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Signers, publics = append(s.Signers, signer), append(publics, pairs[i+1])
+		}
+		if s.Keys, err = note.ParseKeys(publics...); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, step := range []struct {
+		name      string
+		signing   *Signing
+		oldReader bool // whether a reader that knows the old key alone accepts the site
+		newReader bool
+	}{
+		{"the old key", signing(oldPrivate, oldPublic), true, false},
+		{"both", signing(newPrivate, newPublic, oldPrivate, oldPublic), true, true},
+		{"the new key", signing(newPrivate, newPublic), false, true},
+	} {
+		report := publish(t, from, bucket, Options{Signing: step.signing})
+		if step.name != "the old key" && report.Done.Put+report.Done.Manifests > 0 {
+			t.Errorf("%s: got %+v, want no objects put", step.name, report.Done)
+		}
+		for _, reader := range []struct {
+			public string
+			want   bool
+		}{{oldPublic, step.oldReader}, {newPublic, step.newReader}} {
+			keys, err := note.ParseKeys(reader.public)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, _, err := keys.Open([]byte(readAll(t, folder)[note.Key]))
+			if (err == nil) != reader.want || err == nil && n.Counter != 1 {
+				t.Errorf("%s: got %+v, %v, want it to be accepted: %v", step.name, n, err, reader.want)
+			}
+		}
+	}
+}
+
+// A signer that fails, or signs something else, changes nothing.
+func TestSignerFails(t *testing.T) {
+	folder := t.TempDir()
+	bucket, signing, other := openLocal(folder), newSigning(t), newSigning(t)
+	publish(t, asOf(t, objectsOf(5, ""), 20), bucket, Options{Signing: signing})
+	before := withoutFreeLock(readAll(t, folder))
+	broken := &Signing{Signers: other.Signers, Keys: signing.Keys}
+	if _, err := Publish(context.Background(), asOf(t, objectsOf(6, ""), 21), bucket, Options{Signing: broken}); err == nil {
+		t.Error("a signature of another key: got no error")
+	}
+	after := withoutFreeLock(readAll(t, folder))
+	if len(after) != len(before) {
+		t.Errorf("got %d objects, want the %d of before", len(after), len(before))
+	}
+	for key, body := range before {
+		if after[key] != body {
+			t.Errorf("%s was changed", key)
+		}
+	}
+}
+
+// A cutting bucket ends after a number of writes, and calls after with each that it has done.
+type cutting struct {
+	*mortal
+	after func()
+}
+
+func (c cutting) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	etag, err := c.mortal.Put(ctx, o, condition)
+	if err == nil {
+		c.after()
+	}
+	return etag, err
+}
+
+func (c cutting) Delete(ctx context.Context, keys []site.Key) error {
+	err := c.mortal.Delete(ctx, keys)
+	if err == nil {
+		c.after()
+	}
+	return err
+}
+
+// Wherever a publish is, or was cut off, a reader with the key accepts each answer of one of both sites, or is told that it
+// is between them, and never accepts what neither has. The next publish makes the bucket what it should be.
+func TestReadersOfASignedBucket(t *testing.T) {
+	signing := newSigning(t)
+	sites := []memorySite{asOf(t, objectsOf(4, ""), 20), asOf(t, objectsOf(5, "b"), 21), asOf(t, objectsOf(3, "c"), 22)}
+	for _, maxDelta := range []int{0, 1} { // deltas, and shards
+		o := Options{Signing: signing, BreakLock: true, drain: dead, Concurrency: 1, maxDelta: maxDelta}
+		for cut := 0; ; cut++ {
+			folder := t.TempDir()
+			bucket := openLocal(folder)
+			publish(t, sites[0], bucket, o)
+			reader, err := checked.Open(context.Background(), storage.OpenLocal(folder), signing.Keys, checked.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := func(when string, between ...memorySite) {
+				t.Helper()
+				fresh, err := checked.Open(context.Background(), storage.OpenLocal(folder), signing.Keys, checked.Options{})
+				readers := []*checked.Site{reader}
+				if err == nil {
+					readers = append(readers, fresh)
+				} else if !errors.Is(err, checked.ErrBetween) {
+					t.Errorf("%s: open: got %v", when, err)
+				}
+				for _, r := range readers {
+					for key := range sites[1] {
+						if strings.HasPrefix(string(key), "_") {
+							continue
+						}
+						body, err := r.Get(context.Background(), key)
+						switch {
+						case err == nil:
+							ok := false
+							for _, s := range between {
+								was, has := s[key]
+								ok = ok || has && was == string(body)
+							}
+							if !ok {
+								t.Errorf("%s: %s: got %q, which is of neither site", when, key, body)
+							}
+						case errors.Is(err, storage.ErrNotFound):
+							ok := false
+							for _, s := range between {
+								_, has := s[key]
+								ok = ok || !has
+							}
+							if !ok {
+								t.Errorf("%s: %s: got nothing, and all sites have it", when, key)
+							}
+						case errors.Is(err, checked.ErrBetween):
+						default:
+							t.Errorf("%s: %s: got %v", when, key, err)
+						}
+					}
+				}
+			}
+			when := fmt.Sprintf("deltas of %d, cut off after %d writes", maxDelta, cut)
+			dying := cutting{&mortal{Bucket: bucket, left: cut}, func() { check(when+": meanwhile", sites[0], sites[1]) }}
+			_, err = Publish(context.Background(), sites[1], dying, o)
+			if err != nil && !errors.Is(err, errDead) {
+				t.Fatal(err)
+			}
+			check(when, sites[0], sites[1])
+			if cut%3 == 0 { // the same site, or the next one, in the end
+				publish(t, sites[1], cutting{&mortal{Bucket: bucket, left: -1}, func() { check(when+": resumed", sites[0], sites[1]) }}, o)
+				equalSites(t, withoutNote(inBucket(t, folder)), sites[1])
+			}
+			publish(t, sites[2], bucket, o)
+			equalSites(t, withoutNote(inBucket(t, folder)), sites[2])
+			if n := openNote(t, folder, signing.Keys); n.Counter < 2 {
+				t.Errorf("%s: got the counter %d", when, n.Counter)
+			}
+			if err == nil || t.Failed() {
+				break
+			}
+		}
+	}
+}
