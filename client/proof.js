@@ -85,13 +85,17 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     known ??= await Promise.all(keys.map(keyOf));
     const by = [];
     const [, text, signatures] = /^([^]*\n)\n([^]*)$/.exec(textOf(signed)) ?? [];
-    for (const [, name, base64] of signatures?.matchAll(/^\u2014 (\S+) (\S+)$/gm) ?? []) {
-      const signature = decoded(base64);
-      for (const k of known) {
-        if (k.name === name && k.id === hex(signature.slice(0, 4))) {
-          by.push((await crypto.subtle.verify('Ed25519', k.key, signature.slice(4), bytesOf(text))) ? name : fail(key));
+    try {
+      for (const [, name, base64] of signatures?.matchAll(/^\u2014 (\S+) (\S+)$/gm) ?? []) {
+        const signature = decoded(base64);
+        for (const k of known) {
+          if (k.name === name && k.id === hex(signature.slice(0, 4))) {
+            by.push((await crypto.subtle.verify('Ed25519', k.key, signature.slice(4), bytesOf(text))) ? name : fail());
+          }
         }
       }
+    } catch {
+      fail(key);
     }
     const [, origin, counter, asOf, digest] = /^followpress site 1\n(\S+)\n(\d{1,15})\n(\S+)\n(\w+)\n$/.exec(text) ?? [];
     return by.includes(origin) ? { origin, counter: +counter, asOf, digest, by } : fail(key, 'unsigned');

@@ -240,11 +240,29 @@ func TestProof(t *testing.T) {
 		b[note.Key] = newSigning(t, s.signer.Name()).note(t, b, 8)
 	})
 	fault("a note of a key of another site", "unsigned", func(_ signing, b memsite.Site) { b[note.Key] = newSigning(t, "other.example").note(t, b, 8) })
+	fault("a note about another site, by a known key", "unsigned", func(s signing, b memsite.Site) {
+		signed, err := note.Sign(note.Of("other.example", 8, "2026-11-22T00:00:00Z", []byte(b[site.RootKey])), s.signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[note.Key] = string(signed)
+	})
 	fault("no note", "unsigned", func(_ signing, b memsite.Site) { delete(b, note.Key) })
 	fault("no note but an announcement of another root", "between", func(s signing, b memsite.Site) {
 		delete(b, note.Key)
 		b["_next/_site.note"] = s.note(t, old, 9)
 	})
+	fault("a note whose signature is no base64", "altered", func(_ signing, b memsite.Site) {
+		b[note.Key] = b[note.Key][:len(b[note.Key])-10] + "@" + b[note.Key][len(b[note.Key])-9:]
+	})
+	large := proofSite(t, 3, 2)
+	s3, old3 := key(), proofSite(t, 3, 1)
+	withIndex := s3.sign(t, large, 7)
+	name := site.ManifestShard(askedKey, 3)
+	for _, key := range []site.Key{askedKey, site.ManifestKey(name), site.ManifestKey(name[:1])} {
+		withIndex[key] = old3[key]
+	}
+	add(proofJob{Name: "an index with its shard and their objects of yesterday", Code: "altered"}, s3, withIndex)
 	for _, at := range []int{3, 25, -10} {
 		fault(fmt.Sprintf("a note with one bit flipped at %d", at), "altered", func(_ signing, b memsite.Site) {
 			flipped := []byte(b[note.Key])
