@@ -47,6 +47,7 @@ var mayImport = map[string][]string{
 	"source/internal/store":      {},
 	"source/profile":             {"site", "site/refresh", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/replay":              {"site", "snapshot", "source"},
+	"internal/release":           {},
 	"internal/retry":             {},
 	"internal/tarentry":          {},
 	"storage":                    {"internal/inorder", "internal/publicdir", "internal/retry", "site", "site/shards", "site/ranks", "internal/tarentry"},
@@ -103,11 +104,11 @@ var mayImport = map[string][]string{
 	"bench/sources":              {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"cmd/internal/audit":         {"site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
-	"cmd/internal/command":       {"site", "storage"},
+	"cmd/internal/command":       {"internal/release", "site", "storage"},
 	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/eventlog":      {"internal/retry", "site", "source/bundle", "storage"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
-	"cmd/internal/generate":      {"site", "site/ranks", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
+	"cmd/internal/generate":      {"internal/release", "site", "site/ranks", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
 	"cmd/internal/key":           {"site/note"},
 	"cmd/internal/live":          {"internal/retry", "internal/templates", "live", "publisher", "server", "site", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/internal/log":           {"site", "site/op", "site/rules", "site/scan", "snapshot", "source", "source/chain", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/snapshot"},
@@ -127,10 +128,10 @@ var mayImport = map[string][]string{
 	"beam/internal/input":       {"site", "site/refresh", "generator", "generator/render", "snapshot", "storage", "beam/internal/dofn", "beam/internal/wire"}, // of generator the report
 	"beam/internal/ranking":     {"site", "beam/internal/dofn", "beam/internal/wire"},
 	"beam/internal/pipeline":    {"internal/rawjson", "site", "site/shards", "site/refresh", "generator/render", "snapshot", "storage", "beam/internal/input", "beam/internal/ranking", "beam/internal/dofn", "beam/internal/wire"},
-	"beam/internal/launch":      {"site", "generator", "storage", "beam/internal/input", "beam/internal/pipeline"}, // of generator the report
+	"beam/internal/launch":      {"internal/release", "site", "generator", "storage", "beam/internal/input", "beam/internal/pipeline"}, // of generator the report
 	"beam/internal/worker":      {},
 	"beam/cmd/followpress-beam": {"beam/internal/launch", "beam/internal/worker"},
-	"beam/internal/difftest":    {"site", "snapshot", "generator", "storage", "internal/twin/memsite", "internal/twin/naive", "fixtures/odd"}, // for tests, as the next two
+	"beam/internal/difftest":    {"internal/release", "site", "snapshot", "generator", "storage", "internal/twin/memsite", "internal/twin/naive", "fixtures/odd"}, // for tests, as the next two
 	"beam/internal/loopback":    {"internal/testenv/process"},
 	"beam/internal/flink":       {"beam/internal/loopback", "internal/testenv/process", "internal/testenv/servers"},
 }

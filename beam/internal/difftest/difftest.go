@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -52,7 +53,7 @@ func (c Case) WantError(tb testing.TB) error {
 }
 
 func (c Case) generate(ctx context.Context) (memsite.Site, *generator.Report, error) {
-	o := generator.Options{Config: c.Config, SkipInvalid: c.SkipInvalid}
+	o := generator.Options{Config: c.Config, SkipInvalid: c.SkipInvalid, Generator: release.Version()}
 	if c.Refreshed != "" {
 		refreshed, err := storage.OpenRefreshed(ctx, storage.Location{Folder: c.Refreshed}, storage.S3Options{})
 		if err != nil {
@@ -90,7 +91,8 @@ func (c Case) CheckSums(tb testing.TB, parts string) {
 	}
 	defer folder.Close()
 	archive := filepath.Join(tb.TempDir(), "part-all.tar")
-	if _, err := generator.ToPath(tb.Context(), folder, archive, generator.Options{Config: c.Config, SkipInvalid: c.SkipInvalid}); err != nil {
+	o := generator.Options{Config: c.Config, SkipInvalid: c.SkipInvalid, Generator: release.Version()}
+	if _, err := generator.ToPath(tb.Context(), folder, archive, o); err != nil {
 		tb.Fatal(err)
 	}
 	got, want := sums(tb, parts), sums(tb, filepath.Dir(archive))

@@ -31,8 +31,8 @@ func init() {
 	register.Emitter2[string, int64]()
 }
 
-// Rows are what a reader returns: KV<string, []byte>, and counts and notes.
-type Rows struct{ Rows, Counts, Notes beam.PCollection }
+// Rows are what a reader returns: KV<string, []byte>, and counts and notes; of refreshed data also its digest.
+type Rows struct{ Rows, Counts, Notes, Digest beam.PCollection }
 
 // Lists reads the lists: wire.ListRow by token ID.
 func (t *Tables) Lists(s beam.Scope) Rows {
@@ -60,7 +60,7 @@ func (t *Tables) reader() reader { return reader{t.source, t.options} }
 func (t *Tables) read(s beam.Scope, table snapshot.Table, doFn any) Rows {
 	s = s.Scope("read " + string(table))
 	rows, counts, notes := beam.ParDo3(s, doFn, t.elements(s, table))
-	return Rows{rows, counts, notes}
+	return Rows{Rows: rows, Counts: counts, Notes: notes}
 }
 
 // A reader is what the readers of all tables have in common.

@@ -16,7 +16,7 @@ import (
 )
 
 func init() {
-	dofn.Register5x1(&readRefreshed{})
+	dofn.Register6x1(&readRefreshed{})
 }
 
 // CheckRefreshed returns an error if there is no refreshed data at a location, as generate does before
@@ -27,11 +27,11 @@ func CheckRefreshed(ctx context.Context, location Source) error {
 }
 
 // Refreshed reads refreshed data, in the order of keys: wire.RefreshedObject by token ID. All of it can
-// be decoded. One worker reads it, which takes many objects at a time.
+// be decoded. One worker reads it, which takes many objects at a time. Its digest is under TableRefreshed, if there is an object.
 func (t *Tables) Refreshed(s beam.Scope, location Source) Rows {
 	s = s.Scope("read refreshed")
-	rows, counts, notes := beam.ParDo3(s, &readRefreshed{reader{location, t.options}}, beam.Impulse(s))
-	return Rows{rows, counts, notes}
+	rows, counts, notes, digest := beam.ParDo4(s, &readRefreshed{reader{location, t.options}}, beam.Impulse(s))
+	return Rows{rows, counts, notes, digest}
 }
 
 func (s Source) openRefreshed(ctx context.Context) (*storage.Refreshed, error) {
@@ -45,36 +45,54 @@ func (s Source) openRefreshed(ctx context.Context) (*storage.Refreshed, error) {
 type readRefreshed struct{ reader }
 
 // ProcessElement reads all objects.
-func (r *readRefreshed) ProcessElement(ctx context.Context, _ []byte, emit emitRow, count emitCount, note emitRow) error {
+func (r *readRefreshed) ProcessElement(ctx context.Context, _ []byte, emit emitRow, count emitCount, note, digest emitRow) error {
 	c := r.tally(TableRefreshed, count, note)
 	refreshed, err := r.Source.openRefreshed(ctx)
 	if err != nil {
 		return c.end(ctx, err)
 	}
 	object := wire.RefreshedObject{}
-	return c.end(ctx, refreshed.Each(ctx, func(key site.Key, body []byte) error {
+	var rows snapshot.Digest
+	var row []byte
+	any := false
+	err = refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		object.Number++
 		object.Body = bytes.TrimSpace(body)
 		c.counts[RowCount(c.table)]++
-		tokenID, err := decodeRefreshed(key, &object)
+		var tokenID string
+		var err error
+		tokenID, row, err = decodeRefreshed(key, &object, row[:0])
 		if err != nil {
 			return c.rejectAt(wire.Position{Line: object.Number}, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
 		}
 		emit(tokenID, object.Append(nil))
+		rows.Add(row)
+		any = true
 		return nil
-	}))
+	})
+	if err == nil && any {
+		sum := rows.Sum()
+		digest(string(TableRefreshed), sum[:])
+	}
+	return c.end(ctx, err)
 }
 
-// decodeRefreshed returns an error if an object cannot be decoded.
-func decodeRefreshed(key site.Key, o *wire.RefreshedObject) (tokenID string, err error) {
+// decodeRefreshed appends the row of an object, for the digest. It returns an error if an object cannot be decoded.
+func decodeRefreshed(key site.Key, o *wire.RefreshedObject, b []byte) (tokenID string, row []byte, err error) {
 	kind, tokenID, ok := site.ParseRefreshKey(key)
 	if !ok {
-		return "", errors.New("the key is neither details/{token_id} nor badges/{token_id}")
+		return "", nil, errors.New("the key is neither details/{token_id} nor badges/{token_id}")
 	}
 	if o.Badges = kind == site.Badges; o.Badges {
-		_, _, err = refresh.DecodeKeptBadges(o.Body)
-	} else {
-		_, _, err = refresh.DecodeKeptProfile(o.Body)
+		kept, address, err := refresh.DecodeKeptBadges(o.Body)
+		if err != nil {
+			return "", nil, err
+		}
+		return tokenID, refresh.AppendBadgesRow(b, tokenID, &kept, address), nil
 	}
-	return tokenID, err
+	profile, address, err := refresh.DecodeKeptProfile(o.Body)
+	if err != nil {
+		return "", nil, err
+	}
+	return tokenID, refresh.AppendProfileRow(b, tokenID, &profile, address), nil
 }

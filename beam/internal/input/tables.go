@@ -28,6 +28,8 @@ type Tables struct {
 	AsOf    string  // of the snapshot, as RFC 3339
 	ListOps *uint64 // of the snapshot, for the API efp; nil if it does not say
 	HasOps  bool    // whether the snapshot has the table ops, for the API efp; nothing reads it
+	// Inputs are those of the site that the launcher knows: what meta.json says, and the digests of tables that were read.
+	Inputs site.Inputs
 
 	source  Source
 	options Options
@@ -52,6 +54,10 @@ func Open(ctx context.Context, source Source, o Options) (*Tables, error) {
 	if t.AsOf, err = snapshot.ReadAsOf(t.snap); err != nil {
 		return nil, err
 	}
+	if t.Inputs, err = snapshot.ReadInputs(t.snap); err != nil {
+		return nil, err
+	}
+	t.Inputs.Tables = map[string]site.SHA256{}
 	for _, table := range snapshot.Tables() {
 		if err := t.add(table); err != nil {
 			return nil, err
@@ -63,6 +69,7 @@ func Open(ctx context.Context, source Source, o Options) (*Tables, error) {
 	if t.ListOps, err = snapshot.ReadListOps(t.snap); err != nil {
 		return nil, err
 	}
+	t.Inputs.ListOps = t.ListOps
 	switch err := snapshot.CheckTable(t.snap, snapshot.TableOps); {
 	case err == nil:
 		t.HasOps = true
@@ -180,7 +187,9 @@ func readAll[T any](
 			return nil
 		})
 	}
-	err := snapshot.Reader[T]{Snapshot: t.snap, Workers: 1, Done: done}.Table(ctx, table, parse)
+	var digest snapshot.Digest
+	err := snapshot.Reader[T]{Snapshot: t.snap, Workers: 1, Done: done, Digest: &digest}.Table(ctx, table, parse)
+	t.Inputs.Tables[string(table)] = digest.Sum()
 	return r, err
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/pipeline"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -204,6 +205,8 @@ func (c *Command) Run(ctx context.Context, stderr io.Writer) (*generator.Report,
 			return nil, err
 		}
 	}
+	o.Inputs = tables.Inputs
+	o.Inputs.Generator = release.Version()
 	report := &generator.Report{Snapshot: c.Snapshot, Out: c.Out}
 	if c.Refreshed != "" {
 		at := c.at(c.Refreshed)

@@ -25,7 +25,7 @@ func init() {
 	dofn.Register4x0(&shardFn{})
 	dofn.Register3x0(&shardsFn{})
 	dofn.Register4x1(&partFn{})
-	dofn.Register6x1(&rootFn{})
+	dofn.Register7x1(&rootFn{})
 }
 
 // A Place is where a run puts the parts of a site, as workers need it.
@@ -150,6 +150,7 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 type rootFn struct {
 	Layout layout
 	AsOf   string
+	Inputs site.Inputs // that the launcher knows
 	Events int
 	Out    Place
 }
@@ -162,16 +163,33 @@ type Report struct {
 	Shards     int                 `json:"shards"` // of the manifest
 }
 
-// ProcessElement writes the root, once all parts are there. Its side inputs are the statistics and the
-// notes for the report.
+// inputs are all of the site: what the launcher knew, and digests of tables.
+func (f *rootFn) inputs(sums func(*string, *[]byte) bool) *site.Inputs {
+	in := f.Inputs
+	in.Tables = maps.Clone(in.Tables)
+	var name string
+	var value []byte
+	for sums(&name, &value) {
+		if sum := site.SHA256(value); name == string(input.TableRefreshed) {
+			in.Refreshed = &sum
+		} else {
+			in.Tables[name] = sum
+		}
+		value = nil
+	}
+	return &in
+}
+
+// ProcessElement writes the root, once all parts are there. Its side inputs are the statistics, the notes for the report,
+// and digests of tables.
 func (f *rootFn) ProcessElement(
-	ctx context.Context, _ string, values func(*[]byte) bool, stats func(*string, *int64) bool, notes func(*string, *[]byte) bool, emit func([]byte),
+	ctx context.Context, _ string, values func(*[]byte) bool, stats func(*string, *int64) bool, notes, sums func(*string, *[]byte) bool, emit func([]byte),
 ) error {
 	f.Layout.sums.read(stats)
 	s, c := f.Layout.sums, f.Layout.Config
 	root := site.Root{
 		Format: site.Format, AsOf: f.AsOf, Config: c, BucketDigits: s.userDigits(c), TokenDigits: s.tokenDigits(c), ShardDigits: f.Layout.digits(),
-		HeaderRules: c.HeaderRules(), Counts: s.counts(f.Events),
+		HeaderRules: c.HeaderRules(), Counts: s.counts(f.Events), Inputs: f.inputs(sums),
 	}
 	digests := shards.NewDigests(root.ShardDigits)
 	var value []byte
@@ -222,11 +240,12 @@ func (f *rootFn) ProcessElement(
 }
 
 // write writes objects as parts, then the root.
-func write(s beam.Scope, o *Options, fixed int, objects, stats, notes beam.PCollection) {
+func write(s beam.Scope, o *Options, fixed int, objects, stats, notes, sums beam.PCollection) {
 	s = s.Scope("write")
 	l := layout{Config: o.Config, Recommended: len(o.Recommended), Fixed: fixed}
 	side := beam.SideInput{Input: stats}
 	byShard := grouped(s, beam.ParDo(s, &shardFn{l}, objects, side), beam.ParDo(s, &shardsFn{l}, beam.Impulse(s), side))
 	parts := beam.ParDo(s, &partFn{AsOf: o.AsOf, Out: o.Out}, byShard)
-	beam.ParDo(s, &rootFn{Layout: l, AsOf: o.AsOf, Events: len(o.Events), Out: o.Out}, beam.GroupByKey(s, parts), side, beam.SideInput{Input: notes})
+	beam.ParDo(s, &rootFn{Layout: l, AsOf: o.AsOf, Inputs: o.Inputs, Events: len(o.Events), Out: o.Out},
+		beam.GroupByKey(s, parts), side, beam.SideInput{Input: notes}, beam.SideInput{Input: sums})
 }

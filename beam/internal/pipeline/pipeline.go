@@ -14,7 +14,8 @@
 //     cut the work. engine.go tells a job server what Beam's SDK cannot say, and cancels the job of an interrupted
 //     run.
 //  2. input reads each file of a table on one worker, with the reader of snapshot. Successive records of a list
-//     travel as one run. Counts and invalid rows are elements of their own.
+//     travel as one run. Counts and invalid rows are elements of their own. Each table is read once more, on one
+//     worker, for the digest that the root names: rows have an order, and grouping keeps none.
 //  3. By token ID, pipeline/lists.go makes a list of its row, of the account that claims it as its primary one,
 //     and of its records, which it sorts and merges.
 //  4. By address, accounts.go decides on a profile, and by name on the account that has the name.
@@ -111,6 +112,7 @@ type Options struct {
 	Events      []site.Event
 	Recommended []snapshot.Recommended // each address once
 	Tables      *input.Tables
+	Inputs      site.Inputs   // of the site, as far as the launcher knows them
 	Refreshed   *input.Source // nil for none
 	SkipInvalid bool
 	Out         Place
@@ -189,7 +191,7 @@ func Build(s beam.Scope, o Options) error {
 	fixedObjects := beam.ParDo(s, &fixedFn{o.Config, o.AsOf, o.Events}, beam.Impulse(s))
 
 	notes := input.First(s, append(from.notes, claimNotes, listNotes, profileNotes)...)
-	write(s, &o, fixed, beam.Flatten(s, objects, collected, fixedObjects), stats, notes)
+	write(s, &o, fixed, beam.Flatten(s, objects, collected, fixedObjects), stats, notes, beam.Flatten(s, from.digests...))
 	return nil
 }
 

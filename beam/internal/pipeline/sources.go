@@ -30,10 +30,11 @@ const (
 // sources are what the readers return.
 type sources struct {
 	lists, accounts, records, badges, refreshed beam.PCollection
-	counts, notes                               []beam.PCollection
+	counts, notes, digests                      []beam.PCollection
 }
 
 func read(s beam.Scope, o *Options) (all sources) {
+	all.digests = append(all.digests, o.Tables.Digests(s))
 	for _, table := range []struct {
 		to   *beam.PCollection
 		rows input.Rows
@@ -47,7 +48,7 @@ func read(s beam.Scope, o *Options) (all sources) {
 	if o.Refreshed != nil {
 		rows := o.Tables.Refreshed(s, *o.Refreshed)
 		all.refreshed = beam.ParDo(s, &refreshedFn{Events: input.EventIDs(o.Events), Limits: o.Config.ProfileLimits()}, rows.Rows)
-		all.counts, all.notes = append(all.counts, rows.Counts), append(all.notes, rows.Notes)
+		all.counts, all.notes, all.digests = append(all.counts, rows.Counts), append(all.notes, rows.Notes), append(all.digests, rows.Digest)
 	}
 	return all
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/followpress/followpress/internal/release"
 )
 
 // Version describes the build of this binary in one line, from what the Go tool records:
@@ -16,28 +18,12 @@ func Version(name string) string {
 	return name + " " + describe(info)
 }
 
-// Release is the version alone, which the root of a site names: builds for other machines have the same.
-func Release() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	return release(info)
-}
-
-func release(info *debug.BuildInfo) string {
-	if version := info.Main.Version; version != "" && version != "(devel)" {
-		return version
-	}
-	return "development build" // as with go run
-}
-
 func describe(info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	version := release(info)
+	version := release.Of(info)
 	if commit := settings["vcs.revision"]; commit != "" {
 		changed := ""
 		if settings["vcs.modified"] == "true" {

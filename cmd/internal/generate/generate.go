@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/ranks"
 	"github.com/followpress/followpress/storage"
@@ -155,7 +156,7 @@ func (r *Content) location() (at storage.Location, err error) {
 // Options are those of the generator that the flags ask for, with the s3://… of --refreshed and --ranks-from on some
 // server. ranksFrom is the usual --ranks-from, "" for none.
 func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.S3Options) (o generator.Options, err error) {
-	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip", Generator: command.Release()}
+	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip", Generator: release.Version()}
 	if o.Ranks, err = r.Held(ctx, ranksFrom, server); err != nil {
 		return o, err
 	}

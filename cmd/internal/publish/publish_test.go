@@ -21,6 +21,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
@@ -50,7 +51,7 @@ func runPublish(args ...string) (status int, stdout, stderr string) { return run
 func demoSite(t *testing.T, name string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, out, generator.Options{NoSync: true, Generator: command.Release()}); err != nil {
+	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, out, generator.Options{NoSync: true, Generator: release.Version()}); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
@@ -63,7 +64,7 @@ func generated(t *testing.T, snapshot, name string, config site.Config) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
 	from := afero.NewBasePathFs(afero.NewOsFs(), snapshot)
-	if _, err := generator.ToPath(context.Background(), from, out, generator.Options{NoSync: true, Config: config, Generator: command.Release()}); err != nil {
+	if _, err := generator.ToPath(context.Background(), from, out, generator.Options{NoSync: true, Config: config, Generator: release.Version()}); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -367,7 +368,7 @@ func TestSiteOrSnapshot(t *testing.T) {
 
 // A rendered site answers like one in storage: a key without an object is ErrNotFound.
 func TestRenderedSiteHasNoOtherObjects(t *testing.T) {
-	from, _, err := generator.Open(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Generator: command.Release()})
+	from, _, err := generator.Open(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Generator: release.Version()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,123 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/beam/internal/dofn"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+func init() {
+	dofn.Register3x1(&readDigests{})
+}
+
+// workersOfDigest is how many goroutines read a table for its digest. Its rows have an order, so one worker reads all.
+const workersOfDigest = 4
+
+// Digests reads each large table once more, on one worker, for its digest: site.SHA256 by name. An invalid row is an error
+// of the other readers, which say so in the same words, or is skipped.
+func (t *Tables) Digests(s beam.Scope) beam.PCollection {
+	s = s.Scope("digests")
+	var elements []string
+	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, snapshot.TableRecords, snapshot.TableBadges} {
+		element, err := json.Marshal(wholeTable{table, t.files[table]})
+		if err != nil {
+			panic(err) // texts and numbers
+		}
+		elements = append(elements, string(element))
+	}
+	return beam.ParDo(s, &readDigests{t.reader()}, beam.Reshuffle(s, beam.CreateList(s, elements)))
+}
+
+// A wholeTable is all files of a table, for one worker.
+type wholeTable struct {
+	Table snapshot.Table
+	Files []file
+}
+
+type readDigests struct{ reader }
+
+// ProcessElement reads a table.
+func (r *readDigests) ProcessElement(ctx context.Context, element string, digest emitRow) error {
+	var whole wholeTable
+	if err := json.Unmarshal([]byte(element), &whole); err != nil {
+		return fmt.Errorf("decode the files of a table: %w", err)
+	}
+	sum, err := r.digest(ctx, whole)
+	if err != nil && ctx.Err() != nil {
+		return err // another worker has failed, and says why
+	} else if err != nil {
+		return Fault(err)
+	}
+	digest(string(whole.Table), sum[:])
+	return nil
+}
+
+func (r *readDigests) digest(ctx context.Context, whole wholeTable) (site.SHA256, error) {
+	files, err := r.Source.open(ctx)
+	if err != nil {
+		return site.SHA256{}, err
+	}
+	for _, f := range whole.Files {
+		if err := f.check(files); err != nil {
+			return site.SHA256{}, err
+		}
+	}
+	switch whole.Table {
+	case snapshot.TableLists:
+		key := func(l *snapshot.List) string { return l.TokenID }
+		return digestOf(r, func(rows snapshot.Reader[snapshot.List]) error {
+			return rows.Table(ctx, whole.Table, snapshot.ParseList)
+		}, files, key)
+	case snapshot.TableAccounts:
+		key := func(a *site.Address) site.Address { return *a }
+		convert := func(a *snapshot.Account) (site.Address, error) { return a.Address, nil } //nolint:unparam // as Accounts asks
+		return digestOf(r, func(rows snapshot.Reader[site.Address]) error { return rows.Accounts(ctx, convert) }, files, key)
+	case snapshot.TableRecords:
+		convert := func(*snapshot.Record) (none struct{}, err error) { return none, nil }
+		return digestOf[struct{}, string](r, func(rows snapshot.Reader[struct{}]) error { return rows.Records(ctx, convert) }, files, nil)
+	default:
+		return digestOf[snapshot.Badge, string](r, func(rows snapshot.Reader[snapshot.Badge]) error {
+			return rows.Table(ctx, whole.Table, snapshot.ParseBadge)
+		}, files, nil)
+	}
+}
+
+// digestOf reads a table whose rows may be there once by their keys, unless key is nil.
+func digestOf[T any, K comparable](
+	r *readDigests, read func(snapshot.Reader[T]) error, files afero.Fs, key func(*T) K,
+) (site.SHA256, error) {
+	var digest snapshot.Digest
+	seen := map[K]struct{}{}
+	accept := func(row snapshot.Row[T]) error {
+		if key == nil || !r.Options.SkipInvalid { // else a second row stops the run
+			return nil
+		}
+		k := key(&row.Value)
+		if _, ok := seen[k]; ok {
+			return errSecond
+		}
+		seen[k] = struct{}{}
+		return nil
+	}
+	reject := func(e *snapshot.RowError) error {
+		if r.Options.SkipInvalid {
+			return nil
+		}
+		return e
+	}
+	err := read(snapshot.Reader[T]{
+		Snapshot: files, Workers: workersOfDigest, Untimed: !r.Options.EFP, Digest: &digest,
+		Done: func(b snapshot.Block[T]) error { return b.Each(accept, reject) },
+	})
+	return digest.Sum(), err
+}
+
+var errSecond = errors.New("a second row of the same key")
