@@ -55,6 +55,10 @@ func Random(tb testing.TB, seed uint64) Case {
 		kind = "odd"
 		files = odd.Snapshot(seed, randomShape(r, c.Config.MaxProfileText))
 	}
+	if seed%3 == 1 {
+		files["meta.json"] = strings.TrimSuffix(strings.TrimSpace(files["meta.json"]), "}") + fmt.Sprintf(
+			`,"chains":[{"chain_id":10,"block":%d,"hash":"0x%064x","events":7}],"badges":{"source":"https://example.com/b","digest":"%064x"}}`, seed, seed, seed+1)
+	}
 	if c.SkipInvalid = r.IntN(4) == 0; c.SkipInvalid {
 		kind += " with invalid rows"
 		addInvalid(r, files)
