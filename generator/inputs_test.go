@@ -83,6 +83,9 @@ func TestInputs(t *testing.T) {
 			sameRoots(t, s, c.o, made[site.RootKey])
 		})
 	}
+	if got := inputsOf(t, inMemory(t, s.without("ops.ndjson"), history)); got.OpsFrom != "" || len(got.Tables) != 6 {
+		t.Errorf("without the table ops: got %+v, want nothing of it", got)
+	}
 }
 
 // sameRoots fails the test unless all ways to make a site make that root, of the snapshot as it is and in other files.
