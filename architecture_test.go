@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"internal/staging":           {"internal/publicdir"},
 	"snapshot":                   {"internal/rawjson", "internal/inorder", "site", "internal/staging"},
 	"source":                     {"site", "snapshot"},
+	"snapshot/pieces":            {"site", "snapshot"},
 	"source/audit":               {"internal/retry", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay
 	"source/bundle":              {"internal/inorder", "site", "source"},
 	"source/badge":               {"site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
@@ -113,12 +114,13 @@ var mayImport = map[string][]string{
 	"cmd/internal/live":          {"internal/retry", "internal/templates", "live", "publisher", "server", "site", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/internal/log":           {"site", "site/op", "site/rules", "site/scan", "snapshot", "source", "source/chain", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/preview":       {"site", "site/routes", "generator", "server", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
-	"cmd/internal/publish":       {"site", "site/note", "site/tags", "generator", "publisher", "purger", "snapshot", "source", "source/bundle", "source/chain", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
+	"cmd/internal/publish":       {"site", "site/note", "site/tags", "generator", "publisher", "purger", "snapshot", "snapshot/pieces", "source", "source/bundle", "source/chain", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
 	"cmd/internal/report":        {"report", "generator", "site", "snapshot", "storage", "cmd/internal/command"},
+	"cmd/internal/reproduce":     {"internal/retry", "site", "site/note", "site/ranks", "site/shards", "generator", "snapshot", "snapshot/pieces", "storage", "storage/checked", "cmd/internal/command"},
 	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/bundle", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate"},
 	"cmd/internal/serve":         {"server", "site", "site/note", "storage", "storage/checked", "internal/templates", "cmd/internal/command"},
 	"cmd/followpress": {"cmd/internal/audit", "cmd/internal/command", "cmd/internal/completion", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
-		"cmd/internal/key", "cmd/internal/live", "cmd/internal/log", "cmd/internal/publish", "cmd/internal/report", "cmd/internal/serve", "cmd/internal/snapshot"},
+		"cmd/internal/key", "cmd/internal/live", "cmd/internal/log", "cmd/internal/publish", "cmd/internal/report", "cmd/internal/reproduce", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site
 

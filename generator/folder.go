@@ -218,11 +218,12 @@ func checkFolder(files afero.Fs, path string, config site.Config) (*liveSite, er
 	return live, checkEntries(files, path, config)
 }
 
-// Folders that buckets have beside a site: where a fallback, report --publish and publish --history write.
+// Folders that buckets have beside a site: where a fallback, report --publish, and publish --history and --inputs write.
 var (
 	refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 	reportsFolder = strings.TrimSuffix(string(site.ReportsPrefix), "/")
 	logFolder     = strings.TrimSuffix(string(site.LogPrefix), "/")
+	inputsFolder  = strings.TrimSuffix(string(site.InputsPrefix), "/")
 )
 
 // checkBucket returns an error if the folder is a bucket that publish writes to, which contains more
@@ -233,6 +234,7 @@ func checkBucket(files afero.Fs, path string) error {
 		{reportsFolder, "reports, which would be lost"},
 		{logFolder, "the log of all events, which would be lost"},
 		{string(site.NoteKey), "the signed note of a bucket, which would be about another site"},
+		{inputsFolder, "what sites were made of, which would be lost"},
 		{".followpress", "the work folder of a bucket"},
 	} {
 		exists, err := afero.Exists(files, filepath.Join(path, entry.name))

@@ -114,7 +114,7 @@ var errFreed = errors.New("the graph was replaced")
 
 // isKept reports whether an object is no part of a site, but kept beside it.
 func isKept(key site.Key) bool {
-	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, site.LogPrefix}, func(kept site.Key) bool {
+	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, site.LogPrefix, site.InputsPrefix}, func(kept site.Key) bool {
 		return strings.HasPrefix(string(key), string(kept))
 	})
 }

@@ -74,6 +74,8 @@
 //     mark.go finds that a run was cut off, survey.go makes the plan from a listing instead. What a plan or a
 //     listing says of single objects is in spool.go: in memory while it is little, then in a temporary file, so
 //     that memory does not grow with the number of objects.
+//     Beside the site a bucket may keep a log (history.go) and what its sites were made of (inputs.go): both are put
+//     before the root, and what older sites were made of is deleted after it.
 //  5. transfer.go carries out the plan, with one object per request, or many if the server unpacks archives
 //     (storage/pack.go).
 //  6. A site that many machines have written is read from parts: storage/parts.go has their format, and what a

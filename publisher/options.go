@@ -56,6 +56,8 @@ type Options struct {
 	History     History       // the log of events to put beside the site; nil means none. Repair and Verify leave the log alone
 	Signing     *Signing      // how to sign the site; nil means not at all. Repair leaves the note alone
 	Unsigned    bool          // publish without a signature even to a bucket that has one, whose note is removed first
+	Inputs      Inputs        // what the site was made of, to put beside it; nil means that the bucket keeps what it has
+	KeepInputs  int           // how many sites the bucket keeps the inputs of, the new one too; 0 means DefaultKeepInputs. Only with Inputs
 	Progress    Progress      // nil means none
 	Log         *slog.Logger  // nil means none
 
@@ -88,6 +90,7 @@ func (o Options) WithDefaults() (Options, error) {
 	o.Bulk = cmp.Or(o.Bulk, BulkAuto)
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	o.KeepInputs = cmp.Or(o.KeepInputs, DefaultKeepInputs)
 	o.drain = cmp.Or(o.drain, drainTime)
 	o.memory = cmp.Or(o.memory, scratchMemory)
 	o.maxDelta = cmp.Or(o.maxDelta, shards.MaxDelta)
@@ -119,6 +122,8 @@ func (o Options) WithDefaults() (Options, error) {
 		return o, fmt.Errorf("lease %v: between %v and %v", o.Lease, minLease, maxLease)
 	case o.MaxChanged < 0:
 		return o, fmt.Errorf("at most %d changed keys: a number cannot be negative", o.MaxChanged)
+	case o.KeepInputs < 0:
+		return o, fmt.Errorf("inputs of %d sites to keep: use 1 or more, or 0 for %d", o.KeepInputs, DefaultKeepInputs)
 	case o.Patience < 0:
 		return o, fmt.Errorf("patience %v: a time cannot be negative", o.Patience)
 	case o.Bulk != BulkAuto && o.Bulk != BulkOn && o.Bulk != BulkOff:

@@ -110,7 +110,7 @@ func (r *run) publish(ctx context.Context) error {
 			return err
 		}
 		if consistent {
-			if consistent, err = r.logUnchanged(ctx); err != nil {
+			if consistent, err = r.besideUnchanged(ctx); err != nil {
 				return err
 			}
 		}
@@ -134,7 +134,10 @@ func (r *run) publish(ctx context.Context) error {
 		return err
 	}
 	defer r.unlock(ctx)
-	return r.publishLocked(ctx)
+	if err := r.publishLocked(ctx); err != nil {
+		return err
+	}
+	return r.pruneInputs(ctx)
 }
 
 // isConsistent reports whether mark and lock say that the bucket equals its manifest.
@@ -330,7 +333,7 @@ func (r *run) publishLocked(ctx context.Context) error {
 	}
 	settled := r.found.settled(r.now())
 	if state.holds(r.source) && !r.doubted { // another run was faster, or late requests of one repeat earlier ones
-		if err := r.extendLog(ctx); err != nil {
+		if err := r.putBeside(ctx); err != nil {
 			return err
 		}
 		return r.confirm(ctx, state, settled)
@@ -343,7 +346,7 @@ func (r *run) publishLocked(ctx context.Context) error {
 		return err
 	}
 	defer plan.close()
-	if err := r.extendLog(ctx); err != nil {
+	if err := r.putBeside(ctx); err != nil {
 		return err
 	}
 	if state.holds(r.source) && plan.isEmpty() {

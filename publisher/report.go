@@ -45,6 +45,8 @@ type Report struct {
 	} `json:"plan"`
 	Done done       `json:"done"`
 	Log  *LogReport `json:"log,omitempty"` // nil if there was none to put, or the run failed before
+	// Inputs says what was done to the inputs of sites; nil if there was nothing to do, or the run failed before.
+	Inputs *InputsReport `json:"inputs,omitempty"`
 
 	// Signed says what the run signed; nil if it put no new note.
 	Signed *Signature `json:"signed,omitempty"`
@@ -163,6 +165,9 @@ func (r *Report) String() string {
 	}
 	if l := r.Log; l != nil {
 		fmt.Fprintf(&b, "log       %10d events in %d bundles, %d of them to put or put: %s\n", l.Rows, l.Bundles, l.Put, megabytes(l.Bytes))
+	}
+	if i := r.Inputs; i != nil {
+		fmt.Fprintf(&b, "inputs    %10d objects, %d of them put: %s; %d of earlier sites deleted\n", i.Objects, i.Put, megabytes(i.Bytes), i.Deleted)
 	}
 	if n := r.Requests[storage.Put] + r.Requests[storage.List]; n+r.Requests[storage.Get] > 0 {
 		fmt.Fprintf(&b, "requests  %10d put or list, %d get, %d delete; %d tried again\n",

@@ -275,7 +275,7 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 		case key == site.MarkKey:
 			s.marked = true
 		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)),
-			strings.HasPrefix(string(key), string(site.LogPrefix)):
+			strings.HasPrefix(string(key), string(site.LogPrefix)), strings.HasPrefix(string(key), string(site.InputsPrefix)):
 		case strings.HasPrefix(string(key), string(site.NextPrefix)):
 			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: announced})
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):

@@ -20,6 +20,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/preview"
 	"github.com/followpress/followpress/cmd/internal/publish"
 	"github.com/followpress/followpress/cmd/internal/report"
+	"github.com/followpress/followpress/cmd/internal/reproduce"
 	"github.com/followpress/followpress/cmd/internal/serve"
 	"github.com/followpress/followpress/cmd/internal/snapshot"
 )
@@ -39,12 +40,13 @@ type verbs struct {
 	Key     key.Command     `cmd:"" group:"Put it online:" help:"Make the key that signs a site, and print the public one."`
 	Edge    edge.Command    `cmd:"" group:"Put it online:" help:"Write the configuration of a cache or CDN in front of the bucket."`
 
-	Report report.Command `cmd:"" group:"Look after it:" help:"Say what changed between two sites: a page with plots, JSON, Markdown."`
-	Log    log.Command    `cmd:"" group:"Look after it:" help:"Say what happened: what lists did to an account, and what its lists did."`
-	Verify publish.Verify `cmd:"" group:"Look after it:" help:"Compare a bucket with the manifest of its site."`
-	Audit  audit.Command  `cmd:"" group:"Look after it:" help:"Compare a site or a snapshot with the contracts on the chains."`
-	Repair publish.Repair `cmd:"" group:"Look after it:" help:"Repair what verify finds."`
-	Purge  publish.Purge  `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`
+	Report    report.Command    `cmd:"" group:"Look after it:" help:"Say what changed between two sites: a page with plots, JSON, Markdown."`
+	Log       log.Command       `cmd:"" group:"Look after it:" help:"Say what happened: what lists did to an account, and what its lists did."`
+	Verify    publish.Verify    `cmd:"" group:"Look after it:" help:"Compare a bucket with the manifest of its site."`
+	Audit     audit.Command     `cmd:"" group:"Look after it:" help:"Compare a site or a snapshot with the contracts on the chains."`
+	Reproduce reproduce.Command `cmd:"" group:"Look after it:" help:"Make a published site again, of what it was made of, and compare."`
+	Repair    publish.Repair    `cmd:"" group:"Look after it:" help:"Repair what verify finds."`
+	Purge     publish.Purge     `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`
 
 	Serve serve.Command `cmd:"" group:"Serve what no file can answer:" help:"Run the fallback: search pages and terms, fresh data."`
 

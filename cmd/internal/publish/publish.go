@@ -27,6 +27,7 @@ type Publish struct {
 	source
 	DryRun bool `help:"Show what would be done, and write nothing. With prices, also what it would cost."`
 	history
+	inputs
 	publishing
 }
 
@@ -45,7 +46,7 @@ func (p *Publish) Validate() error {
 	if p.Site == "" && p.Snapshot == "" {
 		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
 	}
-	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkHistory(p.Report), p.checkPublishing(p.Site))
+	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkHistory(p.Report), p.checkInputs(p.Snapshot, p.OnInvalid), p.checkPublishing(p.Site))
 }
 
 // Run publishes.
@@ -56,7 +57,8 @@ func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	defer func() { err = errors.Join(err, closeState()) }()
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
-		p.log = log
+		p.log, p.keepInputs = log, p.KeepInputs
+		p.source.keep = p.Inputs
 		return p.publish(ctx, s, p.open(p.Dest), p.DryRun)
 	})
 }
@@ -408,7 +410,8 @@ type publishing struct {
 	tagging `group:"Caches to purge after a publish:"`
 	prices  `group:"Advanced:"`
 
-	log publisher.History // nil for none
+	log        publisher.History // nil for none
+	keepInputs int               // of sites, if from is one with inputs
 }
 
 type guards struct {
@@ -464,6 +467,9 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	o.Unsigned = p.Unsigned
 	if o.Signing, err = p.signing.open(ctx); err != nil {
 		return told, err
+	}
+	if r, ok := from.(*renderedSite); ok && r.inputs != nil {
+		o.Inputs, o.KeepInputs = r.inputs, p.keepInputs
 	}
 	if o.Tags, err = tags.Normal(p.Tags); err != nil {
 		return told, fmt.Errorf("--%w", err)

@@ -25,6 +25,8 @@ type source struct {
 	siteServer
 	Snapshot  string `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, or s3://BUCKET/PREFIX, in any of the formats that generate takes. Its site is rendered in memory."`
 	rendering `group:"How a snapshot is rendered:"`
+
+	keep bool // what the site was made of, to put it into the bucket
 }
 
 // siteServer are the flags of a site or a snapshot in a bucket.
@@ -118,8 +120,11 @@ func (s *source) openFor(ctx context.Context, dest string, run session, server s
 	if err != nil {
 		return nil, nil, fmt.Errorf("--snapshot: %w", err)
 	}
-	defer func() { err = errors.Join(err, closeFolder()) }()
 	o.Workers = s.Workers
+	if s.keep {
+		return s.openKept(ctx, run, folder, closeFolder, o)
+	}
+	defer func() { err = errors.Join(err, closeFolder()) }()
 	opened, report, err := render(ctx, run, folder, o)
 	if err != nil {
 		return nil, nil, err
@@ -129,18 +134,21 @@ func (s *source) openFor(ctx context.Context, dest string, run session, server s
 }
 
 // render renders the site of a snapshot, which is not needed any more then.
-func render(ctx context.Context, run session, snapshot afero.Fs, o generator.Options) (openSite, *generator.Report, error) {
+func render(ctx context.Context, run session, snapshot afero.Fs, o generator.Options) (*renderedSite, *generator.Report, error) {
 	o.Progress = run.progress
 	opened, report, err := generator.Open(ctx, snapshot, o)
 	run.progress.End()
 	if err != nil {
 		return nil, nil, err
 	}
-	return &renderedSite{opened}, report, nil
+	return &renderedSite{Site: opened}, report, nil
 }
 
 // A renderedSite is a site of the generator with the errors of package storage.
-type renderedSite struct{ *generator.Site }
+type renderedSite struct {
+	*generator.Site
+	inputs *keptInputs // nil if they are not wanted
+}
 
 func (s *renderedSite) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	body, err := s.Site.Get(ctx, key)

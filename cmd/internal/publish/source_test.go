@@ -372,7 +372,7 @@ func TestRenderedSiteHasNoOtherObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var opened openSite = &renderedSite{from}
+	var opened openSite = &renderedSite{Site: from}
 	if _, err := opened.Get(t.Context(), "api/v1/lists/999999/details"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}

@@ -1,0 +1,98 @@
+package publish
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/pieces"
+)
+
+// inputs are the flags about what the site was made of.
+type inputs struct {
+	Inputs     bool `help:"Also put what the site was made of, below _snapshot/, so that others can make it again: followpress reproduce. Only with --snapshot."`
+	KeepInputs int  `default:"7" placeholder:"N" help:"How many sites the bucket keeps that of (default ${default})."`
+}
+
+func (i *inputs) checkInputs(snapshot, onInvalid string) error {
+	switch {
+	case i.KeepInputs < 1:
+		return errors.New("--keep-inputs must be 1 or more")
+	case !i.Inputs:
+		return nil
+	case snapshot == "":
+		return errors.New("--inputs is for --snapshot: a site does not have the tables that it was made of")
+	case onInvalid == "skip":
+		return errors.New("--inputs and --on-invalid=skip exclude each other: rows that are skipped cannot be kept")
+	}
+	return nil
+}
+
+// keptInputs are what a site was made of. They stay open until the site is closed.
+type keptInputs struct {
+	pieces.Source
+	closeFolder func() error
+}
+
+// openKept renders the site of a snapshot, and keeps what it was made of.
+func (s *source) openKept(ctx context.Context, run session, folder afero.Fs, closeFolder func() error, o generator.Options) (openSite, *generator.Report, error) {
+	kept := &keptInputs{pieces.Source{Snapshot: folder}, closeFolder}
+	if o.Refreshed != nil {
+		kept.Refreshed = pieces.Record(o.Refreshed)
+		o.Refreshed = kept.Refreshed
+	}
+	if o.Ranks != nil {
+		kept.Ranks = o.Ranks.Body
+	}
+	opened, report, err := render(ctx, run, folder, o)
+	if err != nil {
+		return nil, nil, errors.Join(err, kept.close())
+	}
+	opened.inputs, report.Snapshot = kept, s.Snapshot
+	return opened, report, nil
+}
+
+// Build implements publisher.Inputs.
+func (k *keptInputs) Build(ctx context.Context, root *site.Root, put func(site.Key, []byte) error) ([]byte, error) {
+	x, err := k.Source.Build(ctx, root, func(p pieces.Piece, body []byte) error { return put(p.Key(), body) })
+	if err != nil {
+		return nil, err
+	}
+	return x.Encode()
+}
+
+// Named implements publisher.Inputs.
+func (*keptInputs) Named(index []byte) ([]site.Key, error) {
+	x, err := pieces.ParseIndex(index)
+	if err != nil {
+		return nil, err
+	}
+	var keys []site.Key
+	for _, p := range x.All() {
+		keys = append(keys, p.Key())
+	}
+	return keys, nil
+}
+
+func (k *keptInputs) close() error {
+	var err error
+	if k.Refreshed != nil {
+		err = k.Refreshed.Close()
+	}
+	return errors.Join(err, k.closeFolder())
+}
+
+// Close closes the site, and what it was made of.
+func (s *renderedSite) Close() error {
+	err := s.Site.Close()
+	if s.inputs != nil {
+		err = errors.Join(err, s.inputs.close())
+	}
+	return err
+}
+
+var _ publisher.Inputs = (*keptInputs)(nil)

@@ -1,0 +1,190 @@
+// Package reproduce is the command that makes a published site again and compares.
+package reproduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/retry"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/site/ranks"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/snapshot/pieces"
+	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
+)
+
+// Command is the command with its flags.
+type Command struct {
+	From string   `arg:"" name:"place" help:"Where the site is published: https://HOST, s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	Key  []string `sep:"none" placeholder:"PUBLIC" help:"A key that the site must be signed with, as followpress key prints it; may be repeated. Without one, the root is believed."`
+	command.S3
+	State   string `group:"Advanced:" placeholder:"DIR" help:"Folder for what is fetched, which the next run finds there; by default a temporary one."`
+	Workers int    `group:"Advanced:" default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
+}
+
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `It fetches what the site was made of, which publish --inputs keeps beside it, compares that with the root, makes the site again in memory, and compares the digests of all objects. It says "equal" with the SHA-256 of the root, or what differs: then the exit status is 1. Whether the bucket has the objects that its manifest names, followpress verify says.
+
+	followpress reproduce https://HOST`
+}
+
+// Validate checks the flags before the run; kong calls it.
+func (c *Command) Validate() error {
+	if c.Workers < 0 {
+		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
+	}
+	if _, err := note.ParseKeys(c.Key...); err != nil {
+		return fmt.Errorf("--key: %w", err)
+	}
+	return storage.CheckPublished(c.From)
+}
+
+// ErrDiffers says that the site is another one than its inputs make.
+var ErrDiffers = errors.New("the site is not what its inputs make")
+
+// attemptTime bounds a request, whose answer has some MiB.
+const attemptTime = 2 * time.Minute
+
+// A patient store makes requests again that may succeed then.
+type patient struct {
+	storage.Site
+	policy retry.Policy
+}
+
+// GetAdmitted implements checked.Store.
+func (p patient) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
+	err = p.policy.Do(ctx, func() error {
+		attempt, cancel := context.WithTimeout(ctx, attemptTime)
+		defer cancel()
+		body, err = p.Site.GetAdmitted(attempt, key, admit)
+		return err
+	})
+	return body, err
+}
+
+// fetch implements pieces.Fetch.
+func (p patient) fetch(ctx context.Context, key site.Key, most int64) ([]byte, error) {
+	body, err := p.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
+		if size > most {
+			return fmt.Errorf("read %s: %w: it has %d bytes or more, and should have %d at most", key, pieces.ErrAltered, size, most)
+		}
+		return nil
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("read %s: %w", key, fs.ErrNotExist)
+	}
+	return body, err
+}
+
+// Run makes the site again.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	keys, err := note.ParseKeys(c.Key...)
+	if err != nil {
+		return fmt.Errorf("--key: %w", err)
+	}
+	store, err := storage.OpenPublished(ctx, c.From, c.Server())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	from := patient{store, retry.Policy{
+		Retryable: storage.Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Attempts: 7, Hint: "check the address, and that the server is up",
+	}}
+	live, err := checked.Open(ctx, from, keys, checked.Options{Pinned: true})
+	if errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("%s: there is no site: %w", c.From, err)
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", c.From, err)
+	}
+	dir := c.State
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "followpress-reproduce-*"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	} else if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	progress := command.NewProgress(stderr)
+	defer progress.End()
+	made, err := c.make(ctx, live, from, dir, progress)
+	progress.End()
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.From, err)
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	if told := live.Root().Inputs.Generator; told != command.Release() {
+		if _, err := fmt.Fprintf(stderr, "reproduce: the site was made by followpress %s, and this is %s: if they differ, try that version\n", quotedVersion(told), command.Release()); err != nil {
+			return err
+		}
+	}
+	d, err := compare(ctx, live, made)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.From, err)
+	}
+	if d == nil {
+		_, err := fmt.Fprintf(stdout, "equal %s\n", site.Sum256(live.RootBody()))
+		return err
+	}
+	if _, err := fmt.Fprint(stdout, d); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.From, ErrDiffers)
+}
+
+func quotedVersion(version string) string {
+	if version == "" {
+		return "of an unknown version"
+	}
+	return version
+}
+
+// make fetches what the site was made of, compares it with the root, and makes the site.
+func (c *Command) make(ctx context.Context, live *checked.Site, from patient, dir string, progress *command.Progress) (made *generator.Site, err error) {
+	root := live.Root()
+	progress.Stage("fetch", 0)
+	got, err := pieces.Get(ctx, from.fetch, root, live.RootBody(), dir, progress.AddBytes)
+	if err != nil {
+		return nil, err
+	}
+	progress.Stage("check", 0)
+	if err := got.Check(ctx); err != nil {
+		return nil, err
+	}
+	config := root.Config
+	config.Tags = "" // the publisher sets it
+	o := generator.Options{Config: config, Workers: c.Workers, Generator: root.Inputs.Generator, Progress: progress}
+	if got.HasRefreshed() {
+		o.Refreshed, o.SkipInvalid = got, true // as by who merged it: what counts has a digest
+	}
+	if at := root.Inputs.BadgesAsOf; at != "" {
+		if o.BadgesAsOf, err = time.Parse(time.RFC3339, at); err != nil {
+			return nil, err
+		}
+	}
+	body, err := got.Ranks()
+	if err == nil && body != nil {
+		o.Ranks, err = ranks.Parse(body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	folder, err := snapshot.Open(got.Snapshot())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	made, _, err = generator.Open(ctx, folder, o)
+	return made, err
+}

@@ -1,0 +1,441 @@
+package reproduce
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/publish"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/odd"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/pieces"
+)
+
+func runReproduce(args ...string) (status int, stdout, stderr string) {
+	var out, messages bytes.Buffer
+	status = command.Run("reproduce", "", &Command{}, args, &out, &messages)
+	return status, out.String(), messages.String()
+}
+
+func published(t *testing.T, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	if status := command.Run("publish", "", &publish.Publish{}, append(args, "--inputs", "--no-sync"), &out, &out); status != command.Done {
+		t.Fatalf("publish %q: got status %d: %s", args, status, &out)
+	}
+}
+
+// equals checks that a published site is the one that its inputs make.
+func equals(t *testing.T, from string, args ...string) {
+	t.Helper()
+	status, stdout, stderr := runReproduce(append([]string{from}, args...)...)
+	if status != command.Done || !strings.HasPrefix(stdout, "equal ") || len(stdout) != len("equal \n")+64 {
+		t.Errorf("%s: got status %d, %q and %s", from, status, stdout, stderr)
+	}
+}
+
+// folder writes files into a new folder.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		write(t, filepath.Join(dir, filepath.FromSlash(name)), []byte(text))
+	}
+	return dir
+}
+
+func write(t *testing.T, name string, body []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, body, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	body, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func demo(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "snapshot")
+	if err := os.CopyFS(dir, fixtures.Demo()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestEqual: what publish --inputs has put makes the site again, whatever the snapshot and the settings are, from a folder
+// and over HTTP.
+func TestEqual(t *testing.T) {
+	later := demo(t)
+	write(t, filepath.Join(later, "meta.json"), []byte(`{"format":1,"as_of":"2026-11-01T06:00:00Z","list_ops":500,"chains":[{"chain_id":10,"block":7,"hash":"0x`+strings.Repeat("0a", 32)+`","events":3}]}`))
+	refreshed := filepath.Join(folder(t, map[string]string{
+		"_refresh/details/4": `{"address":"0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd","name":"renamed.eth","fresh":1900000000000}`,
+		"_refresh/badges/4":  `{"address":"0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd","fetched":1900000000000,` + "\n" + `"badges":[]}`,
+	}), "_refresh")
+	type row struct {
+		snapshots []string
+		flags     []string
+	}
+	rows := map[string]row{
+		"demo":           {[]string{demo(t)}, nil},
+		"demo, efp":      {[]string{demo(t)}, []string{"--api=efp", "--explorer", "--names=lookup", "--history-window=1000h", "--pictures=off"}},
+		"settings":       {[]string{demo(t)}, []string{"--base-path=x/y", "--badges-field=poaps", "--leaderboard-max=12", "--max-profile-text=1000", "--tags=fastly"}},
+		"two sites":      {[]string{demo(t), later}, []string{"--api=efp"}},
+		"held ranks":     {[]string{demo(t), later}, []string{"--ranks-every=24h"}},
+		"refreshed":      {[]string{demo(t)}, []string{"--refreshed=" + refreshed}},
+		"refreshed, efp": {[]string{demo(t)}, []string{"--api=efp", "--refreshed=" + refreshed}},
+	}
+	for seed := range uint64(servers.Rounds(4, 200)) {
+		shape := odd.Shape{Accounts: 60, Lists: 40, Events: 5, Timed: seed%2 == 0, Hostile: seed%4 > 1}
+		files := odd.Cut(seed, odd.Snapshot(seed, shape))
+		for _, api := range []string{"spec", "efp"} {
+			rows[fmt.Sprintf("random %d, %s", seed, api)] = row{[]string{folder(t, files)}, []string{"--api=" + api}}
+		}
+	}
+	for name, r := range rows {
+		t.Run(name, func(t *testing.T) {
+			bucket := filepath.Join(t.TempDir(), "bucket")
+			for _, s := range r.snapshots {
+				published(t, append([]string{"--snapshot", s, "--dest", "file://" + bucket, "--max-loss=100%"}, r.flags...)...)
+			}
+			equals(t, "file://"+bucket)
+			online := httptest.NewServer(http.StripPrefix("/prefix", http.FileServer(http.Dir(bucket))))
+			t.Cleanup(online.Close)
+			equals(t, online.URL+"/prefix/")
+		})
+	}
+}
+
+// index returns the index of the site in a bucket, and its file.
+func index(t *testing.T, bucket string) (*pieces.Index, string) {
+	t.Helper()
+	root := read(t, filepath.Join(bucket, "_site"))
+	name := filepath.Join(bucket, string(site.InputsIndexKey(site.Sum256(root))))
+	x, err := pieces.ParseIndex(read(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x, name
+}
+
+// moreRecords is an index of a table with one record more, whose pieces are all right.
+func moreRecords(t *testing.T, bucket string) {
+	t.Helper()
+	other := filepath.Join(t.TempDir(), "bucket")
+	from := demo(t)
+	file := filepath.Join(from, "records.ndjson")
+	write(t, file, append(read(t, file), `{"token_id":"4","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000aa"}`+"\n"...))
+	published(t, "--snapshot", from, "--dest", "file://"+other)
+	x, _ := index(t, other)
+	if err := os.CopyFS(filepath.Join(bucket, "more"), os.DirFS(filepath.Join(other, "_snapshot"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range x.All() {
+		write(t, filepath.Join(bucket, string(p.Key())), read(t, filepath.Join(bucket, "more", p.SHA256.String())))
+	}
+	_, name := index(t, bucket)
+	body, err := x.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, name, body)
+}
+
+// rewritten changes the index of a bucket.
+func rewritten(change func(*pieces.Index)) func(t *testing.T, bucket string) {
+	return func(t *testing.T, bucket string) {
+		t.Helper()
+		x, name := index(t, bucket)
+		change(x)
+		body, err := x.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, name, body)
+	}
+}
+
+// rewriteRoot changes the root of a bucket, and keeps the index for it.
+func rewriteRoot(change func(*site.Root)) func(t *testing.T, bucket string) {
+	return func(t *testing.T, bucket string) {
+		t.Helper()
+		_, name := index(t, bucket)
+		text := read(t, name)
+		root, err := site.ParseRoot(read(t, filepath.Join(bucket, "_site")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&root)
+		body, err := root.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(bucket, "_site"), body)
+		write(t, filepath.Join(bucket, string(site.InputsIndexKey(site.Sum256(body)))), text)
+	}
+}
+
+// TestFaults: whatever of a bucket was altered is named, and the exit status is 1.
+func TestFaults(t *testing.T) {
+	first := func(t *testing.T, bucket, table string) string {
+		t.Helper()
+		x, _ := index(t, bucket)
+		return filepath.Join(bucket, string(x.Tables[table][0].Key()))
+	}
+	for name, tc := range map[string]struct {
+		alter func(t *testing.T, bucket string)
+		want  []string
+	}{
+		"no site": {func(t *testing.T, bucket string) {
+			t.Helper()
+			if err := os.Remove(filepath.Join(bucket, "_site")); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"there is no site"}},
+		"no index": {func(t *testing.T, bucket string) {
+			t.Helper()
+			_, name := index(t, bucket)
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"publish with --inputs"}},
+		"a root without inputs": {rewriteRoot(func(r *site.Root) { r.Inputs = nil }), []string{"its root does not say"}},
+		"a piece missing": {func(t *testing.T, bucket string) {
+			t.Helper()
+			if err := os.Remove(first(t, bucket, "lists")); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"table lists, piece 1 of 1"}},
+		"a bit of a piece": {func(t *testing.T, bucket string) {
+			t.Helper()
+			name := first(t, bucket, "records")
+			body := read(t, name)
+			body[len(body)/2] ^= 1
+			write(t, name, body)
+		}, []string{"table records, piece 1 of 1", "it was altered"}},
+		"a piece of 64 MiB": {func(t *testing.T, bucket string) {
+			t.Helper()
+			write(t, first(t, bucket, "records"), make([]byte, 64<<20))
+		}, []string{"table records, piece 1 of 1", "67108864 bytes or more"}},
+		"an index of 64 MiB": {func(t *testing.T, bucket string) {
+			t.Helper()
+			_, name := index(t, bucket)
+			write(t, name, make([]byte, 64<<20))
+		}, []string{"67108864 bytes or more"}},
+		"an index of nonsense": {func(t *testing.T, bucket string) {
+			t.Helper()
+			_, name := index(t, bucket)
+			write(t, name, []byte("["))
+		}, []string{"this is no index"}},
+		"a record more":             {moreRecords, []string{"table records: it was altered: its rows have the digest"}},
+		"a table too few":           {rewritten(func(x *pieces.Index) { delete(x.Tables, "badges") }), []string{"and the root"}},
+		"a table's rows in another": {rewritten(func(x *pieces.Index) { x.Tables["lists"] = x.Tables["records"] }), []string{"table lists: it was altered"}},
+		"a table without rows":      {rewritten(func(x *pieces.Index) { x.Tables["records"] = nil }), []string{"table records: it was altered"}},
+		"a piece twice":             {rewritten(func(x *pieces.Index) { x.Tables["badges"] = append(x.Tables["badges"], x.Tables["badges"]...) }), []string{"table badges: it was altered"}},
+		"a piece of 1 GiB of text":  {rewritten(func(x *pieces.Index) { x.Tables["records"][0].Text = 1 << 30 }), []string{"no piece is like that"}},
+		"too many pieces": {rewritten(func(x *pieces.Index) {
+			for range 10_000 {
+				x.Tables["records"] = append(x.Tables["records"], pieces.Piece{SHA256: site.Sum256(nil), Bytes: 100, Text: 4 << 20})
+			}
+		}), []string{"too much for a site"}},
+		"more text than it says":   {rewritten(func(x *pieces.Index) { x.Tables["records"][0].Text-- }), []string{"table records, piece 1 of 1", "more than"}},
+		"other counts in the root": {rewriteRoot(func(r *site.Root) { r.Counts.Follows++ }), []string{"the root differs in: counts", "0 objects differ", "is not what its inputs make"}},
+		"another setting in the root": {rewriteRoot(func(r *site.Root) { r.Config.LeaderboardMax = 50 }), []string{
+			"100 other objects: /_variants/leaderboard/followers/limit=100 ", "is not what its inputs make",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bucket := filepath.Join(t.TempDir(), "bucket")
+			published(t, "--snapshot", demo(t), "--dest", "file://"+bucket)
+			equals(t, "file://"+bucket)
+			tc.alter(t, bucket)
+			status, stdout, stderr := runReproduce("file://" + bucket)
+			if status != command.Failed {
+				t.Errorf("got status %d and %q, want 1", status, stdout)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(stdout+stderr, want) {
+					t.Errorf("got %s%s, want %q", stdout, stderr, want)
+				}
+			}
+		})
+	}
+}
+
+// TestObjects: objects that the bucket's manifest lists otherwise are named by kind.
+func TestObjects(t *testing.T) {
+	bucket, other := filepath.Join(t.TempDir(), "bucket"), filepath.Join(t.TempDir(), "other")
+	published(t, "--snapshot", demo(t), "--dest", "file://"+bucket)
+	from := demo(t)
+	file := filepath.Join(from, "lists.ndjson")
+	write(t, file, append(read(t, file), `{"token_id":"999","owner":"0x00000000000000000000000000000000000000aa","user":null}`+"\n"...))
+	published(t, "--snapshot", from, "--dest", "file://"+other)
+	// The site is another one, and says that it was made of what the first was.
+	root, err := site.ParseRoot(read(t, filepath.Join(bucket, "_site")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, name := index(t, bucket)
+	rewriteRoot(func(r *site.Root) { r.Inputs = root.Inputs })(t, other)
+	write(t, filepath.Join(other, string(site.InputsIndexKey(site.Sum256(read(t, filepath.Join(other, "_site")))))), read(t, name))
+	x, _ := index(t, bucket)
+	for _, p := range x.All() {
+		write(t, filepath.Join(other, string(p.Key())), read(t, filepath.Join(bucket, string(p.Key()))))
+	}
+	status, stdout, stderr := runReproduce("file://" + other)
+	for _, want := range []string{"the root differs in: counts, manifest", "objects differ", " 1 {base}/lists/{token_id}/records: /api/v1/lists/999/records\n"} {
+		if status != command.Failed || !strings.Contains(stdout, want) {
+			t.Errorf("got status %d, %s and %s, want %q", status, stdout, stderr, want)
+		}
+	}
+}
+
+// TestResumes: a run that is cut off leaves what it has fetched to the next one, which fetches the rest only.
+func TestResumes(t *testing.T) {
+	bucket := filepath.Join(t.TempDir(), "bucket")
+	published(t, "--snapshot", demo(t), "--dest", "file://"+bucket)
+	x, _ := index(t, bucket)
+	var fetched, most atomic.Int64
+	most.Store(3)
+	files := http.FileServer(http.Dir(bucket))
+	online := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/_snapshot/") && !strings.Contains(r.URL.Path, "index") && fetched.Add(1) > most.Load() {
+			w.WriteHeader(http.StatusGone)
+			return
+		}
+		files.ServeHTTP(w, r)
+	}))
+	t.Cleanup(online.Close)
+	state := filepath.Join(t.TempDir(), "state")
+	if status, stdout, _ := runReproduce(online.URL, "--state", state); status != command.Failed {
+		t.Fatalf("got status %d and %q, want a failure", status, stdout)
+	}
+	had, err := os.ReadDir(filepath.Join(state, "pieces"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched.Store(0)
+	most.Store(100)
+	equals(t, online.URL, "--state", state)
+	if want := int64(len(x.All()) - len(had)); fetched.Load() != want {
+		t.Errorf("fetched %d pieces, want the %d that were not there", fetched.Load(), want)
+	}
+	fetched.Store(0)
+	piece := filepath.Join(state, "pieces", x.Tables["lists"][0].SHA256.String())
+	write(t, piece, []byte("damaged"))
+	equals(t, online.URL, "--state", state)
+	if fetched.Load() != 1 {
+		t.Errorf("fetched %d pieces, want the damaged one", fetched.Load())
+	}
+}
+
+// TestServers: the same from servers of buckets.
+func TestServers(t *testing.T) {
+	servers.Wanted(t)
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := servers.Start(t, kind)
+			s.Env(t)
+			dest := "s3://" + s.Bucket(t) + "/prefix"
+			published(t, "--snapshot", demo(t), "--dest", dest, "--api=efp")
+			equals(t, dest)
+		})
+	}
+}
+
+// TestRefused: publish says why it cannot put the inputs.
+func TestRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a site":        {[]string{"--site", "site.tar"}, "--inputs is for --snapshot"},
+		"rows skipped":  {[]string{"--snapshot", "s", "--on-invalid=skip"}, "exclude each other"},
+		"keeps nothing": {[]string{"--snapshot", "s", "--keep-inputs=0"}, "--keep-inputs must be 1 or more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			args := append(tc.args, "--inputs", "--dest", "file://"+t.TempDir())
+			if status := command.Run("publish", "", &publish.Publish{}, args, io.Discard, &out); status == command.Done || !strings.Contains(out.String(), tc.want) {
+				t.Errorf("got status %d: %s, want %q", status, &out, tc.want)
+			}
+		})
+	}
+}
+
+// TestKeeps: a bucket keeps the inputs of the last sites, and what they share once; an unchanged site puts nothing.
+func TestKeeps(t *testing.T) {
+	bucket := filepath.Join(t.TempDir(), "bucket")
+	report := func(snapshot string) (r struct {
+		Outcome string
+		Inputs  *struct{ Objects, Put, Deleted int }
+	}) {
+		t.Helper()
+		var out, messages bytes.Buffer
+		args := []string{"--snapshot", snapshot, "--dest", "file://" + bucket, "--inputs", "--no-sync", "--keep-inputs=2", "--report=-"}
+		if status := command.Run("publish", "", &publish.Publish{}, args, &out, &messages); status != command.Done {
+			t.Fatalf("got status %d: %s", status, &messages)
+		}
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	from := demo(t)
+	if r := report(from); r.Inputs == nil || r.Inputs.Put != r.Inputs.Objects || r.Inputs.Objects == 0 {
+		t.Errorf("the first: got %+v", r.Inputs)
+	}
+	if r := report(from); r.Outcome != "unchanged" || r.Inputs != nil {
+		t.Errorf("the same again: got %s, %+v", r.Outcome, r.Inputs)
+	}
+	// A run that was cut off before it put the index has left a piece.
+	write(t, filepath.Join(bucket, string(site.InputsKey(site.Sum256([]byte("left"))))), []byte("left"))
+	records := filepath.Join(from, "records.ndjson")
+	for i, deleted := range []int{1, 2, 2} { // what is left; then an index and a piece of records
+		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
+		if r := report(from); r.Inputs == nil || r.Inputs.Put != 1 || r.Inputs.Deleted != deleted {
+			t.Errorf("a record more: got %+v, want one put and %d deleted", r.Inputs, deleted)
+		}
+		equals(t, "file://"+bucket)
+	}
+	indexes, err := os.ReadDir(filepath.Join(bucket, "_snapshot/index"))
+	if err != nil || len(indexes) != 2 {
+		t.Errorf("got %d indexes, %v, want 2", len(indexes), err)
+	}
+	// One who published without --inputs leaves what is there; then the site has no inputs until they are put.
+	x, name := index(t, bucket)
+	for _, gone := range []string{name, filepath.Join(bucket, string(x.Tables["lists"][0].Key()))} {
+		if err := os.Remove(gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := report(from); r.Inputs == nil || r.Inputs.Put != 1 {
+		t.Errorf("after a loss: got %+v, want one put", r.Inputs)
+	}
+	equals(t, "file://"+bucket)
+	var out bytes.Buffer
+	if status := command.Run("verify", "", &publish.Verify{}, []string{"--dest", "file://" + bucket}, &out, &out); status != command.Done {
+		t.Errorf("verify: got status %d: %s", status, &out)
+	}
+}

@@ -1,0 +1,51 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Canonical calls found with each row of a table in canonical form, without the end of the line, in the order of the
+// table. The row is only valid until found returns. If untimed, records have no times. An invalid row is a *RowError; that
+// a row may be there only once is checked of ops alone. An error wraps ErrNoTable if the table is missing.
+func Canonical(ctx context.Context, snapshot afero.Fs, t Table, untimed bool, found func(row []byte) error) error {
+	switch t {
+	case TableEvents:
+		return canonicalTable(ctx, snapshot, t, site.DecodeEvent, found)
+	case TableLists:
+		return canonicalTable(ctx, snapshot, t, ParseList, found)
+	case TableBadges:
+		return canonicalTable(ctx, snapshot, t, ParseBadge, found)
+	case TableRecommended:
+		return canonicalTable(ctx, snapshot, t, ParseRecommended, found)
+	case TableAccounts:
+		return canonicalReader(snapshot, untimed, found).Accounts(ctx, canonical)
+	case TableRecords:
+		return canonicalReader(snapshot, untimed, found).Records(ctx, canonical)
+	case TableOps:
+		return canonicalReader(snapshot, untimed, found).Ops(ctx, canonical)
+	}
+	return fmt.Errorf("table %q: use one of %v", t, allTables())
+}
+
+func canonical[R any](row *R) ([]byte, error) { return canonicalRow(nil, row) }
+
+func canonicalTable[R any](ctx context.Context, snapshot afero.Fs, t Table, parse func([]byte) (R, error), found func([]byte) error) error {
+	return canonicalReader(snapshot, false, found).Table(ctx, t, func(line []byte) ([]byte, error) {
+		row, err := parse(line)
+		if err != nil {
+			return nil, err
+		}
+		return canonical(&row)
+	})
+}
+
+func canonicalReader(snapshot afero.Fs, untimed bool, found func([]byte) error) Reader[[]byte] {
+	return Reader[[]byte]{Snapshot: snapshot, Untimed: untimed, Done: func(b Block[[]byte]) error {
+		return b.Each(func(r Row[[]byte]) error { return found(r.Value) }, func(e *RowError) error { return e })
+	}}
+}

@@ -1,0 +1,274 @@
+package pieces
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	json "github.com/goccy/go-json"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// ErrAltered says that what a bucket has is not what the site was made of.
+var ErrAltered = errors.New("it was altered")
+
+// ErrNone says that a bucket has no index for a root.
+var ErrNone = errors.New("the bucket does not keep what the site was made of")
+
+// A Fetch reads an object of at most that many bytes. An error wraps fs.ErrNotExist if there is none.
+type Fetch func(ctx context.Context, key site.Key, most int64) ([]byte, error)
+
+// A Fetched is what a site was made of, in a folder.
+type Fetched struct {
+	Index *Index
+	Read  int64 // bytes that were fetched; the others were in the folder
+	dir   string
+	root  *site.Root
+}
+
+const (
+	piecesFolder   = "pieces"
+	snapshotFolder = "snapshot"
+	fetchers       = 8
+)
+
+// Get fetches what the site with a root was made of into a folder, which may have pieces of an earlier run. Pieces are
+// compared with their names, tables are not: see Check. progress is told of each piece.
+func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir string, progress func(n, bytes int64)) (*Fetched, error) {
+	if root.Inputs == nil {
+		return nil, fmt.Errorf("%w: its root does not say what that is", ErrNone)
+	}
+	key := site.InputsIndexKey(site.Sum256(body))
+	text, err := fetch(ctx, key, MaxIndexBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: there is no %s: publish with --inputs", ErrNone, key)
+	} else if err != nil {
+		return nil, err
+	}
+	x, err := ParseIndex(text)
+	if err == nil {
+		err = x.matches(root)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", key, ErrAltered, err)
+	}
+	f := &Fetched{Index: x, dir: dir, root: root}
+	if err := f.get(ctx, fetch, progress); err != nil {
+		return nil, err
+	}
+	return f, f.link()
+}
+
+// matches returns an error if an index does not name what the root does.
+func (x *Index) matches(root *site.Root) error {
+	want, got := slices.Sorted(keysOf(root.Inputs.Tables)), slices.Sorted(keysOf(x.Tables))
+	if !slices.Equal(want, got) {
+		return fmt.Errorf("it has the tables %q, and the root %q", got, want)
+	}
+	if (x.Ranks != nil) != (root.Inputs.Ranks != nil) || x.Refreshed != nil && root.Inputs.Refreshed == nil {
+		return errors.New("it has other parts than the root names")
+	}
+	// A site shows what it was made of, so that is not far larger.
+	total := int64(0)
+	for _, p := range x.All() {
+		total += p.Text
+	}
+	if most := 64<<20 + 64*max(root.Counts.Bytes, 0); total > most {
+		return fmt.Errorf("its pieces have %d bytes, which is too much for a site of %d", total, root.Counts.Bytes)
+	}
+	return nil
+}
+
+func (f *Fetched) path(p Piece) string { return filepath.Join(f.dir, piecesFolder, p.SHA256.String()) }
+
+// get fetches the pieces that the folder lacks, and removes those that it does not need.
+func (f *Fetched) get(ctx context.Context, fetch Fetch, progress func(n, bytes int64)) error {
+	folder := filepath.Join(f.dir, piecesFolder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	needed := map[string]Piece{}
+	for _, p := range f.Index.All() {
+		needed[p.SHA256.String()] = p
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, ok := needed[e.Name()]; !ok {
+			if err := os.Remove(filepath.Join(folder, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchers)
+	read := make(chan int64, len(needed))
+	for _, p := range needed {
+		group.Go(func() error {
+			n, err := f.getPiece(ctx, fetch, p)
+			read <- n
+			progress(1, p.Bytes)
+			return err
+		})
+	}
+	err = group.Wait()
+	close(read)
+	for n := range read {
+		f.Read += n
+	}
+	return err
+}
+
+// getPiece fetches a piece, unless the folder has it.
+func (f *Fetched) getPiece(ctx context.Context, fetch Fetch, p Piece) (read int64, err error) {
+	if had, err := os.ReadFile(f.path(p)); err == nil && p.check(had) == nil {
+		return 0, nil
+	}
+	body, err := fetch(ctx, p.Key(), p.Bytes)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", f.describe(p), err)
+	}
+	if err := p.check(body); err != nil {
+		return 0, fmt.Errorf("%s: %s: %w: %w", f.describe(p), p.Key(), ErrAltered, err)
+	}
+	temp := f.path(p) + ".tmp"
+	if err := os.WriteFile(temp, body, 0o644); err != nil {
+		return 0, err
+	}
+	return p.Bytes, os.Rename(temp, f.path(p))
+}
+
+// check compares a body with what the index says of it.
+func (p Piece) check(body []byte) error {
+	if int64(len(body)) != p.Bytes || site.Sum256(body) != p.SHA256 {
+		return fmt.Errorf("it has %d bytes with the SHA-256 %s, and should have %d with that of its name", len(body), site.Sum256(body), p.Bytes)
+	}
+	_, err := p.unpack(body)
+	return err
+}
+
+// describe says what a piece is of.
+func (f *Fetched) describe(p Piece) string {
+	for _, name := range slices.Sorted(keysOf(f.Index.Tables)) {
+		if i := slices.Index(f.Index.Tables[name], p); i >= 0 {
+			return fmt.Sprintf("table %s, piece %d of %d", name, i+1, len(f.Index.Tables[name]))
+		}
+	}
+	if f.Index.Ranks != nil && *f.Index.Ranks == p {
+		return "ranks"
+	}
+	return "refreshed data"
+}
+
+// link makes the folder of a snapshot of the pieces.
+func (f *Fetched) link() error {
+	folder := f.Snapshot()
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return err
+	}
+	for name, of := range f.Index.Tables {
+		if len(of) == 0 {
+			if err := os.WriteFile(filepath.Join(folder, name+".ndjson"), nil, 0o644); err != nil {
+				return err
+			}
+		}
+		for i, p := range of {
+			link := filepath.Join(folder, fmt.Sprintf("%s-%06d.ndjson.zst", name, i))
+			if err := os.Symlink(filepath.Join("..", piecesFolder, p.SHA256.String()), link); err != nil {
+				return err
+			}
+		}
+	}
+	meta, err := metaOf(f.root)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "meta.json"), meta, 0o644)
+}
+
+// metaOf is the meta.json that a root tells.
+func metaOf(root *site.Root) ([]byte, error) {
+	in := root.Inputs
+	return json.MarshalWithOption(struct {
+		Format   int                `json:"format"`
+		AsOf     string             `json:"as_of"`
+		ListOps  *uint64            `json:"list_ops,omitempty"`
+		OpsFrom  string             `json:"ops_from,omitempty"`
+		Chains   []site.ChainInput  `json:"chains,omitempty"`
+		Profiles *site.ServiceInput `json:"profiles,omitempty"`
+		Badges   *site.ServiceInput `json:"badges,omitempty"`
+	}{1, root.AsOf, in.ListOps, in.OpsFrom, in.Chains, in.Profiles, in.Badges}, json.DisableHTMLEscape())
+}
+
+// Snapshot is the path of the folder of the snapshot.
+func (f *Fetched) Snapshot() string { return filepath.Join(f.dir, snapshotFolder) }
+
+// Check compares the tables with the digests in the root. An error says which one is another.
+func (f *Fetched) Check(ctx context.Context) (err error) {
+	opened, err := snapshot.Open(f.Snapshot())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	for _, name := range slices.Sorted(keysOf(f.root.Inputs.Tables)) {
+		digest, err := snapshot.TableDigest(ctx, opened, snapshot.Table(name), !f.root.Config.EFP())
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("table %s: %w: %w", name, ErrAltered, err)
+		} else if err != nil {
+			return err
+		}
+		if want := f.root.Inputs.Tables[name]; digest != want {
+			return fmt.Errorf("table %s: %w: its rows have the digest %s, and the root names %s", name, ErrAltered, digest, want)
+		}
+	}
+	return nil
+}
+
+// Ranks are those that the site was made with; nil if there were none.
+func (f *Fetched) Ranks() ([]byte, error) {
+	if f.Index.Ranks == nil {
+		return nil, nil
+	}
+	text, err := f.text(*f.Index.Ranks)
+	if err == nil && site.Sum256(text) != *f.root.Inputs.Ranks {
+		err = fmt.Errorf("ranks: %w: they are not those that the root names", ErrAltered)
+	}
+	return text, err
+}
+
+// HasRefreshed reports whether refreshed data was merged.
+func (f *Fetched) HasRefreshed() bool { return f.root.Inputs.Refreshed != nil }
+
+// Each implements Refreshed.
+func (f *Fetched) Each(ctx context.Context, found func(key site.Key, body []byte) error) error {
+	for _, p := range f.Index.Refreshed {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		text, err := f.text(p)
+		if err != nil {
+			return err
+		}
+		if err := eachObject(text, found); err != nil {
+			return fmt.Errorf("refreshed data: %w", err)
+		}
+	}
+	return nil
+}
+
+func (f *Fetched) text(p Piece) ([]byte, error) {
+	body, err := os.ReadFile(f.path(p))
+	if err != nil {
+		return nil, err
+	}
+	return p.unpack(body)
+}

@@ -1,0 +1,241 @@
+// Package pieces keeps what a site was made of in the bucket of the site, so that others can make the site again: the
+// tables of the snapshot in pieces, refreshed data that was merged, and ranks of an earlier site.
+//
+// A piece has successive rows of a table in canonical form, compressed. Its key is the SHA-256 of its body, so it never
+// changes, and a piece that an earlier site has too is not put again. Where one piece ends and the next begins, the rows
+// themselves decide: a row that is added, changed or removed changes one piece, or two.
+//
+// An index per root names the pieces. Nothing that it says need be believed: the root has the digests of the tables.
+package pieces
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	json "github.com/goccy/go-json"
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+const format = 1
+
+// Sizes of pieces, in bytes of text.
+const (
+	leastText = 128 << 10
+	usualText = 384 << 10 // that a piece has on average beyond the least
+	mostText  = 4 << 20
+	mostRow   = 16<<20 + 64<<10 // of a snapshot, or an object that a refresh has kept with its key
+)
+
+// Bounds of what a bucket may say.
+const (
+	MaxIndexBytes = 16 << 20
+	maxPieceText  = mostText + mostRow
+	maxPieceBytes = maxPieceText + 64<<10 // what compression cannot make smaller
+	maxRanksText  = 1 << 30               // in one piece: see ranks.MaxBytes
+)
+
+// An Index names the pieces of what a site was made of.
+type Index struct {
+	Format    int                `json:"format"`
+	Tables    map[string][]Piece `json:"tables"`              // in the order of their rows
+	Refreshed []Piece            `json:"refreshed,omitempty"` // of objects, by key
+	Ranks     *Piece             `json:"ranks,omitempty"`
+}
+
+// A Piece is the body of an object.
+type Piece struct {
+	SHA256 site.SHA256 `json:"sha256"` // of the body, which is its name
+	Bytes  int64       `json:"bytes"`
+	Text   int64       `json:"text"` // bytes that it decompresses to
+}
+
+// Key is the key of the piece.
+func (p Piece) Key() site.Key { return site.InputsKey(p.SHA256) }
+
+// All lists all pieces.
+func (x *Index) All() []Piece {
+	var all []Piece
+	for _, t := range slices.Sorted(keysOf(x.Tables)) {
+		all = append(all, x.Tables[t]...)
+	}
+	all = append(all, x.Refreshed...)
+	if x.Ranks != nil {
+		all = append(all, *x.Ranks)
+	}
+	return all
+}
+
+func keysOf[V any](m map[string]V) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// ErrIndex says that an index cannot be read.
+var ErrIndex = errors.New("this is no index of what a site was made of")
+
+// ParseIndex decodes an index and checks it.
+func ParseIndex(body []byte) (*Index, error) {
+	var x Index
+	if len(body) > MaxIndexBytes {
+		return nil, fmt.Errorf("%w: %d bytes, more than %d MiB", ErrIndex, len(body), MaxIndexBytes>>20)
+	}
+	if err := json.Unmarshal(body, &x); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrIndex, site.JSONReason(err))
+	}
+	if x.Format != format {
+		return nil, fmt.Errorf("%w: format %d, this version reads %d", ErrIndex, x.Format, format)
+	}
+	for _, p := range x.All() {
+		most := int64(maxPieceText)
+		if x.Ranks != nil && p == *x.Ranks {
+			most = maxRanksText
+		}
+		if p.Bytes < 1 || p.Text < 1 || p.Text > most || p.Bytes > most+(maxPieceBytes-maxPieceText) {
+			return nil, fmt.Errorf("%w: the piece %s has %d bytes for %d bytes of text: no piece is like that", ErrIndex, p.SHA256, p.Bytes, p.Text)
+		}
+	}
+	return &x, nil
+}
+
+// Encode encodes the index. Equal ones give equal bytes.
+func (x *Index) Encode() ([]byte, error) { return json.MarshalWithOption(x, json.DisableHTMLEscape()) }
+
+// A Source has what a site was made of.
+type Source struct {
+	Snapshot  afero.Fs
+	Refreshed *Recorder // nil if none was merged
+	Ranks     []byte    // nil if none were used
+}
+
+// ErrOther says that a source is not what the site was made of.
+var ErrOther = errors.New("this is not what the site was made of")
+
+// Build makes the pieces of what the site with a root was made of, and calls put with each. It fails with ErrOther if the
+// source is another one, or has rows that were skipped. put may keep the body.
+func (s *Source) Build(ctx context.Context, root *site.Root, put func(Piece, []byte) error) (*Index, error) {
+	if root.Inputs == nil {
+		return nil, fmt.Errorf("%w: its root does not say what it was made of: generate it again, with this version", ErrOther)
+	}
+	x := &Index{Format: format, Tables: map[string][]Piece{}}
+	p, err := newPacker(func(piece Piece, body []byte) error {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		return put(piece, body)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(keysOf(root.Inputs.Tables)) {
+		var digest snapshot.Digest
+		err := snapshot.Canonical(ctx, s.Snapshot, snapshot.Table(name), !root.Config.EFP(), func(row []byte) error {
+			digest.Add(row)
+			return p.add(row, nil)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", name, err)
+		}
+		if digest.Sum() != root.Inputs.Tables[name] {
+			return nil, fmt.Errorf("table %s: %w: rows that were skipped cannot be kept, so remove them from the snapshot", name, ErrOther)
+		}
+		if x.Tables[name], err = p.end(); err != nil {
+			return nil, err
+		}
+		if x.Tables[name] == nil {
+			x.Tables[name] = []Piece{}
+		}
+	}
+	if root.Inputs.Refreshed != nil {
+		if s.Refreshed == nil {
+			return nil, fmt.Errorf("refreshed data: %w", ErrOther)
+		}
+		if x.Refreshed, err = s.Refreshed.each(put); err != nil {
+			return nil, fmt.Errorf("refreshed data: %w", err)
+		}
+	}
+	if root.Inputs.Ranks != nil {
+		if site.Sum256(s.Ranks) != *root.Inputs.Ranks {
+			return nil, fmt.Errorf("ranks: %w", ErrOther)
+		}
+		p.text = append(p.text, s.Ranks...)
+		all, err := p.end()
+		if err != nil {
+			return nil, err
+		}
+		x.Ranks = &all[0]
+	}
+	return x, nil
+}
+
+// A packer cuts rows into pieces.
+type packer struct {
+	put    func(Piece, []byte) error
+	zstd   *zstd.Encoder
+	text   []byte
+	pieces []Piece
+}
+
+func newPacker(put func(Piece, []byte) error) (*packer, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	return &packer{put: put, zstd: encoder}, err
+}
+
+var cutTable = crc32.MakeTable(crc32.Castagnoli)
+
+// add adds a row, which may have more lines, and ends the piece where the row says so.
+func (p *packer) add(row, more []byte) error {
+	p.text = append(append(p.text, row...), '\n')
+	if more != nil {
+		p.text = append(append(p.text, more...), '\n')
+	}
+	size := int64(len(row) + len(more))
+	switch cut := int64(crc32.Checksum(row, cutTable)) < size*(1<<32)/usualText; {
+	case len(p.text) >= mostText, len(p.text) >= leastText && cut:
+		return p.flush()
+	}
+	return nil
+}
+
+func (p *packer) flush() error {
+	if len(p.text) == 0 {
+		return nil
+	}
+	body := p.zstd.EncodeAll(p.text, nil)
+	piece := Piece{site.Sum256(body), int64(len(body)), int64(len(p.text))}
+	p.pieces, p.text = append(p.pieces, piece), p.text[:0]
+	return p.put(piece, body)
+}
+
+// end ends the last piece, and returns all since the last end.
+func (p *packer) end() ([]Piece, error) {
+	err := p.flush()
+	all := p.pieces
+	p.pieces = nil
+	return all, err
+}
+
+// unpack decompresses the body of a piece. It takes no more memory than the piece says, whatever the body is.
+func (p Piece) unpack(body []byte) ([]byte, error) {
+	decoder, err := zstd.NewReader(bytes.NewReader(body), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, err
+	}
+	defer decoder.Close()
+	return readExactly(decoder, p.Text)
+}
+
+// maxWindow is that of the encoder's usual level.
+const maxWindow = 8 << 20

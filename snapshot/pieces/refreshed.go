@@ -1,0 +1,131 @@
+package pieces
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Refreshed reads refreshed data, as the generator does.
+type Refreshed interface {
+	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
+}
+
+// A Recorder is refreshed data that keeps what was read of it, since fallbacks may change it at any time. The pieces are
+// in a temporary file without a name. It must be closed.
+type Recorder struct {
+	from   Refreshed
+	file   *os.File
+	pieces []Piece
+}
+
+// Record returns a recorder.
+func Record(from Refreshed) *Recorder { return &Recorder{from: from} }
+
+// A refreshedRow comes before the body of an object.
+type refreshedRow struct {
+	Key   site.Key `json:"key"`
+	Bytes int      `json:"bytes"` // of the body
+}
+
+// Each implements Refreshed. It keeps what found has taken.
+func (r *Recorder) Each(ctx context.Context, found func(key site.Key, body []byte) error) (err error) {
+	if err := r.Close(); err != nil {
+		return err
+	}
+	if r.file, err = os.CreateTemp("", "followpress-refreshed-*"); err != nil {
+		return err
+	}
+	if err := os.Remove(r.file.Name()); err != nil {
+		return err
+	}
+	p, err := newPacker(func(_ Piece, body []byte) error {
+		_, err := r.file.Write(body)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = r.from.Each(ctx, func(key site.Key, body []byte) error {
+		if err := found(key, body); err != nil {
+			return err
+		}
+		row, err := json.Marshal(refreshedRow{key, len(body)})
+		if err != nil {
+			return err
+		}
+		return p.add(row, body)
+	})
+	if err == nil {
+		r.pieces, err = p.end()
+	}
+	return err
+}
+
+// each calls put with each piece.
+func (r *Recorder) each(put func(Piece, []byte) error) ([]Piece, error) {
+	if r.file == nil {
+		return nil, errors.New("nobody has read it yet")
+	}
+	at := int64(0)
+	for _, p := range r.pieces {
+		body := make([]byte, p.Bytes)
+		if _, err := r.file.ReadAt(body, at); err != nil {
+			return nil, err
+		}
+		at += p.Bytes
+		if err := put(p, body); err != nil {
+			return nil, err
+		}
+	}
+	return r.pieces, nil
+}
+
+// Close frees the file.
+func (r *Recorder) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	err := r.file.Close()
+	r.file = nil
+	return err
+}
+
+// eachObject calls found with each object in the text of a piece.
+func eachObject(text []byte, found func(key site.Key, body []byte) error) error {
+	for len(text) > 0 {
+		line, rest, _ := bytes.Cut(text, []byte{'\n'})
+		var row refreshedRow
+		if err := json.Unmarshal(line, &row); err != nil {
+			return errors.New(site.JSONReason(err))
+		}
+		if row.Bytes < 0 || row.Bytes >= len(rest) || rest[row.Bytes] != '\n' {
+			return fmt.Errorf("%s has not the size that it should have", site.Quoted(string(row.Key)))
+		}
+		if err := found(row.Key, rest[:row.Bytes:row.Bytes]); err != nil {
+			return err
+		}
+		text = rest[row.Bytes+1:]
+	}
+	return nil
+}
+
+// readExactly reads so many bytes, after which there must be no more.
+func readExactly(from io.Reader, size int64) ([]byte, error) {
+	body := make([]byte, size)
+	n, err := io.ReadFull(from, body)
+	if err != nil {
+		return nil, fmt.Errorf("it ends after %d bytes of text, and should have %d: %w", n, size, err)
+	}
+	if n, err := from.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("it has more than %d bytes of text", size)
+	}
+	return body, nil
+}
