@@ -116,7 +116,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/preview":       {"site", "site/routes", "generator", "server", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
 	"cmd/internal/publish":       {"site", "site/note", "site/tags", "generator", "publisher", "purger", "snapshot", "snapshot/pieces", "source", "source/bundle", "source/chain", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
 	"cmd/internal/report":        {"report", "generator", "site", "snapshot", "storage", "cmd/internal/command"},
-	"cmd/internal/reproduce":     {"internal/retry", "site", "site/note", "site/ranks", "site/shards", "generator", "snapshot", "snapshot/pieces", "storage", "storage/checked", "cmd/internal/command"},
+	"cmd/internal/reproduce":     {"internal/release", "internal/retry", "site", "site/note", "site/ranks", "site/shards", "generator", "snapshot", "snapshot/pieces", "storage", "storage/checked", "cmd/internal/command"},
 	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/bundle", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate"},
 	"cmd/internal/serve":         {"server", "site", "site/note", "storage", "storage/checked", "internal/templates", "cmd/internal/command"},
 	"cmd/followpress": {"cmd/internal/audit", "cmd/internal/command", "cmd/internal/completion", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",

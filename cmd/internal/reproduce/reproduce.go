@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -124,8 +125,8 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return fmt.Errorf("%s: %w", c.From, err)
 	}
 	defer func() { err = errors.Join(err, made.Close()) }()
-	if told := live.Root().Inputs.Generator; told != command.Release() {
-		if _, err := fmt.Fprintf(stderr, "reproduce: the site was made by followpress %s, and this is %s: if they differ, try that version\n", quotedVersion(told), command.Release()); err != nil {
+	if told := live.Root().Inputs.Generator; told != release.Version() {
+		if _, err := fmt.Fprintf(stderr, "reproduce: the site was made by followpress %s, and this is %s: if they differ, try that version\n", quotedVersion(told), release.Version()); err != nil {
 			return err
 		}
 	}
