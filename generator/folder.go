@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/publicdir"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/site/shards"
 )
 
@@ -223,7 +224,7 @@ var (
 	refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 	reportsFolder = strings.TrimSuffix(string(site.ReportsPrefix), "/")
 	logFolder     = strings.TrimSuffix(string(site.LogPrefix), "/")
-	inputsFolder  = strings.TrimSuffix(string(site.InputsPrefix), "/")
+	inputsFolder  = strings.TrimSuffix(string(kept.Prefix), "/")
 )
 
 // checkBucket returns an error if the folder is a bucket that publish writes to, which contains more

@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	inputs "github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -114,7 +115,7 @@ var errFreed = errors.New("the graph was replaced")
 
 // isKept reports whether an object is no part of a site, but kept beside it.
 func isKept(key site.Key) bool {
-	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, site.LogPrefix, site.InputsPrefix}, func(kept site.Key) bool {
+	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, site.LogPrefix, inputs.Prefix}, func(kept site.Key) bool {
 		return strings.HasPrefix(string(key), string(kept))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -39,7 +40,7 @@ type InputsReport struct {
 	Deleted int   `json:"deleted"`
 }
 
-func (r *run) inputsIndex() site.Key { return site.InputsIndexKey(site.Sum256(r.source.body)) }
+func (r *run) inputsIndex() site.Key { return kept.IndexKey(site.Sum256(r.source.body)) }
 
 // besideUnchanged reports whether the bucket has all that putBeside puts.
 func (r *run) besideUnchanged(ctx context.Context) (bool, error) {
@@ -82,7 +83,7 @@ func (r *run) putInputs(ctx context.Context) error {
 	r.options.Progress.Stage("inputs", 0)
 	r.report.Inputs = new(InputsReport)
 	has := map[site.Key]bool{}
-	if err := r.bucket.list(ctx, site.InputsPrefix, func(info storage.Info) error {
+	if err := r.bucket.list(ctx, kept.Prefix, func(info storage.Info) error {
 		has[site.Key(strings.Clone(string(info.Key)))] = true
 		return nil
 	}); err != nil {
@@ -152,9 +153,9 @@ func (r *run) pruneInputs(ctx context.Context) error {
 	}
 	var indexes []index
 	var pieces []site.Key
-	if err := r.bucket.list(ctx, site.InputsPrefix, func(info storage.Info) error {
+	if err := r.bucket.list(ctx, kept.Prefix, func(info storage.Info) error {
 		key := site.Key(strings.Clone(string(info.Key)))
-		if key.IsInputsIndex() {
+		if kept.IsIndex(key) {
 			indexes = append(indexes, index{key, info.Modified})
 		} else {
 			pieces = append(pieces, key)

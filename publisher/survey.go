@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -275,7 +276,7 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 		case key == site.MarkKey:
 			s.marked = true
 		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)),
-			strings.HasPrefix(string(key), string(site.LogPrefix)), strings.HasPrefix(string(key), string(site.InputsPrefix)):
+			strings.HasPrefix(string(key), string(site.LogPrefix)), strings.HasPrefix(string(key), string(kept.Prefix)):
 		case strings.HasPrefix(string(key), string(site.NextPrefix)):
 			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: announced})
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):

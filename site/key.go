@@ -95,9 +95,6 @@ const (
 	NoteKey Key = "_site.note"
 	// NextPrefix begins the keys of what a publish of a signed site announces.
 	NextPrefix Key = nextFolder + "/"
-	// InputsPrefix begins the keys of what sites of a bucket were made of: see package pieces. A bucket keeps them beside
-	// its site.
-	InputsPrefix Key = inputsFolder + "/"
 
 	// IndexKey leads a browser to the explorer. Static hosts answer / with it.
 	IndexKey Key = "index.html"
@@ -133,8 +130,7 @@ const (
 	reportsFolder           = "_reports"
 	logFolder               = "_log"
 	nextFolder              = "_next"
-	inputsFolder            = "_snapshot"
-	inputsIndexes           = inputsFolder + "/index/"
+	keptFolder              = "_snapshot"
 	headName                = "head"
 
 	// DiscoverShardKey has all accounts that discover pages through.
@@ -261,15 +257,6 @@ func ReportKey(date string, form ReportForm) Key {
 // LogKey is the key of an object of the log: index, or a bundle, by the number of its first row.
 func LogKey(name string) Key { return LogPrefix + Key(name) }
 
-// InputsKey is the key of a piece of what sites were made of, by the SHA-256 of its body.
-func InputsKey(digest SHA256) Key { return InputsPrefix + Key(digest.String()) }
-
-// InputsIndexKey is the key of the index of what a site was made of, by the SHA-256 of its root.
-func InputsIndexKey(root SHA256) Key { return Key(inputsIndexes + root.String()) }
-
-// IsInputsIndex reports whether a key is one of InputsIndexKey.
-func (k Key) IsInputsIndex() bool { return strings.HasPrefix(string(k), inputsIndexes) }
-
 // A ReportForm is a form in which a report is published.
 type ReportForm string
 
@@ -349,7 +336,7 @@ func (c Config) RefreshesOf(key Key) (keys []Key) {
 func (c Config) PublicKeys() []string {
 	keys := []string{
 		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", string(LogPrefix) + "*", manifestPrefix + "*", string(RootKey),
-		string(NoteKey), string(NextPrefix) + "*", string(InputsPrefix) + "*",
+		string(NoteKey), string(NextPrefix) + "*", keptFolder + "/*",
 	}
 	if c.EFP() {
 		keys = append(keys, unknownPrefix+"*", clientPrefix+"*", string(OpenAPIKey))
@@ -445,7 +432,7 @@ func (k Key) Valid() bool {
 // with one.
 func Reserved() []string {
 	return []string{"_client", "_errors", exploreFolder, "_lock", logFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
-		"_search", "_site", string(NoteKey), inputsFolder, "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
+		"_search", "_site", string(NoteKey), keptFolder, "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
 }
 
 // TopLevel lists the first segments of all keys that a folder with a site may have.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -45,7 +46,7 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 	if root.Inputs == nil {
 		return nil, fmt.Errorf("%w: its root does not say what that is", ErrNone)
 	}
-	key := site.InputsIndexKey(site.Sum256(body))
+	key := kept.IndexKey(site.Sum256(body))
 	text, err := fetch(ctx, key, MaxIndexBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: there is no %s: publish with --inputs", ErrNone, key)

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -58,7 +59,7 @@ type Piece struct {
 }
 
 // Key is the key of the piece.
-func (p Piece) Key() site.Key { return site.InputsKey(p.SHA256) }
+func (p Piece) Key() site.Key { return kept.PieceKey(p.SHA256) }
 
 // All lists all pieces.
 func (x *Index) All() []Piece {

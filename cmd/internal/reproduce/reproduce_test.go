@@ -20,6 +20,7 @@ import (
 	"github.com/followpress/followpress/fixtures/odd"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/snapshot/pieces"
 )
 
@@ -131,7 +132,7 @@ func TestEqual(t *testing.T) {
 func index(t *testing.T, bucket string) (*pieces.Index, string) {
 	t.Helper()
 	root := read(t, filepath.Join(bucket, "_site"))
-	name := filepath.Join(bucket, string(site.InputsIndexKey(site.Sum256(root))))
+	name := filepath.Join(bucket, string(kept.IndexKey(site.Sum256(root))))
 	x, err := pieces.ParseIndex(read(t, name))
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +193,7 @@ func rewriteRoot(change func(*site.Root)) func(t *testing.T, bucket string) {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(bucket, "_site"), body)
-		write(t, filepath.Join(bucket, string(site.InputsIndexKey(site.Sum256(body)))), text)
+		write(t, filepath.Join(bucket, string(kept.IndexKey(site.Sum256(body)))), text)
 	}
 }
 
@@ -298,7 +299,7 @@ func TestObjects(t *testing.T) {
 	}
 	_, name := index(t, bucket)
 	rewriteRoot(func(r *site.Root) { r.Inputs = root.Inputs })(t, other)
-	write(t, filepath.Join(other, string(site.InputsIndexKey(site.Sum256(read(t, filepath.Join(other, "_site")))))), read(t, name))
+	write(t, filepath.Join(other, string(kept.IndexKey(site.Sum256(read(t, filepath.Join(other, "_site")))))), read(t, name))
 	x, _ := index(t, bucket)
 	for _, p := range x.All() {
 		write(t, filepath.Join(other, string(p.Key())), read(t, filepath.Join(bucket, string(p.Key()))))
@@ -410,7 +411,7 @@ func TestKeeps(t *testing.T) {
 		t.Errorf("the same again: got %s, %+v", r.Outcome, r.Inputs)
 	}
 	// A run that was cut off before it put the index has left a piece.
-	write(t, filepath.Join(bucket, string(site.InputsKey(site.Sum256([]byte("left"))))), []byte("left"))
+	write(t, filepath.Join(bucket, string(kept.PieceKey(site.Sum256([]byte("left"))))), []byte("left"))
 	records := filepath.Join(from, "records.ndjson")
 	for i, deleted := range []int{1, 2, 2} { // what is left; then an index and a piece of records
 		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
