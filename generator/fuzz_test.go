@@ -165,6 +165,9 @@ func plainTime(line []byte) (added int64, err error) {
 		return 0, errors.New("another form")
 	}
 	t, err := time.Parse(time.RFC3339, *row.Added)
+	if year := t.UTC().Year(); err == nil && (year < 0 || year > 9999) {
+		return 0, errors.New("no time that RFC 3339 writes in UTC")
+	}
 	return t.UnixMilli(), err
 }
 

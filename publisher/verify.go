@@ -18,21 +18,22 @@ const maxKeysListed = 1000
 
 // A Verification says how a bucket differs from its manifest.
 type Verification struct {
-	Dest      string           `json:"dest"`            // set by Note
-	Error     string           `json:"error,omitempty"` // set by Note
-	AsOf      string           `json:"as_of"`
-	Objects   int              `json:"objects"` // named by the manifest, including its own shards
-	Listed    int              `json:"listed"`  // objects in the bucket
-	Missing   Found            `json:"missing"`
-	Altered   Found            `json:"altered"`       // with other bytes than the manifest says
-	Refreshed Found            `json:"refreshed"`     // with other bytes that a refresh has put, which is no error
-	Unknown   Found            `json:"unknown"`       // not named by the manifest, with keys of a site; Repair deletes them
-	Foreign   Found            `json:"foreign"`       // with keys of no site, nor used by followpress otherwise; Repair leaves them
-	Others    Found            `json:"others"`        // files and folders of others in a local bucket that cannot be read, which is no error
-	Log       *LogVerification `json:"log,omitempty"` // set by the caller; nil if there is no log of events
-	Marked    bool             `json:"marked"`        // whether a publish is running or was cut off
-	Repaired  *Report          `json:"repaired,omitempty"`
-	Seconds   float64          `json:"seconds"`
+	Dest      string              `json:"dest"`            // set by Note
+	Error     string              `json:"error,omitempty"` // set by Note
+	AsOf      string              `json:"as_of"`
+	Objects   int                 `json:"objects"` // named by the manifest, including its own shards
+	Listed    int                 `json:"listed"`  // objects in the bucket
+	Missing   Found               `json:"missing"`
+	Altered   Found               `json:"altered"`          // with other bytes than the manifest says
+	Refreshed Found               `json:"refreshed"`        // with other bytes that a refresh has put, which is no error
+	Unknown   Found               `json:"unknown"`          // not named by the manifest, with keys of a site; Repair deletes them
+	Foreign   Found               `json:"foreign"`          // with keys of no site, nor used by followpress otherwise; Repair leaves them
+	Others    Found               `json:"others"`           // files and folders of others in a local bucket that cannot be read, which is no error
+	Log       *LogVerification    `json:"log,omitempty"`    // set by the caller; nil if there is no log of events
+	Signed    *SignedVerification `json:"signed,omitempty"` // set by the caller; nil if no key was given
+	Marked    bool                `json:"marked"`           // whether a publish is running or was cut off
+	Repaired  *Report             `json:"repaired,omitempty"`
+	Seconds   float64             `json:"seconds"`
 
 	announced Found // below _next/
 }
@@ -43,6 +44,16 @@ type LogVerification struct {
 	Bundles int      `json:"bundles"`
 	Digest  string   `json:"digest"`
 	Damaged []string `json:"damaged"` // what is wrong with some bundles, and with how many more
+}
+
+// A SignedVerification says how a bucket differs from what its note vouches for.
+type SignedVerification struct {
+	Origin  string   `json:"origin"`
+	Counter uint64   `json:"counter"`
+	AsOf    string   `json:"as_of"`
+	Checked int      `json:"checked"` // objects that were read
+	Differ  int      `json:"differ"`  // objects, and shards of the manifest, that are not what the root vouches for
+	Altered []string `json:"altered"` // what is wrong with the first of them
 }
 
 // Found lists the keys of one kind.
@@ -67,7 +78,7 @@ func (f *Found) end() {
 
 // Good reports whether the bucket equals its manifest, refreshed objects aside.
 func (v *Verification) Good() bool {
-	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0 && v.Foreign.Count == 0 && (v.Log == nil || len(v.Log.Damaged) == 0)
+	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0 && v.Foreign.Count == 0 && (v.Log == nil || len(v.Log.Damaged) == 0) && (v.Signed == nil || v.Signed.Differ == 0)
 }
 
 // Verify compares a bucket with its own manifest, by a listing of sizes and ETags. It writes
@@ -260,6 +271,12 @@ func (v *Verification) String() string {
 		fmt.Fprintf(&b, "log       %10d events in %d bundles\n", l.Rows, l.Bundles)
 		for _, damage := range l.Damaged {
 			fmt.Fprintf(&b, "          %s\n", damage)
+		}
+	}
+	if s := v.Signed; s != nil {
+		fmt.Fprintf(&b, "signed    %10d is the counter of %s; %d objects read, %d differ\n", s.Counter, s.Origin, s.Checked, s.Differ)
+		for _, text := range s.Altered {
+			fmt.Fprintf(&b, "          %s\n", text)
 		}
 	}
 	if v.Marked {

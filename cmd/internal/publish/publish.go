@@ -147,6 +147,7 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 type Verify struct {
 	destination
 	excluding
+	checking
 }
 
 // Help is what --help shows below the first line.
@@ -157,7 +158,7 @@ func (*Verify) Help() string {
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (v *Verify) Validate() error { return errors.Join(v.checkDestination(), v.checkPatterns()) }
+func (v *Verify) Validate() error { return errors.Join(v.checkDestination(), v.checkPatterns(), v.checkKeys()) }
 
 // Run verifies.
 func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
@@ -175,6 +176,9 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err == nil {
 			found.Log, err = verifyLog(ctx, to)
 		}
+		if err == nil && len(v.Key) > 0 {
+			found.Signed, err = v.verifySigned(ctx, to, found.Refreshed.Keys)
+		}
 		switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
 		case err != nil:
 		case n > 0:
@@ -189,6 +193,9 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		if l := found.Log; l != nil && len(l.Damaged) > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: the log of events is damaged: remove %s, and run followpress publish --history, which puts back what differs", v.Dest, site.LogIndexKey))
+		}
+		if s := found.Signed; err == nil && s != nil && s.Differ > 0 {
+			err = fmt.Errorf("%s is not what was signed: %d of %d differ: publish the site again", v.Dest, s.Differ, s.Checked)
 		}
 		return found, err
 	})
