@@ -158,7 +158,9 @@ func (*Verify) Help() string {
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (v *Verify) Validate() error { return errors.Join(v.checkDestination(), v.checkPatterns(), v.checkKeys()) }
+func (v *Verify) Validate() error {
+	return errors.Join(v.checkDestination(), v.checkPatterns(), v.checkKeys())
+}
 
 // Run verifies.
 func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
