@@ -116,7 +116,7 @@ func beamFlags(t *testing.T) (names []string) {
 // targets of make.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	flags := map[string][]string{"": {"help", "version"}} // by verb; all of them by ""
-	variables := []string{"FOLLOWPRESS_SIGN_KEY"} // a secret: no flag has it
+	variables := []string{"FOLLOWPRESS_SIGN_KEY"}         // a secret: no flag has it
 	for _, verb := range commands(t) {
 		flags[verb.Path] = []string{"help"}
 		for _, f := range verb.Node.Flags {

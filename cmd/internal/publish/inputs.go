@@ -14,7 +14,7 @@ import (
 
 // inputs are the flags about what the site was made of.
 type inputs struct {
-	Inputs     bool `help:"Also put what the site was made of, below _snapshot/, so that others can make it again: followpress reproduce. Only with --snapshot."`
+	Inputs     bool `help:"Also put what the site was made of, below _snapshot/, so that others can make it again with reproduce. Only with --snapshot."`
 	KeepInputs int  `default:"7" placeholder:"N" help:"How many sites the bucket keeps that of (default ${default})."`
 }
 
