@@ -359,8 +359,8 @@ func TestServers(t *testing.T) {
 			s := servers.Start(t, kind)
 			s.Env(t)
 			dest := "s3://" + s.Bucket(t) + "/prefix"
-			published(t, "--snapshot", demo(t), "--dest", dest, "--api=efp")
-			equals(t, dest)
+			published(t, "--snapshot", demo(t), "--dest", dest, "--api=efp", "--endpoint", s.Endpoint)
+			equals(t, dest, "--endpoint", s.Endpoint)
 		})
 	}
 }
