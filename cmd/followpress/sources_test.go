@@ -125,6 +125,9 @@ func request(t *testing.T, url string) (status int, body []byte) {
 	return response.StatusCode, body
 }
 
+// timesOfAnswers are those of badges in meta.json.
+var timesOfAnswers = regexp.MustCompile(`"from":"[^"]*","until":"[^"]*"`)
+
 func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string, bucket string) {
 	dir := t.TempDir()
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
@@ -162,8 +165,9 @@ func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string
 		t.Errorf("snapshot: got %d lists and %d records, want %d and %d", report.Replay.Lists, report.Replay.Records, len(truth.Lists), records)
 	}
 
-	// The second run finds nothing new, and writes the same snapshot.
+	// The second run finds nothing new, and writes the same snapshot, but for the time at which it asked for badges.
 	first := files(t, snapshot)
+	time.Sleep(time.Second) // times have seconds
 	done(t, make...)
 	read(t, reportFile, &report)
 	for _, c := range report.Chain.Chains {
@@ -172,7 +176,7 @@ func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string
 		}
 	}
 	for name, body := range files(t, snapshot) {
-		if !bytes.Equal(first[name], body) {
+		if !bytes.Equal(timesOfAnswers.ReplaceAll(first[name], nil), timesOfAnswers.ReplaceAll(body, nil)) {
 			t.Errorf("second run: %s differs from the first run's", name)
 		}
 	}
