@@ -192,7 +192,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"site":     {{"site/shards", nil}, publishing},
 		"cmd":      {{"cmd/internal/live", nil}},
 		"live":     {{"live", nil}, simulation},
-		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs"}}},
+		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs"}}, {"snapshot/pieces", nil}, {"cmd/internal/reproduce", []string{"-test.run=Faults|Resumes"}}},
 		"source":   {{"source", []string{"-test.run=From"}}, {"source/badge", []string{"-test.run=Told"}}, {"source/audit", nil}},
 	}
 	for _, m := range all {
