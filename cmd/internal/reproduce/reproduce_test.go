@@ -21,6 +21,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/snapshot/pieces"
 )
 
@@ -438,5 +439,40 @@ func TestKeeps(t *testing.T) {
 	var out bytes.Buffer
 	if status := command.Run("verify", "", &publish.Verify{}, []string{"--dest", "file://" + bucket}, &out, &out); status != command.Done {
 		t.Errorf("verify: got status %d: %s", status, &out)
+	}
+}
+
+// TestSigned: with --key, only a root that the key has signed is made again. Who alters the inputs, and the root so that it
+// names them, is found by the note.
+func TestSigned(t *testing.T) {
+	private, public, err := note.NewKey("site.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := note.NewKey("site.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(t.TempDir(), "key")
+	write(t, key, []byte(private+"\n"))
+	if err := os.Chmod(key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bucket := filepath.Join(t.TempDir(), "bucket")
+	published(t, "--snapshot", demo(t), "--dest", "file://"+bucket, "--sign", key)
+	equals(t, "file://"+bucket, "--key", public)
+	equals(t, "file://"+bucket)
+	if status, stdout, stderr := runReproduce("file://"+bucket, "--key", other); status != command.Failed {
+		t.Errorf("another key: got status %d, %q and %s", status, stdout, stderr)
+	}
+	forged := filepath.Join(t.TempDir(), "forged")
+	from := demo(t)
+	write(t, filepath.Join(from, "records.ndjson"), append(read(t, filepath.Join(from, "records.ndjson")),
+		`{"token_id":"4","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000aa"}`+"\n"...))
+	published(t, "--snapshot", from, "--dest", "file://"+forged)
+	write(t, filepath.Join(forged, "_site.note"), read(t, filepath.Join(bucket, "_site.note")))
+	equals(t, "file://"+forged)
+	if status, stdout, stderr := runReproduce("file://"+forged, "--key", public); status != command.Failed || !strings.Contains(stderr, "the note is about another root") {
+		t.Errorf("a forged site: got status %d, %q and %s", status, stdout, stderr)
 	}
 }
