@@ -30,6 +30,8 @@ var (
 	ErrDamaged = errors.New("the bytes do not have the MD5 that the manifest names")
 	// ErrUnchanged says that an object has not changed since it was last read.
 	ErrUnchanged = errors.New("the object has not changed")
+	// ErrForbidden is what a site that is online says of some objects: buckets, of those that do not exist.
+	ErrForbidden = errors.New("a bucket that nobody may list does not tell what is absent")
 	// ErrNoBucket says that the bucket does not exist.
 	ErrNoBucket = errors.New("no such bucket")
 )

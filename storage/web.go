@@ -132,7 +132,7 @@ func checkAnswer(key site.Key, answer *http.Response) error {
 	case code == http.StatusNotFound:
 		return fmt.Errorf("read %s: got status %d: %w", key, code, ErrNotFound)
 	case code == http.StatusForbidden:
-		return fmt.Errorf("read %s: got status %d: a bucket that nobody may list does not tell what is absent: name it as s3://BUCKET", key, code)
+		return fmt.Errorf("read %s: got status %d: %w: name it as s3://BUCKET", key, code, ErrForbidden)
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
 		return &temporaryError{fmt.Errorf("read %s: got status %d", key, code)}
 	case code != http.StatusOK:

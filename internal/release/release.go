@@ -1,10 +1,13 @@
 // Package release is the version of a program, as the Go tool has recorded it.
 package release
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"strings"
+)
 
-// Version is the version of the module of this program, such as v1.2.3. It does not depend on the machine or on the Go
-// release. A build without a version, as of go run and of tests, is a "development build".
+// Version is the version of the module of this program, such as v1.2.3. It does not depend on the machine, on the Go
+// release, or on files beside the source. A build without a version, as of go run and of tests, is a "development build".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok { // built without module support
@@ -15,7 +18,7 @@ func Version() string {
 
 // Of is the version in what the Go tool has recorded.
 func Of(info *debug.BuildInfo) string {
-	if version := info.Main.Version; version != "" && version != "(devel)" {
+	if version, _, _ := strings.Cut(info.Main.Version, "+"); version != "" && version != "(devel)" { // without +dirty
 		return version
 	}
 	return "development build"

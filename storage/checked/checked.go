@@ -232,14 +232,20 @@ func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx 
 		return nil, &AlteredError{Key: shard, Expected: namedByRoot, Got: fmt.Sprintf("something else, so that nobody can check %s: %v", key, unreadable)}, nil
 	}
 	var other error // of another size
+	most, admitted := int64(0), false
+	for _, i := range right {
+		most = max(most, i.size)
+	}
 	body, err = s.store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
-		for _, i := range right {
-			if i.size == size {
-				return admit(ctx, size)
-			}
+		switch {
+		case size > most: // a smaller size may be that of the first bytes, and its digest says whether it is right
+			other = fmt.Errorf("%d bytes", size)
+			return other
+		case admitted:
+			return nil
 		}
-		other = fmt.Errorf("%d bytes", size)
-		return other
+		admitted = true
+		return admit(ctx, most)
 	})
 	altered = &AlteredError{Key: key, Expected: describeAll(right)}
 	switch {

@@ -34,7 +34,7 @@ func (s *Site) bounded(ctx context.Context, key site.Key, most int64) ([]byte, e
 // optional is bounded that returns nil for an object that does not exist.
 func (s *Site) optional(ctx context.Context, key site.Key, most int64) ([]byte, error) {
 	body, err := s.bounded(ctx, key, most)
-	if errors.Is(err, storage.ErrNotFound) {
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrForbidden) {
 		return nil, nil
 	}
 	return body, err
