@@ -132,7 +132,11 @@ func (r *run) refuseRollback(s *state) error {
 	if err != nil {
 		return fmt.Errorf("the site's as_of: %w", err)
 	}
-	for _, seen := range []note.Note{s.notes.live, s.notes.next} {
+	seen := []note.Note{s.notes.live}
+	if s.notes.next.Names(s.body) == nil { // else nobody has seen the site that it announces
+		seen = append(seen, s.notes.next)
+	}
+	for _, seen := range seen {
 		if was, err := time.Parse(time.RFC3339, seen.AsOf); err == nil && is.Before(was) {
 			return fmt.Errorf("%w: it is as of %s, and %s was published: readers that have seen that refuse it; --allow-rollback publishes it anyway",
 				ErrRollback, r.source.root.AsOf, seen.AsOf)

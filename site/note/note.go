@@ -157,6 +157,9 @@ type Keys struct {
 func ParseKeys(texts ...string) (Keys, error) {
 	var k Keys
 	for _, text := range texts {
+		if strings.Contains(text, "PRIVATE+KEY") {
+			return Keys{}, errors.New("read a key: it is a secret key, where a public one is meant: use the public one, and make a new key if others could see this one")
+		}
 		v, err := note.NewVerifier(strings.TrimSpace(text))
 		if err != nil {
 			return Keys{}, fmt.Errorf("read the key %s: %w: use what `followpress key` printed: NAME+…", site.Quoted(text), err)

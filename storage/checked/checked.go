@@ -171,7 +171,6 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 	}
 	var last *state
 	for try := 1; ; try++ {
-		begun := time.Now()
 		st = s.state.Load()
 		body, altered, err := s.get(ctx, st, key, admit)
 		if err == nil && altered != nil && s.options.UnsignedRefreshes {
@@ -190,7 +189,7 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 			return nil, fmt.Errorf("read %s: %w", key, ErrBetween)
 		}
 		last = st
-		if err := s.reload(ctx, begun); err != nil {
+		if err := s.reload(ctx, time.Now()); err != nil { // begun after the body was seen: another's may have read notes before
 			if isOver(err) || storage.Temporary(err) || errors.Is(err, ErrBetween) {
 				return nil, err
 			}

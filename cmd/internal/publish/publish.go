@@ -179,7 +179,7 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 			found.Log, err = verifyLog(ctx, to)
 		}
 		if err == nil && len(v.Key) > 0 {
-			found.Signed, err = v.verifySigned(ctx, to, found.Refreshed.Keys)
+			found.Signed, err = v.verifySigned(ctx, to)
 		}
 		switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
 		case err != nil:

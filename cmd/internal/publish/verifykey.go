@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -20,8 +19,9 @@ import (
 
 // checking are the flags of verify about the signature.
 type checking struct {
-	Key    []string `sep:"none" placeholder:"PUBLIC" help:"Also check the signature by this public key, and read the objects to compare their SHA-256; may be repeated: any of the keys will do."`
-	Sample int      `placeholder:"N" help:"With --key, read so many objects, chosen at random; 0 means all."`
+	Key                    []string `sep:"none" placeholder:"PUBLIC" help:"Also check the signature by this public key, and read the objects to compare their SHA-256; may be repeated: any of the keys will do."`
+	AllowUnsignedRefreshes bool     `help:"With --key, take what the bucket says that refreshes have put: no signature is about it."`
+	Sample                 int      `placeholder:"N" help:"With --key, read so many objects, chosen at random; 0 means all."`
 }
 
 func (c *checking) checkKeys() error {
@@ -30,22 +30,21 @@ func (c *checking) checkKeys() error {
 		return fmt.Errorf("--key: %w", err)
 	case c.Sample < 0:
 		return fmt.Errorf("--sample=%d: use 1 or more, or 0 for all", c.Sample)
-	case c.Sample > 0 && len(c.Key) == 0:
-		return errors.New("--sample is for --key")
+	case (c.Sample > 0 || c.AllowUnsignedRefreshes) && len(c.Key) == 0:
+		return errors.New("--sample and --allow-unsigned-refreshes are for --key")
 	}
 	return nil
 }
 
 const readsInFlight = 32
 
-// verifySigned checks note and root by the keys, and bodies by the manifest. Objects that refreshes have replaced are left
-// out: no signature is about them.
-func (c *checking) verifySigned(ctx context.Context, from checked.Store, refreshed []site.Key) (*publisher.SignedVerification, error) {
+// verifySigned checks note and root by the keys, and bodies by the manifest.
+func (c *checking) verifySigned(ctx context.Context, from checked.Store) (*publisher.SignedVerification, error) {
 	keys, err := note.ParseKeys(c.Key...)
 	if err != nil {
 		return nil, err
 	}
-	s, err := checked.Open(ctx, from, keys, checked.Options{Pinned: true})
+	s, err := checked.Open(ctx, from, keys, checked.Options{Pinned: true, UnsignedRefreshes: c.AllowUnsignedRefreshes})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +73,7 @@ func (c *checking) verifySigned(ctx context.Context, from checked.Store, refresh
 		group, groupCtx := errgroup.WithContext(ctx)
 		group.SetLimit(readsInFlight)
 		for _, e := range entries {
-			if slices.Contains(refreshed, e.Key) || share < 1 && rand.Float64() >= share { //nolint:gosec // nobody knows before which
+			if share < 1 && rand.Float64() >= share { //nolint:gosec // nobody knows before which
 				continue
 			}
 			group.Go(func() error {
