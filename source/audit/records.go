@@ -19,8 +19,13 @@ type Record struct {
 	Tags    []string
 }
 
-// identity is what makes two rows one record.
-func (r *Record) identity() string { return fmt.Sprintf("%d/%s/%s", r.Version, r.Type, r.Data) }
+// An identity is what makes two rows one record. A type is any text, so that no separator would do.
+type identity struct {
+	version    uint32
+	kind, data string
+}
+
+func (r *Record) identity() identity { return identity{r.Version, r.Type, r.Data} }
 
 func (r *Record) String() string {
 	return fmt.Sprintf("record %s of version %d with data 0x%s", quoted(r.Type), r.Version, shortHex(r.Data))
@@ -105,7 +110,7 @@ func (s *shelf) all() (records []Record) {
 
 // merged are records in which rows that repeat one have added their tags to the first.
 func merged(rows []Record) []Record {
-	first := make(map[string]int, len(rows))
+	first := make(map[identity]int, len(rows))
 	records := rows[:0]
 	for _, r := range rows {
 		id := r.identity()
@@ -124,13 +129,19 @@ func merged(rows []Record) []Record {
 	return records
 }
 
-// otherRecords says where records differ; "" for nowhere.
+// otherRecords says where records differ; "" for nowhere. A contract has no record twice, and a site shows all rows
+// that it has, so that a second row of a record is a difference.
 func otherRecords(said, are []Record) string {
-	by := make(map[string]*Record, len(said))
+	by := make(map[identity]*Record, len(said))
+	lacks, has, tags, twice := []string{}, []string{}, []string{}, []string{}
 	for i := range said {
-		by[said[i].identity()] = &said[i]
+		id := said[i].identity()
+		if _, again := by[id]; again {
+			twice = append(twice, said[i].String())
+			continue
+		}
+		by[id] = &said[i]
 	}
-	lacks, has, tags := []string{}, []string{}, []string{}
 	for i := range are {
 		r, ok := by[are[i].identity()]
 		switch {
@@ -142,7 +153,7 @@ func otherRecords(said, are []Record) string {
 		delete(by, are[i].identity())
 	}
 	for i := range said {
-		if _, ok := by[said[i].identity()]; ok {
+		if by[said[i].identity()] == &said[i] {
 			has = append(has, said[i].String())
 		}
 	}
@@ -150,7 +161,7 @@ func otherRecords(said, are []Record) string {
 	for _, one := range []struct {
 		name  string
 		found []string
-	}{{"it lacks ", lacks}, {"it has, and the contract has not, ", has}, {"", tags}} {
+	}{{"it lacks ", lacks}, {"it has, and the contract has not, ", has}, {"it has more than once ", twice}, {"", tags}} {
 		if len(one.found) == 0 {
 			continue
 		}
@@ -159,6 +170,9 @@ func otherRecords(said, are []Record) string {
 			text += fmt.Sprintf(" (and %d more)", n-1)
 		}
 		texts = append(texts, text)
+	}
+	if len(texts) == 0 && len(said) != len(are) {
+		return fmt.Sprintf("it has %d, and the contract has %d", len(said), len(are))
 	}
 	if len(texts) == 0 {
 		for i := range are {
