@@ -453,7 +453,7 @@ func (v *verdict) end() {
 	case v.refused:
 		v.report.Untold++
 	case v.moved:
-		v.report.LeftOut++
+		v.report.leaveOut(v.list)
 	default:
 		v.report.Right++
 	}
@@ -472,8 +472,8 @@ func (a *audit) finish(took time.Duration) {
 		}
 		r.Chains = append(r.Chains, row)
 	}
-	if n := r.Right + r.Wrong; !r.All && n > 0 {
-		bound := Bound(r.Wrong, n)
+	if !r.All && r.Sampled > 0 {
+		bound := Bound(r.Sampled-r.Right, r.Sampled) // who left lists out on purpose gains nothing
 		r.Bound = &bound
 	}
 }

@@ -449,6 +449,46 @@ func TestWithoutState(t *testing.T) {
 	}
 }
 
+// Lists that are left out are named, count as wrong in the bound, and are no success if they are many: who
+// publishes old blocks would have them all left out.
+func TestLeftOut(t *testing.T) {
+	tried := map[bool]int{}
+	for seed := range uint64(8) {
+		h := history.Random(seed, history.Options{Transactions: 200})
+		w := newWorld(t, h.Continue(seed+1000, history.Options{Transactions: 6}))
+		w.set(meanrpc.Faults{State: 1})
+		for _, all := range []bool{true, false} {
+			o := w.options()
+			o.All, o.Sample, o.Seed = all, len(h.Truth().Lists)-1, 1
+			r := run(t, snapshotOf(t, h.Truth(), w.inputs(h)), o)
+			if r.LeftOut*20 <= r.Sampled || r.Right == 0 {
+				continue
+			}
+			tried[all]++
+			if err := r.Err(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d of %d lists could not be compared", r.LeftOut, r.Sampled)) {
+				t.Errorf("seed %d, all %v: got %v", seed, all, err)
+			}
+			if text := r.String(); len(r.Skipped) != r.LeftOut || !strings.Contains(text, "changed since: "+r.Skipped[0]) ||
+				!strings.Contains(text, fmt.Sprintf("%d lists of %d; %d could not be compared", r.Right, r.Sampled, r.LeftOut)) {
+				t.Errorf("seed %d, all %v: it does not say what was left out:\n%s", seed, all, text)
+			}
+			if all != (r.Bound == nil) || !all && (*r.Bound != audit.Bound(r.LeftOut, r.Sampled) || !strings.Contains(r.String(), "count as wrong")) {
+				t.Errorf("seed %d, all %v: they do not count as wrong:\n%s", seed, all, r)
+			}
+		}
+	}
+	if tried[true] == 0 || tried[false] == 0 {
+		t.Error("no history of which some lists are left out, and some not")
+	}
+	few := audit.Report{Sampled: 100, Right: 95, LeftOut: 5}
+	if err := few.Err(); err != nil {
+		t.Errorf("5 %%: %v", err)
+	}
+	if few.Right, few.LeftOut = 94, 6; few.Err() == nil {
+		t.Error("6 %: no error")
+	}
+}
+
 // forgets forgets logs of a topic, all of them after a block.
 func forgets(w *world, chain, after uint64, topic history.Word) meanrpc.Faults {
 	gone := map[meanrpc.LogID]bool{}
@@ -473,7 +513,7 @@ func TestHiddenLogs(t *testing.T) {
 			last, _ := h.Last(home)
 			w.nodes[home].Set(forgets(w, home, last.Number, topic))
 			of++
-			if r := run(t, snapshotOf(t, h.Truth(), w.inputs(h)), w.options()); r.Err() != nil {
+			if r := run(t, snapshotOf(t, h.Truth(), w.inputs(h)), w.options()); len(r.Differences)+r.Untold > 0 {
 				found++
 			}
 			// The site of one who was not told of the last log of a kind.

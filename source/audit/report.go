@@ -25,9 +25,10 @@ type Report struct {
 	Compared    Compared     `json:"compared"`
 	Differences []Difference `json:"differences"` // the first ones
 	More        uint64       `json:"more"`        // others
+	Skipped     []string     `json:"skipped"`     // lists that were left out: the first ones
 	Refused     []Difference `json:"refused"`     // why something was not told: the first ones
 	Chains      []Chain      `json:"chains"`
-	Bound       *float64     `json:"bound,omitempty"` // of the share of wrong lists, with Confidence; nil if all were compared, or none
+	Bound       *float64     `json:"bound,omitempty"` // of the share of wrong lists, with Confidence, as if all that were not compared were wrong; nil if it is no sample
 }
 
 // Compared counts facts that were compared.
@@ -82,7 +83,18 @@ func (r *Report) refuse(d Difference) {
 	}
 }
 
-// Err is an error unless all that was compared is equal, and something was compared.
+func (r *Report) leaveOut(list string) {
+	r.LeftOut++
+	if len(r.Skipped) < mostNamed {
+		r.Skipped = append(r.Skipped, list)
+	}
+}
+
+// mostLeftOut is the percentage of the lists that may be left out. Where nodes have lost the state of an old block,
+// whoever alters lists may choose those that have changed since.
+const mostLeftOut = 5
+
+// Err is an error unless all that was compared is equal, and nearly all was compared.
 func (r *Report) Err() error {
 	n := len(r.Differences) + int(r.More)
 	switch {
@@ -96,6 +108,8 @@ func (r *Report) Err() error {
 		return fmt.Errorf("nobody knows whether %d of %d lists are right: %s: try another node (--rpc)", r.Untold, r.Sampled, r.Refused[0])
 	case r.Right == 0 && r.Sampled > 0:
 		return errors.New("nothing was compared: all lists have changed since, and no node has the state of the block: add a node that has it (--rpc)")
+	case r.LeftOut*100 > r.Sampled*mostLeftOut:
+		return fmt.Errorf("%d of %d lists could not be compared, more than %d %%: they have changed since, and no node has the state of the block: add a node that has it (--rpc)", r.LeftOut, r.Sampled, mostLeftOut)
 	}
 	return nil
 }
@@ -124,7 +138,7 @@ func (r *Report) String() string {
 	c := r.Compared
 	line("compared", "%d owners, %d places, %d users, %d primary lists, %d records with %d operations of %d slots", c.Owners, c.Places, c.Users, c.Primary, c.Records, c.Operations, c.Slots)
 	if r.LeftOut > 0 {
-		line("left out", "%d lists that have changed since", r.LeftOut)
+		line("left out", "%d lists that have changed since: %s", r.LeftOut, someOf(r.Skipped, r.LeftOut))
 	}
 	if r.Untold > 0 {
 		line("not told", "%d lists", r.Untold)
@@ -145,11 +159,27 @@ func (r *Report) String() string {
 	switch {
 	case r.Wrong > 0:
 		line("wrong", "%d lists", r.Wrong)
+	case len(r.Differences) == 0 && r.Right > 0 && r.Right < r.Sampled:
+		line("equal", "%d lists of %d; %d could not be compared", r.Right, r.Sampled, r.Sampled-r.Right)
 	case len(r.Differences) == 0 && r.Right > 0:
 		line("equal", "%d lists", r.Right)
 	}
 	if r.Bound != nil {
-		line("confidence", "at most %.2g %% of all lists are wrong, with a probability of %.0f %%", *r.Bound*100, Confidence*100)
+		text := ""
+		if r.LeftOut+r.Untold > 0 {
+			text = "; those that could not be compared count as wrong"
+		}
+		line("confidence", "at most %.2g %% of all lists are wrong, with a probability of %.0f %%%s", *r.Bound*100, Confidence*100, text)
 	}
 	return b.String()
+}
+
+// someOf names the first ones of n lists.
+func someOf(lists []string, n int) string {
+	shown := lists[:min(len(lists), mostShownLines)]
+	text := strings.Join(shown, ", ")
+	if n > len(shown) {
+		text += fmt.Sprintf(" and %d more", n-len(shown))
+	}
+	return text
 }
