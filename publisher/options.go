@@ -85,7 +85,7 @@ func (noProgress) AddBytes(int64, int64) {}
 
 // WithDefaults returns the options with defaults in place of zero values, or an error for
 // invalid ones.
-func (o Options) WithDefaults() (Options, error) {
+func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option after the other
 	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
 	o.Bulk = cmp.Or(o.Bulk, BulkAuto)
 	o.Lease = cmp.Or(o.Lease, DefaultLease)

@@ -265,7 +265,7 @@ func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
 				b.put(memsite.Site{note.Key: tt.note})
 			}
 			t.Log(tt.name)
-			fails(t, nil, tt.line, append(b.args, "--key="+a.public)...)
+			fails(t, nil, tt.line, append(b.args, "--addr=127.0.0.1:0", "--key="+a.public)...)
 		}
 		// While the first note is being published nobody can tell.
 		b.remove(note.Key)

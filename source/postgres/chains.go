@@ -37,7 +37,7 @@ ORDER BY 1 LIMIT `+strconv.Itoa(maxChains+1), func(v [][]byte) error {
 		chain, failed := strconv.ParseUint(string(v[0]), 10, 64)
 		if failed != nil || chain == 0 {
 			known = false // a chain that cannot be
-			return nil
+			return nil    //nolint:nilerr // no chain is told then
 		}
 		read, err := strconv.ParseInt(string(v[1]), 10, 64)
 		last, failed := strconv.ParseInt(string(v[2]), 10, 64)

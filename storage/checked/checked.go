@@ -169,9 +169,14 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 	case s.options.UnsignedRefreshes && strings.HasPrefix(string(key), string(site.RefreshPrefix)):
 		return s.bounded(ctx, key, maxRefresh)
 	}
+	return s.getListed(ctx, key, admit)
+}
+
+// getListed is GetAdmitted of an object that the manifest may list.
+func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	var last *state
 	for try := 1; ; try++ {
-		st = s.state.Load()
+		st := s.state.Load()
 		body, altered, err := s.get(ctx, st, key, admit)
 		if err == nil && altered != nil && s.options.UnsignedRefreshes {
 			if body, err := s.refreshed(ctx, st.live.root.Config, key, admit); body != nil || err != nil {
@@ -189,18 +194,24 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 			return nil, fmt.Errorf("read %s: %w", key, ErrBetween)
 		}
 		last = st
-		if err := s.reload(ctx, time.Now()); err != nil { // begun after the body was seen: another's may have read notes before
-			if isOver(err) || storage.Temporary(err) || errors.Is(err, ErrBetween) {
-				return nil, err
-			}
-			altered.Cause = err
-			return nil, altered
+		if err := s.reloadFor(ctx, altered); err != nil {
+			return nil, err
 		}
 	}
 }
 
+// reloadFor reads notes and root again, since an object is not what they say.
+func (s *Site) reloadFor(ctx context.Context, altered *AlteredError) error {
+	err := s.reload(ctx, time.Now()) // begun after the body was seen: another's may have read notes before
+	if err == nil || isOver(err) || storage.Temporary(err) || errors.Is(err, ErrBetween) {
+		return err
+	}
+	altered.Cause = err
+	return altered
+}
+
 // get reads an object and compares it with what a state lists. altered says how it differs; the site may have changed.
-func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, altered *AlteredError, err error) {
+func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, altered *AlteredError, err error) { //nolint:gocyclo // what two manifests may say of a key, case by case
 	if strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
 		return s.getManifest(ctx, st, key, admit)
 	}
@@ -280,11 +291,11 @@ func (s *Site) pinnedTo(key site.Key, st *state, in []*version, err error) error
 	return err
 }
 
-func (st *state) versions() []*version {
-	if st.next != nil {
-		return []*version{st.live, st.next}
+func (s *state) versions() []*version {
+	if s.next != nil {
+		return []*version{s.live, s.next}
 	}
-	return []*version{st.live}
+	return []*version{s.live}
 }
 
 // getManifest is get for objects of the manifest.

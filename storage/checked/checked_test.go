@@ -350,13 +350,15 @@ func TestWhileASiteIsPublished(t *testing.T) {
 					for list := range lists {
 						key := detailsOf(list)
 						body, err := follows.Get(t.Context(), key)
-						if !(err == nil && (string(body) == yesterday[key] || string(body) == today[key])) &&
-							!(errors.Is(err, storage.ErrNotFound) && list >= 98) {
+						found := err == nil && (string(body) == yesterday[key] || string(body) == today[key])
+						absent := errors.Is(err, storage.ErrNotFound) && list >= 98
+						if !found && !absent {
 							t.Fatalf("%s: %s: got %q and %v, want the body of one of the sites", stage.name, key, body, err)
 						}
 						body, err = pinned.Get(t.Context(), key)
 						want, has := is[key]
-						if !(err == nil && string(body) == want) && !(errors.Is(err, storage.ErrNotFound) && !has) && !errors.Is(err, checked.ErrBetween) {
+						found, absent = err == nil && string(body) == want, errors.Is(err, storage.ErrNotFound) && !has
+						if !found && !absent && !errors.Is(err, checked.ErrBetween) {
 							t.Fatalf("%s: %s: pinned: got %q and %v, want %q or ErrBetween", stage.name, key, body, err, want)
 						}
 					}
@@ -367,7 +369,7 @@ func TestWhileASiteIsPublished(t *testing.T) {
 				select {
 				case <-follows.Changed():
 				default:
-					if string(is[site.RootKey]) != today[site.RootKey] {
+					if is[site.RootKey] != today[site.RootKey] {
 						t.Error("got no sign of the new site, want one")
 					}
 				}

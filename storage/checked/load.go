@@ -167,7 +167,7 @@ func (s *Site) announced(ctx context.Context, is *state, signed []byte, was *sta
 	body, err := s.optional(ctx, note.NextPrefix+site.RootKey, site.MaxRootBytes)
 	switch {
 	case errors.Is(err, errTooLarge) || err == nil && (body == nil || n.Names(body) != nil):
-		return nil, nil
+		return nil, nil //nolint:nilerr // an announcement that nobody can believe is none
 	case err != nil:
 		return nil, err
 	}

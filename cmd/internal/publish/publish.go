@@ -58,7 +58,7 @@ func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	defer func() { err = errors.Join(err, closeState()) }()
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
 		p.log, p.keepInputs = log, p.KeepInputs
-		p.source.keep = p.Inputs
+		p.keep = p.Inputs
 		return p.publish(ctx, s, p.open(p.Dest), p.DryRun)
 	})
 }
@@ -474,7 +474,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	o := p.writeOptions(s)
 	o.DryRun, o.MaxLoss, o.Overwrite, o.History = dryRun, &p.MaxLoss, p.Overwrite, p.log
 	o.Unsigned = p.Unsigned
-	if o.Signing, err = p.signing.open(ctx); err != nil {
+	if o.Signing, err = p.open(ctx); err != nil {
 		return told, err
 	}
 	if r, ok := from.(*renderedSite); ok && r.inputs != nil {

@@ -39,7 +39,7 @@ func (s *signing) checkSigning() error {
 }
 
 // open reads the keys. It returns nil if there are none.
-func (s *signing) open(ctx context.Context) (*publisher.Signing, error) {
+func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //nolint:gocyclo // one way to name a key after the other
 	var publics []string
 	opened := &publisher.Signing{ReplaceNote: s.ReplaceNote, AllowRollback: s.AllowRollback}
 	add := func(private string) error {
