@@ -116,6 +116,9 @@ func (a *audit) run(ctx context.Context) error {
 	if err := a.open(ctx); err != nil {
 		return err
 	}
+	if err := a.compareTime(); err != nil {
+		return err
+	}
 	a.Progress.Stage("read the "+a.in.Name, 0)
 	tokens, err := a.subject.Lists(ctx)
 	if err != nil {
@@ -167,6 +170,27 @@ func (a *audit) open(ctx context.Context) error {
 			return err
 		}
 		a.views[c.ID] = v
+	}
+	return nil
+}
+
+// mostAhead is how much later than a block as_of may be.
+const mostAhead = time.Hour
+
+// compareTime compares as_of with the times of the blocks, of which it is the earliest: old blocks are no site of
+// today. Blocks without a hash are those of a database or of an earlier moment, which are the last ones with an event
+// and may be far older. The report shows their time.
+func (a *audit) compareTime() error {
+	asOf, err := time.Parse(time.RFC3339, a.in.AsOf)
+	if err != nil {
+		return fmt.Errorf("the %s: as_of %s is no time: %w", a.in.Name, site.Quoted(a.in.AsOf), site.ErrMalformed)
+	}
+	for _, c := range a.Deployment.Chains {
+		v := a.views[c.ID]
+		if at := time.Unix(v.input.Time, 0).UTC(); v.hashed && asOf.After(at.Add(mostAhead)) {
+			a.report.differ(Difference{Fact: "as_of", Text: fmt.Sprintf("it is %s in the %s, and block %d of chain %d, after which that was made, is of %s",
+				a.in.AsOf, a.in.Name, v.input.Number, c.ID, at.Format(time.RFC3339))})
+		}
 	}
 	return nil
 }
@@ -465,7 +489,7 @@ func (a *audit) finish(took time.Duration) {
 	r.Seconds = took.Seconds()
 	for _, c := range a.Deployment.Chains {
 		v := a.views[c.ID]
-		row := Chain{ID: c.ID, Name: c.Name, Block: v.input.Number, After: v.at.Number, Host: v.host, Untrue: v.untrue}
+		row := Chain{ID: c.ID, Name: c.Name, Block: v.input.Number, Time: time.Unix(v.input.Time, 0).UTC().Format(time.RFC3339), Hashed: v.hashed, After: v.at.Number, Host: v.host, Untrue: v.untrue}
 		for _, cost := range v.nodes.Cost() {
 			row.Requests += cost.Requests
 			row.Received += cost.Received

@@ -90,8 +90,16 @@ func (w *world) options() audit.Options {
 	return audit.Options{Deployment: d, URLs: urls, All: true, Provider: provider.Options{Patience: 5 * time.Second, Timeout: 10 * time.Second}}
 }
 
+// early is before all blocks, also those of a chain without any.
+const early = "1970-01-01T00:00:00Z"
+
 // files are a snapshot that says what a truth has.
 func files(t testing.TB, s history.Snapshot, chains []site.ChainInput) afero.Fs {
+	t.Helper()
+	return filesOf(t, s, chains, early)
+}
+
+func filesOf(t testing.TB, s history.Snapshot, chains []site.ChainInput, asOf string) afero.Fs {
 	t.Helper()
 	tables := map[string]*strings.Builder{}
 	for _, name := range []string{"lists", "records", "accounts", "badges", "events", "recommended"} {
@@ -129,7 +137,7 @@ func files(t testing.TB, s history.Snapshot, chains []site.ChainInput) afero.Fs 
 	for name, text := range tables {
 		put(name+".ndjson", text.String())
 	}
-	meta, err := json.Marshal(map[string]any{"format": 1, "as_of": "2026-11-24T00:00:00Z", "list_ops": s.ListOps, "chains": chains})
+	meta, err := json.Marshal(map[string]any{"format": 1, "as_of": asOf, "list_ops": s.ListOps, "chains": chains})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -676,6 +684,61 @@ func TestWrongQuestions(t *testing.T) {
 		}
 		if _, err := audit.Run(t.Context(), snapshotOf(t, h.Truth(), test.chains), o); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// A site of old blocks is none of today: as_of is the time of the block of the chain that is behind. Where blocks have
+// no hash, as with --until, they may be far older, and the report says of when they are.
+func TestTimeIsThatOfTheBlocks(t *testing.T) {
+	h := history.Random(1, history.Options{Transactions: 150})
+	w := newWorld(t, h)
+	o := w.options()
+	in := w.inputs(h)
+	unhashed := slices.Clone(in)
+	for i := range unhashed {
+		unhashed[i].Hash = ""
+	}
+	oldest := time.Unix(math.MaxInt32, 0)
+	for _, c := range in {
+		nodes, err := provider.Dial(t.Context(), c.ChainID, o.URLs[c.ChainID], o.Provider)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := nodes.Block(t.Context(), c.Block)
+		nodes.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := time.Unix(b.Time, 0); at.Before(oldest) {
+			oldest = at
+		}
+	}
+	for name, test := range map[string]struct {
+		chains []site.ChainInput
+		after  time.Duration // the oldest block
+		right  bool
+	}{
+		"that of the oldest":        {in, 0, true},
+		"before it":                 {in, -24 * time.Hour, true},
+		"an hour later":             {in, time.Hour, true},
+		"more than an hour later":   {in, time.Hour + time.Second, false},
+		"a year later":              {in, 365 * 24 * time.Hour, false},
+		"a year later, of no hash":  {unhashed, 365 * 24 * time.Hour, true},
+		"of the oldest, of no hash": {unhashed, 0, true},
+	} {
+		asOf := oldest.Add(test.after).UTC().Format(time.RFC3339)
+		snapshot, err := audit.OpenSnapshot(filesOf(t, h.Truth(), test.chains, asOf))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, snapshot, o)
+		if differs := slices.ContainsFunc(r.Differences, func(d audit.Difference) bool { return d.Fact == "as_of" }); differs == test.right || (r.Err() == nil) != test.right {
+			t.Errorf("%s: got %v, want right %v\n%s", name, r.Err(), test.right, r)
+		}
+		says := strings.Contains(r.String(), "is of "+oldest.UTC().Format(time.RFC3339)+"; without its hash")
+		if says == (test.chains[0].Hash != "") {
+			t.Errorf("%s: it says that a block has no hash: %v\n%s", name, says, r)
 		}
 	}
 }

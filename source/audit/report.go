@@ -62,6 +62,8 @@ type Chain struct {
 	ID       uint64   `json:"id"`
 	Name     string   `json:"name"`
 	Block    uint64   `json:"block"` // of the site
+	Time     string   `json:"time"`  // of that block, RFC 3339
+	Hashed   bool     `json:"hash"`  // whether the site says the hash of that block
 	After    uint64   `json:"after"` // the block after which the contracts were asked in the end
 	Host     string   `json:"host"`  // that was asked last
 	Requests int64    `json:"requests"`
@@ -129,6 +131,9 @@ func (r *Report) String() string {
 			text += fmt.Sprintf(": no node has the state of block %d, and logs say what has changed since", c.Block)
 		}
 		line("chain", "%s", text)
+		if !c.Hashed {
+			line("", "block %d is of %s; without its hash nothing says that as_of fits it", c.Block, c.Time)
+		}
 	}
 	if r.All {
 		line(r.Kind, "as of %s: all %d lists", r.AsOf, r.Lists)

@@ -28,6 +28,7 @@ type view struct {
 	chain  source.Chain
 	nodes  *provider.Chain
 	input  provider.Block // that of the site
+	hashed bool           // whether the site says its hash
 	at     provider.Block // after which contracts are asked
 	since  *changes       // of the blocks between; nil if there are none
 	host   string         // that has answered last
@@ -44,7 +45,7 @@ func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []st
 	if err != nil {
 		return nil, err
 	}
-	v := &view{chain: c, nodes: nodes}
+	v := &view{chain: c, nodes: nodes, hashed: in.Hash != ""}
 	if v.input, err = nodes.Block(ctx, in.Block); err != nil {
 		nodes.Close()
 		return nil, err
