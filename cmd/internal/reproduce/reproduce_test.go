@@ -108,7 +108,7 @@ func TestEqual(t *testing.T) {
 		"refreshed":      {[]string{demo(t)}, []string{"--refreshed=" + refreshed}},
 		"refreshed, efp": {[]string{demo(t)}, []string{"--api=efp", "--refreshed=" + refreshed}},
 	}
-	for seed := range uint64(servers.Rounds(4, 200)) {
+	for seed := range uint64(servers.Rounds(4, 30)) {
 		shape := odd.Shape{Accounts: 60, Lists: 40, Events: 5, Timed: seed%2 == 0, Hostile: seed%4 > 1}
 		files := odd.Cut(seed, odd.Snapshot(seed, shape))
 		for _, api := range []string{"spec", "efp"} {
