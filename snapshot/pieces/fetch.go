@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	json "github.com/goccy/go-json"
@@ -35,12 +36,15 @@ type Fetched struct {
 }
 
 const (
+	ownFolder      = ".followpress-reproduce"
+	ownMarker      = "made-by-followpress"
 	piecesFolder   = "pieces"
 	snapshotFolder = "snapshot"
 	fetchers       = 8
 )
 
-// Get fetches what the site with a root was made of into a folder, which may have pieces of an earlier run. Pieces are
+// Get fetches what the site with a root was made of into a subfolder of a folder, which may have pieces of an earlier
+// run. Pieces are
 // compared with their names, tables are not: see Check. progress is told of each piece.
 func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir string, progress func(n, bytes int64)) (*Fetched, error) {
 	if root.Inputs == nil {
@@ -60,12 +64,48 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", key, ErrAltered, err)
 	}
+	if dir, err = own(dir); err != nil {
+		return nil, err
+	}
 	f := &Fetched{Index: x, dir: dir, root: root}
 	if err := f.get(ctx, fetch, progress); err != nil {
 		return nil, err
 	}
 	return f, f.link()
 }
+
+// ErrNotOwn says that a folder has files of somebody else, which must not be removed.
+var ErrNotOwn = errors.New("followpress has not made it: move it, or use another folder")
+
+// own returns the subfolder of a folder that only this package writes to. A marker tells it from others.
+func own(dir string) (string, error) {
+	folder := filepath.Join(dir, ownFolder)
+	marker := filepath.Join(folder, ownMarker)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	if info, err := os.Lstat(folder); err != nil {
+		return "", err
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("%s: %w", folder, ErrNotOwn)
+	}
+	if info, err := os.Lstat(marker); err == nil && info.Mode().IsRegular() {
+		return folder, nil
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", err
+	}
+	if len(entries) > 0 {
+		return "", fmt.Errorf("%s: %w", folder, ErrNotOwn)
+	}
+	return folder, os.WriteFile(marker, nil, 0o644)
+}
+
+var pieceName = regexp.MustCompile(`^[0-9a-f]{64}(\.tmp)?$`)
 
 // matches returns an error if an index does not name what the root does.
 func (x *Index) matches(root *site.Root) error {
@@ -104,7 +144,7 @@ func (f *Fetched) get(ctx context.Context, fetch Fetch, progress func(n, bytes i
 		return err
 	}
 	for _, e := range entries {
-		if _, ok := needed[e.Name()]; !ok {
+		if _, ok := needed[e.Name()]; !ok && pieceName.MatchString(e.Name()) {
 			if err := os.Remove(filepath.Join(folder, e.Name())); err != nil {
 				return err
 			}

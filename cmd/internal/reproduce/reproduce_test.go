@@ -333,7 +333,7 @@ func TestResumes(t *testing.T) {
 	if status, stdout, _ := runReproduce(online.URL, "--state", state); status != command.Failed {
 		t.Fatalf("got status %d and %q, want a failure", status, stdout)
 	}
-	had, err := os.ReadDir(filepath.Join(state, "pieces"))
+	had, err := os.ReadDir(filepath.Join(state, ".followpress-reproduce", "pieces"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,11 +344,35 @@ func TestResumes(t *testing.T) {
 		t.Errorf("fetched %d pieces, want the %d that were not there", fetched.Load(), want)
 	}
 	fetched.Store(0)
-	piece := filepath.Join(state, "pieces", x.Tables["lists"][0].SHA256.String())
+	piece := filepath.Join(state, ".followpress-reproduce", "pieces", x.Tables["lists"][0].SHA256.String())
 	write(t, piece, []byte("damaged"))
 	equals(t, online.URL, "--state", state)
 	if fetched.Load() != 1 {
 		t.Errorf("fetched %d pieces, want the damaged one", fetched.Load())
+	}
+}
+
+// TestStateKeepsOthers: a folder for state may have files of its user, which stay.
+func TestStateKeepsOthers(t *testing.T) {
+	bucket := filepath.Join(t.TempDir(), "bucket")
+	published(t, "--snapshot", demo(t), "--dest", "file://"+bucket)
+	state := folder(t, map[string]string{"snapshot/lists.ndjson": "mine", "pieces/notes": "mine", "meta.json": "mine"})
+	for range 2 {
+		equals(t, "file://"+bucket, "--state", state)
+	}
+	write(t, filepath.Join(state, ".followpress-reproduce/pieces/notes"), []byte("mine"))
+	equals(t, "file://"+bucket, "--state", state)
+	for _, name := range []string{"snapshot/lists.ndjson", "pieces/notes", "meta.json", ".followpress-reproduce/pieces/notes"} {
+		if got := read(t, filepath.Join(state, name)); string(got) != "mine" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	other := folder(t, map[string]string{".followpress-reproduce/snapshot/lists.ndjson": "mine"})
+	if status, _, stderr := runReproduce("file://"+bucket, "--state", other); status != command.Failed || !strings.Contains(stderr, pieces.ErrNotOwn.Error()) {
+		t.Errorf("a subfolder without the marker: got status %d and %s", status, stderr)
+	}
+	if got := read(t, filepath.Join(other, ".followpress-reproduce/snapshot/lists.ndjson")); string(got) != "mine" {
+		t.Errorf("a subfolder without the marker: got %q", got)
 	}
 }
 
