@@ -12,7 +12,7 @@ import (
 )
 
 // built makes the pieces of a table of records.
-func built(t *testing.T, rows []string) (names []site.SHA256, bodies map[site.SHA256]Piece) {
+func built(t *testing.T, rows []string) map[site.SHA256]Piece {
 	t.Helper()
 	files := afero.NewMemMapFs()
 	if err := afero.WriteFile(files, "records.ndjson", []byte(strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
@@ -24,7 +24,7 @@ func built(t *testing.T, rows []string) (names []site.SHA256, bodies map[site.SH
 	}
 	root := &site.Root{Inputs: &site.Inputs{Tables: map[string]site.SHA256{"records": digest}}}
 	source, bodies := Source{Snapshot: files}, map[site.SHA256]Piece{}
-	x, err := source.Build(t.Context(), root, func(p Piece, body []byte) error {
+	_, err = source.Build(t.Context(), root, func(p Piece, body []byte) error {
 		bodies[p.SHA256] = p
 		text, err := p.unpack(body)
 		if err == nil && (int64(len(text)) != p.Text || p.SHA256 != site.Sum256(body)) {
@@ -35,10 +35,7 @@ func built(t *testing.T, rows []string) (names []site.SHA256, bodies map[site.SH
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range x.Tables["records"] {
-		names = append(names, p.SHA256)
-	}
-	return names, bodies
+	return bodies
 }
 
 func record(list, about int) string {
@@ -52,7 +49,7 @@ func TestFewPiecesChange(t *testing.T) {
 	for i := range rows {
 		all = append(all, record(1+i/50, i))
 	}
-	_, before := built(t, all)
+	before := built(t, all)
 	if len(before) < 8 || len(before) > 60 {
 		t.Fatalf("got %d pieces of %d rows, want about one for 500 KiB", len(before), rows)
 	}
@@ -64,7 +61,7 @@ func TestFewPiecesChange(t *testing.T) {
 		"changed":                append(append(append([]string{}, all[:rows/4]...), record(1+rows/4/50, 1<<40)), all[rows/4+1:]...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, after := built(t, changed)
+			after := built(t, changed)
 			put := 0
 			for digest := range after {
 				if _, ok := before[digest]; !ok {
@@ -81,7 +78,7 @@ func TestFewPiecesChange(t *testing.T) {
 // TestBounds: a piece has no more text than an index may say, whatever the rows are.
 func TestBounds(t *testing.T) {
 	long := fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"x","data":"0x%s"}`, strings.Repeat("a", 15<<20))
-	_, bodies := built(t, []string{record(1, 1), long, strings.Replace(long, "0xa", "0xb", 1), record(1, 2)})
+	bodies := built(t, []string{record(1, 1), long, strings.Replace(long, "0xa", "0xb", 1), record(1, 2)})
 	for _, p := range bodies {
 		if p.Text > maxPieceText || p.Bytes > maxPieceBytes {
 			t.Errorf("got %+v", p)

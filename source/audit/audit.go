@@ -293,7 +293,7 @@ func (a *audit) compareSome(ctx context.Context, tokens []string) error {
 }
 
 // take asks the contracts for all that is compared with some claims.
-func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []source.Word) error {
+func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []source.Word) error { //nolint:gocyclo // an answer of a contract after the other
 	if err := f.takeSeats(ctx, words); err != nil {
 		return err
 	}

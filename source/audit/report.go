@@ -120,7 +120,7 @@ func (r *Report) Err() error {
 const mostShownLines = 20
 
 // String is the report for people, in lines.
-func (r *Report) String() string {
+func (r *Report) String() string { //nolint:gocyclo // a line after the other
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-15s %s\n", name, fmt.Sprintf(format, args...))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"sync"
 
@@ -223,7 +222,7 @@ func newChanges(c source.Chain) *changes {
 	}
 }
 
-func (c *changes) add(l *types.Log) error {
+func (c *changes) add(l *types.Log) error { //nolint:gocyclo // an event after the other
 	is := func(s *source.Start) bool { return s != nil && common.Address(s.Address) == l.Address }
 	event, err := contracts.EventByID(l.Topics[0])
 	if err != nil {
@@ -264,10 +263,4 @@ func (c *changes) add(l *types.Log) error {
 		c.ops[place] = append(c.ops[place], values[0].([]byte))
 	}
 	return nil
-}
-
-// wordOf is a token id as an argument.
-func wordOf(token string) (*big.Int, source.Word, error) {
-	w, err := source.ParseDecimal(token)
-	return number(w), w, err
 }
