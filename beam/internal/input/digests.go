@@ -78,7 +78,7 @@ func (r *readDigests) digest(ctx context.Context, whole wholeTable) (site.SHA256
 		}, files, key)
 	case snapshot.TableAccounts:
 		key := func(a *site.Address) site.Address { return *a }
-		convert := func(a *snapshot.Account) (site.Address, error) { return a.Address, nil } //nolint:unparam // as Accounts asks
+		convert := func(a *snapshot.Account) (site.Address, error) { return a.Address, nil }
 		return digestOf(r, func(rows snapshot.Reader[site.Address]) error { return rows.Accounts(ctx, convert) }, files, key)
 	case snapshot.TableRecords:
 		convert := func(*snapshot.Record) (none struct{}, err error) { return none, nil }
