@@ -297,6 +297,30 @@ func TestProof(t *testing.T) {
 	s = key()
 	add(proofJob{Name: "one of two keys has signed", Keys: []string{key().public}, Bodies: []string{is[askedKey]}}, s, s.sign(t, is, 9))
 
+	// What a body is checked by is asked for before that body has come.
+	s = key()
+	objects := s.sign(t, is, 1)
+	waits := map[string]string{"/" + string(site.RootKey): "/" + string(note.Key), "/" + string(askedKey): "/" + string(shardOf(askedKey))}
+	come := map[string]chan struct{}{}
+	for _, by := range waits {
+		come[by] = make(chan struct{})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := come[r.URL.Path]; c != nil {
+			close(c) // each is asked for once
+		}
+		if by := waits[r.URL.Path]; by != "" {
+			select {
+			case <-come[by]:
+			case <-r.Context().Done(): // the client does not wait for longer
+			}
+		}
+		bucket(objects).ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	add(proofJob{Name: "all at the same time", Bodies: []string{is[askedKey]}}, s, objects)
+	jobs[len(jobs)-1].Base = server.URL + "/"
+
 	var sent atomic.Int64
 	for _, endless := range []site.Key{askedKey, shardOf(askedKey), site.RootKey, note.Key, site.DeltaKey(shards.Group(site.ManifestShard(askedKey, 2)))} {
 		s := key()
