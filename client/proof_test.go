@@ -42,7 +42,7 @@ type signing struct {
 	public string
 }
 
-func newSigning(t *testing.T, name string) signing {
+func newSigning(t testing.TB, name string) signing {
 	t.Helper()
 	private, public, err := note.NewKey(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func newSigning(t *testing.T, name string) signing {
 }
 
 // note is the signed note of a site.
-func (s signing) note(t *testing.T, of memsite.Site, counter uint64) string {
+func (s signing) note(t testing.TB, of memsite.Site, counter uint64) string {
 	t.Helper()
 	root, err := site.ParseRoot([]byte(of[site.RootKey]))
 	if err != nil {
@@ -70,7 +70,7 @@ func (s signing) note(t *testing.T, of memsite.Site, counter uint64) string {
 }
 
 // sign returns the site with its note.
-func (s signing) sign(t *testing.T, of memsite.Site, counter uint64) memsite.Site {
+func (s signing) sign(t testing.TB, of memsite.Site, counter uint64) memsite.Site {
 	t.Helper()
 	of = maps.Clone(of)
 	of[note.Key] = s.note(t, of, counter)
