@@ -14,7 +14,9 @@
 //  3. Data of profiles are texts. ui/links.ts alone decides which of them become URLs.
 //  4. Where the site is live, data/live.ts follows its rounds: it replaces the client's site, and has what is on the
 //     screen read and drawn again. useLoad keeps what was there until then.
-//  5. sw.ts and worker.ts keep what was read for visits without a network.
+//  5. With public keys, data/site.ts reads through the checks of the client library; data/proof.ts says what came of
+//     them, and which keys this browser keeps. ui/seal.tsx and views/proof.tsx show that.
+//  6. sw.ts and worker.ts keep what was read for visits without a network.
 //
 // # The explorer is bundled when it is asked for
 //
