@@ -16,7 +16,7 @@ type Copied = typeof Address;
 export function ProofView({ Address }: { Address: Copied }) {
   const now = useStanding();
   return (
-    <div class="stack proof">
+    <div class="stack sections">
       <Heading title={proofTexts.title} />
       <p class="text quiet">{proofTexts.about}</p>
       <p class={`notice ${moodOf(now)}`} role="status">
@@ -78,7 +78,7 @@ function Signed({ now }: { now: Standing }) {
   return (
     <section aria-labelledby="signed">
       <h2 id="signed">{proofTexts.signed}</h2>
-      <dl class="facts">
+      <dl class="texts">
         {facts.map(([name, value, isCode]) =>
           value ? (
             <div key={name}>
@@ -123,7 +123,7 @@ function Signed({ now }: { now: Standing }) {
 
 function List({ keys }: { keys: readonly string[] }) {
   return (
-    <ul class="plainly">
+    <ul>
       {keys.map((key) => (
         <li key={key}>
           <code>{plain(key)}</code>
@@ -143,7 +143,7 @@ function Keys({ now }: { now: Standing }) {
   };
   const site = first[0] ? first : claims;
   return (
-    <section aria-labelledby="keys" class="stack">
+    <section aria-labelledby="keys">
       <div>
         <h2 id="keys">{proofTexts.keys}</h2>
         <p class="text">{proofTexts.by[own[0] ? 'reader' : site[0] ? 'site' : 'nobody']}</p>
@@ -215,7 +215,7 @@ function Limits() {
   return (
     <section aria-labelledby="limits">
       <h2 id="limits">{proofTexts.limits}</h2>
-      <ul class="text">
+      <ul class="text stack">
         {proofTexts.limitsOf.map((limit, i) => (
           <li key={i}>{i === 1 && source ? sentences(limit, proofTexts.profiles(source)) : limit}</li>
         ))}
@@ -232,7 +232,7 @@ function Commands({ Address }: { Address: Copied }) {
     audit: `followpress audit ${base} --rpc 8453=https://NODE --sample 1000`,
   };
   return (
-    <section aria-labelledby="commands" class="stack">
+    <section aria-labelledby="commands">
       <h2 id="commands">{proofTexts.commands}</h2>
       {(['verify', 'reproduce', 'audit'] as const).map((name) => (
         <div key={name}>
