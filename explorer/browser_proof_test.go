@@ -195,6 +195,35 @@ func TestSealedViews(t *testing.T) {
 	}
 }
 
+// What the explorer reads without the client library is checked too.
+func TestSealOfOwnObjects(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	k := newKey(t, "follow.example", 1)
+	happened := k.sign(t, generate(t, withOps(t, fixtures.Demo(), lately()), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}), 1)
+	for place, altered := range map[string]string{
+		"#/": "_explore/top", "#/network": "_explore/network", "#/a/miralund.eth/activity": "_search/activity/",
+	} {
+		t.Run(altered, func(t *testing.T) {
+			s, n := maps.Clone(happened), 0
+			for of, body := range s {
+				if strings.HasPrefix(string(of), altered) {
+					s[of], n = body+" ", n+1
+				}
+			}
+			if n == 0 {
+				t.Fatalf("no object begins with %s", altered)
+			}
+			h := serve(t, s, "/")
+			p := b.Open(t, h.at(place), browser.View{Size: browser.Phone, Now: now, Before: knowing(h.URL, k.public)})
+			p.Forgive(absent...)
+			p.WaitFor(".failed a[href='#/proof']")
+			sealed(t, p, "Altered: 1 object")
+		})
+	}
+}
+
 // The view of the seal says what was signed and what is not checked, at three sizes, in light and dark, without a barrier. A
 // reader who types a key sees the site checked by it, and may forget it.
 func TestProofView(t *testing.T) {
