@@ -92,7 +92,7 @@ function Signed({ now }: { now: Standing }) {
       {chains.length === 0 ? (
         <p class="quiet">{proofTexts.noChains}</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label={proofTexts.chains}>
+        <div class="scroll reports" tabIndex={0} role="region" aria-label={proofTexts.chains}>
           <table>
             <thead>
               <tr>
