@@ -110,7 +110,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/eventlog":      {"internal/retry", "site", "source/bundle", "storage"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
-	"cmd/internal/generate":      {"internal/release", "site", "site/ranks", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
+	"cmd/internal/generate":      {"internal/release", "site", "site/note", "site/ranks", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
 	"cmd/internal/key":           {"site/note"},
 	"cmd/internal/live":          {"internal/retry", "internal/templates", "live", "publisher", "server", "site", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/internal/log":           {"site", "site/op", "site/rules", "site/scan", "snapshot", "source", "source/chain", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/snapshot"},

@@ -19,6 +19,8 @@ export interface Options {
   unsignedRefreshes?: boolean;
   /** Is called whenever a root was checked. */
   verified?: (proof: Proof) => void;
+  /** Is called whenever an object was checked, and with the error if it is not believed or could not be read. */
+  checked?: (key: string, error?: Error) => void;
 }
 
 /** What was signed. */

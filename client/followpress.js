@@ -212,10 +212,9 @@ function reader(
       const init = { signal: abort.signal, ...(since && { cache: 'reload' }), ...(blocks && { cache: 'no-store', headers }) };
       const work = async () => {
         const url = base + keyURL(key);
-        response = await fetch(url, init);
-        if (proof) {
-          response = await (await proof)(key, url, init, response);
-        }
+        const sent = fetch(url, init);
+        sent.catch(String); // who checks waits for it later
+        response = proof ? await (await proof)(key, url, init, sent) : await sent;
         text = await response.text();
       };
       await Promise.race([work(), late]);
@@ -378,12 +377,8 @@ function match(site, segments) {
   }
   if ((folder === 'users' || folder === 'lists') && count > 2) {
     const table = folder === 'users' ? userRoutes : listRoutes;
-    let name = count === 3 ? object : '';
-    let other;
-    if (count === 4) {
-      other = last === 'followerState' || last === 'buttonState' ? object : undefined;
-      name = other === undefined ? object + '/' + last : '*/' + last;
-    }
+    const other = count === 4 && /^(follower|button)State$/.test(last) ? object : undefined;
+    const name = other === undefined ? segments.slice(2).join('/') : '*/' + last;
     const spec = folder === 'users' ? ['searchFollowing'] : specRoutes;
     const found = name[0] === '*' && other === undefined ? undefined : own(table, name);
     const shown = found?.compute === history ? site.config.history_window : found;
@@ -553,14 +548,14 @@ function parseQuery(route, query, most) {
 }
 
 // userOf returns the address or the name, in their normal forms, that bytes are.
-function userOf(bytes) {
-  const text = utf8(bytes) ?? '';
-  if (/^0x[0-9a-f]{40}$/i.test(text)) {
-    return text.toLowerCase();
+function userOf(encoded) {
+  const text = utf8(encoded) ?? '';
+  if (isAddress(lower(text))) {
+    return lower(text);
   }
   const name = fold(text.replace(/\ufe0f/g, ''));
-  const unsafe = /^\.{0,2}$|[\p{White_Space}\p{Cc}\/\\%?#\ufffe\uffff]|^0x[0-9a-f]{40}$/u.test(name);
-  if (unsafe || new TextEncoder().encode(name).length > 255) {
+  const unsafe = /^\.{0,2}$|[\p{White_Space}\p{Cc}\/\\%?#\ufffe\uffff]/u.test(name);
+  if (unsafe || isAddress(name) || bytes(name).length > 255) {
     throw new Problem('no-such-name');
   }
   return name;
@@ -720,6 +715,7 @@ async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
     return sort === 'followers' ? sorted(rows) : backwards ? rows.reverse() : rows;
   };
   const shard = async (n) => ready(checked(await r.site.shard(`${key}/${n}`), total, n).entries);
+  const order = Array.from({ length: shards }, (_, n) => (backwards ? shards - 1 - n : n));
   let all;
   if (total <= 20) {
     const few = total ? await source.few() : [];
@@ -727,7 +723,7 @@ async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
   } else if (shards > 1 && plain && offset + limit <= 100) {
     all = ready(checked(await r.site.shard(key + '/head'), total).entries);
   } else if (shards === 1 || sort === 'followers') {
-    all = (await Promise.all(Array.from({ length: shards }, (_, n) => shard(n)))).flat();
+    all = (await Promise.all(order.map(shard))).flat();
     if (shards > 1) {
       sorted(all);
     }
@@ -735,7 +731,6 @@ async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
   if (all) {
     return all.slice(offset, offset + limit);
   }
-  const order = Array.from({ length: shards }, (_, n) => (backwards ? shards - 1 - n : n));
   const rows = [];
   let skip = offset;
   for (const n of order) {
@@ -1083,11 +1078,11 @@ const start = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
 const turn = (x, n) => (x >>> n) | (x << (32 - n));
 
 function sha256(text) {
-  const bytes = new TextEncoder().encode(text);
-  const blocks = new DataView(new ArrayBuffer(Math.ceil((bytes.length + 9) / 64) * 64));
-  bytes.forEach((byte, i) => blocks.setUint8(i, byte));
-  blocks.setUint8(bytes.length, 0x80);
-  blocks.setUint32(blocks.byteLength - 4, bytes.length * 8);
+  const message = bytes(text);
+  const blocks = new DataView(new ArrayBuffer(Math.ceil((message.length + 9) / 64) * 64));
+  message.forEach((byte, i) => blocks.setUint8(i, byte));
+  blocks.setUint8(message.length, 0x80);
+  blocks.setUint32(blocks.byteLength - 4, message.length * 8);
   let hash = start;
   for (let at = 0; at < blocks.byteLength; at += 64) {
     const w = [];

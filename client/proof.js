@@ -22,7 +22,8 @@ try {
 }
 
 // body reads at most that many bytes, since who sends a body may send it without end. It is null if it is absent.
-async function body(key, response, most = 4 << 20) {
+async function body(key, sent, most = 4 << 20) {
+  const response = await sent;
   if (/40[34]/.test(response.status)) {
     return null;
   }
@@ -63,10 +64,10 @@ function patched({ shard, objects }, { shards }) {
 }
 
 /**
- * proof returns check(key, url, init, response), which returns a response with a body that was checked, or with 404, or
- * throws an error with a code.
+ * proof returns check(key, url, init, sent), which returns a response with a body that was checked, or with 404, or
+ * throws an error with a code. sent becomes the response: what it is checked by is read at the same time.
  */
-export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefreshes, verified }) {
+export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefreshes, verified, checked }) {
   const kept = new Map(); // what shards of the manifest list
   let known;
   let live;
@@ -74,7 +75,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
 
   // Others may wait for the same part of the manifest, so none of them ends its fetch.
   const send = (key) => fetch(base + key, { cache, signal: AbortSignal.timeout(timeout) });
-  const get = async (key) => body(key, await send(key));
+  const get = (key) => body(key, send(key));
 
   // note reads and checks a note; null if there is none.
   async function note(key) {
@@ -104,8 +105,8 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
   const announced = () => note('_next/_site.note');
 
   // openRoot checks the root, and returns its bytes.
-  async function openRoot(response) {
-    let [by, bytes] = await Promise.all([note('_site.note'), body('_site', response)]);
+  async function openRoot(sent) {
+    let [by, bytes] = await Promise.all([note('_site.note'), body('_site', sent)]);
     if (!bytes) {
       return bytes;
     }
@@ -170,7 +171,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
 
   // object is the body of an object, which is right if the manifest of one of the roots says so. What no manifest lists
   // is absent, whatever the bucket has.
-  async function object(key, response, roots) {
+  async function object(key, sent, roots) {
     const all = await Promise.all(roots.map((at) => listed(at, key).catch((error) => error)));
     const entries = all.filter((entry) => !(entry instanceof Error));
     if (!entries.length) {
@@ -181,7 +182,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
       return null;
     }
     const refreshed = unsignedRefreshes && /\/(account|badges|details)$/.test(key);
-    const bytes = await body(key, response, Math.max(refreshed << 20, ...present.map(({ size }) => size)));
+    const bytes = await body(key, sent, Math.max(refreshed << 20, ...present.map(({ size }) => size)));
     const digest = bytes && (await digestOf(bytes));
     const isRight = bytes ? refreshed || present.some(({ sha256 }) => sha256 === digest) : present.length < entries.length;
     return isRight ? bytes : fail(key);
@@ -189,27 +190,29 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
 
   // What does not fit is read again twice, past the caches of the browser: it may be of the last site, or of the next
   // one. The announcement of that is read before the root, since a publish removes it last.
-  return async function check(key, url, init, response) {
+  return async function check(key, url, init, sent) {
     for (let tries = 0; ; tries++) {
       cache = tries ? 'reload' : init.cache;
       try {
         let bytes;
         if (key === '_site') {
-          bytes = await openRoot(response, cache);
+          bytes = await openRoot(sent);
         } else {
           const by = tries && (await announced());
           if (tries || !live) {
-            await openRoot(await send('_site'));
+            await openRoot(send('_site'));
           }
-          bytes = await object(key, response, [live, ...(await next(by))]);
+          bytes = await object(key, sent, [live, ...(await next(by))]);
         }
+        checked?.(key);
         return new Response(bytes, { status: bytes ? 200 : 404 });
       } catch (error) {
         if (!error.code || tries > 1) {
+          checked?.(key, error);
           throw error;
         }
       }
-      response = await fetch(url, { ...init, cache: 'reload' });
+      sent = await fetch(url, { ...init, cache: 'reload' });
     }
   };
 }

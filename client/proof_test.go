@@ -42,7 +42,7 @@ type signing struct {
 	public string
 }
 
-func newSigning(t *testing.T, name string) signing {
+func newSigning(t testing.TB, name string) signing {
 	t.Helper()
 	private, public, err := note.NewKey(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func newSigning(t *testing.T, name string) signing {
 }
 
 // note is the signed note of a site.
-func (s signing) note(t *testing.T, of memsite.Site, counter uint64) string {
+func (s signing) note(t testing.TB, of memsite.Site, counter uint64) string {
 	t.Helper()
 	root, err := site.ParseRoot([]byte(of[site.RootKey]))
 	if err != nil {
@@ -70,7 +70,7 @@ func (s signing) note(t *testing.T, of memsite.Site, counter uint64) string {
 }
 
 // sign returns the site with its note.
-func (s signing) sign(t *testing.T, of memsite.Site, counter uint64) memsite.Site {
+func (s signing) sign(t testing.TB, of memsite.Site, counter uint64) memsite.Site {
 	t.Helper()
 	of = maps.Clone(of)
 	of[note.Key] = s.note(t, of, counter)
@@ -296,6 +296,30 @@ func TestProof(t *testing.T) {
 	add(proofJob{Name: "a key that is none", Keys: []string{"x"}, Code: "unsupported"}, s, s.sign(t, is, 9))
 	s = key()
 	add(proofJob{Name: "one of two keys has signed", Keys: []string{key().public}, Bodies: []string{is[askedKey]}}, s, s.sign(t, is, 9))
+
+	// What a body is checked by is asked for before that body has come.
+	s = key()
+	objects := s.sign(t, is, 1)
+	waits := map[string]string{"/" + string(site.RootKey): "/" + string(note.Key), "/" + string(askedKey): "/" + string(shardOf(askedKey))}
+	come := map[string]chan struct{}{}
+	for _, by := range waits {
+		come[by] = make(chan struct{})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := come[r.URL.Path]; c != nil {
+			close(c) // each is asked for once
+		}
+		if by := waits[r.URL.Path]; by != "" {
+			select {
+			case <-come[by]:
+			case <-r.Context().Done(): // the client does not wait for longer
+			}
+		}
+		bucket(objects).ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	add(proofJob{Name: "all at the same time", Bodies: []string{is[askedKey]}}, s, objects)
+	jobs[len(jobs)-1].Base = server.URL + "/"
 
 	var sent atomic.Int64
 	for _, endless := range []site.Key{askedKey, shardOf(askedKey), site.RootKey, note.Key, site.DeltaKey(shards.Group(site.ManifestShard(askedKey, 2)))} {

@@ -204,6 +204,8 @@ func TestScreenshots(t *testing.T) {
 	b := browser.Start(t, browser.Options{})
 	h := serve(t, withReports(demo(t)), "/")
 	happened := serve(t, withHistory(t, fixtures.Demo(), lately()), "/")
+	k := newKey(t, "follow.example", 1)
+	signed := serve(t, k.sign(t, naming(t, site.APIEFP, k.public), 7), "/")
 	for _, shot := range []struct {
 		name, at string
 		size     browser.Size
@@ -230,6 +232,8 @@ func TestScreenshots(t *testing.T) {
 		{"activity", "#/a/miralund.eth/activity", browser.Desktop, false, true},
 		{"activity", "#/a/miralund.eth/activity?of=others", browser.Phone, true, false},
 		{"then", "#/a/miralund.eth/then?day=2026-10-24", browser.Desktop, false, true},
+		{"proof", "#/proof", browser.Phone, false, false},
+		{"proof", "#/proof", browser.Desktop, true, true},
 	} {
 		name := fmt.Sprintf("%s-%s", shot.name, shot.size)
 		if shot.dark {
@@ -240,8 +244,19 @@ func TestScreenshots(t *testing.T) {
 			if shot.name == "activity" || shot.name == "then" {
 				h = happened
 			}
+			if shot.name == "proof" {
+				h = signed
+			}
 			p := b.Open(t, h.at(shot.at), browser.View{Size: shot.size, Dark: shot.dark, Now: now, Before: allowOthers})
+			p.Forgive(absent...)
 			shown(t, p)
+			if shot.name == "proof" {
+				sealed(t, p, "Signed by follow.example")
+				// What differs from run to run, and with each version of the explorer.
+				browser.Eval[any](p, `document.querySelectorAll('main code').forEach((code) => {
+					code.textContent = code.textContent.replace(/\b[0-9a-f]{64}/, '0'.repeat(64)).replace(location.host, 'follow.example');
+				})`)
+			}
 			folder := "testdata/screens"
 			if shot.docs {
 				folder = "../docs/screens"

@@ -14,7 +14,9 @@
 //  3. Data of profiles are texts. ui/links.ts alone decides which of them become URLs.
 //  4. Where the site is live, data/live.ts follows its rounds: it replaces the client's site, and has what is on the
 //     screen read and drawn again. useLoad keeps what was there until then.
-//  5. sw.ts and worker.ts keep what was read for visits without a network.
+//  5. With public keys, data/site.ts reads through the checks of the client library; data/proof.ts says what came of
+//     them, and which keys this browser keeps. ui/seal.tsx and views/proof.tsx show that.
+//  6. sw.ts and worker.ts keep what was read for visits without a network.
 //
 // # The explorer is bundled when it is asked for
 //
@@ -54,7 +56,7 @@ const (
 )
 
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
-// the page depends on the configuration: on where pictures come from.
+// the page depends on the configuration: on where pictures come from, and what is checked by.
 func Files(config site.Config) []File {
 	built := bundled()
 	files := append([]File{{Page, page(built.loaded, config)}}, built.files...)
@@ -143,7 +145,7 @@ func page(loaded firstLoad, config site.Config) []byte {
 	}
 	var b bytes.Buffer
 	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, map[string]any{
-		"Loaded": loaded, "Pictures": config.Pictures, "Images": hosts, "Connect": connect,
+		"Loaded": loaded, "Pictures": config.Pictures, "Keys": config.ExplorerKeys, "Images": hosts, "Connect": connect,
 	}); err != nil {
 		panic("explorer: " + err.Error())
 	}

@@ -142,6 +142,25 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// TestExplorerKeys: keys are in the page and the root only.
+func TestExplorerKeys(t *testing.T) {
+	t.Parallel()
+	const key = "follow.example+1a2b3c4d+AbCd"
+	s := randomSnapshot(12, shape{accounts: 9, lists: 6, records: 30})
+	o := exploring(small)
+	usual := inMemory(t, s, o)
+	o.Config.ExplorerKeys = key
+	for name, body := range inMemory(t, s, o) {
+		names := strings.Contains(strings.ReplaceAll(body, "&#43;", "+"), key)
+		if want := name == site.RootKey || name == site.ExplorerPageKey; names != want {
+			t.Errorf("%s: got the key in it: %t, want %t", name, names, want)
+		}
+		if usual[name] != body && !names && !strings.HasPrefix(string(name), "_manifest/") {
+			t.Errorf("%s: got another object than without keys", name)
+		}
+	}
+}
+
 // TestFilesOfTheExplorerHaveRoutes: files with another name would reach no bucket.
 func TestFilesOfTheExplorerHaveRoutes(t *testing.T) {
 	t.Parallel()

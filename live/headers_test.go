@@ -14,6 +14,18 @@ import (
 
 const forLive = "public, max-age=2, stale-while-revalidate=10, stale-if-error=86400"
 
+// The explorer of a live site has no keys: nobody signs what answers from memory.
+func TestNoExplorerKeys(t *testing.T) {
+	t.Parallel()
+	l := run(t, live.Options{Generator: generator.Options{Config: site.Config{Explorer: true, ExplorerKeys: "follow.example+1a2b3c4d+AbCd"}}})
+	l.serve(t, source.Round{Snapshot: demo(), Heads: []source.Head{{Chain: base, Block: 20, Time: time.Now().UnixMilli(), Finalized: 15}}}, live.NewGraph)
+	for _, path := range []string{"/_explore/index.html", "/_site"} {
+		if got := get(l, path); got.Code != http.StatusOK || strings.Contains(got.Body.String(), "1a2b3c4d") {
+			t.Errorf("%s: got %d %.500s, want no key in it", path, got.Code, got.Body)
+		}
+	}
+}
+
 // Each answer says of which graph it is, and how long caches may keep it. The rest is as serve answers.
 func TestHeaders(t *testing.T) {
 	t.Parallel()

@@ -112,6 +112,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Generator.BadgesAsOf = time.UnixMilli(0)
 	}
 	o.Server.Refresh.BadgesAsOf, o.Server.Refresh.InMemory = o.Generator.BadgesAsOf, true
+	o.Generator.Config.ExplorerKeys = "" // nobody signs what answers from memory
 	var err error
 	o.Generator.Config, err = o.Generator.Config.WithDefaults()
 	return o, err

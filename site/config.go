@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,11 @@ const (
 	largestRanksEvery   = 10 * 365 * 24 * 3600 // seconds
 	leastProfile        = 1 << 10
 	largestWindow       = 10 * 365 * 24 * time.Hour
+	maxExplorerKeys     = 16
 )
+
+// publicKey is what a public key looks like. Package note reads it.
+var publicKey = regexp.MustCompile(`^[^\s\pC+]{1,255}\+[0-9a-f]{8}\+[A-Za-z0-9+/]{1,255}={0,2}$`)
 
 // Values of Config.API.
 const (
@@ -93,6 +98,9 @@ type Config struct {
 	// part of a profile; hosts with spaces between them; or the URL of a proxy with {url} in it.
 	// Empty, it asks the reader before it loads any from other hosts. Only with Explorer.
 	Pictures string `json:"pictures,omitempty"`
+	// ExplorerKeys are public keys, in order and with spaces between, by which the explorer checks what it reads. Empty,
+	// it knows only those that its reader gives it. Only with Explorer.
+	ExplorerKeys string `json:"explorer_keys,omitempty"`
 
 	// Tags names the services whose caches are purged by tags, in order and with spaces between;
 	// the publisher sets it. Objects of other sites have no tags, and the root does not have the member.
@@ -160,8 +168,9 @@ func (c Config) WithDefaults() (Config, error) {
 	if c.MaxProfileText == 0 {
 		c.MaxProfileText = defaultProfileText
 	}
-	if c.Pictures = normalPictures(c.Pictures); !c.Explorer {
-		c.Pictures = ""
+	c.Pictures, c.ExplorerKeys = normalPictures(c.Pictures), strings.Join(slices.Compact(slices.Sorted(strings.FieldsSeq(c.ExplorerKeys))), " ")
+	if !c.Explorer {
+		c.Pictures, c.ExplorerKeys = "", ""
 	}
 	if c.MaxProfile == defaultProfile {
 		c.MaxProfile = 0
@@ -193,10 +202,26 @@ func (c Config) validate() error {
 	if err := c.validatePictures(); err != nil {
 		return err
 	}
+	if err := c.validateExplorerKeys(); err != nil {
+		return err
+	}
 	if services := strings.Fields(c.Tags); c.Tags != strings.Join(slices.Compact(slices.Sorted(slices.Values(services))), " ") {
 		return fmt.Errorf("tags %q: use names of services in order, with spaces between", c.Tags)
 	}
 	return c.validateAPI()
+}
+
+func (c Config) validateExplorerKeys() error {
+	keys := strings.Fields(c.ExplorerKeys)
+	if len(keys) > maxExplorerKeys {
+		return fmt.Errorf("explorer keys: %d, more than %d", len(keys), maxExplorerKeys)
+	}
+	for _, key := range keys {
+		if !publicKey.MatchString(key) {
+			return fmt.Errorf("explorer keys: %s is no public key: use what `followpress key` printed: NAME+…", Quoted(key))
+		}
+	}
+	return nil
 }
 
 func (c Config) validateAPI() error {

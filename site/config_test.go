@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -117,4 +118,27 @@ func TestConfigOfTheSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "configuration with the explorer", string(body), `{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100,"max_profile_text":65536,"explorer":true}`)
+}
+
+func TestExplorerKeys(t *testing.T) {
+	const one, two = "a.example+1a2b3c4d+AbCd+/=", "ü.example+00000000+x=="
+	c, err := site.Config{Explorer: true, ExplorerKeys: two + "\n" + one + " " + two}.WithDefaults()
+	if want := one + " " + two; err != nil || c.ExplorerKeys != want {
+		t.Errorf("got %q, %v, want %q", c.ExplorerKeys, err, want)
+	}
+	if c, err := (site.Config{ExplorerKeys: one}).WithDefaults(); err != nil || c.ExplorerKeys != "" {
+		t.Errorf("without the explorer: got %q, %v, want none", c.ExplorerKeys, err)
+	}
+	for _, given := range []string{"x", "PRIVATE+KEY+a.example+1a2b3c4d+AbCd", "a+1A2B3C4D+AbCd", "a+1a2b3c4d+", "a\u202eb+1a2b3c4d+AbCd", strings.Repeat("a", 256) + "+1a2b3c4d+AbCd"} {
+		if _, err := (site.Config{Explorer: true, ExplorerKeys: given}).WithDefaults(); err == nil || !strings.Contains(err.Error(), "explorer keys") {
+			t.Errorf("%q: got %v, want an error about the explorer's keys", given, err)
+		}
+	}
+	var many strings.Builder
+	for i := range 17 {
+		fmt.Fprintf(&many, "a%d+1a2b3c4d+AbCd ", i)
+	}
+	if _, err := (site.Config{Explorer: true, ExplorerKeys: many.String()}).WithDefaults(); err == nil {
+		t.Error("17 keys: got no error")
+	}
 }

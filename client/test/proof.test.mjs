@@ -12,9 +12,12 @@ for (const { name, before, base, keys, options, path, status, bodies, code } of 
       assert.strictEqual((await openSite(before, { keys, allowRollback: true }).answer('GET', path)).status, 200);
     }
     const proofs = [];
-    const site = openSite(base, { keys, ...options, verified: (proof) => proofs.push(proof) });
+    const codes = new Set();
+    const heard = { verified: (proof) => proofs.push(proof), checked: (key, error) => codes.add(error?.code ?? '') };
+    const site = openSite(base, { keys, ...options, ...heard });
     const a = await site.answer('GET', path);
     assert.deepStrictEqual([a.status, a.cause?.code ?? ''], [status, code], a.cause?.stack ?? a.body);
+    assert.ok(codes.has(code) && (code || codes.size === 1), [...codes].join());
     if (bodies) {
       assert.ok(bodies.includes(a.body), a.body);
       assert.deepStrictEqual(proofs[0].by, [proofs[0].origin]);

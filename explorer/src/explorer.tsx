@@ -5,6 +5,7 @@ import { useErrorBoundary, useState } from 'preact/hooks';
 import { renewal } from './data/site';
 import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
+import { Address } from './ui/copy';
 import { Frame } from './ui/frame';
 import { Heading } from './ui/heading';
 import { Later, type View } from './ui/later';
@@ -19,6 +20,7 @@ import { start } from './worker';
 // Views that load with what they need, by the first segment of their place.
 const later: Record<string, () => Promise<View>> = {
   boards: async () => (await import('./views/boards')).Boards,
+  proof: async () => (await import('./ui/after')).ProofView,
   network: async () => (await import('./views/network')).Network,
   reports: async () => (await import('./views/reports')).Reports,
 };
@@ -36,7 +38,7 @@ function Current({ place }: { place: Place }) {
   const [first] = place.path;
   const load = first !== undefined && Object.hasOwn(later, first) ? later[first] : undefined;
   if (load) {
-    return <Later load={load} given={{ place }} />;
+    return <Later load={load} given={{ place, Address }} />;
   }
   switch (first) {
     case undefined:

@@ -2,6 +2,94 @@
 
 import { own, shown } from './texts';
 
+export const settingTexts = own({
+  theme: 'Colours',
+  themes: { auto: 'Auto', light: 'Light', dark: 'Dark' },
+  pictures: 'Show pictures',
+  aboutPictures: 'Pictures of profiles, drawn anew and without motion. Without them, your browser asks nobody but this site.',
+  others: 'Pictures of other hosts',
+  aboutOthers: 'They are loaded from the hosts that profiles name, which see your network address.',
+  shortcuts: 'Keyboard shortcut',
+  aboutShortcuts: 'The key / goes to the search box.',
+});
+
+export const sealTexts = own({
+  live: 'Live: answered from memory, and not signed.',
+  none: 'Not checked by this browser.',
+  incapable: 'Not checked: this browser cannot check signatures.',
+  waiting: 'Checking…',
+  good: (origin: string, asOf: string, objects: string, n: number) =>
+    `Signed by ${origin}, as of ${asOf}. Checked by this browser: ${n === 1 ? '1 object' : `${objects} objects`}.`,
+  blocks: (all: string) => `block ${all}`,
+  block: (block: string, chain: string) => `${block} (chain ${chain})`,
+  bySite: 'The key was given by this site itself.',
+  changed: 'This site now names other keys than before.',
+  altered: (objects: string, n: number) =>
+    n === 1 ? 'Altered: 1 object is not what was signed, and is not shown.' : `Altered: ${objects} objects are not what was signed, and are not shown.`,
+  older: 'Older than what this browser has seen of this site, so it is not shown.',
+  unsigned: 'Not signed by a key that this browser knows, so it is not shown.',
+  between: 'Between two sites: another one is being published.',
+  unsupported: 'This browser cannot check signatures by your key, so nothing is shown.',
+});
+
+export const proofTexts = own({
+  title: 'Proof',
+  about: 'Is this what its publisher has signed? With a public key, your browser checks each object before it shows anything made from it.',
+  signed: 'What was signed',
+  facts: {
+    origin: 'Site',
+    by: 'Signed by',
+    counter: 'Version',
+    asOf: 'As of',
+    digest: 'SHA-256 of _site',
+    generator: 'Made by followpress',
+    objects: 'Checked objects',
+  },
+  time: (day: string, time: string) => `${day} (${time})`,
+  chains: 'Blocks',
+  chain: 'Chain',
+  block: 'Block',
+  hash: 'Hash',
+  noHash: '–',
+  noChains: 'The site does not say up to which blocks it goes.',
+  refused: 'What is not believed',
+  more: (count: string) => `and ${count} more`,
+  claims: (origin: string) => `The site has a signature in the name of ${origin}, which nobody has checked here: a key is missing.`,
+  claimsNothing: 'The site is not signed.',
+  keys: 'Keys',
+  by: {
+    reader: 'You have given these keys to this browser. It keeps them for this site.',
+    site: 'This site itself has named these keys. That proves little: whoever alters the site could name others. Your browser has kept those that it saw first. Better get the key from its publisher in another way, and enter it here.',
+    nobody: 'This browser knows no key of this site. Get one from its publisher, but not from this site.',
+  },
+  kept: 'First seen by this browser',
+  now: 'Named by the site now',
+  trust: 'Trust those that it names now',
+  field: 'Public keys of the publisher',
+  help: 'One or several, as followpress key prints them: NAME+1a2b3c4d+…',
+  wrong: 'That is no public key. Use what followpress key has printed: NAME+1a2b3c4d+…',
+  check: 'Check with these',
+  forget: 'Forget all keys',
+  refreshed: 'Take profiles and badges that were refreshed',
+  aboutRefreshed: 'A server may replace them between two versions of the site. Nobody signs these.',
+  limits: 'What is not checked',
+  limitsOf: [
+    'This page: its program comes from the same site. Who can alter the site can alter what this page says. Commands below do not depend on it.',
+    'Profiles and badges: they are what services said at a time. That they were signed does not make them true.',
+    'Pictures, which come from other hosts, and reports, which are made after the signature.',
+    'Whether others are shown the same site, and whether the publisher tells the truth about the chains: the commands below check that.',
+  ],
+  profiles: (source: string) => `Profiles are from ${source}.`,
+  commands: 'Check it yourself',
+  commandsOf: {
+    verify: 'Is everything in the bucket what was signed?',
+    reproduce: 'Is the site what its inputs make?',
+    audit: 'Do lists agree with the contracts?',
+  },
+  yourKey: 'KEY',
+  copy: 'Copy the command',
+});
+
 export const commonTexts = own({
   compare: 'Compare with',
   compareAbout: 'Whom do two accounts both follow, and who follows both? Choose the other one.',
@@ -121,6 +209,7 @@ export const graphTexts = own({
 export const reportTexts = own({
   title: 'Reports',
   about: 'What changed from one site to the next.',
+  unsigned: 'Nobody has signed these reports, so this browser has not checked them.',
   none: 'There are no reports yet.',
   how: 'Whoever runs this site makes them after each publish, with:',
   command: 'followpress report --publish',

@@ -42,12 +42,14 @@ export const moment = shown((time: string | number) => {
 export const month = shown((time: string | number) => formatted(months, time));
 export const range = shown((from: Text, to: Text) => (from === to ? from : `${from}–${to}`));
 /** Sentences, one after the other. */
-export const sentences = shown((...all: (Text | '')[]) => all.join(' '));
+export const sentences = shown((...all: (Text | '' | false)[]) => all.filter(Boolean).join(' '));
 
 export const texts = own({
   title: 'followpress',
   loading: 'Loading…',
   failed: 'This could not be read.',
+  refused: 'This could not be checked, so it is not shown.',
+  proof: 'Proof',
   retry: 'Try again',
   missing: 'There is nothing here.',
   home: 'Start',
@@ -65,17 +67,9 @@ export const texts = own({
   allBoards: 'All leaderboards',
   skip: 'Skip to content',
   settings: 'Settings',
-  theme: 'Colours',
-  themes: { auto: 'Auto', light: 'Light', dark: 'Dark' },
-  pictures: 'Show pictures',
-  aboutPictures: 'Pictures of profiles, drawn anew and without motion. Without them, your browser asks nobody but this site.',
-  others: 'Pictures of other hosts',
-  aboutOthers: 'They are loaded from the hosts that profiles name, which see your network address.',
   mayOthers: 'Profiles here have pictures on other hosts, which would see your network address.',
   load: 'Load them',
   leave: 'Do without',
-  shortcuts: 'Keyboard shortcut',
-  aboutShortcuts: 'The key / goes to the search box.',
   search: 'Search accounts and lists',
   key: '/',
   searchFor: 'Name, address or list number',

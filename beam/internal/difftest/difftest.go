@@ -308,7 +308,7 @@ func (c Case) Flags() []string {
 	}
 	for _, f := range []struct{ name, value string }{
 		{"refreshed", c.Refreshed}, {"api", o.API}, {"names", o.Names}, {"base-path", o.BasePath}, {"profile-url", o.ProfileURL}, {"badges-field", o.BadgesField},
-		{"pictures", o.Pictures},
+		{"pictures", o.Pictures}, {"explorer-key", o.ExplorerKeys},
 	} {
 		if f.value != "" {
 			args = append(args, "--"+f.name+"="+f.value)

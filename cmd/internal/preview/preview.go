@@ -135,6 +135,7 @@ func (c *Command) open(ctx context.Context, stderr io.Writer) (_ storage.Site, e
 	if err != nil {
 		return nil, err
 	}
+	o.Config.ExplorerKeys = "" // nobody signs what is in memory
 	progress := command.NewProgress(stderr)
 	o.Progress = progress
 	files, report, err := generator.ToMemory(ctx, from, o)

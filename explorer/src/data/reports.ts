@@ -14,8 +14,8 @@ export interface Report {
   gone_lists: number;
 }
 
-/** All reports, the newest first; null if the site has none. */
-export const reports = once(async () => (await optional<{ reports: Report[] }>('../_reports/index'))?.reports ?? null);
+/** All reports, the newest first; null if the site has none. They are made after a site is signed, so nobody has signed them. */
+export const reports = once(async () => (await optional<{ reports: Report[] }>('../_reports/index', {}, false))?.reports ?? null);
 
 /** The address of a report for people. */
 export const reportURL = ({ date }: Report): Href => `${base}_reports/${encodeURIComponent(date)}.html` as Href;

@@ -1,7 +1,7 @@
 // A site of either API, and the two objects that it has for the explorer. The modules beside this one
 // are the only ones that know the API; views have what they return.
 
-import { openSite } from '@followpress/client';
+import { openSite, type Proof } from '@followpress/client';
 import type { Pages, Range, Read } from '../ui/pages';
 
 /** An account as rows show it. */
@@ -42,10 +42,52 @@ export interface Network {
 
 /** The base of the site: the folder above the explorer's. */
 export const base = new URL('..', document.baseURI).href;
-const first = openSite(base);
+const none = (): void => undefined;
+
+const words = (text?: string | null): string[] => text?.match(/\S+/g) ?? [];
+/** Where the browser keeps something about this site. */
+export const placeOf = (what: 'own' | 'first' | 'refreshed'): string => `followpress ${what} ${base}`;
+const kept = (what: Parameters<typeof placeOf>[0]): string[] => {
+  try {
+    return words(localStorage.getItem(placeOf(what)));
+  } catch {
+    return []; // no storage
+  }
+};
+
+/** What is checked, and what came of it (data/proof.ts). */
+export const seal = {
+  /** Public keys: of the reader, those that the site named when this browser first saw it, and those that it names. */
+  own: kept('own'),
+  first: kept('first'),
+  named: words(document.querySelector<HTMLMetaElement>('meta[name="followpress-keys"]')?.content),
+  /** Those that are used; none if nothing is checked. */
+  keys: [] as readonly string[],
+  refreshed: kept('refreshed').length > 0,
+  /** The objects that were checked, with why they are not believed. */
+  objects: new Map<string, Error | undefined>(),
+  proof: undefined as Proof | undefined,
+  tell: none,
+};
+const { own, first: before, named, objects } = seal;
+// What a site claims by itself is not worth a page without data; what the reader asks for is.
+const checks = own[0] ?? (await crypto.subtle?.importKey('raw', new Uint8Array(32), 'Ed25519', true, ['verify']).catch(none));
+seal.keys = own[0] ? own : !checks ? [] : before[0] ? before : named;
+
+const first = openSite(base, {
+  keys: seal.keys[0] ? [...seal.keys] : undefined,
+  unsignedRefreshes: seal.refreshed,
+  verified: (proof) => {
+    seal.proof = proof;
+    seal.tell();
+  },
+  checked: (key, error) => {
+    objects.set(key, error);
+    seal.tell();
+  },
+});
 export let site = first;
 
-const none = (): void => undefined;
 /**
  * How often what is on the screen was renewed, what draws it again, who is told that it could not be read, and what
  * replaces rows (data/live.ts).
@@ -95,7 +137,15 @@ export function once<T>(load: () => Promise<T>, changes = false): () => Promise<
 }
 
 /** An object by its place from here; null if there is none. */
-export async function optional<T>(name: string, how: RequestInit = {}): Promise<T | null> {
+export async function optional<T>(name: string, how: RequestInit = {}, isChecked = !!seal.keys[0]): Promise<T | null> {
+  if (isChecked) {
+    // What is asked for past the caches does not go with the root that is known.
+    const { status, body, cause } = await (how.cache ? site.after('0:0') : site).answer('GET', new URL(name, document.baseURI).href.slice(base.length - 1));
+    if (cause) {
+      throw cause;
+    }
+    return status === 200 ? (JSON.parse(body) as T) : null;
+  }
   const response = await fetch(new URL(name, document.baseURI), { ...how, ...after });
   // A bucket that may not be listed answers 403 for what is not there.
   if (response.status === 404 || response.status === 403) {

@@ -1,4 +1,4 @@
-// An address with a button that copies it.
+// An address, or a command, with a button that copies it.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { plain, type Text } from '../text';
@@ -16,7 +16,7 @@ async function copy(text: string, shown: Element): Promise<boolean> {
   }
 }
 
-export function Address({ address }: { address: string }) {
+export function Address({ address, label = peopleTexts.copy }: { address: string; label?: Text }) {
   const shown = useRef<HTMLElement>(null);
   const [said, say] = useState<Text | ''>('');
   useEffect(() => {
@@ -35,8 +35,8 @@ export function Address({ address }: { address: string }) {
       <button
         type="button"
         class="plain icon"
-        aria-label={peopleTexts.copy}
-        title={peopleTexts.copy}
+        aria-label={label}
+        title={label}
         onClick={() => void press()}
       >
         <Icon name="copy" size={18} />

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { base, renew, renewal, site } from '../data/site';
 import { anyPictures, readerDecides, useAsked } from '../pictures/policy';
 import { href, type Href, type Place } from '../router';
-import { choose, themes, useSettings } from '../settings';
+import { choose, useSettings } from '../settings';
 import { gap, type Text } from '../text';
 import { date, moment, number, texts } from '../texts';
 import { part, useOffline } from '../worker';
@@ -37,28 +37,7 @@ function Navigation({ place }: { place: Place }) {
   );
 }
 
-function Choice({ name, label, about }: { name: 'pictures' | 'others' | 'shortcuts'; label: Text; about: Text }) {
-  const settings = useSettings();
-  return (
-    <div>
-      <label class="field">
-        <input
-          type="checkbox"
-          checked={settings[name] === true}
-          aria-describedby={`about-${name}`}
-          onChange={(event) => choose({ [name]: event.currentTarget.checked })}
-        />
-        {label}
-      </label>
-      <p id={`about-${name}`} class="quiet small">
-        {about}
-      </p>
-    </div>
-  );
-}
-
-function Settings() {
-  const settings = useSettings();
+function Settings({ children }: { children: Children }) {
   return (
     <div class="tools">
       <Sign />
@@ -66,27 +45,7 @@ function Settings() {
         <Icon name="settings" />
       </button>
       <div id="settings" class="panel" popover="auto" role="dialog" aria-label={texts.settings}>
-        <div class="stack">
-          <fieldset>
-            <legend>{texts.theme}</legend>
-            <div class="choices">
-              {themes.map((theme) => (
-                <label key={theme}>
-                  <input
-                    type="radio"
-                    name="theme"
-                    checked={settings.theme === theme}
-                    onChange={() => choose({ theme })}
-                  />
-                  {texts.themes[theme]}
-                </label>
-              ))}
-            </div>
-          </fieldset>
-          {anyPictures && <Choice name="pictures" label={texts.pictures} about={texts.aboutPictures} />}
-          {readerDecides && <Choice name="others" label={texts.others} about={texts.aboutOthers} />}
-          <Choice name="shortcuts" label={texts.shortcuts} about={texts.aboutShortcuts} />
-        </div>
+        {children}
       </div>
     </div>
   );
@@ -136,7 +95,7 @@ function Sign() {
   );
 }
 
-function Foot() {
+function Foot({ children }: { children: Children }) {
   const root = useLoad(() => site.root(), []);
   const { accounts = 0, lists = 0, follows = 0 } = root.state === 'done' ? root.value.counts : {};
   return (
@@ -150,6 +109,7 @@ function Foot() {
           </a>
         </p>
         <p>{root.state === 'done' ? texts.foot(date(root.value.as_of), texts.sizes(number(accounts), number(lists), number(follows))) : texts.blank}</p>
+        <p>{children || texts.blank}</p>
       </div>
     </footer>
   );
@@ -157,6 +117,8 @@ function Foot() {
 
 export function Frame({ place, search, children }: { place: Place; search: Children; children: Children }) {
   const offline = useOffline();
+  const loaded = useLoad(() => part(() => import('./after')), [], false);
+  const after = loaded.state === 'done' && loaded.value;
   // A link to a part of the page would be a place.
   const skip = (event: Event) => {
     event.preventDefault();
@@ -175,7 +137,7 @@ export function Frame({ place, search, children }: { place: Place; search: Child
           </a>
           <Navigation place={place} />
           {search}
-          <Settings />
+          <Settings>{after && <after.Choices anyPictures={anyPictures} readerDecides={readerDecides} />}</Settings>
         </div>
       </header>
       <div role="status">
@@ -185,7 +147,7 @@ export function Frame({ place, search, children }: { place: Place; search: Child
       <main id="main" tabIndex={-1}>
         {children}
       </main>
-      <Foot />
+      <Foot>{after && <after.Seal />}</Foot>
     </>
   );
 }

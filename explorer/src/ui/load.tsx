@@ -3,6 +3,7 @@
 import type { Children } from '../elements';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { renewal } from '../data/site';
+import { href } from '../place';
 import { plain } from '../text';
 import { texts } from '../texts';
 
@@ -59,10 +60,14 @@ export function Loading() {
 }
 
 export function Failed({ error, retry }: { error: Error; retry: () => void }) {
+  // Of an answer that was made from what is not believed, the cause says so.
+  const cause = (error.cause ?? error) as Error & { code?: unknown };
+  const isRefused = typeof cause.code === 'string';
   return (
     <div class="failed" role="alert">
-      <p>{texts.failed}</p>
-      <p class="quiet">{plain(error.message)}</p>
+      <p>{isRefused ? texts.refused : texts.failed}</p>
+      <p class="quiet">{plain(isRefused ? cause.message : error.message)}</p>
+      {isRefused && <a href={href(['proof'])}>{texts.proof}</a>}
       <button type="button" onClick={retry}>
         {texts.retry}
       </button>

@@ -3,9 +3,10 @@
 import { useMemo } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { reports, reportURL, type Report } from '../data/reports';
+import { seal } from '../data/site';
 import { reportTexts } from '../latertexts';
 import { plain } from '../text';
-import { date, day, number } from '../texts';
+import { date, day, number, sentences } from '../texts';
 import { changes } from '../ui/changes';
 import { axis, Chart } from '../ui/chart';
 import { Heading } from '../ui/heading';
@@ -36,7 +37,7 @@ function None() {
 function History({ all }: { all: readonly Report[] }) {
   return (
     <>
-      <p class="quiet">{reportTexts.about}</p>
+      <p class="quiet">{sentences(reportTexts.about, seal.keys.length > 0 && reportTexts.unsigned)}</p>
       {all.length > 1 ? <Changes all={all} /> : null}
       <Table all={all} />
     </>
