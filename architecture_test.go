@@ -155,11 +155,18 @@ var mustNotImport = map[string][]string{
 	"client":             {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"live":               {"os", "flag", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // no nodes, no flags
 	"edge":               {"os", "net/http", "flag", "github.com/alecthomas/kong"},
+	"source/audit":       {module + "site/rules"}, // it has rules of its own, beside those of source/replay
 
 	"beam/internal/wire":     {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
 	"beam/internal/ranking":  {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
 	"beam/internal/input":    {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
 	"beam/internal/pipeline": {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
+}
+
+// mustNotReach are packages that a package does not even import by way of others, since it finds what they find in a
+// second way.
+var mustNotReach = map[string][]string{
+	"source/audit": {"generator", "source/bundle", "source/chain", "source/follow", "source/replay"},
 }
 
 // onlyIn says in which folder alone imports may begin with a path.
@@ -233,6 +240,7 @@ func exported(dir string) (names []string, err error) {
 
 func TestArchitecture(t *testing.T) {
 	seen := map[string]bool{}
+	imports := map[string][]string{}
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -259,6 +267,9 @@ func TestArchitecture(t *testing.T) {
 				return err
 			}
 			ours, ok := strings.CutPrefix(imported, module)
+			if ok {
+				imports[pkg] = append(imports[pkg], ours)
+			}
 			if (ours == "site/rules" || ours == "site/op") && pkg != "site" {
 				ours = "site"
 			}
@@ -279,9 +290,29 @@ func TestArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for pkg, others := range mustNotReach {
+		for _, reached := range reachedFrom(pkg, imports) {
+			if slices.Contains(others, reached) {
+				t.Errorf("%s imports %s by way of others", pkg, reached)
+			}
+		}
+	}
 	for pkg := range mayImport {
 		if !seen[pkg] {
 			t.Errorf("%s is in the table but not in the tree", pkg)
 		}
 	}
+}
+
+// reachedFrom lists the packages that a package imports by any way, and itself.
+func reachedFrom(pkg string, imports map[string][]string) []string {
+	reached := []string{pkg}
+	for i := 0; i < len(reached); i++ {
+		for _, next := range imports[reached[i]] {
+			if !slices.Contains(reached, next) {
+				reached = append(reached, next)
+			}
+		}
+	}
+	return reached
 }
