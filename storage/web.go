@@ -67,7 +67,7 @@ func OpenWeb(text string) (*Web, error) {
 		return nil, errors.New("the URL of a site is like https://HOST, or https://HOST/PATH")
 	}
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
 	}
 	return &Web{strings.TrimSuffix(u.String(), "/"), &http.Client{Transport: transport, Timeout: webTimeout, CheckRedirect: checkRedirect}}, nil
 }

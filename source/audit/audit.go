@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/followpress/followpress/internal/sample"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain/provider"
@@ -509,7 +510,7 @@ func (a *audit) finish(took time.Duration) {
 		r.Chains = append(r.Chains, row)
 	}
 	if !r.All && r.Sampled > 0 {
-		bound := Bound(r.Sampled-r.Right, r.Sampled) // who left lists out on purpose gains nothing
+		bound := sample.Bound(r.Sampled-r.Right, r.Sampled) // who left lists out on purpose gains nothing
 		r.Bound = &bound
 	}
 }

@@ -12,7 +12,6 @@
 //	contracts.go  the functions and events of the contracts
 //	view.go       the state of one chain, and the logs after the block where a node lacks that state
 //	records.go    operations → records
-//	bound.go      what a sample says of all lists
 //
 // # A second way to the same facts
 //

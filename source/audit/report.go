@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/followpress/followpress/internal/sample"
 )
 
 // A Report says what was compared, and what differs.
@@ -28,7 +30,7 @@ type Report struct {
 	Skipped     []string     `json:"skipped"`     // lists that were left out: the first ones
 	Refused     []Difference `json:"refused"`     // why something was not told: the first ones
 	Chains      []Chain      `json:"chains"`
-	Bound       *float64     `json:"bound,omitempty"` // of the share of wrong lists, with Confidence, as if all that were not compared were wrong; nil if it is no sample
+	Bound       *float64     `json:"bound,omitempty"` // of the share of wrong lists, with sample.Confidence, as if all that were not compared were wrong; nil if it is no sample
 }
 
 // Compared counts facts that were compared.
@@ -193,7 +195,7 @@ func (r *Report) tellResult(b *lines) {
 		if r.LeftOut+r.Untold > 0 {
 			text = "; those that could not be compared count as wrong"
 		}
-		b.add("confidence", "at most %.2g %% of all lists are wrong, with a probability of %.0f %%%s", *r.Bound*100, Confidence*100, text)
+		b.add("confidence", "at most %.2g %% of all lists are wrong, with a probability of %.0f %%%s", *r.Bound*100, sample.Confidence*100, text)
 	}
 }
 
