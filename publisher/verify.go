@@ -273,7 +273,7 @@ func (v *Verification) String() string {
 	if r := v.Repaired; r != nil {
 		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted\n",
 			r.Done.Put, r.Done.Manifests, r.Done.Deleted)
-	} else if v.Good() && !v.Marked {
+	} else if v.Good() && !v.Marked && v.Error == "" {
 		b.WriteString("OK\n")
 	}
 	return b.String()

@@ -88,7 +88,7 @@ func checkRedirect(to *http.Request, via []*http.Request) error {
 func (w *Web) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return w.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
 		if size > webMost {
-			return fmt.Errorf("read %s: more than %d MiB: this is no site", key, webMost>>20)
+			return fmt.Errorf("read %s: more than %d MiB: this is no site: %w", key, webMost>>20, ErrTooLarge)
 		}
 		return nil
 	})

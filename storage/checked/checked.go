@@ -258,6 +258,9 @@ func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx 
 	case errors.As(err, &other):
 		altered.Got = other.Error()
 		return nil, altered, nil
+	case errors.Is(err, storage.ErrTooLarge): // for the store
+		altered.Got = err.Error()
+		return nil, altered, nil
 	case errors.Is(err, storage.ErrNotFound) && len(e.absentIn) > 0:
 		return nil, nil, s.pinnedTo(key, st, e.absentIn, storage.ErrNotFound)
 	case errors.Is(err, storage.ErrNotFound):

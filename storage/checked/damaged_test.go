@@ -3,12 +3,14 @@ package checked_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -37,13 +39,24 @@ func (c *counting) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx
 // A damaged index costs its readers one reading of the indexes for a time, however many objects are asked for, and those
 // below other indexes are right all the while. Once it was repaired it is noticed after that time.
 func TestADamagedIndexIsReadOnceForATime(t *testing.T) {
+	for name, damage := range map[string]func(b bucket, index site.Key){
+		"altered": func(b bucket, index site.Key) { b.put(memsite.Site{index: "damaged"}) },
+		"removed": func(b bucket, index site.Key) { b.remove(index) },
+		"1 GiB":   func(b bucket, index site.Key) { b.grow(index) },
+	} {
+		t.Run(name, func(t *testing.T) { damagedIndex(t, damage) })
+	}
+}
+
+func damagedIndex(t *testing.T, damage func(b bucket, index site.Key)) {
+	t.Helper()
 	s := siteOf(t, 24, 50, 3)
 	root := s.Root(t)
 	indexes := int64(len(shards.Indexes(&root)))
 	key := detailsOf(60)
 	index := site.ManifestKey(site.ManifestShard(key, 1))
 	b := newBucket(t, s)
-	b.put(memsite.Site{index: "damaged"})
+	damage(b, index)
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Store: b.store()}
 		is, err := checked.Open(t.Context(), store, note.Keys{}, checked.Options{})
@@ -100,5 +113,38 @@ func TestAShardThatIsListedIsReadOnce(t *testing.T) {
 	}
 	if got := store.shards.Load(); got != 1 {
 		t.Errorf("got %d shards read, want 1", got)
+	}
+}
+
+// A forbidding store refuses what is too large by itself, as S3 does.
+type forbidding struct{ checked.Store }
+
+func (f forbidding) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	return f.Store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
+		if size > 1<<20 {
+			return fmt.Errorf("get %s: %w", key, storage.ErrTooLarge)
+		}
+		return admit(ctx, size)
+	})
+}
+
+// What is too large for a store is what is too large for a reader: an announcement that is none, an object that was
+// altered.
+func TestTooLargeForTheStore(t *testing.T) {
+	p := testkey.New(t, origin)
+	today := p.Sign(t, siteOf(t, 24, 50, 1), 1)
+	large, shard := detailsOf(60), site.ManifestKey(site.ManifestShard(detailsOf(60), 1))
+	for _, grown := range []site.Key{note.NextPrefix + note.Key, large, shard} {
+		b := newBucket(t, today)
+		b.put(memsite.Site{grown: "{}"})
+		b.grow(grown)
+		is, err := checked.Open(t.Context(), forbidding{b.store()}, p.Keys, checked.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", grown, err)
+		}
+		body, err := is.Get(t.Context(), large)
+		if right := string(body) == today[large]; grown == note.NextPrefix+note.Key && !right || grown != note.NextPrefix+note.Key && !errors.Is(err, checked.ErrAltered) {
+			t.Errorf("%s: got %q and %v", grown, body, err)
+		}
 	}
 }

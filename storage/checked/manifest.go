@@ -194,7 +194,7 @@ func (s *Site) partOfManifest(ctx context.Context, v *version, key site.Key) ([]
 
 // asDamage says of an object of the manifest that is too large that it is damaged.
 func asDamage(err error) error {
-	if errors.Is(err, errTooLarge) {
+	if errors.Is(err, storage.ErrTooLarge) {
 		return fmt.Errorf("%w: %w", err, shards.ErrDamaged)
 	}
 	return err
