@@ -143,7 +143,9 @@ func TestVerifyOnline(t *testing.T) {
 		{"a forged counter", replace(note.Key, "\n1\n", "\n2\n"), all, 1, "a signature is not that of its key"},
 		{"another root", replace(site.RootKey, `"as_of":"2026`, `"as_of":"2025`), all, 1, "_site"},
 		{"busy at first", func(o *online) {
-			o.fail = func(_ site.Key, n int) int { return map[int]int{1: http.StatusServiceUnavailable, 2: http.StatusTooManyRequests}[n] }
+			o.fail = func(_ site.Key, n int) int {
+				return map[int]int{1: http.StatusServiceUnavailable, 2: http.StatusTooManyRequests}[n]
+			}
 		}, []string{"--key", key.Public, "--sample", "2"}, 0, "0 differ"},
 		{"busy for ever", func(o *online) {
 			o.fail = func(key site.Key, n int) int { return map[bool]int{true: http.StatusServiceUnavailable}[key == board] }
