@@ -153,12 +153,9 @@ type Verify struct {
 
 // Help is what --help shows below the first line.
 func (*Verify) Help() string {
-	return `It lists the bucket and compares the listing with the manifest in the bucket; of a log of events, which it reads, it compares the digests. It writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise).
+	return `It compares a listing of the bucket with the manifest there, and the log of events with its digests. It writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise). With --key, --dest may be https://HOST, which nobody can list.
 
-With --key, --dest may also be https://HOST: a CDN or a server that nobody can list. Then objects that no manifest lists are not looked for, nor is a log.
-
-	followpress verify --dest s3://BUCKET
-	followpress verify --dest https://HOST --key PUBLIC --sample 1000`
+	followpress verify --dest s3://BUCKET`
 }
 
 // Validate checks the flags before the run; kong calls it.
