@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"snapshot":                   {"internal/rawjson", "internal/inorder", "site", "internal/staging"},
 	"source":                     {"site", "snapshot"},
 	"snapshot/pieces":            {"site", "site/kept", "snapshot"},
-	"source/audit":               {"internal/retry", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay
+	"source/audit":               {"internal/retry", "internal/sample", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay
 	"source/bundle":              {"internal/inorder", "site", "source"},
 	"source/badge":               {"site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/chain":               {"site", "source", "source/bundle", "source/chain/provider", "source/replay"},
@@ -51,12 +51,13 @@ var mayImport = map[string][]string{
 	"source/replay":              {"site", "snapshot", "source"},
 	"internal/release":           {},
 	"internal/retry":             {},
+	"internal/sample":            {},
 	"internal/tarentry":          {},
 	"storage":                    {"internal/inorder", "internal/publicdir", "internal/retry", "site", "site/shards", "site/ranks", "internal/tarentry"},
 	"storage/checked":            {"site", "site/note", "site/refresh", "site/shards", "storage"},
 	"generator":                  {"site", "site/kept", "site/shards", "site/ranks", "site/refresh", "site/routes", "explorer", "generator/render", "internal/inorder", "internal/publicdir", "snapshot", "internal/staging", "internal/tarentry"},
 	"generator/render":           {"internal/rawjson", "site", "site/ranks", "site/routes", "site/scan", "client", "explorer", "internal/inorder", "snapshot", "internal/templates"},
-	"publisher":                  {"internal/inorder", "internal/retry", "site", "site/kept", "site/note", "site/shards", "site/refresh", "site/routes", "site/tags", "storage"},
+	"publisher":                  {"internal/inorder", "internal/retry", "internal/sample", "site", "site/kept", "site/note", "site/shards", "site/refresh", "site/routes", "site/tags", "storage"},
 	"purger":                     {"internal/retry", "site", "site/routes", "site/tags"},
 	"report":                     {"internal/inorder", "internal/retry", "site", "site/shards", "site/refresh", "site/routes", "site/scan", "storage"},
 	"server":                     {"site", "site/routes", "site/tags", "site/scan", "storage", "storage/checked", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
@@ -88,6 +89,7 @@ var mayImport = map[string][]string{
 	"internal/testenv/rounds":    {"source"},
 	"internal/testenv/servers":   {"internal/testenv/process"},
 	"internal/testenv/tempdir":   {},
+	"internal/testenv/testkey":   {"site", "site/note", "internal/twin/memsite"},
 	"fixtures/synth":             {"fixtures/graph"},
 	"internal/testenv/upstreams": {},
 	"fixtures/worst":             {},
@@ -106,7 +108,7 @@ var mayImport = map[string][]string{
 	"bench/sources":              {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"cmd/internal/audit":         {"site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
-	"cmd/internal/command":       {"internal/release", "site", "storage"},
+	"cmd/internal/command":       {"internal/release", "internal/retry", "site", "storage"},
 	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/eventlog":      {"internal/retry", "site", "source/bundle", "storage"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
@@ -115,7 +117,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/live":          {"internal/retry", "internal/templates", "live", "publisher", "server", "site", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/internal/log":           {"site", "site/op", "site/rules", "site/scan", "snapshot", "source", "source/chain", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/preview":       {"site", "site/routes", "generator", "server", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
-	"cmd/internal/publish":       {"site", "site/note", "site/shards", "site/tags", "storage/checked", "generator", "publisher", "purger", "snapshot", "snapshot/pieces", "source", "source/bundle", "source/chain", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
+	"cmd/internal/publish":       {"internal/sample", "site", "site/note", "site/shards", "site/tags", "storage/checked", "generator", "publisher", "purger", "snapshot", "snapshot/pieces", "source", "source/bundle", "source/chain", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
 	"cmd/internal/report":        {"report", "generator", "site", "snapshot", "storage", "cmd/internal/command"},
 	"cmd/internal/reproduce":     {"internal/release", "internal/retry", "site", "site/note", "site/ranks", "site/shards", "generator", "snapshot", "snapshot/pieces", "storage", "storage/checked", "cmd/internal/command"},
 	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/bundle", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate"},
@@ -155,11 +157,18 @@ var mustNotImport = map[string][]string{
 	"client":             {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"live":               {"os", "flag", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // no nodes, no flags
 	"edge":               {"os", "net/http", "flag", "github.com/alecthomas/kong"},
+	"source/audit":       {module + "site/rules"}, // it has rules of its own, beside those of source/replay
 
 	"beam/internal/wire":     {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
 	"beam/internal/ranking":  {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
 	"beam/internal/input":    {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
 	"beam/internal/pipeline": {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
+}
+
+// mustNotReach are packages that a package does not even import by way of others, since it finds what they find in a
+// second way.
+var mustNotReach = map[string][]string{
+	"source/audit": {"generator", "source/bundle", "source/chain", "source/follow", "source/replay"},
 }
 
 // onlyIn says in which folder alone imports may begin with a path.
@@ -233,6 +242,7 @@ func exported(dir string) (names []string, err error) {
 
 func TestArchitecture(t *testing.T) {
 	seen := map[string]bool{}
+	imports := map[string][]string{}
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -259,6 +269,9 @@ func TestArchitecture(t *testing.T) {
 				return err
 			}
 			ours, ok := strings.CutPrefix(imported, module)
+			if ok {
+				imports[pkg] = append(imports[pkg], ours)
+			}
 			if (ours == "site/rules" || ours == "site/op") && pkg != "site" {
 				ours = "site"
 			}
@@ -279,9 +292,29 @@ func TestArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for pkg, others := range mustNotReach {
+		for _, reached := range reachedFrom(pkg, imports) {
+			if slices.Contains(others, reached) {
+				t.Errorf("%s imports %s by way of others", pkg, reached)
+			}
+		}
+	}
 	for pkg := range mayImport {
 		if !seen[pkg] {
 			t.Errorf("%s is in the table but not in the tree", pkg)
 		}
 	}
+}
+
+// reachedFrom lists the packages that a package imports by any way, and itself.
+func reachedFrom(pkg string, imports map[string][]string) []string {
+	reached := []string{pkg}
+	for i := 0; i < len(reached); i++ {
+		for _, next := range imports[reached[i]] {
+			if !slices.Contains(reached, next) {
+				reached = append(reached, next)
+			}
+		}
+	}
+	return reached
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 )
@@ -23,8 +24,8 @@ func BenchmarkChecked(b *testing.B) {
 	for i := range 16_000 {
 		objects[site.Key(fmt.Sprintf("api/v1/lists/%d/records", i))] = fmt.Sprintf(`{"records":[],"list":%d,"text":%q}`, i, strings.Repeat("x", 4<<10))
 	}
-	s := newSigning(b, "site.example")
-	stored := s.sign(b, memsite.New(b, site.Root{
+	s := testkey.New(b, "site.example")
+	stored := s.Sign(b, memsite.New(b, site.Root{
 		Format: site.Format, AsOf: "2026-11-24T00:00:00Z", BucketDigits: 1, ShardDigits: 1, Config: site.Config{BasePath: "api/v1"},
 	}, objects), 1)
 	mux := http.NewServeMux()
@@ -59,7 +60,7 @@ func BenchmarkChecked(b *testing.B) {
 	took := map[string][]float64{}
 	for b.Loop() {
 		for range 9 {
-			for name, keys := range map[string]string{"without": "undefined", "with": fmt.Sprintf("[%q]", s.public)} {
+			for name, keys := range map[string]string{"without": "undefined", "with": fmt.Sprintf("[%q]", s.Public)} {
 				ms := ask(keys)
 				if ms < 0 {
 					b.Fatalf("%s keys: got no answer", name)

@@ -15,19 +15,14 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 )
 
-// A key signs sites.
-type key struct {
-	note.Signer
-	public string
-}
-
 // newKey is the same key for the same name and seed, so that pictures can be compared.
-func newKey(t *testing.T, name string, seed byte) key {
+func newKey(t *testing.T, name string, seed byte) testkey.Key {
 	t.Helper()
 	secret := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
 	public, err := note.PublicOf(name, secret.Public().(ed25519.PublicKey))
@@ -38,24 +33,7 @@ func newKey(t *testing.T, name string, seed byte) key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key{signer, public}
-}
-
-// sign returns the site with its note.
-func (k key) sign(t *testing.T, s memsite.Site, counter uint64) memsite.Site {
-	t.Helper()
-	body := []byte(s[site.RootKey])
-	root, err := site.ParseRoot(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := note.Sign(note.Of(k.Name(), counter, root.AsOf, body), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = maps.Clone(s)
-	s[note.Key] = string(signed)
-	return s
+	return testkey.Key{Signer: signer, Public: public}
 }
 
 // chained is a snapshot that says up to which blocks it goes.
@@ -117,29 +95,29 @@ func TestSeal(t *testing.T) {
 		of[key] = strings.ReplaceAll(of[key], old, now)
 		return of
 	}
-	own := naming(t, site.APIEFP, k.public)
+	own := naming(t, site.APIEFP, k.Public)
 	for name, test := range map[string]struct {
 		site    memsite.Site
 		keys    []string // of the reader
 		seal    string
 		refused bool
 	}{
-		"right, by the reader's key":       {k.sign(t, efp, 7), []string{k.public}, "Signed by follow.example, as of block 118,000,000 (chain 10), 23,456,789 (chain 8453). Checked by this browser:", false},
-		"right, by the site's key":         {k.sign(t, own, 7), nil, "The key was given by this site itself.", false},
-		"right, of the specification":      {k.sign(t, naming(t, ""), 7), []string{k.public}, "Signed by follow.example", false},
-		"no key":                           {k.sign(t, efp, 7), nil, "Not checked by this browser.", false},
+		"right, by the reader's key":       {k.Sign(t, efp, 7), []string{k.Public}, "Signed by follow.example, as of block 118,000,000 (chain 10), 23,456,789 (chain 8453). Checked by this browser:", false},
+		"right, by the site's key":         {k.Sign(t, own, 7), nil, "The key was given by this site itself.", false},
+		"right, of the specification":      {k.Sign(t, naming(t, ""), 7), []string{k.Public}, "Signed by follow.example", false},
+		"no key":                           {k.Sign(t, efp, 7), nil, "Not checked by this browser.", false},
 		"no signature and no key":          {efp, nil, "Not checked by this browser.", false},
-		"no signature":                     {efp, []string{k.public}, "Not signed by a key that this browser knows", true},
-		"another key":                      {k.sign(t, efp, 7), []string{newKey(t, "follow.example", 2).public}, "Not signed by a key that this browser knows", true},
-		"the reader's key goes first":      {k.sign(t, own, 7), []string{newKey(t, "other.example", 2).public}, "Not signed by a key that this browser knows", true},
-		"an altered object":                {alter(k.sign(t, efp, 7), site.Key(altering), bio, "ALTERED by night"), []string{k.public}, "Altered: 1 object is not what was signed, and is not shown.", true},
-		"an altered root":                  {alter(k.sign(t, efp, 7), site.RootKey, `"accounts":`, `"accounts":1`), []string{k.public}, "Altered:", true},
-		"a root that says that it is live": {alter(k.sign(t, efp, 7), site.RootKey, `"format":2`, `"live":true,"format":2`), []string{k.public}, "Altered:", true},
+		"no signature":                     {efp, []string{k.Public}, "Not signed by a key that this browser knows", true},
+		"another key":                      {k.Sign(t, efp, 7), []string{newKey(t, "follow.example", 2).Public}, "Not signed by a key that this browser knows", true},
+		"the reader's key goes first":      {k.Sign(t, own, 7), []string{newKey(t, "other.example", 2).Public}, "Not signed by a key that this browser knows", true},
+		"an altered object":                {alter(k.Sign(t, efp, 7), site.Key(altering), bio, "ALTERED by night"), []string{k.Public}, "Altered: 1 object is not what was signed, and is not shown.", true},
+		"an altered root":                  {alter(k.Sign(t, efp, 7), site.RootKey, `"accounts":`, `"accounts":1`), []string{k.Public}, "Altered:", true},
+		"a root that says that it is live": {alter(k.Sign(t, efp, 7), site.RootKey, `"format":2`, `"live":true,"format":2`), []string{k.Public}, "Altered:", true},
 		"an announced root of others": {func() memsite.Site {
-			s := alter(k.sign(t, efp, 7), site.RootKey, `"accounts":`, `"accounts":1`)
-			s["_next/_site.note"] = k.sign(t, own, 8)[note.Key]
+			s := alter(k.Sign(t, efp, 7), site.RootKey, `"accounts":`, `"accounts":1`)
+			s["_next/_site.note"] = k.Sign(t, own, 8)[note.Key]
 			return s
-		}(), []string{k.public}, "Between two sites", true},
+		}(), []string{k.Public}, "Between two sites", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t, withReports(test.site), "/")
@@ -172,9 +150,9 @@ func TestSealedViews(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	k := newKey(t, "follow.example", 1)
-	happened := k.sign(t, generate(t, withOps(t, fixtures.Demo(), lately()), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}), 1)
+	happened := k.Sign(t, generate(t, withOps(t, fixtures.Demo(), lately()), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}), 1)
 	h := serve(t, withReports(happened), "/a/b/")
-	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now, Before: knowing(h.URL, k.public)})
+	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now, Before: knowing(h.URL, k.Public)})
 	p.Forgive(absent...)
 	all := append(demoViews(),
 		view{"activity", "#/a/miralund.eth/activity", []string{"7 of 7"}, nil}, view{"then", "#/a/miralund.eth/then?day=2026-10-24", []string{"left Oct 30, 2026"}, nil},
@@ -201,7 +179,7 @@ func TestSealOfOwnObjects(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	k := newKey(t, "follow.example", 1)
-	happened := k.sign(t, generate(t, withOps(t, fixtures.Demo(), lately()), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}), 1)
+	happened := k.Sign(t, generate(t, withOps(t, fixtures.Demo(), lately()), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}), 1)
 	for place, altered := range map[string]string{
 		"#/": "_explore/top", "#/network": "_explore/network", "#/a/miralund.eth/activity": "_search/activity/",
 	} {
@@ -216,7 +194,7 @@ func TestSealOfOwnObjects(t *testing.T) {
 				t.Fatalf("no object begins with %s", altered)
 			}
 			h := serve(t, s, "/")
-			p := b.Open(t, h.at(place), browser.View{Size: browser.Phone, Now: now, Before: knowing(h.URL, k.public)})
+			p := b.Open(t, h.at(place), browser.View{Size: browser.Phone, Now: now, Before: knowing(h.URL, k.Public)})
 			p.Forgive(absent...)
 			p.WaitFor(".failed a[href='#/proof']")
 			sealed(t, p, "Altered: 1 object")
@@ -231,7 +209,7 @@ func TestProofView(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	k := newKey(t, "follow.example", 1)
-	h := serve(t, k.sign(t, naming(t, site.APIEFP), 7), "/")
+	h := serve(t, k.Sign(t, naming(t, site.APIEFP), 7), "/")
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
 	p.Forgive(absent...)
 	shown(t, p)
@@ -244,11 +222,11 @@ func TestProofView(t *testing.T) {
 	p.WaitForText("That is no public key.")
 	barriers(t, p)
 	browser.Eval[any](p, "document.querySelector('#given').select()")
-	p.Press(k.public)
+	p.Press(k.Public)
 	p.Click("form button[type=submit]")
 	sealed(t, p, "Signed by follow.example")
 	shown(t, p)
-	for _, text := range []string{"You have given these keys", "23,456,789", "0x1b0f", "Profiles are from https://names.example/u.", "followpress reproduce " + h.URL + " --key " + k.public} {
+	for _, text := range []string{"You have given these keys", "23,456,789", "0x1b0f", "Profiles are from https://names.example/u.", "followpress reproduce " + h.URL + " --key " + k.Public} {
 		if got := p.Text("main"); !strings.Contains(got, text) {
 			t.Errorf("got %.2000q, want %q in it", got, text)
 		}
@@ -258,7 +236,7 @@ func TestProofView(t *testing.T) {
 		fits(t, p)
 		barriers(t, p)
 	}
-	dark := b.Open(t, h.at("#/proof"), browser.View{Size: browser.Tablet, Now: now, Dark: true, Before: knowing(h.URL, k.public)})
+	dark := b.Open(t, h.at("#/proof"), browser.View{Size: browser.Tablet, Now: now, Dark: true, Before: knowing(h.URL, k.Public)})
 	dark.Forgive(absent...)
 	sealed(t, dark, "Signed by follow.example")
 	shown(t, dark)
@@ -275,7 +253,7 @@ func TestRememberedKeys(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	one, two, three := newKey(t, "follow.example", 1), newKey(t, "follow.example", 2), newKey(t, "follow.example", 3)
-	h := serve(t, one.sign(t, naming(t, "", one.public), 1), "/")
+	h := serve(t, one.Sign(t, naming(t, "", one.Public), 1), "/")
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
 	p.Forgive(absent...)
 	visit := func(s memsite.Site) {
@@ -284,21 +262,21 @@ func TestRememberedKeys(t *testing.T) {
 		p.Go("about:blank")
 		p.Go(h.at("#/proof"))
 	}
-	remembers := func(k key) {
+	remembers := func(k testkey.Key) {
 		t.Helper()
 		sealed(t, p, "Signed by follow.example")
-		p.Wait(fmt.Sprintf("localStorage.getItem('followpress first %s') === %q", h.URL, k.public))
+		p.Wait(fmt.Sprintf("localStorage.getItem('followpress first %s') === %q", h.URL, k.Public))
 	}
 	remembers(one)
-	visit(one.sign(t, naming(t, "", two.public), 2))
+	visit(one.Sign(t, naming(t, "", two.Public), 2))
 	remembers(two)
-	visit(two.sign(t, naming(t, "", two.public), 3))
+	visit(two.Sign(t, naming(t, "", two.Public), 3))
 	remembers(two)
-	visit(three.sign(t, naming(t, "", three.public), 4))
+	visit(three.Sign(t, naming(t, "", three.Public), 4))
 	sealed(t, p, "Not signed by a key that this browser knows, so it is not shown. This site now names other keys than before.")
-	visit(three.sign(t, naming(t, ""), 5))
+	visit(three.Sign(t, naming(t, ""), 5))
 	sealed(t, p, "Not signed by a key that this browser knows")
-	visit(three.sign(t, naming(t, "", three.public), 6))
+	visit(three.Sign(t, naming(t, "", three.Public), 6))
 	sealed(t, p, "names other keys")
 	barriers(t, p)
 	p.Click("section[aria-labelledby=keys] > div button")
@@ -312,8 +290,8 @@ func TestSealOffline(t *testing.T) {
 	b := browser.Start(t, browser.Options{})
 	k := newKey(t, "follow.example", 1)
 	efp := naming(t, site.APIEFP)
-	h := serve(t, k.sign(t, efp, 7), "/")
-	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: knowing(h.URL, k.public)})
+	h := serve(t, k.Sign(t, efp, 7), "/")
+	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: knowing(h.URL, k.Public)})
 	p.Forgive(append(absent, "net::ERR_", "Failed to fetch", "Failed to load resource", "status 50")...)
 	shown(t, p)
 	controlled(p)
@@ -362,7 +340,7 @@ func TestSealOffline(t *testing.T) {
 	visit("#/miralund.eth")
 	shown(t, p)
 	sealed(t, p, "Signed by follow.example")
-	h.deploy(k.sign(t, efp, 6))
+	h.deploy(k.Sign(t, efp, 6))
 	visit("#/miralund.eth")
 	sealed(t, p, "Older than what this browser has seen")
 	p.WaitFor(".failed")

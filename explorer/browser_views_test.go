@@ -205,7 +205,7 @@ func TestScreenshots(t *testing.T) {
 	h := serve(t, withReports(demo(t)), "/")
 	happened := serve(t, withHistory(t, fixtures.Demo(), lately()), "/")
 	k := newKey(t, "follow.example", 1)
-	signed := serve(t, k.sign(t, naming(t, site.APIEFP, k.public), 7), "/")
+	signed := serve(t, k.Sign(t, naming(t, site.APIEFP, k.Public), 7), "/")
 	for _, shot := range []struct {
 		name, at string
 		size     browser.Size

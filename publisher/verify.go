@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/followpress/followpress/internal/sample"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -24,14 +25,15 @@ type Verification struct {
 	Objects   int                 `json:"objects"` // named by the manifest, including its own shards
 	Listed    int                 `json:"listed"`  // objects in the bucket
 	Missing   Found               `json:"missing"`
-	Altered   Found               `json:"altered"`          // with other bytes than the manifest says
-	Refreshed Found               `json:"refreshed"`        // with other bytes that a refresh has put, which is no error
-	Unknown   Found               `json:"unknown"`          // not named by the manifest, with keys of a site; Repair deletes them
-	Foreign   Found               `json:"foreign"`          // with keys of no site, nor used by followpress otherwise; Repair leaves them
-	Others    Found               `json:"others"`           // files and folders of others in a local bucket that cannot be read, which is no error
-	Log       *LogVerification    `json:"log,omitempty"`    // set by the caller; nil if there is no log of events
-	Signed    *SignedVerification `json:"signed,omitempty"` // set by the caller; nil if no key was given
-	Marked    bool                `json:"marked"`           // whether a publish is running or was cut off
+	Altered   Found               `json:"altered"`            // with other bytes than the manifest says
+	Refreshed Found               `json:"refreshed"`          // with other bytes that a refresh has put, which is no error
+	Unknown   Found               `json:"unknown"`            // not named by the manifest, with keys of a site; Repair deletes them
+	Foreign   Found               `json:"foreign"`            // with keys of no site, nor used by followpress otherwise; Repair leaves them
+	Others    Found               `json:"others"`             // files and folders of others in a local bucket that cannot be read, which is no error
+	Log       *LogVerification    `json:"log,omitempty"`      // set by the caller; nil if there is no log of events
+	Signed    *SignedVerification `json:"signed,omitempty"`   // set by the caller; nil if no key was given
+	Unlisted  bool                `json:"unlisted,omitempty"` // set by the caller: nobody can list the place, so that only what is signed was compared
+	Marked    bool                `json:"marked"`             // whether a publish is running or was cut off
 	Repaired  *Report             `json:"repaired,omitempty"`
 	Seconds   float64             `json:"seconds"`
 
@@ -51,9 +53,11 @@ type SignedVerification struct {
 	Origin  string   `json:"origin"`
 	Counter uint64   `json:"counter"`
 	AsOf    string   `json:"as_of"`
-	Checked int      `json:"checked"` // objects that were read
-	Differ  int      `json:"differ"`  // objects, and shards of the manifest, that are not what the root vouches for
-	Altered []string `json:"altered"` // what is wrong with the first of them
+	Objects int      `json:"objects"`         // that the manifest lists
+	Checked int      `json:"checked"`         // objects that were read; of a sample those that were drawn, one perhaps twice
+	Differ  int      `json:"differ"`          // objects, and shards of the manifest, that are not what the root vouches for
+	Altered []string `json:"altered"`         // what is wrong with the first of them
+	Bound   *float64 `json:"bound,omitempty"` // of the share of all objects that differ, with sample.Confidence; nil if it is no sample
 }
 
 // Found lists the keys of one kind.
@@ -103,7 +107,8 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	if err != nil {
 		return nil, fmt.Errorf("the bucket: %w: publish the site to repair it", err)
 	}
-	v := newVerification(&root)
+	v := NewVerification()
+	v.AsOf = root.AsOf
 	manifest, err := openLiveManifest(l.soft, retrying, &root)
 	if err != nil {
 		return nil, err
@@ -116,8 +121,9 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	return v, nil
 }
 
-func newVerification(root *site.Root) *Verification {
-	v := &Verification{AsOf: root.AsOf}
+// NewVerification returns one of which nothing is known.
+func NewVerification() *Verification {
+	v := &Verification{}
 	for _, kind := range v.kinds() {
 		kind.Keys = []site.Key{}
 	}
@@ -218,7 +224,8 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 		return nil, errors.New("a publish to the bucket, or a repair, was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
 	}
 	planner := &planner{source: r.source, bucket: r.bucket, live: state.root}
-	v := newVerification(&r.source.root)
+	v := NewVerification()
+	v.AsOf = r.source.root.AsOf
 	plan := newPlan(newScratch(r.options.Log, r.options.memory), state.root != nil)
 	defer plan.close()
 	repairs := planner.planFindings(plan)
@@ -250,34 +257,15 @@ func (v *Verification) String() string {
 	if v.AsOf == "" {
 		return "" // it failed early
 	}
-	fmt.Fprintf(&b, "manifest  %10d objects, as of %s\nlisted    %10d objects\n", v.Objects, v.AsOf, v.Listed)
-	for _, kind := range []struct {
-		name  string
-		found Found
-	}{{"missing", v.Missing}, {"altered", v.Altered}, {"unknown", v.Unknown}, {"foreign", v.Foreign}, {"refreshed", v.Refreshed}} {
-		fmt.Fprintf(&b, "%-9s %10d\n", kind.name, kind.found.Count)
-		for i, key := range kind.found.Keys {
-			if i == 10 {
-				fmt.Fprintf(&b, "          … and %d more\n", kind.found.Count-i)
-				break
-			}
-			fmt.Fprintf(&b, "          %s\n", key)
-		}
-	}
-	if v.Others.Count > 0 {
-		fmt.Fprintf(&b, "others    %10d files and folders that cannot be read and are not of the site, like %s\n", v.Others.Count, v.Others.Keys[0])
-	}
-	if l := v.Log; l != nil {
-		fmt.Fprintf(&b, "log       %10d events in %d bundles\n", l.Rows, l.Bundles)
-		for _, damage := range l.Damaged {
-			fmt.Fprintf(&b, "          %s\n", damage)
-		}
+	fmt.Fprintf(&b, "manifest  %10d objects, as of %s\n", v.Objects, v.AsOf)
+	if !v.Unlisted {
+		v.tellListed(&b)
 	}
 	if s := v.Signed; s != nil {
-		fmt.Fprintf(&b, "signed    %10d is the counter of %s; %d objects read, %d differ\n", s.Counter, s.Origin, s.Checked, s.Differ)
-		for _, text := range s.Altered {
-			fmt.Fprintf(&b, "          %s\n", text)
-		}
+		s.tell(&b)
+	}
+	if v.Unlisted {
+		b.WriteString("not looked for: objects that the manifest does not list, and a log of events, since nobody can list the place\n")
 	}
 	if v.Marked {
 		b.WriteString("a publish is running or was cut off, or its requests may still arrive: publish again to compare with a listing\n")
@@ -285,10 +273,47 @@ func (v *Verification) String() string {
 	if r := v.Repaired; r != nil {
 		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted\n",
 			r.Done.Put, r.Done.Manifests, r.Done.Deleted)
-	} else if v.Good() && !v.Marked {
+	} else if v.Good() && !v.Marked && v.Error == "" {
 		b.WriteString("OK\n")
 	}
 	return b.String()
+}
+
+// tellListed says how a listing differs.
+func (v *Verification) tellListed(b *strings.Builder) {
+	fmt.Fprintf(b, "listed    %10d objects\n", v.Listed)
+	for _, kind := range []struct {
+		name  string
+		found Found
+	}{{"missing", v.Missing}, {"altered", v.Altered}, {"unknown", v.Unknown}, {"foreign", v.Foreign}, {"refreshed", v.Refreshed}} {
+		fmt.Fprintf(b, "%-9s %10d\n", kind.name, kind.found.Count)
+		for i, key := range kind.found.Keys {
+			if i == 10 {
+				fmt.Fprintf(b, "          … and %d more\n", kind.found.Count-i)
+				break
+			}
+			fmt.Fprintf(b, "          %s\n", key)
+		}
+	}
+	if v.Others.Count > 0 {
+		fmt.Fprintf(b, "others    %10d files and folders that cannot be read and are not of the site, like %s\n", v.Others.Count, v.Others.Keys[0])
+	}
+	if l := v.Log; l != nil {
+		fmt.Fprintf(b, "log       %10d events in %d bundles\n", l.Rows, l.Bundles)
+		for _, damage := range l.Damaged {
+			fmt.Fprintf(b, "          %s\n", damage)
+		}
+	}
+}
+
+func (s *SignedVerification) tell(b *strings.Builder) {
+	fmt.Fprintf(b, "signed    %10d is the counter of %s; %d objects read, %d differ\n", s.Counter, s.Origin, s.Checked, s.Differ)
+	for _, text := range s.Altered {
+		fmt.Fprintf(b, "          %s\n", text)
+	}
+	if s.Bound != nil {
+		fmt.Fprintf(b, "sample    at most %.2g %% of all %d objects differ, with a probability of %.0f %%\n", *s.Bound*100, s.Objects, sample.Confidence*100)
+	}
 }
 
 // Note sets what only the caller knows, like Report.Note.
@@ -303,8 +328,13 @@ func (v *Verification) Note(dest string, err error) {
 func (v *Verification) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n", v.Dest, map[bool]string{true: "verified", false: "verified, with errors"}[v.Error == ""])
-	fmt.Fprintf(&b, "| objects | missing | altered | unknown | foreign | refreshed |\n|---:|---:|---:|---:|---:|---:|\n| %d | %d | %d | %d | %d | %d |\n\n",
-		v.Objects, v.Missing.Count, v.Altered.Count, v.Unknown.Count, v.Foreign.Count, v.Refreshed.Count)
+	if !v.Unlisted {
+		fmt.Fprintf(&b, "| objects | missing | altered | unknown | foreign | refreshed |\n|---:|---:|---:|---:|---:|---:|\n| %d | %d | %d | %d | %d | %d |\n\n",
+			v.Objects, v.Missing.Count, v.Altered.Count, v.Unknown.Count, v.Foreign.Count, v.Refreshed.Count)
+	}
+	if s := v.Signed; s != nil {
+		fmt.Fprintf(&b, "signed: %d objects of %d read, %d differ\n\n", s.Checked, s.Objects, s.Differ)
+	}
 	if r := v.Repaired; r != nil {
 		fmt.Fprintf(&b, "repaired: %d objects and %d manifest shards put, %d deleted\n\n", r.Done.Put, r.Done.Manifests, r.Done.Deleted)
 	}

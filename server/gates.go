@@ -15,6 +15,7 @@ import (
 type gates struct {
 	requests *gate.Gate // that are being answered
 	waiting  *gate.Gate // requests that wait for anything
+	doubts   *gate.Gate // those that wait for a read of the root
 	bodies   bodyGates
 
 	cache  cache.Gates
@@ -48,6 +49,7 @@ func newGates(o Options) gates {
 	return gates{
 		requests: &gate.Gate{Size: int64(o.MaxRequests)},
 		waiting:  waiting,
+		doubts:   requests(o.MaxRequests/8, waiting),
 		// Bodies that arrive have memory of their own: a slow client must not keep others out.
 		bodies: bodyGates{
 			receiving: requests(o.MaxRequests/4, waiting),

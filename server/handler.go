@@ -15,6 +15,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/followpress/followpress/server/internal/answer"
 	"github.com/followpress/followpress/server/internal/cache"
@@ -100,6 +101,7 @@ type Handler struct {
 
 	draining atomic.Bool
 	polling  sync.Mutex // held while the root is read
+	doubts   singleflight.Group
 	live     atomic.Pointer[liveSite]
 }
 
@@ -177,6 +179,9 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	if resolution.Route != nil && resolution.Route.ID == routes.NextNote {
+		v = h.doubted(limited)
+	}
 	a, stalled, err := h.answerTo(limited, w, r, v, resolution)
 	gone := ctx.Err() != nil && !stalled // or has only closed its side: an answer may still be read
 	if err != nil {

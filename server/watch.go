@@ -136,6 +136,36 @@ func (h *Handler) reload(ctx context.Context) *liveSite {
 	return h.live.Load()
 }
 
+// doubted returns the live site by a root that was read after this call. A reader that checks what was signed asks for the
+// note of the next site when something does not fit: then the cache may have objects of the last site, and the store
+// those of a newer one. Requests share a read, which waits until betweenReloads have passed since the last one. If too
+// many wait, the live site may be an older one.
+func (h *Handler) doubted(ctx context.Context) *liveSite {
+	if !h.gates.doubts.TryTake(1) {
+		return h.live.Load()
+	}
+	defer h.gates.doubts.Give(1)
+	for since := time.Now(); ; {
+		read := h.doubts.DoChan("", func() (any, error) {
+			time.Sleep(betweenReloads - time.Since(h.live.Load().checked))
+			h.polling.Lock()
+			defer h.polling.Unlock()
+			begun := time.Now()
+			return begun, h.readRoot(context.WithoutCancel(ctx))
+		})
+		select {
+		case r := <-read:
+			if r.Err != nil {
+				h.logger(ctx).Warn("cannot read the root", "error", r.Err)
+			} else if r.Val.(time.Time).Before(since) {
+				continue // others had begun it
+			}
+		case <-ctx.Done():
+		}
+		return h.live.Load()
+	}
+}
+
 // betweenReloads is the least time between two reads of the root that requests cause.
 const betweenReloads = 100 * time.Millisecond
 

@@ -49,12 +49,7 @@ func (f *Folder) Read(_ context.Context, key site.Key) ([]byte, Info, error) {
 	if key == site.RootKey && f.path != "" {
 		identity = folderIdentity(f.path) // before the root: a change in between is noticed next time
 	}
-	body, info, err := f.readAdmitted(key, func(size int64) error {
-		if most := maxBytes(key); size > most {
-			return fmt.Errorf("read %s: it has %d bytes, more than %d MiB", key, size, most>>20)
-		}
-		return nil
-	})
+	body, info, err := f.readAdmitted(key, func(size int64) error { return checkSize(key, size) })
 	if err != nil {
 		return nil, Info{}, err
 	}

@@ -170,15 +170,32 @@ const maxAdmittedSize = 256 << 20
 // maxObjectBytes is what an object may have that is read as a whole. Those of a site are some MiB.
 const maxObjectBytes = 1 << 30
 
+// maxManifestBytes is what an object of the manifest may have.
+const maxManifestBytes = 16 << 20
+
 // maxBytes is what an object may have. Those that every reader of a site reads first are small.
 func maxBytes(key site.Key) int64 {
-	switch key {
-	case site.RootKey:
+	next, isNext := strings.CutPrefix(string(key), string(site.NextPrefix))
+	if isNext {
+		key = site.Key(next)
+	}
+	switch {
+	case key == site.RootKey:
 		return site.MaxRootBytes
-	case site.LockKey, site.MarkKey, site.NoteKey, site.NextKey(site.NoteKey):
+	case key == site.LockKey, key == site.MarkKey, key == site.NoteKey:
 		return maxUncheckedSize
+	case strings.HasPrefix(string(key), string(site.ManifestKey(""))):
+		return maxManifestBytes
 	}
 	return maxObjectBytes
+}
+
+// checkSize returns an error that wraps ErrTooLarge if an object has more bytes than maxBytes.
+func checkSize(key site.Key, size int64) error {
+	if most := maxBytes(key); size > most {
+		return fmt.Errorf("read %s: it has %d bytes, more than %d MiB: %w", key, size, most>>20, ErrTooLarge)
+	}
+	return nil
 }
 
 // A bounded stream fails once it has had more than left bytes.
@@ -191,7 +208,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, errors.New("the server sent more bytes than such an object has")
+		return 0, fmt.Errorf("the server sent more bytes than such an object has: %w", ErrTooLarge)
 	}
 	return n, err
 }
@@ -248,8 +265,8 @@ func (s *S3) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx conte
 		size = maxUncheckedSize
 		from = &bounded{stream, size}
 	}
-	if most := maxBytes(key); size > most {
-		return nil, fmt.Errorf("get %s: it has %d bytes, more than %d MiB", key, size, most>>20)
+	if err := checkSize(key, size); err != nil {
+		return nil, err
 	}
 	if err := admit(ctx, size); err != nil {
 		return nil, err

@@ -32,6 +32,8 @@ var (
 	ErrUnchanged = errors.New("the object has not changed")
 	// ErrForbidden is what a site that is online says of some objects: buckets, of those that do not exist.
 	ErrForbidden = errors.New("a bucket that nobody may list does not tell what is absent")
+	// ErrTooLarge says that an object has more bytes than any of its kind: nobody should put it into memory.
+	ErrTooLarge = errors.New("the object is too large")
 	// ErrNoBucket says that the bucket does not exist.
 	ErrNoBucket = errors.New("no such bucket")
 )

@@ -67,7 +67,7 @@ func OpenWeb(text string) (*Web, error) {
 		return nil, errors.New("the URL of a site is like https://HOST, or https://HOST/PATH")
 	}
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
 	}
 	return &Web{strings.TrimSuffix(u.String(), "/"), &http.Client{Transport: transport, Timeout: webTimeout, CheckRedirect: checkRedirect}}, nil
 }
@@ -88,7 +88,7 @@ func checkRedirect(to *http.Request, via []*http.Request) error {
 func (w *Web) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return w.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
 		if size > webMost {
-			return fmt.Errorf("read %s: more than %d MiB: this is no site", key, webMost>>20)
+			return fmt.Errorf("read %s: more than %d MiB: this is no site: %w", key, webMost>>20, ErrTooLarge)
 		}
 		return nil
 	})

@@ -12,7 +12,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Get reads an object. It returns an error that wraps ErrAbsent if there is none. It is called from many goroutines.
+// A Get reads an object. It returns an error that wraps ErrAbsent if there is none, and one that wraps ErrDamaged if there
+// is one that nobody should read, as it is too large. It is called from many goroutines.
 type Get func(ctx context.Context, key site.Key) ([]byte, error)
 
 // Errors for callers to tell apart. Others are those of Get.
@@ -94,9 +95,12 @@ func Open(ctx context.Context, root *site.Root, get Get) (*Reader, error) {
 func (r *Reader) readIndex(ctx context.Context, name string) (readIndex, error) {
 	key := site.ManifestKey(name)
 	body, err := r.get(ctx, key)
-	if errors.Is(err, ErrAbsent) {
+	switch {
+	case errors.Is(err, ErrAbsent):
 		return readIndex{site.Entry{Key: key}, fmt.Errorf("read %s: %w: %w", key, err, ErrDamaged)}, nil
-	} else if err != nil {
+	case errors.Is(err, ErrDamaged):
+		return readIndex{site.Entry{Key: key}, err}, nil
+	case err != nil:
 		return readIndex{}, err
 	}
 	index := readIndex{object: site.NewEntry(key, body)}

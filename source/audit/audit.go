@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/followpress/followpress/internal/sample"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain/provider"
@@ -293,11 +294,8 @@ func (a *audit) compareSome(ctx context.Context, tokens []string) error {
 }
 
 // take asks the contracts for all that is compared with some claims.
-func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []source.Word) error { //nolint:gocyclo // an answer of a contract after the other
-	if err := f.takeSeats(ctx, words); err != nil {
-		return err
-	}
-	if err := f.takeUsers(ctx, words); err != nil {
+func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []source.Word) error {
+	if err := f.takeLists(ctx, words); err != nil {
 		return err
 	}
 	var accounts []site.Address
@@ -309,22 +307,11 @@ func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []sour
 	if err := f.takePrimary(ctx, accounts); err != nil {
 		return err
 	}
-	// A list that an account names counts only if it is a list of the account.
-	named := map[source.Word]bool{}
-	for _, c := range claims {
-		if p := f.primary[c.Account]; !c.Raw && c.Damaged == "" && p.doubt == none && p.value != "" && p.value != c.Token {
-			w, err := source.ParseDecimal(p.value)
-			if err != nil {
-				return err
-			}
-			named[w] = true
-		}
-	}
-	more := slices.Collect(maps.Keys(named))
-	if err := f.takeSeats(ctx, more); err != nil {
+	named, err := f.namedBeside(claims)
+	if err != nil {
 		return err
 	}
-	if err := f.takeUsers(ctx, more); err != nil {
+	if err := f.takeLists(ctx, named); err != nil {
 		return err
 	}
 	most := uint64(mostOps)
@@ -340,6 +327,32 @@ func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []sour
 		}
 	}
 	return nil
+}
+
+// takeLists asks for owners, places and users of lists.
+func (f *facts) takeLists(ctx context.Context, words []source.Word) error {
+	if err := f.takeSeats(ctx, words); err != nil {
+		return err
+	}
+	return f.takeUsers(ctx, words)
+}
+
+// namedBeside returns the lists that accounts name by the contracts, and not by the claims. A list that an account names
+// counts only if it is a list of the account, which has to be asked for.
+func (f *facts) namedBeside(claims []Claim) ([]source.Word, error) {
+	named := map[source.Word]bool{}
+	for _, c := range claims {
+		p := f.primary[c.Account]
+		if c.Raw || c.Damaged != "" || p.doubt != none || p.value == "" || p.value == c.Token {
+			continue
+		}
+		w, err := source.ParseDecimal(p.value)
+		if err != nil {
+			return nil, err
+		}
+		named[w] = true
+	}
+	return slices.Collect(maps.Keys(named)), nil
 }
 
 // compareOne compares what is claimed of a list with the facts.
@@ -497,7 +510,7 @@ func (a *audit) finish(took time.Duration) {
 		r.Chains = append(r.Chains, row)
 	}
 	if !r.All && r.Sampled > 0 {
-		bound := Bound(r.Sampled-r.Right, r.Sampled) // who left lists out on purpose gains nothing
+		bound := sample.Bound(r.Sampled-r.Right, r.Sampled) // who left lists out on purpose gains nothing
 		r.Bound = &bound
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/sample"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
@@ -480,7 +481,7 @@ func TestLeftOut(t *testing.T) {
 				!strings.Contains(text, fmt.Sprintf("%d lists of %d; %d could not be compared", r.Right, r.Sampled, r.LeftOut)) {
 				t.Errorf("seed %d, all %v: it does not say what was left out:\n%s", seed, all, text)
 			}
-			if all != (r.Bound == nil) || !all && (*r.Bound != audit.Bound(r.LeftOut, r.Sampled) || !strings.Contains(r.String(), "count as wrong")) {
+			if all != (r.Bound == nil) || !all && (*r.Bound != sample.Bound(r.LeftOut, r.Sampled) || !strings.Contains(r.String(), "count as wrong")) {
 				t.Errorf("seed %d, all %v: they do not count as wrong:\n%s", seed, all, r)
 			}
 		}
@@ -757,27 +758,6 @@ func TestBlocksWithoutHashes(t *testing.T) {
 	}
 	if err != nil {
 		t.Errorf("got %v, want that nothing differs\n%v", err, r)
-	}
-}
-
-// The bound is that of the tables.
-func TestBound(t *testing.T) {
-	for _, test := range []struct {
-		wrong, n int
-		want     float64
-	}{
-		{0, 1000, 1 - math.Pow(0.05, 1.0/1000)}, // 0.002991, the rule of three
-		{0, 1, 0.95},
-		{0, 50, 1 - math.Pow(0.05, 1.0/50)},
-		{1, 2, math.Sqrt(0.95)}, // 1-p² = 0.05
-		{1, 10, 0.39416},
-		{2, 20, 0.28262},
-		{5, 100, 0.10225},
-		{10, 10, 1},
-	} {
-		if got := audit.Bound(test.wrong, test.n); math.Abs(got-test.want) > 5e-6 {
-			t.Errorf("%d of %d: got %.6f, want %.6f", test.wrong, test.n, got, test.want)
-		}
 	}
 }
 

@@ -12,15 +12,14 @@
 //	contracts.go  the functions and events of the contracts
 //	view.go       the state of one chain, and the logs after the block where a node lacks that state
 //	records.go    operations → records
-//	bound.go      what a sample says of all lists
 //
 // # A second way to the same facts
 //
 // Two computations that share code share its faults. What this package shares with the way that made the
 // site is only decoding: provider asks the nodes, site/op takes operations apart, go-ethereum's abi reads
 // answers. What locations, users, primary lists and operations mean is written here again, from the
-// contracts and from docs/format.md. mayImport of architecture_test.go keeps it so: it allows neither
-// source/chain nor source/replay, and the test fails with them.
+// contracts and from docs/format.md. architecture_test.go keeps it so (mayImport, mustNotReach): it fails if this
+// package imports source/chain, source/replay or site/rules, or the first two by way of another one.
 //
 // # Nodes
 //

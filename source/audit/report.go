@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/followpress/followpress/internal/sample"
 )
 
 // A Report says what was compared, and what differs.
@@ -28,7 +30,7 @@ type Report struct {
 	Skipped     []string     `json:"skipped"`     // lists that were left out: the first ones
 	Refused     []Difference `json:"refused"`     // why something was not told: the first ones
 	Chains      []Chain      `json:"chains"`
-	Bound       *float64     `json:"bound,omitempty"` // of the share of wrong lists, with Confidence, as if all that were not compared were wrong; nil if it is no sample
+	Bound       *float64     `json:"bound,omitempty"` // of the share of wrong lists, with sample.Confidence, as if all that were not compared were wrong; nil if it is no sample
 }
 
 // Compared counts facts that were compared.
@@ -119,64 +121,82 @@ func (r *Report) Err() error {
 // mostShownLines is how many differences String has.
 const mostShownLines = 20
 
+// lines are a text for people: a name, and what there is to say.
+type lines struct{ strings.Builder }
+
+func (b *lines) add(name, format string, args ...any) {
+	fmt.Fprintf(b, "%-15s %s\n", name, fmt.Sprintf(format, args...))
+}
+
 // String is the report for people, in lines.
-func (r *Report) String() string { //nolint:gocyclo // a line after the other
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-15s %s\n", name, fmt.Sprintf(format, args...))
+func (r *Report) String() string {
+	var b lines
+	for i := range r.Chains {
+		r.Chains[i].tell(&b)
 	}
-	for _, c := range r.Chains {
-		text := fmt.Sprintf("%d, after block %d, by %s in %d requests", c.ID, c.After, c.Host, c.Requests)
-		if c.After != c.Block {
-			text += fmt.Sprintf(": no node has the state of block %d, and logs say what has changed since", c.Block)
-		}
-		line("chain", "%s", text)
-		if !c.Hashed {
-			line("", "block %d is of %s; without its hash nothing says that as_of fits it", c.Block, c.Time)
-		}
+	r.tellCompared(&b)
+	r.tellDifferences(&b)
+	r.tellResult(&b)
+	return b.String()
+}
+
+func (c *Chain) tell(b *lines) {
+	text := fmt.Sprintf("%d, after block %d, by %s in %d requests", c.ID, c.After, c.Host, c.Requests)
+	if c.After != c.Block {
+		text += fmt.Sprintf(": no node has the state of block %d, and logs say what has changed since", c.Block)
 	}
+	b.add("chain", "%s", text)
+	if !c.Hashed {
+		b.add("", "block %d is of %s; without its hash nothing says that as_of fits it", c.Block, c.Time)
+	}
+}
+
+func (r *Report) tellCompared(b *lines) {
 	if r.All {
-		line(r.Kind, "as of %s: all %d lists", r.AsOf, r.Lists)
+		b.add(r.Kind, "as of %s: all %d lists", r.AsOf, r.Lists)
 	} else {
-		line(r.Kind, "as of %s: %d of %d lists, --seed=%d", r.AsOf, r.Sampled, r.Lists, r.Seed)
+		b.add(r.Kind, "as of %s: %d of %d lists, --seed=%d", r.AsOf, r.Sampled, r.Lists, r.Seed)
 	}
 	c := r.Compared
-	line("compared", "%d owners, %d places, %d users, %d primary lists, %d records with %d operations of %d slots", c.Owners, c.Places, c.Users, c.Primary, c.Records, c.Operations, c.Slots)
+	b.add("compared", "%d owners, %d places, %d users, %d primary lists, %d records with %d operations of %d slots", c.Owners, c.Places, c.Users, c.Primary, c.Records, c.Operations, c.Slots)
 	if r.LeftOut > 0 {
-		line("left out", "%d lists that have changed since: %s", r.LeftOut, someOf(r.Skipped, r.LeftOut))
+		b.add("left out", "%d lists that have changed since: %s", r.LeftOut, someOf(r.Skipped, r.LeftOut))
 	}
 	if r.Untold > 0 {
-		line("not told", "%d lists", r.Untold)
+		b.add("not told", "%d lists", r.Untold)
 		for _, d := range r.Refused[:min(len(r.Refused), mostShownLines)] {
-			line("", "%s", d)
+			b.add("", "%s", d)
 		}
 	}
-	for i, d := range r.Differences[:min(len(r.Differences), mostShownLines)] {
-		name := ""
-		if i == 0 {
-			name = "differs"
-		}
-		line(name, "%s", d)
+}
+
+func (r *Report) tellDifferences(b *lines) {
+	name := "differs"
+	for _, d := range r.Differences[:min(len(r.Differences), mostShownLines)] {
+		b.add(name, "%s", d)
+		name = ""
 	}
 	if n := uint64(len(r.Differences)) + r.More; n > mostShownLines {
-		line("", "and %d more", n-mostShownLines)
+		b.add("", "and %d more", n-mostShownLines)
 	}
+}
+
+func (r *Report) tellResult(b *lines) {
 	switch {
 	case r.Wrong > 0:
-		line("wrong", "%d lists", r.Wrong)
+		b.add("wrong", "%d lists", r.Wrong)
 	case len(r.Differences) == 0 && r.Right > 0 && r.Right < r.Sampled:
-		line("equal", "%d lists of %d; %d could not be compared", r.Right, r.Sampled, r.Sampled-r.Right)
+		b.add("equal", "%d lists of %d; %d could not be compared", r.Right, r.Sampled, r.Sampled-r.Right)
 	case len(r.Differences) == 0 && r.Right > 0:
-		line("equal", "%d lists", r.Right)
+		b.add("equal", "%d lists", r.Right)
 	}
 	if r.Bound != nil {
 		text := ""
 		if r.LeftOut+r.Untold > 0 {
 			text = "; those that could not be compared count as wrong"
 		}
-		line("confidence", "at most %.2g %% of all lists are wrong, with a probability of %.0f %%%s", *r.Bound*100, Confidence*100, text)
+		b.add("confidence", "at most %.2g %% of all lists are wrong, with a probability of %.0f %%%s", *r.Bound*100, sample.Confidence*100, text)
 	}
-	return b.String()
 }
 
 // someOf names the first ones of n lists.

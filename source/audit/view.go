@@ -222,11 +222,35 @@ func newChanges(c source.Chain) *changes {
 	}
 }
 
-func (c *changes) add(l *types.Log) error { //nolint:gocyclo // an event after the other
-	is := func(s *source.Start) bool { return s != nil && common.Address(s.Address) == l.Address }
-	event, err := contracts.EventByID(l.Topics[0])
+// add notes what a log says to have changed.
+func (c *changes) add(l *types.Log) error {
+	event, values, err := decode(l)
 	if err != nil {
 		return err
+	}
+	is := func(s *source.Start) bool { return s != nil && common.Address(s.Address) == l.Address }
+	switch event {
+	case "Transfer", "UpdateListStorageLocation":
+		if is(c.chain.Registry) {
+			c.addOfRegistry(event, l)
+		}
+	case "UpdateAccountMetadata":
+		if is(c.chain.Accounts) && values[0].(string) == primaryKey {
+			c.primary[site.Address(l.Topics[1][12:])] = true
+		}
+	case "UpdateListMetadata", "ListOp":
+		if slices.ContainsFunc(c.chain.Records, func(s source.Start) bool { return is(&s) }) {
+			c.addOfRecords(event, values, l)
+		}
+	}
+	return nil
+}
+
+// decode returns the name of the event of a log, and its values that are no topics.
+func decode(l *types.Log) (name string, values []any, err error) {
+	event, err := contracts.EventByID(l.Topics[0])
+	if err != nil {
+		return "", nil, err
 	}
 	want := 1
 	for _, in := range event.Inputs {
@@ -235,32 +259,36 @@ func (c *changes) add(l *types.Log) error { //nolint:gocyclo // an event after t
 		}
 	}
 	if len(l.Topics) != want {
-		return fmt.Errorf("%s has %d topics", event.Name, len(l.Topics))
+		return "", nil, fmt.Errorf("%s has %d topics", event.Name, len(l.Topics))
 	}
-	values, err := event.Inputs.NonIndexed().Unpack(l.Data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", event.Name, err)
+	if values, err = event.Inputs.NonIndexed().Unpack(l.Data); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", event.Name, err)
 	}
-	records := slices.ContainsFunc(c.chain.Records, func(s source.Start) bool { return is(&s) })
-	subject := source.Word(l.Topics[1])
-	place := source.Place{Contract: c.contract(site.Address(l.Address)), Slot: subject}
-	switch {
-	case event.Name == "Transfer" && is(c.chain.Registry):
+	return event.Name, values, nil
+}
+
+func (c *changes) addOfRegistry(event string, l *types.Log) {
+	switch event {
+	case "Transfer":
 		token, from := source.Word(l.Topics[3]), site.Address(l.Topics[1][12:])
-		if _, again := c.owners[token]; !again {
-			c.owners[token] = from
-			if from == (site.Address{}) {
-				c.minted++
-			}
+		if _, again := c.owners[token]; again {
+			return
 		}
-	case event.Name == "UpdateListStorageLocation" && is(c.chain.Registry):
-		c.located[subject] = true
-	case event.Name == "UpdateAccountMetadata" && is(c.chain.Accounts) && values[0].(string) == primaryKey:
-		c.primary[site.Address(subject[12:])] = true
-	case event.Name == "UpdateListMetadata" && records && values[0].(string) == userKey:
+		c.owners[token] = from
+		if from == (site.Address{}) {
+			c.minted++
+		}
+	case "UpdateListStorageLocation":
+		c.located[source.Word(l.Topics[1])] = true
+	}
+}
+
+func (c *changes) addOfRecords(event string, values []any, l *types.Log) {
+	place := source.Place{Contract: c.contract(site.Address(l.Address)), Slot: source.Word(l.Topics[1])}
+	switch {
+	case event == "UpdateListMetadata" && values[0].(string) == userKey:
 		c.users[place] = true
-	case event.Name == "ListOp" && records:
+	case event == "ListOp":
 		c.ops[place] = append(c.ops[place], values[0].([]byte))
 	}
-	return nil
 }

@@ -210,69 +210,68 @@ func (s *Site) reloadFor(ctx context.Context, altered *AlteredError) error {
 	return altered
 }
 
-// get reads an object and compares it with what a state lists. altered says how it differs; the site may have changed.
-func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, altered *AlteredError, err error) { //nolint:gocyclo // what two manifests may say of a key, case by case
-	if strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
-		return s.getManifest(ctx, st, key, admit)
-	}
-	var right []item        // what it may be
-	var of []*version       // those that list it so
-	mayBeAbsent := false    // since a version does not list it
-	var unreadable error    // shards that are not what the roots name
-	var absentIn []*version // those that do not list it
+// An expected is what a state lists for a key.
+type expected struct {
+	right      []item     // what the object may be
+	of         []*version // those that list it so
+	absentIn   []*version // those that do not list it
+	unreadable error      // shards that are not what the roots name
+}
+
+// expect returns what the versions of a state list for a key.
+func (s *Site) expect(ctx context.Context, st *state, key site.Key) (e expected, err error) {
 	for _, v := range st.versions() {
 		i, listed, err := s.listed(ctx, v, key)
 		switch {
 		case errors.Is(err, shards.ErrDamaged):
-			unreadable = errors.Join(unreadable, err)
+			e.unreadable = errors.Join(e.unreadable, err)
 		case err != nil:
-			return nil, nil, err
+			return e, err
 		case listed:
-			right, of = append(right, i), append(of, v)
+			e.right, e.of = append(e.right, i), append(e.of, v)
 		default:
-			mayBeAbsent, absentIn = true, append(absentIn, v)
+			e.absentIn = append(e.absentIn, v)
 		}
 	}
+	return e, nil
+}
+
+// get reads an object and compares it with what a state lists. altered says how it differs; the site may have changed.
+func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, altered *AlteredError, err error) {
+	if strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
+		return s.getManifest(ctx, st, key, admit)
+	}
+	e, err := s.expect(ctx, st, key)
 	switch {
-	case len(right) > 0:
-	case mayBeAbsent:
-		return nil, nil, s.pinnedTo(key, st, absentIn, storage.ErrNotFound)
-	default:
+	case err != nil:
+		return nil, nil, err
+	case len(e.right) == 0 && len(e.absentIn) > 0:
+		return nil, nil, s.pinnedTo(key, st, e.absentIn, storage.ErrNotFound)
+	case len(e.right) == 0:
 		shard := site.ManifestKey(site.ManifestShard(key, st.live.root.ShardDigits))
-		return nil, &AlteredError{Key: shard, Expected: namedByRoot, Got: fmt.Sprintf("something else, so that nobody can check %s: %v", key, unreadable)}, nil
+		return nil, &AlteredError{Key: shard, Expected: namedByRoot, Got: fmt.Sprintf("something else, so that nobody can check %s: %v", key, e.unreadable)}, nil
 	}
-	var other error // of another size
-	most, admitted := int64(0), false
-	for _, i := range right {
-		most = max(most, i.size)
-	}
-	body, err = s.store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
-		switch {
-		case size > most: // a smaller size may be that of the first bytes, and its digest says whether it is right
-			other = fmt.Errorf("%d bytes", size)
-			return other
-		case admitted:
-			return nil
-		}
-		admitted = true
-		return admit(ctx, most)
-	})
-	altered = &AlteredError{Key: key, Expected: describeAll(right)}
+	body, err = s.getUpTo(ctx, key, e.most(), admit)
+	altered = &AlteredError{Key: key, Expected: describeAll(e.right)}
+	var other *otherSizeError
 	switch {
-	case other != nil && errors.Is(err, other):
+	case errors.As(err, &other):
 		altered.Got = other.Error()
 		return nil, altered, nil
-	case errors.Is(err, storage.ErrNotFound) && mayBeAbsent:
-		return nil, nil, s.pinnedTo(key, st, absentIn, storage.ErrNotFound)
+	case errors.Is(err, storage.ErrTooLarge): // for the store
+		altered.Got = err.Error()
+		return nil, altered, nil
+	case errors.Is(err, storage.ErrNotFound) && len(e.absentIn) > 0:
+		return nil, nil, s.pinnedTo(key, st, e.absentIn, storage.ErrNotFound)
 	case errors.Is(err, storage.ErrNotFound):
 		altered.Got = absent
 		return nil, altered, nil
 	case err != nil:
 		return nil, nil, err
 	}
-	for n, i := range right {
+	for n, i := range e.right {
 		if i.is(body) {
-			if err := s.pinnedTo(key, st, of[n:], nil); err != nil {
+			if err := s.pinnedTo(key, st, e.of[n:], nil); err != nil {
 				return nil, nil, err
 			}
 			return body, nil, nil
@@ -280,6 +279,36 @@ func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx 
 	}
 	altered.Got = item{size: int64(len(body)), sha256: site.Sum256(body)}.describe()
 	return nil, altered, nil
+}
+
+// most is the size of the largest body that is right.
+func (e *expected) most() (most int64) {
+	for _, i := range e.right {
+		most = max(most, i.size)
+	}
+	return most
+}
+
+// An otherSizeError says that an object is larger than it may be.
+type otherSizeError struct{ size int64 }
+
+// Error says the size.
+func (e *otherSizeError) Error() string { return fmt.Sprintf("%d bytes", e.size) }
+
+// getUpTo reads an object of up to that many bytes, or returns an *otherSizeError. A smaller size may be that of the first
+// bytes; the digest says whether it is right. admit is called once, with the most that may come.
+func (s *Site) getUpTo(ctx context.Context, key site.Key, most int64, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	admitted := false
+	return s.store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
+		switch {
+		case size > most:
+			return &otherSizeError{size}
+		case admitted:
+			return nil
+		}
+		admitted = true
+		return admit(ctx, most)
+	})
 }
 
 // pinnedTo returns err if what is so in some versions is so in the live one, or need not be. Else the next site has
@@ -365,7 +394,14 @@ func (s *Site) Entry(ctx context.Context, key site.Key) (size int64, digest site
 // Shard returns what a shard of the manifest of Root lists, by key. An error that wraps shards.ErrDamaged says that the
 // shard is not the one that the root names: it is altered, or another site is being published.
 func (s *Site) Shard(ctx context.Context, name string) ([]site.Entry, error) {
-	return s.readShard(ctx, s.state.Load().live, name)
+	live := s.state.Load().live
+	entries, err := s.readShard(ctx, live, name)
+	if err == nil {
+		if h, isNew := s.shelf.claim(shardOf{live.digest, name}); isNew { // who lists a shard asks for its objects next
+			s.shelf.fill(h, itemsOf(entries), nil)
+		}
+	}
+	return entries, err
 }
 
 // Read is Get with what the store says of the object, if it is one that can. The root is read and checked anew.

@@ -11,9 +11,6 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// errTooLarge is the error of an object that is larger than any of its kind.
-var errTooLarge = errors.New("the object is too large")
-
 // mostMark is more than the size of a mark, in bytes.
 const mostMark = 1 << 20
 
@@ -21,12 +18,12 @@ const mostMark = 1 << 20
 func (s *Site) bounded(ctx context.Context, key site.Key, most int64) ([]byte, error) {
 	body, err := s.store.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
 		if size > most {
-			return fmt.Errorf("read %s: %d bytes, expected at most %d: %w", key, size, most, errTooLarge)
+			return fmt.Errorf("read %s: %d bytes, expected at most %d: %w", key, size, most, storage.ErrTooLarge)
 		}
 		return nil
 	})
 	if err == nil && int64(len(body)) > most {
-		err = fmt.Errorf("read %s: %d bytes, expected at most %d: %w", key, len(body), most, errTooLarge)
+		err = fmt.Errorf("read %s: %d bytes, expected at most %d: %w", key, len(body), most, storage.ErrTooLarge)
 	}
 	return body, err
 }
@@ -88,15 +85,15 @@ func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 			return nil, err
 		}
 		mark, err := s.optional(ctx, site.MarkKey, mostMark)
-		is.replaced = mark != nil || errors.Is(err, errTooLarge)
-		if errors.Is(err, errTooLarge) {
+		is.replaced = mark != nil || errors.Is(err, storage.ErrTooLarge)
+		if errors.Is(err, storage.ErrTooLarge) {
 			err = nil
 		}
 		return is, err
 	}
 	// The announcement is removed last. So if there is none, what is read now is the live site.
 	announced, err := s.optional(ctx, note.NextPrefix+note.Key, note.MaxBytes)
-	if err != nil && !errors.Is(err, errTooLarge) {
+	if err != nil && !errors.Is(err, storage.ErrTooLarge) {
 		return nil, err
 	}
 	body, err := s.readRoot(ctx, is)
@@ -166,7 +163,7 @@ func (s *Site) announced(ctx context.Context, is *state, signed []byte, was *sta
 	}
 	body, err := s.optional(ctx, note.NextPrefix+site.RootKey, site.MaxRootBytes)
 	switch {
-	case errors.Is(err, errTooLarge) || err == nil && (body == nil || n.Names(body) != nil):
+	case errors.Is(err, storage.ErrTooLarge) || err == nil && (body == nil || n.Names(body) != nil):
 		return nil, nil //nolint:nilerr // an announcement that nobody can believe is none
 	case err != nil:
 		return nil, err

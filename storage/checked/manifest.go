@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -123,7 +124,12 @@ type version struct {
 
 	opening  turn           // held while the manifest is opened
 	manifest *shards.Reader // nil: not read yet; under opening
+	until    time.Time      // when the manifest is opened again, as an index is damaged; zero for never; under opening
 }
+
+// damagedFor is how long an index that was damaged is believed to be so. Without it every object that is asked for would
+// have all indexes read again.
+const damagedFor = 5 * time.Second
 
 // Limits of what the manifest has, in bytes. Indexes have 256 digests of 64 digits each. Names and addresses in keys
 // are at most some hundred bytes, and shards are about equally large.
@@ -148,25 +154,25 @@ func (v *version) most(key site.Key) int64 {
 	return min(leastShard+min(perShard, mostShard)*shardPerKey, mostShard)
 }
 
-// reader opens the manifest, unless it is open. An index that was damaged is read again.
+// reader opens the manifest, unless it is open. If an index was damaged, it is opened again after damagedFor.
 func (s *Site) reader(ctx context.Context, v *version) (*shards.Reader, error) {
 	if err := v.opening.take(ctx); err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
 	defer v.opening.give()
-	if v.manifest != nil {
+	if v.manifest != nil && (v.until.IsZero() || time.Now().Before(v.until)) {
 		return v.manifest, nil
 	}
 	r, err := shards.Open(ctx, v.root, func(ctx context.Context, key site.Key) ([]byte, error) { return s.partOfManifest(ctx, v, key) })
 	if err != nil {
 		return nil, err
 	}
+	v.manifest, v.until = r, time.Time{}
 	for _, name := range shards.Indexes(v.root) {
 		if _, err := r.Index(name); err != nil {
-			return r, nil // for this once
+			v.until = time.Now().Add(damagedFor)
 		}
 	}
-	v.manifest = r
 	return r, nil
 }
 
@@ -188,7 +194,7 @@ func (s *Site) partOfManifest(ctx context.Context, v *version, key site.Key) ([]
 
 // asDamage says of an object of the manifest that is too large that it is damaged.
 func asDamage(err error) error {
-	if errors.Is(err, errTooLarge) {
+	if errors.Is(err, storage.ErrTooLarge) {
 		return fmt.Errorf("%w: %w", err, shards.ErrDamaged)
 	}
 	return err
@@ -201,11 +207,7 @@ func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, erro
 		h, isNew := s.shelf.claim(shardOf{v.digest, name})
 		if isNew {
 			entries, err := s.readShard(ctx, v, name)
-			items := make([]item, len(entries))
-			for n, e := range entries {
-				items[n] = item{nameOf(e.Key), e.Size, e.SHA256}
-			}
-			slices.SortFunc(items, func(a, b item) int { return bytes.Compare(a.name[:], b.name[:]) })
+			items := itemsOf(entries)
 			s.shelf.fill(h, items, err)
 			return items, err
 		}
@@ -219,6 +221,15 @@ func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, erro
 		}
 		return h.items, h.err
 	}
+}
+
+func itemsOf(entries []site.Entry) []item {
+	items := make([]item, len(entries))
+	for n, e := range entries {
+		items[n] = item{nameOf(e.Key), e.Size, e.SHA256}
+	}
+	slices.SortFunc(items, func(a, b item) int { return bytes.Compare(a.name[:], b.name[:]) })
+	return items
 }
 
 func isOver(err error) bool {

@@ -17,7 +17,7 @@ func (s *Site) refreshed(ctx context.Context, c site.Config, key site.Key, admit
 	for _, of := range c.RefreshesOf(key) {
 		kept, err := s.optional(ctx, of, maxRefresh)
 		switch {
-		case errors.Is(err, errTooLarge) || err == nil && kept == nil:
+		case errors.Is(err, storage.ErrTooLarge) || err == nil && kept == nil:
 			continue
 		case err != nil:
 			return nil, err
@@ -32,7 +32,7 @@ func (s *Site) refreshed(ctx context.Context, c site.Config, key site.Key, admit
 	var refused error
 	body, err := s.store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
 		if size > maxRefresh {
-			return errTooLarge
+			return storage.ErrTooLarge
 		}
 		refused = admit(ctx, size)
 		return refused
@@ -40,7 +40,7 @@ func (s *Site) refreshed(ctx context.Context, c site.Config, key site.Key, admit
 	switch {
 	case refused != nil:
 		return nil, refused
-	case errors.Is(err, errTooLarge) || errors.Is(err, storage.ErrNotFound):
+	case errors.Is(err, storage.ErrTooLarge) || errors.Is(err, storage.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err

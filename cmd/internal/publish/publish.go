@@ -3,6 +3,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,19 +153,25 @@ type Verify struct {
 
 // Help is what --help shows below the first line.
 func (*Verify) Help() string {
-	return `It lists the bucket and compares the listing with the manifest in the bucket; of a log of events, which it reads, it compares the digests. It writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise).
+	return `It compares a listing of the bucket with the manifest there, and the log of events with its digests. It writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise). With --key, --dest may be https://HOST, which nobody can list.
 
 	followpress verify --dest s3://BUCKET`
 }
 
 // Validate checks the flags before the run; kong calls it.
 func (v *Verify) Validate() error {
+	if storage.IsWeb(v.Dest) {
+		return errors.Join(v.checkOnline(), v.checkKeys())
+	}
 	return errors.Join(v.checkDestination(), v.checkPatterns(), v.checkKeys())
 }
 
 // Run verifies.
 func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return v.report(stdout, stderr, v.Dest, func(s session) (result, error) {
+		if storage.IsWeb(v.Dest) {
+			return v.verifyOnline(ctx, s)
+		}
 		to, err := v.openBucket(ctx, s, false)
 		if err != nil {
 			return &publisher.Verification{}, err
@@ -179,7 +186,7 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 			found.Log, err = verifyLog(ctx, to)
 		}
 		if err == nil && len(v.Key) > 0 {
-			found.Signed, err = v.verifySigned(ctx, to)
+			found.Signed, err = v.verifySigned(ctx, s, to)
 		}
 		switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
 		case err != nil:
@@ -196,10 +203,7 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if l := found.Log; l != nil && len(l.Damaged) > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: the log of events is damaged: remove %s, and run followpress publish --history, which puts back what differs", v.Dest, site.LogIndexKey))
 		}
-		if s := found.Signed; err == nil && s != nil && s.Differ > 0 {
-			err = fmt.Errorf("%s is not what was signed: %d of %d differ: publish the site again", v.Dest, s.Differ, s.Checked)
-		}
-		return found, err
+		return found, cmp.Or(err, v.differs(found.Signed, "publish the site again"))
 	})
 }
 

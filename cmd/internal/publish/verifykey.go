@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"iter"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/internal/sample"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -21,7 +26,7 @@ import (
 type checking struct {
 	Key                    []string `sep:"none" placeholder:"PUBLIC" help:"Also check the signature by this public key, and read the objects to compare their SHA-256; may be repeated: any of the keys will do."`
 	AllowUnsignedRefreshes bool     `help:"With --key, take what the bucket says that refreshes have put: no signature is about it."`
-	Sample                 int      `placeholder:"N" help:"With --key, read so many objects, chosen at random; 0 means all."`
+	Sample                 int      `placeholder:"N" help:"With --key, read so many objects, each as likely as the others, and say what that means for all; 0 means all."`
 }
 
 func (c *checking) checkKeys() error {
@@ -36,61 +41,219 @@ func (c *checking) checkKeys() error {
 	return nil
 }
 
-const readsInFlight = 32
+// shardsInFlight are the shards of the manifest that are in memory at a time.
+const shardsInFlight = 8
+
+// checkOnline checks the flags of a place that can only be read by key.
+func (v *Verify) checkOnline() error {
+	if err := storage.CheckPublished(v.Dest); err != nil {
+		return fmt.Errorf("--dest: %w", err)
+	}
+	switch {
+	case len(v.Key) == 0:
+		return fmt.Errorf("--dest=%s: nobody can list it, so that only what is signed can be checked: add --key=PUBLIC, the key of the publisher, or name the bucket", v.Dest)
+	case len(v.Exclude) > 0:
+		return fmt.Errorf("--exclude is for a bucket: nobody can list --dest=%s", v.Dest)
+	}
+	_, err := v.readOptions(session{}).WithDefaults()
+	return err
+}
+
+// verifyOnline is verify of a place that nobody can list.
+func (v *Verify) verifyOnline(ctx context.Context, s session) (found *publisher.Verification, err error) {
+	begun := time.Now()
+	found = publisher.NewVerification()
+	online, err := storage.OpenWeb(v.Dest)
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, online.Close()) }()
+	found.Unlisted = true
+	found.Signed, err = v.verifySigned(ctx, s, online)
+	if signed := found.Signed; signed != nil {
+		found.AsOf, found.Objects = signed.AsOf, signed.Objects
+	}
+	found.Seconds = time.Since(begun).Seconds()
+	if errors.Is(err, storage.ErrNotFound) {
+		return found, fmt.Errorf("%s: there is no site: %w: name what has %s", v.Dest, err, site.RootKey)
+	} else if err != nil {
+		return found, fmt.Errorf("%s: %w", v.Dest, err)
+	}
+	return found, v.differs(found.Signed, "publish the site again; or a cache has objects of another site: purge it")
+}
+
+// differs is an error if anything that was read is not what was signed.
+func (v *Verify) differs(s *publisher.SignedVerification, advice string) error {
+	if s == nil || s.Differ == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is not what was signed: %d of %d differ: %s", v.Dest, s.Differ, s.Checked, advice)
+}
 
 // verifySigned checks note and root by the keys, and bodies by the manifest.
-func (c *checking) verifySigned(ctx context.Context, from checked.Store) (*publisher.SignedVerification, error) {
-	keys, err := note.ParseKeys(c.Key...)
+func (v *Verify) verifySigned(ctx context.Context, s session, from storage.Site) (*publisher.SignedVerification, error) {
+	keys, err := note.ParseKeys(v.Key...)
 	if err != nil {
 		return nil, err
 	}
-	s, err := checked.Open(ctx, from, keys, checked.Options{Pinned: true, UnsignedRefreshes: c.AllowUnsignedRefreshes})
+	o, err := v.readOptions(s).WithDefaults()
 	if err != nil {
 		return nil, err
 	}
-	n, _ := s.Note()
-	v := &publisher.SignedVerification{Origin: n.Origin, Counter: n.Counter, AsOf: n.AsOf, Altered: []string{}}
-	var mu sync.Mutex
-	altered := func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if v.Differ++; len(v.Altered) < mostDamaged {
-			v.Altered = append(v.Altered, text)
-		}
+	signed, err := checked.Open(ctx, command.NewPatient(from, o.Patience, s.log), keys, checked.Options{Pinned: true, UnsignedRefreshes: v.AllowUnsignedRefreshes})
+	if err != nil {
+		return nil, err
 	}
-	share := 1.0 // of the objects to read
-	if total := s.Root().Counts.Objects; c.Sample > 0 && total > 0 {
-		share = float64(c.Sample) / float64(total)
+	n, _ := signed.Note()
+	total := signed.Root().Counts.Objects
+	c := &comparison{site: signed, told: publisher.SignedVerification{Origin: n.Origin, Counter: n.Counter, AsOf: n.AsOf, Objects: total, Altered: []string{}},
+		inFlight: o.Concurrency, add: s.progress.Add}
+	if v.Sample == 0 || v.Sample >= total {
+		s.progress.Stage("check what is signed", int64(total))
+		err = c.all(ctx)
+	} else {
+		s.progress.Stage("check a sample of what is signed", int64(v.Sample))
+		err = c.sample(ctx, v.Sample)
 	}
-	for _, shard := range site.HashPrefixes(s.Root().ShardDigits) {
-		entries, err := s.Shard(ctx, shard)
-		if errors.Is(err, shards.ErrDamaged) {
-			altered(err.Error())
-			continue
-		} else if err != nil {
-			return v, err
+	return &c.told, err
+}
+
+// A comparison compares bodies with what is signed.
+type comparison struct {
+	site     *checked.Site
+	inFlight int         // reads of objects at a time
+	add      func(int64) // to the progress
+
+	mu   sync.Mutex
+	told publisher.SignedVerification
+}
+
+// differ notes what is wrong with so many objects.
+func (c *comparison) differ(objects int, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told.Differ += objects; len(c.told.Altered) < mostDamaged {
+		c.told.Altered = append(c.told.Altered, text)
+	}
+}
+
+// checked notes that so many objects were read.
+func (c *comparison) checked(objects int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told.Checked += objects
+	c.add(int64(objects))
+}
+
+// all compares all objects.
+func (c *comparison) all(ctx context.Context) error {
+	names := site.HashPrefixes(c.site.Root().ShardDigits)
+	return c.each(ctx, slices.Values(names), func(name string, entries []site.Entry, damage error) ([]site.Entry, error) {
+		if damage != nil {
+			c.differ(1, damage.Error())
 		}
-		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(readsInFlight)
-		for _, e := range entries {
-			if share < 1 && rand.Float64() >= share { //nolint:gosec // nobody knows before which
-				continue
-			}
-			group.Go(func() error {
-				_, err := s.Get(groupCtx, e.Key)
-				mu.Lock()
-				v.Checked++
-				mu.Unlock()
-				if errors.Is(err, checked.ErrAltered) || errors.Is(err, storage.ErrNotFound) {
-					altered(err.Error())
-					return nil
+		return entries, nil
+	})
+}
+
+// errUneven says that a sample would not be one of chance.
+var errUneven = errors.New("a shard of the manifest lists far more objects than the others, so that no sample says anything: leave out --sample")
+
+// sample compares so many objects, each as likely as the others. Of a shard that is damaged all that was drawn differs.
+func (c *comparison) sample(ctx context.Context, n int) error {
+	names := site.HashPrefixes(c.site.Root().ShardDigits)
+	numbers := make(map[string]int, len(names))
+	for i, name := range names {
+		numbers[name] = i
+	}
+	drawing := sample.NewShards(len(names), c.told.Objects)
+	for c.told.Checked < n {
+		places := drawing.Draw(n - c.told.Checked)
+		if len(places) == 0 {
+			return nil
+		}
+		drawn := func(yield func(string) bool) {
+			for _, i := range slices.Sorted(maps.Keys(places)) { // neighbours share a delta
+				if !yield(names[i]) {
+					return
 				}
-				return err
-			})
+			}
 		}
-		if err := group.Wait(); err != nil {
-			return v, err
+		err := c.each(ctx, drawn, func(name string, entries []site.Entry, damage error) (chosen []site.Entry, err error) {
+			i := numbers[name]
+			if damage != nil {
+				c.differ(len(places[i]), damage.Error())
+				c.checked(len(places[i]))
+				return nil, nil
+			}
+			if !drawing.Read(i, len(entries)) {
+				return nil, errUneven
+			}
+			for _, place := range places[i] {
+				if place < len(entries) {
+					chosen = append(chosen, entries[place])
+				}
+			}
+			return chosen, nil
+		})
+		if err != nil {
+			return err
 		}
 	}
-	return v, nil
+	bound := sample.Bound(c.told.Differ, c.told.Checked)
+	c.told.Bound = &bound
+	return nil
+}
+
+// each reads shards, and compares the objects that choose takes of each. damage is why a shard lists nothing.
+func (c *comparison) each(ctx context.Context, names iter.Seq[string], choose func(name string, entries []site.Entry, damage error) ([]site.Entry, error)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var reading, comparing errgroup.Group
+	reading.SetLimit(shardsInFlight)
+	comparing.SetLimit(c.inFlight)
+	stopAt := func(err error) error {
+		if err != nil {
+			stop(err)
+		}
+		return nil
+	}
+	for name := range names {
+		if ctx.Err() != nil {
+			break
+		}
+		reading.Go(func() error {
+			entries, err := c.site.Shard(ctx, name)
+			var damage error
+			if errors.Is(err, shards.ErrDamaged) {
+				damage, err = err, nil
+			}
+			if err == nil {
+				entries, err = choose(name, entries, damage)
+			}
+			for _, e := range entries {
+				if err != nil || ctx.Err() != nil {
+					break
+				}
+				comparing.Go(func() error { return stopAt(c.compare(ctx, e.Key)) })
+			}
+			return stopAt(err)
+		})
+	}
+	_ = reading.Wait() // the cause has the first error
+	_ = comparing.Wait()
+	return context.Cause(ctx)
+}
+
+// compare reads an object and compares it.
+func (c *comparison) compare(ctx context.Context, key site.Key) error {
+	_, err := c.site.Get(ctx, key)
+	switch {
+	case errors.Is(err, checked.ErrAltered), errors.Is(err, storage.ErrNotFound):
+		c.differ(1, err.Error())
+	case err != nil:
+		return err
+	}
+	c.checked(1)
+	return nil
 }

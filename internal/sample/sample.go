@@ -1,13 +1,16 @@
-package audit
+// Package sample says what a sample says of all: of the lists of a site, or of its objects.
+//
+// The package is for followpress itself; its API may change in any version.
+package sample
 
 import "math"
 
 // Confidence is that of Bound.
 const Confidence = 0.95
 
-// Bound is the one-sided Clopper-Pearson bound: if that many of n lists, taken at random, are wrong, then
-// the share of all lists that are wrong is below it, with a probability of Confidence. Where a sample is a
-// good part of all lists, the true bound is lower.
+// Bound is the one-sided Clopper-Pearson bound: if that many of n, taken at random, are wrong, then the share of all
+// that are wrong is below it, with a probability of Confidence. Where a sample is a good part of all, the true bound
+// is lower.
 func Bound(wrong, n int) float64 {
 	if wrong >= n {
 		return 1

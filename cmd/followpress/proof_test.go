@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/internal/testenv/process"
+	"github.com/followpress/followpress/internal/testenv/testkey"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/kept"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/snapshot/pieces"
+)
+
+// A finding is a row of the table of faults in docs/proof.md.
+type finding struct{ fault, command, says, status string }
+
+// findings reads that table.
+func findings(t *testing.T) (all []finding) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/proof.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## What is found\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	for line := range strings.Lines(text) {
+		if cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|"); len(cells) == 4 && strings.Contains(cells[1], "`") {
+			for i := range cells {
+				cells[i] = strings.Trim(strings.TrimSpace(cells[i]), "`")
+			}
+			all = append(all, finding{cells[0], cells[1], cells[2], cells[3]})
+		}
+	}
+	return all
+}
+
+// isSaidIn checks that an output has what the table says, in which … stands for any text of a line.
+func (f finding) isSaidIn(t *testing.T, output string) {
+	t.Helper()
+	if !regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(f.says), "…", ".*")).MatchString(output) {
+		t.Errorf("%s, %s: got %s, want %q as docs/proof.md says", f.fault, f.command, output, f.says)
+	}
+}
+
+// A theft is what somebody has done to a bucket.
+type theft struct {
+	t         *testing.T
+	folder    string // of the bucket, which has the site of today
+	folders   map[string]string
+	key       testkey.Key
+	publisher string // the file of the key
+}
+
+// victim is an object that is another one in all sites, of the same size.
+const victim site.Key = "api/v1/lists/4/details"
+
+func (b *theft) path(key site.Key) string {
+	return filepath.Join(b.folder, filepath.FromSlash(string(key)))
+}
+
+func (b *theft) read(folder string, key site.Key) []byte {
+	b.t.Helper()
+	body, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(string(key))))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return body
+}
+
+func (b *theft) put(key site.Key, body []byte) {
+	b.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(b.path(key)), 0o755), os.WriteFile(b.path(key), body, 0o644)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *theft) edit(key site.Key, from, to string) {
+	b.t.Helper()
+	was := b.read(b.folder, key)
+	is := bytes.Replace(was, []byte(from), []byte(to), 1)
+	if bytes.Equal(was, is) {
+		b.t.Fatalf("%s: got %s, want %q in it", key, was, from)
+	}
+	b.put(key, is)
+}
+
+// take replaces objects by those of another bucket.
+func (b *theft) take(from string, keys ...site.Key) {
+	b.t.Helper()
+	for _, key := range keys {
+		b.put(key, b.read(b.folders[from], key))
+	}
+}
+
+func (b *theft) remove(key site.Key) {
+	b.t.Helper()
+	if err := os.RemoveAll(b.path(key)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// grow makes a file 1 GiB large, without a block on the disk.
+func (b *theft) grow(file string) {
+	b.t.Helper()
+	if err := os.Truncate(file, 1<<30); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// index is what a bucket says that its site was made of.
+func (b *theft) index(folder string) (*pieces.Index, site.Key) {
+	b.t.Helper()
+	key := kept.IndexKey(site.Sum256(b.read(folder, site.RootKey)))
+	x, err := pieces.ParseIndex(b.read(folder, key))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return x, key
+}
+
+// takeInputs replaces what the site was made of by that of another bucket, whose index has the digests of its tables.
+func (b *theft) takeInputs(from string) {
+	b.t.Helper()
+	x, others := b.index(b.folders[from])
+	for _, p := range x.All() {
+		b.take(from, p.Key())
+	}
+	_, key := b.index(b.folder)
+	b.put(key, b.read(b.folders[from], others))
+}
+
+// thefts are what is done for each fault of the table.
+var thefts = map[string]func(b *theft){
+	"an object altered":                     func(b *theft) { b.edit(victim, "{", " ") },
+	"an object swapped with another list's": func(b *theft) { b.put(victim, b.read(b.folder, "api/v1/lists/7/details")) },
+	"an object replaced by yesterday's":     func(b *theft) { b.take("yesterday", victim) },
+	"an object removed":                     func(b *theft) { b.remove(victim) },
+	"a shard of the manifest replaced with its objects": func(b *theft) {
+		b.remove("_manifest/delta")
+		b.take("forged", victim, site.ManifestKey(site.ManifestShard(victim, 1)))
+	},
+	"a root of another bucket":                    func(b *theft) { b.take("other", site.RootKey) },
+	"a root of another bucket with its note":      func(b *theft) { b.take("other", site.RootKey, note.Key) },
+	"a note of an unknown key":                    func(b *theft) { b.take("other", note.Key) },
+	"a note with one bit flipped":                 func(b *theft) { b.edit(note.Key, "\n2\n", "\n3\n") },
+	"a note with a forged second line":            func(b *theft) { b.edit(note.Key, "\nfollow.example\n", "\nother.example\n") },
+	"no note":                                     func(b *theft) { b.remove(note.Key) },
+	"a rollback":                                  func(b *theft) { b.take("yesterday", site.RootKey, note.Key) },
+	"a snapshot altered, and its index":           func(b *theft) { b.takeInputs("forged") },
+	"a table with one record more, and its index": func(b *theft) { b.takeInputs("more") },
+	"a table with one record more, and the whole site": func(b *theft) {
+		signed := b.read(b.folder, note.Key)
+		b.folder = filepath.Join(b.t.TempDir(), "more")
+		if err := os.CopyFS(b.folder, os.DirFS(b.folders["more"])); err != nil {
+			b.t.Fatal(err)
+		}
+		b.put(note.Key, signed)
+	},
+	"1 GiB: the note":  func(b *theft) { b.grow(b.path(note.Key)) },
+	"1 GiB: the root":  func(b *theft) { b.grow(b.path(site.RootKey)) },
+	"1 GiB: a shard":   func(b *theft) { b.grow(b.path(site.ManifestKey(site.ManifestShard(victim, 1)))) },
+	"1 GiB: an object": func(b *theft) { b.grow(b.path(victim)) },
+	"1 GiB: an index": func(b *theft) {
+		config, err := site.Config{BasePath: "api/v1"}.WithDefaults()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		large := memsite.New(b.t, site.Root{Format: site.Format, AsOf: "2026-11-27T00:00:00Z", Config: config, BucketDigits: 1, ShardDigits: 3,
+			Counts: site.Counts{Objects: 1}}, map[site.Key]string{victim: "{}"})
+		for key, body := range b.key.Sign(b.t, large, 2) {
+			b.put(key, []byte(body))
+		}
+		b.grow(b.path(site.ManifestKey(site.ManifestShard(victim, 1))))
+	},
+	"1 GiB: a piece": func(b *theft) {
+		x, _ := b.index(b.folder)
+		b.grow(b.path(x.Tables["records"][0].Key()))
+	},
+	"1 GiB: the file of a key": func(b *theft) {
+		b.publisher = filepath.Join(b.t.TempDir(), "key")
+		if err := os.WriteFile(b.publisher, nil, 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+		b.grow(b.publisher)
+	},
+}
+
+// mostAllocated bounds what a command allocates, one after the other: some 30 MiB, and 180 for a site with 4,096 shards.
+const mostAllocated = 512 << 20
+
+// fails runs a command that must fail, and returns what it says.
+func (b *theft) fails(f finding, args ...string) {
+	b.t.Helper()
+	var output bytes.Buffer
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	status := command.Run("followpress", about, &verbs{}, args, &output, &output)
+	runtime.ReadMemStats(&after)
+	if fmt.Sprint(status) != f.status {
+		b.t.Errorf("%s, %s: got status %d: %s", f.fault, f.command, status, &output)
+	}
+	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > mostAllocated {
+		b.t.Errorf("%s, %s: allocates %d MiB", f.fault, f.command, bytes>>20)
+	}
+	f.isSaidIn(b.t, output.String())
+}
+
+// TestWhatIsFound: the programs find the faults of the table in docs/proof.md, say what it says, and end with its status.
+func TestWhatIsFound(t *testing.T) {
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	key, stranger := testkey.New(t, "follow.example"), testkey.New(t, "follow.example")
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	folders := map[string]string{}
+	publish := func(name string, day int, text, more string, args ...string) {
+		snapshot := at(name + "-snapshot")
+		if err := os.CopyFS(snapshot, fixtures.Demo()); err != nil {
+			t.Fatal(err)
+		}
+		for file, change := range map[string]func(body string) string{
+			"meta.json":       func(string) string { return fmt.Sprintf(`{"format":1,"as_of":"2026-11-%d T00:00:00Z"}`, day) },
+			"accounts.ndjson": func(body string) string { return strings.ReplaceAll(body, "sourdough", text) },
+			"records.ndjson":  func(body string) string { return body + more },
+		} {
+			name := filepath.Join(snapshot, file)
+			body, err := os.ReadFile(name)
+			if err == nil {
+				err = os.WriteFile(name, []byte(strings.ReplaceAll(change(string(body)), " T", "T")), 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		folders[name] = at(name)
+		done(t, append([]string{"publish", "--snapshot", snapshot, "--dest", "file://" + at(name), "--inputs"}, args...)...)
+	}
+	record := `{"token_id":"4","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000aa"}` + "\n"
+	publish("yesterday", 26, "sourdough", "", "--sign", key.File(t))
+	if err := os.CopyFS(at("today"), os.DirFS(at("yesterday"))); err != nil {
+		t.Fatal(err)
+	}
+	publish("today", 27, "biscuits_", "", "--sign", key.File(t))
+	publish("forged", 27, "poisoning", "")
+	publish("more", 27, "biscuits_", record)
+	publish("other", 27, "porridges", "", "--sign", stranger.File(t))
+
+	tried := map[string]bool{}
+	for _, f := range findings(t) {
+		if f.command == "audit" {
+			continue // TestAudit has the nodes
+		}
+		tried[f.fault] = true
+		t.Run(f.fault+", "+f.command, func(t *testing.T) {
+			b := &theft{t: t, folder: filepath.Join(t.TempDir(), "bucket"), folders: folders, key: key, publisher: key.File(t)}
+			if err := os.CopyFS(b.folder, os.DirFS(folders["today"])); err != nil {
+				t.Fatal(err)
+			}
+			do := thefts[f.fault]
+			if do == nil {
+				t.Fatal("no such theft")
+			}
+			switch f.command {
+			case "verify --key":
+				do(b)
+				online := served(t, http.FileServer(http.Dir(b.folder)))
+				b.fails(f, "verify", "--dest", online, "--key", key.Public)
+				if !strings.HasPrefix(f.fault, "1 GiB") { // the listing of a folder has digests of all files, which takes its time
+					b.fails(f, "verify", "--dest", "file://"+b.folder, "--key", key.Public)
+				}
+			case "serve --key":
+				b.isRefused(f, do)
+			case "reproduce":
+				do(b)
+				b.fails(f, "reproduce", "file://"+b.folder)
+			case "reproduce --key":
+				do(b)
+				b.fails(f, "reproduce", "file://"+b.folder, "--key", key.Public)
+			case "publish --sign":
+				do(b)
+				b.fails(f, "publish", "--snapshot", at("today-snapshot"), "--dest", "file://"+b.folder, "--sign", b.publisher)
+			default:
+				t.Errorf("got the command %q, want one that this test knows", f.command)
+			}
+		})
+	}
+	for fault := range maps.Keys(thefts) {
+		if !tried[fault] {
+			t.Errorf("%s: it is not in the table of docs/proof.md", fault)
+		}
+	}
+}
+
+// isRefused serves the bucket, has something done to it, and asks for the victim. The status is that of the answer, or the
+// one with which a server ends that is started then.
+func (b *theft) isRefused(f finding, do func(*theft)) {
+	b.t.Helper()
+	serve := func() *process.Process {
+		command := process.Self(b.t, nil, "serve", "--site", "file://"+b.folder, "--key", b.key.Public, "--addr", "127.0.0.1:0", "--poll", "200ms")
+		command.Args[0] = "followpress"
+		return process.Start(b.t, command)
+	}
+	if f.status == "1" {
+		do(b)
+		p := serve()
+		if status, _ := p.Wait(); status != 1 {
+			b.t.Errorf("got status %d, want 1", status)
+		}
+		f.isSaidIn(b.t, p.Stderr())
+		return
+	}
+	p := serve()
+	url, ok := p.Line(0)
+	if !ok {
+		b.t.Fatal("the server does not start")
+	}
+	today := b.read(b.folder, victim)
+	do(b)
+	status, body := request(b.t, url+victim.URLPath())
+	if fmt.Sprint(status) != f.status || status == http.StatusOK && !bytes.Equal(body, today) {
+		b.t.Errorf("got %d %s, want %s", status, body, f.status)
+	}
+	for range 1000 { // the log may come later than the answer
+		if strings.Contains(p.Stderr(), strings.Split(f.says, "…")[0]) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	f.isSaidIn(b.t, p.Stderr())
+}

@@ -1,0 +1,67 @@
+package sample
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+)
+
+// Shards draws items of shards at random, each item as likely as any other, though nobody knows how many a shard has
+// before it is read: a shard has more places than items, all shards have as many, and a place without an item is drawn
+// again. An item may be drawn more than once, so that Bound holds. Shards of which nothing is drawn need not be read.
+type Shards struct {
+	places int // of each shard
+	mu     sync.Mutex
+	sizes  []int // by shard; notRead if it was not read
+	unread int
+}
+
+const notRead = -1
+
+// NewShards returns shards that have so many items together. Which shard an item is in must be a matter of chance, as of
+// a digest.
+func NewShards(shards, items int) *Shards {
+	mean := float64(items) / float64(shards)
+	s := &Shards{places: int(math.Ceil(mean+8*math.Sqrt(mean))) + 10, sizes: make([]int, shards), unread: shards}
+	for i := range s.sizes {
+		s.sizes[i] = notRead
+	}
+	return s
+}
+
+// mostPlaces bounds the places that are drawn at a time, which are in memory.
+const mostPlaces = 100_000
+
+// Draw returns up to n places by their shards. Those that are beyond the items of a shard count for nothing: draw as
+// many again. It returns none if there are no items.
+func (s *Shards) Draw(n int) map[int][]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unread == 0 {
+		s.places = 0
+		for _, size := range s.sizes {
+			s.places = max(s.places, size)
+		}
+	}
+	drawn := map[int][]int{}
+	for n = min(n, mostPlaces); n > 0 && s.places > 0; {
+		shard, place := rand.IntN(len(s.sizes)), rand.IntN(s.places) //nolint:gosec // nobody knows before which
+		if size := s.sizes[shard]; size == notRead || place < size {
+			drawn[shard] = append(drawn[shard], place)
+			n--
+		}
+	}
+	return drawn
+}
+
+// Read notes how many items a shard has. It reports false if the shard has more than places: then items are not drawn
+// by chance alone.
+func (s *Shards) Read(shard, items int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sizes[shard] == notRead {
+		s.sizes[shard] = items
+		s.unread--
+	}
+	return items <= s.places
+}

@@ -1,0 +1,150 @@
+package checked_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/followpress/followpress/internal/testenv/testkey"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
+)
+
+// A counting store counts the reads of the manifest.
+type counting struct {
+	checked.Store
+	indexes, shards atomic.Int64
+}
+
+func (c *counting) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	switch name, _ := strings.CutPrefix(string(key), string(site.ManifestKey(""))); {
+	case site.ManifestKey(name) != key:
+	case len(name) == 1:
+		c.indexes.Add(1)
+	case len(name) == 3:
+		c.shards.Add(1)
+	}
+	return c.Store.GetAdmitted(ctx, key, admit)
+}
+
+// A damaged index costs its readers one reading of the indexes for a time, however many objects are asked for, and those
+// below other indexes are right all the while. Once it was repaired it is noticed after that time.
+func TestADamagedIndexIsReadOnceForATime(t *testing.T) {
+	for name, damage := range map[string]func(b bucket, index site.Key){
+		"altered": func(b bucket, index site.Key) { b.put(memsite.Site{index: "damaged"}) },
+		"removed": func(b bucket, index site.Key) { b.remove(index) },
+		"1 GiB":   func(b bucket, index site.Key) { b.grow(index) },
+	} {
+		t.Run(name, func(t *testing.T) { damagedIndex(t, damage) })
+	}
+}
+
+func damagedIndex(t *testing.T, damage func(b bucket, index site.Key)) {
+	t.Helper()
+	s := siteOf(t, 24, 50, 3)
+	root := s.Root(t)
+	indexes := int64(len(shards.Indexes(&root)))
+	key := detailsOf(60)
+	index := site.ManifestKey(site.ManifestShard(key, 1))
+	b := newBucket(t, s)
+	damage(b, index)
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: b.store()}
+		is, err := checked.Open(t.Context(), store, note.Keys{}, checked.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		below := 0
+		for list := range lists {
+			body, err := is.Get(t.Context(), detailsOf(list))
+			switch altered := errors.Is(err, checked.ErrAltered); {
+			case site.ManifestKey(site.ManifestShard(detailsOf(list), 1)) == index:
+				if below++; !altered {
+					t.Errorf("list %d, below the damaged index: got %q and %v, want ErrAltered", list, body, err)
+				}
+			case err != nil || string(body) != s[detailsOf(list)]:
+				t.Errorf("list %d: got %q and %v", list, body, err)
+			}
+		}
+		if got := store.indexes.Load(); got != indexes || below < 2 {
+			t.Errorf("got %d indexes read for %d objects below the damaged one, want each of the %d once", got, below, indexes)
+		}
+		if got := store.shards.Load(); got > lists-int64(below) {
+			t.Errorf("got %d shards read, want none below the damaged index", got)
+		}
+		b.put(memsite.Site{index: s[index]})
+		time.Sleep(time.Minute)
+		for range 2 {
+			if body, err := is.Get(t.Context(), key); err != nil || string(body) != s[key] {
+				t.Errorf("after it was repaired: got %q and %v", body, err)
+			}
+		}
+		if got := store.indexes.Load(); got != 2*indexes {
+			t.Errorf("after it was repaired: got %d indexes read in all, want %d", got, 2*indexes)
+		}
+	})
+}
+
+// Who lists a shard and then asks for its objects reads it once.
+func TestAShardThatIsListedIsReadOnce(t *testing.T) {
+	s := siteOf(t, 24, 50, 3)
+	store := &counting{Store: newBucket(t, s).store()}
+	is, err := checked.Open(t.Context(), store, note.Keys{}, checked.Options{Pinned: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := is.Shard(t.Context(), site.ManifestShard(detailsOf(60), 3))
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("got %d entries and %v", len(entries), err)
+	}
+	for _, e := range entries {
+		if _, err := is.Get(t.Context(), e.Key); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			t.Error(err)
+		}
+	}
+	if got := store.shards.Load(); got != 1 {
+		t.Errorf("got %d shards read, want 1", got)
+	}
+}
+
+// A forbidding store refuses what is too large by itself, as S3 does.
+type forbidding struct{ checked.Store }
+
+func (f forbidding) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	return f.Store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
+		if size > 1<<20 {
+			return fmt.Errorf("get %s: %w", key, storage.ErrTooLarge)
+		}
+		return admit(ctx, size)
+	})
+}
+
+// What is too large for a store is what is too large for a reader: an announcement that is none, an object that was
+// altered.
+func TestTooLargeForTheStore(t *testing.T) {
+	p := testkey.New(t, origin)
+	today := p.Sign(t, siteOf(t, 24, 50, 1), 1)
+	large, shard := detailsOf(60), site.ManifestKey(site.ManifestShard(detailsOf(60), 1))
+	for _, grown := range []site.Key{note.NextPrefix + note.Key, large, shard} {
+		b := newBucket(t, today)
+		b.put(memsite.Site{grown: "{}"})
+		b.grow(grown)
+		is, err := checked.Open(t.Context(), forbidding{b.store()}, p.Keys, checked.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", grown, err)
+		}
+		body, err := is.Get(t.Context(), large)
+		if right := string(body) == today[large]; grown == note.NextPrefix+note.Key && !right || grown != note.NextPrefix+note.Key && !errors.Is(err, checked.ErrAltered) {
+			t.Errorf("%s: got %q and %v", grown, body, err)
+		}
+	}
+}
