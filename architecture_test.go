@@ -88,6 +88,7 @@ var mayImport = map[string][]string{
 	"internal/testenv/rounds":    {"source"},
 	"internal/testenv/servers":   {"internal/testenv/process"},
 	"internal/testenv/tempdir":   {},
+	"internal/testenv/testkey":   {"site", "site/note", "internal/twin/memsite"},
 	"fixtures/synth":             {"fixtures/graph"},
 	"internal/testenv/upstreams": {},
 	"fixtures/worst":             {},

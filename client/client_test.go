@@ -25,6 +25,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
@@ -122,8 +123,8 @@ func conformanceJob(t *testing.T, name string, suite fs.FS, cases func() ([]fixt
 		t.Fatal(err)
 	}
 	objects := generate(t, afero.NewBasePathFs(afero.FromIOFS{FS: suite}, "snapshot"), config)
-	s := newSigning(t, name+".example")
-	j := job{Name: name, Base: serve(t, s.sign(t, objects, 1)), Key: s.public, Cases: storedCases(t, objects)}
+	s := testkey.New(t, name+".example")
+	j := job{Name: name, Base: serve(t, s.Sign(t, objects, 1)), Key: s.Public, Cases: storedCases(t, objects)}
 	for _, c := range all {
 		j.Cases = append(j.Cases, aCase{c.Method, c.Path, c.Sent, c.Status, c.Body})
 	}
@@ -181,8 +182,8 @@ func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSigning(t, fmt.Sprintf("random%d.example", seed))
-	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, s.sign(t, objects, 1)), Key: s.public, Cases: storedCases(t, objects)}
+	s := testkey.New(t, fmt.Sprintf("random%d.example", seed))
+	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, s.Sign(t, objects, 1)), Key: s.Public, Cases: storedCases(t, objects)}
 	for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 1)), graph, 1500) {
 		// A page sends text. The twin knows no route with an empty user, site.Resolve does.
 		if !utf8.Valid(r.Body) || strings.Contains(r.Path, "//") {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -34,47 +35,6 @@ type proofJob struct {
 	Status  int            `json:"status"`
 	Bodies  []string       `json:"bodies"` // of which one is right
 	Code    string         `json:"code"`   // of the error; "" for none
-}
-
-// A signing is a key and what it signs.
-type signing struct {
-	signer note.Signer
-	public string
-}
-
-func newSigning(t *testing.T, name string) signing {
-	t.Helper()
-	private, public, err := note.NewKey(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.ParsePrivate(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signing{signer, public}
-}
-
-// note is the signed note of a site.
-func (s signing) note(t *testing.T, of memsite.Site, counter uint64) string {
-	t.Helper()
-	root, err := site.ParseRoot([]byte(of[site.RootKey]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := note.Sign(note.Of(s.signer.Name(), counter, root.AsOf, []byte(of[site.RootKey])), s.signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(signed)
-}
-
-// sign returns the site with its note.
-func (s signing) sign(t *testing.T, of memsite.Site, counter uint64) memsite.Site {
-	t.Helper()
-	of = maps.Clone(of)
-	of[note.Key] = s.note(t, of, counter)
-	return of
 }
 
 const (
@@ -147,11 +107,11 @@ func withDeltas(t *testing.T, from, to memsite.Site) memsite.Site {
 }
 
 // stages are a bucket during the publish of a signed site that replaces another one, step by step.
-func stages(t *testing.T, s signing, from, to memsite.Site) (all []memsite.Site) {
+func stages(t *testing.T, s testkey.Key, from, to memsite.Site) (all []memsite.Site) {
 	t.Helper()
-	bucket := s.sign(t, from, 1)
+	bucket := s.Sign(t, from, 1)
 	at := func() { all = append(all, maps.Clone(bucket)) }
-	bucket["_next/_site.note"], bucket["_next/_site"] = s.note(t, to, 2), to[site.RootKey]
+	bucket["_next/_site.note"], bucket["_next/_site"] = s.Note(t, to, 2), to[site.RootKey]
 	for key, body := range to {
 		if strings.HasPrefix(string(key), "_manifest/") && from[key] != body {
 			bucket["_next/"+key] = body
@@ -173,7 +133,7 @@ func stages(t *testing.T, s signing, from, to memsite.Site) (all []memsite.Site)
 	at()
 	bucket[note.Key] = bucket["_next/_site.note"]
 	at()
-	return append(all, s.sign(t, to, 2))
+	return append(all, s.Sign(t, to, 2))
 }
 
 // Whatever is altered in a bucket, a page that knows the keys gets no answer but an error that says how; and a site that
@@ -181,8 +141,8 @@ func stages(t *testing.T, s signing, from, to memsite.Site) (all []memsite.Site)
 func TestProof(t *testing.T) {
 	servers.Wanted(t)
 	var jobs []proofJob
-	add := func(j proofJob, s signing, bucket memsite.Site) {
-		j.Base, j.Keys = serve(t, bucket), append(j.Keys, s.public)
+	add := func(j proofJob, s testkey.Key, bucket memsite.Site) {
+		j.Base, j.Keys = serve(t, bucket), append(j.Keys, s.Public)
 		if j.Path == "" {
 			j.Path = asked
 		}
@@ -194,16 +154,16 @@ func TestProof(t *testing.T) {
 		}
 		jobs = append(jobs, j)
 	}
-	key := func() signing { return newSigning(t, fmt.Sprintf("site%d.example", len(jobs))) }
+	key := func() testkey.Key { return testkey.New(t, fmt.Sprintf("site%d.example", len(jobs))) }
 
 	for _, digits := range []int{1, 2, 3} {
 		old, is := proofSite(t, digits, 1), proofSite(t, digits, 2)
 		for name, stored := range map[string]memsite.Site{"in shards": is, "with deltas": withDeltas(t, old, is)} {
 			s := key()
 			for path, bodies := range map[string][]string{asked: {is[askedKey]}, "/api/v1/lists/6/records": {is["api/v1/lists/6/records"]}} {
-				add(proofJob{Name: fmt.Sprintf("right, %d digits, %s, %s", digits, name, path), Path: path, Bodies: bodies}, s, s.sign(t, stored, 1))
+				add(proofJob{Name: fmt.Sprintf("right, %d digits, %s, %s", digits, name, path), Path: path, Bodies: bodies}, s, s.Sign(t, stored, 1))
 			}
-			add(proofJob{Name: fmt.Sprintf("absent, %d digits, %s", digits, name), Path: "/api/v1/lists/101/records", Status: 404}, s, s.sign(t, stored, 1))
+			add(proofJob{Name: fmt.Sprintf("absent, %d digits, %s", digits, name), Path: "/api/v1/lists/101/records", Status: 404}, s, s.Sign(t, stored, 1))
 		}
 		s := key()
 		for n, bucket := range stages(t, s, old, is) {
@@ -215,92 +175,92 @@ func TestProof(t *testing.T) {
 
 	old, is := proofSite(t, 2, 1), proofSite(t, 2, 2)
 	shardOf := func(key site.Key) site.Key { return site.ManifestKey(site.ManifestShard(key, 2)) }
-	fault := func(name, code string, alter func(s signing, bucket memsite.Site)) {
+	fault := func(name, code string, alter func(s testkey.Key, bucket memsite.Site)) {
 		s := key()
-		bucket := s.sign(t, is, 7)
+		bucket := s.Sign(t, is, 7)
 		alter(s, bucket)
 		add(proofJob{Name: name, Code: code}, s, bucket)
 	}
-	fault("an object altered", "altered", func(_ signing, b memsite.Site) { b[askedKey] = strings.Replace(b[askedKey], "7", "8", 1) })
-	fault("an object cut off", "altered", func(_ signing, b memsite.Site) { b[askedKey] = b[askedKey][:9] })
-	fault("an object swapped", "altered", func(_ signing, b memsite.Site) { b[askedKey] = b["api/v1/lists/8/records"] })
-	fault("an object of yesterday", "altered", func(_ signing, b memsite.Site) { b[askedKey] = old[askedKey] })
-	fault("an object removed", "altered", func(_ signing, b memsite.Site) { delete(b, askedKey) })
-	fault("a shard with its objects of yesterday", "altered", func(_ signing, b memsite.Site) {
+	fault("an object altered", "altered", func(_ testkey.Key, b memsite.Site) { b[askedKey] = strings.Replace(b[askedKey], "7", "8", 1) })
+	fault("an object cut off", "altered", func(_ testkey.Key, b memsite.Site) { b[askedKey] = b[askedKey][:9] })
+	fault("an object swapped", "altered", func(_ testkey.Key, b memsite.Site) { b[askedKey] = b["api/v1/lists/8/records"] })
+	fault("an object of yesterday", "altered", func(_ testkey.Key, b memsite.Site) { b[askedKey] = old[askedKey] })
+	fault("an object removed", "altered", func(_ testkey.Key, b memsite.Site) { delete(b, askedKey) })
+	fault("a shard with its objects of yesterday", "altered", func(_ testkey.Key, b memsite.Site) {
 		b[askedKey], b[shardOf(askedKey)] = old[askedKey], old[shardOf(askedKey)]
 	})
-	fault("a shard that is no gzip file", "altered", func(_ signing, b memsite.Site) { b[shardOf(askedKey)] = "x" })
-	fault("a delta for an altered shard", "altered", func(_ signing, b memsite.Site) {
+	fault("a shard that is no gzip file", "altered", func(_ testkey.Key, b memsite.Site) { b[shardOf(askedKey)] = "x" })
+	fault("a delta for an altered shard", "altered", func(_ testkey.Key, b memsite.Site) {
 		b[shardOf(askedKey)] = old[shardOf(askedKey)]
 		name := site.ManifestShard(askedKey, 2)
 		b[site.DeltaKey(shards.Group(name))] = string(shards.Pack([]byte(fmt.Sprintf(`{"delta":%q,"shards":[{"shard":%q,"objects":[],"gone":[]}]}`, shards.Group(name), name))))
 	})
-	fault("the root of another site", "altered", func(_ signing, b memsite.Site) { b[site.RootKey] = old[site.RootKey] })
-	fault("a root with its own note of an unknown key", "unsigned", func(s signing, b memsite.Site) {
-		b[note.Key] = newSigning(t, s.signer.Name()).note(t, b, 8)
+	fault("the root of another site", "altered", func(_ testkey.Key, b memsite.Site) { b[site.RootKey] = old[site.RootKey] })
+	fault("a root with its own note of an unknown key", "unsigned", func(s testkey.Key, b memsite.Site) {
+		b[note.Key] = testkey.New(t, s.Signer.Name()).Note(t, b, 8)
 	})
-	fault("a note of a key of another site", "unsigned", func(_ signing, b memsite.Site) { b[note.Key] = newSigning(t, "other.example").note(t, b, 8) })
-	fault("a note about another site, by a known key", "unsigned", func(s signing, b memsite.Site) {
-		signed, err := note.Sign(note.Of("other.example", 8, "2026-11-22T00:00:00Z", []byte(b[site.RootKey])), s.signer)
+	fault("a note of a key of another site", "unsigned", func(_ testkey.Key, b memsite.Site) { b[note.Key] = testkey.New(t, "other.example").Note(t, b, 8) })
+	fault("a note about another site, by a known key", "unsigned", func(s testkey.Key, b memsite.Site) {
+		signed, err := note.Sign(note.Of("other.example", 8, "2026-11-22T00:00:00Z", []byte(b[site.RootKey])), s.Signer)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b[note.Key] = string(signed)
 	})
-	fault("no note", "unsigned", func(_ signing, b memsite.Site) { delete(b, note.Key) })
-	fault("no note but an announcement of another root", "between", func(s signing, b memsite.Site) {
+	fault("no note", "unsigned", func(_ testkey.Key, b memsite.Site) { delete(b, note.Key) })
+	fault("no note but an announcement of another root", "between", func(s testkey.Key, b memsite.Site) {
 		delete(b, note.Key)
-		b["_next/_site.note"] = s.note(t, old, 9)
+		b["_next/_site.note"] = s.Note(t, old, 9)
 	})
-	fault("a note whose signature is no base64", "altered", func(_ signing, b memsite.Site) {
+	fault("a note whose signature is no base64", "altered", func(_ testkey.Key, b memsite.Site) {
 		b[note.Key] = b[note.Key][:len(b[note.Key])-10] + "@" + b[note.Key][len(b[note.Key])-9:]
 	})
 	large := proofSite(t, 3, 2)
 	s3, old3 := key(), proofSite(t, 3, 1)
-	withIndex := s3.sign(t, large, 7)
+	withIndex := s3.Sign(t, large, 7)
 	name := site.ManifestShard(askedKey, 3)
 	for _, key := range []site.Key{askedKey, site.ManifestKey(name), site.ManifestKey(name[:1])} {
 		withIndex[key] = old3[key]
 	}
 	add(proofJob{Name: "an index with its shard and their objects of yesterday", Code: "altered"}, s3, withIndex)
 	for _, at := range []int{3, 25, -10} {
-		fault(fmt.Sprintf("a note with one bit flipped at %d", at), "altered", func(_ signing, b memsite.Site) {
+		fault(fmt.Sprintf("a note with one bit flipped at %d", at), "altered", func(_ testkey.Key, b memsite.Site) {
 			flipped := []byte(b[note.Key])
 			flipped[(at+len(flipped))%len(flipped)] ^= 1
 			b[note.Key] = string(flipped)
 		})
 	}
-	fault("a note with a forged second line", "altered", func(s signing, b memsite.Site) {
-		b[note.Key] = strings.Replace(b[note.Key], "\n"+s.signer.Name()+"\n", "\nother.example\n", 1)
+	fault("a note with a forged second line", "altered", func(s testkey.Key, b memsite.Site) {
+		b[note.Key] = strings.Replace(b[note.Key], "\n"+s.Signer.Name()+"\n", "\nother.example\n", 1)
 	})
-	fault("a root that is neither the live nor the announced one", "between", func(s signing, b memsite.Site) {
+	fault("a root that is neither the live nor the announced one", "between", func(s testkey.Key, b memsite.Site) {
 		b[site.RootKey] = proofSite(t, 2, 3)[site.RootKey]
-		b["_next/_site.note"], b["_next/_site"] = s.note(t, old, 8), old[site.RootKey]
+		b["_next/_site.note"], b["_next/_site"] = s.Note(t, old, 8), old[site.RootKey]
 	})
-	fault("an object of an old announcement", "altered", func(s signing, b memsite.Site) {
-		b["_next/_site.note"], b["_next/_site"] = s.note(t, old, 6), old[site.RootKey]
+	fault("an object of an old announcement", "altered", func(s testkey.Key, b memsite.Site) {
+		b["_next/_site.note"], b["_next/_site"] = s.Note(t, old, 6), old[site.RootKey]
 		b[askedKey] = old[askedKey]
 		b["_next/"+shardOf(askedKey)] = old[shardOf(askedKey)]
 	})
 
 	s := key()
-	fresh := s.sign(t, is, 7)
+	fresh := s.Sign(t, is, 7)
 	fresh["api/v1/lists/7/details"] = `{"unlisted":true}`
 	add(proofJob{Name: "an object that no manifest lists is absent", Path: "/api/v1/lists/7/details", Status: 404}, s, fresh)
 
-	newest, rolled := serve(t, s.sign(t, is, 8)), s.sign(t, old, 7)
+	newest, rolled := serve(t, s.Sign(t, is, 8)), s.Sign(t, old, 7)
 	add(proofJob{Name: "a rollback", Before: newest, Code: "older"}, s, rolled)
 	add(proofJob{Name: "a rollback that is meant", Before: newest, Options: map[string]any{"allowRollback": true}, Bodies: []string{old[askedKey]}}, s, rolled)
 	s = key()
-	add(proofJob{Name: "another root with the same counter", Before: serve(t, s.sign(t, old, 8)), Code: "older"}, s, s.sign(t, is, 8))
-	add(proofJob{Name: "a key that is none", Keys: []string{"x"}, Code: "unsupported"}, s, s.sign(t, is, 9))
+	add(proofJob{Name: "another root with the same counter", Before: serve(t, s.Sign(t, old, 8)), Code: "older"}, s, s.Sign(t, is, 8))
+	add(proofJob{Name: "a key that is none", Keys: []string{"x"}, Code: "unsupported"}, s, s.Sign(t, is, 9))
 	s = key()
-	add(proofJob{Name: "one of two keys has signed", Keys: []string{key().public}, Bodies: []string{is[askedKey]}}, s, s.sign(t, is, 9))
+	add(proofJob{Name: "one of two keys has signed", Keys: []string{key().Public}, Bodies: []string{is[askedKey]}}, s, s.Sign(t, is, 9))
 
 	var sent atomic.Int64
 	for _, endless := range []site.Key{askedKey, shardOf(askedKey), site.RootKey, note.Key, site.DeltaKey(shards.Group(site.ManifestShard(askedKey, 2)))} {
 		s := key()
-		objects := s.sign(t, is, 1)
+		objects := s.Sign(t, is, 1)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/"+string(endless) {
 				bucket(objects).ServeHTTP(w, r)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
@@ -21,19 +22,8 @@ const keyName = "follow.example"
 // newSigning makes a key.
 func newSigning(t testing.TB) *Signing {
 	t.Helper()
-	private, public, err := note.NewKey(keyName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.ParsePrivate(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := note.ParseKeys(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Signing{Signers: []note.Signer{signer}, Keys: keys}
+	k := testkey.New(t, keyName)
+	return &Signing{Signers: []note.Signer{k.Signer}, Keys: k.Keys}
 }
 
 // asOf is a site with a time.
@@ -176,25 +166,10 @@ func overwrite(t testing.TB, folder string, key site.Key, body string) {
 func TestRotateKeys(t *testing.T) {
 	folder := t.TempDir()
 	bucket, from := openLocal(folder), asOf(t, objectsOf(5, ""), 20)
-	oldPrivate, oldPublic, err := note.NewKey(keyName)
-	newPrivate, newPublic, err2 := note.NewKey(keyName)
-	if err := errors.Join(err, err2); err != nil {
+	before, after := testkey.New(t, keyName), testkey.New(t, keyName)
+	both, err := note.ParseKeys(after.Public, before.Public)
+	if err != nil {
 		t.Fatal(err)
-	}
-	signing := func(pairs ...string) *Signing {
-		s := &Signing{}
-		var publics []string
-		for i := 0; i < len(pairs); i += 2 {
-			signer, err := note.ParsePrivate(pairs[i])
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Signers, publics = append(s.Signers, signer), append(publics, pairs[i+1])
-		}
-		if s.Keys, err = note.ParseKeys(publics...); err != nil {
-			t.Fatal(err)
-		}
-		return s
 	}
 	for _, step := range []struct {
 		name      string
@@ -202,23 +177,19 @@ func TestRotateKeys(t *testing.T) {
 		oldReader bool // whether a reader that knows the old key alone accepts the site
 		newReader bool
 	}{
-		{"the old key", signing(oldPrivate, oldPublic), true, false},
-		{"both", signing(newPrivate, newPublic, oldPrivate, oldPublic), true, true},
-		{"the new key", signing(newPrivate, newPublic), false, true},
+		{"the old key", &Signing{Signers: []note.Signer{before.Signer}, Keys: before.Keys}, true, false},
+		{"both", &Signing{Signers: []note.Signer{after.Signer, before.Signer}, Keys: both}, true, true},
+		{"the new key", &Signing{Signers: []note.Signer{after.Signer}, Keys: after.Keys}, false, true},
 	} {
 		report := publish(t, from, bucket, Options{Signing: step.signing})
 		if step.name != "the old key" && report.Done.Put+report.Done.Manifests > 0 {
 			t.Errorf("%s: got %+v, want no objects put", step.name, report.Done)
 		}
 		for _, reader := range []struct {
-			public string
-			want   bool
-		}{{oldPublic, step.oldReader}, {newPublic, step.newReader}} {
-			keys, err := note.ParseKeys(reader.public)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, _, err := keys.Open([]byte(readAll(t, folder)[note.Key]))
+			keys note.Keys
+			want bool
+		}{{before.Keys, step.oldReader}, {after.Keys, step.newReader}} {
+			n, _, err := reader.keys.Open([]byte(readAll(t, folder)[note.Key]))
 			if (err == nil) != reader.want || err == nil && n.Counter != 1 {
 				t.Errorf("%s: got %+v, %v, want it to be accepted: %v", step.name, n, err, reader.want)
 			}

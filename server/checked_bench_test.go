@@ -11,6 +11,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -30,29 +31,15 @@ func BenchmarkChecked(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	private, public, err := note.NewKey("follow.example")
-	if err != nil {
-		b.Fatal(err)
-	}
-	signer, err := note.ParsePrivate(private)
-	if err != nil {
-		b.Fatal(err)
-	}
-	keys, err := note.ParseKeys(public)
-	if err != nil {
-		b.Fatal(err)
-	}
-	signed, err := note.Sign(note.Of("follow.example", 1, s.Root(b).AsOf, []byte(s[site.RootKey])), signer)
-	if err != nil {
-		b.Fatal(err)
-	}
+	key := testkey.New(b, "follow.example")
+	signed := []byte(key.Note(b, s, 1))
 	folder := inFolder(b, files)
 	bucket := openLocal(folder)
 	if _, err := bucket.Put(b.Context(), storage.Object{Entry: site.NewEntry(note.Key, signed), Body: signed}, storage.Always); err != nil {
 		b.Fatal(err)
 	}
 	handlers := map[string]*server.Handler{}
-	for name, store := range map[string]server.Store{"without": bucket, "with": checked.New(bucket, keys, checked.Options{})} {
+	for name, store := range map[string]server.Store{"without": bucket, "with": checked.New(bucket, key.Keys, checked.Options{})} {
 		h, err := server.New(b.Context(), store, server.Options{Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			b.Fatal(err)

@@ -15,43 +15,12 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
-
-// An author signs sites.
-type author struct {
-	t      *testing.T
-	signer note.Signer
-	public string
-}
-
-func newAuthor(t *testing.T, name string) author {
-	t.Helper()
-	private, public, err := note.NewKey(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.ParsePrivate(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return author{t, signer, public}
-}
-
-// signed is a site with a note.
-func (a author) signed(s memsite.Site, counter uint64) memsite.Site {
-	a.t.Helper()
-	signed, err := note.Sign(note.Of(a.signer.Name(), counter, s.Root(a.t).AsOf, []byte(s[site.RootKey])), a.signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	all := maps.Clone(s)
-	all[note.Key] = string(signed)
-	return all
-}
 
 // An attacked bucket is one that the test writes to.
 type attacked struct {
@@ -182,13 +151,13 @@ func (p *running) logs(texts ...string) {
 }
 
 func TestNothingIsServedThatNobodySigned(t *testing.T) {
-	a := newAuthor(t, "follow.example")
-	yesterday, today := a.signed(demo(t, 23), 1), a.signed(demo(t, 24), 2)
+	a := testkey.New(t, "follow.example")
+	yesterday, today := a.Sign(t, demo(t, 23), 1), a.Sign(t, demo(t, 24), 2)
 	keys := details(today)
 	onBuckets(t, func(t *testing.T, open func() attacked) {
 		b := open()
 		b.put(today)
-		p := run(t, executable(t), append(b.args, "--key="+a.public, "--poll=20ms", "--metrics-addr=127.0.0.1:0")...)
+		p := run(t, executable(t), append(b.args, "--key="+a.Public, "--poll=20ms", "--metrics-addr=127.0.0.1:0")...)
 		cached, other := keys[0], keys[1]
 		p.is(cached, http.StatusOK, today[cached])
 		forged := strings.Replace(today[keys[2]], "24", "66", 1)
@@ -226,15 +195,15 @@ func TestNothingIsServedThatNobodySigned(t *testing.T) {
 		p.is("readyz", http.StatusOK, "ok\n")
 		b.put(today)
 		p.is(uncached, http.StatusOK, today[uncached])
-		next := a.signed(demo(t, 25), 3)
-		forgery := newAuthor(t, "follow.example").signed(withoutNote(next), 3)
+		next := a.Sign(t, demo(t, 25), 3)
+		forgery := testkey.New(t, "follow.example").Sign(t, withoutNote(next), 3)
 		b.put(memsite.Site{site.RootKey: forgery[site.RootKey], note.Key: forgery[note.Key]})
 		p.logs("cannot read the root, serving the last known site", note.ErrUnsigned.Error())
 		p.is(cached, http.StatusOK, today[cached])
 		b.put(next)
 		waitFor(t, "the next site", func() bool { _, body := get(t, p.base+cached.URLPath()); return body == next[cached] })
 
-		allowing := run(t, executable(t), append(b.args, "--key="+a.public, "--poll=20ms", "--allow-rollback")...)
+		allowing := run(t, executable(t), append(b.args, "--key="+a.Public, "--poll=20ms", "--allow-rollback")...)
 		b.put(today)
 		waitFor(t, "the older site", func() bool { _, body := get(t, allowing.base+cached.URLPath()); return body == today[cached] })
 	})
@@ -247,17 +216,17 @@ func withoutNote(s memsite.Site) memsite.Site {
 }
 
 func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
-	a, stranger, elsewhere := newAuthor(t, "follow.example"), newAuthor(t, "follow.example"), newAuthor(t, "other.example")
+	a, stranger, elsewhere := testkey.New(t, "follow.example"), testkey.New(t, "follow.example"), testkey.New(t, "other.example")
 	s := withoutNote(demo(t, 24))
-	signed := a.signed(s, 1)
+	signed := a.Sign(t, s, 1)
 	onBuckets(t, func(t *testing.T, open func() attacked) {
 		b := open()
 		b.put(s)
 		for _, tt := range []struct{ name, note, line string }{
 			{"no note", "", "read _site.note: there is none"},
-			{"of an unknown key", stranger.signed(s, 1)[note.Key], note.ErrUnsigned.Error()},
-			{"of another bucket", elsewhere.signed(demo(t, 25), 7)[note.Key], note.ErrUnsigned.Error()},
-			{"of another root", a.signed(demo(t, 25), 7)[note.Key], note.ErrOtherRoot.Error()},
+			{"of an unknown key", stranger.Sign(t, s, 1)[note.Key], note.ErrUnsigned.Error()},
+			{"of another bucket", elsewhere.Sign(t, demo(t, 25), 7)[note.Key], note.ErrUnsigned.Error()},
+			{"of another root", a.Sign(t, demo(t, 25), 7)[note.Key], note.ErrOtherRoot.Error()},
 			{"one bit flipped", signed[note.Key][:len(signed[note.Key])-9] + "!" + signed[note.Key][len(signed[note.Key])-8:], "_site.note"},
 			{"with a forged second line", strings.Replace(signed[note.Key], "\nfollow.example\n", "\nother.example\n", 1), note.ErrForged.Error()},
 		} {
@@ -265,13 +234,13 @@ func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
 				b.put(memsite.Site{note.Key: tt.note})
 			}
 			t.Log(tt.name)
-			fails(t, nil, tt.line, append(b.args, "--addr=127.0.0.1:0", "--key="+a.public)...)
+			fails(t, nil, tt.line, append(b.args, "--addr=127.0.0.1:0", "--key="+a.Public)...)
 		}
 		// While the first note is being published nobody can tell.
 		b.remove(note.Key)
-		next := a.signed(demo(t, 25), 1)
+		next := a.Sign(t, demo(t, 25), 1)
 		b.put(memsite.Site{note.NextPrefix + note.Key: next[note.Key], note.NextPrefix + site.RootKey: next[site.RootKey]})
-		p := run(t, executable(t), append(b.args, "--key="+a.public, "--timeout=200ms")...)
+		p := run(t, executable(t), append(b.args, "--key="+a.Public, "--timeout=200ms")...)
 		p.is(details(s)[0], http.StatusServiceUnavailable)
 		b.put(next)
 		waitFor(t, "the signed site", func() bool { return status(t, p.base+details(s)[0].URLPath()) == http.StatusOK })
@@ -279,8 +248,8 @@ func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
 }
 
 func TestRefreshedObjectsAreUnsigned(t *testing.T) {
-	a := newAuthor(t, "follow.example")
-	s := a.signed(demo(t, 24), 1)
+	a := testkey.New(t, "follow.example")
+	s := a.Sign(t, demo(t, 24), 1)
 	onBuckets(t, func(t *testing.T, open func() attacked) {
 		b := open()
 		b.put(s)
@@ -289,8 +258,8 @@ func TestRefreshedObjectsAreUnsigned(t *testing.T) {
 		refreshed := strings.Replace(s[key], "24", "77", 1)
 		kept := fmt.Sprintf(`{"stored":[{"md5":"%s","from":"%s"}]}`, site.Sum([]byte(refreshed)), site.Sum([]byte(s[key])))
 		b.put(memsite.Site{key: refreshed, site.RefreshKey(site.Details, id): kept})
-		run(t, executable(t), append(b.args, "--key="+a.public)...).is(key, http.StatusBadGateway)
-		p := run(t, executable(t), append(b.args, "--key="+a.public, "--allow-unsigned-refreshes")...)
+		run(t, executable(t), append(b.args, "--key="+a.Public)...).is(key, http.StatusBadGateway)
+		p := run(t, executable(t), append(b.args, "--key="+a.Public, "--allow-unsigned-refreshes")...)
 		p.is(key, http.StatusOK, refreshed)
 		b.put(memsite.Site{details(s)[1]: refreshed})
 		p.is(details(s)[1], http.StatusBadGateway)
@@ -298,14 +267,14 @@ func TestRefreshedObjectsAreUnsigned(t *testing.T) {
 }
 
 func TestKeyFlags(t *testing.T) {
-	a := newAuthor(t, "follow.example")
+	a := testkey.New(t, "follow.example")
 	for _, tt := range []struct {
 		line string
 		args []string
 	}{
 		{"--key: read the key", []string{"--key=nonsense"}},
 		{"are for --key", []string{"--allow-rollback"}},
-		{"nobody has signed it", []string{"--key=" + a.public, "--profile-upstream=https://x/{address}"}},
+		{"nobody has signed it", []string{"--key=" + a.Public, "--profile-upstream=https://x/{address}"}},
 	} {
 		p := begin(t, executable(t), nil, append([]string{"--site=" + t.TempDir()}, tt.args...)...)
 		if status := p.wait(); status != 2 || !strings.Contains(p.Stderr(), tt.line) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
@@ -15,11 +16,7 @@ import (
 
 // While one signed site replaces another, each answer is that of one of them, or a 503: nothing is taken for altered.
 func TestASignedPublishWhileItAnswers(t *testing.T) {
-	a := newAuthor(t, "follow.example")
-	keys, err := note.ParseKeys(a.public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkey.New(t, "follow.example")
 	sites := []memsite.Site{demo(t, 21), demo(t, 22), demo(t, 23), demo(t, 24)}
 	asked := details(sites[0])
 	onBuckets(t, func(t *testing.T, open func() attacked) {
@@ -27,14 +24,14 @@ func TestASignedPublishWhileItAnswers(t *testing.T) {
 		publish := func(s memsite.Site) {
 			t.Helper()
 			if _, err := publisher.Publish(t.Context(), s, b.Bucket, publisher.Options{
-				Signing: &publisher.Signing{Signers: []note.Signer{a.signer}, Keys: keys},
+				Signing: &publisher.Signing{Signers: []note.Signer{a.Signer}, Keys: a.Keys},
 			}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		publish(sites[0])
 		// With little room in the cache, nearly every answer is read from the bucket.
-		p := run(t, executable(t), append(b.args, "--key="+a.public, "--poll=200ms", "--cache-bytes=8192")...)
+		p := run(t, executable(t), append(b.args, "--key="+a.Public, "--poll=200ms", "--cache-bytes=8192")...)
 		var published atomic.Int64 // the site that is being published, or was
 		var done atomic.Bool
 		var readers sync.WaitGroup

@@ -11,6 +11,8 @@ import (
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/testkey"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 )
@@ -51,10 +53,7 @@ func TestAudit(t *testing.T) {
 	}
 
 	public := sign(t, at("bucket"))
-	_, other, err := note.NewKey("other.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := testkey.New(t, "other.example").Public
 	done(t, "audit", online, "--sample", "5", "--key", public)
 	if text := failed(t, "audit", online, "--key", other); !strings.Contains(text, "sign") {
 		t.Errorf("another key: %s", text)
@@ -96,28 +95,14 @@ func TestAudit(t *testing.T) {
 // sign signs the site in a folder, and returns the public key.
 func sign(t *testing.T, folder string) (public string) {
 	t.Helper()
-	private, public, err := note.NewKey("site.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.ParsePrivate(private)
-	if err != nil {
-		t.Fatal(err)
-	}
 	body, err := os.ReadFile(filepath.Join(folder, string(site.RootKey)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := site.ParseRoot(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := note.Sign(note.Of("site.example", 1, root.AsOf, body), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkey.New(t, "site.example")
+	signed := []byte(key.Note(t, memsite.Site{site.RootKey: string(body)}, 1))
 	if err := os.WriteFile(filepath.Join(folder, string(note.Key)), signed, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return public
+	return key.Public
 }

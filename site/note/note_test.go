@@ -5,32 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 )
 
 const name = "follow.example"
 
-func newKey(t *testing.T) (note.Signer, note.Keys) {
-	t.Helper()
-	private, public, err := note.NewKey(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.ParsePrivate(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := note.ParseKeys(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signer, keys
-}
-
 func TestOpen(t *testing.T) {
-	signer, keys := newKey(t)
-	stranger, strangers := newKey(t)
+	key, unknown := testkey.New(t, name), testkey.New(t, name)
+	signer, keys, stranger, strangers := key.Signer, key.Keys, unknown.Signer, unknown.Keys
 	root := []byte(`{"format":2}`)
 	n := note.Of(name, 7, "2026-11-24T00:00:00Z", root)
 	sign := func(n note.Note, signers ...note.Signer) string {
@@ -110,10 +94,7 @@ func TestAfter(t *testing.T) {
 
 // A secret key where a public one is meant is not shown: errors end up in logs.
 func TestSecretKeyIsNotShown(t *testing.T) {
-	private, _, err := note.NewKey(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := testkey.New(t, name).Private
 	if _, err := note.ParseKeys(private); err == nil || strings.Contains(err.Error(), private[len(private)-8:]) {
 		t.Errorf("got %v, want an error without the key", err)
 	}

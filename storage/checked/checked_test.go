@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/internal/testenv/tempdir"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -22,50 +23,9 @@ import (
 
 const origin = "follow.example"
 
-// A publisher signs sites.
-type publisher struct {
-	t      *testing.T
-	signer note.Signer
-	keys   note.Keys
-}
-
 func TestMain(m *testing.M) {
 	tempdir.InMemory()
 	os.Exit(m.Run())
-}
-
-func newPublisher(t *testing.T, name string) publisher {
-	t.Helper()
-	private, public, err := note.NewKey(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.ParsePrivate(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := note.ParseKeys(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return publisher{t, signer, keys}
-}
-
-// sign returns the signed note of a site.
-func (p publisher) sign(s memsite.Site, counter uint64) string {
-	p.t.Helper()
-	signed, err := note.Sign(note.Of(p.signer.Name(), counter, s.Root(p.t).AsOf, []byte(s[site.RootKey])), p.signer)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return string(signed)
-}
-
-// signed is a site with its note.
-func (p publisher) signed(s memsite.Site, counter uint64) memsite.Site {
-	all := maps.Clone(s)
-	all[note.Key] = p.sign(s, counter)
-	return all
 }
 
 func detailsOf(n int) site.Key {
@@ -155,11 +115,11 @@ func announced(s memsite.Site) memsite.Site {
 }
 
 func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
-	p, stranger := newPublisher(t, origin), newPublisher(t, origin)
+	p, stranger := testkey.New(t, origin), testkey.New(t, origin)
 	for _, digits := range []int{1, 3} {
-		yesterday, today := p.signed(siteOf(t, 23, 50, digits), 1), p.signed(siteOf(t, 24, 50, digits), 2)
-		other := p.signed(siteOf(t, 25, 0, digits), 9)
-		elsewhere := newPublisher(t, "other.example").signed(siteOf(t, 25, 0, digits), 9)
+		yesterday, today := p.Sign(t, siteOf(t, 23, 50, digits), 1), p.Sign(t, siteOf(t, 24, 50, digits), 2)
+		other := p.Sign(t, siteOf(t, 25, 0, digits), 9)
+		elsewhere := testkey.New(t, "other.example").Sign(t, siteOf(t, 25, 0, digits), 9)
 		unchanged, changed, added := detailsOf(7), detailsOf(77), detailsOf(lists+1)
 		alteredToo := siteOf(t, 24, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { objects[changed] = `{"list":077,"day":66}` })
 		for _, tt := range []struct {
@@ -188,7 +148,7 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 			{"the root of another site that the same key has signed", func(b bucket) { b.put(only(other, site.RootKey)) }, nil, changed, checked.ErrAltered},
 			{"the root of another bucket, without its note", func(b bucket) { b.put(memsite.Site{site.RootKey: other[site.RootKey]}) }, note.ErrOtherRoot, "", nil},
 			{"a root of 1 GiB", func(b bucket) { b.grow(site.RootKey) }, errAny, "", nil},
-			{"the note of an unknown key", func(b bucket) { b.put(memsite.Site{note.Key: stranger.sign(today, 2)}) }, note.ErrUnsigned, "", nil},
+			{"the note of an unknown key", func(b bucket) { b.put(memsite.Site{note.Key: stranger.Note(t, today, 2)}) }, note.ErrUnsigned, "", nil},
 			{"no note", func(b bucket) { b.remove(note.Key) }, note.ErrUnsigned, "", nil},
 			{"a note of 1 GiB", func(b bucket) { b.grow(note.Key) }, errAny, "", nil},
 			{"a note with one bit flipped", func(b bucket) {
@@ -205,7 +165,7 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 				b.put(memsite.Site{changed: yesterday[changed]})
 			}, nil, changed, checked.ErrAltered},
 			{"an announcement that is not signed", func(b bucket) {
-				forged := stranger.signed(alteredToo, 3)
+				forged := stranger.Sign(t, alteredToo, 3)
 				b.put(announced(forged))
 				b.put(memsite.Site{changed: forged[changed]})
 			}, nil, changed, checked.ErrAltered},
@@ -227,7 +187,7 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, names of %d digits", tt.name, digits), func(t *testing.T) {
 				b := newBucket(t, today)
 				tt.attack(b)
-				s, err := checked.Open(t.Context(), limited{t, b.store()}, p.keys, checked.Options{Seen: noteOf(t, p, today)})
+				s, err := checked.Open(t.Context(), limited{t, b.store()}, p.Keys, checked.Options{Seen: noteOf(t, p, today)})
 				if !isWanted(err, tt.open) {
 					t.Fatalf("open: got %v, want %v", err, tt.open)
 				}
@@ -257,9 +217,9 @@ func isWanted(err, want error) bool {
 	return errors.Is(err, want) || err != nil && errors.Is(want, errAny)
 }
 
-func noteOf(t *testing.T, p publisher, s memsite.Site) note.Note {
+func noteOf(t *testing.T, p testkey.Key, s memsite.Site) note.Note {
 	t.Helper()
-	n, _, err := p.keys.Open([]byte(s[note.Key]))
+	n, _, err := p.Keys.Open([]byte(s[note.Key]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,10 +243,10 @@ func (l limited) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx c
 }
 
 func TestWhileASiteIsPublished(t *testing.T) {
-	p := newPublisher(t, origin)
+	p := testkey.New(t, origin)
 	for _, digits := range []int{1, 3} {
-		yesterday := p.signed(siteOf(t, 23, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { delete(objects, detailsOf(99)) }), 1)
-		today := p.signed(siteOf(t, 24, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { delete(objects, detailsOf(98)) }), 2)
+		yesterday := p.Sign(t, siteOf(t, 23, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { delete(objects, detailsOf(99)) }), 1)
+		today := p.Sign(t, siteOf(t, 24, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { delete(objects, detailsOf(98)) }), 2)
 		stages := []struct {
 			name string
 			do   func(b bucket)
@@ -324,11 +284,11 @@ func TestWhileASiteIsPublished(t *testing.T) {
 				for _, stage := range stages[:opened+1] {
 					stage.do(b)
 				}
-				follows, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{})
+				follows, err := checked.Open(t.Context(), b.store(), p.Keys, checked.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				pinned, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{Pinned: true})
+				pinned, err := checked.Open(t.Context(), b.store(), p.Keys, checked.Options{Pinned: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -397,11 +357,11 @@ func withoutNote(s memsite.Site) memsite.Site {
 }
 
 func TestNothingOlderIsBelieved(t *testing.T) {
-	p := newPublisher(t, origin)
-	yesterday, today := p.signed(siteOf(t, 23, 50, 1), 1), p.signed(siteOf(t, 24, 50, 1), 2)
+	p := testkey.New(t, origin)
+	yesterday, today := p.Sign(t, siteOf(t, 23, 50, 1), 1), p.Sign(t, siteOf(t, 24, 50, 1), 2)
 	for _, allowed := range []bool{false, true} {
 		b := newBucket(t, today)
-		s, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{AllowRollback: allowed})
+		s, err := checked.Open(t.Context(), b.store(), p.Keys, checked.Options{AllowRollback: allowed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -454,7 +414,7 @@ func TestWithoutKeysTheRootIsBelieved(t *testing.T) {
 }
 
 func TestDeltasAreChecked(t *testing.T) {
-	p := newPublisher(t, origin)
+	p := testkey.New(t, origin)
 	put, now := siteOf(t, 23, 50, 1), siteOf(t, 24, 50, 1)
 	shard := site.ManifestShard(detailsOf(60), 1)
 	entries := func(s memsite.Site) []site.Entry {
@@ -470,12 +430,12 @@ func TestDeltasAreChecked(t *testing.T) {
 		return string(shards.Pack(shards.Delta{Name: shards.Group(shard), Shards: patches}.Append(nil)))
 	}
 	key := site.DeltaKey(shards.Group(shard))
-	stored := p.signed(now, 1)
+	stored := p.Sign(t, now, 1)
 	stored[site.ManifestKey(shard)] = put[site.ManifestKey(shard)]
 	stored[key] = delta(patch)
 
 	b := newBucket(t, stored)
-	s, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{ManifestBytes: 1})
+	s, err := checked.Open(t.Context(), b.store(), p.Keys, checked.Options{ManifestBytes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +448,7 @@ func TestDeltasAreChecked(t *testing.T) {
 	forged := shards.NewPatch(shard, entries(put), entries(siteOf(t, 25, 50, 1)), digest)
 	b.put(memsite.Site{key: delta(forged)})
 	for _, altered := range []site.Key{key, detailsOf(60)} {
-		s, err := checked.Open(t.Context(), b.store(), p.keys, checked.Options{})
+		s, err := checked.Open(t.Context(), b.store(), p.Keys, checked.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

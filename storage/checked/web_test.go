@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -19,7 +20,7 @@ import (
 // A public bucket that nobody may list, behind a server that does not say how long bodies are: what is absent is
 // forbidden, and an object of any size is right.
 func TestPublicBucketThatStreams(t *testing.T) {
-	p := newPublisher(t, origin)
+	p := testkey.New(t, origin)
 	large := detailsOf(7)
 	config, err := site.Config{BasePath: "api/v1"}.WithDefaults()
 	if err != nil {
@@ -28,7 +29,7 @@ func TestPublicBucketThatStreams(t *testing.T) {
 	body := string(bytes.Repeat([]byte("x"), 300_000))
 	s := memsite.New(t, site.Root{Format: site.Format, AsOf: "2026-11-01T00:00:00Z", Config: config, BucketDigits: 1, ShardDigits: 1},
 		map[site.Key]string{large: body, detailsOf(8): "8"})
-	folder := newBucket(t, p.signed(s, 1)).folder
+	folder := newBucket(t, p.Sign(t, s, 1)).folder
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(r.URL.Path)))
 		if err != nil {
@@ -39,7 +40,7 @@ func TestPublicBucketThatStreams(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	t.Cleanup(server.Close)
-	for name, keys := range map[string]note.Keys{"with a key": p.keys, "without": {}} {
+	for name, keys := range map[string]note.Keys{"with a key": p.Keys, "without": {}} {
 		t.Run(name, func(t *testing.T) {
 			web, err := storage.OpenWeb(server.URL)
 			if err != nil {

@@ -6,27 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 )
-
-// newKeyFile makes a key, as followpress key does, and returns its file and the public key.
-func newKeyFile(t *testing.T, name string) (file, public string) {
-	t.Helper()
-	private, public, err := note.NewKey(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file = filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file, public
-}
 
 // TestVerifyKey: verify --key finds what is not signed, and says so with status 1.
 func TestVerifyKey(t *testing.T) {
-	key, public := newKeyFile(t, "follow.example")
-	_, stranger := newKeyFile(t, "follow.example")
+	k, stranger := testkey.New(t, "follow.example"), testkey.New(t, "follow.example").Public
+	key, public := k.File(t), k.Public
 	out := demoSite(t, "out")
 	publish := func(t *testing.T, args ...string) (folder string) {
 		t.Helper()
@@ -90,7 +76,7 @@ func TestVerifyKey(t *testing.T) {
 
 // TestSignWithSaysNonsense: nothing is written before the signature of a command has been checked.
 func TestSignWithSaysNonsense(t *testing.T) {
-	_, public := newKeyFile(t, "follow.example")
+	public := testkey.New(t, "follow.example").Public
 	out := demoSite(t, "out")
 	for _, c := range []struct{ name, command, says string }{
 		{"no signature", "echo no signature", "--sign-with"},

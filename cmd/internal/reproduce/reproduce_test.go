@@ -19,9 +19,9 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/odd"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
-	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/snapshot/pieces"
 )
 
@@ -469,19 +469,8 @@ func TestKeeps(t *testing.T) {
 // TestSigned: with --key, only a root that the key has signed is made again. Who alters the inputs, and the root so that it
 // names them, is found by the note.
 func TestSigned(t *testing.T) {
-	private, public, err := note.NewKey("site.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, other, err := note.NewKey("site.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := filepath.Join(t.TempDir(), "key")
-	write(t, key, []byte(private+"\n"))
-	if err := os.Chmod(key, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	signer, other := testkey.New(t, "site.example"), testkey.New(t, "site.example").Public
+	key, public := signer.File(t), signer.Public
 	bucket := filepath.Join(t.TempDir(), "bucket")
 	published(t, "--snapshot", demo(t), "--dest", "file://"+bucket, "--sign", key)
 	equals(t, "file://"+bucket, "--key", public)

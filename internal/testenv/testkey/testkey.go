@@ -1,0 +1,67 @@
+// Package testkey has keys for tests, and sites that they have signed.
+//
+// Functions that take a testing.TB end its test where they fail.
+package testkey
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
+)
+
+// A Key signs sites, as a publisher does.
+type Key struct {
+	Signer          note.Signer
+	Private, Public string
+	Keys            note.Keys // of a reader that knows this one alone
+}
+
+// New makes a key with a name.
+func New(t testing.TB, name string) Key {
+	t.Helper()
+	var k Key
+	var err error
+	if k.Private, k.Public, err = note.NewKey(name); err != nil {
+		t.Fatal(err)
+	}
+	if k.Signer, err = note.ParsePrivate(k.Private); err != nil {
+		t.Fatal(err)
+	}
+	if k.Keys, err = note.ParseKeys(k.Public); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// Note is the signed note of a site.
+func (k Key) Note(t testing.TB, s memsite.Site, counter uint64) string {
+	t.Helper()
+	signed, err := note.Sign(note.Of(k.Signer.Name(), counter, s.Root(t).AsOf, []byte(s[site.RootKey])), k.Signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(signed)
+}
+
+// Sign is the site with its note.
+func (k Key) Sign(t testing.TB, s memsite.Site, counter uint64) memsite.Site {
+	t.Helper()
+	signed := maps.Clone(s)
+	signed[note.Key] = k.Note(t, s, counter)
+	return signed
+}
+
+// File is a new file with the secret key, as followpress key writes it.
+func (k Key) File(t testing.TB) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(name, []byte(k.Private+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
