@@ -22,7 +22,7 @@ func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
 	simulatedSites() // outside of the bubble
 	newFollower()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(0, false)
+		w := newWorld(t, 0, false)
 		w.locks = locks
 		test(t, w)
 		for _, broken := range w.failed {

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
@@ -173,8 +172,11 @@ func (s *Site) reader(ctx context.Context, v *version) (*shards.Reader, error) {
 // partOfManifest reads an object of the manifest: that of the announced site if there is one, since only that may not be
 // in its place yet.
 func (s *Site) partOfManifest(ctx context.Context, v *version, key site.Key) ([]byte, error) {
-	if st := s.state.Load(); st.next == v {
-		body, err := s.bounded(ctx, note.NextPrefix+key, v.most(key))
+	for _, n := range s.state.Load().next {
+		if n.version != v {
+			continue
+		}
+		body, err := s.bounded(ctx, site.NextKey(n.counter, key), v.most(key))
 		if !errors.Is(err, storage.ErrNotFound) {
 			return body, asDamage(err)
 		}
@@ -238,7 +240,20 @@ func (s *Site) readShard(ctx context.Context, v *version, name string) ([]site.E
 		return nil, err
 	}
 	shard, err := r.Shard(ctx, name)
+	if errors.Is(err, shards.ErrDamaged) {
+		s.forget(v, r)
+	}
 	return shard.Objects, err
+}
+
+// forget opens a manifest anew for the next one who asks: what it has read of indexes and deltas may be of a time when
+// the bucket had the same site in other objects.
+func (s *Site) forget(v *version, r *shards.Reader) {
+	v.opening <- struct{}{}
+	defer v.opening.give()
+	if v.manifest == r {
+		v.manifest = nil
+	}
 }
 
 // listed returns what a version lists for a key.
