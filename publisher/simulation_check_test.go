@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/shards"
 )
@@ -217,7 +218,7 @@ func isBeside(key site.Key) bool {
 
 // isAnnounced reports whether an object is one that only announced notes lead to: it never changes.
 func isAnnounced(key site.Key) bool {
-	return strings.HasPrefix(string(key), string(site.NextPrefix)) && key != site.NextNoteKey
+	return strings.HasPrefix(string(key), string(site.NextPrefix)) && key != note.NextKey
 }
 
 // reported compares what a run says with what it has done, and purges caches as the command does.

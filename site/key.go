@@ -95,8 +95,6 @@ const (
 	NoteKey Key = "_site.note"
 	// NextPrefix begins the keys of what publishes of a signed site announce.
 	NextPrefix Key = nextFolder + "/"
-	// NextNoteKey has the notes of the sites that are announced.
-	NextNoteKey = NextPrefix + NoteKey
 
 	// IndexKey leads a browser to the explorer. Static hosts answer / with it.
 	IndexKey Key = "index.html"
@@ -290,14 +288,6 @@ func DeltaKey(shard string) Key { return Key(deltaPrefix + shard) }
 // of its note.
 func NextKey(counter uint64, key Key) Key {
 	return NextPrefix + Key(strconv.FormatUint(counter, 10)) + "/" + key
-}
-
-// ParseNextKey is the inverse of NextKey.
-func ParseNextKey(key Key) (counter uint64, of Key, ok bool) {
-	number, rest, ok := strings.Cut(strings.TrimPrefix(string(key), string(NextPrefix)), "/")
-	counter, err := strconv.ParseUint(number, 10, 64)
-	of = Key(rest)
-	return counter, of, ok && err == nil && NextKey(counter, of) == key
 }
 
 // RefreshKey is the key of what refreshes have kept for an object (Details or Badges) of the list

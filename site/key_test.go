@@ -39,7 +39,7 @@ func TestKeys(t *testing.T) {
 			{site.LogIndexKey, "_log/index", routes.LogIndex},
 			{site.LogKey("0"), "_log/0", routes.LogBundle},
 			{site.NoteKey, "_site.note", routes.Note},
-			{site.NextNoteKey, "_next/_site.note", routes.NextNote},
+			{site.NextPrefix + site.NoteKey, "_next/_site.note", routes.NextNote},
 			{site.NextKey(7, site.RootKey), "_next/7/_site", routes.NextRoot},
 			{site.NextKey(7, site.ManifestKey("beef")), "_next/7/_manifest/beef", routes.NextManifest},
 			{site.NextKey(7, site.DeltaKey("be")), "_next/7/_manifest/delta/be", routes.NextDelta},

@@ -175,7 +175,7 @@ func maxBytes(key site.Key) int64 {
 	switch key {
 	case site.RootKey:
 		return site.MaxRootBytes
-	case site.LockKey, site.MarkKey, site.NoteKey, site.NextNoteKey:
+	case site.LockKey, site.MarkKey, site.NoteKey, site.NextPrefix + site.NoteKey:
 		return maxUncheckedSize
 	}
 	return maxObjectBytes

@@ -10,7 +10,7 @@ import (
 
 // NextKey has the notes of the sites that are announced: of the one that is being published, and before it of those whose
 // publishes were cut off. What a site announces beside its note is below site.NextKey.
-const NextKey = site.NextNoteKey
+const NextKey = site.NextPrefix + Key
 
 // Bounds of what is announced.
 const (

@@ -351,8 +351,11 @@ func (s *Site) getNext(ctx context.Context, key site.Key, admit func(ctx context
 		}
 	}
 	st := s.state.Load()
-	counter, of, _ := site.ParseNextKey(key)
-	n := slices.IndexFunc(st.next, func(n next) bool { return n.counter == counter })
+	var of site.Key
+	n := slices.IndexFunc(st.next, func(n next) bool {
+		of = site.Key(strings.TrimPrefix(string(key), string(site.NextKey(n.counter, ""))))
+		return of != key
+	})
 	switch {
 	case key == note.NextKey && st.next != nil:
 		return st.coming, admit(ctx, int64(len(st.coming)))
@@ -366,7 +369,7 @@ func (s *Site) getNext(ctx context.Context, key site.Key, admit func(ctx context
 	body, err := s.manifestObject(ctx, st.next[n].version, of)
 	switch {
 	case errors.Is(err, shards.ErrDamaged):
-		return nil, &AlteredError{Key: key, Expected: "what " + string(site.NextKey(counter, site.RootKey)) + " names", Got: fmt.Sprintf("something else: %v", err)}
+		return nil, &AlteredError{Key: key, Expected: "what " + string(site.NextKey(st.next[n].counter, site.RootKey)) + " names", Got: fmt.Sprintf("something else: %v", err)}
 	case err != nil:
 		return nil, err
 	}
