@@ -29,8 +29,21 @@ var (
 type Signing struct {
 	Signers       []note.Signer // of keys with one name; each signs the note
 	Keys          note.Keys     // the public keys of the signers
-	ReplaceNote   bool          // begin anew, with the counter 1, if no key of Keys has signed the bucket's note
+	ReplaceNote   bool          // replace the bucket's note even if no key of Keys has signed it
 	AllowRollback bool          // publish a site that is older than the one in the bucket, which readers refuse
+
+	now func() time.Time // that of counters; nil means time.Now
+}
+
+// counter is that of a note which follows one with the counter last. It is the time, in seconds: so it is greater than all
+// that readers have seen even if the bucket's note was lost, or somebody has put an old one back. Of the bucket's clock
+// nothing is believed, since who has the bucket could use up all counters.
+func (s *Signing) counter(last uint64) uint64 {
+	now := time.Now
+	if s.now != nil {
+		now = s.now
+	}
+	return max(last+1, uint64(max(0, now().Unix())))
 }
 
 func (s *Signing) check() error {
@@ -126,8 +139,8 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 	}
 	if s.notes.signed != nil {
 		if s.notes.live, _, err = signing.Keys.Open(s.notes.signed); err != nil && !signing.ReplaceNote {
-			return fmt.Errorf("%w: %w: publish with the key that signed it too, or find out who replaced it; --replace-note begins anew, "+
-				"and whoever has seen a larger counter refuses the site", ErrOtherNote, err)
+			return fmt.Errorf("%w: %w: publish with the key that signed it too, or find out who replaced it; "+
+				"--replace-note signs anew", ErrOtherNote, err)
 		}
 	}
 	body, _, err = r.bucket.read(ctx, note.NextKey)
@@ -172,7 +185,7 @@ func (r *run) sign(s *state) (signed []byte, err error) {
 	signing := r.options.Signing
 	n := s.notes.live
 	if n.Counter < max(1, s.notes.greatest()) || n.Names(r.source.body) != nil {
-		n = note.Of(signing.Signers[0].Name(), s.notes.greatest()+1, r.source.root.AsOf, r.source.body)
+		n = note.Of(signing.Signers[0].Name(), signing.counter(s.notes.greatest()), r.source.root.AsOf, r.source.body)
 	}
 	if signed, err = note.Sign(n, signing.Signers...); err != nil {
 		return nil, err

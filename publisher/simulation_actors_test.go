@@ -48,6 +48,9 @@ func (w *world) options(p *process, s simulatedSite) Options {
 		memory:   []int{0, 300}[w.draw(name, "memory")%2],
 		maxDelta: []int{0, 1, 2000}[w.draw(name, "delta")%3],
 	}
+	if o.Signing != nil {
+		o.Signing.now = func() time.Time { return p.clock().wall }
+	}
 	staggered := w.process(name)
 	o.stagger = func(request string) time.Duration {
 		return w.between(0, time.Millisecond, name, staggered.id("stagger", site.Key(request)))
