@@ -32,7 +32,9 @@ var (
 //   - no object that a reader is referred to is missing;
 //   - no process writes after another has begun to;
 //   - refreshed data that a client got as an answer is never lost;
-//   - a verification reports all damage, and nothing else.
+//   - a verification reports all damage, and nothing else;
+//   - who reads a signed bucket with a key accepts only what was signed, and is never told that it was altered, or that
+//     the note is missing or of another root.
 func TestSimulation(t *testing.T) {
 	result := simulate(t, *firstSeed, *schedules)
 	if *schedules == 1 {
