@@ -23,7 +23,8 @@ func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
 	newFollower()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 0, false)
-		w.locks = locks
+		w.locks, w.signatures = locks, nil
+		delete(w.objects, site.NoteKey)
 		test(t, w)
 		for _, broken := range w.failed {
 			t.Error(broken)
