@@ -77,15 +77,17 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
   const send = (key) => fetch(base + key, { cache, signal: AbortSignal.timeout(timeout) });
   const get = (key) => body(key, send(key));
 
-  // note reads and checks a note; null if there is none.
-  async function note(key) {
+  // notes reads and checks the notes that an object has, one or several; none if it is absent.
+  async function notes(key) {
     const signed = await get(key);
-    if (!signed) {
-      return null;
-    }
     known ??= await Promise.all(keys.map(keyOf));
+    return signed ? Promise.all(textOf(signed).split(/(?<=\n)\n(?=followpress )/).slice(0, 8).map((one) => note(key, one))) : [];
+  }
+
+  // note checks a note.
+  async function note(key, signed) {
     const by = [];
-    const [, text, signatures] = /^([^]*\n)\n([^]*)$/.exec(textOf(signed)) ?? [];
+    const [, text, signatures] = /^([^]*\n)\n([^]*)$/.exec(signed) ?? [];
     try {
       for (const [, name, base64] of signatures?.matchAll(/^\u2014 (\S+) (\S+)$/gm) ?? []) {
         const signature = decoded(base64);
@@ -102,18 +104,19 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     return by.includes(origin) ? { origin, counter: +counter, asOf, digest, by } : fail(key, 'unsigned');
   }
 
-  const announced = () => note('_next/_site.note');
+  const announced = () => notes('_next/_site.note');
 
   // openRoot checks the root, and returns its bytes.
   async function openRoot(sent) {
-    let [by, bytes] = await Promise.all([note('_site.note'), body('_site', sent)]);
+    let [[by], bytes] = await Promise.all([notes('_site.note'), body('_site', sent)]);
     if (!bytes) {
       return bytes;
     }
     const digest = await digestOf(bytes);
     if (by?.digest !== digest) {
-      const next = (await announced()) ?? fail('_site', by ? undefined : 'unsigned');
-      by = next.digest === digest && !(next.counter <= by?.counter) ? next : fail('_site', 'between');
+      const next = await announced();
+      by = next.find((at) => at.digest === digest && !(at.counter <= by?.counter)) ??
+        fail('_site', next.length ? 'between' : by ? undefined : 'unsigned');
     }
     const name = 'followpress ' + by.origin;
     const last = JSON.parse(seen[name] ?? '{}');
@@ -131,10 +134,11 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     return bytes;
   }
 
-  // next is the root that a publish has announced, unless it is not after the live one.
+  // next is a root that a publish has announced; none if it is not after the live one.
   async function next(by) {
-    const bytes = by?.counter > live.counter && (await get('_next/_site'));
-    return bytes && (await right(bytes, by.digest)) ? [{ ...by, dir: '_next/', root: parsed(bytes) }] : [];
+    const dir = `_next/${by.counter}/`;
+    const bytes = by.counter > live.counter && (await get(dir + '_site'));
+    return bytes && (await right(bytes, by.digest)) ? [{ ...by, dir, root: parsed(bytes) }] : [];
   }
 
   // objects are those that a shard lists, by key. All that it takes is read at once.
@@ -171,7 +175,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
 
   // object is the body of an object, which is right if the manifest of one of the roots says so. What no manifest lists
   // is absent, whatever the bucket has.
-  async function object(key, sent, roots) {
+  async function object(key, sent, roots, last) {
     const all = await Promise.all(roots.map((at) => listed(at, key).catch((error) => error)));
     const entries = all.filter((entry) => !(entry instanceof Error));
     if (!entries.length) {
@@ -184,8 +188,11 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     const refreshed = unsignedRefreshes && /\/(account|badges|details)$/.test(key);
     const bytes = await body(key, sent, Math.max(refreshed << 20, ...present.map(({ size }) => size)));
     const digest = bytes && (await digestOf(bytes));
-    const isRight = bytes ? refreshed || present.some(({ sha256 }) => sha256 === digest) : present.length < entries.length;
-    return isRight ? bytes : fail(key);
+    if (bytes && (refreshed || present.some(({ sha256 }) => sha256 === digest))) {
+      return bytes;
+    }
+    // If one of the roots has none, what there is may be left over from a site before.
+    return (bytes && !last) || present.length === entries.length ? fail(key) : null;
   }
 
   // What does not fit is read again twice, past the caches of the browser: it may be of the last site, or of the next
@@ -198,11 +205,11 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
         if (key === '_site') {
           bytes = await openRoot(sent);
         } else {
-          const by = tries && (await announced());
+          const all = tries ? await announced() : [];
           if (tries || !live) {
             await openRoot(send('_site'));
           }
-          bytes = await object(key, sent, [live, ...(await next(by))]);
+          bytes = await object(key, sent, [live, ...(await Promise.all(all.map(next))).flat()], tries > 1);
         }
         checked?.(key);
         return new Response(bytes, { status: bytes ? 200 : 404 });

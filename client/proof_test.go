@@ -111,10 +111,10 @@ func stages(t *testing.T, s testkey.Key, from, to memsite.Site) (all []memsite.S
 	t.Helper()
 	bucket := s.Sign(t, from, 1)
 	at := func() { all = append(all, maps.Clone(bucket)) }
-	bucket["_next/_site.note"], bucket["_next/_site"] = s.Note(t, to, 2), to[site.RootKey]
+	bucket["_next/_site.note"], bucket["_next/2/_site"] = s.Note(t, to, 2), to[site.RootKey]
 	for key, body := range to {
 		if strings.HasPrefix(string(key), "_manifest/") && from[key] != body {
-			bucket["_next/"+key] = body
+			bucket["_next/2/"+key] = body
 		}
 	}
 	at()
@@ -235,12 +235,12 @@ func TestProof(t *testing.T) {
 	})
 	fault("a root that is neither the live nor the announced one", "between", func(s testkey.Key, b memsite.Site) {
 		b[site.RootKey] = proofSite(t, 2, 3)[site.RootKey]
-		b["_next/_site.note"], b["_next/_site"] = s.Note(t, old, 8), old[site.RootKey]
+		b["_next/_site.note"], b["_next/8/_site"] = s.Note(t, old, 8), old[site.RootKey]
 	})
 	fault("an object of an old announcement", "altered", func(s testkey.Key, b memsite.Site) {
-		b["_next/_site.note"], b["_next/_site"] = s.Note(t, old, 6), old[site.RootKey]
+		b["_next/_site.note"], b["_next/6/_site"] = s.Note(t, old, 6), old[site.RootKey]
 		b[askedKey] = old[askedKey]
-		b["_next/"+shardOf(askedKey)] = old[shardOf(askedKey)]
+		b["_next/6/"+shardOf(askedKey)] = old[shardOf(askedKey)]
 	})
 
 	s := key()

@@ -23,8 +23,8 @@
 // mark.
 //
 // A signed bucket has a note about its root (site.NoteKey), which readers check everything by. Objects are replaced in
-// place, so after the mark a signed publish announces the next note, root and manifest below site.NextPrefix. A reader
-// may then take what either of two sites has, and nothing else. The manifest follows all objects, because readers check
+// place, so after the mark a signed publish announces the next note, root and manifest below site.NextPrefix, beside those of
+// publishes that were cut off. A reader may then take what one of these sites has, and nothing else. The manifest follows all objects, because readers check
 // what was not replaced yet by the old one. The note follows the root, and what was announced goes before the mark.
 //
 // # Lock and lease
@@ -103,7 +103,8 @@
 //
 // publisher/simulation_*_test.go runs the real publisher and the real fallback against a bucket on virtual time. A
 // seed decides what happens to each request and each process; the invariants are checked at every write and after
-// every schedule. Clocks drift and are set, machines sleep, servers fail halfway, and a cache is purged of what
+// every schedule. Some buckets are signed, and read with a key by storage/checked, which must accept nothing that nobody
+// has signed, and must not call altered what honest publishers do. Clocks drift and are set, machines sleep, servers fail halfway, and a cache is purged of what
 // reports name. Whether all that finds anything is tested: internal/testenv/mutations makes faults in the code, one
 // at a time, and each must fail a test.
 package publisher

@@ -22,8 +22,9 @@ func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
 	simulatedSites() // outside of the bubble
 	newFollower()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(0, false)
-		w.locks = locks
+		w := newWorld(t, 0, false)
+		w.locks, w.signatures = locks, nil
+		delete(w.objects, site.NoteKey)
 		test(t, w)
 		for _, broken := range w.failed {
 			t.Error(broken)

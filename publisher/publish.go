@@ -477,17 +477,22 @@ func (r *run) reportPlan(p *plan, live *site.Root, err error) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.report.plan(p, live, r.options.MaxChanged); err != nil {
+	if err := r.planned(p, live); err != nil {
 		p.close()
 		return nil, err
 	}
-	if !r.report.Changed.Unknown && (r.options.Signing != nil || r.options.Unsigned) {
-		r.report.Changed.Keys = append(r.report.Changed.Keys, note.Key)
-		for _, key := range announcedKeys(p) {
-			r.report.Changed.Keys = append(r.report.Changed.Keys, site.NextKey(key))
-		}
-	}
 	return p, nil
+}
+
+// planned reports what a plan changes.
+func (r *run) planned(p *plan, live *site.Root) error {
+	if err := r.report.plan(p, live, r.options.MaxChanged); err != nil {
+		return err
+	}
+	if !r.report.Changed.Unknown && (r.options.Signing != nil || r.options.Unsigned) {
+		r.report.Changed.Keys = append(r.report.Changed.Keys, note.Key, note.NextKey) // what is announced beside it never changes
+	}
+	return nil
 }
 
 // hasManifest reports whether a bucket without a root has a manifest, which means that somebody

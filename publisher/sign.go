@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -28,8 +29,21 @@ var (
 type Signing struct {
 	Signers       []note.Signer // of keys with one name; each signs the note
 	Keys          note.Keys     // the public keys of the signers
-	ReplaceNote   bool          // begin anew, with the counter 1, if no key of Keys has signed the bucket's note
+	ReplaceNote   bool          // replace the bucket's note even if no key of Keys has signed it
 	AllowRollback bool          // publish a site that is older than the one in the bucket, which readers refuse
+
+	now func() time.Time // that of counters; nil means time.Now
+}
+
+// counter is that of a note which follows one with the counter last. It is the time, in seconds: so it is greater than all
+// that readers have seen even if the bucket's note was lost, or somebody has put an old one back. Of the bucket's clock
+// nothing is believed, since who has the bucket could use up all counters.
+func (s *Signing) counter(last uint64) uint64 {
+	now := time.Now
+	if s.now != nil {
+		now = s.now
+	}
+	return max(last+1, uint64(max(0, now().Unix())))
 }
 
 func (s *Signing) check() error {
@@ -64,8 +78,24 @@ type noteState struct {
 	signed    []byte            // the note of the bucket; nil if there is none
 	condition storage.Condition // for replacing it
 	live      note.Note
-	announced []byte // the note of a publish that was cut off; nil if there is none by the run's keys
-	next      note.Note
+	announced []note.Announced // by publishes that were cut off and the run's keys, the greatest counter first
+}
+
+// greatest is the greatest counter that readers may have seen.
+func (n *noteState) greatest() uint64 {
+	if len(n.announced) == 0 {
+		return n.live.Counter
+	}
+	return max(n.live.Counter, n.announced[0].Counter)
+}
+
+// of is the announced note of a root.
+func (n *noteState) of(root []byte) (note.Announced, bool) {
+	i := slices.IndexFunc(n.announced, func(a note.Announced) bool { return a.Names(root) == nil })
+	if i < 0 {
+		return note.Announced{}, false
+	}
+	return n.announced[i], true
 }
 
 // noteUnchanged reports whether the bucket, which has the site, also has the note that this run would put, or none if
@@ -109,17 +139,15 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 	}
 	if s.notes.signed != nil {
 		if s.notes.live, _, err = signing.Keys.Open(s.notes.signed); err != nil && !signing.ReplaceNote {
-			return fmt.Errorf("%w: %w: publish with the key that signed it too, or find out who replaced it; --replace-note begins anew, "+
-				"and whoever has seen a larger counter refuses the site", ErrOtherNote, err)
+			return fmt.Errorf("%w: %w: publish with the key that signed it too, or find out who replaced it; "+
+				"--replace-note signs anew", ErrOtherNote, err)
 		}
 	}
-	body, _, err = r.bucket.read(ctx, site.NextKey(note.Key))
+	body, _, err = r.bucket.read(ctx, note.NextKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
-	if next, _, err := signing.Keys.Open(body); err == nil {
-		s.notes.announced, s.notes.next = body, next
-	}
+	s.notes.announced = signing.Keys.OpenAnnounced(body)
 	return r.refuseRollback(s)
 }
 
@@ -133,8 +161,8 @@ func (r *run) refuseRollback(s *state) error {
 		return fmt.Errorf("the site's as_of: %w", err)
 	}
 	seen := []note.Note{s.notes.live}
-	if s.notes.next.Names(s.body) == nil { // else nobody has seen the site that it announces
-		seen = append(seen, s.notes.next)
+	if a, ok := s.notes.of(s.body); ok { // nobody has seen the others live
+		seen = append(seen, a.Note)
 	}
 	for _, seen := range seen {
 		if was, err := time.Parse(time.RFC3339, seen.AsOf); err == nil && is.Before(was) {
@@ -156,8 +184,8 @@ func (r *run) hasOtherRoot(s *state) bool {
 func (r *run) sign(s *state) (signed []byte, err error) {
 	signing := r.options.Signing
 	n := s.notes.live
-	if n.Counter < max(1, s.notes.next.Counter) || n.Names(r.source.body) != nil {
-		n = note.Of(signing.Signers[0].Name(), max(n.Counter, s.notes.next.Counter)+1, r.source.root.AsOf, r.source.body)
+	if n.Counter < max(1, s.notes.greatest()) || n.Names(r.source.body) != nil {
+		n = note.Of(signing.Signers[0].Name(), signing.counter(s.notes.greatest()), r.source.root.AsOf, r.source.body)
 	}
 	if signed, err = note.Sign(n, signing.Signers...); err != nil {
 		return nil, err
@@ -175,107 +203,82 @@ func (r *run) sign(s *state) (signed []byte, err error) {
 // An announcement is what a publish puts below _next/ before it replaces objects in place, so that readers who check
 // them can tell a publish from a forgery.
 type announcement struct {
-	signed []byte // the note
-	keys   []site.Key
-	plan   *plan
+	signed  []byte // the note
+	counter uint64 // of the note
+	plan    *plan
+	bare    bool // there is no site whose objects readers could check meanwhile: the manifest is not announced
 }
 
-// announcement signs the next root, if that is another one than the bucket's. It is nil if the note of the bucket needs
-// no other, or the run does not sign.
+// announcement signs the next root. It is nil if the note of the bucket needs no other, or the run does not sign.
 func (r *run) announcement(s *state, p *plan) (*announcement, error) {
-	if r.options.Signing == nil || r.isCurrent(s.notes.signed, s.notes.live) && s.notes.live.Counter >= s.notes.next.Counter && s.holdsRoot(r.source) {
+	if r.options.Signing == nil || r.isCurrent(s.notes.signed, s.notes.live) && s.notes.live.Counter >= s.notes.greatest() && s.holdsRoot(r.source) {
 		return nil, nil
 	}
 	signed, err := r.sign(s)
 	if err != nil {
 		return nil, err
 	}
-	a := &announcement{signed: signed}
-	if !s.holdsRoot(r.source) {
-		a.plan, a.keys, p.announced = p, announcedKeys(p), true
-		if s.body == nil {
-			a.keys = a.keys[:2] // there is no site whose objects readers could check meanwhile
+	p.announced = true
+	return &announcement{signed, r.report.Signed.Counter, p, s.body == nil}, nil
+}
+
+// manifestNames are those of the shards and indexes that the plan puts.
+func (p *plan) manifestNames() (names []string) {
+	for _, s := range p.shards {
+		if s.manifest {
+			names = append(names, s.shard)
 		}
 	}
-	return a, nil
+	return append(names, p.indexes...)
 }
 
 func (s *state) holdsRoot(next *source) bool { return bytes.Equal(s.body, next.body) }
 
-// announcedKeys are the keys of what a publish announces: the root, the note and the objects of the manifest that it puts.
-func announcedKeys(p *plan) []site.Key {
-	keys := []site.Key{note.Key, site.RootKey}
-	for _, s := range p.shards {
-		if s.manifest {
-			keys = append(keys, site.ManifestKey(s.shard))
-		}
-	}
-	for _, d := range p.deltas {
-		keys = append(keys, d.key)
-	}
-	for _, name := range p.indexes {
-		keys = append(keys, site.ManifestKey(name))
-	}
-	return keys
-}
-
-// announce does what has to be done about notes before objects are replaced. The announced note comes last, so that what
-// it vouches for is there.
+// announce does what has to be done about notes before objects are replaced. The announced notes come last, so that what
+// they vouch for is there. The sites whose publishes were cut off stay announced: the bucket may have objects of theirs
+// until this run has replaced them all.
 func (r *run) announce(ctx context.Context, s *state, a *announcement) error {
 	switch {
 	case r.options.Unsigned && s.notes.signed != nil:
 		return r.durably(ctx, func() error { return r.bucket.delete(ctx, note.Key) })
 	case a == nil:
 		return nil
-	case a.plan == nil: // readers have the root already
-		return r.durably(ctx, func() error { return r.putNote(ctx, s, a.signed) })
 	}
-	if s.notes.announced != nil && s.body != nil && s.notes.live.Names(s.body) != nil && s.notes.next.Names(s.body) == nil {
+	if missing, ok := s.notes.of(s.body); ok && s.notes.live.Counter < missing.Counter && s.notes.live.Names(s.body) != nil {
 		// An earlier run was cut off between its root and its note, which only what it announced vouches for.
-		if err := r.durably(ctx, func() error { return r.putNote(ctx, s, s.notes.announced) }); err != nil {
+		if err := r.durably(ctx, func() error { return r.putNote(ctx, s, missing.Signed) }); err != nil {
 			return err
 		}
+		s.notes.live = missing.Note
 	}
-	steps := []func() error{
-		func() error { return r.putAnnounced(ctx, a) },
-		func() error {
-			_, err := r.bucket.put(ctx, besideObject(site.NextKey(note.Key), a.signed), storage.Always)
-			return err
-		},
-	}
-	remove := func() error { return r.removeAnnounced(ctx, a.keys) }
-	switch same := s.notes.next.Names(r.source.body) == nil; {
-	case r.report.Resumed && same: // readers need what an earlier run has announced until this one has announced the same
-		steps = append(steps, remove)
-	case r.report.Resumed:
-		steps = slices.Insert(steps, 0, remove)
-	}
-	for _, step := range steps {
-		if err := r.durably(ctx, step); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) putAnnounced(ctx context.Context, a *announcement) error {
-	put := func(ctx context.Context, key site.Key, body []byte) error {
-		_, err := r.bucket.put(ctx, besideObject(site.NextKey(key), body), storage.Always)
+	if err := r.durably(ctx, func() error { return r.putAnnounced(ctx, a) }); err != nil {
 		return err
 	}
-	if len(a.keys) > 2 {
+	all := [][]byte{a.signed}
+	for _, other := range s.notes.announced {
+		if other.Counter > s.notes.live.Counter && other.Names(r.source.body) != nil && len(all) < note.MaxAnnounced {
+			all = append(all, other.Signed)
+		}
+	}
+	return r.durably(ctx, func() error {
+		_, err := r.bucket.put(ctx, besideObject(note.NextKey, note.Join(all...)), storage.Always)
+		return err
+	})
+}
+
+// putAnnounced puts what the note is about: the root last.
+func (r *run) putAnnounced(ctx context.Context, a *announcement) error {
+	put := func(ctx context.Context, key site.Key, body []byte) error {
+		_, err := r.bucket.put(ctx, besideObject(site.NextKey(a.counter, key), body), storage.Always)
+		return err
+	}
+	if !a.bare {
 		for _, d := range a.plan.deltas {
 			if err := put(ctx, d.key, d.body); err != nil {
 				return err
 			}
 		}
-		var names []string
-		for _, s := range a.plan.shards {
-			if s.manifest {
-				names = append(names, s.shard)
-			}
-		}
-		names = append(names, a.plan.indexes...)
+		names := a.plan.manifestNames()
 		err := parallel(ctx, manifestsInFlight, len(names), func(ctx context.Context, i int) error {
 			o, err := r.source.manifestObject(ctx, names[i])
 			if err != nil {
@@ -290,26 +293,29 @@ func (r *run) putAnnounced(ctx context.Context, a *announcement) error {
 	return put(ctx, site.RootKey, r.source.body)
 }
 
-// maxStaleAnnounced bounds the keys in memory of what an earlier run has announced. The plan deletes the others in the end.
+// maxStaleAnnounced bounds the keys in memory of what was announced.
 const maxStaleAnnounced = 100_000
 
-// removeAnnounced removes what an earlier run has announced, but for the keys that this one puts.
-func (r *run) removeAnnounced(ctx context.Context, keep []site.Key) error {
-	kept := make(map[site.Key]bool, len(keep))
-	for _, key := range keep {
-		kept[site.NextKey(key)] = true
-	}
-	var stale []site.Key
-	err := r.bucket.list(ctx, site.NextPrefix, func(info storage.Info) error {
-		if !kept[info.Key] && len(stale) < maxStaleAnnounced {
-			stale = append(stale, site.Key(string(info.Key)))
-		}
+// unannounce removes all that was announced: also what requests of an earlier run have put after it had removed it.
+func (r *run) unannounce(ctx context.Context, a *announcement) error {
+	if a == nil {
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return r.deleteAll(ctx, stale)
+	for {
+		var stale []site.Key
+		err := r.bucket.list(ctx, site.NextPrefix, func(info storage.Info) error {
+			if len(stale) < maxStaleAnnounced {
+				stale = append(stale, site.Key(strings.Clone(string(info.Key))))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.deleteAll(ctx, stale); err != nil || len(stale) < maxStaleAnnounced {
+			return err
+		}
+	}
 }
 
 func (r *run) deleteAll(ctx context.Context, keys []site.Key) error {
@@ -319,18 +325,6 @@ func (r *run) deleteAll(ctx context.Context, keys []site.Key) error {
 		}
 	}
 	return nil
-}
-
-// unannounce removes what the run has announced.
-func (r *run) unannounce(ctx context.Context, a *announcement) error {
-	if a == nil || a.plan == nil {
-		return nil
-	}
-	keys := make([]site.Key, len(a.keys))
-	for i, key := range a.keys {
-		keys[i] = site.NextKey(key)
-	}
-	return r.deleteAll(ctx, keys)
 }
 
 // putNote puts the note, provided that the bucket's is still the one that this run has read: a note of an earlier run may

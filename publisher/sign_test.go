@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/site"
@@ -19,11 +20,14 @@ import (
 // keyName names the keys of tests, which is the origin of their sites.
 const keyName = "follow.example"
 
-// newSigning makes a key.
+// before1970 is a clock by which counters begin with 1.
+func before1970() time.Time { return time.Unix(-1, 0) }
+
+// newSigning makes a key. Its counters are 1, 2, 3.
 func newSigning(t testing.TB) *Signing {
 	t.Helper()
 	k := testkey.New(t, keyName)
-	return &Signing{Signers: []note.Signer{k.Signer}, Keys: k.Keys}
+	return &Signing{Signers: []note.Signer{k.Signer}, Keys: k.Keys, now: before1970}
 }
 
 // asOf is a site with a time.
@@ -177,9 +181,9 @@ func TestRotateKeys(t *testing.T) {
 		oldReader bool // whether a reader that knows the old key alone accepts the site
 		newReader bool
 	}{
-		{"the old key", &Signing{Signers: []note.Signer{before.Signer}, Keys: before.Keys}, true, false},
-		{"both", &Signing{Signers: []note.Signer{after.Signer, before.Signer}, Keys: both}, true, true},
-		{"the new key", &Signing{Signers: []note.Signer{after.Signer}, Keys: after.Keys}, false, true},
+		{"the old key", &Signing{Signers: []note.Signer{before.Signer}, Keys: before.Keys, now: before1970}, true, false},
+		{"both", &Signing{Signers: []note.Signer{after.Signer, before.Signer}, Keys: both, now: before1970}, true, true},
+		{"the new key", &Signing{Signers: []note.Signer{after.Signer}, Keys: after.Keys, now: before1970}, false, true},
 	} {
 		report := publish(t, from, bucket, Options{Signing: step.signing})
 		if step.name != "the old key" && report.Done.Put+report.Done.Manifests > 0 {
@@ -194,6 +198,46 @@ func TestRotateKeys(t *testing.T) {
 				t.Errorf("%s: got %+v, %v, want it to be accepted: %v", step.name, n, err, reader.want)
 			}
 		}
+	}
+}
+
+// Readers accept the next site though the note was lost, or somebody has put back an old one, since counters are times.
+func TestLostNote(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, folder, old string){
+		"lost": func(t *testing.T, folder, _ string) {
+			if err := os.Remove(filepath.Join(folder, string(note.Key))); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"put back": func(t *testing.T, folder, old string) { overwrite(t, folder, note.Key, old) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			bucket, signing := openLocal(folder), newSigning(t)
+			now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+			signing.now = func() time.Time { return now }
+			var old string
+			for n := range 3 { // within a second
+				publish(t, asOf(t, objectsOf(n+2, ""), 20+n), bucket, Options{Signing: signing})
+				if n == 0 {
+					old = readAll(t, folder)[note.Key]
+				}
+			}
+			reader, err := checked.Open(context.Background(), storage.OpenLocal(folder), signing.Keys, checked.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lose(t, folder, old)
+			now = now.Add(time.Minute)
+			next := asOf(t, objectsOf(7, ""), 22)
+			publish(t, next, bucket, Options{Signing: signing})
+			if _, _, err := reader.Read(context.Background(), site.RootKey); err != nil || string(reader.RootBody()) != next[site.RootKey] {
+				t.Errorf("a reader that has seen the note before: %v", err)
+			}
+			if n := openNote(t, folder, signing.Keys); n.Counter != uint64(now.Unix()) {
+				t.Errorf("got the counter %d, want %d", n.Counter, now.Unix())
+			}
+		})
 	}
 }
 

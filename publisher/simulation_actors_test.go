@@ -41,12 +41,15 @@ func (w *world) options(p *process, s simulatedSite) Options {
 	name := p.name
 	p.older = s.older
 	o := Options{
-		clock: p.clock, anyRules: true, MaxChanged: []int{0, 1000, 1000}[w.draw(name, "max changed")%3],
+		clock: p.clock, anyRules: true, Signing: w.signing(name), MaxChanged: []int{0, 1000, 1000}[w.draw(name, "max changed")%3],
 
 		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second, time.Minute, time.Minute}[w.draw(name, "lease")%4],
 		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,
 		memory:   []int{0, 300}[w.draw(name, "memory")%2],
 		maxDelta: []int{0, 1, 2000}[w.draw(name, "delta")%3],
+	}
+	if o.Signing != nil {
+		o.Signing.now = func() time.Time { return p.clock().wall }
 	}
 	staggered := w.process(name)
 	o.stagger = func(request string) time.Duration {
@@ -222,7 +225,7 @@ func (w *world) verifier(name string) {
 		return
 	}
 	wrong := slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys, v.Foreign.Keys)
-	wrong = slices.DeleteFunc(wrong, func(key site.Key) bool { return w.harmed[key] })
+	wrong = slices.DeleteFunc(wrong, func(key site.Key) bool { return w.harmed[key] || w.isStray(key) })
 	if len(wrong) > 0 {
 		w.fail("%s: %v are said to be damaged, and are not", name, wrong)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/shards"
 )
@@ -58,6 +59,7 @@ func (w *world) check(stopFallbacks func()) {
 	}
 	w.nothingRefreshedIsLost(last)
 	w.cachesHave(last)
+	w.readersAccept("in the end", last)
 	if !w.chance(300, "last verifier") {
 		return
 	}
@@ -70,7 +72,7 @@ func (w *world) check(stopFallbacks func()) {
 		w.fail("the last verification: %v", err)
 		return
 	}
-	if wrong := slices.DeleteFunc(slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys, v.Foreign.Keys), func(key site.Key) bool { return w.harmed[key] }); len(wrong) > 0 {
+	if wrong := slices.DeleteFunc(slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys, v.Foreign.Keys), func(key site.Key) bool { return w.harmed[key] || w.isStray(key) }); len(wrong) > 0 {
 		w.fail("the last verification: %v are said to be damaged", wrong)
 	}
 }
@@ -88,6 +90,9 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	p.calm = true
 	o := w.options(p, s)
 	o.BreakLock = false
+	if o.Signing = w.signing("every night"); o.Signing != nil {
+		o.Signing.AllowRollback = true
+	}
 	report, err := Publish(context.Background(), s, p, o)
 	for range 3 {
 		if errors.Is(err, ErrLocked) { // a heartbeat of a dead run may have come late
@@ -120,7 +125,9 @@ func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 		w.fail("after the last publish: %v, and a verification finds nothing", differences)
 		w.mu.Unlock()
 	}
-	v, err := Repair(context.Background(), last, p, w.options(p, last))
+	o := w.options(p, last)
+	o.Signing = w.signing("every night")
+	v, err := Repair(context.Background(), last, p, o)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
@@ -165,15 +172,19 @@ func (w *world) differences() (differences []string) {
 			differences = append(differences, string(key)+" is missing")
 		case o.sum != sum && !w.put[putBy{key, o.sum}] && !isManifest:
 			differences = append(differences, string(key)+" has other bytes")
+		case w.lateMark: // only marks tell headers
 		case (o.contentType != contentType || o.cacheControl != cacheControl) && !w.put[putBy{key, o.sum}]:
 			differences = append(differences, string(key)+" has other headers")
 		}
 	}
 	for key := range w.objects {
 		_, known := of.entries[key]
-		if !known && !isBeside(key) && !needed[key] {
+		if !known && !isBeside(key) && !needed[key] && !w.isStray(key) {
 			differences = append(differences, string(key)+" is not of the site")
 		}
+	}
+	if s := w.signatures; s != nil && s.last.Counter > 0 && s.last.Root != site.Sum256(w.objects[site.RootKey].body) {
+		differences = append(differences, "the note is about another root")
 	}
 	slices.Sort(differences)
 	return differences
@@ -202,7 +213,12 @@ func (w *world) neededManifest(of simulatedSite, differences *[]string) map[site
 
 // isBeside reports whether an object is no part of any site.
 func isBeside(key site.Key) bool {
-	return key == site.LockKey || key == site.MarkKey || strings.HasPrefix(string(key), string(site.RefreshPrefix))
+	return key == site.LockKey || key == site.MarkKey || key == site.NoteKey || strings.HasPrefix(string(key), string(site.RefreshPrefix))
+}
+
+// isAnnounced reports whether an object is one that only announced notes lead to: it never changes.
+func isAnnounced(key site.Key) bool {
+	return strings.HasPrefix(string(key), string(site.NextPrefix)) && key != note.NextKey
 }
 
 // reported compares what a run says with what it has done, and purges caches as the command does.
@@ -215,7 +231,7 @@ func (w *world) reported(p *process, r *Report, err error) {
 		named[key] = true
 	}
 	for key := range p.touched {
-		if !named[key] && !r.Changed.Unknown {
+		if !named[key] && !r.Changed.Unknown && !isAnnounced(key) {
 			w.fail("%s: %s has changed, and the report does not say so", p.name, key)
 		}
 		if strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
@@ -274,8 +290,11 @@ func (w *world) cachesHave(last simulatedSite) {
 			w.fail("a cache has an old %s, and was not told", key)
 		}
 	}
+	if w.signatures != nil && w.cache[site.NoteKey] != w.objects[site.NoteKey].sum {
+		w.fail("a cache has an old note, and was not told")
+	}
 	for key := range w.cache {
-		if _, ok := w.objects[key]; !ok && !isBeside(key) {
+		if _, ok := w.objects[key]; !ok && !isBeside(key) && !isAnnounced(key) {
 			w.fail("a cache has %s, which is gone, and was not told", key)
 		}
 	}

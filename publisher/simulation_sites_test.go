@@ -24,6 +24,7 @@ type simulatedSite struct {
 	memorySite
 	root    site.Root
 	entries map[site.Key]site.MD5 // all objects, the shards of the manifest too
+	answers []site.Key            // those that readers ask for
 	older   bool                  // it is of an older version, with other headers
 
 	snapshot afero.Fs // that it was made of
@@ -186,7 +187,11 @@ func rendered(snapshot map[string]string, o generator.Options) simulatedSite {
 	s := simulatedSite{memorySite: objects, entries: map[site.Key]site.MD5{}, snapshot: files}
 	for key, body := range objects {
 		s.entries[key] = site.Sum([]byte(body))
+		if key != site.RootKey && !strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
+			s.answers = append(s.answers, key)
+		}
 	}
+	slices.Sort(s.answers)
 	s.root, err = site.ParseRoot([]byte(objects[site.RootKey]))
 	must(err)
 	return s

@@ -32,7 +32,9 @@ var (
 //   - no object that a reader is referred to is missing;
 //   - no process writes after another has begun to;
 //   - refreshed data that a client got as an answer is never lost;
-//   - a verification reports all damage, and nothing else.
+//   - a verification reports all damage, and nothing else;
+//   - who reads a signed bucket with a key accepts only what was signed, and is never told that it was altered, or that
+//     the note is missing or of another root.
 func TestSimulation(t *testing.T) {
 	result := simulate(t, *firstSeed, *schedules)
 	if *schedules == 1 {
@@ -146,7 +148,7 @@ func runSchedule(t *testing.T, seed uint64, traced bool) (w *world, trace string
 	simulatedSites() // outside of the bubble
 	newFollower()
 	synctest.Test(t, func(*testing.T) {
-		w = newWorld(seed, traced)
+		w = newWorld(t, seed, traced)
 		stopFallbacks := w.run()
 		defer stopFallbacks()
 		w.check(stopFallbacks)
@@ -157,7 +159,7 @@ func runSchedule(t *testing.T, seed uint64, traced bool) (w *world, trace string
 	return w, trace
 }
 
-func newWorld(seed uint64, traced bool) *world {
+func newWorld(t testing.TB, seed uint64, traced bool) *world {
 	w := &world{seed: seed, start: time.Now(), objects: map[site.Key]stored{}, reader: newFollower(), faults: faults{},
 		put: map[putBy]bool{}, cache: map[site.Key]site.MD5{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, acked: map[string]int64{}, kept: map[string]int64{}}
 	if traced {
@@ -178,11 +180,18 @@ func newWorld(seed uint64, traced bool) *world {
 	if w.versions = w.chance(250, "versions"); w.versions {
 		w.faults[faultVersions]++
 	}
+	if w.chance(400, "signed") {
+		w.faults[faultSigned]++
+		w.signatures = newSignatures(t)
+	}
 	if first := w.site("first"); !w.chance(150, "empty") {
 		for key, body := range first.memorySite {
 			o := stored{body: []byte(body), sum: first.entries[key], at: w.start}
 			o.contentType, o.cacheControl = first.headers(key)
 			w.objects[key], w.cache[key] = o, o.sum
+		}
+		if w.signatures != nil && w.chance(700, "signed before") {
+			w.putFirstNote(t, first)
 		}
 	}
 	return w
@@ -191,9 +200,12 @@ func newWorld(seed uint64, traced bool) *world {
 // run starts all processes, and waits for those that end. The fallbacks live until stop is called.
 func (w *world) run() (stop func()) {
 	if w.locks != conditional {
+		var readers sync.WaitGroup
+		w.checkingReaders(&readers)
 		for i := range 4 {
 			w.publisher(fmt.Sprint("publisher", i))
 		}
+		readers.Wait()
 		return func() {}
 	}
 	var group sync.WaitGroup
@@ -208,6 +220,7 @@ func (w *world) run() (stop func()) {
 	for i := range max(1, w.draw("verifiers")%4) - 1 {
 		group.Go(func() { w.verifier(fmt.Sprint("verifier", i)) })
 	}
+	w.checkingReaders(&group)
 	if w.chance(300, "follower") {
 		group.Go(func() { w.follower("follower") })
 	}

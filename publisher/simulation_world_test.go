@@ -32,12 +32,15 @@ type world struct {
 	encrypted bool // ETags are no MD5s, as under SSE-KMS
 	versions  bool // publishers of two versions, which put other headers
 
+	signatures *signatures // nil if nobody signs
+
 	mu           sync.Mutex
 	objects      map[site.Key]stored
 	sorted       []site.Key // keys of objects; nil if they have to be sorted again
 	epoch        int        // how often the lock was taken
 	writing      int        // the last epoch of which data was written
 	late         bool       // a request has arrived later than the protocol waits for
+	lateMark     bool       // it was one of a mark, without the condition that keeps it from replacing another one
 	pending      time.Time  // when the last request arrives
 	writes       int        // changes so far
 	byPublishers int        // of them
@@ -107,6 +110,9 @@ const (
 	faultSet        = "clocks that were set"
 	faultEncrypted  = "buckets whose ETags are no MD5s"
 	faultVersions   = "buckets with two versions of publishers"
+	faultSigned     = "signed buckets"
+	faultReader     = "readers with a key"
+	faultBetween    = "reads between two sites"
 )
 
 // faults count what was tried, by kind.
@@ -485,6 +491,7 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	}
 	if time.Since(r.signed) > drainTime {
 		w.late = true
+		w.lateMark = w.lateMark || key == site.MarkKey && w.locks != conditional
 	}
 	if key != site.LockKey && key != site.MarkKey && key != site.PackKey {
 		r.touched[key] = true
@@ -499,6 +506,7 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 		w.sorted = nil
 	}
 	delete(w.damaged, key)
+	w.lookAtNote(r, key, o)
 	w.reader.look(w, r, key, o)
 }
 

@@ -242,7 +242,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if err != nil {
 		return nil, r.source.damaged(err)
 	}
-	if err := r.report.plan(plan, state.root, r.options.MaxChanged); err != nil {
+	if err := r.planned(plan, state.root); err != nil {
 		return v, err
 	}
 	if plan.isEmpty() {

@@ -50,8 +50,10 @@ func TestReadersThatCheckBehindAServer(t *testing.T) {
 		case isManifest:
 			manifest[k] = body
 			fallthrough
-		case k == note.Key || k == site.RootKey:
-			next[note.NextPrefix+k] = body
+		case k == site.RootKey:
+			next[site.NextKey(2, k)] = body
+		case k == note.Key:
+			next[note.NextKey] = body
 		default:
 			lists[k] = body
 		}

@@ -93,7 +93,7 @@ const (
 
 	// NoteKey is the signed note, which says which root the bucket has (package note). Only signed sites have one.
 	NoteKey Key = "_site.note"
-	// NextPrefix begins the keys of what a publish of a signed site announces.
+	// NextPrefix begins the keys of what publishes of a signed site announce.
 	NextPrefix Key = nextFolder + "/"
 
 	// IndexKey leads a browser to the explorer. Static hosts answer / with it.
@@ -284,9 +284,11 @@ func ManifestKey(shard string) Key { return Key(manifestPrefix + shard) }
 // is that of the first of these shards.
 func DeltaKey(shard string) Key { return Key(deltaPrefix + shard) }
 
-// NextKey is where a publish of a signed site announces another version of an object: of the note, the root or the
-// manifest.
-func NextKey(key Key) Key { return NextPrefix + key }
+// NextKey is where the publish of a signed site announces its root, and what it puts of the manifest. The counter is that
+// of its note.
+func NextKey(counter uint64, key Key) Key {
+	return NextPrefix + Key(strconv.FormatUint(counter, 10)) + "/" + key
+}
 
 // RefreshKey is the key of what refreshes have kept for an object (Details or Badges) of the list
 // tokenID.

@@ -39,10 +39,10 @@ func TestKeys(t *testing.T) {
 			{site.LogIndexKey, "_log/index", routes.LogIndex},
 			{site.LogKey("0"), "_log/0", routes.LogBundle},
 			{site.NoteKey, "_site.note", routes.Note},
-			{site.NextKey(site.NoteKey), "_next/_site.note", routes.NextNote},
-			{site.NextKey(site.RootKey), "_next/_site", routes.NextRoot},
-			{site.NextKey(site.ManifestKey("beef")), "_next/_manifest/beef", routes.NextManifest},
-			{site.NextKey(site.DeltaKey("be")), "_next/_manifest/delta/be", routes.NextDelta},
+			{site.NextPrefix + site.NoteKey, "_next/_site.note", routes.NextNote},
+			{site.NextKey(7, site.RootKey), "_next/7/_site", routes.NextRoot},
+			{site.NextKey(7, site.ManifestKey("beef")), "_next/7/_manifest/beef", routes.NextManifest},
+			{site.NextKey(7, site.DeltaKey("be")), "_next/7/_manifest/delta/be", routes.NextDelta},
 			{site.LogKey("123456789012345678"), "_log/123456789012345678", routes.LogBundle},
 		} {
 			equal(t, "key", string(tc.key), tc.want)

@@ -175,9 +175,11 @@ const maxManifestBytes = 16 << 20
 
 // maxBytes is what an object may have. Those that every reader of a site reads first are small.
 func maxBytes(key site.Key) int64 {
-	next, isNext := strings.CutPrefix(string(key), string(site.NextPrefix))
-	if isNext {
-		key = site.Key(next)
+	if announced, is := strings.CutPrefix(string(key), string(site.NextPrefix)); is {
+		if _, of, ok := strings.Cut(announced, "/"); ok { // it begins with a counter
+			announced = of
+		}
+		key = site.Key(announced)
 	}
 	switch {
 	case key == site.RootKey:

@@ -239,7 +239,7 @@ func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
 		// While the first note is being published nobody can tell.
 		b.remove(note.Key)
 		next := a.Sign(t, demo(t, 25), 1)
-		b.put(memsite.Site{note.NextPrefix + note.Key: next[note.Key], note.NextPrefix + site.RootKey: next[site.RootKey]})
+		b.put(memsite.Site{note.NextKey: next[note.Key], site.NextKey(1, site.RootKey): next[site.RootKey]})
 		p := run(t, executable(t), append(b.args, "--key="+a.Public, "--timeout=200ms")...)
 		p.is(details(s)[0], http.StatusServiceUnavailable)
 		b.put(next)

@@ -5,12 +5,13 @@
 //
 //	followpress site 1
 //	follow.example
-//	1234
+//	1795478400
 //	2026-11-24T00:00:00Z
 //	the SHA-256 of _site, in hexadecimal digits
 //
 // The second line is the origin: which site it is, so that the root of one site is not taken for that of another. It is
-// the name of the key that signed it first. The third counts the roots that were published under the origin, from 1: a
+// the name of the key that signed it first. The third is a counter, which grows with each root that is published under
+// the origin: the Unix time in seconds, or one more than the last. A
 // reader refuses a smaller one than it has seen. The fourth is as_of of the root.
 //
 // The API may change until version 1.
@@ -44,7 +45,7 @@ const kind = "followpress site 1"
 // A Note says which root a site has.
 type Note struct {
 	Origin  string // of the site: the name of a key
-	Counter uint64 // of the roots under the origin, from 1
+	Counter uint64 // greater for each root under the origin, from 1
 	AsOf    string // of the root, RFC 3339
 	Root    site.SHA256
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -85,19 +86,27 @@ func (t turn) give() { <-t }
 type state struct {
 	begun  time.Time // before the first of them was read
 	live   *version
-	next   *version // announced; nil for none
+	next   []next // announced
 	note   note.Note
 	signed []byte   // the note; nil without keys
-	coming []byte   // the note about next; nil if there is none
+	coming []byte   // the notes of what is announced; nil if there are none
+	ended  bool     // something that is announced was gone already: that publish may have ended since the root was read
+	older  error    // why something that is announced is not in next: it is older than the live site
 	by     []string // names of the known keys that signed it
 	info   storage.Info
 	// replaced says that a publish may be going on that announces nothing. Only asked for without keys.
 	replaced bool
 }
 
+// A next version is one that is announced, by a note with that counter.
+type next struct {
+	*version
+	counter uint64
+}
+
 // same reports whether two states have the same sites.
 func (s *state) same(other *state) bool {
-	return s.live.digest == other.live.digest && (s.next == nil) == (other.next == nil) && (s.next == nil || s.next.digest == other.next.digest)
+	return s.live.digest == other.live.digest && slices.EqualFunc(s.next, other.next, func(a, b next) bool { return a.digest == b.digest })
 }
 
 // New returns a site that is read when it is first asked for. Without keys it believes the root as it is.
@@ -164,7 +173,7 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 		return nil, storage.ErrNotFound
 	case key == note.Key:
 		return st.signed, admit(ctx, int64(len(st.signed)))
-	case strings.HasPrefix(string(key), string(note.NextPrefix)):
+	case strings.HasPrefix(string(key), string(site.NextPrefix)):
 		return s.getNext(ctx, key, admit)
 	case s.options.UnsignedRefreshes && strings.HasPrefix(string(key), string(site.RefreshPrefix)):
 		return s.bounded(ctx, key, maxRefresh)
@@ -189,6 +198,10 @@ func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx conte
 		case last != nil && st.same(last) && st.replaced:
 			return nil, fmt.Errorf("read %s: it is %s, and a publish is going on: %w", key, altered.Got, ErrBetween)
 		case last != nil && st.same(last) && (st.next == nil || try > 2):
+			if altered.instead != nil {
+				return nil, altered.instead
+			}
+			altered.Cause = st.older
 			return nil, altered
 		case try == tries:
 			return nil, fmt.Errorf("read %s: %w", key, ErrBetween)
@@ -253,6 +266,9 @@ func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx 
 	}
 	body, err = s.getUpTo(ctx, key, e.most(), admit)
 	altered = &AlteredError{Key: key, Expected: describeAll(e.right)}
+	if len(e.absentIn) > 0 { // then what the store has may be left over from a site before
+		altered.instead = s.pinnedTo(key, st, e.absentIn, storage.ErrNotFound)
+	}
 	var other *otherSizeError
 	switch {
 	case errors.As(err, &other):
@@ -321,10 +337,13 @@ func (s *Site) pinnedTo(key site.Key, st *state, in []*version, err error) error
 }
 
 func (s *state) versions() []*version {
-	if s.next != nil {
-		return []*version{s.live, s.next}
+	all := []*version{s.live}
+	for _, n := range s.next {
+		if n.version != s.live {
+			all = append(all, n.version)
+		}
 	}
-	return []*version{s.live}
+	return all
 }
 
 // getManifest is get for objects of the manifest.
@@ -355,27 +374,31 @@ func (s *Site) getManifest(ctx context.Context, st *state, key site.Key, admit f
 // getNext is GetAdmitted for what a publish announces. It has been checked too, so that readers that check by themselves
 // can ask who reads from here.
 func (s *Site) getNext(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
-	key = site.Key(strings.TrimPrefix(string(key), string(note.NextPrefix)))
-	if key == note.Key { // which is asked for first
+	if key == note.NextKey { // which is asked for first
 		if err := s.reload(ctx, time.Now()); err != nil {
 			return nil, err
 		}
 	}
 	st := s.state.Load()
+	var of site.Key
+	n := slices.IndexFunc(st.next, func(n next) bool {
+		of = site.Key(strings.TrimPrefix(string(key), string(site.NextKey(n.counter, ""))))
+		return of != key
+	})
 	switch {
-	case st.next == nil:
-		return nil, storage.ErrNotFound
-	case key == note.Key:
+	case key == note.NextKey && st.next != nil:
 		return st.coming, admit(ctx, int64(len(st.coming)))
-	case key == site.RootKey:
-		return st.next.body, admit(ctx, int64(len(st.next.body)))
-	case !strings.HasPrefix(string(key), string(site.ManifestKey(""))):
+	case n < 0:
+		return nil, storage.ErrNotFound
+	case of == site.RootKey:
+		return st.next[n].body, admit(ctx, int64(len(st.next[n].body)))
+	case !strings.HasPrefix(string(of), string(site.ManifestKey(""))):
 		return nil, storage.ErrNotFound
 	}
-	body, err := s.manifestObject(ctx, st.next, key)
+	body, err := s.manifestObject(ctx, st.next[n].version, of)
 	switch {
 	case errors.Is(err, shards.ErrDamaged):
-		return nil, &AlteredError{Key: note.NextPrefix + key, Expected: "what " + string(note.NextPrefix+site.RootKey) + " names", Got: fmt.Sprintf("something else: %v", err)}
+		return nil, &AlteredError{Key: key, Expected: "what " + string(site.NextKey(st.next[n].counter, site.RootKey)) + " names", Got: fmt.Sprintf("something else: %v", err)}
 	case err != nil:
 		return nil, err
 	}

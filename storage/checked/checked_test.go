@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,14 +104,24 @@ func only(s memsite.Site, prefix site.Key) memsite.Site {
 // manifest are the objects of the manifest.
 func manifest(s memsite.Site) memsite.Site { return only(s, site.ManifestKey("")) }
 
-// announced is a site as a publish announces it.
-func announced(s memsite.Site) memsite.Site {
+// announced is a site as a publish announces it, and then others whose publishes were cut off.
+func announced(t *testing.T, all ...memsite.Site) memsite.Site {
+	t.Helper()
 	next := memsite.Site{}
-	for key, body := range s {
-		if key == site.RootKey || key == note.Key || strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
-			next[note.NextPrefix+key] = body
+	var notes [][]byte
+	for _, s := range all {
+		counter, err := strconv.ParseUint(strings.Split(s[note.Key], "\n")[2], 10, 64)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for key, body := range s {
+			if key == site.RootKey || strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
+				next[site.NextKey(counter, key)] = body
+			}
+		}
+		notes = append(notes, []byte(s[note.Key]))
 	}
+	next[note.NextKey] = string(note.Join(notes...))
 	return next
 }
 
@@ -161,24 +172,24 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 			}, note.ErrForged, "", nil},
 			{"a rollback", func(b bucket) { b.put(yesterday) }, note.ErrOlder, "", nil},
 			{"an announcement of yesterday's", func(b bucket) {
-				b.put(announced(yesterday))
+				b.put(announced(t, yesterday))
 				b.put(memsite.Site{changed: yesterday[changed]})
 			}, nil, changed, checked.ErrAltered},
 			{"an announcement that is not signed", func(b bucket) {
 				forged := stranger.Sign(t, alteredToo, 3)
-				b.put(announced(forged))
+				b.put(announced(t, forged))
 				b.put(memsite.Site{changed: forged[changed]})
 			}, nil, changed, checked.ErrAltered},
 			{"an announcement with the root of somebody else", func(b bucket) {
 				forged := withoutNote(alteredToo)
 				forged[note.Key] = other[note.Key]
-				b.put(announced(forged))
+				b.put(announced(t, forged))
 				b.put(memsite.Site{changed: forged[changed]})
 			}, nil, changed, checked.ErrAltered},
 			{"an announcement of 1 GiB", func(b bucket) {
-				b.put(announced(other))
-				b.grow(note.NextPrefix + note.Key)
-				b.grow(note.NextPrefix + site.RootKey)
+				b.put(announced(t, other))
+				b.grow(note.NextKey)
+				b.grow(site.NextKey(9, site.RootKey))
 			}, nil, changed, nil},
 		} {
 			if digits == 3 && !strings.Contains(tt.name, "manifest") && !strings.HasPrefix(tt.name, "nothing") {
@@ -252,8 +263,8 @@ func TestWhileASiteIsPublished(t *testing.T) {
 			do   func(b bucket)
 		}{
 			{"nothing has begun", func(bucket) {}},
-			{"the note is announced", func(b bucket) { b.put(memsite.Site{note.NextPrefix + note.Key: today[note.Key]}) }},
-			{"the site is announced", func(b bucket) { b.put(announced(today)) }},
+			{"the note is announced", func(b bucket) { b.put(memsite.Site{note.NextKey: today[note.Key]}) }},
+			{"the site is announced", func(b bucket) { b.put(announced(t, today)) }},
 			{"half of the objects", func(b bucket) {
 				half := memsite.Site{}
 				for _, key := range withoutNote(today).Keys(t)[:50] {
@@ -293,7 +304,7 @@ func TestWhileASiteIsPublished(t *testing.T) {
 					t.Fatal(err)
 				}
 				if opened == 2 {
-					for key, body := range announced(today) {
+					for key, body := range announced(t, today) {
 						if got, err := follows.Get(t.Context(), key); err != nil || string(got) != body {
 							t.Fatalf("%s: got %d bytes and %v, want what is announced", key, len(got), err)
 						}

@@ -134,7 +134,7 @@ func TestTooLargeForTheStore(t *testing.T) {
 	p := testkey.New(t, origin)
 	today := p.Sign(t, siteOf(t, 24, 50, 1), 1)
 	large, shard := detailsOf(60), site.ManifestKey(site.ManifestShard(detailsOf(60), 1))
-	for _, grown := range []site.Key{note.NextPrefix + note.Key, large, shard} {
+	for _, grown := range []site.Key{note.NextKey, large, shard} {
 		b := newBucket(t, today)
 		b.put(memsite.Site{grown: "{}"})
 		b.grow(grown)
@@ -143,7 +143,7 @@ func TestTooLargeForTheStore(t *testing.T) {
 			t.Fatalf("%s: %v", grown, err)
 		}
 		body, err := is.Get(t.Context(), large)
-		if right := string(body) == today[large]; grown == note.NextPrefix+note.Key && !right || grown != note.NextPrefix+note.Key && !errors.Is(err, checked.ErrAltered) {
+		if right := string(body) == today[large]; grown == note.NextKey && !right || grown != note.NextKey && !errors.Is(err, checked.ErrAltered) {
 			t.Errorf("%s: got %q and %v", grown, body, err)
 		}
 	}

@@ -6,9 +6,10 @@
 //
 // # While a publish is going on
 //
-// Objects are replaced in place, so a publisher of a signed site first announces the next one below note.NextPrefix: its
-// note, its root, and what it will put of the manifest. A body is right if the manifest of the live site lists it or
-// that of the announced one, whose counter must be greater. An absent object is right if one of them does not list it.
+// Objects are replaced in place, so a publisher of a signed site first announces the next one below site.NextPrefix: its
+// note, its root, and what it will put of the manifest. Sites whose publishes were cut off stay announced beside it. A
+// body is right if the manifest of the live site lists it or that of an announced one, whose counter must be greater. An
+// absent object is right if one of them does not list it.
 //
 // Keys that neither manifest lists are absent, whatever the store has. The note of a site is what was checked last.
 //

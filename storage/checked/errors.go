@@ -23,6 +23,8 @@ type AlteredError struct {
 	Expected string // what the manifest lists, for people
 	Got      string // what the store has, for people
 	Cause    error  // why no newer site is believed that might list it; nil if there is none
+
+	instead error // that it is absent, since one of the versions does not list it; nil if all do
 }
 
 // Error says what is wrong, and what to do.

@@ -48,7 +48,7 @@ func (s *Site) reload(ctx context.Context, since time.Time) error {
 		return nil
 	}
 	is, err := s.load(ctx, was)
-	if errors.Is(err, ErrBetween) || errors.Is(err, note.ErrOtherRoot) { // perhaps something was replaced between two reads
+	if errors.Is(err, ErrBetween) || errors.Is(err, note.ErrOtherRoot) || err == nil && is.ended { // perhaps something was replaced between two reads
 		is, err = s.load(ctx, was)
 	}
 	if err != nil {
@@ -92,10 +92,11 @@ func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 		return is, err
 	}
 	// The announcement is removed last. So if there is none, what is read now is the live site.
-	announced, err := s.optional(ctx, note.NextPrefix+note.Key, note.MaxBytes)
+	joined, err := s.optional(ctx, note.NextKey, note.MaxAnnouncedBytes)
 	if err != nil && !errors.Is(err, storage.ErrTooLarge) {
 		return nil, err
 	}
+	announced := s.keys.OpenAnnounced(joined)
 	body, err := s.readRoot(ctx, is)
 	if err != nil {
 		return nil, err
@@ -110,8 +111,8 @@ func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 	if is.live, err = newVersion(body, was); err != nil {
 		return nil, err
 	}
-	is.next, err = s.announced(ctx, is, announced, was)
-	return is, err
+	is.coming = joined
+	return is, s.addAnnounced(ctx, is, announced, was)
 }
 
 // readRoot reads the root, and what the store says of it.
@@ -126,8 +127,8 @@ func (s *Site) readRoot(ctx context.Context, is *state) ([]byte, error) {
 
 // vouch checks that a note is about the root: that of the live site, or the announced one, which takes its place after
 // the root.
-func (s *Site) vouch(is *state, root, announced []byte) error {
-	if is.signed == nil && announced == nil {
+func (s *Site) vouch(is *state, root []byte, announced []note.Announced) error {
+	if is.signed == nil && len(announced) == 0 {
 		return fmt.Errorf("read %s: there is none: %w", note.Key, note.ErrUnsigned)
 	}
 	n, by, err := s.keys.Open(is.signed)
@@ -138,50 +139,54 @@ func (s *Site) vouch(is *state, root, announced []byte) error {
 		is.note, is.by = n, by
 		return nil
 	}
-	if announced == nil || is.signed != nil && !errors.Is(err, note.ErrOtherRoot) {
+	if len(announced) == 0 || is.signed != nil && !errors.Is(err, note.ErrOtherRoot) {
 		return err
 	}
-	n, by, err2 := s.keys.Open(announced)
-	if err2 != nil {
-		return err
-	}
-	if n.Names(root) == nil {
-		is.note, is.signed, is.by = n, announced, by
-		return nil
+	for _, a := range announced {
+		if a.Names(root) == nil {
+			is.note, is.signed, is.by = a.Note, a.Signed, a.By
+			return nil
+		}
 	}
 	return fmt.Errorf("read %s: %w", site.RootKey, ErrBetween)
 }
 
-// announced returns the version that is announced; nil if there is none, or none that follows the live one.
-func (s *Site) announced(ctx context.Context, is *state, signed []byte, was *state) (*version, error) {
-	if signed == nil {
-		return nil, nil
+// addAnnounced adds the versions that are announced and follow the live one.
+func (s *Site) addAnnounced(ctx context.Context, is *state, announced []note.Announced, was *state) error {
+	for _, a := range announced {
+		if a.Counter <= is.note.Counter || a.Origin != is.note.Origin {
+			continue
+		}
+		if err := a.After(is.note); err != nil && !s.options.AllowRollback {
+			is.older = err
+			continue
+		}
+		body, err := s.optional(ctx, site.NextKey(a.Counter, site.RootKey), site.MaxRootBytes)
+		switch {
+		case err == nil && body == nil:
+			is.ended = true
+			continue
+		case errors.Is(err, storage.ErrTooLarge) || err == nil && a.Names(body) != nil:
+			continue // an announcement that nobody can believe is none
+		case err != nil:
+			return err
+		}
+		if v, err := newVersion(body, is, was); err == nil { // likewise
+			is.next = append(is.next, next{v, a.Counter})
+		}
 	}
-	n, _, err := s.keys.Open(signed)
-	if err != nil || n.Counter <= is.note.Counter || n.Origin != is.note.Origin || n.After(is.note) != nil && !s.options.AllowRollback {
-		return nil, nil //nolint:nilerr // an announcement that nobody can believe is none
-	}
-	body, err := s.optional(ctx, note.NextPrefix+site.RootKey, site.MaxRootBytes)
-	switch {
-	case errors.Is(err, storage.ErrTooLarge) || err == nil && (body == nil || n.Names(body) != nil):
-		return nil, nil //nolint:nilerr // an announcement that nobody can believe is none
-	case err != nil:
-		return nil, err
-	}
-	next, err := newVersion(body, was)
-	if err != nil {
-		return nil, nil //nolint:nilerr // likewise
-	}
-	is.coming = signed
-	return next, nil
+	return nil
 }
 
 // newVersion parses a root, unless it is one of those so far.
-func newVersion(body []byte, was *state) (*version, error) {
+func newVersion(body []byte, so ...*state) (*version, error) {
 	digest := site.Sum256(body)
-	if was != nil {
-		for _, v := range was.versions() {
-			if v.digest == digest {
+	for _, st := range so {
+		if st == nil {
+			continue
+		}
+		for _, v := range st.versions() {
+			if v != nil && v.digest == digest {
 				return v, nil
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 )
@@ -125,11 +124,16 @@ type version struct {
 	opening  turn           // held while the manifest is opened
 	manifest *shards.Reader // nil: not read yet; under opening
 	until    time.Time      // when the manifest is opened again, as an index is damaged; zero for never; under opening
+	forgiven int            // how often it was opened again since reset, as a shard is damaged; under opening
+	reset    time.Time      // under opening
 }
 
 // damagedFor is how long an index that was damaged is believed to be so. Without it every object that is asked for would
 // have all indexes read again.
 const damagedFor = 5 * time.Second
+
+// mostForgiven is how often in damagedFor a manifest is opened again for shards that are damaged.
+const mostForgiven = 16
 
 // Limits of what the manifest has, in bytes. Indexes have 256 digests of 64 digits each. Names and addresses in keys
 // are at most some hundred bytes, and shards are about equally large.
@@ -179,8 +183,11 @@ func (s *Site) reader(ctx context.Context, v *version) (*shards.Reader, error) {
 // partOfManifest reads an object of the manifest: that of the announced site if there is one, since only that may not be
 // in its place yet.
 func (s *Site) partOfManifest(ctx context.Context, v *version, key site.Key) ([]byte, error) {
-	if st := s.state.Load(); st.next == v {
-		body, err := s.bounded(ctx, note.NextPrefix+key, v.most(key))
+	for _, n := range s.state.Load().next {
+		if n.version != v {
+			continue
+		}
+		body, err := s.bounded(ctx, site.NextKey(n.counter, key), v.most(key))
 		if !errors.Is(err, storage.ErrNotFound) {
 			return body, asDamage(err)
 		}
@@ -249,7 +256,26 @@ func (s *Site) readShard(ctx context.Context, v *version, name string) ([]site.E
 		return nil, err
 	}
 	shard, err := r.Shard(ctx, name)
+	if errors.Is(err, shards.ErrDamaged) {
+		s.forget(v, r)
+	}
 	return shard.Objects, err
+}
+
+// forget opens a manifest anew for the next one who asks: what it has read of deltas may be of a time when the bucket had
+// the same site in other objects. A bucket that is damaged does not make it do so for every object.
+func (s *Site) forget(v *version, r *shards.Reader) {
+	v.opening <- struct{}{}
+	defer v.opening.give()
+	if v.manifest != r || !v.until.IsZero() {
+		return
+	}
+	if now := time.Now(); now.Sub(v.reset) > damagedFor {
+		v.forgiven, v.reset = 0, now
+	}
+	if v.forgiven++; v.forgiven <= mostForgiven {
+		v.manifest = nil
+	}
 }
 
 // listed returns what a version lists for a key.

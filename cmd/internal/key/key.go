@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/followpress/followpress/site/note"
 )
@@ -104,13 +105,18 @@ func Read(name string) (string, error) {
 }
 
 func readSmall(name string) (text []byte, err error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a pipe that nobody writes to is waited for
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if text, err = io.ReadAll(io.LimitReader(f, maxFile+1)); err == nil && len(text) > maxFile {
+	text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+	case len(text) > maxFile:
 		err = fmt.Errorf("%s has more than %d KiB: it is no key", name, maxFile>>10)
+	case len(text) == 0:
+		err = fmt.Errorf("%s is empty", name)
 	}
 	return text, err
 }

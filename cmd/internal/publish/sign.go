@@ -26,8 +26,10 @@ type signing struct {
 	SignWithKey string   `placeholder:"PUBLIC" help:"The public key that --sign-with signs for, as followpress key --from prints it."`
 	Unsigned    bool     `help:"Publish without a signature even to a bucket that is signed, whose signature is removed first."`
 
-	ReplaceNote   bool `help:"Begin anew if none of these keys has signed the bucket. Readers that have seen it signed refuse the site, unless they forget that."`
+	ReplaceNote   bool `help:"Sign anew if none of these keys has signed the bucket."`
 	AllowRollback bool `help:"Publish a site that is older than the signed one in the bucket, which its readers refuse."`
+
+	secrets map[string]string // what files of keys had: a pipe can be read once
 }
 
 // secretVariable holds a secret key. It is no flag: others can see the flags of a process.
@@ -55,7 +57,7 @@ func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //noli
 		if strings.Contains(file, "PRIVATE+KEY") {
 			return nil, errors.New("--sign: name the file of a key, or set " + secretVariable + ": others can see the flags of a process")
 		}
-		private, err := key.Read(file)
+		private, err := s.read(file)
 		if err == nil {
 			err = add(private)
 		}
@@ -92,6 +94,22 @@ func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //noli
 	var err error
 	opened.Keys, err = note.ParseKeys(publics...)
 	return opened, err
+}
+
+// read reads the file of a key, once.
+func (s *signing) read(file string) (private string, err error) {
+	private, known := s.secrets[file]
+	if known {
+		return private, nil
+	}
+	if private, err = key.Read(file); err != nil {
+		return "", err
+	}
+	if s.secrets == nil {
+		s.secrets = map[string]string{}
+	}
+	s.secrets[file] = private
+	return private, nil
 }
 
 // Bounds of a command that signs.
