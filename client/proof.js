@@ -2,13 +2,14 @@
 // signed note, the manifest by the root, and every object by the manifest. site/note, site/shards and storage/checked
 // do the same in Go. See docs/client.md.
 
+const noteKey = '_site.note';
 const fail = (key, code = 'altered') => {
   throw Object.assign(new Error(key + ': ' + code), { key, code });
 };
 const bytesOf = (text) => new TextEncoder().encode(text);
 const textOf = (bytes) => new TextDecoder().decode(bytes);
 const parsed = (bytes) => JSON.parse(textOf(bytes));
-const hex = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
+const hex = (bytes) => Array.from(new Uint8Array(bytes), (byte) => (byte + 256).toString(16).slice(1)).join('');
 const digestOf = async (bytes) => hex(await crypto.subtle.digest('SHA-256', bytes));
 const right = async (bytes, digest) => (await digestOf(bytes)) === digest && bytes;
 const decoded = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -21,11 +22,11 @@ try {
   // there is none, or the page may not store anything
 }
 
-// body reads at most that many bytes, since who sends a body may send it without end. It is null if it is absent.
+// body reads at most that many bytes, since who sends a body may send it without end. It is undefined if it is absent.
 async function body(key, sent, most = 4 << 20) {
   const response = await sent;
   if (/40[34]/.test(response.status)) {
-    return null;
+    return;
   }
   if (!response.ok) {
     throw new Error('status ' + response.status);
@@ -43,23 +44,18 @@ async function body(key, sent, most = 4 << 20) {
 
 // keyOf reads a key, as `followpress key` prints it.
 async function keyOf(text) {
-  const [, name, id, base64] = /(\S+?)\+(.{8})\+(\S+)/.exec(text) ?? [];
-  try {
-    return { name, id, key: await crypto.subtle.importKey('raw', decoded(base64).slice(1), 'Ed25519', false, ['verify']) };
-  } catch {
-    return fail(text, 'unsupported');
-  }
+  const [, name, id, base64] = /(\S+?)\+(.{8})\+(\S+)/.exec(text);
+  return { name, id, key: await crypto.subtle.importKey('raw', decoded(base64).slice(1), 'Ed25519', false, ['verify']) };
 }
 
 // unpacked is the text of a part of the manifest, as bytes.
-const unpacked = (bytes) => body('', new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))));
+const unpacked = (bytes) => body('', new Response(new Response(bytes).body.pipeThrough(new DecompressionStream('gzip'))));
 
 // patched is a shard as a delta has changed it, as bytes. Both write JSON as JSON.stringify does, and sort by UTF-8.
 function patched({ shard, objects }, { shards }) {
   const { gone, objects: put } = shards.find((patch) => patch.shard === shard);
-  const keyOf = (key) => hex(bytesOf(key));
-  const now = new Map([...objects, ...put].map((object) => [keyOf(object.key), object]));
-  gone.forEach((key) => now.delete(keyOf(key)));
+  const now = new Map([...objects, ...put].map((object) => [hex(bytesOf(object.key)), object]));
+  gone.forEach((key) => now.delete(hex(bytesOf(key))));
   return bytesOf(JSON.stringify({ shard, objects: Array.from(now).sort().map(([, object]) => object) }));
 }
 
@@ -77,38 +73,37 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
   const send = (key) => fetch(base + key, { cache, signal: AbortSignal.timeout(timeout) });
   const get = (key) => body(key, send(key));
 
-  // notes reads and checks the notes that an object has, one or several; none if it is absent.
-  async function notes(key) {
-    const signed = await get(key);
-    known ??= await Promise.all(keys.map(keyOf));
-    return signed ? Promise.all(textOf(signed).split(/(?<=\n)\n(?=followpress )/).slice(0, 8).map((one) => note(key, one))) : [];
-  }
+  // parts are the texts of notes, each with its signatures after it.
+  const parts = async (key) => textOf(await get(key)).split('\n\n');
 
-  // note checks a note.
-  async function note(key, signed) {
+  // note checks the text of a note.
+  async function note(text, signatures) {
+    known ??= await Promise.all(keys.map(keyOf)).catch(() => fail('keys', 'unsupported'));
     const by = [];
-    const [, text, signatures] = /^([^]*\n)\n([^]*)$/.exec(signed) ?? [];
     try {
-      for (const [, name, base64] of signatures?.matchAll(/^\u2014 (\S+) (\S+)$/gm) ?? []) {
+      for (const [, base64] of signatures.matchAll(/ (\S+)$/gm)) {
         const signature = decoded(base64);
-        for (const k of known) {
-          if (k.name === name && k.id === hex(signature.slice(0, 4))) {
-            by.push((await crypto.subtle.verify('Ed25519', k.key, signature.slice(4), bytesOf(text))) ? name : fail());
-          }
+        const k = known.find(({ id }) => id === hex(signature.slice(0, 4))); // a digest of its name too
+        if (k) {
+          by.push((await crypto.subtle.verify('Ed25519', k.key, signature.slice(4), bytesOf(text + '\n'))) ? k.name : fail());
         }
       }
     } catch {
-      fail(key);
+      fail(noteKey);
     }
-    const [, origin, counter, asOf, digest] = /^followpress site 1\n(\S+)\n(\d{1,15})\n(\S+)\n(\w+)\n$/.exec(text) ?? [];
-    return by.includes(origin) ? { origin, counter: +counter, asOf, digest, by } : fail(key, 'unsigned');
+    const [kind, origin, counter, asOf, digest] = text.split('\n');
+    return kind === 'followpress site 1' && by.includes(origin) ? { origin, counter: +counter, asOf, digest, by } : fail(noteKey, 'unsigned');
   }
 
-  const announced = () => notes('_next/_site.note');
+  // announced are the notes of what publishes announce, of those that somebody who is known has signed.
+  async function announced() {
+    const all = await parts('_next/' + noteKey);
+    return (await Promise.all(all.slice(0, 16).map((text, n) => note(text, all[n + 1]).catch(() => [])))).flat();
+  }
 
   // openRoot checks the root, and returns its bytes.
-  async function openRoot(sent) {
-    let [[by], bytes] = await Promise.all([notes('_site.note'), body('_site', sent)]);
+  async function openRoot(sent = send('_site')) {
+    let [by, bytes] = await Promise.all([parts(noteKey).then(([text, signatures]) => text && note(text, signatures)), body('_site', sent)]);
     if (!bytes) {
       return bytes;
     }
@@ -141,17 +136,17 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     return bytes && (await right(bytes, by.digest)) ? [{ ...by, dir, root: parsed(bytes) }] : [];
   }
 
-  // objects are those that a shard lists, by key. All that it takes is read at once.
+  // objects are those that a shard lists. All that it takes is read at once.
   async function objects({ dir, root }, name) {
     const index = name.slice(0, -2); // '' if there are none
-    const delta = 'delta/' + name.slice(0, -1).slice(0, 2).padEnd(name.length, '0');
+    const delta = 'delta/' + name.replace(/(?<=..).|.$/g, '0');
     const [shard, above, change] = await Promise.all([name, index, delta].map(async (key) =>
       key && ((dir && (await get(`${dir}_manifest/${key}`))) || get('_manifest/' + key))));
     try {
       const { manifest } = above ? parsed(await right(await unpacked(above), root.manifest[index])) : root;
       const put = await unpacked(shard);
       const now = (await right(put, manifest[name])) || (await right(patched(parsed(put), parsed(await unpacked(change))), manifest[name]));
-      return new Map(parsed(now).objects.map((object) => [object.key, object]));
+      return parsed(now).objects;
     } catch {
       return fail('_manifest/' + name); // or none that followpress wrote
     }
@@ -170,14 +165,14 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
       kept.set(id, shard);
       shard.catch(() => kept.delete(id));
     }
-    return (await shard).get(key) ?? {};
+    return (await shard).find((object) => object.key === key) ?? {};
   }
 
   // object is the body of an object, which is right if the manifest of one of the roots says so. What no manifest lists
   // is absent, whatever the bucket has.
   async function object(key, sent, roots, last) {
     const all = await Promise.all(roots.map((at) => listed(at, key).catch((error) => error)));
-    const entries = all.filter((entry) => !(entry instanceof Error));
+    const entries = all.filter((entry) => !entry.message);
     if (!entries.length) {
       throw all[0];
     }
@@ -185,7 +180,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     if (!present.length) {
       return null;
     }
-    const refreshed = unsignedRefreshes && /\/(account|badges|details)$/.test(key);
+    const refreshed = unsignedRefreshes && /(account|badges|details)$/.test(key);
     const bytes = await body(key, sent, Math.max(refreshed << 20, ...present.map(({ size }) => size)));
     const digest = bytes && (await digestOf(bytes));
     if (bytes && (refreshed || present.some(({ sha256 }) => sha256 === digest))) {
@@ -198,8 +193,8 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
   // What does not fit is read again twice, past the caches of the browser: it may be of the last site, or of the next
   // one. The announcement of that is read before the root, since a publish removes it last.
   return async function check(key, url, init, sent) {
+    cache = init.cache;
     for (let tries = 0; ; tries++) {
-      cache = tries ? 'reload' : init.cache;
       try {
         let bytes;
         if (key === '_site') {
@@ -207,7 +202,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
         } else {
           const all = tries ? await announced() : [];
           if (tries || !live) {
-            await openRoot(send('_site'));
+            await openRoot();
           }
           bytes = await object(key, sent, [live, ...(await Promise.all(all.map(next))).flat()], tries > 1);
         }
@@ -219,7 +214,8 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
           throw error;
         }
       }
-      sent = await fetch(url, { ...init, cache: 'reload' });
+      cache = 'reload';
+      sent = await fetch(url, { ...init, cache });
     }
   };
 }
