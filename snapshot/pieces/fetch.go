@@ -43,9 +43,8 @@ const (
 	fetchers       = 8
 )
 
-// Get fetches what the site with a root was made of into a subfolder of a folder, which may have pieces of an earlier
-// run. Pieces are
-// compared with their names, tables are not: see Check. progress is told of each piece.
+// Get fetches what the site with a root was made of into a folder of Own, which may have pieces of an earlier run. Pieces
+// are compared with their names, tables are not: see Check. progress is told of each piece.
 func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir string, progress func(n, bytes int64)) (*Fetched, error) {
 	if root.Inputs == nil {
 		return nil, fmt.Errorf("%w: its root does not say what that is", ErrNone)
@@ -64,9 +63,6 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", key, ErrAltered, err)
 	}
-	if dir, err = own(dir); err != nil {
-		return nil, err
-	}
 	f := &Fetched{Index: x, dir: dir, root: root}
 	if err := f.get(ctx, fetch, progress); err != nil {
 		return nil, err
@@ -77,8 +73,8 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 // ErrNotOwn says that a folder has files of somebody else, which must not be removed.
 var ErrNotOwn = errors.New("followpress has not made it: move it, or use another folder")
 
-// own returns the subfolder of a folder that only this package writes to. A marker tells it from others.
-func own(dir string) (string, error) {
+// Own returns the subfolder of a folder that belongs to followpress, and makes it. A marker tells it from others.
+func Own(dir string) (string, error) {
 	folder := filepath.Join(dir, ownFolder)
 	marker := filepath.Join(folder, ownMarker)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
