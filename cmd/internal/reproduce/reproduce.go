@@ -38,7 +38,7 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `It fetches what the site was made of (publish --inputs), makes the site again in memory, and compares all digests. It says "equal" and the SHA-256 of the root, or what differs, with status 1. With --rpc it first makes lists, records, operations and primary lists from the chains and compares these. Profiles and badges are no facts of chains.
+	return `It fetches what the site was made of (publish --inputs), makes the site again in memory, and compares all digests. It says "equal" and the SHA-256 of the root, or what differs, with status 1. With --rpc it first makes lists, records, operations and primary lists from the chains and compares these, but neither profiles nor badges.
 
 	followpress reproduce https://HOST
 	followpress reproduce https://HOST --rpc 8453=URL --rpc 10=URL --rpc 1=URL`
