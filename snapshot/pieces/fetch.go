@@ -112,16 +112,30 @@ func (x *Index) matches(root *site.Root) error {
 	if (x.Ranks != nil) != (root.Inputs.Ranks != nil) || x.Refreshed != nil && root.Inputs.Refreshed == nil {
 		return errors.New("it has other parts than the root names")
 	}
-	// A site shows what it was made of, so that is not far larger.
-	total := int64(0)
+	// A site shows what it was made of, so that is not far larger. Nor is it far larger than what is fetched, each piece
+	// once: a hostile root may say anything of its site, and a hostile index may name a piece many times.
+	text, bytes := int64(0), int64(0)
+	fetched := map[site.SHA256]bool{}
 	for _, p := range x.All() {
-		total += p.Text
+		text += p.Text
+		if !fetched[p.SHA256] {
+			fetched[p.SHA256] = true
+			bytes += p.Bytes
+		}
 	}
-	if most := 64<<20 + 64*max(root.Counts.Bytes, 0); total > most {
-		return fmt.Errorf("its pieces have %d bytes, which is too much for a site of %d", total, root.Counts.Bytes)
+	shown := max(root.Counts.Bytes, 0)
+	if more := text - alwaysText; more/mostExpansion > bytes || more/mostOfSite > shown {
+		return fmt.Errorf("its pieces have %d bytes of text, which is too much for %d bytes in the bucket and a site of %d", text, bytes, shown)
 	}
 	return nil
 }
+
+// Bounds of the text of all pieces.
+const (
+	alwaysText    = 64 << 20 // that any site may be made of
+	mostOfSite    = 64       // times the objects of the site
+	mostExpansion = 256      // times the bodies of the pieces, each once
+)
 
 func (f *Fetched) path(p Piece) string { return filepath.Join(f.dir, piecesFolder, p.SHA256.String()) }
 
