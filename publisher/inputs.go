@@ -15,6 +15,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -145,7 +146,7 @@ func (r *run) putInputs(ctx context.Context) error {
 		return err
 	} else if index != nil {
 		r.report.Inputs.Objects = objects
-		return r.putInput(ctx, r.inputsIndex(), index, "application/json")
+		return r.putInput(ctx, r.inputsIndex(), index)
 	}
 	var puts, size atomic.Int64
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -162,7 +163,7 @@ func (r *run) putInputs(ctx context.Context) error {
 			return err
 		}
 		group.Go(func() error {
-			err := r.putInput(groupCtx, key, body, "application/zstd")
+			err := r.putInput(groupCtx, key, body)
 			puts.Add(1)
 			size.Add(int64(len(body)))
 			r.options.Progress.AddBytes(1, int64(len(body)))
@@ -180,12 +181,16 @@ func (r *run) putInputs(ctx context.Context) error {
 	if err := r.durably(ctx, func() error { return nil }); err != nil { // what it names
 		return err
 	}
-	return r.putInput(ctx, r.inputsIndex(), index, "application/json")
+	return r.putInput(ctx, r.inputsIndex(), index)
 }
 
-func (r *run) putInput(ctx context.Context, key site.Key, body []byte, contentType string) error {
+func (r *run) putInput(ctx context.Context, key site.Key, body []byte) error {
+	route := site.RouteBy(routes.KeptPiece)
+	if kept.IsIndex(key) {
+		route = site.RouteBy(routes.KeptIndex)
+	}
 	_, err := r.bucket.put(ctx, storage.Object{
-		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body, ContentType: contentType, CacheControl: immutable,
+		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body, ContentType: route.ContentType, CacheControl: route.CacheControl,
 	}, storage.Always)
 	return err
 }

@@ -43,6 +43,8 @@ func TestKeys(t *testing.T) {
 			{site.NextKey(site.RootKey), "_next/_site", routes.NextRoot},
 			{site.NextKey(site.ManifestKey("beef")), "_next/_manifest/beef", routes.NextManifest},
 			{site.NextKey(site.DeltaKey("be")), "_next/_manifest/delta/be", routes.NextDelta},
+			{site.Key("_snapshot/index/" + anyDigest), "_snapshot/index/" + anyDigest, routes.KeptIndex},
+			{site.Key("_snapshot/" + anyDigest), "_snapshot/" + anyDigest, routes.KeptPiece},
 			{site.LogKey("123456789012345678"), "_log/123456789012345678", routes.LogBundle},
 		} {
 			equal(t, "key", string(tc.key), tc.want)
