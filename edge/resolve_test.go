@@ -214,10 +214,10 @@ func isKey(c site.Config, key site.Key) bool {
 	return ok
 }
 
-// noObject matches paths that only objects of a site can have.
 // anyDigest is like a SHA-256.
 var anyDigest = strings.Repeat("0a", 32)
 
+// noObject matches paths that only objects of a site can have.
 var noObject = regexp.MustCompile(`^/_(client|errors|explore|log|manifest|next|reports|search|snapshot|unknown|variants)(/_?[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
 
 var beyondASCII = regexp.MustCompile(`%[89A-Fa-f]`)
