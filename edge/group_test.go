@@ -68,7 +68,7 @@ func TestEdgeGroupsMatchRoutes(t *testing.T) {
 		for variable, values := range map[string][]string{
 			"board": {"followers", "muted", "count", "x"}, "token_id": {"1", "01", "x"}, "user": {"alice.eth", address, "ABC", "recommended"}, "other": {"bob.eth", "details"},
 			"address": {address, "0x1"}, "object": {"account", "records"}, "sort": {"followers", "mutuals"}, "script": {"shim.js", "x.js"}, "types": {"shim.d.ts"},
-			"limit": {"1", "101"}, "number": {"0", "01"}, "hash": {"0f", "g"}, "problem": {"post-only", "x"},
+			"limit": {"1", "101"}, "number": {"0", "01"}, "hash": {"0f", "g"}, "sha256": {strings.Repeat("0a", 32), "0a"}, "problem": {"post-only", "x"},
 			"asset": {"app-ABCD1234", "app"}, "date": {"2026-01-02", "x"},
 		} {
 			path = strings.ReplaceAll(path, "{"+variable+"}", pick(random, values...))

@@ -18,11 +18,11 @@ func init() {
 type nginxView struct{ *view }
 
 // DirectKept matches the URL paths that are keys as they stand and whose answers caches may
-// keep.
+// keep. With live they are asked of live, which has nothing that is kept beside a site.
 func (v nginxView) DirectKept() string {
 	var kept []string
 	for _, r := range v.Table.Direct() {
-		if r.Caching != v.NoCache {
+		if r.Caching != v.NoCache && (v.Live == nil || !r.Route.Kept()) {
 			kept = append(kept, r.Direct)
 		}
 	}

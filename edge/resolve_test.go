@@ -214,8 +214,11 @@ func isKey(c site.Config, key site.Key) bool {
 	return ok
 }
 
+// anyDigest is like a SHA-256.
+var anyDigest = strings.Repeat("0a", 32)
+
 // noObject matches paths that only objects of a site can have.
-var noObject = regexp.MustCompile(`^/_(client|errors|explore|log|manifest|next|reports|search|unknown|variants)(/_?[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
+var noObject = regexp.MustCompile(`^/_(client|errors|explore|log|manifest|next|reports|search|snapshot|unknown|variants)(/_?[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
 
 var beyondASCII = regexp.MustCompile(`%[89A-Fa-f]`)
 
@@ -284,6 +287,7 @@ func randomRequest(random *rand.Rand, config site.Config) (method, path, query s
 		"types":    {"shim.d.ts"},
 		"limit":    {"1", "10", "99", "137", "138", "0", "010", ""},
 		"number":   {"0", "7", "00", strings.Repeat("1", 18), strings.Repeat("1", 19)},
+		"sha256":   {anyDigest, anyDigest[1:], strings.ToUpper(anyDigest)},
 		"hash":     {"0", "ff", "0123", "01234", "F", ""},
 		"asset":    {"explorer-AB2DEF7H", "explorer-ab2def7h", "explorer"},
 		"date":     {"2026-01-31", "2026-1-31", "index"},

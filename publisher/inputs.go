@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -22,8 +24,8 @@ type Inputs interface {
 	// Build calls put with each object that the bucket must have for a root, one after the other, and returns the index
 	// that names them. put may keep the body.
 	Build(ctx context.Context, root *site.Root, put func(key site.Key, body []byte) error) (index []byte, err error)
-	// Named lists the objects that an index names.
-	Named(index []byte) ([]site.Key, error)
+	// Named lists the objects that an index names, without SHA-256. The MD5 of one may be zero: then it is not known.
+	Named(index []byte) ([]site.Entry, error)
 }
 
 // DefaultKeepInputs is how many sites a bucket keeps the inputs of, unless Options.KeepInputs says otherwise.
@@ -51,16 +53,70 @@ func (r *run) besideUnchanged(ctx context.Context) (bool, error) {
 	return unchanged, err
 }
 
-// inputsUnchanged reports whether the bucket keeps the inputs of the site, or need not.
+// inputsUnchanged reports whether the bucket keeps the inputs of the site as they were put, or need not. It asks for the
+// index and a listing.
 func (r *run) inputsUnchanged(ctx context.Context) (bool, error) {
 	if r.options.Inputs == nil {
 		return true, nil
 	}
-	_, _, err := r.bucket.read(ctx, r.inputsIndex())
+	listed, err := r.listInputs(ctx)
+	if err != nil {
+		return false, err
+	}
+	index, _, err := r.inputsThere(ctx, listed)
+	return index != nil, err
+}
+
+// listInputs lists what the bucket keeps of sites.
+func (r *run) listInputs(ctx context.Context) (map[site.Key]storage.Info, error) {
+	listed := map[site.Key]storage.Info{}
+	err := r.bucket.list(ctx, kept.Prefix, func(info storage.Info) error {
+		info.Key = site.Key(strings.Clone(string(info.Key)))
+		listed[info.Key] = info
+		return nil
+	})
+	return listed, err
+}
+
+// inputsThere returns the index of the site and how many objects it names, if all of them are there with the size and the
+// digest that they should have; else nil. Who altered an index so that it names others is found by those who make the site
+// again.
+func (r *run) inputsThere(ctx context.Context, listed map[site.Key]storage.Info) (index []byte, objects int, err error) {
+	index, _, err = r.bucket.read(ctx, r.inputsIndex())
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, 0, nil
+	} else if err != nil {
+		return nil, 0, err
+	}
+	named, err := r.options.Inputs.Named(index)
+	if err != nil {
+		return nil, 0, nil //nolint:nilerr // it was altered, and is put again
+	}
+	for _, e := range named {
+		if right, err := r.bucket.keeps(ctx, e, listed); err != nil || !right {
+			return nil, 0, err
+		}
+	}
+	return index, len(named), nil
+}
+
+// keeps reports whether an object is there with its bytes, as far as a listing tells, or a digest where ETags are none.
+func (b *retryingBucket) keeps(ctx context.Context, want site.Entry, listed map[site.Key]storage.Info) (bool, error) {
+	info, ok := listed[want.Key]
+	if !ok || info.Size != want.Size {
+		return false, nil
+	}
+	if want.MD5 == (site.MD5{}) || info.ETag == want.MD5.String() {
+		return true, nil
+	}
+	if !b.needsDigest(want, info) {
+		return false, nil
+	}
+	digest, err := b.digest(ctx, want.Key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	return digest == want.MD5, err
 }
 
 // putBeside puts what is kept beside the site and comes before it: the log, and the inputs.
@@ -77,43 +133,37 @@ func (r *run) putBeside(ctx context.Context) error {
 	return nil
 }
 
-// putInputs puts the objects that the bucket lacks, and then the index. Their keys are those of their bodies, so that one
-// that is there is right, whoever has put it.
+// putInputs puts the objects that the bucket lacks, or has with other bytes, and then the index. That is put again even if
+// it is there: a site that is live once more is one of the last.
 func (r *run) putInputs(ctx context.Context) error {
 	r.options.Progress.Stage("inputs", 0)
 	r.report.Inputs = new(InputsReport)
-	has := map[site.Key]bool{}
-	if err := r.bucket.list(ctx, kept.Prefix, func(info storage.Info) error {
-		has[site.Key(strings.Clone(string(info.Key)))] = true
-		return nil
-	}); err != nil {
+	listed, err := r.listInputs(ctx)
+	if err != nil {
 		return err
 	}
-	key := r.inputsIndex()
-	if has[key] {
-		body, _, err := r.bucket.read(ctx, key)
-		if err != nil {
-			return err
-		}
-		named, err := r.options.Inputs.Named(body)
-		if err == nil && !slices.ContainsFunc(named, func(k site.Key) bool { return !has[k] }) {
-			r.report.Inputs.Objects = len(named)
-			return nil
-		}
+	if index, objects, err := r.inputsThere(ctx, listed); err != nil {
+		return err
+	} else if index != nil {
+		r.report.Inputs.Objects = objects
+		return r.putInput(ctx, r.inputsIndex(), index)
 	}
 	var puts, size atomic.Int64
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(inputsAtOnce)
-	objects := 0
+	seen := map[site.Key]bool{}
 	index, err := r.options.Inputs.Build(ctx, &r.source.root, func(key site.Key, body []byte) error {
-		objects++
-		if has[key] {
-			r.options.Progress.AddBytes(1, 0)
+		if seen[key] {
 			return context.Cause(groupCtx)
 		}
-		has[key] = true
+		seen[key] = true
+		right, err := r.bucket.keeps(groupCtx, site.NewEntry(key, body), listed)
+		if err != nil || right {
+			r.options.Progress.AddBytes(1, 0)
+			return err
+		}
 		group.Go(func() error {
-			err := r.putInput(groupCtx, key, body, "application/zstd")
+			err := r.putInput(groupCtx, key, body)
 			puts.Add(1)
 			size.Add(int64(len(body)))
 			r.options.Progress.AddBytes(1, int64(len(body)))
@@ -127,24 +177,35 @@ func (r *run) putInputs(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	r.report.Inputs.Objects, r.report.Inputs.Put, r.report.Inputs.Bytes = objects, int(puts.Load()), size.Load()
+	r.report.Inputs.Objects, r.report.Inputs.Put, r.report.Inputs.Bytes = len(seen), int(puts.Load()), size.Load()
 	if err := r.durably(ctx, func() error { return nil }); err != nil { // what it names
 		return err
 	}
-	return r.putInput(ctx, key, index, "application/json")
+	return r.putInput(ctx, r.inputsIndex(), index)
 }
 
-func (r *run) putInput(ctx context.Context, key site.Key, body []byte, contentType string) error {
+func (r *run) putInput(ctx context.Context, key site.Key, body []byte) error {
+	route := site.RouteBy(routes.KeptPiece)
+	if kept.IsIndex(key) {
+		route = site.RouteBy(routes.KeptIndex)
+	}
 	_, err := r.bucket.put(ctx, storage.Object{
-		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body, ContentType: contentType, CacheControl: immutable,
+		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body, ContentType: route.ContentType, CacheControl: route.CacheControl,
 	}, storage.Always)
 	return err
 }
 
-// pruneInputs deletes the inputs of sites but the last ones, once the new root is there. What a run has left that was cut
-// off goes too, so that nothing need be remembered.
+// pruneInputs deletes the inputs of sites but the last ones, once the new root is there: those of the live site, of the one
+// that this run has replaced, and of those whose indexes were put last. What a run has left that was cut off goes too, so
+// that nothing need be remembered. If another publisher's site is live by now, nothing is deleted.
 func (r *run) pruneInputs(ctx context.Context) error {
 	if r.options.Inputs == nil || r.report.Inputs == nil {
+		return nil
+	}
+	if body, _, err := r.bucket.read(ctx, site.RootKey); err != nil {
+		return err
+	} else if !bytes.Equal(body, r.source.body) {
+		r.options.Log.Warn("inputs of earlier sites were not deleted: another site is live by now")
 		return nil
 	}
 	type index struct {
@@ -166,10 +227,7 @@ func (r *run) pruneInputs(ctx context.Context) error {
 	}
 	live := r.inputsIndex()
 	slices.SortFunc(indexes, func(a, b index) int {
-		if live := compareTrue(a.key == live, b.key == live); live != 0 {
-			return live
-		}
-		return cmp.Or(b.put.Compare(a.put), cmp.Compare(a.key, b.key))
+		return cmp.Or(compareTrue(a.key == live, b.key == live), compareTrue(a.key == r.replaced, b.key == r.replaced), b.put.Compare(a.put), cmp.Compare(a.key, b.key))
 	})
 	keep := min(len(indexes), r.options.KeepInputs)
 	needed := map[site.Key]bool{}
@@ -183,8 +241,8 @@ func (r *run) pruneInputs(ctx context.Context) error {
 			r.options.Log.Warn("inputs of earlier sites were not deleted: remove the index, which cannot be read", "key", x.key, "error", err)
 			return nil
 		}
-		for _, key := range named {
-			needed[key] = true
+		for _, e := range named {
+			needed[e.Key] = true
 		}
 	}
 	var old []site.Key // indexes first: one must not name what is gone

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
@@ -64,6 +65,7 @@ type run struct {
 	ended       *doubt      // found, once this run has made sure that its cause is over
 	interleaved bool        // another run has written the root, so that objects of both may be mixed
 	marked      []markedRun // named by this run's mark; nil if it has written none
+	replaced    site.Key    // the index of the inputs of the site that was live before
 }
 
 func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report) (*run, error) {
@@ -328,6 +330,7 @@ func (r *run) publishLocked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.replaced = kept.IndexKey(site.Sum256(state.body))
 	if err := r.readNotes(ctx, state); err != nil {
 		return err
 	}

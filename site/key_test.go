@@ -43,6 +43,8 @@ func TestKeys(t *testing.T) {
 			{site.NextKey(7, site.RootKey), "_next/7/_site", routes.NextRoot},
 			{site.NextKey(7, site.ManifestKey("beef")), "_next/7/_manifest/beef", routes.NextManifest},
 			{site.NextKey(7, site.DeltaKey("be")), "_next/7/_manifest/delta/be", routes.NextDelta},
+			{site.Key("_snapshot/index/" + anyDigest), "_snapshot/index/" + anyDigest, routes.KeptIndex},
+			{site.Key("_snapshot/" + anyDigest), "_snapshot/" + anyDigest, routes.KeptPiece},
 			{site.LogKey("123456789012345678"), "_log/123456789012345678", routes.LogBundle},
 		} {
 			equal(t, "key", string(tc.key), tc.want)

@@ -101,7 +101,7 @@ func (r *Route) Kept() bool { return r.segments[0] == reportsFolder || r.isBesid
 
 // isBeside reports whether the objects of the route are put beside a site by who publishes it.
 func (r *Route) isBeside() bool {
-	return r.segments[0] == logFolder || r.segments[0] == nextFolder || r.segments[0] == string(NoteKey)
+	return slices.Contains([]string{logFolder, nextFolder, keptFolder, string(NoteKey)}, r.segments[0])
 }
 
 // UnderAPI reports whether the route is an endpoint of the API. Other routes are
@@ -133,7 +133,7 @@ func (c Config) HeaderRules() map[string]MD5 {
 	rules := map[string]MD5{}
 	for _, r := range c.Routes() {
 		if r.isBeside() {
-			continue // sites that were generated before there was a log, or a note, have the same headers
+			continue // sites that were generated before there was such a thing have the same headers
 		}
 		headers := r.ContentType + "\t" + r.CacheControl
 		if c.Tags != "" {
@@ -206,6 +206,8 @@ func (c Config) keySegment(variable, value string) bool {
 		return isAssetName(value)
 	case "date":
 		return isReportDate(value)
+	case "sha256":
+		return len(value) == 2*len(SHA256{}) && strings.Trim(value, "0123456789abcdef") == ""
 	case "hash":
 		return value != "" && len(value) <= maxHashDigits && strings.Trim(value, "0123456789abcdef") == ""
 	}
@@ -233,6 +235,8 @@ func (c Config) Expression(variable string) string {
 		return assetName
 	case "date":
 		return reportDate
+	case "sha256":
+		return "[0-9a-f]{" + strconv.Itoa(2*len(SHA256{})) + "}"
 	case "hash":
 		return "[0-9a-f]{1," + strconv.Itoa(maxHashDigits) + "}"
 	}

@@ -28,7 +28,7 @@ func TestRoutes(t *testing.T) {
 			routes.ExplorerWorker: "text/javascript", routes.ExplorerScript: "text/javascript", routes.ExplorerStyle: "text/css; charset=utf-8",
 			routes.Manifest: "application/gzip", routes.ManifestDelta: "application/gzip",
 			routes.UserQR: "image/svg+xml", routes.ListQR: "image/svg+xml",
-			routes.Ranks: "application/octet-stream", routes.LogBundle: "application/zstd",
+			routes.Ranks: "application/octet-stream", routes.LogBundle: "application/zstd", routes.KeptPiece: "application/zstd",
 			routes.Note: "text/plain; charset=utf-8", routes.NextNote: "text/plain; charset=utf-8",
 			routes.NextManifest: "application/gzip", routes.NextDelta: "application/gzip", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
 		}[r.ID]
@@ -45,10 +45,10 @@ func TestRoutes(t *testing.T) {
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		entry := slices.Contains([]routes.ID{
 			routes.Manifest, routes.ManifestDelta, routes.Root, routes.LogIndex, routes.LogBundle, routes.Note,
-			routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.Index, routes.Explorer, routes.ExplorerWorker,
+			routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.Index, routes.Explorer, routes.ExplorerWorker,
 			routes.Reports, routes.ReportPage, routes.ReportData, routes.Ranks,
 		}, r.ID)
-		if forever := strings.Contains(r.CacheControl, "immutable"); forever != strings.Contains(r.Pattern, "{asset}") {
+		if forever := strings.Contains(r.CacheControl, "immutable"); forever != (strings.Contains(r.Pattern, "{asset}") || r.ID == routes.KeptPiece) {
 			t.Errorf("route %s: got Cache-Control %q, want that names with a hash of the content are immutable, and no others", r.Pattern, r.CacheControl)
 		}
 		if entry == maxAge || entry && r.CacheControl != "no-cache" {
@@ -99,7 +99,8 @@ func TestRouteOfRefuses(t *testing.T) {
 			"_explore", "_explore/", "_explore/index", "_explore/Index.html", "_explore/index.html/", "_explore/x.js", "_explore/sw.css", "_explore/app-ABCD123.js",
 			"_explore/app-ABCD12345.js", "_explore/app-abcd1234.js", "_explore/App-ABCD1234.js", "_explore/-ABCD1234.js", "_explore/app-ABCD1234.jsx", "_explore/app-ABCD1234",
 			"_explore/../app-ABCD1234.js", "_explore/a/app-ABCD1234.js", "_explore/app-ABCD1234.css/x", "_explore/top/", "_explore/topx", "_explore/" + long + "-ABCD1234.js",
-			"_log", "_log/", "_log/-1", "_log/00", "_log/0/0", "_log/1234567890123456789", "_log/index.html", "_reports", "_reports/", "_reports/index.html", "_reports/2026-01-02", "_reports/2026-1-2.html", "_reports/2026-01-02.htm", "_reports/2026-01-02.html.html",
+			"_snapshot", "_snapshot/", "_snapshot/index", "_snapshot/index/", "_snapshot/index/0a", "_snapshot/0a", "_snapshot/" + anyDigest + "0", "_snapshot/" + strings.ToUpper(anyDigest),
+			"_snapshot/index/" + anyDigest + "/x", "_snapshot/x/" + anyDigest, "_log", "_log/", "_log/-1", "_log/00", "_log/0/0", "_log/1234567890123456789", "_log/index.html", "_reports", "_reports/", "_reports/index.html", "_reports/2026-01-02", "_reports/2026-1-2.html", "_reports/2026-01-02.htm", "_reports/2026-01-02.html.html",
 			"_reports/x2026-01-02.json", "_reports/2026-01-02\n.json", "_reports/2026/01-02.json", "index.htm", "index.html/", "x/index.html",
 		} {
 			key := site.Key(strings.ReplaceAll(key, "{base}", c.BasePath))
@@ -110,11 +111,14 @@ func TestRouteOfRefuses(t *testing.T) {
 	}
 }
 
+// anyDigest is like a SHA-256.
+var anyDigest = strings.Repeat("0a", 32)
+
 // Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
 	rules := site.AllFeatures().HeaderRules()
 	// Those of the log and the note are left out: sites were generated before there were any.
-	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return routes.LogIndex <= r.ID && r.ID <= routes.NextDelta })
+	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return routes.LogIndex <= r.ID && r.ID <= routes.KeptPiece })
 	equal(t, "routes with rules", len(rules), len(all))
 	for _, one := range all {
 		for _, other := range all {

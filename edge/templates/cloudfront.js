@@ -57,8 +57,8 @@ function handler(event) {
       return request;
     }
   }
-  // A group has two origins. Only the bucket has reports and the log, and only the fallback finds a name in another form.
-  const group = !/^\/_(log|reports)\//.test(request.uri)
+  // A group has two origins. Only the bucket has reports and what is kept beside the site, and only the fallback finds a name in another form.
+  const group = !/^\/_(log|reports|snapshot)\//.test(request.uri)
     ? [headers['x-after'] || /(^|&){{.Fresh}}=/.test(request.querystring) ? 'patient' : 'live', asks || a.forward ? 'fallback' : 'bucket']
     : ['bucket', 'fallback'];
   cf.createRequestOriginGroup({

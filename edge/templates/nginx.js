@@ -41,7 +41,7 @@ function kind(r) {
     return 'fresh';
   }
 {{- if .Live}}
-  if (a.kind === 'object' && /^\/_(log|reports)\//.test(a.path)) {
+  if (a.kind === 'object' && /^\/_(log|reports|snapshot)\//.test(a.path)) {
     return 'report'; // only the bucket has them
   }
 {{- end}}

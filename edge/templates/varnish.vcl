@@ -180,7 +180,7 @@ sub vcl_recv {
 # followpress_newest chooses live if it is there, and says in X-Followpress-Live whether its answer may come out of the
 # cache. If live fails after all, vcl_deliver begins again without it.
 sub followpress_newest {
-    if (!std.healthy({{.Live.Name}}) || req.url ~ "^/_(log|reports)/") { # only the bucket has these
+    if (!std.healthy({{.Live.Name}}) || req.url ~ "^/_(log|reports|snapshot)/") { # only the bucket has these
         return;
     }
 {{- if .EFP}}

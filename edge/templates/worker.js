@@ -102,7 +102,7 @@ async function trying(failed, load) {
 // newest returns what live answers, null if it is away: then the bucket and the fallback answer.
 async function newest(a, request, context{{if .EFP}}, body{{end}}) {
   const path = a.kind === 'object' ? a.path : a.forward;
-  if (/^\/_(log|reports)\//.test(path){{if .EFP}} || a.kind === 'post' && !body{{end}}) { // only the bucket has these
+  if (/^\/_(log|reports|snapshot)\//.test(path){{if .EFP}} || a.kind === 'post' && !body{{end}}) { // only the bucket has these
     return null;
   }
   const options = { headers: {} };

@@ -55,7 +55,7 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 	case routes.NotificationsShard, routes.OlderNotifications, routes.ActivityShard, routes.OlderActivity, routes.Recent, routes.Growth:
 		return s.history.find(route, segments), only
 	case routes.Reports, routes.ReportPage, routes.ReportData, routes.LogIndex, routes.LogBundle,
-		routes.Note, routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta:
+		routes.Note, routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.KeptPiece:
 		return foundUnit{}, only // no part of a site
 	case routes.Leaderboard:
 		return s.findBoard(segments[1], site.DefaultLimit), only

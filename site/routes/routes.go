@@ -26,6 +26,8 @@ const (
 	NextRoot
 	NextManifest
 	NextDelta
+	KeptIndex
+	KeptPiece
 
 	// Only under site.APIEFP.
 	UserAccount

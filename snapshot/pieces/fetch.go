@@ -43,9 +43,8 @@ const (
 	fetchers       = 8
 )
 
-// Get fetches what the site with a root was made of into a subfolder of a folder, which may have pieces of an earlier
-// run. Pieces are
-// compared with their names, tables are not: see Check. progress is told of each piece.
+// Get fetches what the site with a root was made of into a folder of Own, which may have pieces of an earlier run. Pieces
+// are compared with their names, tables are not: see Check. progress is told of each piece.
 func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir string, progress func(n, bytes int64)) (*Fetched, error) {
 	if root.Inputs == nil {
 		return nil, fmt.Errorf("%w: its root does not say what that is", ErrNone)
@@ -64,9 +63,6 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", key, ErrAltered, err)
 	}
-	if dir, err = own(dir); err != nil {
-		return nil, err
-	}
 	f := &Fetched{Index: x, dir: dir, root: root}
 	if err := f.get(ctx, fetch, progress); err != nil {
 		return nil, err
@@ -77,8 +73,8 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 // ErrNotOwn says that a folder has files of somebody else, which must not be removed.
 var ErrNotOwn = errors.New("followpress has not made it: move it, or use another folder")
 
-// own returns the subfolder of a folder that only this package writes to. A marker tells it from others.
-func own(dir string) (string, error) {
+// Own returns the subfolder of a folder that belongs to followpress, and makes it. A marker tells it from others.
+func Own(dir string) (string, error) {
 	folder := filepath.Join(dir, ownFolder)
 	marker := filepath.Join(folder, ownMarker)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -116,16 +112,30 @@ func (x *Index) matches(root *site.Root) error {
 	if (x.Ranks != nil) != (root.Inputs.Ranks != nil) || x.Refreshed != nil && root.Inputs.Refreshed == nil {
 		return errors.New("it has other parts than the root names")
 	}
-	// A site shows what it was made of, so that is not far larger.
-	total := int64(0)
+	// A site shows what it was made of, so that is not far larger. Nor is it far larger than what is fetched, each piece
+	// once: a hostile root may say anything of its site, and a hostile index may name a piece many times.
+	text, bytes := int64(0), int64(0)
+	fetched := map[site.SHA256]bool{}
 	for _, p := range x.All() {
-		total += p.Text
+		text += p.Text
+		if !fetched[p.SHA256] {
+			fetched[p.SHA256] = true
+			bytes += p.Bytes
+		}
 	}
-	if most := 64<<20 + 64*max(root.Counts.Bytes, 0); total > most {
-		return fmt.Errorf("its pieces have %d bytes, which is too much for a site of %d", total, root.Counts.Bytes)
+	shown := max(root.Counts.Bytes, 0)
+	if more := text - alwaysText; more/mostExpansion > bytes || more/mostOfSite > shown {
+		return fmt.Errorf("its pieces have %d bytes of text, which is too much for %d bytes in the bucket and a site of %d", text, bytes, shown)
 	}
 	return nil
 }
+
+// Bounds of the text of all pieces.
+const (
+	alwaysText    = 64 << 20 // that any site may be made of
+	mostOfSite    = 64       // times the objects of the site
+	mostExpansion = 256      // times the bodies of the pieces, each once
+)
 
 func (f *Fetched) path(p Piece) string { return filepath.Join(f.dir, piecesFolder, p.SHA256.String()) }
 

@@ -54,6 +54,7 @@ type Index struct {
 // A Piece is the body of an object.
 type Piece struct {
 	SHA256 site.SHA256 `json:"sha256"` // of the body, which is its name
+	MD5    site.MD5    `json:"md5"`    // of the body, by which a listing of a bucket tells whether it is there; zero if it is not known
 	Bytes  int64       `json:"bytes"`
 	Text   int64       `json:"text"` // bytes that it decompresses to
 }
@@ -99,7 +100,12 @@ func ParseIndex(body []byte) (*Index, error) {
 	if x.Format != format {
 		return nil, fmt.Errorf("%w: format %d, this version reads %d", ErrIndex, x.Format, format)
 	}
+	known := map[site.SHA256]Piece{}
 	for _, p := range x.All() {
+		if was, ok := known[p.SHA256]; ok && was != p {
+			return nil, fmt.Errorf("%w: the piece %s has %d bytes in one place, and %d in another", ErrIndex, p.SHA256, was.Text, p.Text)
+		}
+		known[p.SHA256] = p
 		most := int64(maxPieceText)
 		if x.Ranks != nil && p == *x.Ranks {
 			most = maxRanksText
@@ -215,7 +221,7 @@ func (p *packer) flush() error {
 		return nil
 	}
 	body := p.zstd.EncodeAll(p.text, nil)
-	piece := Piece{site.Sum256(body), int64(len(body)), int64(len(p.text))}
+	piece := Piece{site.Sum256(body), site.Sum(body), int64(len(body)), int64(len(p.text))}
 	p.pieces, p.text = append(p.pieces, piece), p.text[:0]
 	return p.put(piece, body)
 }

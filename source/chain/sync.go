@@ -22,6 +22,10 @@ type Options struct {
 	Provider provider.Options
 	// Reread forgets a chain, by its id, from a block on before it is read; all of it for block 0.
 	Reread map[uint64]uint64
+	// Ends are the blocks with which chains end, by their ids, instead of the newest ones; their times do not count. What
+	// was read of later blocks is forgotten. The newest block with the finality must not be before them. A hash other
+	// than zero must be that of the block; otherwise the error wraps ErrOtherBlock.
+	Ends map[uint64]provider.Block
 	// Unchecked allows logs that nothing was compared with, neither contracts nor, with a quorum, other
 	// hosts. The next run reads them again.
 	Unchecked bool
@@ -232,9 +236,25 @@ func (c *chainSync) prepare(ctx context.Context) (err error) {
 	return c.anchor(ctx)
 }
 
-// findHead finds a head that is not before what was read. After blocks were read with a weaker
-// finality it may be; these blocks are forgotten.
-func (c *chainSync) findHead(ctx context.Context) (provider.Block, error) {
+// findHead finds the head, and forgets what was read of later blocks.
+func (c *chainSync) findHead(ctx context.Context) (head provider.Block, err error) {
+	if end, ok := c.options.Ends[c.chain.ID]; ok {
+		head, err = c.findEnd(ctx, end)
+	} else {
+		head, err = c.findNewest(ctx)
+	}
+	if err != nil {
+		return head, err
+	}
+	if n := c.store.pointsBefore(head.Number + 1); n < len(c.store.check.Points) {
+		err = c.store.keep(n)
+	}
+	return head, err
+}
+
+// findNewest finds a head that is not before what was read. After blocks were read with a weaker
+// finality it may be.
+func (c *chainSync) findNewest(ctx context.Context) (provider.Block, error) {
 	check, least := &c.store.check, c.store.first()
 	weaker := slices.Index(finalities, check.Finality) > slices.Index(finalities, c.options.Provider.Finality)
 	if top := c.store.top(); top != nil && !weaker {
@@ -250,10 +270,29 @@ func (c *chainSync) findHead(ctx context.Context) (provider.Block, error) {
 	} else if err != nil {
 		return head, fmt.Errorf("find the head: %w", err)
 	}
-	if n := c.store.pointsBefore(head.Number + 1); n < len(check.Points) {
-		if err := c.store.keep(n); err != nil {
-			return head, err
-		}
+	return head, nil
+}
+
+// ErrOtherBlock says that a chain has another block where Options.Ends has one with its hash.
+var ErrOtherBlock = errors.New("the chain was reorganised since, or it is another one")
+
+// findEnd finds the block with which the chain ends. The contracts may begin after it: then it is their first one.
+func (c *chainSync) findEnd(ctx context.Context, end provider.Block) (head provider.Block, err error) {
+	number := max(end.Number, c.store.first())
+	newest, err := c.nodes.Head(ctx, number)
+	if err == nil && newest.Number < number {
+		err = provider.ErrBehind
+	}
+	if err == nil {
+		head, err = c.nodes.Block(ctx, number)
+	}
+	switch {
+	case errors.Is(err, provider.ErrBehind):
+		return head, fmt.Errorf("its nodes have no %s block %d yet: wait, or name other nodes: %w", c.options.Provider.Finality, number, err)
+	case err != nil:
+		return head, fmt.Errorf("find block %d: %w", number, err)
+	case end.Number == number && end.Hash != (common.Hash{}) && end.Hash != head.Hash:
+		return head, lasting("block %d is %s by its nodes, and should be %s: %w", number, head.Hash, end.Hash, ErrOtherBlock)
 	}
 	return head, nil
 }

@@ -80,7 +80,8 @@ SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name = 'tra
 // transaction: what comes after it may take its time. It can be called once.
 //
 // Lists are in the order of token ids. The records of a list are one after the other, in the order
-// of the list; lists are in the order of their places. In Graph.ListOps, a database that lacks events
+// of the list; so are those of lists with the same place, and all of them in the order of the first. That is the order of
+// a replay of the chains. Until they are written they are in a temporary file. In Graph.ListOps, a database that lacks events
 // counts an operation for each record. Visible operations are in memory until the end, some 100 bytes
 // each.
 func (r *Reader) Write(ctx context.Context, w *snapshot.Writer) (*source.Graph, error) {

@@ -34,8 +34,8 @@ const (
 // replacement is what v2 stores instead of bytes that are not UTF-8.
 const replacement = "\uFFFD"
 
-// writeRecords writes the records of all lists, contract by contract, and slot by slot.
-func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source.Graph, ls *lists) error {
+// writeRecords reads the records of all lists, contract by contract, and slot by slot, and writes them list by list.
+func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source.Graph, ls *lists) (err error) {
 	rows, err := r.count(ctx, "efp_list_records", "true")
 	if err != nil {
 		return err
@@ -49,13 +49,21 @@ func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source
 	if err := r.exec(ctx, "SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off"); err != nil {
 		return err
 	}
-	p := &places{r: r, out: replay.Slots{To: w, Held: g.Held}, lists: ls, lost: map[uint64]*loss{}}
+	sorted, err := newInLists(w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sorted.close()) }()
+	p := &places{r: r, sorted: sorted, out: replay.Slots{To: sorted, Held: g.Held}, lists: ls, lost: map[uint64]*loss{}}
 	for _, c := range contracts {
 		if err := p.contract(ctx, c); err != nil {
 			return fmt.Errorf("contract %s on chain %d: %w", c.Address, c.Chain, err)
 		}
 	}
 	p.warn()
+	if err := sorted.write(ctx); err != nil {
+		return err
+	}
 	if r.report.Ops, err = p.out.WriteOps(ctx); err != nil {
 		return err
 	}
@@ -118,10 +126,11 @@ func (p *places) warn() {
 
 // places writes the records of places.
 type places struct {
-	r     *Reader
-	out   replay.Slots
-	ids   []string // of lists that have a slot
-	lists *lists
+	r      *Reader
+	sorted *inLists
+	out    replay.Slots // to sorted
+	ids    []string     // of lists that have a slot
+	lists  *lists
 
 	lost      map[uint64]*loss                // by chain
 	differing struct{ tables, events uint64 } // records of lists whose events do not give what the tables have
@@ -342,6 +351,7 @@ func (p *places) write(chain uint64, holders []int, lost *loss) error {
 	if !byEvents {
 		p.guess(p.table.Records())
 	}
+	p.sorted.begin(holders[0])
 	if err := p.out.Write(records, p.ids); err != nil {
 		return err
 	}

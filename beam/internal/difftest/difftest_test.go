@@ -41,6 +41,17 @@ func TestRandom(t *testing.T) {
 			add("older refreshes", r.Older)
 			add("skipped refreshes", r.Skipped)
 		}
+		root, err := site.ParseRoot([]byte(want[site.RootKey]))
+		if err != nil || root.Inputs == nil || len(root.Inputs.Tables) < 5 {
+			t.Fatalf("%s: got %+v and the error %v, want the tables that it was made of", c.Name, root.Inputs, err)
+		}
+		add("chains in the root", len(root.Inputs.Chains))
+		if seed < 4 {
+			add("chains in the root, on Flink", len(root.Inputs.Chains)) // which runs as many
+		}
+		if root.Inputs.Refreshed != nil {
+			add("refreshes in the root", 1)
+		}
 		add("repeated records", report.Repeated)
 		add("long texts", report.LongTexts.LeftOut)
 		for key := range want {
@@ -64,7 +75,7 @@ func TestRandom(t *testing.T) {
 		"skipped of lists", "skipped of accounts", "skipped of records", "skipped of badges", "skipped of recommended",
 		"refreshed profiles", "refreshed badges", "older refreshes", "skipped refreshes", "repeated records", "long texts",
 		"files ndjson", "files ndjson.gz", "files ndjson.zst", "parts", "recommended", "taggedAs", "_explore", "some",
-		"records without effect: unknown list",
+		"records without effect: unknown list", "chains in the root", "chains in the root, on Flink", "refreshes in the root",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("%s: in none of the cases, want it in some", what)

@@ -66,16 +66,16 @@ func (k *keptInputs) Build(ctx context.Context, root *site.Root, put func(site.K
 }
 
 // Named implements publisher.Inputs.
-func (*keptInputs) Named(index []byte) ([]site.Key, error) {
+func (*keptInputs) Named(index []byte) ([]site.Entry, error) {
 	x, err := pieces.ParseIndex(index)
 	if err != nil {
 		return nil, err
 	}
-	var keys []site.Key
+	var all []site.Entry
 	for _, p := range x.All() {
-		keys = append(keys, p.Key())
+		all = append(all, site.Entry{Key: p.Key(), Size: p.Bytes, MD5: p.MD5})
 	}
-	return keys, nil
+	return all, nil
 }
 
 func (k *keptInputs) close() error {

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/snapshot"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/ranks"
-	"github.com/followpress/followpress/snapshot"
+	tables "github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/snapshot/pieces"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
@@ -28,22 +29,28 @@ import (
 type Command struct {
 	From string   `arg:"" name:"place" help:"Where the site is published: https://HOST, s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	Key  []string `sep:"none" placeholder:"PUBLIC" help:"A key that the site must be signed with, as followpress key prints it; may be repeated. Without one, the root is believed."`
+	snapshot.Nodes
+	snapshot.Requests `group:"How nodes are asked:"`
 	command.S3
-	State   string `group:"Advanced:" placeholder:"DIR" help:"Folder for what is fetched, which the next run finds there; by default a temporary one."`
+	State   string `group:"Advanced:" placeholder:"DIR" help:"Folder for what is fetched and what is read of chains, which the next run finds there; by default a temporary one."`
 	Workers int    `group:"Advanced:" default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
 }
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `It fetches what the site was made of, which publish --inputs keeps beside it, compares that with the root, makes the site again in memory, and compares the digests of all objects. It says "equal" with the SHA-256 of the root, or what differs: then the exit status is 1. Whether the bucket has the objects that its manifest names, followpress verify says.
+	return `It fetches what the site was made of (publish --inputs), makes the site again in memory, and compares all digests. It says "equal" and the SHA-256 of the root, or what differs, with status 1. With --rpc it first makes lists, records, operations and primary lists from the chains and compares these, but neither profiles nor badges.
 
-	followpress reproduce https://HOST`
+	followpress reproduce https://HOST
+	followpress reproduce https://HOST --rpc 8453=URL --rpc 10=URL --rpc 1=URL`
 }
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
 	if c.Workers < 0 {
 		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
+	}
+	if err := c.Requests.Check(&c.Nodes, "http", "https"); err != nil {
+		return err
 	}
 	if _, err := note.ParseKeys(c.Key...); err != nil {
 		return fmt.Errorf("--key: %w", err)
@@ -117,31 +124,78 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	} else if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	progress := command.NewProgress(stderr)
-	defer progress.End()
-	made, err := c.make(ctx, live, from, dir, progress)
-	progress.End()
-	if err != nil {
+	if dir, err = pieces.Own(dir); err != nil {
+		return err
+	}
+	r := &run{Command: c, live: live, dir: dir, progress: command.NewProgress(stderr), stdout: stdout, stderr: stderr}
+	defer r.progress.End()
+	if err := r.reproduce(ctx, from); err != nil {
 		return fmt.Errorf("%s: %w", c.From, err)
 	}
-	defer func() { err = errors.Join(err, made.Close()) }()
-	if told := live.Root().Inputs.Generator; told != release.Version() {
-		if _, err := fmt.Fprintf(stderr, "reproduce: the site was made by followpress %s, and this is %s: if they differ, try that version\n", quotedVersion(told), release.Version()); err != nil {
+	return nil
+}
+
+// A run makes one site again.
+type run struct {
+	*Command
+	live           *checked.Site
+	dir            string // of its own
+	progress       *command.Progress
+	stdout, stderr io.Writer
+}
+
+// say writes a line of the result.
+func (r *run) say(format string, args ...any) error {
+	r.progress.End()
+	_, err := fmt.Fprintf(r.stdout, format+"\n", args...)
+	return err
+}
+
+// reproduce compares the tables with the chains, if there are nodes, and then the site with the tables.
+func (r *run) reproduce(ctx context.Context, from patient) (err error) {
+	var facts *facts
+	if len(r.RPC) > 0 {
+		if facts, err = r.readChains(ctx); err != nil {
 			return err
 		}
 	}
-	d, err := compare(ctx, live, made)
+	got, err := r.fetch(ctx, from)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.From, err)
+		return errors.Join(facts.err(), err)
+	}
+	if facts != nil {
+		if err := facts.compareRows(ctx, got.Snapshot()); err != nil {
+			return err
+		}
+	}
+	err = r.compareSite(ctx, got)
+	return errors.Join(facts.err(), err)
+}
+
+// compareSite makes the site and compares.
+func (r *run) compareSite(ctx context.Context, got *pieces.Fetched) (err error) {
+	made, err := r.make(ctx, got)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	r.progress.End()
+	if told := r.live.Root().Inputs.Generator; told != release.Version() {
+		if _, err := fmt.Fprintf(r.stderr, "reproduce: the site was made by followpress %s, and this is %s: if they differ, try that version\n", quotedVersion(told), release.Version()); err != nil {
+			return err
+		}
+	}
+	d, err := compare(ctx, r.live, made)
+	if err != nil {
+		return err
 	}
 	if d == nil {
-		_, err := fmt.Fprintf(stdout, "equal %s\n", site.Sum256(live.RootBody()))
+		return r.say("equal %s", site.Sum256(r.live.RootBody()))
+	}
+	if _, err := fmt.Fprint(r.stdout, d); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(stdout, d); err != nil {
-		return err
-	}
-	return fmt.Errorf("%s: %w", c.From, ErrDiffers)
+	return ErrDiffers
 }
 
 func quotedVersion(version string) string {
@@ -151,21 +205,23 @@ func quotedVersion(version string) string {
 	return version
 }
 
-// make fetches what the site was made of, compares it with the root, and makes the site.
-func (c *Command) make(ctx context.Context, live *checked.Site, from patient, dir string, progress *command.Progress) (made *generator.Site, err error) {
-	root := live.Root()
-	progress.Stage("fetch", 0)
-	got, err := pieces.Get(ctx, from.fetch, root, live.RootBody(), dir, progress.AddBytes)
+// fetch fetches what the site was made of, and compares it with the root.
+func (r *run) fetch(ctx context.Context, from patient) (*pieces.Fetched, error) {
+	r.progress.Stage("fetch", 0)
+	got, err := pieces.Get(ctx, from.fetch, r.live.Root(), r.live.RootBody(), r.dir, r.progress.AddBytes)
 	if err != nil {
 		return nil, err
 	}
-	progress.Stage("check", 0)
-	if err := got.Check(ctx); err != nil {
-		return nil, err
-	}
+	r.progress.Stage("check", 0)
+	return got, got.Check(ctx)
+}
+
+// make makes the site of what was fetched.
+func (r *run) make(ctx context.Context, got *pieces.Fetched) (made *generator.Site, err error) {
+	root := r.live.Root()
 	config := root.Config
 	config.Tags = "" // the publisher sets it
-	o := generator.Options{Config: config, Workers: c.Workers, Generator: root.Inputs.Generator, Progress: progress}
+	o := generator.Options{Config: config, Workers: r.Workers, Generator: root.Inputs.Generator, Progress: r.progress}
 	if got.HasRefreshed() {
 		o.Refreshed, o.SkipInvalid = got, true // as by who merged it: what counts has a digest
 	}
@@ -181,7 +237,7 @@ func (c *Command) make(ctx context.Context, live *checked.Site, from patient, di
 	if err != nil {
 		return nil, err
 	}
-	folder, err := snapshot.Open(got.Snapshot())
+	folder, err := tables.Open(got.Snapshot())
 	if err != nil {
 		return nil, err
 	}

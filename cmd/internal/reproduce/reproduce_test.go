@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -260,7 +262,24 @@ func TestFaults(t *testing.T) {
 			for range 10_000 {
 				x.Tables["records"] = append(x.Tables["records"], pieces.Piece{SHA256: site.Sum256(nil), Bytes: 100, Text: 4 << 20})
 			}
-		}), []string{"too much for a site"}},
+		}), []string{"which is too much for"}},
+		"a piece very often, in a site that says it is large": {func(t *testing.T, bucket string) {
+			t.Helper()
+			rewriteRoot(func(r *site.Root) { r.Counts.Bytes = 1 << 60 })(t, bucket)
+			rewritten(func(x *pieces.Index) {
+				p := x.Tables["records"][0]
+				for text := int64(0); text < 64<<20+256*p.Bytes*16; text += p.Text {
+					x.Tables["records"] = append(x.Tables["records"], p)
+				}
+			})(t, bucket)
+		}, []string{"which is too much for"}},
+		"a piece very often, which says that it is small": {rewritten(func(x *pieces.Index) {
+			p := x.Tables["records"][0]
+			p.Text = 1
+			for range 10_000 {
+				x.Tables["records"] = append(x.Tables["records"], p)
+			}
+		}), []string{"bytes in one place, and 1 in another"}},
 		"more text than it says":   {rewritten(func(x *pieces.Index) { x.Tables["records"][0].Text-- }), []string{"table records, piece 1 of 1", "more than"}},
 		"other counts in the root": {rewriteRoot(func(r *site.Root) { r.Counts.Follows++ }), []string{"the root differs in: counts", "0 objects differ", "is not what its inputs make"}},
 		"another setting in the root": {rewriteRoot(func(r *site.Root) { r.Config.LeaderboardMax = 50 }), []string{
@@ -463,6 +482,94 @@ func TestKeeps(t *testing.T) {
 	var out bytes.Buffer
 	if status := command.Run("verify", "", &publish.Verify{}, []string{"--dest", "file://" + bucket}, &out, &out); status != command.Done {
 		t.Errorf("verify: got status %d: %s", status, &out)
+	}
+}
+
+// TestRepairsInputs: what somebody has altered, cut off or removed is put again by the next publish, whether the site is
+// the same or another one.
+func TestRepairsInputs(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		for name, alter := range map[string]func(t *testing.T, piece, index string){
+			"a bit of a piece": func(t *testing.T, piece, _ string) {
+				t.Helper()
+				body := read(t, piece)
+				body[len(body)/2] ^= 1
+				write(t, piece, body)
+			},
+			"a piece cut off": func(t *testing.T, piece, _ string) {
+				t.Helper()
+				write(t, piece, read(t, piece)[:7])
+			},
+			"a piece removed": func(t *testing.T, piece, _ string) {
+				t.Helper()
+				if err := os.Remove(piece); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"an index of nonsense": func(t *testing.T, _, index string) {
+				t.Helper()
+				write(t, index, []byte("["))
+			},
+			"an index removed": func(t *testing.T, _, index string) {
+				t.Helper()
+				if err := os.Remove(index); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			t.Run(fmt.Sprintf("%s, same site %v", name, same), func(t *testing.T) {
+				bucket, from := filepath.Join(t.TempDir(), "bucket"), demo(t)
+				published(t, "--snapshot", from, "--dest", "file://"+bucket)
+				x, file := index(t, bucket)
+				alter(t, filepath.Join(bucket, string(x.Tables["lists"][0].Key())), file)
+				if !same {
+					records := filepath.Join(from, "records.ndjson")
+					write(t, records, append(read(t, records), `{"token_id":"4","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000ab"}`+"\n"...))
+				}
+				published(t, "--snapshot", from, "--dest", "file://"+bucket, "--keep-inputs=1")
+				equals(t, "file://"+bucket)
+			})
+		}
+	}
+}
+
+// TestKeepsWhatWasLive: a bucket keeps what the last sites that were live were made of, the live one and the one before it
+// in any case, whatever was published in which order, and also if publishers were cut off.
+func TestKeepsWhatWasLive(t *testing.T) {
+	var snapshots []string
+	for i := range 4 {
+		from := demo(t)
+		records := filepath.Join(from, "records.ndjson")
+		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
+		snapshots = append(snapshots, from)
+	}
+	for name, tc := range map[string]struct {
+		keep   int
+		cutOff bool
+	}{"three sites": {3, false}, "two sites, some cut off": {2, true}} {
+		t.Run(name, func(t *testing.T) {
+			bucket, random := filepath.Join(t.TempDir(), "bucket"), rand.New(rand.NewPCG(1, 2))
+			var live []string // the indexes of the sites that were live, each once, the last one first
+			for range 16 {
+				from := snapshots[random.IntN(len(snapshots))]
+				published(t, "--snapshot", from, "--dest", "file://"+bucket, fmt.Sprintf("--keep-inputs=%d", tc.keep))
+				if tc.cutOff {
+					write(t, filepath.Join(bucket, "_snapshot/index", strings.Repeat("0a", 32)), []byte(`{"format":1,"tables":{}}`))
+				}
+				_, file := index(t, bucket)
+				live = append([]string{file}, slices.DeleteFunc(live, func(was string) bool { return was == file })...)
+				equals(t, "file://"+bucket)
+				for _, name := range live[:min(tc.keep, len(live))] {
+					x, err := pieces.ParseIndex(read(t, name))
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, p := range x.All() {
+						read(t, filepath.Join(bucket, string(p.Key())))
+					}
+				}
+			}
+		})
 	}
 }
 

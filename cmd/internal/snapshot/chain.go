@@ -280,18 +280,7 @@ type history interface {
 }
 
 func (r *run) replay(ctx context.Context, all history, asOf time.Time, d *source.Deployment, w *snapshot.Writer) (*source.Graph, error) {
-	events := replay.New(d)
-	r.progress.Stage("replay", 0)
-	for e, err := range all.Events() {
-		if err != nil {
-			return nil, err
-		}
-		if err := errors.Join(events.Add(e), ctx.Err()); err != nil {
-			return nil, err
-		}
-		r.progress.Add(1)
-	}
-	g, err := events.Write(ctx, w)
+	g, report, err := Replay(ctx, all.Events(), d, w, r.progress)
 	if err != nil {
 		return nil, err
 	}
@@ -299,9 +288,26 @@ func (r *run) replay(ctx context.Context, all history, asOf time.Time, d *source
 		return nil, err
 	}
 	g.AsOf = asOf
-	r.report.Replay = events.Report()
-	r.tell(events.Report())
+	r.report.Replay = report
+	r.tell(report)
 	return g, nil
+}
+
+// Replay writes the tables that events alone make: lists, records and ops. The Graph has no AsOf and no Chains.
+func Replay(ctx context.Context, all source.Events, d *source.Deployment, w *snapshot.Writer, progress source.Progress) (*source.Graph, *replay.Report, error) {
+	events := replay.New(d)
+	progress.Stage("replay", 0)
+	for e, err := range all {
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := errors.Join(events.Add(e), ctx.Err()); err != nil {
+			return nil, nil, err
+		}
+		progress.Add(1)
+	}
+	g, err := events.Write(ctx, w)
+	return g, events.Report(), err
 }
 
 func (c *Chain) explain(d *source.Deployment, stdout io.Writer) (err error) {
