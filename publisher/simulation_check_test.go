@@ -87,7 +87,7 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	p := w.process(name)
 	p.calm = true
 	o := w.options(p, s)
-	o.BreakLock = false
+	o.BreakLock, o.History = false, w.log("nights")
 	report, err := Publish(context.Background(), s, p, o)
 	for range 3 {
 		if errors.Is(err, ErrLocked) { // a heartbeat of a dead run may have come late
@@ -202,7 +202,7 @@ func (w *world) neededManifest(of simulatedSite, differences *[]string) map[site
 
 // isBeside reports whether an object is no part of any site.
 func isBeside(key site.Key) bool {
-	return key == site.LockKey || key == site.MarkKey || strings.HasPrefix(string(key), string(site.RefreshPrefix))
+	return key == site.LockKey || key == site.MarkKey || isLog(key) || strings.HasPrefix(string(key), string(site.RefreshPrefix))
 }
 
 // reported compares what a run says with what it has done, and purges caches as the command does.

@@ -32,7 +32,8 @@ var (
 //   - no object that a reader is referred to is missing;
 //   - no process writes after another has begun to;
 //   - refreshed data that a client got as an answer is never lost;
-//   - a verification reports all damage, and nothing else.
+//   - a verification reports all damage, and nothing else;
+//   - a reader of the log of events finds bundles that are what the index names (simulation_log_test.go).
 func TestSimulation(t *testing.T) {
 	result := simulate(t, *firstSeed, *schedules)
 	if *schedules == 1 {
@@ -144,6 +145,7 @@ func simulate(t *testing.T, first uint64, n int) *simulated {
 // runSchedule runs one schedule and checks what must hold in it and after it.
 func runSchedule(t *testing.T, seed uint64, traced bool) (w *world, trace string) {
 	simulatedSites() // outside of the bubble
+	logsOfTests()
 	newFollower()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(seed, traced)

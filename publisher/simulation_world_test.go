@@ -486,10 +486,10 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	if time.Since(r.signed) > drainTime {
 		w.late = true
 	}
-	if key != site.LockKey && key != site.MarkKey && key != site.PackKey {
+	if key != site.LockKey && key != site.MarkKey && key != site.PackKey && !isLog(key) {
 		r.touched[key] = true
 	}
-	known := len(w.objects)
+	known, before := len(w.objects), w.objects[key]
 	if o == nil {
 		delete(w.objects, key)
 	} else {
@@ -499,6 +499,7 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 		w.sorted = nil
 	}
 	delete(w.damaged, key)
+	w.lookAtLog(r, key, before, o)
 	w.reader.look(w, r, key, o)
 }
 
