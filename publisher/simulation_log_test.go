@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"testing/synctest"
 
 	"github.com/followpress/followpress/site"
 	contracts "github.com/followpress/followpress/source"
@@ -202,4 +204,30 @@ func (w *world) lookAtLog(r *arrival, key site.Key, before stored, o *stored) {
 	if l.right[index.sum] == nil {
 		w.fail("%s: %s puts an index that is no state's", r.name, r.what)
 	}
+}
+
+// TestLeftBundleIsReplaced: a run that was cut off before its index has left a bundle with fewer rows.
+func TestLeftBundleIsReplaced(t *testing.T) {
+	simulatedSites() // outside of the bubble
+	newFollower()
+	left := logsOfTests().extends[extension{-1, 3}].objects
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(0, false)
+		w.locks = conditional
+		for _, o := range left[:len(left)-1] {
+			w.objects[o.Key] = stored{body: o.Body, sum: site.Sum(o.Body), at: w.start}
+		}
+		p := w.process("publisher")
+		p.calm = true
+		s := w.site("site")
+		o := w.options(p, s)
+		o.History = simulatedLog{4}
+		report, err := Publish(t.Context(), s, p, o)
+		if err != nil || report.Log == nil || report.Log.Rows != 20_500 {
+			t.Errorf("got %+v, %v, want a log of 20,500 rows", report.Log, err)
+		}
+		for _, failed := range w.failed {
+			t.Error(failed)
+		}
+	})
 }

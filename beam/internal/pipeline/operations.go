@@ -112,7 +112,7 @@ func (f *opsFn) ProcessElement(token string, values func(*[]byte) bool, byAccoun
 	for i := range shown {
 		o := wire.ShownOp{
 			Op: shown[i].Op, Code: shown[i].Code, Nth: uint32(i), Of: uint32(len(shown)), IsPrimary: isPrimary,
-			About: shown[i].About, By: render.Actor{Address: account},
+			About: shown[i].About, By: wire.Actor{Address: account},
 		}
 		byAccount(key, o.Append([]byte{kindOp}))
 	}
@@ -152,8 +152,8 @@ type actorsFn struct{}
 func (*actorsFn) ProcessElement(address string, value []byte, emit func(string, []byte)) error {
 	d := wire.Decode(value[1:])
 	d.Bool()
-	a := render.ActorOf(&render.Account{Address: wire.KeyAddress(address), Profile: render.Profile(d.Profile())})
-	emit(address, wire.AppendActor([]byte{kindActor}, &a))
+	a := wire.Actor(render.ActorOf(&render.Account{Address: wire.KeyAddress(address), Profile: render.Profile(d.Profile())}))
+	emit(address, a.Append([]byte{kindActor}))
 	return d.Err()
 }
 
@@ -205,7 +205,7 @@ func (f *byFn) ProcessElement(address string, values, hot func(*[]byte) bool, em
 	return nil
 }
 
-func actorAndOps(key string, values func(*[]byte) bool) (actor render.Actor, ops []wire.ShownOp, err error) {
+func actorAndOps(key string, values func(*[]byte) bool) (actor wire.Actor, ops []wire.ShownOp, err error) {
 	actor.Address = wire.KeyAddress(key)
 	var value []byte
 	for values(&value) {
@@ -280,9 +280,9 @@ func (f *aboutFn) FinishBundle(_ func(*[]byte) bool, _, _, _ func(string, []byte
 }
 
 // shownOf is an operation for the renderer.
-func shownOf(o *wire.ShownOp, about render.Actor) render.Operation {
+func shownOf(o *wire.ShownOp, about wire.Actor) render.Operation {
 	return render.Operation{
-		Time: o.Op.Time, Token: o.Op.TokenID, By: o.By, Account: about, Code: o.Code, Tag: string(rawjson.AppendString(nil, o.Tag)),
+		Time: o.Op.Time, Token: o.Op.TokenID, By: render.Actor(o.By), Account: render.Actor(about), Code: o.Code, Tag: string(rawjson.AppendString(nil, o.Tag)),
 	}
 }
 

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/binary"
 
-	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
@@ -65,14 +64,14 @@ type ShownOp struct {
 	Nth, Of   uint32 // among the operations of the list that are shown, the newest first, from 0
 	IsPrimary bool   // whether the list is that of its account
 	About
-	By render.Actor // the account of the list; its address only, unless its profile is known
+	By Actor // the account of the list; its address only, unless its profile is known
 }
 
 // Append appends the encoding.
 func (o *ShownOp) Append(b []byte) []byte {
 	b = append(AppendOp(b, &o.Op), byte(o.Code))
 	b = AppendBool(AppendNumbers(b, uint64(o.Nth), uint64(o.Of)), o.IsPrimary)
-	return AppendActor(o.appendAbout(b), &o.By)
+	return o.By.Append(o.appendAbout(b))
 }
 
 // ShownOp decodes one.
@@ -80,14 +79,20 @@ func (d *Decoder) ShownOp() ShownOp {
 	return ShownOp{d.Op(), op.Code(d.Byte()), d.Uint32(), d.Uint32(), d.Bool(), d.about(), d.Actor()}
 }
 
-// AppendActor appends what entries of operations show of an account.
-func AppendActor(b []byte, a *render.Actor) []byte {
+// An Actor is what entries of operations show of an account: render.Actor.
+type Actor struct {
+	Address      site.Address
+	Name, Avatar []byte // JSON strings; nil for none
+}
+
+// Append appends the encoding.
+func (a *Actor) Append(b []byte) []byte {
 	return AppendText(AppendText(append(b, a.Address[:]...), a.Name), a.Avatar)
 }
 
-// Actor decodes that.
-func (d *Decoder) Actor() render.Actor {
-	a := render.Actor{Address: d.Address()}
+// Actor decodes one.
+func (d *Decoder) Actor() Actor {
+	a := Actor{Address: d.Address()}
 	for _, text := range []*[]byte{&a.Name, &a.Avatar} {
 		if b := d.Bytes(); len(b) > 0 {
 			*text = b
