@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 	"internal/testenv/mutations": {},
 	"internal/twin/naive":        {}, // it is compared with ours
 	"internal/testenv/nodes":     {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},
-	"fixtures/odd":               {"site", "site/refresh"},
+	"fixtures/odd":               {"site", "site/refresh", "snapshot"},
 	"internal/testenv/process":   {},
 	"internal/testenv/rounds":    {"source"},
 	"internal/testenv/servers":   {"internal/testenv/process"},

@@ -89,7 +89,7 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	p := w.process(name)
 	p.calm = true
 	o := w.options(p, s)
-	o.BreakLock = false
+	o.BreakLock, o.History = false, w.log("nights")
 	if o.Signing = w.signing("every night"); o.Signing != nil {
 		o.Signing.AllowRollback = true
 	}
@@ -213,7 +213,7 @@ func (w *world) neededManifest(of simulatedSite, differences *[]string) map[site
 
 // isBeside reports whether an object is no part of any site.
 func isBeside(key site.Key) bool {
-	return key == site.LockKey || key == site.MarkKey || key == site.NoteKey || strings.HasPrefix(string(key), string(site.RefreshPrefix))
+	return key == site.LockKey || key == site.MarkKey || key == site.NoteKey || isLog(key) || strings.HasPrefix(string(key), string(site.RefreshPrefix))
 }
 
 // isAnnounced reports whether an object is one that only announced notes lead to: it never changes.

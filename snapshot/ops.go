@@ -149,6 +149,9 @@ type keyed[T any] struct {
 // not after all valid rows before it is invalid. Complete is not called concurrently.
 func (r Reader[T]) Ops(ctx context.Context, convert func(*Op) (T, error)) error {
 	var order rowOrder
+	if r.After != nil {
+		order = rowOrder{*r.After, true}
+	}
 	var rows []Row[T]
 	var sums []byte
 	inner := reading[keyed[T]]{Snapshot: r.Snapshot, File: r.File, Workers: r.Workers, hashed: r.Digest != nil}

@@ -19,6 +19,7 @@ type Reader[T any] struct {
 	File     string // one file of the table (TableFiles), for readers that share the files among them; "" for all
 	Workers  int    // goroutines that parse; 0 means one per core
 	Untimed  bool   // the times of records are not read, and may be anything
+	After    *Op    // of the table ops: rows must come after this one, too; nil for the first file, and for all
 
 	// Complete, unless nil, gets the valid rows of each block, which it may change, before Done. It is
 	// called concurrently.

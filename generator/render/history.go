@@ -158,7 +158,16 @@ func (g *Growth) Add(millis int64, code op.Code) error {
 	if code != op.Follow && code != op.Unfollow {
 		return nil
 	}
-	day, first := dayOf(millis), g.first
+	return g.add(dayOf(millis), code, 1, millis)
+}
+
+// AddDay is Add for n follows or unfollows of a day, as Days counts it.
+func (g *Growth) AddDay(day int64, code op.Code, n uint32) error {
+	return g.add(day, code, n, day*dayMillis)
+}
+
+func (g *Growth) add(day int64, code op.Code, n uint32, millis int64) error {
+	first := g.first
 	if len(g.days) == 0 {
 		first = day
 	}
@@ -166,11 +175,22 @@ func (g *Growth) Add(millis int64, code op.Code) error {
 		return fmt.Errorf("time: %s: with it there are more than a hundred years between the first operation, the last one and as_of", time.UnixMilli(millis).UTC().Format(time.RFC3339))
 	}
 	g.first = first
-	if n := day - first + 1 - int64(len(g.days)); n > 0 {
-		g.days = append(g.days, make([][2]uint32, n)...)
+	if more := day - first + 1 - int64(len(g.days)); more > 0 {
+		g.days = append(g.days, make([][2]uint32, more)...)
 	}
-	g.days[day-first][code-op.Follow]++
+	g.days[day-first][code-op.Follow] += n
 	return nil
+}
+
+// Days yields how many operations there are of each day and code, days in order and counted from 1970, for AddDay.
+func (g *Growth) Days(yield func(day int64, code op.Code, n uint32)) {
+	for i, day := range g.days {
+		for code, n := range day {
+			if n > 0 {
+				yield(g.first+int64(i), op.Follow+op.Code(code), n)
+			}
+		}
+	}
 }
 
 // size is the number of days from the first operation to that of the snapshot, or to the last operation.

@@ -858,3 +858,23 @@ func TestVerifyCounts(t *testing.T) {
 		t.Errorf("got %q, %v, want two of %d bundles, and how many more", damaged, err, n)
 	}
 }
+
+// TestOtherRowsOfTheSameLength: a log is not continued by a state that has another byte in an earlier row.
+func TestOtherRowsOfTheSameLength(t *testing.T) {
+	c := random(1, 40)[0]
+	build := func(was *Index) (*Built, error) {
+		return Build(t.Context(), []Source{c.upto(uint64(len(c.times)))}, was, func(Object) error { return nil })
+	}
+	built, err := build(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := build(built.Index); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(c.events, func(e source.Event) bool { return len(e.Value) > 0 })
+	c.events[at].Value[0] ^= 1
+	if _, err := build(built.Index); !errors.Is(err, ErrContradicts) {
+		t.Errorf("got %v, want %v", err, ErrContradicts)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,10 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/source"
 )
 
 // aLog is a log of a history, with where it is.
@@ -496,8 +500,58 @@ func TestValueThatHasChangedSince(t *testing.T) {
 func TestSelectors(t *testing.T) {
 	want := map[question]uint32{supply: 0x18160ddd, ops: 0x02dc2af9, owner: 0x6352211e}
 	for q, selector := range want {
-		if got := binary.BigEndian.Uint32(functions[q].ID); got != selector {
-			t.Errorf("%s: got %08x, want %08x", functions[q].Name, got, selector)
+		if got := binary.BigEndian.Uint32(functions[q]); got != selector {
+			t.Errorf("question %d: got %08x, want %08x", q, got, selector)
+		}
+	}
+}
+
+// TestCallsAreThoseOfTheABI: go-ethereum encodes the same calls, and decodes the same answers.
+func TestCallsAreThoseOfTheABI(t *testing.T) {
+	functions, err := abi.JSON(strings.NewReader(`[
+{"type":"function","name":"totalSupply","inputs":[],"outputs":[{"type":"uint256"}]},
+{"type":"function","name":"getListOpCount","inputs":[{"name":"slot","type":"uint256"}],"outputs":[{"type":"uint256"}]},
+{"type":"function","name":"ownerOf","inputs":[{"name":"tokenId","type":"uint256"}],"outputs":[{"type":"address"}]},
+{"type":"function","name":"getListStorageLocation","inputs":[{"name":"tokenId","type":"uint256"}],"outputs":[{"type":"bytes"}]},
+{"type":"function","name":"getMetadataValue","inputs":[{"name":"tokenId","type":"uint256"},{"name":"key","type":"string"}],"outputs":[{"type":"bytes"}]},
+{"type":"function","name":"getValue","inputs":[{"name":"addr","type":"address"},{"name":"key","type":"string"}],"outputs":[{"type":"bytes"}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := source.Word{12: 0xa1, 31: 0x7b}
+	number, account := new(big.Int).SetBytes(id[:]), common.Address(id[12:])
+	for q, c := range []struct {
+		name string
+		args []any
+	}{
+		supply: {"totalSupply", nil}, ops: {"getListOpCount", []any{number}}, owner: {"ownerOf", []any{number}},
+		location: {"getListStorageLocation", []any{number}}, user: {"getMetadataValue", []any{number, "user"}},
+		primary: {"getValue", []any{account, "primary-list"}},
+	} {
+		want, err := functions.Pack(c.name, c.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := subject{question: question(q), id: id}
+		if got := s.call().Data; !bytes.Equal(got, want) {
+			t.Errorf("%s: got %x, want %x", c.name, got, want)
+		}
+		if question(q) <= owner {
+			continue
+		}
+		for _, value := range [][]byte{{}, {1}, bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{7}, 87)} {
+			answer, err := functions.Methods[c.name].Outputs.Pack(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := s.answer(answer); !ok || !bytes.Equal(got, value) {
+				t.Errorf("%s: got %x, %t, want %x", c.name, got, ok, value)
+			}
+			for cut := range answer[:64+len(value)] {
+				if got, ok := s.answer(answer[:cut]); ok {
+					t.Errorf("%s: %d bytes of the answer are %x, want that they are none", c.name, cut, got)
+				}
+			}
 		}
 	}
 }

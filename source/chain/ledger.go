@@ -7,11 +7,10 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"strings"
 
-	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
@@ -41,30 +40,22 @@ const (
 	primaryKey = "primary-list"
 )
 
-// functions is the part of the contracts' ABI that answers questions, in their order.
-var functions = func() []abi.Method {
-	parsed, err := abi.JSON(strings.NewReader(`[
-{"type":"function","name":"totalSupply","inputs":[],"outputs":[{"type":"uint256"}]},
-{"type":"function","name":"getListOpCount","inputs":[{"name":"slot","type":"uint256"}],"outputs":[{"type":"uint256"}]},
-{"type":"function","name":"ownerOf","inputs":[{"name":"tokenId","type":"uint256"}],"outputs":[{"type":"address"}]},
-{"type":"function","name":"getListStorageLocation","inputs":[{"name":"tokenId","type":"uint256"}],"outputs":[{"type":"bytes"}]},
-{"type":"function","name":"getMetadataValue","inputs":[{"name":"tokenId","type":"uint256"},{"name":"key","type":"string"}],"outputs":[{"type":"bytes"}]},
-{"type":"function","name":"getValue","inputs":[{"name":"addr","type":"address"},{"name":"key","type":"string"}],"outputs":[{"type":"bytes"}]}]`))
-	if err != nil {
-		panic(err) // a constant
+// functions are those of the contracts that answer questions, in their order.
+var functions = func() (ids [][]byte) {
+	for _, f := range []string{
+		"totalSupply()", "getListOpCount(uint256)", "ownerOf(uint256)", "getListStorageLocation(uint256)",
+		"getMetadataValue(uint256,string)", "getValue(address,string)",
+	} {
+		ids = append(ids, crypto.Keccak256([]byte(f))[:4])
 	}
-	var all []abi.Method
-	for _, name := range []string{"totalSupply", "getListOpCount", "ownerOf", "getListStorageLocation", "getMetadataValue", "getValue"} {
-		all = append(all, parsed.Methods[name])
-	}
-	return all
+	return ids
 }()
 
 // A subject is what a question is about.
 type subject struct {
 	question
 	contract site.Address
-	id       source.Word // a token, a slot, or an account in its last 20 bytes
+	id       source.Word // a token, a slot, or an account after 12 zeros
 }
 
 func (s subject) compare(other subject) int {
@@ -90,21 +81,18 @@ func (s subject) String() string {
 }
 
 func (s subject) call() provider.Call {
-	var args []any
-	switch s.question {
-	case ops, owner, location:
-		args = []any{new(big.Int).SetBytes(s.id[:])}
+	data := make([]byte, 0, 4+4*len(s.id))
+	data = append(data, functions[s.question]...)
+	if s.question != supply {
+		data = append(data, s.id[:]...)
+	}
+	switch afterBoth := 2 * uint64(len(s.id)); s.question { // where the second argument is
 	case user:
-		args = []any{new(big.Int).SetBytes(s.id[:]), userKey}
+		data = provider.AppendBytes(provider.AppendWord(data, afterBoth), userKey)
 	case primary:
-		args = []any{common.Address(s.id[12:]), primaryKey}
+		data = provider.AppendBytes(provider.AppendWord(data, afterBoth), primaryKey)
 	}
-	f := functions[s.question]
-	data, err := f.Inputs.Pack(args...)
-	if err != nil {
-		panic(err) // the arguments are those of the constant above
-	}
-	return provider.Call{To: common.Address(s.contract), Data: slices.Concat(f.ID, data)}
+	return provider.Call{To: common.Address(s.contract), Data: data}
 }
 
 // answer reads an answer: 32 bytes, or a value of any length. It is not ok if the answer is neither.
@@ -115,12 +103,11 @@ func (s subject) answer(result []byte) (value []byte, ok bool) {
 	if s.question <= owner {
 		return result, len(result) == len(s.id)
 	}
-	values, err := functions[s.question].Outputs.Unpack(result)
-	if err != nil {
+	at, ok := provider.WordAt(result, 0)
+	if !ok {
 		return nil, false
 	}
-	value, ok = values[0].([]byte)
-	return value, ok
+	return provider.BytesAt(result, at)
 }
 
 // show is an answer for people.

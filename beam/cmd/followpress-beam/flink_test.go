@@ -57,7 +57,11 @@ func end(t *testing.T, c difftest.Case, out string, p *process.Process, patience
 // fixture is a case of a snapshot of the project, cut into files at random.
 func fixture(t *testing.T, name, api string) difftest.Case {
 	folder := filepath.Join("..", "..", "..", "fixtures", filepath.FromSlash(name))
-	return difftest.Case{Name: name, Snapshot: difftest.Cut(t, 1, folder), Config: site.Config{API: api, Explorer: true}}
+	c := difftest.Case{Name: name, Snapshot: difftest.Cut(t, 1, folder), Config: site.Config{API: api, Explorer: true}}
+	if c.Config.EFP() {
+		c.Config.HistoryWindow = site.Window(site.DefaultHistoryWindow)
+	}
+	return c
 }
 
 // The site is that of generate, byte for byte, also if every account with more than three records about

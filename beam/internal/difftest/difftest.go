@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/release"
@@ -323,7 +324,7 @@ func (c Case) Flags() []string {
 		}
 	}
 	if o.API == site.APIEFP {
-		args = append(args, "--history-window=0")
+		args = append(args, "--history-window="+time.Duration(o.HistoryWindow).String())
 	}
 	if c.SkipInvalid {
 		args = append(args, "--on-invalid=skip")

@@ -54,6 +54,7 @@ func TestRandom(t *testing.T) {
 		}
 		add("repeated records", report.Repeated)
 		add("long texts", report.LongTexts.LeftOut)
+		add("operations that are shown", report.Operations)
 		for key := range want {
 			for part := range strings.SplitSeq(string(key), "/") {
 				seen[part]++
@@ -72,10 +73,11 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	for _, what := range []string{
-		"skipped of lists", "skipped of accounts", "skipped of records", "skipped of badges", "skipped of recommended",
+		"skipped of lists", "skipped of accounts", "skipped of records", "skipped of badges", "skipped of recommended", "skipped of ops",
 		"refreshed profiles", "refreshed badges", "older refreshes", "skipped refreshes", "repeated records", "long texts",
 		"files ndjson", "files ndjson.gz", "files ndjson.zst", "parts", "recommended", "taggedAs", "_explore", "some",
-		"records without effect: unknown list", "chains in the root", "chains in the root, on Flink", "refreshes in the root",
+		"records without effect: unknown list", "ops without effect: unknown list", "notifications", "activity", "recent", "operations that are shown",
+		"chains in the root", "chains in the root, on Flink", "refreshes in the root",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("%s: in none of the cases, want it in some", what)

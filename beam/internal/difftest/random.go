@@ -46,6 +46,9 @@ func Random(tb testing.TB, seed uint64) Case {
 		if r.IntN(2) == 0 {
 			c.Config.Names = site.NamesLookup
 		}
+		if seed%8 != 2 {
+			c.Config.HistoryWindow = site.Window(time.Duration(1+r.IntN(999)) * time.Hour)
+		}
 	}
 	var files map[string]string
 	kind := "naive"
@@ -77,7 +80,7 @@ func Random(tb testing.TB, seed uint64) Case {
 func randomShape(r *rand.Rand, longTexts int) odd.Shape {
 	return odd.Shape{
 		Accounts: 1 + r.IntN(40), Lists: 1 + r.IntN(40), Records: r.IntN(1 + r.IntN(900)), Events: r.IntN(6), Badges: r.IntN(80),
-		Hostile: r.IntN(3) > 0, Timed: true, Recommended: r.IntN(30), LongTexts: longTexts,
+		Hostile: r.IntN(3) > 0, Timed: true, Recommended: r.IntN(30), LongTexts: longTexts, Ops: r.IntN(4000),
 	}
 }
 
@@ -126,6 +129,7 @@ var invalid = map[string][]string{
 	"badges":      {`{"event_id":"3","token_id":"x","owner":"0x0000000000000000000000000000000000000001"}`, `{}`},
 	"recommended": {`{"address":"0x"}`, `{"address":"0x0000000000000000000000000000000000000001","class":5}`},
 	"events":      {`{"id":3}`, `{"id":"x"}`},
+	"ops":         {`{"token_id":"1","time":"2026-11-20T00:00:00Z"}`, `{}`, `{"token_id":"1","time":"2026","chain_id":1,"block":1,"log_index":1,"op":"0x01"}`},
 }
 
 // addInvalid adds rows that are invalid, and repeats some rows, which is not valid for lists and accounts.

@@ -15,25 +15,30 @@ import (
 )
 
 func init() {
-	dofn.Register3x1(&readDigests{})
+	dofn.Register4x1(&readDigests{})
 }
 
 // workersOfDigest is how many goroutines read a table for its digest. Its rows have an order, so one worker reads all.
 const workersOfDigest = 4
 
 // Digests reads each large table once more, on one worker, for its digest: site.SHA256 by name. An invalid row is an error
-// of the other readers, which say so in the same words, or is skipped.
-func (t *Tables) Digests(s beam.Scope) beam.PCollection {
+// of the other readers, which say so in the same words, or is skipped. The second output says for Ops after which row each
+// file of that table must begin.
+func (t *Tables) Digests(s beam.Scope) (digests, opsAfter beam.PCollection) {
 	s = s.Scope("digests")
+	tables := []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, snapshot.TableRecords, snapshot.TableBadges}
+	if t.HasOps {
+		tables = append(tables, snapshot.TableOps)
+	}
 	var elements []string
-	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, snapshot.TableRecords, snapshot.TableBadges} {
+	for _, table := range tables {
 		element, err := json.Marshal(wholeTable{table, t.files[table]})
 		if err != nil {
 			panic(err) // texts and numbers
 		}
 		elements = append(elements, string(element))
 	}
-	return beam.ParDo(s, &readDigests{t.reader()}, beam.Reshuffle(s, beam.CreateList(s, elements)))
+	return beam.ParDo2(s, &readDigests{t.reader()}, beam.Reshuffle(s, beam.CreateList(s, elements)))
 }
 
 // A wholeTable is all files of a table, for one worker.
@@ -45,12 +50,12 @@ type wholeTable struct {
 type readDigests struct{ reader }
 
 // ProcessElement reads a table.
-func (r *readDigests) ProcessElement(ctx context.Context, element string, digest emitRow) error {
+func (r *readDigests) ProcessElement(ctx context.Context, element string, digest, opsAfter emitRow) error {
 	var whole wholeTable
 	if err := json.Unmarshal([]byte(element), &whole); err != nil {
 		return fmt.Errorf("decode the files of a table: %w", err)
 	}
-	sum, err := r.digest(ctx, whole)
+	sum, err := r.digest(ctx, whole, opsAfter)
 	if err != nil && ctx.Err() != nil {
 		return err // another worker has failed, and says why
 	} else if err != nil {
@@ -60,7 +65,7 @@ func (r *readDigests) ProcessElement(ctx context.Context, element string, digest
 	return nil
 }
 
-func (r *readDigests) digest(ctx context.Context, whole wholeTable) (site.SHA256, error) {
+func (r *readDigests) digest(ctx context.Context, whole wholeTable, opsAfter emitRow) (site.SHA256, error) {
 	files, err := r.Source.open(ctx)
 	if err != nil {
 		return site.SHA256{}, err
@@ -83,6 +88,8 @@ func (r *readDigests) digest(ctx context.Context, whole wholeTable) (site.SHA256
 	case snapshot.TableRecords:
 		convert := func(*snapshot.Record) (none struct{}, err error) { return none, nil }
 		return digestOf[struct{}, string](r, func(rows snapshot.Reader[struct{}]) error { return rows.Records(ctx, convert) }, files, nil)
+	case snapshot.TableOps:
+		return r.digestOps(ctx, files, whole.Files, opsAfter)
 	default:
 		return digestOf[snapshot.Badge, string](r, func(rows snapshot.Reader[snapshot.Badge]) error {
 			return rows.Table(ctx, whole.Table, snapshot.ParseBadge)
@@ -107,17 +114,19 @@ func digestOf[T any, K comparable](
 		seen[k] = struct{}{}
 		return nil
 	}
-	reject := func(e *snapshot.RowError) error {
-		if r.Options.SkipInvalid {
-			return nil
-		}
-		return e
-	}
 	err := read(snapshot.Reader[T]{
 		Snapshot: files, Workers: workersOfDigest, Untimed: !r.Options.EFP, Digest: &digest,
-		Done: func(b snapshot.Block[T]) error { return b.Each(accept, reject) },
+		Done: func(b snapshot.Block[T]) error { return b.Each(accept, r.reject) },
 	})
 	return digest.Sum(), err
+}
+
+// reject is for invalid rows.
+func (r *readDigests) reject(e *snapshot.RowError) error {
+	if r.Options.SkipInvalid {
+		return nil
+	}
+	return e
 }
 
 var errSecond = errors.New("a second row of the same key")

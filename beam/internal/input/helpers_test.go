@@ -114,6 +114,10 @@ func read(t *testing.T, source input.Source, o input.Options, refreshed string, 
 		r.report.Refreshed = &generator.RefreshedReport{}
 		readers["refreshed"] = tables.Refreshed(s, input.Source{Location: refreshed, Endpoint: source.Endpoint, Region: source.Region})
 	}
+	if tables.HasOps {
+		_, opsAfter := tables.Digests(s)
+		readers["ops"] = tables.Ops(s, opsAfter)
+	}
 	var counts, notes []beam.PCollection
 	for name, reader := range readers {
 		beam.ParDo0(s, &collectRows{number, name}, reader.Rows)
@@ -170,7 +174,7 @@ func cut(t *testing.T, from string, random *rand.Rand) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	writeFile(t, dir, "meta.json", readFile(t, filepath.Join(from, "meta.json")))
-	for _, table := range append(snapshot.Tables(), snapshot.TableRecommended) {
+	for _, table := range append(snapshot.Tables(), snapshot.TableRecommended, snapshot.TableOps) {
 		body, err := os.ReadFile(filepath.Join(from, string(table)+".ndjson"))
 		if err != nil {
 			continue
@@ -221,6 +225,8 @@ func pack(t *testing.T, table snapshot.Table, lines []byte, random *rand.Rand) (
 			ok = toParquet[parquetRecord](t, &b, lines)
 		case snapshot.TableBadges:
 			ok = toParquet[parquetBadge](t, &b, lines)
+		case snapshot.TableOps:
+			ok = toParquet[parquetOp](t, &b, lines)
 		}
 		if ok {
 			return "parquet", b.Bytes()
@@ -263,6 +269,15 @@ type parquetBadge struct {
 	EventID string `json:"event_id" parquet:"event_id"`
 	TokenID string `json:"token_id" parquet:"token_id"`
 	Owner   string `json:"owner" parquet:"owner"`
+}
+
+type parquetOp struct {
+	TokenID  string `json:"token_id" parquet:"token_id"`
+	Time     string `json:"time" parquet:"time"`
+	ChainID  int64  `json:"chain_id" parquet:"chain_id"`
+	Block    int64  `json:"block" parquet:"block"`
+	LogIndex int32  `json:"log_index" parquet:"log_index"`
+	Op       string `json:"op" parquet:"op"`
 }
 
 // toParquet reports false for lines that are no rows.

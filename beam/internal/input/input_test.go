@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/afero"
@@ -23,6 +24,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
@@ -65,6 +67,9 @@ func decode(t *testing.T, table snapshot.Table, pairs []pair) (rows []row) {
 		case snapshot.TableBadges:
 			b := d.BadgeRow()
 			add(wire.Position{}, "%s %d %s", p.key, b.Event, b.TokenID)
+		case snapshot.TableOps:
+			o := d.OpRow()
+			add(o.Position, "%s %+v %d %t %s %q", p.key, o.Op, o.Code, o.IsShown, o.Address, o.Tag)
 		}
 		if err := d.Err(); err != nil || d.More() {
 			t.Fatalf("%s: a malformed element: %q", table, p.value)
@@ -119,7 +124,31 @@ func expectedOf(t *testing.T, dir string, o input.Options) map[snapshot.Table][]
 		badges[i].Position = wire.Position{} // they have no order
 	}
 	slices.SortFunc(badges, func(a, b row) int { return strings.Compare(a.text, b.text) })
+	var ops []row
+	if o.History > 0 {
+		ops = expected(t, dir, snapshot.TableOps, snapshot.ParseOp, func(r snapshot.Op) string {
+			parsed, _ := op.Parse(r.Op)
+			r.Op = nil
+			about, ok := parsed.Address()
+			if !ok {
+				return fmt.Sprintf("%s %+v 0 false %s %q", r.TokenID, r, site.Address{}, "")
+			}
+			asOf, err := snapshot.ReadAsOf(afero.NewBasePathFs(afero.NewOsFs(), dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, err := time.Parse(time.RFC3339, asOf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at.UnixMilli()-r.Time > time.Duration(o.History).Milliseconds() {
+				return fmt.Sprintf("%s %+v %d false %s %q", r.TokenID, r, parsed.Code, site.Address{}, "")
+			}
+			return fmt.Sprintf("%s %+v %d true %s %q", r.TokenID, r, parsed.Code, about, parsed.Tag)
+		})
+	}
 	return map[snapshot.Table][]row{
+		snapshot.TableOps: ops,
 		snapshot.TableLists: expected(t, dir, snapshot.TableLists, snapshot.ParseList, func(l snapshot.List) string {
 			account := l.Owner
 			if l.User != nil {
@@ -170,6 +199,9 @@ func TestTables(t *testing.T) {
 		for _, efp := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s efp=%t", name, efp), func(t *testing.T) {
 				o := input.Options{EFP: efp, SkipInvalid: true, Limits: limits}
+				if efp && name == "demo" { // others have no operations
+					o.History = site.Window(100 * time.Hour)
+				}
 				dir := filepath.Join(fixtures, name)
 				checkRows(t, mustRead(t, input.Source{Location: dir}, o), expectedOf(t, dir, o))
 				for seed := range uint64(2) {
@@ -207,6 +239,11 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// opRow is a row of ops.
+func opRow(token string, block int) string {
+	return fmt.Sprintf(`{"token_id":"%s","time":"2026-01-01T00:00:00Z","chain_id":1,"block":%d,"log_index":1,"op":"0x01010101%040x"}`+"\n", token, block, 5)
+}
+
 // writeOdd writes a snapshot without records, with invalid rows if there is an invalid text.
 func writeOdd(t *testing.T, dir, invalid string) {
 	t.Helper()
@@ -223,6 +260,9 @@ func writeOdd(t *testing.T, dir, invalid string) {
 		"badges.ndjson": `{"event_id":"3","token_id":"9","owner":"0x00000000000000000000000000000000000000a1"}` + "\n" + invalid +
 			`{"event_id":"4","token_id":"9","owner":"0x00000000000000000000000000000000000000a1"}` + "\n",
 		"recommended.ndjson": strings.Repeat(`{"address":"0x00000000000000000000000000000000000000a1"}`+"\n", 2) + invalid,
+		"ops-0.ndjson":       opRow("1", 3) + invalid + opRow("2", 4),
+		"ops-1.ndjson":       invalid,
+		"ops-2.ndjson":       opRow("1", 5) + opRow("1", 6),
 	}
 	for name, body := range files {
 		writeFile(t, dir, name, []byte(body))
@@ -237,13 +277,15 @@ func TestReport(t *testing.T) {
 			writeOdd(t, dir, invalid)
 			config := site.Config{MaxProfileText: site.MaxNameBytes, LeaderboardMax: 10}
 			if efp {
-				config.API = site.APIEFP
+				config.API, config.HistoryWindow = site.APIEFP, site.Window(time.Hour)
 			}
 			_, want, err := generator.ToMemory(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), dir), generator.Options{Config: config, SkipInvalid: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := mustRead(t, input.Source{Location: dir}, input.Options{EFP: efp, SkipInvalid: true, Limits: config.ProfileLimits()}).report
+			got := mustRead(t, input.Source{Location: dir}, input.Options{
+				EFP: efp, SkipInvalid: true, Limits: config.ProfileLimits(), History: config.HistoryWindow,
+			}).report
 			want.Out, want.Counts, want.Written, want.Duration = got.Out, got.Counts, got.Written, got.Duration
 			if got, want := inJSON(t, got), inJSON(t, want); !slices.Equal(got, want) {
 				i := 0

@@ -143,11 +143,13 @@ func (*unlist) ProcessElement(name string, notes [][]byte, emit func(string, []b
 	}
 }
 
-// Names of the counts of what refreshed data changed, and of merged records.
+// Names of the counts of what refreshed data changed, of merged records, and of operations that the site shows.
 const (
 	MergedProfiles  = "merged/profiles"
 	MergedBadges    = "merged/badges" // objects
 	RepeatedRecords = "repeated"
+
+	ShownOperations = "operations"
 )
 
 // Fill fills what the report of generate says of the snapshot and the refreshed data: from what Events
@@ -161,8 +163,7 @@ func (t *Tables) Fill(r *generator.Report, events Result, recommended *Result, c
 		LeftOut: int(counts[LongTexts]), Most: t.options.Limits.Text, MostProfile: t.options.Limits.Whole, Examples: []generator.LongTextExample{},
 	}
 	r.Tables[string(snapshot.TableEvents)] = &events.TableReport
-	// In this order generate reads them.
-	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, TableRefreshed, snapshot.TableRecords, snapshot.TableBadges} {
+	add := func(table snapshot.Table) {
 		if table != TableRefreshed {
 			r.Tables[string(table)] = &generator.TableReport{
 				Rows: int(counts[RowCount(table)]), Skipped: int(counts[SkippedCount(table)]), WithoutEffect: withoutEffect(counts, table),
@@ -178,9 +179,17 @@ func (t *Tables) Fill(r *generator.Report, events Result, recommended *Result, c
 				generator.LongTextExample{File: n.Name, Line: lineOf(table, n), LongText: site.LongText{Member: n.Text, Bytes: int(n.Bytes)}})
 		}
 	}
+	// In this order generate reads them.
+	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, TableRefreshed, snapshot.TableRecords, snapshot.TableBadges} {
+		add(table)
+	}
 	if recommended != nil {
 		r.Tables[string(snapshot.TableRecommended)] = &recommended.TableReport
 		r.Invalid = append(r.Invalid, recommended.Invalid...)
+	}
+	if t.HasOps {
+		add(snapshot.TableOps)
+		r.Operations = int(counts[ShownOperations])
 	}
 	r.Invalid = r.Invalid[:min(len(r.Invalid), MaxInvalid)]
 	r.LongTexts.Examples = r.LongTexts.Examples[:min(len(r.LongTexts.Examples), maxLong)]

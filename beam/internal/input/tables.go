@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -21,13 +22,14 @@ type Options struct {
 	EFP         bool               // for the API efp: times of records, and recommended accounts
 	SkipInvalid bool               // count and note invalid rows, instead of stopping at one
 	Limits      site.ProfileLimits // of profiles; what exceeds them is left out
+	History     site.Window        // how far back operations are wanted, if the snapshot has the table ops; 0 for none
 }
 
 // Tables is a snapshot as the launcher sees it, before a pipeline is made.
 type Tables struct {
 	AsOf    string  // of the snapshot, as RFC 3339
 	ListOps *uint64 // of the snapshot, for the API efp; nil if it does not say
-	HasOps  bool    // whether the snapshot has the table ops, for the API efp; nothing reads it
+	HasOps  bool    // whether the snapshot has the table ops, and operations are wanted
 	// Inputs are those of the site that the launcher knows: what meta.json says, and the digests of tables that were read.
 	Inputs site.Inputs
 
@@ -35,6 +37,7 @@ type Tables struct {
 	options Options
 	snap    afero.Fs
 	files   map[snapshot.Table][]file
+	opsFrom int64 // the earliest time of operations that are wanted
 }
 
 // Open opens a snapshot and checks that all tables are there, as generate does. ctx is that of all
@@ -70,16 +73,24 @@ func Open(ctx context.Context, source Source, o Options) (*Tables, error) {
 		return nil, err
 	}
 	t.Inputs.ListOps = t.ListOps
-	switch err := snapshot.CheckTable(t.snap, snapshot.TableOps); {
-	case err == nil:
-		t.HasOps = true
-	case !errors.Is(err, snapshot.ErrNoTable):
+	if err := t.add(snapshot.TableRecommended); err != nil && !errors.Is(err, snapshot.ErrNoTable) {
 		return nil, err
 	}
-	if err := t.add(snapshot.TableRecommended); !errors.Is(err, snapshot.ErrNoTable) {
-		return t, err
+	if o.History == 0 {
+		return t, nil
 	}
-	return t, nil
+	if t.opsFrom, err = render.WindowStart(t.AsOf, o.History); err != nil {
+		return nil, err
+	}
+	switch err := t.add(snapshot.TableOps); {
+	case errors.Is(err, snapshot.ErrNoTable):
+		return t, nil
+	case err != nil:
+		return nil, err
+	}
+	t.HasOps = true
+	t.Inputs.OpsFrom, err = snapshot.ReadOpsFrom(t.snap)
+	return t, err
 }
 
 func (t *Tables) add(table snapshot.Table) (err error) {

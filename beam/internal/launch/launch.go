@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -51,22 +52,22 @@ type Command struct {
 	S3Endpoint string `name:"s3-endpoint" placeholder:"URL" env:"FOLLOWPRESS_S3_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of all s3://…; without one Amazon S3. Workers have credentials of their own, in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or from their machine."`
 	S3Region   string `name:"s3-region" placeholder:"NAME" help:"Region of the buckets; by default AWS_REGION, or us-east-1."`
 
-	OnInvalid      string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" group:"As with generate:" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
-	Refreshed      string   `placeholder:"LOCATION" group:"As with generate:" help:"Where the fallback keeps the data it fetched for cache=fresh: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder."`
-	BasePath       string   `default:"api/v1" placeholder:"PATH" group:"As with generate:" help:"Path of the API (default ${default})."`
-	API            string   `enum:"spec,efp" default:"spec" placeholder:"spec|efp" group:"As with generate:" help:"Which API the site has (default ${default})."`
-	Names          string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" group:"As with generate:" help:"With --api=efp: whether each object of a user exists under the name too (default ${default})."`
-	ProfileURL     string   `placeholder:"URL" group:"As with generate:" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
-	BadgesField    string   `placeholder:"NAME" group:"As with generate:" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
-	Explorer       bool     `default:"true" group:"As with generate:" help:"Add _explore/ and index.html."`
-	Pictures       string   `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
-	ExplorerKey    []string `sep:"none" placeholder:"PUBLIC" group:"As with generate:" help:"Public key that the site is signed with, for the explorer to check by; may be repeated."`
-	LeaderboardMax int      `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
-	MaxProfileText int      `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
-	RanksEvery     string   `placeholder:"DURATION" hidden:""`
-	RanksFrom      string   `placeholder:"LOCATION" hidden:""`
-	HistoryWindow  string   `default:"" placeholder:"0" group:"As with generate:" help:"With --api=efp, of a snapshot with the table ops: use 0, for a site without notifications and activity. Only generate and publish --snapshot make those."`
-	MaxProfile     int      `default:"262144" placeholder:"BYTES" group:"As with generate:" help:"Largest profile as JSON (default ${default}); what exceeds it is left out, the largest texts first, and reported."`
+	OnInvalid      string        `enum:"stop,skip" default:"stop" placeholder:"stop|skip" group:"As with generate:" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
+	Refreshed      string        `placeholder:"LOCATION" group:"As with generate:" help:"Where the fallback keeps the data it fetched for cache=fresh: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder."`
+	BasePath       string        `default:"api/v1" placeholder:"PATH" group:"As with generate:" help:"Path of the API (default ${default})."`
+	API            string        `enum:"spec,efp" default:"spec" placeholder:"spec|efp" group:"As with generate:" help:"Which API the site has (default ${default})."`
+	Names          string        `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" group:"As with generate:" help:"With --api=efp: whether each object of a user exists under the name too (default ${default})."`
+	ProfileURL     string        `placeholder:"URL" group:"As with generate:" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
+	BadgesField    string        `placeholder:"NAME" group:"As with generate:" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
+	Explorer       bool          `default:"true" group:"As with generate:" help:"Add _explore/ and index.html."`
+	Pictures       string        `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
+	ExplorerKey    []string      `sep:"none" placeholder:"PUBLIC" group:"As with generate:" help:"Public key that the site is signed with, for the explorer to check by; may be repeated."`
+	LeaderboardMax int           `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
+	MaxProfileText int           `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
+	RanksEvery     string        `placeholder:"DURATION" hidden:""`
+	RanksFrom      string        `placeholder:"LOCATION" hidden:""`
+	HistoryWindow  time.Duration `default:"999h" placeholder:"DURATION" group:"As with generate:" help:"With --api=efp, of a snapshot with the table ops: how far back notifications and activity go, from the time of the snapshot (default ${default}). 0 leaves them out."`
+	MaxProfile     int           `default:"262144" placeholder:"BYTES" group:"As with generate:" help:"Largest profile as JSON (default ${default}); what exceeds it is left out, the largest texts first, and reported."`
 
 	Beam []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Flags of Beam."`
 }
@@ -161,18 +162,19 @@ func (c *Command) check() error {
 	if c.RanksEvery != "" || c.RanksFrom != "" {
 		return errors.New("--ranks-every and --ranks-from: only generate and publish --snapshot hold ranks; the details of a site from here show those of its snapshot")
 	}
-	if c.HistoryWindow != "" && c.HistoryWindow != "0" {
-		return fmt.Errorf("--history-window=%s: only generate and publish --snapshot make notifications and activity; use 0 here", c.HistoryWindow)
-	}
 	_, err := c.config().WithDefaults()
 	return err
 }
 
 func (c *Command) config() site.Config {
-	return site.Config{
+	config := site.Config{
 		BasePath: c.BasePath, BadgesField: c.BadgesField, LeaderboardMax: c.LeaderboardMax, MaxProfileText: c.MaxProfileText, MaxProfile: c.MaxProfile,
 		API: c.API, ProfileURL: c.ProfileURL, Names: c.Names, Explorer: c.Explorer, Pictures: c.Pictures, ExplorerKeys: strings.Join(c.ExplorerKey, " "),
 	}
+	if config.EFP() {
+		config.HistoryWindow = site.Window(c.HistoryWindow)
+	}
+	return config
 }
 
 // Run makes the site.
@@ -182,12 +184,14 @@ func (c *Command) Run(ctx context.Context, stderr io.Writer) (*generator.Report,
 		return nil, err
 	}
 	skip := c.OnInvalid == "skip"
-	tables, err := input.Open(ctx, c.at(c.Snapshot), input.Options{EFP: config.EFP(), SkipInvalid: skip, Limits: config.ProfileLimits()})
+	tables, err := input.Open(ctx, c.at(c.Snapshot), input.Options{
+		EFP: config.EFP(), SkipInvalid: skip, Limits: config.ProfileLimits(), History: config.HistoryWindow,
+	})
 	if err != nil {
 		return nil, err
 	}
-	if tables.HasOps && c.HistoryWindow == "" {
-		return nil, errors.New("the snapshot has the table ops, and only generate and publish --snapshot make notifications and activity of it; --history-window=0 makes the site without them")
+	if !tables.HasOps {
+		config.HistoryWindow = 0
 	}
 	events, eventsRead, err := tables.Events(ctx)
 	if err != nil {

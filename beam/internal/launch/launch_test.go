@@ -11,11 +11,13 @@ import (
 	"time"
 
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+	json "github.com/goccy/go-json"
 	"github.com/minio/minio-go/v7"
 
 	"github.com/followpress/followpress/beam/internal/difftest"
 	"github.com/followpress/followpress/beam/internal/launch"
 	"github.com/followpress/followpress/beam/internal/loopback"
+	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
@@ -43,7 +45,7 @@ func fixture(t *testing.T, name string, config site.Config) difftest.Case {
 // it counts as hot.
 func TestSitesOfFixturesEqualThoseOfGenerate(t *testing.T) {
 	for _, name := range []string{"demo", "conformance/snapshot", "conformance-efp/snapshot"} {
-		for _, config := range []site.Config{{API: site.APISpec, Explorer: true}, {API: site.APIEFP, Explorer: true}} {
+		for _, config := range []site.Config{{API: site.APISpec, Explorer: true}, {API: site.APIEFP, Explorer: true, HistoryWindow: window}} {
 			t.Run(name+" "+config.API, func(t *testing.T) {
 				c := fixture(t, name, config)
 				c.Check(t, run(t, c, "--hot-after=3"))
@@ -51,6 +53,8 @@ func TestSitesOfFixturesEqualThoseOfGenerate(t *testing.T) {
 		}
 	}
 }
+
+const window = site.Window(site.DefaultHistoryWindow)
 
 // seeds is how many random snapshots are tried.
 const seeds = 12
@@ -60,9 +64,34 @@ func TestRandomSitesEqualThoseOfGenerate(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			c := difftest.Random(t, seed)
 			hot := []string{"--hot-after=2", "--hot-after=50000"}[seed/2%2]
-			c.Check(t, run(t, c, hot))
+			file := filepath.Join(t.TempDir(), "report.json")
+			c.Check(t, run(t, c, hot, "--report="+file))
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got generator.Report
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Fatal(err)
+			}
+			_, want := c.Want(t)
+			if read, want := inJSON(t, got.Tables), inJSON(t, want.Tables); read != want {
+				t.Errorf("the report has read %s, want %s", read, want)
+			}
+			if got.Operations != want.Operations {
+				t.Errorf("the report has %d operations, want %d", got.Operations, want.Operations)
+			}
 		})
 	}
+}
+
+func inJSON(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // TestGivenSnapshot compares the sites of any snapshot, of which generate makes the other ones.
@@ -74,6 +103,9 @@ func TestGivenSnapshot(t *testing.T) {
 	for _, api := range []string{site.APISpec, site.APIEFP} {
 		t.Run(api, func(t *testing.T) {
 			c := difftest.Case{Name: "given", Snapshot: folder, Config: site.Config{API: api, Explorer: true}}
+			if c.Config.EFP() {
+				c.Config.HistoryWindow = window
+			}
 			c.Check(t, run(t, c))
 		})
 	}
@@ -142,6 +174,44 @@ func TestFaultOfABucket(t *testing.T) {
 	}
 }
 
+// TestFaultOfOperations: what is wrong with the order or the times of operations is said in the words of generate.
+func TestFaultOfOperations(t *testing.T) {
+	difftest.JobFails(t)
+	row := func(token, at string) string {
+		return fmt.Sprintf(`{"token_id":"%s","time":"%s","chain_id":1,"block":1,"log_index":1,"op":"0x01010101%040x"}`+"\n", token, at, 5)
+	}
+	for _, test := range []struct {
+		name, want  string
+		first, then string
+	}{
+		{"a file that begins too early", "ops-1.ndjson:1: ", row("4", "2026-11-01T00:00:00Z"), row("4", "2026-10-01T00:00:00Z")},
+		{"a row twice", "ops-1.ndjson:1: ", row("4", "2026-11-01T00:00:00Z"), row("4", "2026-11-01T00:00:00Z")},
+		{"before a hundred years", "ops-0.ndjson:1: ", row("4", "1900-01-01T00:00:00Z"), row("4", "2026-10-01T00:00:00Z")},
+		{"a hundred years of two lists", "", row("4", "1990-01-01T00:00:00Z"), row("7", "2101-01-01T00:00:00Z")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := difftest.Case{Snapshot: t.TempDir(), Config: site.Config{API: site.APIEFP, HistoryWindow: window}}
+			if err := os.CopyFS(c.Snapshot, os.DirFS("../../../fixtures/demo")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(filepath.Join(c.Snapshot, "ops.ndjson")); err != nil {
+				t.Fatal(err)
+			}
+			difftest.WriteFiles(t, c.Snapshot, map[string]string{"ops-0.ndjson": test.first, "ops-1.ndjson": test.then})
+			var stdout, stderr bytes.Buffer
+			status := launch.Main(append(c.Flags(), "--out="+t.TempDir()), &stdout, &stderr)
+			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+			got, want := lines[len(lines)-1], c.WantError(t).Error()
+			if _, reason, _ := strings.Cut(want, ": time: "); test.want == "" { // no row is told
+				got, want = got[max(0, len(got)-60):], reason[len(reason)-60:]
+			}
+			if status != 1 || !strings.HasSuffix(got, want) || !strings.Contains(want, test.want) {
+				t.Errorf("status %d: got %q, want %q", status, got, want)
+			}
+		})
+	}
+}
+
 func isPart(name string) bool { return strings.HasPrefix(name, "part-") }
 
 // names are those of the objects under a prefix.
@@ -188,8 +258,8 @@ func TestFaults(t *testing.T) {
 		{"no snapshot", t.TempDir(), t.TempDir(), 1, "meta.json is not there"},
 		{"a table twice", demo(t, "badges-1.ndjson", "{}\n"), t.TempDir(), 1, "table badges exists twice"},
 		{"ranks that are held", "../../../fixtures/demo --ranks-every=24h", t.TempDir(), 2, "only generate and publish --snapshot hold ranks"},
-		{"a window", "../../../fixtures/demo --api=efp --history-window=999h", t.TempDir(), 2, "only generate and publish --snapshot make notifications"},
-		{"operations", demo(t, "ops.ndjson", "") + " --api=efp", t.TempDir(), 1, "--history-window=0 makes the site without them"},
+		{"a window", "../../../fixtures/demo --api=efp --history-window=1ms", t.TempDir(), 2, "history window 1ms: whole seconds"},
+		{"operations twice", demo(t, "ops.ndjson.gz", "") + " --api=efp", t.TempDir(), 1, "table ops exists twice"},
 		{"no place", "../../../fixtures/demo", "../../../fixtures/demo", 1, `which is no part of a site`},
 	}
 	for _, test := range []struct {

@@ -62,13 +62,13 @@ func (s sums) userDigits(c site.Config) int {
 
 func (s sums) tokenDigits(c site.Config) int { return c.TokenDigits(s.of(statLists)) }
 
-// A splitFn separates the accounts among which discover chooses, its second output, from other parts.
-type splitFn struct{}
+// A splitFn separates parts of a key, its second output, from others.
+type splitFn struct{ Key string }
 
 // ProcessElement passes a part on.
-func (*splitFn) ProcessElement(key string, part []byte, parts, discovered func(string, []byte)) {
-	if key == keyDiscover {
-		discovered(key, part)
+func (f *splitFn) ProcessElement(key string, part []byte, parts, ofKey func(string, []byte)) {
+	if key == f.Key {
+		ofKey(key, part)
 	} else {
 		parts(key, part)
 	}
@@ -593,7 +593,7 @@ func (f *fixedFn) ProcessElement(_ []byte, objects func(string, []byte)) error {
 func collect(s beam.Scope, o *Options, ofAccounts, ofUnits, allStats, stats beam.PCollection) beam.PCollection {
 	s = s.Scope("collect")
 	side := beam.SideInput{Input: stats}
-	split, discovered := beam.ParDo2(s, &splitFn{}, ofAccounts)
+	split, discovered := beam.ParDo2(s, &splitFn{keyDiscover}, ofAccounts)
 	// Statistics are complete when a stage has ended that also makes parts, and no bucket is known before.
 	// Flink would wait for both forever; a group waits for the parts only.
 	waiting := beam.ParDo(s, &ungroupFn{}, beam.GroupByKey(s, split))

@@ -88,8 +88,12 @@ func (f *hotFn) ProcessElement(address string, records int64, emit func([]byte))
 func hotAccounts(s beam.Scope, lists beam.PCollection, hotAfter int) beam.PCollection {
 	s = s.Scope("hot accounts")
 	seed := rand.Uint64()
-	counted := beam.CombinePerKey(s, addInt64, beam.ParDo(s, &sampleFn{HotAfter: hotAfter, Seed: seed}, lists))
-	return beam.ParDo(s, &hotFn{hotAfter, seed}, counted)
+	return hotOf(s, beam.ParDo(s, &sampleFn{HotAfter: hotAfter, Seed: seed}, lists), hotAfter, seed)
+}
+
+// hotOf finds the hot accounts in a sample.
+func hotOf(s beam.Scope, sample beam.PCollection, hotAfter int, seed uint64) beam.PCollection {
+	return beam.ParDo(s, &hotFn{hotAfter, seed}, beam.CombinePerKey(s, addInt64, sample))
 }
 
 // salts are the hot accounts.

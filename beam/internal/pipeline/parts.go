@@ -23,6 +23,7 @@ const (
 	keySummaries   = "S"
 	keyNetwork     = "N"
 	keyDiscover    = "D"
+	keyRecent      = "O"
 
 	keyRankedFirst = "R"
 )

@@ -34,6 +34,11 @@
 //     last key has the digests of all shards: it compares the number of objects with what was expected, writes the
 //     report, and then part-root.
 //
+// Operations have a way of their own, operations.go. By token ID, those of a list get their numbers. By the address of the
+// list's account they learn what is shown of it, and by the account that they are about and salt, what is shown of that one.
+// Each becomes an entry of the list's activity and, if the list is a primary one, of the account's notifications. Those of a
+// hot account are sorted by what orders them, without their texts.
+//
 // # Workers write parts, not the live bucket
 //
 // A run on many machines could put its objects under their keys. But then each worker would need the lock's lease,
@@ -70,11 +75,6 @@
 //
 // A metric of Beam counts a bundle that is repeated twice, or not at all on some engines. The report and the number
 // of objects have to be right. So counts are elements, summed by name.
-//
-// # No operations
-//
-// Rows of the table ops are not read, so a site from here has no notifications and no activity. Rather than make another
-// site than generate does, launch refuses a snapshot with that table, unless it is told that the site is to have none.
 //
 // # Exact ranks by ranges of addresses
 //
@@ -175,7 +175,7 @@ func Build(s beam.Scope, o Options) error {
 	places := ranking.Places(s.Scope("rank"), counts, ranking.Options{Measures: measures, Zeros: o.Config.EFP()}).Places
 
 	d := s.Scope("dispatch")
-	everything := grouped(d, profiles, named, beam.ParDo(d, &sameFn{}, lists), tagged(d, kindCounts, counts), tagged(d, kindPlaces, places),
+	everything := grouped(d, beam.ParDo(d, &sameFn{}, profiles), named, beam.ParDo(d, &sameFn{}, lists), tagged(d, kindCounts, counts), tagged(d, kindPlaces, places),
 		tagged(d, kindBadge, from.badges), beam.ParDo(d, &recommendedFn{o.Recommended}, beam.Impulse(d)))
 	accounts, units, accountParts, dispatchStats := beam.ParDo4(d, &dispatchFn{Config: o.Config, AsOf: asOf.UnixMilli()}, everything, beam.SideInput{Input: hot})
 
@@ -183,15 +183,24 @@ func Build(s beam.Scope, o Options) error {
 	answers, hotHolders, holderParts, answerStats := beam.ParDo4(a, &answerFn{Config: o.Config}, beam.GroupByKey(a, accounts), beam.SideInput{Input: hot})
 	hotAnswers, hotParts, hotStats := beam.ParDo3(a, &hotHoldersFn{Config: o.Config}, beam.GroupByKey(a, hotHolders))
 
-	all, stats := sumStats(s, append(from.counts, claimStats, listStats, profileStats, nameStats, countStats, dispatchStats, answerStats, hotStats)...)
+	counted := append(from.counts, claimStats, listStats, profileStats, nameStats, countStats, dispatchStats, answerStats, hotStats)
+	var history operations
+	if o.Tables.HasOps {
+		history = operationsOf(s, &o, from.ops, lists, profiles)
+		counted = append(counted, history.stats...)
+	}
+	all, stats := sumStats(s, counted...)
 
 	u := s.Scope("units")
 	objects, unitParts := beam.ParDo2(u, &unitFn{Config: o.Config, AsOf: o.AsOf, Events: o.Events}, grouped(u, units, answers, hotAnswers))
 	collected := collect(s, &o, beam.Flatten(s, accountParts, holderParts, hotParts), unitParts, all, stats)
-	fixedObjects := beam.ParDo(s, &fixedFn{o.Config, o.AsOf, o.Events}, beam.Impulse(s))
+	every := []beam.PCollection{objects, collected, beam.ParDo(s, &fixedFn{o.Config, o.AsOf, o.Events}, beam.Impulse(s))}
+	if o.Tables.HasOps {
+		every = append(every, history.render(s, &o, stats)...)
+	}
 
 	notes := input.First(s, append(from.notes, claimNotes, listNotes, profileNotes)...)
-	write(s, &o, fixed, beam.Flatten(s, objects, collected, fixedObjects), stats, notes, beam.Flatten(s, from.digests...))
+	write(s, &o, fixed, beam.Flatten(s, every...), stats, notes, beam.Flatten(s, from.digests...))
 	return nil
 }
 

@@ -29,19 +29,25 @@ const (
 
 // sources are what the readers return.
 type sources struct {
-	lists, accounts, records, badges, refreshed beam.PCollection
-	counts, notes, digests                      []beam.PCollection
+	lists, accounts, records, badges, refreshed, ops beam.PCollection
+	counts, notes, digests                           []beam.PCollection
 }
 
 func read(s beam.Scope, o *Options) (all sources) {
-	all.digests = append(all.digests, o.Tables.Digests(s))
-	for _, table := range []struct {
+	digests, opsAfter := o.Tables.Digests(s)
+	all.digests = append(all.digests, digests)
+	type table struct {
 		to   *beam.PCollection
 		rows input.Rows
-	}{
+	}
+	tables := []table{
 		{&all.lists, o.Tables.Lists(s)}, {&all.accounts, o.Tables.Accounts(s)},
 		{&all.records, o.Tables.Records(s)}, {&all.badges, o.Tables.Badges(s, o.Events)},
-	} {
+	}
+	if o.Tables.HasOps {
+		tables = append(tables, table{&all.ops, o.Tables.Ops(s, opsAfter)})
+	}
+	for _, table := range tables {
 		*table.to = table.rows.Rows
 		all.counts, all.notes = append(all.counts, table.rows.Counts), append(all.notes, table.rows.Notes)
 	}

@@ -28,8 +28,9 @@ const (
 	statFollowed  = "followed"   // accounts with a follower
 	statFollowers = "followers/" // accounts by their number of followers
 	statFollowing = "following/"
-	statTag       = "tag/"   // records of primary lists by tag
-	statMonth     = "month/" // the same by the beginning of the month in which they were added
+	statTag       = "tag/"    // records of primary lists by tag
+	statGrowth    = "growth/" // follows and unfollows by primary lists, by day and code
+	statMonth     = "month/"  // the same by the beginning of the month in which they were added
 )
 
 // A tally counts by name within a bundle.

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"golang.org/x/sync/errgroup"
@@ -197,61 +196,20 @@ func (n *node) tookCalls(size int) {
 // errNoMulticall means that there is no Multicall3 on the chain.
 var errNoMulticall = errors.New("no Multicall3")
 
-var (
-	// https://www.multicall3.com: at the same address on nearly all chains.
-	multicall3 = common.HexToAddress("0xcA11bde05977b3631167028862bE2a173976CA11")
-
-	aggregate3 = func() abi.Method {
-		parsed, err := abi.JSON(strings.NewReader(`[{"type":"function","name":"aggregate3",
-"inputs":[{"name":"calls","type":"tuple[]","components":[{"name":"target","type":"address"},{"name":"allowFailure","type":"bool"},{"name":"callData","type":"bytes"}]}],
-"outputs":[{"name":"returnData","type":"tuple[]","components":[{"name":"success","type":"bool"},{"name":"returnData","type":"bytes"}]}]}]`))
-		if err != nil {
-			panic(err) // a constant
-		}
-		return parsed.Methods["aggregate3"]
-	}()
-)
-
 // someCalls makes calls in one request.
 func (n *node) someCalls(ctx context.Context, calls []Call, results [][]byte, at Block) error {
 	if n.apart.Load() {
 		return n.singleCalls(ctx, calls, results, at)
 	}
-	type call3 struct {
-		Target       common.Address
-		AllowFailure bool
-		CallData     []byte
-	}
-	packed := make([]call3, len(calls))
-	for i, c := range calls {
-		packed[i] = call3{c.To, true, c.Data}
-	}
-	data, err := aggregate3.Inputs.Pack(packed)
-	if err != nil {
-		return err
-	}
 	var answer hexutil.Bytes
-	if err := n.ethCall(ctx, Call{multicall3, slices.Concat(aggregate3.ID, data)}, &answer, at); err != nil {
+	if err := n.ethCall(ctx, Call{multicall3, packCalls(calls)}, &answer, at); err != nil {
 		if len(calls) == 1 && kindOf(err) == asked && !errors.Is(err, ErrNoState) {
 			return n.singleCalls(ctx, calls, results, at)
 		}
 		return err
 	}
-	var returned []struct {
-		Success    bool
-		ReturnData []byte
-	}
-	values, err := aggregate3.Outputs.Unpack(answer)
-	if err != nil {
+	if !unpackResults(answer, results) {
 		return errNoMulticall // without code the answer is empty
-	}
-	if abi.ConvertType(values[0], &returned); len(returned) != len(calls) {
-		return errNoMulticall
-	}
-	for i, r := range returned {
-		if results[i] = nil; r.Success {
-			results[i] = append([]byte{}, r.ReturnData...)
-		}
 	}
 	return nil
 }
