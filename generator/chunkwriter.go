@@ -37,10 +37,15 @@ type chunkWriter struct {
 	all     *entryStore // gets the entries; nil for none
 	budget  *semaphore.Weighted
 	unit    uint32 // which is rendered, among those of all parts
-	body    []byte
-	entries []entry // of the piece
 	piece   piece
 	err     error // the first error, after which nothing is rendered
+	chunkBuffers
+}
+
+// chunkBuffers are memory of a chunkWriter, for the next one.
+type chunkBuffers struct {
+	body    []byte
+	entries []entry // of the piece
 }
 
 // emit is an emitter.

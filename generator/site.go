@@ -187,7 +187,8 @@ func (s *Site) manifest(key site.Key) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shards.Pack(partition[n%per].manifest().Append(nil)), nil
+	shard := partition[n%per]
+	return shards.Pack(site.AppendManifest(nil, shard.name, shard.objects())), nil
 }
 
 // A readPartition has the shards of a partition of the manifest.
