@@ -33,11 +33,14 @@ type entry struct {
 // partitions of successive shards. Memory is 16 MiB at most, besides 64 KiB for each goroutine that
 // adds, and a partition for each that reads one.
 type entryStore struct {
-	digits     int // of the names of shards
+	base       string // the path of the API, with a slash
+	digits     int    // of the names of shards
 	shardNames []string
 	partitions []partitionOfEntries
 
 	objects, bytes atomic.Int64 // of all entries
+	counting       sync.Mutex
+	kinds          kindCounts // under counting
 
 	create func() (*os.File, error) // creates the file; nil if all stays in memory
 	once   sync.Once
@@ -58,14 +61,15 @@ type partitionOfEntries struct {
 // An extent is a part of the file.
 type extent struct{ at, bytes int64 }
 
-// newEntryStore returns a store for a site of that many objects. create opens the temporary file once
+// newEntryStore returns a store for a site with that base path and as many objects. create opens the temporary file once
 // it is needed; without it all entries stay in memory. close must be called.
-func newEntryStore(objects int64, create func() (*os.File, error)) *entryStore {
+func newEntryStore(base string, objects int64, create func() (*os.File, error)) *entryStore {
 	digits := site.ShardDigits(int(objects))
 	return &entryStore{
-		digits: digits, shardNames: site.HashPrefixes(digits), create: create,
+		base: base + "/", digits: digits, shardNames: site.HashPrefixes(digits), create: create,
 		partitions: make([]partitionOfEntries, 1<<(4*min(digits, partitionDigits))),
-		free:       sync.Pool{New: func() any { return &adding{} }},
+		kinds:      kindCounts{},
+		free:       sync.Pool{New: func() any { return &adding{kinds: kindCounts{}} }},
 	}
 }
 
@@ -89,6 +93,7 @@ type adding struct {
 	order   []uint32 // the entries by partition
 	encoded []byte
 	spare   []byte // a buffer of a partition
+	kinds   kindCounts
 }
 
 // add adds entries. It may be called from many goroutines. It takes the lock of a partition once for all
@@ -102,6 +107,7 @@ func (s *entryStore) add(entries []entry) error {
 	a.shards, a.order = a.shards[:0], slices.Grow(a.order[:0], len(entries))[:len(entries)]
 	for i := range entries {
 		bytes += entries[i].Size
+		a.kinds.add(kindOf(entries[i].Key, s.base), kindCount{1, entries[i].Size})
 		shard := site.ManifestShardNumber(entries[i].Key, s.digits)
 		a.shards = append(a.shards, uint16(shard))
 		ends[shard/per+1]++
@@ -129,6 +135,12 @@ func (s *entryStore) add(entries []entry) error {
 	}
 	s.objects.Add(int64(len(entries)))
 	s.bytes.Add(bytes)
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	for kind, n := range a.kinds {
+		s.kinds.add(kind, n)
+	}
+	clear(a.kinds)
 	return nil
 }
 

@@ -32,7 +32,7 @@ func someEntries(prefix string, n int) []entry {
 // fill returns a store for a number of objects that got entries from several goroutines.
 func fill(t testing.TB, objects int64, create func() (*os.File, error), entries []entry) *entryStore {
 	t.Helper()
-	s := newEntryStore(objects, create)
+	s := newEntryStore("api/v1", objects, create)
 	t.Cleanup(func() {
 		if err := s.close(); err != nil {
 			t.Error(err)
@@ -142,7 +142,7 @@ func TestEntriesWithoutDisk(t *testing.T) {
 	for name, create := range map[string]func() (*os.File, error){
 		"no file": func() (*os.File, error) { return nil, os.ErrPermission }, "a file that fails": closed,
 	} {
-		if err := newEntryStore(1, create).add(someEntries("a", 60_000)); err == nil {
+		if err := newEntryStore("api/v1", 1, create).add(someEntries("a", 60_000)); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
 	}
