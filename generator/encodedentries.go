@@ -150,13 +150,11 @@ func (s shardEntries) all() iter.Seq[entry] {
 	}
 }
 
-// objects yields the objects in their order.
-func (s shardEntries) objects() iter.Seq[site.Entry] {
-	return func(yield func(site.Entry) bool) {
-		for e := range s.all() {
-			if !yield(e.Entry) {
-				return
-			}
-		}
+// manifest is the shard. Its objects are put into a buffer, if that is large enough.
+func (s shardEntries) manifest(buffer []site.Entry) site.Manifest {
+	objects := slices.Grow(buffer[:0], len(s.rows))
+	for e := range s.all() {
+		objects = append(objects, e.Entry)
 	}
+	return site.Manifest{Shard: s.name, Objects: objects}
 }

@@ -76,8 +76,10 @@ func (x *index) renderShards(ctx context.Context, out output, rendered func(shar
 				return s, err
 			}
 			var text []byte
+			var m site.Manifest
 			for _, shard := range all {
-				text = site.AppendManifest(text[:0], shard.name, shard.objects())
+				m = shard.manifest(m.Objects)
+				text = m.Append(text[:0])
 				s.names, s.digests = append(s.names, shard.name), append(s.digests, site.Sum256(text))
 				if _, ok := out.(discard); ok { // what only counts digests need not be compressed
 					continue

@@ -187,8 +187,7 @@ func (s *Site) manifest(key site.Key) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	shard := partition[n%per]
-	return shards.Pack(site.AppendManifest(nil, shard.name, shard.objects())), nil
+	return shards.Pack(partition[n%per].manifest(nil).Append(nil)), nil
 }
 
 // A readPartition has the shards of a partition of the manifest.

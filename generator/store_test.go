@@ -169,7 +169,7 @@ func indexOf(t *testing.T, objects int64, entries []entry) (*index, *liveSite) {
 			t.Fatal(err)
 		}
 		for _, shard := range all {
-			bodies[site.ManifestKey(shard.name)] = shards.Pack(site.AppendManifest(nil, shard.name, shard.objects()))
+			bodies[site.ManifestKey(shard.name)] = shards.Pack(shard.manifest(nil).Append(nil))
 		}
 	}
 	return x, &liveSite{root: x.root, read: func(key site.Key) ([]byte, error) {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 
@@ -87,20 +86,13 @@ type Manifest struct {
 
 // Append appends the shard as JSON to b. Equal shards give equal bytes.
 func (m Manifest) Append(b []byte) []byte {
-	return AppendManifest(b, m.Shard, slices.Values(m.Objects))
-}
-
-// AppendManifest appends a shard of the manifest as JSON to b. Its objects must be sorted by key.
-func AppendManifest(b []byte, shard string, objects iter.Seq[Entry]) []byte {
 	b = append(b, `{"shard":`...)
-	b = rawjson.AppendString(b, shard)
+	b = rawjson.AppendString(b, m.Shard)
 	b = append(b, `,"objects":[`...)
-	comma := false
-	for e := range objects {
-		if comma {
+	for i, e := range m.Objects {
+		if i > 0 {
 			b = append(b, ',')
 		}
-		comma = true
 		b = e.Append(b)
 	}
 	return append(b, "]}"...)
