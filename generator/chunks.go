@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
 
@@ -76,10 +77,18 @@ func (discard) put(site.Entry, []byte) error { return nil }
 // renderAll renders every object of a site into out, and adds their entries to all, unless that is nil.
 func renderAll(ctx context.Context, s *render.Site, workers int, out output, all *entryStore, progress Progress) error {
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
+	free := sync.Pool{New: func() any { return &chunkBuffers{} }}
 	rendered := int64(0)
 	err := inorder.Do(ctx, workers, chunksOf(s),
 		func(c chunk, t *inorder.Ticket[piece]) (piece, error) {
-			p := &chunkWriter{out: out, ticket: t, all: all, budget: budget, piece: piece{batch: out.begin()}}
+			buffers := free.Get().(*chunkBuffers)
+			p := &chunkWriter{out: out, ticket: t, all: all, budget: budget, chunkBuffers: *buffers, piece: piece{batch: out.begin()}}
+			defer func() {
+				if cap(p.body) <= maxFreePiece {
+					*buffers = p.chunkBuffers
+					free.Put(buffers)
+				}
+			}()
 			var s render.Scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {
 				p.unit = uint32(c.before + unit)

@@ -32,15 +32,20 @@ type piece struct {
 // hands over piece after piece. So only one chunk at a time exceeds its share, by the object that
 // it renders and a copy of it in the output.
 type chunkWriter struct {
-	out     output
-	ticket  *inorder.Ticket[piece]
-	all     *entryStore // gets the entries; nil for none
-	budget  *semaphore.Weighted
-	unit    uint32 // which is rendered, among those of all parts
+	out    output
+	ticket *inorder.Ticket[piece]
+	all    *entryStore // gets the entries; nil for none
+	budget *semaphore.Weighted
+	unit   uint32 // which is rendered, among those of all parts
+	piece  piece
+	err    error // the first error, after which nothing is rendered
+	chunkBuffers
+}
+
+// chunkBuffers are memory of a chunkWriter, for the next one.
+type chunkBuffers struct {
 	body    []byte
 	entries []entry // of the piece
-	piece   piece
-	err     error // the first error, after which nothing is rendered
 }
 
 // emit is an emitter.

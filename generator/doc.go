@@ -39,9 +39,9 @@
 //     its lists, so that each body is rendered once whatever the number of its keys; account.go and encode_efp.go
 //     have the encoders, and shards.go the buckets, shards and heads. explore.go has the explorer's files, which
 //     are bundled while the snapshot is read, and what only the explorer asks for. chunkwriter.go bounds the
-//     rendered bytes that wait for their turn. entries.go records the key, size and MD5 of each object: up to 16
-//     MiB in memory, and the rest in a temporary file without a name, in partitions of successive shards of the
-//     manifest.
+//     rendered bytes that wait for their turn. entries.go records the key, size and digests of each object: up to
+//     16 MiB in memory, and the rest in a temporary file without a name, in partitions of successive shards of the
+//     manifest. encodedentries.go sorts those of a partition, and decodes only what a shard needs.
 //  8. An output receives the objects: folder.go (one file each; casefold.go first checks that no two names
 //     collide), tarfile.go (each worker formats its piece of the stream; tarentry has the headers), or nothing,
 //     when the new site is only compared with the old one. index.go renders the manifest, one partition per

@@ -1,13 +1,12 @@
 package generator
 
 import (
-	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +18,8 @@ const (
 	partitionDigits = 2
 	// spillBytes is the memory of a partition, before it goes to the file.
 	spillBytes = 64 << 10
+	// entriesAtOnce is how many entries are added to a partition at once: less than its memory.
+	entriesAtOnce = 256
 )
 
 // An entry is a line of the manifest, and the unit that renders the object.
@@ -29,20 +30,24 @@ type entry struct {
 
 // An entryStore has the entries of all objects of a site. A site may have tens of millions, and they
 // are needed only when all are known, shard by shard: so they wait in a temporary file, in 256
-// partitions of successive shards. Memory is 16 MiB at most, besides a partition for each goroutine
-// that reads one.
+// partitions of successive shards. Memory is 16 MiB at most, besides 64 KiB for each goroutine that
+// adds, and a partition for each that reads one.
 type entryStore struct {
-	digits     int // of the names of shards
+	base       string // the path of the API, with a slash
+	digits     int    // of the names of shards
 	shardNames []string
 	partitions []partitionOfEntries
 
 	objects, bytes atomic.Int64 // of all entries
+	counting       sync.Mutex
+	kinds          kindCounts // under counting
 
 	create func() (*os.File, error) // creates the file; nil if all stays in memory
 	once   sync.Once
 	file   *os.File // nil until something is spilled
 	err    error    // of create
 	end    atomic.Int64
+	free   sync.Pool // of *adding
 }
 
 // A partitionOfEntries has the entries of some shards, encoded, in any order.
@@ -56,13 +61,15 @@ type partitionOfEntries struct {
 // An extent is a part of the file.
 type extent struct{ at, bytes int64 }
 
-// newEntryStore returns a store for a site of that many objects. create opens the temporary file once
+// newEntryStore returns a store for a site with that base path and as many objects. create opens the temporary file once
 // it is needed; without it all entries stay in memory. close must be called.
-func newEntryStore(objects int64, create func() (*os.File, error)) *entryStore {
+func newEntryStore(base string, objects int64, create func() (*os.File, error)) *entryStore {
 	digits := site.ShardDigits(int(objects))
 	return &entryStore{
-		digits: digits, shardNames: site.HashPrefixes(digits), create: create,
+		base: base + "/", digits: digits, shardNames: site.HashPrefixes(digits), create: create,
 		partitions: make([]partitionOfEntries, 1<<(4*min(digits, partitionDigits))),
+		kinds:      kindCounts{},
+		free:       sync.Pool{New: func() any { return &adding{kinds: kindCounts{}} }},
 	}
 }
 
@@ -80,97 +87,123 @@ func inTempFolder() (*os.File, error) {
 
 func (s *entryStore) shardsPerPartition() int { return len(s.shardNames) / len(s.partitions) }
 
-// add adds entries. It may be called from many goroutines.
+// An adding is memory for adding entries.
+type adding struct {
+	shards  []uint16 // of the entries
+	order   []uint32 // the entries by partition
+	encoded []byte
+	spare   []byte // a buffer of a partition
+	kinds   kindCounts
+}
+
+// add adds entries. It may be called from many goroutines. It takes the lock of a partition once for all
+// of them, unless they are very many.
 func (s *entryStore) add(entries []entry) error {
+	a := s.free.Get().(*adding)
+	defer s.free.Put(a)
 	per := s.shardsPerPartition()
+	var ends [1<<(4*partitionDigits) + 1]int // of the partitions, in order, once it is filled
 	bytes := int64(0)
-	var b []byte
+	a.shards, a.order = a.shards[:0], slices.Grow(a.order[:0], len(entries))[:len(entries)]
 	for i := range entries {
-		e := &entries[i]
-		bytes += e.Size
-		shard := site.ManifestShardNumber(e.Key, s.digits)
-		b = binary.AppendUvarint(b[:0], uint64(shard%per))
-		b = binary.AppendUvarint(b, uint64(e.unit))
-		b = binary.AppendUvarint(b, uint64(e.Size))
-		b = append(b, e.MD5[:]...)
-		b = append(b, e.SHA256[:]...)
-		b = binary.AppendUvarint(b, uint64(len(e.Key)))
-		b = append(b, e.Key...)
-		if err := s.append(&s.partitions[shard/per], b); err != nil {
-			return err
+		bytes += entries[i].Size
+		a.kinds.add(kindOf(entries[i].Key, s.base), kindCount{1, entries[i].Size})
+		shard := site.ManifestShardNumber(entries[i].Key, s.digits)
+		a.shards = append(a.shards, uint16(shard))
+		ends[shard/per+1]++
+	}
+	for i := range s.partitions {
+		ends[i+1] += ends[i]
+	}
+	for i, shard := range a.shards {
+		end := &ends[int(shard)/per]
+		a.order[*end] = uint32(i)
+		*end++
+	}
+	first := 0
+	for i := range s.partitions {
+		for part := range slices.Chunk(a.order[first:ends[i]], entriesAtOnce) {
+			a.encoded = a.encoded[:0]
+			for _, n := range part {
+				a.encoded = appendEntry(a.encoded, byte(int(a.shards[n])%per), &entries[n])
+			}
+			if err := s.append(&s.partitions[i], a); err != nil {
+				return err
+			}
 		}
+		first = ends[i]
 	}
 	s.objects.Add(int64(len(entries)))
 	s.bytes.Add(bytes)
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	for kind, n := range a.kinds {
+		s.kinds.add(kind, n)
+	}
+	clear(a.kinds)
 	return nil
 }
 
-func (s *entryStore) append(p *partitionOfEntries, encoded []byte) error {
+// append appends what a has encoded to a partition. Others may use the partition while a full buffer is written.
+func (s *entryStore) append(p *partitionOfEntries, a *adding) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.last)+len(encoded) > spillBytes {
-		if err := s.spill(p); err != nil {
-			return err
+	if len(p.last)+len(a.encoded) > spillBytes {
+		var full []byte
+		full, p.last = p.last, append(a.spare[:0], a.encoded...)
+		a.spare = nil
+		if s.create == nil {
+			p.full = append(p.full, full)
+			return nil
 		}
+		p.mu.Unlock()
+		e, err := s.spill(full)
+		p.mu.Lock()
+		a.spare = full
+		p.spilled = append(p.spilled, e)
+		return err
 	}
-	p.last = append(p.last, encoded...)
+	p.last = append(p.last, a.encoded...)
 	return nil
 }
 
-// spill empties the memory of a partition.
-func (s *entryStore) spill(p *partitionOfEntries) error {
-	if s.create == nil {
-		p.full = append(p.full, p.last)
-		p.last = make([]byte, 0, spillBytes)
-		return nil
-	}
+// spill writes to the file.
+func (s *entryStore) spill(b []byte) (extent, error) {
 	s.once.Do(func() { s.file, s.err = s.create() })
 	if s.err != nil {
-		return fmt.Errorf("create a temporary file for the manifest: %w", s.err)
+		return extent{}, fmt.Errorf("create a temporary file for the manifest: %w", s.err)
 	}
-	e := extent{s.end.Add(int64(len(p.last))) - int64(len(p.last)), int64(len(p.last))}
-	if _, err := s.file.WriteAt(p.last, e.at); err != nil {
-		return fmt.Errorf("write the temporary file of the manifest: %w", err)
+	e := extent{s.end.Add(int64(len(b))) - int64(len(b)), int64(len(b))}
+	if _, err := s.file.WriteAt(b, e.at); err != nil {
+		return e, fmt.Errorf("write the temporary file of the manifest: %w", err)
 	}
-	p.spilled = append(p.spilled, e)
-	p.last = p.last[:0]
-	return nil
+	return e, nil
 }
 
-func (s *entryStore) encoded(p *partitionOfEntries) ([]byte, error) {
-	size := int64(len(p.last))
+// encoded returns all entries of a partition.
+func (s *entryStore) encoded(p *partitionOfEntries) (encodedEntries, error) {
+	size, longest := int64(len(p.last)), int64(0)
 	for _, e := range p.spilled {
-		size += e.bytes
+		size, longest = size+e.bytes, max(longest, e.bytes)
 	}
 	for _, b := range p.full {
 		size += int64(len(b))
 	}
-	all := make([]byte, 0, size)
+	var all strings.Builder // a string from the start, since keys are parts of it
+	all.Grow(int(size))
+	buffer := make([]byte, longest)
 	for _, e := range p.spilled {
-		part := all[len(all) : len(all)+int(e.bytes)]
+		part := buffer[:e.bytes]
 		if _, err := s.file.ReadAt(part, e.at); err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("read the temporary file of the manifest: %w", err)
+			return "", fmt.Errorf("read the temporary file of the manifest: %w", err)
 		}
-		all = all[:len(all)+len(part)]
+		all.Write(part)
 	}
 	for _, b := range p.full {
-		all = append(all, b...)
+		all.Write(b)
 	}
-	return append(all, p.last...), nil
-}
-
-// A shardEntries are the entries of one shard, sorted by key.
-type shardEntries struct {
-	name    string
-	entries []entry
-}
-
-func (s shardEntries) manifest() site.Manifest {
-	m := site.Manifest{Shard: s.name, Objects: make([]site.Entry, len(s.entries))}
-	for i, e := range s.entries {
-		m.Objects[i] = e.Entry
-	}
-	return m
+	all.Write(p.last)
+	return encodedEntries(all.String()), nil
 }
 
 // shards returns the shards of a partition in their order. It may be called from many goroutines, once
@@ -182,28 +215,9 @@ func (s *entryStore) shards(partition int) ([]shardEntries, error) {
 	}
 	per := s.shardsPerPartition()
 	shards := make([]shardEntries, per)
-	for i := range shards {
-		shards[i].name = s.shardNames[partition*per+i]
-	}
-	text := string(encoded) // the memory of all keys
-	for len(encoded) > 0 {
-		next := func() uint64 {
-			n, size := binary.Uvarint(encoded)
-			encoded = encoded[size:]
-			return n
-		}
-		shard := next()
-		e := entry{unit: uint32(next()), Entry: site.Entry{Size: int64(next())}}
-		encoded = encoded[copy(e.MD5[:], encoded):]
-		encoded = encoded[copy(e.SHA256[:], encoded):]
-		length := int(next())
-		at := len(text) - len(encoded)
-		e.Key = site.Key(text[at : at+length])
-		encoded = encoded[length:]
-		shards[shard].entries = append(shards[shard].entries, e)
-	}
-	for _, shard := range shards {
-		slices.SortFunc(shard.entries, func(a, b entry) int { return cmp.Compare(a.Key, b.Key) })
+	for i, rows := range encoded.byShard(per) {
+		encoded.sort(rows, 0)
+		shards[i] = shardEntries{s.shardNames[partition*per+i], encoded, rows}
 	}
 	return shards, nil
 }

@@ -379,7 +379,7 @@ func (r *run) write(ctx context.Context, out output) error {
 // render renders every object and the manifest into out, and makes the index of the site.
 func (r *run) render(ctx context.Context, out output) error {
 	start := time.Now()
-	entries := newEntryStore(r.site.Objects(), r.temp)
+	entries := newEntryStore(r.site.Config.BasePath, r.site.Objects(), r.temp)
 	err := renderAll(ctx, r.site, r.Workers, out, entries, r.Progress)
 	if err == nil {
 		r.index, err = newIndex(ctx, r.site, r.inputs, entries, r.Workers, out)
@@ -388,7 +388,7 @@ func (r *run) render(ctx context.Context, out output) error {
 		r.index = nil
 		return errors.Join(err, entries.close())
 	}
-	r.report.Counts = r.index.root.Counts
+	r.report.Counts, r.report.Kinds = r.index.root.Counts, entries.kinds.report()
 	r.report.Duration.Render += time.Since(start).Seconds()
 	return nil
 }

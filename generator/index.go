@@ -76,8 +76,10 @@ func (x *index) renderShards(ctx context.Context, out output, rendered func(shar
 				return s, err
 			}
 			var text []byte
+			var m site.Manifest
 			for _, shard := range all {
-				text = shard.manifest().Append(text[:0])
+				m = shard.manifest(m.Objects)
+				text = m.Append(text[:0])
 				s.names, s.digests = append(s.names, shard.name), append(s.digests, site.Sum256(text))
 				if _, ok := out.(discard); ok { // what only counts digests need not be compressed
 					continue
@@ -253,21 +255,24 @@ func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int
 			return nil, err
 		}
 		changes = append(changes, x.changedShard(shard.name, site.Altered))
-		changes = appendDiff(changes, was, shard)
+		changes = appendDiff(changes, was, slices.Collect(shard.all()))
 	}
 	return changes, nil
 }
 
 // appendDiff appends what differs between old entries and new ones, which are sorted.
-func appendDiff(to []change, was []site.Entry, is shardEntries) []change {
-	next := is.entries
-	for _, c := range site.Diff(was, is.manifest().Objects) {
+func appendDiff(to []change, was []site.Entry, is []entry) []change {
+	objects := make([]site.Entry, len(is))
+	for i, e := range is {
+		objects[i] = e.Entry
+	}
+	for _, c := range site.Diff(was, objects) {
 		unit := render.None
 		if c.Reason != site.Gone {
-			for next[0].Key != c.Key {
-				next = next[1:]
+			for is[0].Key != c.Key {
+				is = is[1:]
 			}
-			unit = next[0].unit
+			unit = is[0].unit
 		}
 		to = append(to, change{c, unit})
 	}
@@ -285,7 +290,7 @@ func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shar
 	prefix := shards[0].name[:digits]
 	var changes []change
 	var was []site.Entry
-	var is shardEntries
+	var is []entry
 	for _, name := range site.HashPrefixes(live.root.ShardDigits) {
 		common := min(digits, len(name))
 		if name[:common] != prefix[:common] {
@@ -306,10 +311,10 @@ func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shar
 	}
 	for _, shard := range shards {
 		changes = append(changes, x.changedShard(shard.name, live.addedOrAltered(shard.name)))
-		is.entries = append(is.entries, shard.entries...)
+		is = slices.AppendSeq(is, shard.all())
 	}
 	slices.SortFunc(was, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	slices.SortFunc(is.entries, func(a, b entry) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(is, func(a, b entry) int { return cmp.Compare(a.Key, b.Key) })
 	return appendDiff(changes, was, is), nil
 }
 

@@ -28,6 +28,7 @@ type Report struct {
 	Invalid    []*RowError             `json:"invalid"`              // the first 1,000 invalid rows and refreshed objects
 	LongTexts  LongTextReport          `json:"long_texts"`           // texts of profiles that were left out
 	Counts     site.Counts             `json:"counts"`
+	Kinds      []KindReport            `json:"kinds,omitempty"` // which objects hold the bytes, the most first; none of a live site
 	Written    WriteReport             `json:"written"`
 	DryRun     bool                    `json:"dry_run,omitempty"` // nothing was written
 	Spare      string                  `json:"spare,omitempty"`   // "patched", or why an old folder that was kept was not used; "" if there was none
@@ -189,6 +190,9 @@ func (r *Report) String() string {
 	}
 	fmt.Fprintf(&b, "site      %10d objects, %.1f MB, of %d lists and %d accounts, as of %s\n",
 		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)
+	if len(r.Kinds) > 0 {
+		fmt.Fprintf(&b, "bytes     %s\n", largestKinds(r.Kinds, r.Counts.Bytes))
+	}
 	w := r.Written
 	switch {
 	case r.Out == "":

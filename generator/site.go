@@ -187,7 +187,7 @@ func (s *Site) manifest(key site.Key) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shards.Pack(partition[n%per].manifest().Append(nil)), nil
+	return shards.Pack(partition[n%per].manifest(nil).Append(nil)), nil
 }
 
 // A readPartition has the shards of a partition of the manifest.

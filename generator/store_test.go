@@ -32,7 +32,7 @@ func someEntries(prefix string, n int) []entry {
 // fill returns a store for a number of objects that got entries from several goroutines.
 func fill(t testing.TB, objects int64, create func() (*os.File, error), entries []entry) *entryStore {
 	t.Helper()
-	s := newEntryStore(objects, create)
+	s := newEntryStore("api/v1", objects, create)
 	t.Cleanup(func() {
 		if err := s.close(); err != nil {
 			t.Error(err)
@@ -74,7 +74,7 @@ func TestEntriesComeBackByShard(t *testing.T) {
 				for _, shard := range shards {
 					names = append(names, shard.name)
 					all := slices.SortedFunc(slices.Values(want[shard.name]), func(a, b entry) int { return cmp.Compare(a.Key, b.Key) })
-					if !slices.Equal(shard.entries, all) {
+					if !slices.Equal(slices.Collect(shard.all()), all) {
 						t.Fatalf("%d digits in %s: shard %s has other entries", digits, name, shard.name)
 					}
 				}
@@ -82,6 +82,52 @@ func TestEntriesComeBackByShard(t *testing.T) {
 			if !slices.Equal(names, site.HashPrefixes(digits)) || s.objects.Load() != int64(len(entries)) {
 				t.Errorf("%d digits in %s: got %d shards and %d objects", digits, name, len(names), s.objects.Load())
 			}
+		}
+	}
+}
+
+// TestEntriesAreSorted: by their keys as texts, also if one begins with another, or all begin alike.
+func TestEntriesAreSorted(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6))
+	pieces := []string{"a", "b", "api/v1/users/", "/", "é", "\U0010FFFF", "0123456", "01234567", "\x01"}
+	for range 300 {
+		keys := map[string]bool{}
+		for range random.IntN(200) {
+			key := ""
+			for range 1 + random.IntN(8) {
+				key += pieces[random.IntN(len(pieces))]
+			}
+			keys[key] = true
+		}
+		var encoded []byte
+		for key := range keys {
+			encoded = appendEntry(encoded, 0, &entry{Entry: site.Entry{Key: site.Key(key)}})
+		}
+		e := encodedEntries(encoded)
+		rows := e.byShard(1)[0]
+		e.sort(rows, 0)
+		var got []string
+		for _, r := range rows {
+			key, _ := e.key(r.at)
+			got = append(got, key)
+		}
+		if want := slices.Sorted(maps.Keys(keys)); !slices.Equal(got, want) {
+			t.Fatalf("got the order %q, want %q", got, want)
+		}
+	}
+}
+
+// TestEntriesTakeLittleMemory: what waits for the file is bounded, however many entries are added at once.
+func TestEntriesTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	s := fill(t, 1, inTempFolder, nil)
+	if err := s.add(someEntries("a", 60_000)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.partitions {
+		if got := cap(s.partitions[i].last); got > 2*spillBytes {
+			t.Errorf("partition %d has a buffer of %d bytes, want %d at most", i, got, 2*spillBytes)
 		}
 	}
 }
@@ -96,7 +142,7 @@ func TestEntriesWithoutDisk(t *testing.T) {
 	for name, create := range map[string]func() (*os.File, error){
 		"no file": func() (*os.File, error) { return nil, os.ErrPermission }, "a file that fails": closed,
 	} {
-		if err := newEntryStore(1, create).add(someEntries("a", 60_000)); err == nil {
+		if err := newEntryStore("api/v1", 1, create).add(someEntries("a", 60_000)); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
 	}
@@ -123,7 +169,7 @@ func indexOf(t *testing.T, objects int64, entries []entry) (*index, *liveSite) {
 			t.Fatal(err)
 		}
 		for _, shard := range all {
-			bodies[site.ManifestKey(shard.name)] = shards.Pack(shard.manifest().Append(nil))
+			bodies[site.ManifestKey(shard.name)] = shards.Pack(shard.manifest(nil).Append(nil))
 		}
 	}
 	return x, &liveSite{root: x.root, read: func(key site.Key) ([]byte, error) {

@@ -362,7 +362,8 @@ func ManifestShard(key Key, digits int) string { return hashPrefix(string(key), 
 
 // ManifestShardNumber is the place of ManifestShard among all shards with names of as many digits.
 func ManifestShardNumber(key Key, digits int) int {
-	sum := sha256.Sum256([]byte(key))
+	var short [128]byte // most keys fit, without an allocation
+	sum := sha256.Sum256(append(short[:0], key...))
 	return int(binary.BigEndian.Uint16(sum[:]) >> (16 - 4*digits))
 }
 

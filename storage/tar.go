@@ -26,7 +26,8 @@ import (
 // file into memory, and its open files share a position.)
 type tarFile struct {
 	path      string
-	reopening sync.Mutex // held by Reopen
+	reopening sync.Mutex        // held by Reopen
+	indexed   func(bytes int64) // told by Reopen; nil for nobody
 	mu        sync.Mutex
 	current   *openTar // under mu
 }
@@ -48,6 +49,9 @@ type openTar struct {
 // the key, the lower half the block where the entry begins. Elements are sorted. A read compares
 // the key with the header there.
 type tarIndex []uint64
+
+// indexElement is the size of an element of a tarIndex, in bytes.
+const indexElement = 8
 
 // newTarFile opens a tar file. If the root is the last entry, the file is indexed only when another
 // object is read, which an unchanged site may not need.
@@ -117,6 +121,16 @@ func (t *tarFile) Read(ctx context.Context, key site.Key) ([]byte, Info, error) 
 // younger file may change without a new time.
 const settleTime = 50 * time.Millisecond
 
+// OnIndex has Reopen tell the memory that indexes take, in bytes: of two files while it switches from one to the other.
+// It must be called before any other method.
+func (t *tarFile) OnIndex(told func(bytes int64)) { t.indexed = told }
+
+func (t *tarFile) tell(elements int) {
+	if t.indexed != nil {
+		t.indexed(int64(elements) * indexElement)
+	}
+}
+
 // Reopen switches to the file that has the name now, if it is a different or a changed one. When it
 // returns, the file is indexed. After an error, the old file stays in use. Reads in progress
 // continue in the old file, and Reopen waits for them.
@@ -129,7 +143,8 @@ func (t *tarFile) Reopen(ctx context.Context) error {
 		return fmt.Errorf("look for a new site: %w", err)
 	}
 	if os.SameFile(info, was.info) && sameContent(info, was.info) {
-		_, err := was.entries(ctx)
+		index, err := was.entries(ctx)
+		t.tell(len(index))
 		return err
 	}
 	if age := time.Since(info.ModTime()); 0 <= age && age < settleTime {
@@ -139,6 +154,8 @@ func (t *tarFile) Reopen(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the new site: %w", err)
 	}
+	t.tell(was.elements() + int(next.expected()))
+	defer func() { t.tell(t.current.elements()) }()
 	if err := next.check(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open the new site: %w", err), next.file.Close())
 	}
@@ -210,6 +227,13 @@ func (t *openTar) entries(ctx context.Context) (tarIndex, error) {
 		t.index = index
 	}
 	return t.index, nil
+}
+
+// elements is the length of the index, if it is made.
+func (t *openTar) elements() int {
+	t.indexing.Lock()
+	defer t.indexing.Unlock()
+	return len(t.index)
 }
 
 func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {

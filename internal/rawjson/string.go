@@ -12,12 +12,8 @@ const hexDigits = "0123456789abcdef"
 func AppendString(b []byte, text string) []byte {
 	b = append(b, '"')
 	start := 0
-	for i := 0; i < len(text); {
+	for i := plainBytes(text); i < len(text); i += plainBytes(text[i:]) {
 		c := text[i]
-		if plainByte[c] {
-			i++
-			continue
-		}
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(text[i:])
 			switch {
@@ -57,6 +53,29 @@ func AppendString(b []byte, text string) []byte {
 	}
 	b = append(b, text[start:]...)
 	return append(b, '"')
+}
+
+// plainBytes counts the bytes before the first one that is not a plainByte. Most texts are plain, so it looks at eight
+// bytes at a time.
+func plainBytes(text string) (n int) {
+	for ; len(text)-n >= 8; n += 8 {
+		if !arePlain(uint64(text[n]) | uint64(text[n+1])<<8 | uint64(text[n+2])<<16 | uint64(text[n+3])<<24 |
+			uint64(text[n+4])<<32 | uint64(text[n+5])<<40 | uint64(text[n+6])<<48 | uint64(text[n+7])<<56) {
+			break
+		}
+	}
+	for n < len(text) && plainByte[text[n]] {
+		n++
+	}
+	return n
+}
+
+// arePlain reports whether all eight bytes are plain. What is subtracted borrows from the next byte, so that a plain byte
+// after one that is not may look wrong as well: that does not matter.
+func arePlain(word uint64) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := word^each*'"', word^each*'\\'
+	return (word|(word-each*' ')&^word|(quote-each)&^quote|(backslash-each)&^backslash)&high == 0
 }
 
 // plainByte marks the bytes that need no escape in a JSON string and are no part of a longer character.

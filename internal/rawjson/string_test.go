@@ -1,6 +1,7 @@
 package rawjson_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
@@ -58,6 +59,11 @@ func TestAppendStringIsGoJSON(t *testing.T) {
 	}
 	for b := range 256 {
 		checkAppendString(t, "a"+string([]byte{byte(b)})+"b")
+		for at := range 20 { // whichever place it has in a word
+			text := bytes.Repeat([]byte("]"), 20)
+			text[at] = byte(b)
+			checkAppendString(t, string(text))
+		}
 	}
 }
 

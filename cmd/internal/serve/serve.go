@@ -34,6 +34,7 @@ type Command struct {
 	Upstreams
 	Checks
 	Limits
+	Memory int64 `placeholder:"BYTES" help:"Memory that the server may use, without the pages of its binary, some 17 MiB. More than it needs spares it garbage collections. The default, 0, is what it needs: --cache-bytes, --in-flight-bytes, 8 MiB, and the index of a .tar file."`
 
 	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
 
@@ -42,8 +43,8 @@ type Command struct {
 	LimitMemory func(bytes int64) `kong:"-"`
 }
 
-// besides is what the garbage collector's limit leaves for everything but the cache and
-// the bytes in flight. The pages of the binary, some 17 MiB, are not counted. It trades
+// besides is what the garbage collector's limit leaves for everything but the cache, the
+// bytes in flight and an index. The pages of the binary, some 17 MiB, are not counted. It trades
 // processor time for memory, but only down to what is in use: with a cache of 32 MiB, 50
 // connections and a site that does not fit, 37 MiB are, and the peak is 64 to 65 MiB with 4
 // and with 8 MiB here. So the default cache is 28 MiB, to keep the promised 64 (2026-11-22,
@@ -68,20 +69,60 @@ func (c *Command) Validate() error {
 	if c.Poll <= 0 {
 		return errors.New("--poll must be positive")
 	}
-	return errors.Join(c.Upstreams.Check(), c.check(), c.Limits.Check())
+	return errors.Join(c.Upstreams.Check(), c.check(), c.Limits.Check(), c.checkMemory())
+}
+
+// needed is the memory that the limits leave room for, in bytes, without the index of a tar file.
+func (c *Command) needed() int64 {
+	beside := min(c.InFlight, math.MaxInt64/2) + besides
+	return int64(min(c.CacheBytes, uint64(math.MaxInt64-beside))) + beside
+}
+
+func (c *Command) checkMemory() error {
+	available := command.AvailableMemory()
+	switch {
+	case c.Memory == 0:
+		return nil
+	case c.Memory < c.needed():
+		return fmt.Errorf("--memory=%d is less than %d, which are --cache-bytes, --in-flight-bytes and 8 MiB: allow more, or lower those", c.Memory, c.needed())
+	case c.Memory > available:
+		return fmt.Errorf("--memory=%d is more than this machine, or its control group, has: %d", c.Memory, available)
+	}
+	return nil
+}
+
+// limitMemory has the collector keep to what the server may use. An index of the store counts too, whenever it changes.
+func (c *Command) limitMemory(store storage.Site, log *slog.Logger) {
+	if c.LimitMemory == nil {
+		return
+	}
+	limit := max(c.Memory, c.needed())
+	c.LimitMemory(limit)
+	indexed, ok := store.(interface{ OnIndex(told func(bytes int64)) })
+	if !ok {
+		return
+	}
+	indexed.OnIndex(func(index int64) {
+		next := max(c.Memory, c.needed()+index)
+		if next == limit { // setting a limit stops the world
+			return
+		}
+		if c.Memory != 0 && next > c.Memory {
+			log.Warn("--memory is less than what the index of the site needs with the cache", "memory", c.Memory, "used", next)
+		}
+		limit = next
+		c.LimitMemory(limit)
+	})
 }
 
 // Run serves until it is interrupted.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(c.LogLevel)}))
-	if c.LimitMemory != nil {
-		beside := min(c.InFlight, math.MaxInt64/2) + besides
-		c.LimitMemory(int64(min(c.CacheBytes, uint64(math.MaxInt64-beside))) + beside)
-	}
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
+	c.limitMemory(store, log)
 	defer func() { err = errors.Join(err, store.Close()) }()
 	listener, err := command.Listen("addr", c.Addr)
 	if err != nil {

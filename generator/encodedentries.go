@@ -1,0 +1,160 @@
+package generator
+
+import (
+	"cmp"
+	"encoding/binary"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
+
+// encodedEntries are entries as they wait for the manifest: without pointers, which the collector would follow, and
+// each with the number of its shard in the partition. Only what a shard of the manifest needs is decoded, in its order.
+type encodedEntries string
+
+// Where the parts of an encoded entry begin. After its key come size and unit.
+const (
+	md5At    = 1
+	sha256At = md5At + len(site.MD5{})
+	keyAt    = sha256At + len(site.SHA256{}) // its length, then itself
+)
+
+func appendEntry(b []byte, shard byte, e *entry) []byte {
+	b = append(b, shard)
+	b = append(b, e.MD5[:]...)
+	b = append(b, e.SHA256[:]...)
+	b = binary.AppendUvarint(b, uint64(len(e.Key)))
+	b = append(b, e.Key...)
+	b = binary.AppendUvarint(b, uint64(e.Size))
+	return binary.AppendUvarint(b, uint64(e.unit))
+}
+
+// uvarint decodes what binary.AppendUvarint has written, and says where it ends.
+func (e encodedEntries) uvarint(at int) (n uint64, end int) {
+	for shift := 0; ; shift += 7 {
+		b := e[at]
+		at++
+		n |= uint64(b&0x7F) << shift
+		if b < 0x80 {
+			return n, at
+		}
+	}
+}
+
+// key returns the key of the entry that begins there, and where it ends.
+func (e encodedEntries) key(at int) (key string, end int) {
+	length, at := e.uvarint(at + keyAt)
+	end = at + int(length)
+	return string(e[at:end]), end
+}
+
+// entry decodes the entry that begins there.
+func (e encodedEntries) entry(at int) (decoded entry) {
+	key, end := e.key(at)
+	copy(decoded.MD5[:], e[at+md5At:])
+	copy(decoded.SHA256[:], e[at+sha256At:])
+	size, end := e.uvarint(end)
+	unit, _ := e.uvarint(end)
+	decoded.Key, decoded.Size, decoded.unit = site.Key(key), int64(size), uint32(unit)
+	return decoded
+}
+
+// A row is where an entry begins.
+type row struct {
+	at   int
+	word uint64 // eight bytes of its key, while rows are sorted
+}
+
+// byShard returns the rows of each shard, in any order.
+func (e encodedEntries) byShard(shards int) [][]row {
+	counts := make([]int, shards)
+	var starts []int
+	for at := 0; at < len(e); {
+		counts[e[at]]++
+		starts = append(starts, at)
+		_, at = e.key(at)
+		_, at = e.uvarint(at)
+		_, at = e.uvarint(at)
+	}
+	all := make([]row, len(starts))
+	rows := make([][]row, shards)
+	for i, n := range counts {
+		rows[i], all = all[:0:n], all[n:]
+	}
+	for _, at := range starts {
+		rows[e[at]] = append(rows[e[at]], row{at: at})
+	}
+	return rows
+}
+
+// fewRows are compared text by text.
+const fewRows = 6
+
+// sort sorts rows by their keys, whose first bytes, that many, are equal. Keys begin alike, so it compares eight bytes
+// of each as a number, and goes on with those that have the same. No key has a byte 0, which stands for its end.
+func (e encodedEntries) sort(rows []row, equal int) {
+	if len(rows) <= fewRows {
+		slices.SortFunc(rows, func(a, b row) int {
+			keyA, _ := e.key(a.at)
+			keyB, _ := e.key(b.at)
+			return strings.Compare(keyA[equal:], keyB[equal:])
+		})
+		return
+	}
+	for i := range rows {
+		key, _ := e.key(rows[i].at)
+		rows[i].word = wordOf(key[equal:])
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.word, b.word) })
+	for len(rows) > 0 {
+		same := 1
+		for same < len(rows) && rows[same].word == rows[0].word {
+			same++
+		}
+		if same > 1 && byte(rows[0].word) != 0 {
+			e.sort(rows[:same], equal+8)
+		}
+		rows = rows[same:]
+	}
+}
+
+// wordOf returns the first eight bytes of a text as a number that is ordered like them.
+func wordOf(text string) (word uint64) {
+	if len(text) >= 8 {
+		return uint64(text[0])<<56 | uint64(text[1])<<48 | uint64(text[2])<<40 | uint64(text[3])<<32 |
+			uint64(text[4])<<24 | uint64(text[5])<<16 | uint64(text[6])<<8 | uint64(text[7])
+	}
+	for i := range len(text) {
+		word |= uint64(text[i]) << (56 - 8*i)
+	}
+	return word
+}
+
+// A shardEntries are the entries of one shard, sorted by key.
+type shardEntries struct {
+	name    string
+	encoded encodedEntries
+	rows    []row
+}
+
+// all yields the entries in their order.
+func (s shardEntries) all() iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		for _, r := range s.rows {
+			if !yield(s.encoded.entry(r.at)) {
+				return
+			}
+		}
+	}
+}
+
+// manifest is the shard. Its objects are put into a buffer, if that is large enough.
+func (s shardEntries) manifest(buffer []site.Entry) site.Manifest {
+	objects := slices.Grow(buffer[:0], len(s.rows))
+	for e := range s.all() {
+		objects = append(objects, e.Entry)
+	}
+	return site.Manifest{Shard: s.name, Objects: objects}
+}

@@ -1,0 +1,93 @@
+package generator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A KindReport counts the objects whose keys look alike.
+type KindReport struct {
+	Keys    string `json:"keys"` // with * for what differs, as in api/v1/users/*/details
+	Objects int64  `json:"objects"`
+	Bytes   int64  `json:"bytes"` // a body under two keys counts twice
+}
+
+// A kind is what keys have in common: the segments before the one that differs, and those after it. Without any after
+// it, they are "*", and "" for a key of one segment.
+type kind struct{ before, after string }
+
+func (k kind) String() string {
+	switch k.after {
+	case "":
+		return k.before
+	case "*":
+		return k.before + "/*"
+	}
+	return k.before + "/*/" + k.after
+}
+
+// kindOf returns the kind of a key, given the base path with a slash. Every object is asked for, so the table of routes
+// would take too long. Its keys differ in the second segment after the base path, or from the third segment on.
+func kindOf(key site.Key, base string) kind {
+	text := string(key)
+	if path, ok := strings.CutPrefix(text, base); ok {
+		first, rest, deep := strings.Cut(path, "/")
+		k := kind{before: text[:len(base)+len(first)]}
+		if deep {
+			k.after = "*"
+		}
+		if _, after, deeper := strings.Cut(rest, "/"); deeper {
+			k.after = after
+		}
+		return k
+	}
+	first, rest, deep := strings.Cut(text, "/")
+	if !deep {
+		return kind{before: text}
+	}
+	if second, _, deeper := strings.Cut(rest, "/"); deeper {
+		first = text[:len(first)+1+len(second)]
+	}
+	return kind{first, "*"}
+}
+
+type kindCount struct{ objects, bytes int64 }
+
+type kindCounts map[kind]kindCount
+
+// add adds to what is counted of a kind.
+func (k kindCounts) add(of kind, n kindCount) {
+	sum, ok := k[of]
+	if !ok { // a kind shares the memory of a key
+		of = kind{strings.Clone(of.before), strings.Clone(of.after)}
+	}
+	k[of] = kindCount{sum.objects + n.objects, sum.bytes + n.bytes}
+}
+
+// report lists the kinds, those with the most bytes first.
+func (k kindCounts) report() []KindReport {
+	all := make([]KindReport, 0, len(k))
+	for kind, n := range k {
+		all = append(all, KindReport{kind.String(), n.objects, n.bytes})
+	}
+	slices.SortFunc(all, func(a, b KindReport) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Keys, b.Keys))
+	})
+	return all
+}
+
+// shownKinds is how many kinds a person is told.
+const shownKinds = 4
+
+// largestKinds says which kinds of objects hold the most of that many bytes.
+func largestKinds(kinds []KindReport, bytes int64) string {
+	var shown []string
+	for _, k := range kinds[:min(len(kinds), shownKinds)] {
+		shown = append(shown, fmt.Sprintf("%.0f%% %s", 100*float64(k.Bytes)/float64(max(bytes, 1)), k.Keys))
+	}
+	return strings.Join(shown, ", ")
+}
