@@ -21,8 +21,8 @@ type Reader[T any] struct {
 	Untimed  bool   // the times of records are not read, and may be anything
 
 	// Complete, unless nil, gets the valid rows of each block, which it may change, before Done. It is
-	// called concurrently.
-	Complete func([]Row[T])
+	// called concurrently. Block.Take calls what it returns.
+	Complete func(rows []Row[T]) (take func() error)
 	// Done gets a block, whose rows are valid until it returns.
 	Done func(Block[T]) error
 
@@ -97,7 +97,7 @@ type reading[T any] struct {
 	File     string
 	Workers  int
 	Untimed  bool
-	Complete func([]Row[T])
+	Complete func([]Row[T]) func() error
 	Done     func(Block[T]) error
 	hashed   bool // the digest of each row is wanted
 }
@@ -113,7 +113,7 @@ func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], 
 	parse := func(p *Block[T], b block, s *rowScanner) {
 		parseBlock(p, b, s, r.hashed, f, convert)
 		if r.Complete != nil {
-			r.Complete(p.Rows)
+			p.take = r.Complete(p.Rows)
 		}
 	}
 	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, lines, r.hashed, parse, r.Done)
