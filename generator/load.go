@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
@@ -179,7 +180,7 @@ func (l *loader) chooseNames() {
 			g.Names = append(g.Names, render.LookupName{Name: l.texts.keep(string(name)), Account: uint32(account)})
 		}
 	}
-	slices.SortFunc(g.Names, func(a, b render.LookupName) int {
+	inorder.Sort(l.workers, g.Names, func(a, b render.LookupName) int {
 		if order := strings.Compare(a.Name, b.Name); order != 0 {
 			return order // without a look at the profiles, far away in memory
 		}

@@ -34,6 +34,9 @@ type RecordList struct {
 // Len is the number of records.
 func (l *RecordList) Len() int { return len(l.data) }
 
+// Data returns what a record is about, as PackedRecord has it.
+func (l *RecordList) Data(i int) uint32 { return l.data[i] }
+
 // Form returns the number of the form of a record.
 func (l *RecordList) Form(i int) uint32 {
 	if l.wide != nil {
