@@ -88,7 +88,7 @@ var mayImport = map[string][]string{
 	"internal/testenv/rounds":    {"source"},
 	"internal/testenv/servers":   {"internal/testenv/process"},
 	"internal/testenv/tempdir":   {},
-	"fixtures/synth":             {"fixtures/graph"},
+	"fixtures/synth":             {"fixtures/graph", "snapshot"},
 	"internal/testenv/upstreams": {},
 	"fixtures/worst":             {},
 	"bench":                      {"bench/internal/altered", "bench/internal/measure", "bench/internal/rig"},

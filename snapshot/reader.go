@@ -105,7 +105,7 @@ type reading[T any] struct {
 func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], convert func(*R) (T, error)) (err error) {
 	r.Workers = cmp.Or(r.Workers, runtime.GOMAXPROCS(0))
 	lines := make(recycler[byte], spares(r.Workers))
-	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, lines)
+	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, lines, r.Workers)
 	if err != nil {
 		return err
 	}
