@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 	"internal/testenv/servers":   {"internal/testenv/process"},
 	"internal/testenv/tempdir":   {},
 	"internal/testenv/testkey":   {"site", "site/note", "internal/twin/memsite"},
-	"fixtures/synth":             {"fixtures/graph"},
+	"fixtures/synth":             {"fixtures/graph", "snapshot"},
 	"internal/testenv/upstreams": {},
 	"fixtures/worst":             {},
 	"bench":                      {"bench/internal/altered", "bench/internal/measure", "bench/internal/rig"},

@@ -132,3 +132,27 @@ func TestLineEndsDoNotMatter(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWorkersDoNotMatterAtScale compares the roots of a graph that workers rank, and turn round, in many pieces.
+func TestWorkersDoNotMatterAtScale(t *testing.T) {
+	t.Parallel()
+	files := syntheticSnapshot(t, graph.Options{Accounts: 9000, Lists: 9000, Records: 120_000, Seed: 5, Added: true}).fs()
+	for _, api := range []string{site.APISpec, site.APIEFP} {
+		var want []byte
+		for _, workers := range []int{1, 2, 7} {
+			s, _, err := generator.Open(t.Context(), files, generator.Options{Workers: workers, Config: site.Config{API: api}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.Get(t.Context(), site.RootKey)
+			if closed := s.Close(); err != nil || closed != nil {
+				t.Fatal(err, closed)
+			}
+			if want == nil {
+				want = got
+			} else if !bytes.Equal(got, want) {
+				t.Errorf("%s with %d workers: got another root, want the same", api, workers)
+			}
+		}
+	}
+}

@@ -13,7 +13,8 @@
 //  2. snapshot/folder.go opens all files at once, so that a run reads one snapshot even if another process
 //     replaces it; storage/files.go does the same for a snapshot in a bucket, by range requests for the versions
 //     that were listed. parts.go finds the files of a table and reads several side by side, or one on its own, for
-//     readers that share the files among them. lines.go cuts a file into blocks of whole lines; parquet.go reads
+//     readers that share the files among them. frames.go finds the frames of a single file of zstd, and has them
+//     unpacked side by side. lines.go cuts a file into blocks of whole lines; parquet.go reads
 //     rows of Parquet, column by column. inorder passes the blocks to one worker per core. scan.go reads records
 //     and accounts in their usual form; all other rows go to parse.go, which decodes them with go-json. columns.go
 //     makes records and accounts of columns, and lines of all other rows of Parquet. An invalid row becomes a RowError
@@ -25,11 +26,14 @@
 //     turn. render/profile.go keeps the encoded profiles in few large pieces of memory. Once all accounts are
 //     known, refreshed.go merges the refreshed data that storage/refreshed.go reads: newer profiles before names
 //     are chosen, newer badges after the snapshot's.
-//  4. incoming.go keeps the records in blocks as they come, groups them by list, and frees the blocks; load.go
-//     merges repeated ones. A record of render/records.go now has 5 bytes: what it is about, and its form.
-//  5. rank.go counts and ranks. That takes 4 more bytes for each follow of a primary list.
+//  4. Workers pack records into columns. incoming.go copies these into blocks as they come, groups them by list, on
+//     all cores, and frees the blocks; load.go merges repeated ones.
+//     A record of render/records.go now has 5 bytes: what it is about, and its form.
+//  5. rank.go counts and ranks: many goroutines count, by atomic additions.
+//     That takes 4 more bytes for each follow of a primary list.
 //  6. For the API efp, render/relations.go turns the graph round: it groups the records of primary lists by the
-//     account that they hold, latest first, in 9 bytes each.
+//     account that they hold, latest first, in 9 bytes each. Goroutines that distribute them take turns for each range of
+//     accounts.
 //     ops.go reads the operations, which render/history.go keeps in the order of answers: those of one time are sorted
 //     when the last one is there, so that none keeps its chain and block. render/operations.go groups them by account
 //     and by list. A shard of a thousand is a unit.

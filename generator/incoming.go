@@ -3,7 +3,10 @@ package generator
 import (
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site"
 )
 
 // incomingRecords are records in the order of the snapshot, before they are grouped by list: the blocks
@@ -24,31 +27,71 @@ type incomingBlock struct {
 // A listRun are successive records of a list. Most snapshots have one for each list.
 type listRun struct{ list, n uint32 }
 
-func (in *incomingRecords) add(list, data, form uint32, added int64, timed bool) {
-	last := len(in.blocks) - 1
-	if last < 0 || in.blocks[last].Len() == incomingBlockSize {
-		b := incomingBlock{RecordList: render.NewRecords(incomingBlockSize)}
-		if timed {
-			b.added = make([]int64, 0, incomingBlockSize)
-		}
-		in.blocks = append(in.blocks, b)
-		last++
-	}
-	b := &in.blocks[last]
-	in.forms = max(in.forms, form+1)
+func (b *incomingBlock) add(list, data, form uint32) {
 	b.Append(data, form)
-	if timed {
-		b.added = append(b.added, added)
-	}
 	if n := len(b.runs); n == 0 || b.runs[n-1].list != list {
 		b.runs = append(b.runs, listRun{list, 0})
 	}
 	b.runs[len(b.runs)-1].n++
 }
 
+// packedRecords are successive records as a worker packs them, so that whoever has all of them in their order need only
+// copy columns. Only accounts that no other table names are for that goroutine.
+type packedRecords struct {
+	incomingBlock
+	forms   uint32 // more than the number of any form
+	late    []lateRecord
+	unknown int // records of lists that are not there
+}
+
+// A lateRecord is about an account that has no number yet.
+type lateRecord struct {
+	at      int // its index
+	address site.Address
+}
+
+// pack packs records instead of those before.
+func (p *packedRecords) pack(rows []snapshotRow, timed bool) {
+	p.Reset()
+	p.runs, p.added, p.late, p.forms, p.unknown = p.runs[:0], p.added[:0], p.late[:0], 0, 0
+	for i := range rows {
+		in := &rows[i].Value
+		if in.list == render.None {
+			p.unknown++
+			continue
+		}
+		if in.data == render.None {
+			p.late = append(p.late, lateRecord{p.Len(), in.address})
+		}
+		p.add(in.list, in.data, in.form)
+		p.forms = max(p.forms, in.form+1)
+		if timed {
+			p.added = append(p.added, in.added)
+		}
+	}
+}
+
+// add copies packed records, all of whose accounts have numbers.
+func (in *incomingRecords) add(p *packedRecords, timed bool) {
+	in.forms = max(in.forms, p.forms)
+	last := len(in.blocks) - 1
+	if last < 0 || in.blocks[last].Room() < p.Len() {
+		room := max(incomingBlockSize, p.Len())
+		b := incomingBlock{RecordList: render.NewRecords(room)}
+		if timed {
+			b.added = make([]int64, 0, room)
+		}
+		in.blocks = append(in.blocks, b)
+		last++
+	}
+	b := &in.blocks[last]
+	b.AppendAll(&p.RecordList)
+	b.runs, b.added = append(b.runs, p.runs...), append(b.added, p.added...)
+}
+
 // group groups the records by list, those of a list in the order of the snapshot. It frees the blocks.
 // offsets are as in a graph.
-func (in *incomingRecords) group(lists int, timed bool) (offsets []uint64, records render.RecordList, added []int64) {
+func (in *incomingRecords) group(lists int, timed bool, workers int) (offsets []uint64, records render.RecordList, added []int64) {
 	offsets = make([]uint64, lists+1)
 	for i := range in.blocks {
 		for _, run := range in.blocks[i].runs {
@@ -64,20 +107,30 @@ func (in *incomingRecords) group(lists int, timed bool) (offsets []uint64, recor
 		added = make([]int64, n)
 	}
 	next := slices.Clone(offsets)
+	var group errgroup.Group
+	group.SetLimit(workers)
 	for i := range in.blocks {
 		b := &in.blocks[i]
-		from := uint64(0)
-		for _, run := range b.runs {
-			part, at := b.Part(from, from+uint64(run.n)), next[run.list]
-			records.Set(at, part)
-			if timed {
-				copy(added[at:], b.added[from:from+uint64(run.n)])
-			}
+		places := make([]uint64, len(b.runs)) // so that blocks can be copied in any order
+		for i, run := range b.runs {
+			places[i] = next[run.list]
 			next[run.list] += uint64(run.n)
-			from += uint64(run.n)
 		}
-		*b = incomingBlock{}
+		group.Go(func() error {
+			from := uint64(0)
+			for i, run := range b.runs {
+				to := from + uint64(run.n)
+				records.Set(places[i], b.Part(from, to))
+				if timed {
+					copy(added[places[i]:], b.added[from:to])
+				}
+				from = to
+			}
+			*b = incomingBlock{}
+			return nil
+		})
 	}
+	_ = group.Wait() // copying cannot fail
 	in.blocks = nil
 	return offsets, records, added
 }

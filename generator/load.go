@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
@@ -179,7 +180,7 @@ func (l *loader) chooseNames() {
 			g.Names = append(g.Names, render.LookupName{Name: l.texts.keep(string(name)), Account: uint32(account)})
 		}
 	}
-	slices.SortFunc(g.Names, func(a, b render.LookupName) int {
+	inorder.Sort(l.workers, g.Names, func(a, b render.LookupName) int {
 		if order := strings.Compare(a.Name, b.Name); order != 0 {
 			return order // without a look at the profiles, far away in memory
 		}
@@ -206,6 +207,8 @@ type incomingRecord struct {
 	added   int64
 }
 
+type snapshotRow = snapshot.Row[incomingRecord]
+
 // readRecords numbers the accounts that only records name in the order of the snapshot. Everything else
 // is numbered by the workers: lists and the accounts known before do not change any more.
 func (l *loader) readRecords(ctx context.Context) error {
@@ -229,20 +232,28 @@ func (l *loader) readRecords(ctx context.Context) error {
 		}
 		return in, err
 	}
-	rows := readerOf(l.reader, snapshot.TableRecords, func(r snapshot.Row[incomingRecord]) error {
-		in := &r.Value
-		if in.list == render.None {
-			l.report.withoutEffect(snapshot.TableRecords, UnknownList)
-			return nil
+	var packs sync.Pool
+	rows := readerOf[incomingRecord](l.reader, snapshot.TableRecords, nil)
+	rows.Complete = func(rows []snapshotRow) (take func() error) {
+		numberAddresses(&g.Numbers, rows)
+		p, ok := packs.Get().(*packedRecords)
+		if !ok {
+			p = new(packedRecords)
 		}
-		if in.data == render.None {
-			n, _ := numbers.Add(in.address)
-			in.data = uint32(known) + n
+		p.pack(rows, l.efp)
+		return func() error {
+			for _, r := range p.late {
+				n, _ := numbers.Add(r.address)
+				p.SetData(r.at, uint32(known)+n)
+			}
+			l.incoming.add(p, l.efp)
+			if p.unknown > 0 {
+				l.report.table(snapshot.TableRecords).WithoutEffect[UnknownList] += p.unknown
+			}
+			packs.Put(p)
+			return checkSize("accounts", known+len(late))
 		}
-		l.incoming.add(in.list, in.data, in.form, in.added, l.efp)
-		return checkSize("accounts", known+len(late))
-	})
-	rows.Complete = func(rows []snapshot.Row[incomingRecord]) { numberAddresses(&g.Numbers, rows) }
+	}
 	err := l.countBytes(snapshot.TableRecords, rows.Records(ctx, convert))
 	if err != nil {
 		return err
@@ -251,7 +262,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 	for _, address := range late {
 		g.Account(address)
 	}
-	g.Offsets, g.Records, g.Added = l.incoming.group(len(g.Tokens), l.efp)
+	g.Offsets, g.Records, g.Added = l.incoming.group(len(g.Tokens), l.efp, l.workers)
 	g.Records.Use(g.ByNumber)
 	g.FillAccounts()
 	g.Known = known
@@ -262,7 +273,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 }
 
 // numberAddresses numbers the known addresses of records, some at a time.
-func numberAddresses(known *render.Numbering[site.Address], rows []snapshot.Row[incomingRecord]) {
+func numberAddresses(known *render.Numbering[site.Address], rows []snapshotRow) {
 	var addresses [render.AtOnce]site.Address
 	var numbers [render.AtOnce]uint32
 	for len(rows) > 0 {

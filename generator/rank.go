@@ -3,8 +3,11 @@ package generator
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"maps"
+	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,10 +28,6 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 		leaders[rules.Followers] = max(leaders[rules.Followers], render.TopAccounts)
 	}
 	r := &render.Ranks{}
-	follows, err := primaryFollows(ctx, g, workers)
-	if err != nil {
-		return nil, err
-	}
 	counted := render.Measures
 	if efp {
 		counted = render.Boards
@@ -36,33 +35,17 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 	for m := range counted {
 		r.Count[m] = make([]uint32, len(g.Accounts))
 	}
-	said := saidBy(g.TagSets, counted)
-	for account, list := range g.Primary {
-		if list == render.None {
-			continue
-		}
-		for _, record := range g.RecordsOf(list).All() {
-			if !g.Holds(record) {
-				continue
-			}
-			says := &said[record.Tags]
-			for _, m := range says.holder {
-				r.Count[m][account]++
-			}
-			for _, m := range says.held {
-				r.Count[m][record.Data]++
-			}
-		}
+	follows, err := count(ctx, g, r, classesOf(&g.Forms, counted), workers)
+	if err != nil {
+		return nil, err
 	}
 	if err := countMutuals(ctx, r, follows, workers); err != nil {
 		return nil, err
 	}
-
-	byAddress := make([]uint32, len(g.Accounts))
-	for account := range byAddress {
-		byAddress[account] = uint32(account)
+	byAddress, err := sortByAddress(ctx, g.Accounts, workers)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(byAddress, func(a, b uint32) int { return g.Accounts[a].Compare(g.Accounts[b]) })
 	if efp || config.RanksEvery > 0 {
 		r.ByAddress = byAddress
 	}
@@ -77,6 +60,30 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 	err = group.Wait()
 	r.Shown = r.Rank
 	return r, err
+}
+
+// sortByAddress returns all accounts by their addresses: by their first bits, and then each few that have those in
+// common. There are about 16 of each, unless somebody has made up the addresses.
+func sortByAddress(ctx context.Context, addresses []site.Address, workers int) ([]uint32, error) {
+	digits := min(max(bits.Len(uint(len(addresses)))-4, 0), 16)
+	prefix := func(account int) int { return int(binary.BigEndian.Uint16(addresses[account][:])) >> (16 - digits) }
+	offsets := make([]uint32, 1<<digits+1)
+	for account := range addresses {
+		offsets[prefix(account)+1]++
+	}
+	for i := range 1 << digits {
+		offsets[i+1] += offsets[i]
+	}
+	sorted, next := make([]uint32, len(addresses)), slices.Clone(offsets)
+	for account := range addresses {
+		at := &next[prefix(account)]
+		sorted[*at] = uint32(account)
+		*at++
+	}
+	return sorted, inorder.Chunks(ctx, workers, 1<<digits, func(i int) error {
+		slices.SortFunc(sorted[offsets[i]:offsets[i+1]], func(a, b uint32) int { return addresses[a].Compare(addresses[b]) })
+		return nil
+	})
 }
 
 // hold replaces the ranks that objects show by those that are held, but for accounts whose own count has changed since.
@@ -129,19 +136,48 @@ func hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
 	}
 }
 
-// saidBy returns what records count, by their set of tags: of the first measures, as many as are counted.
-func saidBy(sets []render.TagSet, measures rules.Measure) []said {
-	all := make([]said, len(sets))
-	others := func(m rules.Measure) bool { return m >= measures }
-	for i, set := range sets {
-		holder, held := rules.Counted(set.State, set.Top8)
-		all[i] = said{slices.DeleteFunc(slices.Clone(holder), others), slices.DeleteFunc(slices.Clone(held), others)}
+// A class of records says what they count: their State, and as the last bit whether the account is in the top 8. Those
+// that hold no account are of class 0.
+type class uint8
+
+// mostClasses is more than any class.
+const mostClasses = 2*(rules.Follow|rules.Block|rules.Mute) + 2
+
+func classOf(set *render.TagSet) class {
+	c := class(set.State) << 1
+	if set.Top8 {
+		c++
 	}
-	return all
+	return c
+}
+
+func (c class) state() rules.State { return rules.State(c >> 1) }
+
+// classes are those of forms, with what each counts. A byte is enough for a record, where its tags would be far away.
+type classes struct {
+	byForm []class
+	said   [mostClasses]said
 }
 
 // A said is what a record counts for the account of its list, and for the account that it is about.
 type said struct{ holder, held []rules.Measure }
+
+// classesOf returns the classes of forms, which count the first measures, as many as are counted.
+func classesOf(forms *render.Forms, measures rules.Measure) *classes {
+	c := &classes{byForm: make([]class, len(forms.ByNumber))}
+	others := func(m rules.Measure) bool { return m >= measures }
+	for n, form := range forms.ByNumber {
+		if !forms.HoldsKind(form.Kind) {
+			continue
+		}
+		set := &forms.TagSets[form.Tags]
+		of := classOf(set)
+		c.byForm[n] = of
+		holder, held := rules.Counted(set.State, set.Top8)
+		c.said[of] = said{slices.DeleteFunc(slices.Clone(holder), others), slices.DeleteFunc(slices.Clone(held), others)}
+	}
+	return c
+}
 
 // follows are the accounts that each account follows in its primary list, sorted.
 type follows struct {
@@ -154,7 +190,9 @@ func (f *follows) of(account uint32) []uint32 {
 	return f.all[f.begin[account]:][:f.n[account]]
 }
 
-func primaryFollows(ctx context.Context, g *render.Graph, workers int) (*follows, error) {
+// count counts what the records of primary lists say, and returns who follows whom. Many lists hold one account, so
+// that what is counted for it is added by several goroutines.
+func count(ctx context.Context, g *render.Graph, r *render.Ranks, classes *classes, workers int) (*follows, error) {
 	f := &follows{begin: make([]uint64, len(g.Accounts)), n: make([]uint32, len(g.Accounts))}
 	total := uint64(0)
 	for account, list := range g.Primary {
@@ -170,9 +208,24 @@ func primaryFollows(ctx context.Context, g *render.Graph, workers int) (*follows
 			return nil
 		}
 		to := f.all[f.begin[account]:][:0:g.Length(list)]
-		for _, record := range g.RecordsOf(list).All() {
-			if g.IsFollow(record) {
-				to = append(to, record.Data)
+		records, of := g.RecordsOf(list), [mostClasses]uint32{}
+		for i := range records.Len() {
+			class := classes.byForm[records.Form(i)]
+			about := records.Data(i)
+			if class == 0 || about&render.OtherData != 0 {
+				continue
+			}
+			if class.state() == rules.Follow {
+				to = append(to, about)
+			}
+			of[class]++
+			for _, m := range classes.said[class].held {
+				atomic.AddUint32(&r.Count[m][about], 1)
+			}
+		}
+		for class, said := range classes.said {
+			for _, m := range said.holder {
+				atomic.AddUint32(&r.Count[m][account], of[class])
 			}
 		}
 		slices.Sort(to)
@@ -181,11 +234,21 @@ func primaryFollows(ctx context.Context, g *render.Graph, workers int) (*follows
 	})
 }
 
+// countMutuals counts the pairs of accounts that follow each other, for both. A list holds an account by one record at
+// most.
 func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int) error {
-	return inorder.Chunks(ctx, workers, len(f.n), func(account int) error {
-		for _, other := range f.of(uint32(account)) {
-			if _, back := slices.BinarySearch(f.of(other), uint32(account)); rules.IsMutual(uint32(account), other, back) {
-				r.Count[rules.Mutuals][account]++
+	mutuals := r.Count[rules.Mutuals]
+	return inorder.Chunks(ctx, workers, len(f.n), func(i int) error {
+		account := uint32(i)
+		follows := f.of(account)
+		after, self := slices.BinarySearch(follows, account)
+		if self {
+			after++
+		}
+		for _, other := range follows[after:] { // the other half of the pairs is theirs
+			if _, back := slices.BinarySearch(f.of(other), account); rules.IsMutual(account, other, back) {
+				atomic.AddUint32(&mutuals[account], 1)
+				atomic.AddUint32(&mutuals[other], 1)
 			}
 		}
 		return nil
@@ -195,16 +258,38 @@ func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int)
 // order ranks by one measure: count descending, then address ascending.
 func order(r *render.Ranks, m rules.Measure, byAddress []uint32, leaders int) {
 	count := r.Count[m]
-	ranked := slices.DeleteFunc(slices.Clone(byAddress), func(a uint32) bool { return count[a] == 0 })
-	slices.SortStableFunc(ranked, func(a, b uint32) int { return cmp.Compare(count[b], count[a]) })
+	// next is, by count, how many accounts are ranked before the next one that has it.
+	most := uint32(0)
+	for _, n := range count {
+		most = max(most, n)
+	}
+	next := make([]uint32, most+1)
+	for _, n := range count {
+		next[n]++
+	}
+	ranked := uint32(0)
+	for n := len(next) - 1; n > 0; n-- {
+		next[n], ranked = ranked, ranked+next[n]
+	}
 	if m < render.Measures {
 		r.Rank[m] = make([]uint32, len(count))
-		for i, account := range ranked {
-			r.Rank[m][account] = uint32(i + 1)
-		}
 	}
 	if m == rules.Followers {
-		r.Followed = len(ranked)
+		r.Followed = int(ranked)
 	}
-	r.First[m] = slices.Clone(ranked[:min(leaders, len(ranked))])
+	r.First[m] = make([]uint32, min(leaders, int(ranked)))
+	for _, account := range byAddress {
+		n := count[account]
+		if n == 0 {
+			continue
+		}
+		rank := next[n]
+		next[n]++
+		if int(rank) < len(r.First[m]) {
+			r.First[m][rank] = account
+		}
+		if m < render.Measures {
+			r.Rank[m][account] = rank + 1
+		}
+	}
 }

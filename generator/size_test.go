@@ -3,6 +3,8 @@ package generator
 import (
 	"runtime"
 	"testing"
+
+	"github.com/followpress/followpress/generator/render"
 )
 
 // TestBytesPerRecord: a record takes 5 bytes, and 5 more while records are grouped by list.
@@ -16,12 +18,18 @@ func TestBytesPerRecord(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	var in incomingRecords
+	rows := make([]snapshotRow, 1<<10)
+	p := packedRecords{incomingBlock: incomingBlock{RecordList: render.NewRecords(len(rows))}}
 	read := allocated(func() {
-		for i := range uint32(n) {
-			in.add(i/100, i, i%256, 0, false)
+		for i := 0; i < n; i += len(rows) {
+			for j := range rows {
+				rows[j].Value = incomingRecord{list: uint32(i+j) / 100, data: uint32(i + j), form: uint32(i+j) % 256}
+			}
+			p.pack(rows, false)
+			in.add(&p, false)
 		}
 	})
-	grouped := allocated(func() { in.group(n/100+1, false) })
+	grouped := allocated(func() { in.group(n/100+1, false, 2) })
 	for what, bytes := range map[string]uint64{"read": read, "grouped": grouped} {
 		if most := uint64(n * 6); bytes > most { // a sixth for lists, whose records are few
 			t.Errorf("%d records that are %s: got %d bytes, want at most %d", n, what, bytes, most)

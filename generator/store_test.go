@@ -3,6 +3,7 @@ package generator
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -289,6 +290,16 @@ func TestGroupingEqualsNaiveOne(t *testing.T) {
 		}
 		want := make([][]row, lists)
 		var in incomingRecords
+		var p packedRecords
+		var rows []snapshotRow
+		flush := func() {
+			p.pack(rows, timed)
+			for _, late := range p.late {
+				p.SetData(late.at, binary.BigEndian.Uint32(late.address[:]))
+			}
+			in.add(&p, timed)
+			rows = rows[:0]
+		}
 		for n := 0; n < incomingBlockSize+incomingBlockSize/2; {
 			list := r.IntN(lists)
 			for range 1 + r.IntN(longest) {
@@ -296,12 +307,20 @@ func TestGroupingEqualsNaiveOne(t *testing.T) {
 				if timed {
 					add.added = r.Int64()
 				}
-				in.add(uint32(list), add.data, add.form, add.added, timed)
+				row := snapshotRow{Value: incomingRecord{list: uint32(list), data: add.data, form: add.form, added: add.added}}
+				if r.IntN(4) == 0 { // it has no number before its turn
+					row.Value.data = render.None
+					binary.BigEndian.PutUint32(row.Value.address[:], add.data)
+				}
+				if rows = append(rows, row); r.IntN(3000) == 0 {
+					flush()
+				}
 				want[list] = append(want[list], add)
 				n++
 			}
 		}
-		offsets, records, added := in.group(lists, timed)
+		flush()
+		offsets, records, added := in.group(lists, timed, 1+r.IntN(8))
 		records.Use(make([]render.Form, forms))
 		for list := range want {
 			part := records.Part(offsets[list], offsets[list+1])

@@ -49,14 +49,18 @@ func readTable[T any](
 	return r.countBytes(t, readerOf(r, t, accept).Table(ctx, t, parse))
 }
 
-// readerOf reads a table as readTable does, and counts its rows.
+// readerOf reads a table as readTable does, and counts its rows. Without accept, Complete takes them.
 func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) snapshot.Reader[T] {
 	counts := r.report.table(t)
 	return snapshot.Reader[T]{Snapshot: r.snapshot, Workers: r.workers, Untimed: !r.efp, Digest: r.digest(t), Done: func(b snapshot.Block[T]) error {
 		counts.file = b.File
 		counts.Rows += len(b.Rows) + len(b.Invalid)
 		r.progress.AddBytes(int64(len(b.Rows)), 0)
-		return b.Each(accept, func(e *RowError) error { return r.reject(&counts.Skipped, e) })
+		reject := func(e *RowError) error { return r.reject(&counts.Skipped, e) }
+		if accept == nil {
+			return b.Take(reject)
+		}
+		return b.Each(accept, reject)
 	}}
 }
 

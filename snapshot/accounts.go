@@ -21,7 +21,7 @@ func eachProfile(snapshot afero.Fs, yield func(Account) bool) (err error) {
 	if _, err := ReadAsOf(snapshot); err != nil {
 		return err
 	}
-	table, err := openTable(snapshot, selection{table: TableAccounts}, false, nil)
+	table, err := openTable(snapshot, selection{table: TableAccounts}, false, nil, 1)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func TestWorstRowGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		table, err := openTable(files, selection{table: TableLists}, false, make(recycler[byte]))
+		table, err := openTable(files, selection{table: TableLists}, false, make(recycler[byte]), 8)
 		if err != nil {
 			t.Fatal(err)
 		}

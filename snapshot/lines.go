@@ -46,6 +46,7 @@ type Block[T any] struct {
 	lines   []byte // what Rows were parsed from
 	sums    []byte // the digests of Rows, if they are wanted
 	digest  *Digest
+	take    func() error // what Reader.Complete returned
 }
 
 // sum is the digest of a row.
@@ -165,6 +166,20 @@ func (p Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) 
 	}
 	add(len(p.Rows))
 	return nil
+}
+
+// Take takes all valid rows by what Reader.Complete returned for them, and calls reject with the others, in their order,
+// until one of these fails. All valid rows count in Reader.Digest.
+func (p Block[T]) Take(reject func(*RowError) error) error {
+	for _, e := range p.Invalid {
+		if err := reject(e); err != nil {
+			return err
+		}
+	}
+	if p.digest != nil {
+		p.digest.add(p.sums)
+	}
+	return p.take()
 }
 
 // blocks cuts a file into blocks, in memory that whoever gets them may give back, and closes it.

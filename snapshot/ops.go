@@ -175,7 +175,7 @@ func (r Reader[T]) Ops(ctx context.Context, convert func(*Op) (T, error)) error 
 		}
 		whole.Rows, whole.sums = rows, sums
 		if r.Complete != nil {
-			r.Complete(whole.Rows)
+			whole.take = r.Complete(whole.Rows)
 		}
 		return r.Done(whole)
 	}

@@ -283,14 +283,18 @@ func TestOpsOutOfOrder(t *testing.T) {
 	writeFile(t, dir, "ops.ndjson", text.String())
 	var got []int64
 	refused, blocks, completed := 0, 0, 0
-	err := snapshot.Reader[int64]{Snapshot: files(dir), Workers: 2, Complete: func(rows []snapshot.Row[int64]) { completed += len(rows) },
+	err := snapshot.Reader[int64]{Snapshot: files(dir), Workers: 2, Complete: func(rows []snapshot.Row[int64]) func() error {
+		return func() error {
+			completed += len(rows)
+			return nil
+		}
+	},
 		Done: func(b snapshot.Block[int64]) error {
 			blocks++
-			refused += len(b.Invalid)
 			for _, r := range b.Rows {
 				got = append(got, r.Value)
 			}
-			return nil
+			return b.Take(func(*snapshot.RowError) error { refused++; return nil })
 		}}.Ops(t.Context(), func(o *snapshot.Op) (int64, error) { return o.Time / 1000, nil })
 	if err != nil || !slices.Equal(got, want) || len(got)+refused != lines || completed != len(got) || blocks < 2 {
 		t.Errorf("got %d rows and %d invalid ones of %d in %d blocks, and the error %v; want %d rows", len(got), refused, lines, blocks, err, len(want))

@@ -193,11 +193,15 @@ type tableReader struct {
 	open    []*parquetFile
 }
 
-// openTable opens a table. Times of records are read only if timed. Lines are read into memory that whoever gets a block may give back.
-func openTable(snapshot afero.Fs, from selection, timed bool, memory recycler[byte]) (*tableReader, error) {
+// openTable opens a table. Times of records are read only if timed. Lines are read into memory that whoever gets a block
+// may give back. Several files are unpacked side by side, and a single one by that many goroutines.
+func openTable(snapshot afero.Fs, from selection, timed bool, memory recycler[byte], workers int) (*tableReader, error) {
 	parts, err := from.parts(snapshot)
 	if err != nil {
 		return nil, err
+	}
+	if len(parts) == 1 && parts[0].format.ending == zstdEnding && workers > 1 {
+		parts[0].format.unpack = openFrames(workers)
 	}
 	r := new(tableReader)
 	for _, p := range parts {

@@ -22,8 +22,8 @@ type Reader[T any] struct {
 	After    *Op    // of the table ops: rows must come after this one, too; nil for the first file, and for all
 
 	// Complete, unless nil, gets the valid rows of each block, which it may change, before Done. It is
-	// called concurrently.
-	Complete func([]Row[T])
+	// called concurrently. Block.Take calls what it returns.
+	Complete func(rows []Row[T]) (take func() error)
 	// Done gets a block, whose rows are valid until it returns.
 	Done func(Block[T]) error
 
@@ -98,7 +98,7 @@ type reading[T any] struct {
 	File     string
 	Workers  int
 	Untimed  bool
-	Complete func([]Row[T])
+	Complete func([]Row[T]) func() error
 	Done     func(Block[T]) error
 	hashed   bool // the digest of each row is wanted
 }
@@ -106,7 +106,7 @@ type reading[T any] struct {
 func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], convert func(*R) (T, error)) (err error) {
 	r.Workers = cmp.Or(r.Workers, runtime.GOMAXPROCS(0))
 	lines := make(recycler[byte], spares(r.Workers))
-	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, lines)
+	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, lines, r.Workers)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], 
 	parse := func(p *Block[T], b block, s *rowScanner) {
 		parseBlock(p, b, s, r.hashed, f, convert)
 		if r.Complete != nil {
-			r.Complete(p.Rows)
+			p.take = r.Complete(p.Rows)
 		}
 	}
 	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, lines, r.hashed, parse, r.Done)

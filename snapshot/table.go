@@ -51,9 +51,11 @@ type fileFormat struct {
 var fileFormats = []fileFormat{
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
 	{".ndjson.gz", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
-	{".ndjson.zst", openZstd},
+	{zstdEnding, openZstd},
 	{".parquet", nil},
 }
+
+const zstdEnding = ".ndjson.zst"
 
 func openZstd(r io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReader(r)

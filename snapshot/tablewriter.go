@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 )
 
 // chunkBytes is how many bytes of rows a table gathers before it compresses them.
@@ -100,11 +99,7 @@ func (t *tableWriter) open() error {
 	}
 	switch filepath.Ext(t.path) {
 	case ".zst":
-		// On rows of records the next level takes twice the time for a larger file, and a larger
-		// window only more memory. A concurrency of 2 is one goroutine that compresses while rows are made:
-		// that is a third of the work. It makes the same bytes.
-		t.out, t.err = zstd.NewWriter(t.file,
-			zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(2))
+		t.out, t.err = Compress(t.file)
 	case ".gz":
 		t.out = gzip.NewWriter(t.file)
 	default:

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/followpress/followpress/client"
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
@@ -40,14 +41,20 @@ func newEFPRenderer(ctx context.Context, g *Graph, r *Ranks, config site.Config,
 		relations: relations, viewRenderer: viewRenderer{config, encodeEvents(g.Events)}, ranks: r,
 		lastUpdated: lastUpdated,
 		boards:      newRankedBoards(r),
-		newest:      relations.newestFollowed(),
+	}
+	if e.newest, err = relations.newestFollowed(ctx, workers); err != nil {
+		return nil, err
 	}
 	if e.texts, err = apiTexts(config); err != nil {
 		return nil, err
 	}
 	e.profileEnds = make([]profileEnds, len(e.Accounts))
-	for account := range e.profileEnds {
+	err = inorder.Chunks(ctx, workers, len(e.profileEnds), func(account int) error {
 		e.profileEnds[account] = endsOf(e.profile(uint32(account)))
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return e, e.fillBuckets(ctx, workers)
 }

@@ -65,6 +65,9 @@ func (f *Forms) kind(version uint32, recordType string) uint32 {
 	return id
 }
 
+// HoldsKind reports whether a list holds an account by a record of a kind.
+func (f *Forms) HoldsKind(kind uint32) bool { return f.holds[kind] }
+
 func (f *Forms) tagSet(tags []string) uint32 {
 	text := appendTags(nil, tags)
 	if id, ok := f.tagSetOf[string(text)]; ok {

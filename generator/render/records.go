@@ -2,7 +2,6 @@ package render
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/followpress/followpress/site/rules"
 )
@@ -34,6 +33,9 @@ type RecordList struct {
 
 // Len is the number of records.
 func (l *RecordList) Len() int { return len(l.data) }
+
+// Data returns what a record is about, as PackedRecord has it.
+func (l *RecordList) Data(i int) uint32 { return l.data[i] }
 
 // Form returns the number of the form of a record.
 func (l *RecordList) Form(i int) uint32 {
@@ -97,7 +99,7 @@ func (l *RecordList) widen() {
 	if l.wide != nil {
 		return
 	}
-	l.wide = make([]uint32, len(l.narrow), max(1, len(l.narrow)))
+	l.wide = make([]uint32, len(l.narrow), max(1, cap(l.data)))
 	for i, form := range l.narrow {
 		l.wide[i] = uint32(form)
 	}
@@ -106,6 +108,9 @@ func (l *RecordList) widen() {
 
 // Use sets the forms of all records, by number.
 func (l *RecordList) Use(forms []Form) { l.forms = forms }
+
+// SetData sets what a record is about.
+func (l *RecordList) SetData(at int, data uint32) { l.data[at] = data }
 
 // SetForm sets the number of the form of a record.
 func (l *RecordList) SetForm(at uint64, form uint32) {
@@ -126,15 +131,38 @@ func NewRecords(room int) RecordList {
 
 // Append appends a record.
 func (l *RecordList) Append(data, form uint32) {
-	if form >= maxNarrow && l.wide == nil {
+	if form >= maxNarrow {
 		l.widen()
-		l.wide = slices.Grow(l.wide, cap(l.data)-len(l.wide))
 	}
 	l.data = append(l.data, data)
 	if l.wide != nil {
 		l.wide = append(l.wide, form)
 	} else {
 		l.narrow = append(l.narrow, uint8(form))
+	}
+}
+
+// Reset forgets the records, but not their memory.
+func (l *RecordList) Reset() { *l = RecordList{data: l.data[:0], narrow: l.narrow[:0]} }
+
+// Room is how many records can be appended without more memory.
+func (l *RecordList) Room() int { return cap(l.data) - len(l.data) }
+
+// AppendAll appends records.
+func (l *RecordList) AppendAll(part *RecordList) {
+	if part.wide != nil {
+		l.widen()
+	}
+	l.data = append(l.data, part.data...)
+	switch {
+	case l.wide == nil:
+		l.narrow = append(l.narrow, part.narrow...)
+	case part.wide != nil:
+		l.wide = append(l.wide, part.wide...)
+	default:
+		for _, form := range part.narrow {
+			l.wide = append(l.wide, uint32(form))
+		}
 	}
 }
 

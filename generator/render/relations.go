@@ -3,10 +3,14 @@ package render
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
@@ -36,7 +40,7 @@ type holder struct {
 func newRelations(ctx context.Context, g *Graph, workers int) (*relations, error) {
 	r := &relations{Graph: g}
 	byToken := numbersBelow(len(g.Tokens))
-	slices.SortFunc(byToken, func(a, b uint32) int { return site.CompareTokenIDs(g.Tokens[a], g.Tokens[b]) })
+	inorder.Sort(workers, byToken, func(a, b uint32) int { return site.CompareTokenIDs(g.Tokens[a], g.Tokens[b]) })
 	r.tokenRank = make([]uint32, len(g.Tokens))
 	for rank, list := range byToken {
 		r.tokenRank[list] = uint32(rank)
@@ -46,36 +50,54 @@ func newRelations(ctx context.Context, g *Graph, workers int) (*relations, error
 		owners[i] = g.Owners[list]
 	}
 	r.listOffsets, r.lists = group(byToken, owners, len(g.Accounts))
-	r.countHolders()
+	if err := r.countHolders(ctx, workers); err != nil {
+		return nil, err
+	}
 	return r, r.findHolders(ctx, byToken, workers)
 }
 
 // countHolders counts what each list holds, and by how many primary lists each account is held.
-func (r *relations) countHolders() {
+func (r *relations) countHolders(ctx context.Context, workers int) error {
 	r.held = make([]uint32, len(r.Tokens))
-	r.holderOffsets = make([]uint64, len(r.Accounts)+1)
-	for list := range r.Tokens {
-		primary := r.isPrimary(uint32(list))
-		for _, record := range r.RecordsOf(uint32(list)).All() {
-			if !r.Holds(record) {
-				continue
-			}
-			r.held[list]++
-			if primary {
-				r.holderOffsets[record.Data+1]++
+	holders := make([]uint32, len(r.Accounts))
+	holds := r.heldForms()
+	err := inorder.Chunks(ctx, workers, len(r.Tokens), func(i int) error {
+		list := uint32(i)
+		primary, records := r.isPrimary(list), r.RecordsOf(list)
+		for at := range records.Len() {
+			if about := records.data[at]; about&OtherData == 0 && holds[records.Form(at)] {
+				r.held[list]++
+				if primary {
+					atomic.AddUint32(&holders[about], 1)
+				}
 			}
 		}
+		return nil
+	})
+	r.holderOffsets = make([]uint64, len(r.Accounts)+1)
+	for account, n := range holders {
+		r.holderOffsets[account+1] = r.holderOffsets[account] + uint64(n)
 	}
-	for account := range r.Accounts {
-		r.holderOffsets[account+1] += r.holderOffsets[account]
-	}
+	return err
 }
 
-// findHolders fills in holders and states. Each worker does so for a range of accounts.
+// heldForms says by form whether a list holds an account by such a record. Unlike Holds it needs no second look.
+func (f *Forms) heldForms() []bool {
+	holds := make([]bool, len(f.ByNumber))
+	for n, form := range f.ByNumber {
+		holds[n] = f.holds[form.Kind]
+	}
+	return holds
+}
+
+// findHolders fills in holders and states.
 func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers int) error {
 	total := r.holderOffsets[len(r.Accounts)]
 	r.holders, r.states = make([]holder, total), make([]rules.State, total)
-	next := slices.Clone(r.holderOffsets[:len(r.Accounts)])
+	if err := r.distribute(ctx, byToken, workers); err != nil {
+		return err
+	}
+	// Each goroutine has marks for all accounts, so there are few of them, with as many holders each.
 	group, ctx := errgroup.WithContext(ctx)
 	from := 0
 	for worker := range workers {
@@ -87,21 +109,11 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 		begin, end := uint32(from), uint32(max(from, to))
 		from = int(end)
 		group.Go(func() error {
-			for i := len(byToken) - 1; i >= 0; i-- {
-				if list := byToken[i]; r.isPrimary(list) {
-					for at, record := range r.RecordsOf(list).All() {
-						if r.Holds(record) && begin <= record.Data && record.Data < end {
-							r.holders[next[record.Data]] = holder{list, uint32(at)}
-							next[record.Data]++
-						}
-					}
-				}
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 			marks := make([]rules.State, len(r.Accounts))
 			for account := begin; account < end; account++ {
+				if account%1024 == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
 				r.sortLatest(account)
 				r.findStates(account, marks)
 			}
@@ -109,6 +121,79 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 		})
 	}
 	return group.Wait()
+}
+
+// A heldRecord is a holder that waits to be put beside the others of its account.
+type heldRecord struct {
+	account uint32
+	holder
+}
+
+// Limits of distribute: ranges of accounts, and records that a goroutine takes at a time.
+const (
+	holderRanges   = 64
+	recordsAtATime = 1 << 15
+)
+
+// distribute fills in holders, those of each account in the order of token IDs backwards. Goroutines take lists in that
+// order, some at a time, and sort what these hold by ranges of accounts. A range takes that of the lists before first, so
+// one goroutine fills the first range while the next one waits for it, and then the second one.
+func (r *relations) distribute(ctx context.Context, byToken []uint32, workers int) error {
+	shift := max(bits.Len(uint(len(r.Accounts)))-bits.Len(holderRanges-1), 0)
+	next, holds := slices.Clone(r.holderOffsets[:len(r.Accounts)]), r.heldForms()
+	before := make([]chan struct{}, holderRanges) // by range; closed once it has what is before
+	for i := range before {
+		before[i] = make(chan struct{})
+		close(before[i])
+	}
+	var spare sync.Pool // of what a goroutine has of each range
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for end := len(byToken); end > 0 && groupCtx.Err() == nil; {
+		begin, n := end, 0
+		for ; begin > 0 && n < recordsAtATime; begin-- {
+			n += r.Length(byToken[begin-1])
+		}
+		lists, turns, done := byToken[begin:end], before, make([]chan struct{}, holderRanges)
+		for i := range done {
+			done[i] = make(chan struct{})
+		}
+		before, end = done, begin
+		group.Go(func() error {
+			ranges, ok := spare.Get().(*[holderRanges][]heldRecord)
+			if !ok {
+				ranges = new([holderRanges][]heldRecord)
+			}
+			defer spare.Put(ranges)
+			for _, list := range slices.Backward(lists) {
+				if !r.isPrimary(list) {
+					continue
+				}
+				records := r.RecordsOf(list)
+				for at := range records.Len() {
+					if about := records.data[at]; about&OtherData == 0 && holds[records.Form(at)] {
+						of := &ranges[about>>shift]
+						*of = append(*of, heldRecord{about, holder{list, uint32(at)}})
+					}
+				}
+			}
+			for i, held := range ranges {
+				select {
+				case <-turns[i]:
+				case <-groupCtx.Done():
+					return groupCtx.Err()
+				}
+				for _, h := range held {
+					r.holders[next[h.account]] = h.holder
+					next[h.account]++
+				}
+				ranges[i] = held[:0]
+				close(done[i])
+			}
+			return nil
+		})
+	}
+	return cmp.Or(group.Wait(), ctx.Err())
 }
 
 // sortLatest sorts the holders of an account, which are in the order of token IDs backwards, by time,
@@ -184,34 +269,45 @@ func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
 }
 
 // newestFollowed returns the accounts that were followed last, as many as discover shows.
-func (r *relations) newestFollowed() []uint32 {
+func (r *relations) newestFollowed(ctx context.Context, workers int) ([]uint32, error) {
 	type follow struct {
 		holder
 		account uint32
 	}
-	var newest []follow
-	keep := func() {
-		slices.SortFunc(newest, func(a, b follow) int {
+	newestOf := func(all []follow) []follow {
+		slices.SortFunc(all, func(a, b follow) int {
 			return cmp.Or(
 				cmp.Compare(r.addedAt(b.holder), r.addedAt(a.holder)),
 				cmp.Compare(r.tokenRank[b.list], r.tokenRank[a.list]),
 				cmp.Compare(b.at, a.at),
 			)
 		})
-		newest = newest[:min(len(newest), site.DiscoverMax)]
+		return all[:min(len(all), site.DiscoverMax)]
 	}
-	for account := range r.Accounts {
-		if h, ok := r.newestFollow(uint32(account)); ok {
-			newest = append(newest, follow{h, uint32(account)})
-		}
-		if len(newest) == 8*site.DiscoverMax {
-			keep()
-		}
+	const some = 1 << 14 // accounts
+	newest := make([][]follow, (len(r.Accounts)+some-1)/some)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for i := range newest {
+		group.Go(func() error {
+			for account := i * some; account < min((i+1)*some, len(r.Accounts)); account++ {
+				if h, ok := r.newestFollow(uint32(account)); ok {
+					newest[i] = append(newest[i], follow{h, uint32(account)})
+				}
+				if len(newest[i]) == 8*site.DiscoverMax {
+					newest[i] = newestOf(newest[i])
+				}
+			}
+			newest[i] = newestOf(newest[i])
+			return ctx.Err()
+		})
 	}
-	keep()
-	accounts := make([]uint32, len(newest))
-	for i, f := range newest {
-		accounts[i] = f.account
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
-	return accounts
+	var accounts []uint32
+	for _, f := range newestOf(slices.Concat(newest...)) {
+		accounts = append(accounts, f.account)
+	}
+	return accounts, nil
 }

@@ -345,7 +345,7 @@ func (p *partition) in(bucket int) []uint32 {
 
 func (e *efpRenderer) fillBuckets(ctx context.Context, workers int) (err error) {
 	names, lists := numbersBelow(len(e.Names)), numbersBelow(len(e.Tokens))
-	slices.SortFunc(lists, func(a, b uint32) int { return cmp.Compare(e.Tokens[a], e.Tokens[b]) })
+	inorder.Sort(workers, lists, func(a, b uint32) int { return cmp.Compare(e.Tokens[a], e.Tokens[b]) })
 	userDigits, tokenDigits := e.config.BucketDigits(len(e.Accounts)+len(names)), e.config.TokenDigits(len(lists))
 	e.addressBuckets, err = newPartition(ctx, workers, userDigits, e.ranks.ByAddress, func(account uint32) string { return e.Accounts[account].String() })
 	if err != nil {

@@ -1,0 +1,231 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// frameBytes is how many bytes of rows a Writer puts into a frame of zstd, before it begins another one at the end of a
+// row. So a file can be unpacked by many goroutines, and takes less than a thousandth more.
+const frameBytes = 4 << 20
+
+// Compress returns what compresses rows into w as a Writer does. Each Write must be of whole rows if frames are to end at
+// the ends of rows. Close leaves w open.
+func Compress(w io.Writer) (io.WriteCloser, error) {
+	// On rows of records the next level takes twice the time for a larger file, and a larger window only more memory. A
+	// concurrency of 2 is one goroutine that compresses while rows are made: that is a third of the work. It makes the
+	// same bytes.
+	encoder, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(2))
+	return &zstdFrames{Encoder: encoder, to: w}, err
+}
+
+// A zstdFrames compresses rows into frames.
+type zstdFrames struct {
+	*zstd.Encoder
+	to      io.Writer
+	inFrame int
+}
+
+// Write writes rows.
+func (f *zstdFrames) Write(rows []byte) (int, error) {
+	if f.inFrame >= frameBytes {
+		if err := f.Close(); err != nil {
+			return 0, err
+		}
+		f.Reset(f.to)
+		f.inFrame = 0
+	}
+	f.inFrame += len(rows)
+	return f.Encoder.Write(rows)
+}
+
+// Limits of a frame that is unpacked beside others. The blocks of a Writer have 64 KiB, and any has 128 KiB at most.
+const (
+	maxFrameBytes    = 2 * frameBytes
+	maxFrameBlocks   = maxFrameBytes / (64 << 10)
+	maxBlockBytes    = 128 << 10
+	blockHeaderBytes = 3
+	checksumBytes    = 4
+)
+
+// A frameReader reads a file of zstd whose frames are small, as a Writer makes them: goroutines unpack some next ones.
+// From the first other frame on, the file is read as any other.
+type frameReader struct {
+	frames  chan *frame // in their order
+	spare   chan *frame // those that were read, for their memory
+	decoder *zstd.Decoder
+	done    chan struct{} // closed when nobody reads any more
+	running sync.WaitGroup
+
+	current *frame
+	rows    io.ReadCloser // of the current frame
+}
+
+// A frame is a small one, or the rest of the file.
+type frame struct {
+	packed   []byte
+	unpacked []byte
+	err      error
+	ready    chan struct{} // closed once it is unpacked
+	rest     io.Reader     // nil for a small frame
+}
+
+// openFrames opens a file of zstd, of which as many goroutines unpack frames as there are workers.
+func openFrames(workers int) func(io.Reader) (io.ReadCloser, error) {
+	return func(r io.Reader) (io.ReadCloser, error) {
+		in := bufio.NewReaderSize(r, 64<<10)
+		if _, err := in.Peek(1); err != nil {
+			return nil, err // as openZstd
+		}
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxWindow(maxWindow),
+			zstd.WithDecoderMaxMemory(maxFrameBytes))
+		if err != nil {
+			return nil, err
+		}
+		f := &frameReader{frames: make(chan *frame, workers-1), spare: make(chan *frame, workers+1), decoder: d, done: make(chan struct{})}
+		f.running.Go(func() { f.find(in) })
+		return f, nil
+	}
+}
+
+// find finds the frames and has them unpacked.
+func (f *frameReader) find(in *bufio.Reader) {
+	defer close(f.frames)
+	for {
+		if _, err := in.Peek(1); errors.Is(err, io.EOF) {
+			return
+		}
+		next := f.take()
+		small := next.read(in)
+		if !small {
+			next.rest = io.MultiReader(bytes.NewReader(next.packed), in)
+		}
+		select {
+		case f.frames <- next:
+		case <-f.done:
+			return
+		}
+		if !small {
+			return
+		}
+		f.running.Go(func() {
+			next.unpacked, next.err = f.decoder.DecodeAll(next.packed, next.unpacked)
+			close(next.ready)
+		})
+	}
+}
+
+// take returns an empty frame.
+func (f *frameReader) take() *frame {
+	next := &frame{ready: make(chan struct{})}
+	select {
+	case spare := <-f.spare:
+		next.packed, next.unpacked = spare.packed[:0], spare.unpacked[:0]
+	default:
+		next.unpacked = make([]byte, 0, frameBytes+maxBlockBytes)
+	}
+	return next
+}
+
+// Read reads rows.
+func (f *frameReader) Read(p []byte) (int, error) {
+	for {
+		if f.rows != nil {
+			n, err := f.rows.Read(p)
+			if err == nil || !errors.Is(err, io.EOF) || n > 0 {
+				return n, err
+			}
+			err = f.rows.Close()
+			if f.rows = nil; err != nil {
+				return 0, err
+			}
+			select {
+			case f.spare <- f.current:
+			default:
+			}
+		}
+		var ok bool
+		if f.current, ok = <-f.frames; !ok {
+			return 0, io.EOF
+		}
+		var err error
+		if f.rows, err = f.current.open(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Close ends what is running.
+func (f *frameReader) Close() error {
+	close(f.done)
+	f.running.Wait()
+	f.decoder.Close()
+	if f.rows != nil {
+		return f.rows.Close()
+	}
+	return nil
+}
+
+// open opens the rows of a frame. A damaged one is read again, so that what is before the damage is read, and errors are
+// those of any other file; so is one that is larger than it seemed.
+func (f *frame) open() (io.ReadCloser, error) {
+	if f.rest != nil {
+		return openZstd(f.rest)
+	}
+	if <-f.ready; f.err != nil {
+		return openZstd(bytes.NewReader(f.packed))
+	}
+	return io.NopCloser(bytes.NewReader(f.unpacked)), nil
+}
+
+// read reads a frame without unpacking it: it hops over the headers of its blocks. If the frame is not small, or not as
+// it should be, it reads a part of it, and returns false.
+func (f *frame) read(in *bufio.Reader) (small bool) {
+	begin, _ := in.Peek(zstd.HeaderMaxSize) // at the end of the file there may be less
+	var h zstd.Header
+	if err := h.Decode(begin); err != nil || h.Skippable || h.DictionaryID != 0 || h.WindowSize > maxWindow || !f.add(in, h.HeaderSize) {
+		return false
+	}
+	for range maxFrameBlocks {
+		at := len(f.packed)
+		if !f.add(in, blockHeaderBytes) {
+			return false
+		}
+		header := uint32(f.packed[at]) | uint32(f.packed[at+1])<<8 | uint32(f.packed[at+2])<<16
+		last, kind, size := header&1 != 0, header>>1&3, int(header>>3)
+		switch kind {
+		case repeatedByte:
+			size = 1
+		case reservedKind:
+			return false
+		}
+		if size > maxBlockBytes || !f.add(in, size) {
+			return false
+		}
+		if last {
+			return !h.HasCheckSum || f.add(in, checksumBytes)
+		}
+	}
+	return false
+}
+
+// Kinds of blocks.
+const (
+	repeatedByte = 1
+	reservedKind = 3
+)
+
+// add reads n more bytes of a frame, or what there is of them.
+func (f *frame) add(in *bufio.Reader, n int) bool {
+	at := len(f.packed)
+	f.packed = slices.Grow(f.packed, n)[:at+n]
+	read, err := io.ReadFull(in, f.packed[at:])
+	f.packed = f.packed[:at+read]
+	return err == nil
+}
