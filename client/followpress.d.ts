@@ -25,15 +25,13 @@ export interface Options {
 
 /** What was signed. */
 export interface Proof {
-  /** Names the site. */
+  /** Names the site, as do the keys that have signed it. */
   origin: string;
   /** Of the roots of the site. */
   counter: number;
   asOf: string;
   /** SHA-256 of `_site`. */
   digest: string;
-  /** The names of the keys that have signed it. */
-  by: string[];
   root: Awaited<ReturnType<Site['root']>>;
 }
 

@@ -29,7 +29,7 @@ async function body(key, sent, most = 4 << 20) {
     return;
   }
   if (!response.ok) {
-    throw new Error('status ' + response.status);
+    throw new Error(response.status);
   }
   const parts = [];
   const reader = response.body?.getReader();
@@ -56,7 +56,7 @@ function patched({ shard, objects }, { shards }) {
   const { gone, objects: put } = shards.find((patch) => patch.shard === shard);
   const now = new Map([...objects, ...put].map((object) => [hex(bytesOf(object.key)), object]));
   gone.forEach((key) => now.delete(hex(bytesOf(key))));
-  return bytesOf(JSON.stringify({ shard, objects: Array.from(now).sort().map(([, object]) => object) }));
+  return bytesOf(JSON.stringify({ shard, objects: [...now].sort().map(([, object]) => object) }));
 }
 
 /**
@@ -70,29 +70,29 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
   let cache; // of requests; those at the same time may take each other's
 
   // Others may wait for the same part of the manifest, so none of them ends its fetch.
-  const send = (key) => fetch(base + key, { cache, signal: AbortSignal.timeout(timeout) });
-  const get = (key) => body(key, send(key));
+  const get = (key) => body(key, fetch(base + key, { cache, signal: AbortSignal.timeout(timeout) }));
 
   // parts are the texts of notes, each with its signatures after it.
   const parts = async (key) => textOf(await get(key)).split('\n\n');
 
-  // note checks the text of a note.
+  // note checks the text of a note: a key that is known and has the name of the site must have signed it.
   async function note(text, signatures) {
     known ??= await Promise.all(keys.map(keyOf)).catch(() => fail('keys', 'unsupported'));
-    const by = [];
+    const [kind, origin, counter, asOf, digest] = text.split('\n');
+    let isSigned;
     try {
       for (const [, base64] of signatures.matchAll(/ (\S+)$/gm)) {
         const signature = decoded(base64);
-        const k = known.find(({ id }) => id === hex(signature.slice(0, 4))); // a digest of its name too
-        if (k) {
-          by.push((await crypto.subtle.verify('Ed25519', k.key, signature.slice(4), bytesOf(text + '\n'))) ? k.name : fail());
+        const by = known.find(({ id }) => id === hex(signature.slice(0, 4)));
+        if (by) {
+          const isRight = await crypto.subtle.verify('Ed25519', by.key, signature.slice(4), bytesOf(text + '\n'));
+          isSigned = isRight ? isSigned || by.name === origin : fail();
         }
       }
     } catch {
       fail(noteKey);
     }
-    const [kind, origin, counter, asOf, digest] = text.split('\n');
-    return kind === 'followpress site 1' && by.includes(origin) ? { origin, counter: +counter, asOf, digest, by } : fail(noteKey, 'unsigned');
+    return isSigned && kind === 'followpress site 1' ? { origin, counter: +counter, asOf, digest } : fail(noteKey, 'unsigned');
   }
 
   // announced are the notes of what publishes announce, of those that somebody who is known has signed.
@@ -102,10 +102,10 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
   }
 
   // openRoot checks the root, and returns its bytes.
-  async function openRoot(sent = send('_site')) {
-    let [by, bytes] = await Promise.all([parts(noteKey).then(([text, signatures]) => text && note(text, signatures)), body('_site', sent)]);
+  async function openRoot(root = get('_site')) {
+    let [by, bytes] = await Promise.all([parts(noteKey).then(([text, signatures]) => text && note(text, signatures)), root]);
     if (!bytes) {
-      return bytes;
+      return;
     }
     const digest = await digestOf(bytes);
     if (by?.digest !== digest) {
@@ -116,7 +116,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     const name = 'followpress ' + by.origin;
     const last = JSON.parse(seen[name] ?? '{}');
     // With the counter of another root it is older too.
-    if (!allowRollback && (by.counter < last.counter + (digest !== last.digest) || Date.parse(by.asOf) < Date.parse(last.asOf))) {
+    if (!allowRollback && (by.counter < last.counter + (digest !== last.digest) || new Date(by.asOf) < new Date(last.asOf))) {
       fail('_site', 'older');
     }
     try {
@@ -129,11 +129,11 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     return bytes;
   }
 
-  // next is a root that a publish has announced; none if it is not after the live one.
+  // next is a root that a publish has announced, or the live one if that is not before it.
   async function next(by) {
     const dir = `_next/${by.counter}/`;
     const bytes = by.counter > live.counter && (await get(dir + '_site'));
-    return bytes && (await right(bytes, by.digest)) ? [{ ...by, dir, root: parsed(bytes) }] : [];
+    return bytes && (await right(bytes, by.digest)) ? { ...by, dir, root: parsed(bytes) } : live;
   }
 
   // objects are those that a shard lists. All that it takes is read at once.
@@ -178,7 +178,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     }
     const present = entries.filter((entry) => entry.key);
     if (!present.length) {
-      return null;
+      return;
     }
     const refreshed = unsignedRefreshes && /(account|badges|details)$/.test(key);
     const bytes = await body(key, sent, Math.max(refreshed << 20, ...present.map(({ size }) => size)));
@@ -198,13 +198,13 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
       try {
         let bytes;
         if (key === '_site') {
-          bytes = await openRoot(sent);
+          bytes = await openRoot(body(key, sent));
         } else {
           const all = tries ? await announced() : [];
           if (tries || !live) {
             await openRoot();
           }
-          bytes = await object(key, sent, [live, ...(await Promise.all(all.map(next))).flat()], tries > 1);
+          bytes = await object(key, sent, [live, ...(await Promise.all(all.map(next)))], tries > 1);
         }
         checked?.(key);
         return new Response(bytes, { status: bytes ? 200 : 404 });

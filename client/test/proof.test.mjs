@@ -20,7 +20,7 @@ for (const { name, before, base, keys, options, path, status, bodies, code } of 
     assert.ok(codes.has(code) && (code || codes.size === 1), [...codes].join());
     if (bodies) {
       assert.ok(bodies.includes(a.body), a.body);
-      assert.deepStrictEqual(proofs[0].by, [proofs[0].origin]);
+      assert.strictEqual(proofs[0].digest.length, 64);
     }
   });
 }

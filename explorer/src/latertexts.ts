@@ -37,8 +37,7 @@ export const proofTexts = own({
   about: 'Is this what its publisher has signed? With a public key, your browser checks each object before it shows anything made from it.',
   signed: 'What was signed',
   facts: {
-    origin: 'Site',
-    by: 'Signed by',
+    origin: 'Signed by',
     counter: 'Version',
     asOf: 'As of',
     digest: 'SHA-256 of _site',

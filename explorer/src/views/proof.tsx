@@ -68,7 +68,6 @@ function Signed({ now }: { now: Standing }) {
   const chains = chainsOf(root);
   const facts: [name: Text, value: Text, isCode?: boolean][] = [
     [proofTexts.facts.origin, named(proof.origin)],
-    [proofTexts.facts.by, named(proof.by.join(', '))],
     [proofTexts.facts.counter, number(proof.counter)],
     [proofTexts.facts.asOf, proofTexts.time(date(proof.asOf), text(proof.asOf))],
     [proofTexts.facts.digest, text(proof.digest), true],
