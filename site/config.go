@@ -199,16 +199,19 @@ func (c Config) validate() error {
 	if c.RanksEvery < 0 || c.RanksEvery > largestRanksEvery {
 		return fmt.Errorf("ranks every %ds: between 1s and %ds", c.RanksEvery, largestRanksEvery)
 	}
-	if err := c.validatePictures(); err != nil {
-		return err
+	for _, validate := range []func() error{c.validatePictures, c.validateExplorerKeys, c.validateTags, c.validateAPI} {
+		if err := validate(); err != nil {
+			return err
+		}
 	}
-	if err := c.validateExplorerKeys(); err != nil {
-		return err
-	}
+	return nil
+}
+
+func (c Config) validateTags() error {
 	if services := strings.Fields(c.Tags); c.Tags != strings.Join(slices.Compact(slices.Sorted(slices.Values(services))), " ") {
 		return fmt.Errorf("tags %q: use names of services in order, with spaces between", c.Tags)
 	}
-	return c.validateAPI()
+	return nil
 }
 
 func (c Config) validateExplorerKeys() error {

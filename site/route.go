@@ -207,11 +207,15 @@ func (c Config) keySegment(variable, value string) bool {
 	case "date":
 		return isReportDate(value)
 	case "sha256":
-		return len(value) == 2*len(SHA256{}) && strings.Trim(value, "0123456789abcdef") == ""
+		return isHex(value, 2*len(SHA256{}), 2*len(SHA256{}))
 	case "hash":
-		return value != "" && len(value) <= maxHashDigits && strings.Trim(value, "0123456789abcdef") == ""
+		return isHex(value, 1, maxHashDigits)
 	}
 	panic("site: no rule for the variable {" + variable + "}")
+}
+
+func isHex(value string, least, most int) bool {
+	return least <= len(value) && len(value) <= most && strings.Trim(value, "0123456789abcdef") == ""
 }
 
 // Expression is a regular expression for the values of a variable of a route that keys can have.

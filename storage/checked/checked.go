@@ -198,11 +198,7 @@ func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx conte
 		case last != nil && st.same(last) && st.replaced:
 			return nil, fmt.Errorf("read %s: it is %s, and a publish is going on: %w", key, altered.Got, ErrBetween)
 		case last != nil && st.same(last) && (st.next == nil || try > 2):
-			if altered.instead != nil {
-				return nil, altered.instead
-			}
-			altered.Cause = st.older
-			return nil, altered
+			return nil, altered.after(st)
 		case try == tries:
 			return nil, fmt.Errorf("read %s: %w", key, ErrBetween)
 		}
@@ -211,6 +207,15 @@ func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx conte
 			return nil, err
 		}
 	}
+}
+
+// after is the error of an object that was read again, and fits nothing of a state either.
+func (e *AlteredError) after(st *state) error {
+	if e.instead != nil {
+		return e.instead
+	}
+	e.Cause = st.older
+	return e
 }
 
 // reloadFor reads notes and root again, since an object is not what they say.

@@ -62,7 +62,7 @@ func (r *readOps) ProcessElement(
 }
 
 // convert leaves of a row what the site needs.
-func (r *readOps) convert(o *snapshot.Op) (row wire.OpRow, err error) { //nolint:unparam // as Ops asks
+func (r *readOps) convert(o *snapshot.Op) (row wire.OpRow, err error) {
 	row.Op = withoutBytes(o)
 	parsed, _ := op.Parse(o.Op) // the reader has checked it
 	address, ok := parsed.Address()

@@ -212,12 +212,6 @@ func (c *comparison) each(ctx context.Context, names iter.Seq[string], choose fu
 	var reading, comparing errgroup.Group
 	reading.SetLimit(shardsInFlight)
 	comparing.SetLimit(c.inFlight)
-	stopAt := func(err error) error {
-		if err != nil {
-			stop(err)
-		}
-		return nil
-	}
 	for name := range names {
 		if ctx.Err() != nil {
 			break
@@ -235,9 +229,18 @@ func (c *comparison) each(ctx context.Context, names iter.Seq[string], choose fu
 				if err != nil || ctx.Err() != nil {
 					break
 				}
-				comparing.Go(func() error { return stopAt(c.compare(ctx, e.Key)) })
+				comparing.Go(func() error {
+					err := c.compare(ctx, e.Key)
+					if err != nil {
+						stop(err)
+					}
+					return err
+				})
 			}
-			return stopAt(err)
+			if err != nil {
+				stop(err)
+			}
+			return err
 		})
 	}
 	_ = reading.Wait() // the cause has the first error

@@ -50,7 +50,7 @@ func TestVerifyKey(t *testing.T) {
 			alter(t, folder, "api/v1/leaderboard/followers", `"rank"`, `"Rank"`)
 		}, []string{"--key", public}, 1, "api/v1/leaderboard/followers"},
 		{"a forged counter", true, func(t *testing.T, folder string) {
-			alter(t, folder, "_site.note", "\n1\n", "\n2\n")
+			alter(t, folder, "_site.note", "follow.example\n", "follow.example\n1")
 		}, []string{"--key", public}, 1, "a signature is not that of its key"},
 		{"another root", true, func(t *testing.T, folder string) {
 			alter(t, folder, "_site", `"as_of":"2026`, `"as_of":"2025`)

@@ -140,7 +140,7 @@ func TestVerifyOnline(t *testing.T) {
 		{"a note without end", func(o *online) { o.endless = note.Key }, all, 1, "_site.note"},
 		{"a root without end", func(o *online) { o.endless = site.RootKey }, all, 1, "_site"},
 		{"a shard without end", func(o *online) { o.endless = site.ManifestKey(site.ManifestShard(board, 1)) }, all, 1, "_manifest/"},
-		{"a forged counter", replace(note.Key, "\n1\n", "\n2\n"), all, 1, "a signature is not that of its key"},
+		{"a forged counter", replace(note.Key, "follow.example\n", "follow.example\n1"), all, 1, "a signature is not that of its key"},
 		{"another root", replace(site.RootKey, `"as_of":"2026`, `"as_of":"2025`), all, 1, "_site"},
 		{"busy at first", func(o *online) {
 			o.fail = func(_ site.Key, n int) int {

@@ -49,7 +49,7 @@ func (c *Command) Validate() error {
 	if c.Workers < 0 {
 		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
 	}
-	if err := c.Requests.Check(&c.Nodes, "http", "https"); err != nil {
+	if err := c.Check(&c.Nodes, "http", "https"); err != nil {
 		return err
 	}
 	if _, err := note.ParseKeys(c.Key...); err != nil {
