@@ -104,7 +104,7 @@ func TestExplorerKeysMustSign(t *testing.T) {
 		s := siteOf(t, objectsOf(5, ""), func(r *site.Root) {
 			r.AsOf, r.Config.Explorer, r.Config.ExplorerKeys = "2026-11-20T00:00:00Z", true, tt.keys
 		})
-		_, err := Publish(context.Background(), s, openLocal(folder), Options{Signing: tt.signing})
+		_, err := Publish(context.Background(), s, openLocal(folder), Options{Signing: tt.signing, anyRules: true})
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
 		}
