@@ -156,7 +156,7 @@ var thefts = map[string]func(b *theft){
 	"a root of another bucket":                    func(b *theft) { b.take("other", site.RootKey) },
 	"a root of another bucket with its note":      func(b *theft) { b.take("other", site.RootKey, note.Key) },
 	"a note of an unknown key":                    func(b *theft) { b.take("other", note.Key) },
-	"a note with one bit flipped":                 func(b *theft) { b.edit(note.Key, "\n2\n", "\n3\n") },
+	"a note with one bit flipped":                 func(b *theft) { b.edit(note.Key, "T00:00:00Z", "T00:00:01Z") },
 	"a note with a forged second line":            func(b *theft) { b.edit(note.Key, "\nfollow.example\n", "\nother.example\n") },
 	"no note":                                     func(b *theft) { b.remove(note.Key) },
 	"a rollback":                                  func(b *theft) { b.take("yesterday", site.RootKey, note.Key) },

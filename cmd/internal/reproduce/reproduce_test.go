@@ -352,7 +352,7 @@ func TestResumes(t *testing.T) {
 	if status, stdout, _ := runReproduce(online.URL, "--state", state); status != command.Failed {
 		t.Fatalf("got status %d and %q, want a failure", status, stdout)
 	}
-	had, err := os.ReadDir(filepath.Join(state, ".followpress-reproduce", "pieces"))
+	had, err := filepath.Glob(filepath.Join(state, ".followpress-reproduce", "pieces", strings.Repeat("?", 64))) // not those cut off
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -96,10 +97,10 @@ func TestCall(t *testing.T) {
 }
 
 // meanrpcSometimes fails every nth call.
-func meanrpcSometimes(n int, err meanrpc.RPCError) func() *meanrpc.RPCError {
-	calls := 0
+func meanrpcSometimes(n int64, err meanrpc.RPCError) func() *meanrpc.RPCError {
+	var calls atomic.Int64
 	return func() *meanrpc.RPCError {
-		if calls++; calls%n == 0 {
+		if calls.Add(1)%n == 0 {
 			return &err
 		}
 		return nil
