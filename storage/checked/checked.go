@@ -184,29 +184,38 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 // getListed is GetAdmitted of an object that the manifest may list.
 func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	var last *state
+	var got string // what was there at the last try: for another body, notes are needed that were read after it
 	for try := 1; ; try++ {
 		st := s.state.Load()
-		body, altered, err := s.get(ctx, st, key, admit)
-		if err == nil && altered != nil && s.options.UnsignedRefreshes {
-			if body, err := s.refreshed(ctx, st.live.root.Config, key, admit); body != nil || err != nil {
-				return body, err
-			}
-		}
-		switch {
-		case err != nil || altered == nil:
+		body, altered, err := s.getOrRefreshed(ctx, st, key, admit)
+		if err != nil || altered == nil {
 			return body, err
-		case last != nil && st.same(last) && st.replaced:
+		}
+		isSame := last != nil && st.same(last)
+		switch {
+		case isSame && st.replaced:
 			return nil, fmt.Errorf("read %s: it is %s, and a publish is going on: %w", key, altered.Got, ErrBetween)
-		case last != nil && st.same(last) && (st.next == nil || try > 2):
+		case isSame && (altered.Got == got || try == tries) && (st.next == nil || try > 2):
 			return nil, altered.after(st)
 		case try == tries:
 			return nil, fmt.Errorf("read %s: %w", key, ErrBetween)
 		}
-		last = st
+		last, got = st, altered.Got
 		if err := s.reloadFor(ctx, altered); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// getOrRefreshed is get, which a refresh may have replaced.
+func (s *Site) getOrRefreshed(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, *AlteredError, error) {
+	body, altered, err := s.get(ctx, st, key, admit)
+	if err == nil && altered != nil && s.options.UnsignedRefreshes {
+		if body, err := s.refreshed(ctx, st.live.root.Config, key, admit); body != nil || err != nil {
+			return body, nil, err
+		}
+	}
+	return body, altered, err
 }
 
 // after is the error of an object that was read again, and fits nothing of a state either.
