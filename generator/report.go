@@ -28,7 +28,7 @@ type Report struct {
 	Invalid    []*RowError             `json:"invalid"`              // the first 1,000 invalid rows and refreshed objects
 	LongTexts  LongTextReport          `json:"long_texts"`           // texts of profiles that were left out
 	Counts     site.Counts             `json:"counts"`
-	Kinds      []KindReport            `json:"kinds,omitempty"` // which objects hold the bytes, the most first; none of a live site
+	Kinds      []KindReport            `json:"kinds,omitempty"` // which objects hold the bytes, the most first; none of a live site, or from Beam
 	Written    WriteReport             `json:"written"`
 	DryRun     bool                    `json:"dry_run,omitempty"` // nothing was written
 	Spare      string                  `json:"spare,omitempty"`   // "patched", or why an old folder that was kept was not used; "" if there was none

@@ -286,7 +286,7 @@ func TestReport(t *testing.T) {
 			got := mustRead(t, input.Source{Location: dir}, input.Options{
 				EFP: efp, SkipInvalid: true, Limits: config.ProfileLimits(), History: config.HistoryWindow,
 			}).report
-			want.Out, want.Counts, want.Written, want.Duration = got.Out, got.Counts, got.Written, got.Duration
+			want.Out, want.Counts, want.Kinds, want.Written, want.Duration = got.Out, got.Counts, got.Kinds, got.Written, got.Duration
 			if got, want := inJSON(t, got), inJSON(t, want); !slices.Equal(got, want) {
 				i := 0
 				for i < min(len(got), len(want))-1 && got[i] == want[i] {
