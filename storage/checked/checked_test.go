@@ -479,3 +479,49 @@ func TestDeltasAreChecked(t *testing.T) {
 		t.Errorf("after the delta was put again: %v", err)
 	}
 }
+
+// A turning store has another object each time that the key is read.
+type turning struct {
+	checked.Store
+	key   site.Key
+	turns []func()
+}
+
+func (s *turning) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	if key == s.key && len(s.turns) > 0 {
+		turn := s.turns[0]
+		s.turns = s.turns[1:]
+		turn()
+	}
+	return s.Store.GetAdmitted(ctx, key, admit)
+}
+
+// TestAnotherBodyEachTime: an object that was replaced between two tries is not altered before notes were read that may
+// announce it. One that fits nothing however often it is read is.
+func TestAnotherBodyEachTime(t *testing.T) {
+	p := testkey.New(t, origin)
+	today, tomorrow := p.Sign(t, siteOf(t, 24, 50, 1), 1), p.Sign(t, siteOf(t, 25, 50, 1), 2)
+	key := detailsOf(60)
+	for name, test := range map[string]struct {
+		then string
+		want error
+	}{
+		"the next site's": {tomorrow[key], nil},
+		"nobody's":        {"nobody's either", checked.ErrAltered},
+	} {
+		b := newBucket(t, today)
+		store := &turning{b.store(), key, []func(){
+			func() { b.put(memsite.Site{key: "nobody's"}) },
+			func() { b.put(announced(t, tomorrow)); b.put(memsite.Site{key: test.then}) },
+			func() {},
+			func() {},
+		}}
+		is, err := checked.Open(t.Context(), store, p.Keys, checked.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := is.Get(t.Context(), key); !errors.Is(err, test.want) || err == nil && string(body) != test.then {
+			t.Errorf("%s: got %q and %v, want %v", name, body, err, test.want)
+		}
+	}
+}

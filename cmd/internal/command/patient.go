@@ -19,7 +19,7 @@ type Patient struct {
 	policy retry.Policy
 }
 
-// NewPatient returns a site whose GetAdmitted makes requests again for so long. It tells the logger of each.
+// NewPatient returns a site whose GetAdmitted makes requests again for so long. It tells the logger of each, unless that is nil.
 func NewPatient(s storage.Site, patience time.Duration, log *slog.Logger) Patient {
 	return Patient{s, retry.Policy{
 		Retryable: storage.Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Patience: patience, Log: log,

@@ -15,7 +15,6 @@ import (
 	"github.com/followpress/followpress/cmd/internal/snapshot"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/release"
-	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/ranks"
@@ -61,38 +60,23 @@ func (c *Command) Validate() error {
 // ErrDiffers says that the site is another one than its inputs make.
 var ErrDiffers = errors.New("the site is not what its inputs make")
 
-// attemptTime bounds a request, whose answer has some MiB.
-const attemptTime = 2 * time.Minute
+// patience is for how long a request that fails is made again.
+const patience = 20 * time.Second
 
-// A patient store makes requests again that may succeed then.
-type patient struct {
-	storage.Site
-	policy retry.Policy
-}
-
-// GetAdmitted implements checked.Store.
-func (p patient) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
-	err = p.policy.Do(ctx, func() error {
-		attempt, cancel := context.WithTimeout(ctx, attemptTime)
-		defer cancel()
-		body, err = p.Site.GetAdmitted(attempt, key, admit)
-		return err
-	})
-	return body, err
-}
-
-// fetch implements pieces.Fetch.
-func (p patient) fetch(ctx context.Context, key site.Key, most int64) ([]byte, error) {
-	body, err := p.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
-		if size > most {
-			return fmt.Errorf("read %s: %w: it has %d bytes or more, and should have %d at most", key, pieces.ErrAltered, size, most)
+// fetchFrom reads the parts of what a site was made of.
+func fetchFrom(store checked.Store) pieces.Fetch {
+	return func(ctx context.Context, key site.Key, most int64) ([]byte, error) {
+		body, err := store.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
+			if size > most {
+				return fmt.Errorf("read %s: %w: it has %d bytes or more, and should have %d at most", key, pieces.ErrAltered, size, most)
+			}
+			return nil
+		})
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil, fmt.Errorf("read %s: %w", key, fs.ErrNotExist)
 		}
-		return nil
-	})
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("read %s: %w", key, fs.ErrNotExist)
+		return body, err
 	}
-	return body, err
 }
 
 // Run makes the site again.
@@ -106,9 +90,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	from := patient{store, retry.Policy{
-		Retryable: storage.Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Attempts: 7, Hint: "check the address, and that the server is up",
-	}}
+	from := command.NewPatient(store, patience, nil)
 	live, err := checked.Open(ctx, from, keys, checked.Options{Pinned: true})
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("%s: there is no site: %w", c.From, err)
@@ -152,7 +134,7 @@ func (r *run) say(format string, args ...any) error {
 }
 
 // reproduce compares the tables with the chains, if there are nodes, and then the site with the tables.
-func (r *run) reproduce(ctx context.Context, from patient) (err error) {
+func (r *run) reproduce(ctx context.Context, from checked.Store) (err error) {
 	var facts *facts
 	if len(r.RPC) > 0 {
 		if facts, err = r.readChains(ctx); err != nil {
@@ -206,9 +188,9 @@ func quotedVersion(version string) string {
 }
 
 // fetch fetches what the site was made of, and compares it with the root.
-func (r *run) fetch(ctx context.Context, from patient) (*pieces.Fetched, error) {
+func (r *run) fetch(ctx context.Context, from checked.Store) (*pieces.Fetched, error) {
 	r.progress.Stage("fetch", 0)
-	got, err := pieces.Get(ctx, from.fetch, r.live.Root(), r.live.RootBody(), r.dir, r.progress.AddBytes)
+	got, err := pieces.Get(ctx, fetchFrom(from), r.live.Root(), r.live.RootBody(), r.dir, r.progress.AddBytes)
 	if err != nil {
 		return nil, err
 	}
