@@ -180,7 +180,7 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     if (!present.length) {
       return;
     }
-    const refreshed = unsignedRefreshes && /(account|badges|details)$/.test(key);
+    const refreshed = unsignedRefreshes && /\/(account|badges|details)$/.test(key);
     const bytes = await body(key, sent, Math.max(refreshed << 20, ...present.map(({ size }) => size)));
     const digest = bytes && (await digestOf(bytes));
     if (bytes && (refreshed || present.some(({ sha256 }) => sha256 === digest))) {
