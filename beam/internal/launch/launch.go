@@ -62,6 +62,7 @@ type Command struct {
 	Pictures       string `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
 	LeaderboardMax int    `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int    `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
+	Pages          bool   `hidden:""`
 	RanksEvery     string `placeholder:"DURATION" hidden:""`
 	RanksFrom      string `placeholder:"LOCATION" hidden:""`
 	HistoryWindow  string `default:"" placeholder:"0" group:"As with generate:" help:"With --api=efp, of a snapshot with the table ops: use 0, for a site without notifications and activity. Only generate and publish --snapshot make those."`
@@ -159,6 +160,9 @@ func (c *Command) check() error {
 	}
 	if c.RanksEvery != "" || c.RanksFrom != "" {
 		return errors.New("--ranks-every and --ranks-from: only generate and publish --snapshot hold ranks; the details of a site from here show those of its snapshot")
+	}
+	if c.Pages {
+		return errors.New("--pages: only generate, publish --snapshot, preview and live make pages and badges; publish --snapshot makes those of a large site too")
 	}
 	if c.HistoryWindow != "" && c.HistoryWindow != "0" {
 		return fmt.Errorf("--history-window=%s: only generate and publish --snapshot make notifications and activity; use 0 here", c.HistoryWindow)

@@ -189,6 +189,7 @@ func TestFaults(t *testing.T) {
 		{"a table twice", demo(t, "badges-1.ndjson", "{}\n"), t.TempDir(), 1, "table badges exists twice"},
 		{"ranks that are held", "../../../fixtures/demo --ranks-every=24h", t.TempDir(), 2, "only generate and publish --snapshot hold ranks"},
 		{"a window", "../../../fixtures/demo --api=efp --history-window=999h", t.TempDir(), 2, "only generate and publish --snapshot make notifications"},
+		{"pages", "../../../fixtures/demo --api=efp --pages", t.TempDir(), 2, "only generate, publish --snapshot, preview and live make pages"},
 		{"operations", demo(t, "ops.ndjson", "") + " --api=efp", t.TempDir(), 1, "--history-window=0 makes the site without them"},
 		{"no place", "../../../fixtures/demo", "../../../fixtures/demo", 1, `which is no part of a site`},
 	}
