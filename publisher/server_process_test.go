@@ -10,6 +10,7 @@ import (
 
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -26,6 +27,7 @@ type job struct {
 	Workers  int
 	Lease    time.Duration
 	Owner    string
+	Sign     string // a secret key; "" for none
 }
 
 // This is no TestMain, so that other tests of the package may have one.
@@ -55,10 +57,34 @@ func runJob(text string) error {
 	if err != nil {
 		return err
 	}
-	_, err = publisher.Publish(ctx, from, to, publisher.Options{
-		Bulk: j.Bulk, Concurrency: j.Workers, Lease: j.Lease, Owner: j.Owner, Progress: stageLines{},
-	})
+	o := publisher.Options{Bulk: j.Bulk, Concurrency: j.Workers, Lease: j.Lease, Owner: j.Owner, Progress: stageLines{}}
+	if j.Sign != "" {
+		if o.Signing, err = signingBy(j.Sign); err != nil {
+			return err
+		}
+	}
+	_, err = publisher.Publish(ctx, from, to, o)
 	return err
+}
+
+// signingBy is how a site is signed by secret keys, and published whatever was there before.
+func signingBy(privates ...string) (*publisher.Signing, error) {
+	s := &publisher.Signing{AllowRollback: true}
+	var publics []string
+	for _, private := range privates {
+		signer, err := note.ParsePrivate(private)
+		if err != nil {
+			return nil, err
+		}
+		public, err := note.Public(private)
+		if err != nil {
+			return nil, err
+		}
+		s.Signers, publics = append(s.Signers, signer), append(publics, public)
+	}
+	var err error
+	s.Keys, err = note.ParseKeys(publics...)
+	return s, err
 }
 
 // stageLines tells the parent process how far the child is.

@@ -23,6 +23,8 @@ var (
 	ErrOtherNote = errors.New("the bucket's note is by none of the keys of this publish")
 	// ErrRollback says that readers of the bucket would refuse a site because they have seen a newer one.
 	ErrRollback = errors.New("the site is older than the signed one in the bucket")
+	// ErrExplorerKeys says that the explorer of a site would show nothing, since no key that it checks by signs the site.
+	ErrExplorerKeys = errors.New("the explorer checks by keys of which none signs the site")
 )
 
 // Signing says how a site is signed.
@@ -64,6 +66,14 @@ func (s *Signing) check() error {
 		seen[signer.KeyHash()] = true
 	}
 	return nil
+}
+
+// signsFor reports whether one of some public keys, with spaces between, is that of a signer.
+func (s *Signing) signsFor(publics string) bool {
+	return s != nil && slices.ContainsFunc(s.Signers, func(signer note.Signer) bool {
+		prefix := fmt.Sprintf("%s+%08x+", signer.Name(), signer.KeyHash())
+		return slices.ContainsFunc(strings.Fields(publics), func(public string) bool { return strings.HasPrefix(public, prefix) })
+	})
 }
 
 // A Signature says what a run has signed.
@@ -121,6 +131,10 @@ func (r *run) isCurrent(signed []byte, n note.Note) bool {
 
 // readNotes reads the notes of the bucket, and refuses what its readers could not accept.
 func (r *run) readNotes(ctx context.Context, s *state) error {
+	if keys := r.source.root.Config.ExplorerKeys; keys != "" && !r.options.Signing.signsFor(keys) {
+		return fmt.Errorf("%w: sign it with that of %s, or make the site with --explorer-key of the key that signs, or without",
+			ErrExplorerKeys, strings.ReplaceAll(keys, " ", " or "))
+	}
 	body, info, err := r.bucket.read(ctx, note.Key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

@@ -84,6 +84,36 @@ func TestSign(t *testing.T) {
 	}
 }
 
+// A site whose explorer would show nothing is not published: no key that it checks by signs it.
+func TestExplorerKeysMustSign(t *testing.T) {
+	key, other := testkey.New(t, keyName), testkey.New(t, keyName)
+	signing := &Signing{Signers: []note.Signer{key.Signer}, Keys: key.Keys, now: before1970}
+	for _, tt := range []struct {
+		name    string
+		keys    string
+		signing *Signing
+		want    error
+	}{
+		{"its key signs", key.Public, signing, nil},
+		{"one of its keys signs", other.Public + " " + key.Public, signing, nil},
+		{"another key signs", other.Public, signing, ErrExplorerKeys},
+		{"nobody signs", key.Public, nil, ErrExplorerKeys},
+		{"there is no key", "", nil, nil},
+	} {
+		folder := t.TempDir()
+		s := siteOf(t, objectsOf(5, ""), func(r *site.Root) {
+			r.AsOf, r.Config.Explorer, r.Config.ExplorerKeys = "2026-11-20T00:00:00Z", true, tt.keys
+		})
+		_, err := Publish(context.Background(), s, openLocal(folder), Options{Signing: tt.signing, anyRules: true})
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
+		}
+		if _, there := readAll(t, folder)[site.RootKey]; there != (tt.want == nil) {
+			t.Errorf("%s: got a root: %t", tt.name, there)
+		}
+	}
+}
+
 // What the note of the bucket says decides what a publish may do.
 func TestSignOverOtherNotes(t *testing.T) {
 	older, newer := asOf(t, objectsOf(5, ""), 20), asOf(t, objectsOf(6, "b"), 21)
