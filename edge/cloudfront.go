@@ -161,7 +161,7 @@ func (v *view) joinTwins(routes []Row) []Row {
 	at := map[string]int{}
 	for _, r := range routes {
 		path := strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
-		path = strings.ReplaceAll(strings.Replace(path, v.BaseExpression, "~", 1), "([^/]*)", "@")
+		path = strings.ReplaceAll(strings.ReplaceAll(path, v.BaseExpression, "~"), "([^/]*)", "@")
 		either := strings.NewReplacer("~users/", "~(?:users|lists)/", "~lists/", "~(?:users|lists)/").Replace(path)
 		r.Route, r.Direct, r.Subject, r.Path = nil, "", "", either
 		key := fmt.Sprintf("%+v", r)

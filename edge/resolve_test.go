@@ -218,7 +218,7 @@ func isKey(c site.Config, key site.Key) bool {
 var anyDigest = strings.Repeat("0a", 32)
 
 // noObject matches paths that only objects of a site can have.
-var noObject = regexp.MustCompile(`^/_(client|errors|explore|log|manifest|next|reports|search|snapshot|unknown|variants)(/_?[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
+var noObject = regexp.MustCompile(`^/(?:u|_(?:badge|client|errors|explore|log|manifest|next|reports|search|snapshot|unknown|variants))(/_?[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
 
 var beyondASCII = regexp.MustCompile(`%[89A-Fa-f]`)
 
@@ -229,7 +229,7 @@ func TestResolverAgreesWithSite(t *testing.T) {
 		{}, {BasePath: "x"}, {BasePath: "a/b.c/users"},
 		{API: site.APIEFP}, {API: site.APIEFP, BasePath: "a/b.c/users"}, {API: site.APIEFP, Names: site.NamesLookup},
 		{Explorer: true}, {API: site.APIEFP, Explorer: true}, {API: site.APIEFP, HistoryWindow: anyWindow},
-		{API: site.APIEFP, Names: site.NamesLookup, Explorer: true, HistoryWindow: anyWindow},
+		{API: site.APIEFP, Names: site.NamesLookup, Explorer: true, HistoryWindow: anyWindow}, site.AllFeatures(),
 	} {
 		config.LeaderboardMax = 137
 		config, err := config.WithDefaults()
@@ -292,8 +292,13 @@ func randomRequest(random *rand.Rand, config site.Config) (method, path, query s
 		"asset":    {"explorer-AB2DEF7H", "explorer-ab2def7h", "explorer"},
 		"date":     {"2026-01-31", "2026-1-31", "index"},
 		"problem":  {"bad-limit", "no-such-list", "no", ""},
+		"page": {"alice.eth", "Alice.eth", "%61lice.eth", "x", "_x", "..", "-x", "a_b", "a%2fb", "0xabcdefabcdefabcdefabcdefabcdefabcdefabcd", "index.html", "dark", "",
+			strings.Repeat("x", 100), strings.Repeat("x", 101)},
 	} {
 		path = strings.ReplaceAll(path, "{"+name+"}", pick(random, values...))
+	}
+	if page, ok := strings.CutSuffix(path, "/index.html"); ok {
+		path = page + pick(random, "", "/", "//", "/index.html", "/%69ndex.html", "/x")
 	}
 	for random.IntN(6) == 0 {
 		path = mutate(random, path)

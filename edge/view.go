@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/tags"
 )
@@ -31,6 +32,7 @@ type view struct {
 	BaseExpression   string // matches it with its last slash
 	LegalList        string // matches a token id
 	StoredPaths      string // matches the paths of stored objects
+	PagePath         string // matches the other paths of pages of accounts, without the first slash; "" without pages
 	Titles           map[int]string
 	AbsentCaching    string // Cache-Control of the problems that say that an object does not exist
 	UserAt           int    // where the user begins in a path of EFP without its first slash
@@ -93,6 +95,9 @@ func newView(o Options) (*view, error) {
 		CacheTag: tags.CacheTag, TagHeader: tags.Header + tags.CacheTag, AbsentTag: tags.Absent,
 		Listen: cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
 		CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
+	}
+	if o.Config.Pages {
+		v.PagePath = page.Path()
 	}
 	for _, check := range []struct {
 		flag, value, want string

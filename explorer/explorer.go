@@ -56,7 +56,7 @@ const (
 )
 
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
-// the page depends on the configuration: on where pictures come from, and what is checked by.
+// the page depends on the configuration: on where pictures come from, what is checked by, and the title.
 func Files(config site.Config) []File {
 	built := bundled()
 	files := append([]File{{Page, page(built.loaded, config)}}, built.files...)
@@ -146,6 +146,7 @@ func page(loaded firstLoad, config site.Config) []byte {
 	var b bytes.Buffer
 	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, map[string]any{
 		"Loaded": loaded, "Pictures": config.Pictures, "Keys": config.ExplorerKeys, "Images": hosts, "Connect": connect,
+		"Title": config.Title,
 	}); err != nil {
 		panic("explorer: " + err.Error())
 	}

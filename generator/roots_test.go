@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// rootsFile has a line for each site: the snapshot, the API, and the MD5 of the root.
+// rootsFile has a line for each site: the snapshot, the API, with pages or without, and the MD5 of the root.
 const rootsFile = "testdata/roots.txt"
 
 // TestRoots keeps the sites of releases: a root determines its whole site, so a change of the code that
@@ -36,9 +36,11 @@ func TestRoots(t *testing.T) {
 	want := readRoots(t)
 	got := maps.Clone(want)
 	for name, files := range snapshots {
-		for _, api := range []string{site.APISpec, site.APIEFP} {
-			of := name + " " + api
-			got[of] = rootOf(t, files, api).String()
+		for variant, config := range map[string]site.Config{
+			site.APISpec: {API: site.APISpec}, site.APIEFP: {API: site.APIEFP}, "efp-pages": paged(generator.Options{Config: site.Config{API: site.APIEFP}}).Config,
+		} {
+			of := name + " " + variant
+			got[of] = rootOf(t, files, config).String()
 			if got[of] != want[of] && !*update {
 				t.Errorf("%s: got the root %s, want %q\n(to accept: go test ./generator -run Roots -update)", of, got[of], want[of])
 			}
@@ -54,10 +56,10 @@ func TestRoots(t *testing.T) {
 }
 
 // rootOf makes a site without the explorer, whose bundle depends on its libraries.
-func rootOf(t *testing.T, files fs.FS, api string) site.MD5 {
+func rootOf(t *testing.T, files fs.FS, config site.Config) site.MD5 {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "site.tar")
-	o := generator.Options{Config: site.Config{API: api}, NoSync: true}
+	o := generator.Options{Config: config, NoSync: true}
 	if _, err := generator.ToPath(t.Context(), afero.FromIOFS{FS: files}, out, o); err != nil {
 		t.Fatal(err)
 	}

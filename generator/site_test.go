@@ -44,7 +44,7 @@ func TestOpenedEqualsWritten(t *testing.T) {
 	lookup := smallEFP
 	lookup.Config.Names, lookup.Config.BasePath = site.NamesLookup, "graph/v2.0"
 	configs := map[string]generator.Options{"spec": small, "efp": smallEFP, "efp, names looked up": lookup,
-		"spec with the explorer": exploring(small), "efp with the explorer": exploring(smallEFP)}
+		"spec with the explorer": exploring(small), "efp with the explorer": exploring(smallEFP), "efp with pages": paged(smallEFP)}
 	snapshots := map[string]snapshot{
 		"empty":      emptySnapshot(),
 		"long lists": syntheticSnapshot(t, graph.Options{Accounts: 2600, Lists: 3, Records: 4000, Seed: 5}),

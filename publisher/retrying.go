@@ -250,7 +250,9 @@ func (b *retryingBucket) listAll(soft context.Context, configs []site.Config, fo
 func mayBeOurs(key site.Key, configs []site.Config) bool {
 	ours := site.Reserved()
 	for _, c := range configs {
-		ours = append(ours, c.BasePath)
+		for _, pattern := range c.PublicKeys() {
+			ours = append(ours, strings.TrimRight(pattern, "/*"))
+		}
 	}
 	path := strings.TrimSuffix(string(key), "/") + "/"
 	return slices.ContainsFunc(ours, func(own string) bool {

@@ -187,6 +187,7 @@ var settings = map[string]func(*site.Config){
 	"the limit of leaderboards": func(c *site.Config) { c.LeaderboardMax = 20 },
 	"the name of badges":        func(c *site.Config) { c.BadgesField = "tokens" },
 	"an explorer":               func(c *site.Config) { c.Explorer = !c.Explorer },
+	"pages":                     func(c *site.Config) { c.Pages, c.PublicURL = true, "https://graph.example" },
 }
 
 // An edition is one of two sites, and what its answers have to be.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
 )
 
@@ -100,6 +101,8 @@ func (p *Purge) addEFP(c site.Config, route *site.Route, key site.Key) {
 		p.addPaths(route, spellings(key))
 	}
 	switch route.ID {
+	case routes.Page:
+		p.addPaths(route, page.Paths(page.Of(key)))
 	case routes.UserBucket:
 		if c.Names == site.NamesLookup {
 			// A name may belong to somebody else now, and with it every answer.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/followpress/followpress/purger"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
 )
 
@@ -99,10 +100,12 @@ func TestURLsOfTheWholeAPI(t *testing.T) {
 		{"badges of unknown addresses", "", []site.Key{"_unknown/badges"}, []string{"/_unknown/badges"}, nil, []string{users + "badges"}},
 		{"the explorer", "", []site.Key{"index.html", "_explore/index.html", "_explore/app-ABCD1234.js", "_explore/top"},
 			[]string{"/_explore/app-ABCD1234.js", "/_explore/index.html", "/_explore/top", "/index.html"}, nil, nil},
+		{"pages", "", []site.Key{page.Key("a.eth"), page.BadgeKey("a.eth"), page.SitemapKey},
+			[]string{"/_badge/a.eth.svg", "/sitemap.xml", "/u/a.eth", "/u/a.eth/", "/u/a.eth/index.html"}, nil, nil},
 		{"the description and the library", "", []site.Key{"openapi.json", "_client/shim.js"}, []string{"/_client/shim.js", "/openapi.json"}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c.Names, c.Explorer = test.names, true
+			c.Names, c.Explorer, c.Pages = test.names, true, true
 			got := purger.URLs(c, c, test.keys)
 			want := append([]string{"/_site"}, test.exact...)
 			slices.Sort(want)

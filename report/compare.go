@@ -89,6 +89,7 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 	c.config = c.to.root.Config
 	c.config.RanksEvery = max(c.config.RanksEvery, c.from.root.Config.RanksEvery)
 	c.config.Explorer = c.config.Explorer || c.from.root.Config.Explorer // whose objects are known, although they are gone
+	c.config.Pages = c.config.Pages || c.from.root.Config.Pages
 	c.report = &Report{
 		Format: Format, Date: plain(o.Date.UTC().Format(dateFormat)), API: plain(apiOf(c.config)),
 		From:  SiteSummary{plain(from.Name), plain(c.from.root.AsOf), c.from.root.Counts},

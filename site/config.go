@@ -102,6 +102,21 @@ type Config struct {
 	// it knows only those that its reader gives it. Only with Explorer.
 	ExplorerKeys string `json:"explorer_keys,omitempty"`
 
+	// Pages says that the site has pages of accounts for readers without JavaScript and for search engines, badges, and
+	// EmbedKey. Only under APIEFP. Every account has them that has a name to look it up by, and any other with at least
+	// PagesMin followers; 0 means no other.
+	Pages    bool `json:"pages,omitempty"`
+	PagesMin int  `json:"pages_min,omitempty"`
+	// PublicURL is the address of the site, without a slash at its end, for what must name whole addresses: canonical
+	// links, previews and sitemaps. Only with Pages, which need it.
+	PublicURL string `json:"public_url,omitempty"`
+
+	// Whose site it is, for pages and, of these, the title for the explorer. Without both it is not kept.
+	Title  string `json:"title,omitempty"`  // what the site is called; the host of PublicURL, on pages
+	Logo   string `json:"logo,omitempty"`   // URL of a picture, beside the title; none
+	Colour string `json:"colour,omitempty"` // of links and badges, as #rrggbb; a blue
+	Home   string `json:"home,omitempty"`   // URL of the page that the title leads to; the explorer, or none
+
 	// Tags names the services whose caches are purged by tags, in order and with spaces between;
 	// the publisher sets it. Objects of other sites have no tags, and the root does not have the member.
 	Tags string `json:"tags,omitempty"`
@@ -133,7 +148,7 @@ func (w *Window) UnmarshalText(text []byte) error {
 
 // AllFeatures is a configuration of a site that has all routes.
 func AllFeatures() Config {
-	return Config{API: APIEFP, Explorer: true, RanksEvery: 1, HistoryWindow: Window(DefaultHistoryWindow)}
+	return Config{API: APIEFP, Explorer: true, RanksEvery: 1, HistoryWindow: Window(DefaultHistoryWindow), Pages: true, PublicURL: "https://example.org"}
 }
 
 // EFP reports whether the site has the whole read API.
@@ -170,8 +185,13 @@ func (c Config) WithDefaults() (Config, error) {
 	}
 	c.Pictures, c.ExplorerKeys = normalPictures(c.Pictures), strings.Join(slices.Compact(slices.Sorted(strings.FieldsSeq(c.ExplorerKeys))), " ")
 	if !c.Explorer {
-		c.Pictures, c.ExplorerKeys = "", ""
+		c.ExplorerKeys = ""
 	}
+	if !c.Explorer && !c.Pages {
+		c.Pictures = ""
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	c.normalizeBrand()
 	if c.MaxProfile == defaultProfile {
 		c.MaxProfile = 0
 	}
@@ -199,7 +219,7 @@ func (c Config) validate() error {
 	if c.RanksEvery < 0 || c.RanksEvery > largestRanksEvery {
 		return fmt.Errorf("ranks every %ds: between 1s and %ds", c.RanksEvery, largestRanksEvery)
 	}
-	for _, validate := range []func() error{c.validatePictures, c.validateExplorerKeys, c.validateTags, c.validateAPI} {
+	for _, validate := range []func() error{c.validatePictures, c.validateExplorerKeys, c.validateTags, c.validateAPI, c.validatePages, c.validateBrand} {
 		if err := validate(); err != nil {
 			return err
 		}

@@ -34,7 +34,12 @@ func configs(t testing.TB) []site.Config {
 		all = append(all, c)
 	}
 	all = append(all, efpConfig(t, site.NamesCopies), efpConfig(t, site.NamesLookup))
-	return append(all, withExplorer(all[1]), withExplorer(efpConfig(t, site.NamesCopies)), withHistory(withExplorer(efpConfig(t, site.NamesLookup))))
+	return append(all, withExplorer(all[1]), withExplorer(efpConfig(t, site.NamesCopies)), withHistory(withExplorer(efpConfig(t, site.NamesLookup))), withPages(efpConfig(t, site.NamesCopies)))
+}
+
+func withPages(c site.Config) site.Config {
+	c.Pages, c.PublicURL = true, "https://graph.example/at"
+	return c
 }
 
 func withHistory(c site.Config) site.Config {

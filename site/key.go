@@ -346,6 +346,9 @@ func (c Config) PublicKeys() []string {
 	if c.RanksEvery > 0 {
 		keys = append(keys, string(RanksKey))
 	}
+	if c.Pages {
+		keys = append(keys, pageFolder+"/*", badgeFolder+"/*", sitemapKey, robotsKey, embedKey)
+	}
 	if c.Explorer {
 		keys = append(keys, explorePrefix+"*", string(ReportsPrefix)+"*", string(IndexKey))
 	}
@@ -441,7 +444,7 @@ func Reserved() []string {
 // TopLevel lists the first segments of all keys that a folder with a site may have.
 func (c Config) TopLevel() []string {
 	first, _, _ := strings.Cut(c.BasePath, "/")
-	all := append(Reserved(), first)
+	all := append(append(Reserved(), first), c.pageEntries()...)
 	if c.Explorer {
 		return all
 	}

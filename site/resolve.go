@@ -100,6 +100,9 @@ func (c Config) match(path string) (*Route, []string) {
 	for i, s := range segments {
 		segments[i] = percentDecode(s)
 	}
+	if c.Pages {
+		segments = c.pageSegments(segments)
+	}
 	base := strings.Split(c.BasePath, "/")
 	underAPI := len(segments) > len(base)
 	for i := 0; underAPI && i < len(base); i++ {

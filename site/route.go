@@ -29,6 +29,7 @@ const (
 	contentSVG     = "image/svg+xml"
 	contentAtom    = "application/atom+xml; charset=utf-8"
 	contentBytes   = "application/octet-stream"
+	contentXML     = "application/xml"
 	contentZstd    = "application/zstd" // for whoever reads it, as contentGzip
 )
 
@@ -78,7 +79,7 @@ type Route struct {
 
 // Routes returns the table of the site's routes, in the order of their IDs. Callers must not change it.
 func (c Config) Routes() []*Route {
-	return routesOf[routeSet{c.EFP(), c.Explorer, c.RanksEvery > 0, c.HistoryWindow > 0}]
+	return routesOf[routeSet{c.EFP(), c.Explorer, c.RanksEvery > 0, c.HistoryWindow > 0, c.Pages}]
 }
 
 // APIFolders lists the first segments of the endpoints, below the base path.
@@ -177,10 +178,12 @@ func cutVariable(segment string) (before, variable, after string) {
 const (
 	assetName  = "[a-z]{1,32}-[A-Z0-9]{8}" // of a bundle: a name and a hash of its bytes
 	reportDate = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+	pageName   = "[0-9a-z][0-9a-z.-]{0,99}" // with .svg it is still a name of a file
 )
 
 var (
 	isAssetName  = regexp.MustCompile("^" + assetName + "$").MatchString
+	isPageName   = regexp.MustCompile("^" + pageName + "$").MatchString
 	isReportDate = regexp.MustCompile("^" + reportDate + "$").MatchString
 )
 
@@ -208,6 +211,8 @@ func (c Config) keySegment(variable, value string) bool {
 		return isReportDate(value)
 	case "sha256":
 		return isHex(value, 2*len(SHA256{}), 2*len(SHA256{}))
+	case "page":
+		return isPageName(value)
 	case "hash":
 		return isHex(value, 1, maxHashDigits)
 	}
@@ -241,6 +246,8 @@ func (c Config) Expression(variable string) string {
 		return reportDate
 	case "sha256":
 		return "[0-9a-f]{" + strconv.Itoa(2*len(SHA256{})) + "}"
+	case "page":
+		return pageName
 	case "hash":
 		return "[0-9a-f]{1," + strconv.Itoa(maxHashDigits) + "}"
 	}

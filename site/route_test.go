@@ -31,6 +31,9 @@ func TestRoutes(t *testing.T) {
 			routes.Ranks: "application/octet-stream", routes.LogBundle: "application/zstd", routes.KeptPiece: "application/zstd",
 			routes.Note: "text/plain; charset=utf-8", routes.NextNote: "text/plain; charset=utf-8",
 			routes.NextManifest: "application/gzip", routes.NextDelta: "application/gzip", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
+			routes.Page: "text/html; charset=utf-8", routes.PageStyle: "text/css; charset=utf-8", routes.Embed: "text/javascript",
+			routes.Sitemap: "application/xml", routes.SitemapPart: "application/xml", routes.Robots: "text/plain; charset=utf-8",
+			routes.Badge: "image/svg+xml", routes.DarkBadge: "image/svg+xml",
 		}[r.ID]
 		if want == "" {
 			want = "application/json"
@@ -67,7 +70,7 @@ func TestRoutePath(t *testing.T) {
 
 // A base path cannot collide with the objects of the site itself.
 func TestReserved(t *testing.T) {
-	reserved := site.Reserved()
+	reserved := append(site.Reserved(), site.AllFeatures().TopLevel()...)
 	for _, r := range site.AllFeatures().Routes() {
 		if first, _, _ := strings.Cut(r.Pattern, "/"); !r.UnderAPI() && !slices.Contains(reserved, first) {
 			t.Errorf("%s: got it not reserved, want it reserved", first)
@@ -102,6 +105,10 @@ func TestRouteOfRefuses(t *testing.T) {
 			"_snapshot", "_snapshot/", "_snapshot/index", "_snapshot/index/", "_snapshot/index/0a", "_snapshot/0a", "_snapshot/" + anyDigest + "0", "_snapshot/" + strings.ToUpper(anyDigest),
 			"_snapshot/index/" + anyDigest + "/x", "_snapshot/x/" + anyDigest, "_log", "_log/", "_log/-1", "_log/00", "_log/0/0", "_log/1234567890123456789", "_log/index.html", "_reports", "_reports/", "_reports/index.html", "_reports/2026-01-02", "_reports/2026-1-2.html", "_reports/2026-01-02.htm", "_reports/2026-01-02.html.html",
 			"_reports/x2026-01-02.json", "_reports/2026-01-02\n.json", "_reports/2026/01-02.json", "index.htm", "index.html/", "x/index.html",
+			"u", "u/", "u/index.html", "u/a.eth", "u/a.eth/", "u//index.html", "u/A/index.html", "u/../index.html", "u/./index.html", "u/_x/index.html", "u/-/index.html",
+			"u/a_b/index.html", "u/é/index.html", "u/a/b/index.html", "u/a/index.htm", "u/" + long + "/index.html", "u/" + long[:101] + "/index.html",
+			"u/_page.css/x", "u/_sitemap-.xml", "u/_sitemap-g.xml", "u/_sitemap-00000.xml", "_badge/.svg", "_badge/A.svg", "_badge/a", "_badge/dark/_.svg", "_badge/light/a.svg",
+			"_badge/" + long[:101] + ".svg", "robots.txt/", "sitemap.xml.gz", "sitemap", "embed.mjs",
 		} {
 			key := site.Key(strings.ReplaceAll(key, "{base}", c.BasePath))
 			if route, ok := c.RouteOf(key); ok {

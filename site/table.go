@@ -20,8 +20,10 @@ func has(id routes.ID, set routeSet) bool {
 		return set.ranks
 	case id < routes.Recent:
 		return set.history
+	case id < routes.Page:
+		return set.history && set.explorer
 	}
-	return set.history && set.explorer
+	return set.pages
 }
 
 // Values of Route.Subject.
@@ -32,13 +34,13 @@ const (
 )
 
 // A routeSet is the features of a configuration that decide about its routes.
-type routeSet struct{ efp, explorer, ranks, history bool }
+type routeSet struct{ efp, explorer, ranks, history, pages bool }
 
 // routesOf has the routes of each set.
 var routesOf = func() map[routeSet][]*Route {
 	sets := map[routeSet][]*Route{}
-	for n := range 16 {
-		set := routeSet{n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0}
+	for n := range 32 {
+		set := routeSet{n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0, n&16 != 0}
 		for _, r := range allRoutes {
 			if has(r.ID, set) {
 				sets[set] = append(sets[set], r)
@@ -204,6 +206,14 @@ var allRoutes = func() []*Route {
 		{ID: routes.OlderActivity, Pattern: "_search/activity/older/{token_id}/{number}", Summary: "a shard of older operations of a list"},
 		{ID: routes.Recent, Pattern: "_explore/recent", Summary: "the newest operations of the whole graph"},
 		{ID: routes.Growth, Pattern: "_explore/growth", CacheControl: cacheBoard, Summary: "new and ended follows of each day"},
+		{ID: routes.Page, Pattern: "u/{page}/index.html", ContentType: contentHTML, Summary: "the page of an account, without JavaScript"},
+		{ID: routes.PageStyle, Pattern: "u/_page.css", Fixed: true, ContentType: contentStyle, Summary: "the style sheet of the pages of accounts"},
+		{ID: routes.Sitemap, Pattern: "sitemap.xml", ContentType: contentXML, Summary: "the sitemaps of all pages of accounts"},
+		{ID: routes.SitemapPart, Pattern: "u/_sitemap-{hash}.xml", ContentType: contentXML, Summary: "a sitemap of pages of accounts"},
+		{ID: routes.Robots, Pattern: "robots.txt", Fixed: true, ContentType: contentText, Summary: "where robots find the sitemaps"},
+		{ID: routes.Badge, Pattern: "_badge/{page}.svg", ContentType: contentSVG, Summary: "a picture of how many follow an account"},
+		{ID: routes.DarkBadge, Pattern: "_badge/dark/{page}.svg", ContentType: contentSVG, Summary: "the same picture for dark pages"},
+		{ID: routes.Embed, Pattern: "embed.js", Fixed: true, ContentType: contentScript, Summary: "the element <follow-card> for any page"},
 	}
 	for i, r := range table {
 		if r.ID != routes.ID(i) {

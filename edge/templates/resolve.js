@@ -6,13 +6,16 @@ const hasFallback = {{.HasFallback}};
 
 table.routes.forEach((route) => {
 {{- if .Compact}}
-  route.matcher = new RegExp('^' + route.path.replace('~', {{json .BaseExpression}}).replace(/@/g, '([^/]*)') + '$');
+  route.matcher = new RegExp('^' + route.path.replace(/~/g, {{json .BaseExpression}}).replace(/@/g, '([^/]*)') + '$');
 {{- else}}
   route.matcher = new RegExp(route.path);
 {{- end}}
 });
 const space = new RegExp('^' + table.space + '+|' + table.space + '+$', 'g');
 const unsafe = new RegExp(table.unsafe);
+{{- if and .PagePath (not .Compact)}}
+const otherPath = new RegExp('^{{.PagePath}}$'); // the other paths of the page of an account
+{{- end}}
 
 function resolve(method, path, query) {
   if (method === 'OPTIONS') {
@@ -23,7 +26,8 @@ function resolve(method, path, query) {
     return problem('method-not-allowed');
   }
 {{- end}}
-  path = path.replace(/^\//, '').split('/').map(normal).join('/');
+  path = path.replace(/^\//, '').split('/').map(normal).join('/')
+{{- if .PagePath}}.replace({{if .Compact}}/^(u\/[^_/]+)\/?$/{{else}}otherPath{{end}}, {{if .Compact}}'$1/index.html'{{else}}'u/$1/index.html'{{end}}){{end}};
   for (let i = 0; i < table.routes.length; i++) {
     const found = table.routes[i].matcher.exec(path);
     if (found) {

@@ -282,6 +282,10 @@ sub followpress_decide {
         call followpress_twins;
         set req.http.X-Followpress-Path = req.http.X-Followpress-Text;
     }
+{{- if .PagePath}}
+    # The page of an account has shorter paths too.
+    set req.http.X-Followpress-Path = regsub(req.http.X-Followpress-Path, "^/{{.PagePath}}$", "/u/\1/index.html");
+{{- end}}
     set req.http.X-Followpress-Query = regsuball(req.http.X-Followpress-Query, "\+", "%20");
     if (req.http.X-Followpress-Query ~ "[^0-9A-Za-z._~=&-]") {
         set req.http.X-Followpress-Text = req.http.X-Followpress-Query;

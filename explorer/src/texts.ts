@@ -44,8 +44,11 @@ export const range = shown((from: Text, to: Text) => (from === to ? from : `${fr
 /** Sentences, one after the other. */
 export const sentences = shown((...all: (Text | '' | false)[]) => all.filter(Boolean).join(' '));
 
+// What the operator calls the site. Without a document these are only tested.
+const title = globalThis.document?.querySelector<HTMLMetaElement>('meta[name="followpress-title"]')?.content ?? 'followpress';
+
 export const texts = own({
-  title: 'followpress',
+  title,
   loading: 'Loading…',
   failed: 'This could not be read.',
   refused: 'This could not be checked, so it is not shown.',
@@ -95,7 +98,7 @@ export const texts = own({
   foot: (day: string, sizes: string) => `As of ${day} · ${sizes}`,
   blank: '\u00a0',
   wide: '\u2007',
-  titled: (name: string) => `${name} · followpress`,
+  titled: (name: string) => `${name} · ${title}`,
 });
 
 export const rowsTexts = own({

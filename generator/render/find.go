@@ -54,6 +54,8 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 		return foundUnit{s.renderRanks, 0}, only
 	case routes.NotificationsShard, routes.OlderNotifications, routes.ActivityShard, routes.OlderActivity, routes.Recent, routes.Growth:
 		return s.history.find(route, segments), only
+	case routes.Page, routes.PageStyle, routes.Sitemap, routes.SitemapPart, routes.Robots, routes.Badge, routes.DarkBadge, routes.Embed:
+		return s.pages.find(route, key), only
 	case routes.Reports, routes.ReportPage, routes.ReportData, routes.LogIndex, routes.LogBundle,
 		routes.Note, routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.KeptPiece:
 		return foundUnit{}, only // no part of a site

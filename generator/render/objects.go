@@ -101,5 +101,8 @@ func (s *Site) Objects() int64 {
 	if s.history != nil {
 		n += s.history.objects()
 	}
+	if s.pages != nil {
+		n += s.pages.objects()
+	}
 	return int64(n + SharedObjects(c, t))
 }

@@ -20,6 +20,7 @@ type Site struct {
 	efp     *efpRenderer     // nil unless the API is efp
 	explore *exploreRenderer // nil without the explorer
 	history *historyRenderer // nil without operations
+	pages   *pageRenderer    // nil without pages
 
 	BucketDigits  int
 	TokenDigits   int       // of buckets of lists; 0 unless the API is efp
@@ -76,6 +77,12 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 		if config.HistoryWindow > 0 {
 			s.history = newHistoryRenderer(e)
 			s.Kinds = append(s.Kinds, s.history.kinds()...)
+		}
+		if config.Pages {
+			if s.pages, err = newPageRenderer(ctx, e, workers); err != nil {
+				return nil, err
+			}
+			s.Kinds = append(s.Kinds, s.pages.kinds()...)
 		}
 		s.addExplorer()
 		s.addRanks()

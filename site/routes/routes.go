@@ -117,4 +117,14 @@ const (
 	// Only with site.Config.HistoryWindow and site.Config.Explorer.
 	Recent
 	Growth
+
+	// Only with site.Config.Pages.
+	Page
+	PageStyle
+	Sitemap
+	SitemapPart
+	Robots
+	Badge
+	DarkBadge
+	Embed
 )

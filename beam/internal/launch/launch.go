@@ -64,6 +64,7 @@ type Command struct {
 	ExplorerKey    []string      `sep:"none" placeholder:"PUBLIC" group:"As with generate:" help:"Public key that the site is signed with, for the explorer to check by; may be repeated."`
 	LeaderboardMax int           `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int           `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
+	Pages          bool          `hidden:""`
 	RanksEvery     string        `placeholder:"DURATION" hidden:""`
 	RanksFrom      string        `placeholder:"LOCATION" hidden:""`
 	HistoryWindow  time.Duration `default:"999h" placeholder:"DURATION" group:"As with generate:" help:"With --api=efp, of a snapshot with the table ops: how far back notifications and activity go, from the time of the snapshot (default ${default}). 0 leaves them out."`
@@ -161,6 +162,9 @@ func (c *Command) check() error {
 	}
 	if c.RanksEvery != "" || c.RanksFrom != "" {
 		return errors.New("--ranks-every and --ranks-from: only generate and publish --snapshot hold ranks; the details of a site from here show those of its snapshot")
+	}
+	if c.Pages {
+		return errors.New("--pages: only generate, publish --snapshot, preview and live make pages and badges; publish --snapshot makes those of a large site too")
 	}
 	_, err := c.config().WithDefaults()
 	return err

@@ -47,22 +47,34 @@ func (*Command) Help() string {
 
 // Content are the flags that decide what is in the site of a snapshot.
 type Content struct {
-	OnInvalid      string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
-	Refreshed      *string  `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
-	BasePath       string   `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
-	API            string   `enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
-	Names          string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
-	ProfileURL     string   `placeholder:"URL" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
-	BadgesField    string   `placeholder:"NAME" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
-	Explorer       bool     `default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
-	Pictures       string   `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
-	ExplorerKey    []string `sep:"none" placeholder:"PUBLIC" help:"Public key that the site is signed with (publish --sign): the explorer then checks what it shows, and says so. May be repeated: any of the keys will do. A site that none of them signs is not published. That of what live and preview serve from memory does not get it."`
-	LeaderboardMax int      `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
-	MaxProfileText int      `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
-	MaxProfile     int      `default:"262144" placeholder:"BYTES" help:"Largest profile as JSON (default ${default}). What exceeds it is left out, the largest texts first, and reported."`
+	OnInvalid   string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
+	Refreshed   *string  `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
+	BasePath    string   `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
+	API         string   `enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
+	Names       string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
+	ProfileURL  string   `placeholder:"URL" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
+	BadgesField string   `placeholder:"NAME" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
+	Explorer    bool     `default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
+	Pictures    string   `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
+	ExplorerKey []string `sep:"none" placeholder:"PUBLIC" help:"Public key that the site is signed with (publish --sign): the explorer then checks what it shows, and says so. May be repeated: any of the keys will do. A site that none of them signs is not published. That of what live and preview serve from memory does not get it."`
+	Pages       bool     `help:"With --api=efp: add u/NAME/index.html for each account with a name, a page without JavaScript for people, search engines and previews of links; sitemap.xml and robots.txt; badges (_badge/NAME.svg); and embed.js, the element <follow-card> for other sites. Needs --public-url."`
+	PagesMin    int      `default:"0" placeholder:"N" help:"With --pages: an account without a name has a page too, under its address, if it has at least N followers; 0 means none has (default ${default})."`
+	PublicURL   string   `placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
+	Branding
+	LeaderboardMax int `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
+	MaxProfileText int `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
+	MaxProfile     int `default:"262144" placeholder:"BYTES" help:"Largest profile as JSON (default ${default}). What exceeds it is left out, the largest texts first, and reported."`
 	Ranking
 
 	HistoryWindow time.Duration `default:"999h" placeholder:"DURATION" help:"With --api=efp, of a snapshot with the table ops: how far back notifications and activity go, from the time of the snapshot (default ${default}, the longest that can be asked for). 0 leaves them out."`
+}
+
+// Branding are the flags that say whose site it is.
+type Branding struct {
+	Title  string `placeholder:"TEXT" help:"What pages and the explorer call the site, in at most 60 bytes. By default pages name the host of --public-url, and the explorer is called followpress."`
+	Logo   string `placeholder:"URL" help:"With --pages: a picture beside the title of pages, https://HOST/PATH."`
+	Colour string `placeholder:"#RRGGBB" help:"With --pages: the colour of links and badges (default #0b5cad)."`
+	Home   string `placeholder:"URL" help:"With --pages: where the title of pages leads. By default to the explorer, if there is one."`
 }
 
 // Ranking are the flags that say how often the ranks in details change.
@@ -139,7 +151,8 @@ func (r *Content) config() site.Config {
 		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText, MaxProfile: r.MaxProfile,
 		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
 		ExplorerKeys: strings.Join(r.ExplorerKey, " "),
-		RanksEvery:   int64(r.RanksEvery / time.Second),
+		Pages:        r.Pages, PagesMin: r.PagesMin, PublicURL: r.PublicURL, Title: r.Title, Logo: r.Logo, Colour: r.Colour, Home: r.Home,
+		RanksEvery: int64(r.RanksEvery / time.Second),
 	}
 	if c.EFP() {
 		c.HistoryWindow = site.Window(r.HistoryWindow)

@@ -61,7 +61,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, listener.Close()) }()
-	store, err := c.open(ctx, stderr)
+	store, err := c.open(ctx, "http://"+listener.Addr().String(), stderr)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,8 @@ func openBrowser(ctx context.Context, url string) error {
 	return exec.CommandContext(ctx, program[0], append(program[1:], url)...).Run()
 }
 
-func (c *Command) open(ctx context.Context, stderr io.Writer) (_ storage.Site, err error) {
+// open opens what is to be served. The demo shows all there is: it has pages, of a site at base.
+func (c *Command) open(ctx context.Context, base string, stderr io.Writer) (_ storage.Site, err error) {
 	if c.Site != "" {
 		return command.OpenSite(ctx, c.Site, c.Server())
 	}
@@ -136,6 +137,9 @@ func (c *Command) open(ctx context.Context, stderr io.Writer) (_ storage.Site, e
 		return nil, err
 	}
 	o.Config.ExplorerKeys = "" // nobody signs what is in memory
+	if c.Snapshot == "" && o.Config.EFP() && !o.Config.Pages {
+		o.Config.Pages, o.Config.PublicURL = true, base
+	}
 	progress := command.NewProgress(stderr)
 	o.Progress = progress
 	files, report, err := generator.ToMemory(ctx, from, o)

@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
 )
 
@@ -255,6 +256,15 @@ func objects(root *site.Root, x server.Examples) []row {
 		if x.TokenID != "" {
 			keys[routes.TokenBucket] = site.TokenBucketKey(site.UserBucket(x.TokenID, root.TokenDigits))
 			keys[routes.RankedShard] = site.RankedShardKey(0)
+		}
+	}
+	if root.Config.Pages {
+		keys[routes.Sitemap], keys[routes.Robots], keys[routes.Embed] = page.SitemapKey, page.RobotsKey, page.EmbedKey
+		if x.Name != "" {
+			address, err := site.ParseAddress(x.Address)
+			if own := page.Name(x.Name, address); err == nil {
+				keys[routes.Page], keys[routes.Badge], keys[routes.DarkBadge] = page.Key(own), page.BadgeKey(own), page.DarkBadgeKey(own)
+			}
 		}
 	}
 	var rows []row

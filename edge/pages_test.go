@@ -1,0 +1,61 @@
+package edge_test
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// Pages of accounts, with their shorter paths, badges and sitemaps reach browsers as they are stored, from every edge and
+// without a fallback too. What is not there is a 404 of the API.
+func TestPagesThroughEdges(t *testing.T) {
+	paths := []string{
+		"/u/alice.eth/index.html", "/u/alice.eth", "/u/alice.eth/", "/u/alice.eth?x=1", "/u/alice.eth/?x=1", "/u/%61lice.eth", "/u/alice%2Eeth/", "/u/Alice.eth", "/u/ALICE.eth/",
+		"/u/0x0101010101010101010101010101010101010101", "/u/0x0101010101010101010101010101010101010101/index.html", "/u/nobody.eth", "/u/nobody.eth/", "/u/nobody.eth/index.html",
+		"/u", "/u/", "/u//", "/u/alice.eth//", "/u/alice.eth/x", "/u/_x", "/u/..%2f_lock", "/u/../_lock", "/u/" + strings.Repeat("x", 100), "/u/" + strings.Repeat("x", 101) + "/",
+		"/u/caf%C3%A9.eth", "/u/%FF", "/u/_page.css", "/u/_page.css/", "/sitemap.xml", "/robots.txt", "/embed.js", "/_badge/alice.eth.svg", "/_badge/dark/alice.eth.svg", "/_badge/nobody.svg",
+		"/_badge/alice.eth", "/sitemap.xml?x", "/_badge/",
+	}
+	path := filepath.Join(t.TempDir(), "site")
+	o := generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Pages: true, PagesMin: 1, PublicURL: "https://graph.example"}}
+	if _, err := generator.ToPath(context.Background(), afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot"), path, o); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := filepath.Glob(filepath.Join(path, "u", "_sitemap-*"))
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("sitemaps: got %q, %v", parts, err)
+	}
+	paths = append(paths, "/u/"+filepath.Base(parts[0]))
+	forEdges(t, func(t *testing.T, s subject) {
+		for _, alone := range []bool{false, true} {
+			o := newOriginsOf(t, path, "")
+			if status := o.direct(t, http.MethodGet, "/u/alice.eth").status; status != http.StatusOK {
+				t.Fatalf("the page of alice.eth: got %d", status)
+			}
+			fallbackURL := o.fallback.URL
+			if alone {
+				fallbackURL = ""
+			}
+			base := s.start(t, o.bucket.URL+"/bucket", fallbackURL)
+			for _, path := range paths {
+				if !s.receives(path) || alone && s.degrades && strings.Contains(path, "%") {
+					continue // which Caddy alone does not decode
+				}
+				for _, method := range []string{http.MethodGet, http.MethodGet, http.MethodHead, http.MethodOptions} {
+					sameAnswer(t, method+" "+path, ask(t, method, base, path), o.direct(t, method, path), s.unseen...)
+				}
+			}
+			if n := o.bucket.requests.Load(); n == 0 {
+				t.Error("requests to the bucket: got none")
+			}
+		}
+	})
+}

@@ -1,0 +1,468 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/internal/plain"
+	"github.com/followpress/followpress/internal/templates"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/page"
+	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/rules"
+)
+
+// Limits of what a page shows.
+const (
+	pageRows       = site.DefaultLimit // accounts of each of the two lists
+	maxBio         = 500               // characters
+	maxDescription = 160               // characters of the text that search engines and previews show
+	maxLinkBytes   = 1_024
+	pageBytes      = 3_072 // estimated size
+	sitemapPages   = 25_000
+)
+
+// A pageRenderer renders pages of accounts, their badges, and what leads to them. What a page shows depends on the
+// account, and on the names of those whom it follows and who follow it: neither on ranks nor on the time of the
+// snapshot, so that it changes only when a reader can see it. It is immutable, like the Site.
+type pageRenderer struct {
+	*efpRenderer
+	root     string   // of all paths: Config.PublicPath
+	accounts []uint32 // that have a page, in the order of their numbers
+	sitemaps partition
+	texts    []text // objects that do not depend on the snapshot
+
+	title      string
+	head, foot string // of all pages
+	bar        template.HTML
+}
+
+func newPageRenderer(ctx context.Context, e *efpRenderer, workers int) (*pageRenderer, error) {
+	p := &pageRenderer{efpRenderer: e, root: page.Root(e.config), title: page.Title(e.config)}
+	for account := range e.Accounts {
+		if p.hasPage(uint32(account)) {
+			p.accounts = append(p.accounts, uint32(account))
+		}
+	}
+	if err := p.fillSitemaps(ctx, workers); err != nil {
+		return nil, err
+	}
+	embed, err := templates.Embed(e.config)
+	if err != nil {
+		return nil, err
+	}
+	p.texts = []text{
+		{page.StyleKey, templates.PageStyle(e.config)}, {page.RobotsKey, templates.Robots(e.config)}, {page.EmbedKey, embed},
+	}
+	home := e.config.Home
+	if home == "" && e.config.Explorer {
+		home = p.root + site.ExplorerPageKey.URLPath()
+	}
+	common := map[string]string{
+		"Root": p.root, "Title": p.title, "Home": home, "Logo": e.config.Logo, "LogoHost": page.LogoHost(e.config),
+	}
+	part := func(name string) string {
+		var b strings.Builder
+		err = errors.Join(err, pageTemplates.ExecuteTemplate(&b, name, common))
+		return b.String()
+	}
+	p.head, p.bar, p.foot = part("head"), template.HTML(part("bar")), part("foot")
+	return p, err
+}
+
+// fillSitemaps distributes the pages over sitemaps, as many as it takes for none to be too large. A page stays in its
+// sitemap whatever pages there are beside it, until there are sixteen times as many sitemaps.
+func (p *pageRenderer) fillSitemaps(ctx context.Context, workers int) (err error) {
+	for digits := site.HashDigits(len(p.accounts), sitemapPages); ; digits++ {
+		if p.sitemaps, err = newPartition(ctx, workers, digits, p.accounts, p.pageOf); err != nil {
+			return err
+		}
+		largest := 0
+		for bucket := range p.sitemaps.names {
+			largest = max(largest, len(p.sitemaps.in(bucket)))
+		}
+		if largest <= 2*sitemapPages || digits == maxSitemapDigits {
+			return nil
+		}
+	}
+}
+
+// maxSitemapDigits is enough for a billion pages. Nobody finds names enough for more of a single sitemap.
+const maxSitemapDigits = 4
+
+// hasPage reports whether an account has a page.
+func (p *pageRenderer) hasPage(account uint32) bool {
+	least := p.config.PagesMin
+	return len(p.Profiles.Name(account)) > 0 || least > 0 && p.followersOf(account) >= uint32(min(least, maxCount))
+}
+
+// maxCount is the largest count there is.
+const maxCount = 1<<32 - 1
+
+func (p *pageRenderer) followersOf(account uint32) uint32 {
+	return p.ranks.Count[rules.Followers][account]
+}
+
+func (p *pageRenderer) followingOf(account uint32) uint32 {
+	return p.ranks.Count[rules.Following][account]
+}
+
+// pageOf is the name of the page of an account.
+func (p *pageRenderer) pageOf(account uint32) string {
+	return page.Name(string(p.Profiles.Name(account)), p.Accounts[account])
+}
+
+// kinds are the kinds of units: accounts, sitemaps, the index of these, and texts.
+func (p *pageRenderer) kinds() []UnitKind {
+	return []UnitKind{
+		{len(p.accounts), nil, func(unit int, t *Scratch, emit Emitter) { p.renderPage(int(p.accounts[unit]), t, emit) }},
+		{len(p.sitemaps.names), nil, p.renderSitemap}, // of which some are empty
+		{1, nil, p.renderSitemaps},
+		{len(p.texts), nil, func(unit int, _ *Scratch, emit Emitter) { emitText(emit, p.texts[unit].body, p.texts[unit].key) }},
+	}
+}
+
+// objects is the number of objects, but for the index of the sitemaps.
+func (p *pageRenderer) objects() int {
+	n := objectsOfPage*len(p.accounts) + len(p.texts)
+	for bucket := range p.sitemaps.names {
+		if len(p.sitemaps.in(bucket)) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// objectsOfPage are the page and two badges.
+const objectsOfPage = 3
+
+// find finds the unit of a key of a route of pages.
+func (p *pageRenderer) find(route *site.Route, key site.Key) foundUnit {
+	switch route.ID {
+	case routes.Sitemap:
+		return foundUnit{p.renderSitemaps, 0}
+	case routes.SitemapPart:
+		before, _, _ := strings.Cut(string(page.SitemapPartKey("*")), "*")
+		return p.sitemaps.find(strings.TrimSuffix(string(key)[len(before):], ".xml"), p.renderSitemap)
+	case routes.PageStyle, routes.Robots, routes.Embed:
+		for _, t := range p.texts {
+			if t.key == key {
+				return foundUnit{func(_ int, _ *Scratch, emit Emitter) { emitText(emit, t.body, t.key) }, 0}
+			}
+		}
+		return foundUnit{}
+	}
+	own := page.Of(key)
+	account, ok := p.accountOfUser(own)
+	if !ok || !p.hasPage(account) || p.pageOf(account) != own {
+		return foundUnit{}
+	}
+	return foundUnit{p.renderPage, int(account)}
+}
+
+func (p *pageRenderer) renderSitemaps(_ int, _ *Scratch, emit Emitter) {
+	url := p.config.PublicURL
+	emit(objectBytes+len(p.sitemaps.names)*(userBytes+len(url)), func(b []byte) []byte {
+		b = append(b, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+`<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`+"\n"...)
+		for i, bucket := range p.sitemaps.names {
+			if len(p.sitemaps.in(i)) == 0 {
+				continue // services refuse an empty sitemap
+			}
+			b = fmt.Appendf(b, "<sitemap><loc>%s%s</loc></sitemap>\n", url, page.SitemapPartKey(bucket).URLPath())
+		}
+		return append(b, "</sitemapindex>\n"...)
+	}, page.SitemapKey)
+}
+
+// renderSitemap renders the sitemap of a bucket. Nothing in the address of a page needs an encoding, in URLs or in XML.
+func (p *pageRenderer) renderSitemap(bucket int, _ *Scratch, emit Emitter) {
+	pages, url := p.sitemaps.in(bucket), p.config.PublicURL
+	if len(pages) == 0 {
+		return
+	}
+	pages = pages[:min(len(pages), 2*sitemapPages)]
+	names := make([]string, len(pages))
+	size := objectBytes
+	for i, account := range pages {
+		names[i] = p.pageOf(account)
+		size += len(names[i]) + len(url) + 64
+	}
+	slices.Sort(names)
+	emit(size, func(b []byte) []byte {
+		b = append(b, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`+"\n"...)
+		for _, name := range names {
+			b = append(append(append(b, "<url><loc>"...), url...), '/')
+			b = append(append(b, page.Key(name)...), "</loc></url>\n"...)
+		}
+		return append(b, "</urlset>\n"...)
+	}, page.SitemapPartKey(p.sitemaps.names[bucket]))
+}
+
+// A pageView is what the template of a page shows. What others have written is a string, which the template escapes.
+type pageView struct {
+	Bar                template.HTML // of another template
+	Title, Name, About string        // About is a line for previews
+	Picture            string        // URL of the avatar, "" for none that may be named
+	Linked             linkedPage
+	Address, Bio, Link string // "" for none
+}
+
+// A linkedPage describes a page to search engines (schema.org/ProfilePage).
+type linkedPage struct {
+	Context string       `json:"@context"`
+	Type    string       `json:"@type"`
+	Main    linkedPerson `json:"mainEntity"`
+}
+
+type linkedPerson struct {
+	Type        string      `json:"@type"`
+	Name        string      `json:"name"`
+	Identifier  string      `json:"identifier"`
+	Description string      `json:"description,omitempty"`
+	Image       string      `json:"image,omitempty"`
+	Statistic   linkedCount `json:"interactionStatistic"`
+}
+
+type linkedCount struct {
+	Type  string `json:"@type"`
+	Kind  string `json:"interactionType"`
+	Count uint32 `json:"userInteractionCount"`
+}
+
+func (p *pageRenderer) renderPage(unit int, t *Scratch, emit Emitter) {
+	account := uint32(unit)
+	own := p.pageOf(account)
+	if t.only.object == "" || t.only.object == "index.html" {
+		emit(pageBytes, func(b []byte) []byte { return p.appendPage(b, account, own) }, page.Key(own))
+	}
+	if t.only.object != "index.html" {
+		p.emitBadges(account, own, emit)
+	}
+}
+
+// appendPage appends a page: what others have written by the template, and around it what consists of addresses, numbers and
+// rows, which is most of a page.
+func (p *pageRenderer) appendPage(b []byte, account uint32, own string) []byte {
+	out := bytes.NewBuffer(p.appendAddresses(append(b, p.head...), own, p.Accounts[account].String()))
+	if err := aboutAccount.Execute(out, p.view(account)); err != nil {
+		panic("render: own: " + err.Error()) // the template and what it is given are ours
+	}
+	b = fmt.Appendf(out.Bytes(), `<p class="counts"><b>%s</b> %s <b>%s</b> following</p>`+"\n",
+		grouped(p.followersOf(account)), followersWord(p.followersOf(account)), grouped(p.followingOf(account)))
+	if p.config.Explorer {
+		b = append(append(append(b, `<p><a class="open" href="`...), p.explorerOf(own)...), "\">Open in the explorer</a></p>\n"...)
+	}
+	b = appendSection(b, "Follows", func(b []byte) []byte { return p.appendFollowed(b, account) })
+	b = appendSection(b, "Followed by", func(b []byte) []byte { return p.appendFollowers(b, account) })
+	return append(b, p.foot...)
+}
+
+var (
+	pageTemplates = template.Must(template.New("").Parse(templates.Page))
+	aboutAccount  = pageTemplates.Lookup("page")
+)
+
+func (p *pageRenderer) view(account uint32) *pageView {
+	address, name := p.Accounts[account].String(), p.nameOf(account)
+	followers, following := p.followersOf(account), p.followingOf(account)
+	bio, link := p.aboutOf(account)
+	v := &pageView{
+		Bar: p.bar, Title: p.title, Name: name, Picture: p.pictureOf(account), Bio: bio, Link: link,
+		About: grouped(followers) + " " + followersWord(followers) + ", follows " + grouped(following) + ".",
+	}
+	if name != address {
+		v.Address = address
+	}
+	if bio != "" {
+		v.About = shortenedTo(v.About+" "+strings.Join(strings.Fields(bio), " "), maxDescription)
+	}
+	v.Linked = linkedPage{"https://schema.org", "ProfilePage", linkedPerson{
+		Type: "Person", Name: name, Identifier: address, Description: bio, Image: v.Picture,
+		Statistic: linkedCount{"InteractionCounter", "https://schema.org/FollowAction", followers},
+	}}
+	return v
+}
+
+// appendAddresses appends the addresses of a page and of what else there is about the account. Nothing in them needs escaping.
+func (p *pageRenderer) appendAddresses(b []byte, own, address string) []byte {
+	url, api := p.config.PublicURL+"/"+string(page.Key(own)), p.root+"/"+p.config.BasePath+"/users/"+address
+	b = append(append(append(b, `<link rel="canonical" href="`...), url...), "\">\n"...)
+	b = append(append(append(b, `<meta property="og:url" content="`...), url...), "\">\n"...)
+	b = append(append(append(b, `<link rel="alternate" type="application/json" href="`...), api...), "/account\">\n"...)
+	if p.config.HistoryWindow > 0 {
+		b = append(append(append(b, `<link rel="alternate" type="application/atom+xml" href="`...), api...), "/notifications.atom\">\n"...)
+	}
+	return b
+}
+
+// appendSection appends rows under a title, or nothing if there are none.
+func appendSection(b []byte, title string, rows func(b []byte) []byte) []byte {
+	start := len(b)
+	b = append(append(append(b, "<section><h2>"...), title...), "</h2><ul>\n"...)
+	head := len(b)
+	if b = rows(b); len(b) == head {
+		return b[:start]
+	}
+	return append(b, "</ul></section>\n"...)
+}
+
+// explorerOf is the path of an account in the explorer.
+func (p *pageRenderer) explorerOf(own string) string {
+	return p.root + site.ExplorerPageKey.URLPath() + "#/a/" + own
+}
+
+// appendFollowed appends rows of the accounts that an account has followed last.
+func (p *pageRenderer) appendFollowed(b []byte, account uint32) []byte {
+	primary := p.Primary[account]
+	if primary == None {
+		return b
+	}
+	all, n := p.RecordsOf(primary), 0
+	for i := all.Len() - 1; i >= 0 && n < pageRows; i-- {
+		if r := all.At(i); p.IsFollow(r) {
+			b = p.appendRow(b, r.Data)
+			n++
+		}
+	}
+	return b
+}
+
+// appendFollowers appends rows of the accounts that have followed an account last.
+func (p *pageRenderer) appendFollowers(b []byte, account uint32) []byte {
+	n := 0
+	for _, h := range p.holdersOf(account) {
+		if n == pageRows {
+			break
+		}
+		if p.IsFollow(p.recordOf(h)) {
+			b = p.appendRow(b, p.Owners[h.list])
+			n++
+		}
+	}
+	return b
+}
+
+// appendRow appends a row with an account and a link to its page, or else to the explorer. It is here and not in the
+// template because most of a page is rows. The name of a page and an address need no escaping.
+func (p *pageRenderer) appendRow(b []byte, account uint32) []byte {
+	name := p.Profiles.Name(account)
+	own := page.Name(string(name), p.Accounts[account])
+	b = append(b, "<li>"...)
+	isLink := true
+	switch {
+	case p.hasPage(account):
+		b = append(append(append(b, `<a href="`...), p.root...), '/')
+		b = append(append(b, page.Key(own)...), `">`...)
+	case p.config.Explorer:
+		b = append(append(append(b, `<a href="`...), p.explorerOf(own)...), `">`...)
+	default:
+		isLink = false
+	}
+	if len(name) == 0 || string(name) == own {
+		b = append(b, own...)
+	} else {
+		b = append(b, "<bdi>"...)
+		b = append(b, template.HTMLEscapeString(plain.Text(string(name)))...)
+		b = append(b, "</bdi>"...)
+	}
+	if isLink {
+		b = append(b, "</a>"...)
+	}
+	return append(b, '\n')
+}
+
+// nameOf is what an account is called: its name, if it can be looked up, or its address.
+func (p *pageRenderer) nameOf(account uint32) string {
+	if name := p.Profiles.Name(account); len(name) > 0 {
+		return plain.Text(string(name))
+	}
+	return p.Accounts[account].String()
+}
+
+// aboutOf returns what an account says of itself, and the page that it names, if that is one.
+func (p *pageRenderer) aboutOf(account uint32) (bio, link string) {
+	var profile struct {
+		Records map[string]json.RawMessage `json:"records"`
+	}
+	ens := p.profile(account).ENS
+	if !bytes.Contains(ens, []byte(`"description":`)) && !bytes.Contains(ens, []byte(`"url":`)) || json.Unmarshal(ens, &profile) != nil {
+		return "", ""
+	}
+	bio = shortenedTo(strings.TrimSpace(plain.Text(textOf(profile.Records["description"]))), maxBio)
+	return bio, webPage(textOf(profile.Records["url"]))
+}
+
+// pictureOf is the URL of the avatar of an account, "" for none that may be named.
+func (p *pageRenderer) pictureOf(account uint32) string {
+	a := p.shown(account)
+	_, avatar, _ := a.texts()
+	return page.Picture(p.config, textOf(avatar))
+}
+
+// textOf is the text of a JSON string, "" for any other value.
+func textOf(encoded []byte) string {
+	if len(encoded) <= len(emptyText) || encoded[0] != '"' {
+		return ""
+	}
+	if inner := encoded[1 : len(encoded)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner)
+	}
+	var text string
+	if json.Unmarshal(encoded, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// webPage returns the URL of a page on the web that others may be led to, "" for anything else.
+func webPage(text string) string {
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(text) > maxLinkBytes {
+		return ""
+	}
+	shown := u.String()
+	if !utf8.ValidString(shown) || plain.Text(shown) != shown {
+		return ""
+	}
+	return shown
+}
+
+// shortenedTo is the beginning of a text, of so many characters.
+func shortenedTo(text string, most int) string {
+	if len(text) <= most || utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	n := 0
+	for at := range text {
+		if n++; n == most {
+			return strings.TrimSpace(text[:at]) + "…"
+		}
+	}
+	return text
+}
+
+func followersWord(n uint32) string {
+	if n == 1 {
+		return "follower"
+	}
+	return "followers"
+}
+
+// grouped writes a number with commas between thousands.
+func grouped(n uint32) string {
+	digits := strconv.FormatUint(uint64(n), 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}

@@ -1,0 +1,108 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Objects of a site with Config.Pages outside of its folders. Package page has the keys of all.
+const (
+	pageFolder  = "u"
+	badgeFolder = "_badge"
+	pageIndex   = "index.html"
+	embedKey    = "embed.js"
+	robotsKey   = "robots.txt"
+	sitemapKey  = "sitemap.xml"
+)
+
+// pageEntries lists the first segments of what a site has with Pages, and nothing without.
+func (c Config) pageEntries() []string {
+	if !c.Pages {
+		return nil
+	}
+	return []string{badgeFolder, embedKey, robotsKey, sitemapKey, pageFolder}
+}
+
+// pageSegments turns the segments of /u/{page} and /u/{page}/ into those of the key of a page.
+func (c Config) pageSegments(segments []string) []string {
+	n := len(segments)
+	if n == 3 && segments[2] == "" {
+		n = 2
+	}
+	if n == 2 && segments[0] == pageFolder && isPageName(segments[1]) {
+		return []string{pageFolder, segments[1], pageIndex}
+	}
+	return segments
+}
+
+const maxPublicURL = 512
+
+// plainURL matches URLs of which nothing needs an encoding, wherever they are written.
+var plainURL = regexp.MustCompile(`^https?://([0-9A-Za-z.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?(/[0-9A-Za-z._~-]+)*$`)
+
+func (c Config) validatePages() error {
+	switch {
+	case !c.Pages && (c.PublicURL != "" || c.PagesMin != 0):
+		return errors.New("public URL and fewest followers of a page: only with pages")
+	case !c.Pages:
+		return nil
+	case !c.EFP():
+		return fmt.Errorf("pages: only with the api %s, which knows who follows an account", APIEFP)
+	case c.PagesMin < 0:
+		return fmt.Errorf("pages of accounts without a name from %d followers: use 1 or more, or 0 for none", c.PagesMin)
+	case !plainURL.MatchString(c.PublicURL) || len(c.PublicURL) > maxPublicURL || slices.ContainsFunc(strings.Split(c.PublicURL, "/"), isDots):
+		return fmt.Errorf("public URL %q: pages need the address of the site, like https://HOST or https://HOST/PATH, without a query, of at most %d bytes", c.PublicURL, maxPublicURL)
+	}
+	first, _, _ := strings.Cut(c.BasePath, "/")
+	if slices.Contains(c.pageEntries(), first) {
+		return fmt.Errorf("base path %q: %s is where a site keeps its pages", c.BasePath, first)
+	}
+	return nil
+}
+
+func isDots(segment string) bool { return segment == "." || segment == ".." }
+
+const (
+	maxTitle = 60 // bytes
+	maxLink  = 1_024
+)
+
+var (
+	isColour   = regexp.MustCompile("^#[0-9a-f]{6}$").MatchString
+	shortened3 = regexp.MustCompile("^#([0-9a-f])([0-9a-f])([0-9a-f])$")
+)
+
+// normalizeBrand brings what says whose site it is into its only form.
+func (c *Config) normalizeBrand() {
+	c.Title = strings.TrimSpace(c.Title)
+	if !c.Explorer && !c.Pages {
+		c.Title, c.Logo, c.Colour, c.Home = "", "", "", ""
+	}
+	c.Colour = shortened3.ReplaceAllString(strings.ToLower(c.Colour), "#$1$1$2$2$3$3")
+}
+
+func (c *Config) validateBrand() error {
+	switch {
+	case len(c.Title) > maxTitle || !utf8.ValidString(c.Title) || strings.ContainsFunc(c.Title, func(r rune) bool { return unicode.In(r, unicode.C) }):
+		return fmt.Errorf("title %q: at most %d bytes of UTF-8, without line breaks and other controls", c.Title, maxTitle)
+	case c.Colour != "" && !isColour(c.Colour):
+		return fmt.Errorf("colour %q: use a form like #0b5cad or #05a", c.Colour)
+	case c.Logo != "" && !isLink(c.Logo, "https"):
+		return fmt.Errorf("logo %q: it must be like https://HOST/PATH, of at most %d bytes, in ASCII without spaces and quotes", c.Logo, maxLink)
+	case c.Home != "" && !isLink(c.Home, "https", "http"):
+		return fmt.Errorf("home %q: it must be like https://HOST/PATH, of at most %d bytes, in ASCII without spaces and quotes", c.Home, maxLink)
+	}
+	return nil
+}
+
+func isLink(text string, schemes ...string) bool {
+	u, err := url.Parse(text)
+	return err == nil && slices.Contains(schemes, u.Scheme) && u.User == nil && pictureHost.MatchString(u.Host) && !strings.HasPrefix(u.Host, "*") &&
+		len(text) <= maxLink && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'<>\\^`|;,", r) })
+}
