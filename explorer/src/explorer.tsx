@@ -5,20 +5,22 @@ import { useErrorBoundary, useState } from 'preact/hooks';
 import { renewal } from './data/site';
 import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
-import { Address } from './ui/copy';
 import { Frame } from './ui/frame';
 import { Heading } from './ui/heading';
 import { Later, type View } from './ui/later';
 import { Failed } from './ui/load';
 import { Search } from './ui/search';
 import { Home } from './views/home';
-import { List } from './views/list';
-import { Account } from './views/profile';
 import { SearchResults } from './views/search';
-import { start } from './worker';
+import { part, start } from './worker';
+
+const accounts = () => import('./views/accounts');
+const account = async () => (await accounts()).Account;
 
 // Views that load with what they need, by the first segment of their place.
 const later: Record<string, () => Promise<View>> = {
+  a: account,
+  l: async () => (await accounts()).List,
   boards: async () => (await import('./views/boards')).Boards,
   proof: async () => (await import('./ui/after')).ProofView,
   network: async () => (await import('./views/network')).Network,
@@ -36,22 +38,18 @@ function Missing() {
 
 function Current({ place }: { place: Place }) {
   const [first] = place.path;
-  const load = first !== undefined && Object.hasOwn(later, first) ? later[first] : undefined;
+  // A name or an address stands for its account.
+  const load = first === undefined ? undefined : Object.hasOwn(later, first) ? later[first] : /[.]|^0x/i.test(first) && account;
   if (load) {
-    return <Later load={load} given={{ place, Address }} />;
+    return <Later load={load} given={{ place }} />;
   }
   switch (first) {
     case undefined:
       return <Home place={place} />;
     case 'search':
       return <SearchResults place={place} />;
-    case 'a':
-      return <Account place={place} />;
-    case 'l':
-      return <List place={place} />;
     default:
-      // A name or an address stands for its account.
-      return /[.]|^0x/i.test(first) ? <Account place={place} /> : <Missing />;
+      return <Missing />;
   }
 }
 
@@ -89,3 +87,5 @@ if (root) {
 }
 addIcon();
 start();
+// Where most readers go next.
+addEventListener('load', () => void part(accounts).catch(() => undefined));

@@ -1,5 +1,5 @@
-// All texts that the explorer shows, in two places for translators: those of the first view are here, those of views that
-// load later in latertexts.ts.
+// All texts that the explorer shows, in three places for translators: those of the first view are here, those of accounts
+// and lists in accounttexts.ts, those of views that load later still in latertexts.ts.
 
 import type { Text } from './text';
 
@@ -9,7 +9,7 @@ type Own<T> = T extends string
   : T extends (...parts: infer Parts) => string
     ? (...parts: { [I in keyof Parts]: string extends Parts[I] ? Text : Parts[I] }) => Text
     : { readonly [Name in keyof T]: Own<T[Name]> };
-/** Texts that may be shown: those of these two files only. */
+/** Texts that may be shown: those of these three files only. */
 export const own = <T>(all: T): Own<T> => all as Own<T>;
 
 const numbers = new Intl.NumberFormat('en');
@@ -99,89 +99,4 @@ export const texts = own({
   blank: '\u00a0',
   wide: '\u2007',
   titled: (name: string) => `${name} · ${title}`,
-});
-
-export const rowsTexts = own({
-  gone: 'No longer there',
-});
-
-export const peopleTexts = own({
-  tabs: 'Of this account',
-  profile: 'Profile',
-  following: 'Following',
-  followers: 'Followers',
-  common: 'In common',
-  graph: 'Neighbourhood',
-  activity: 'Activity',
-  then: 'As of',
-  nobody: 'No such account',
-  aboutNobody: (user: string) => `Nobody has the name ${user} here.`,
-  noList: 'No such list',
-  aboutNoList: (token: string) => `There is no list ${token} here.`,
-  bare: 'This account has no profile and no list here.',
-  unknownAddress: 'Address unknown: the account has no list.',
-  copy: 'Copy address',
-  copied: 'Copied',
-  notCopied: 'Select the address to copy it.',
-  about: 'About',
-  records: (count: string) => `All texts of the profile (${count})`,
-  chains: (count: string) => `Addresses on chains (${count})`,
-  keys: {
-    name: 'Name',
-    url: 'Website',
-    email: 'Mail',
-    location: 'Place',
-    keywords: 'Keywords',
-    'com.twitter': 'X',
-    'com.github': 'GitHub',
-    'com.discord': 'Discord',
-    'org.telegram': 'Telegram',
-    'xyz.farcaster': 'Farcaster',
-  },
-  showAll: (length: string) => `Show all ${length} characters`,
-  showLess: 'Show less',
-  ranks: 'Place in the graph',
-  moreOf: (count: string) => `+${count}`,
-  between: ' · ',
-  rank: (place: string) => `No. ${place}`,
-  boards: { followers: 'Followers', following: 'Following', mutuals: 'Mutuals', top8: 'Top 8', blocked: 'Blocked' },
-  below: {
-    followers: (percent: string, accounts: string) => `More followers than ${percent} of the ${accounts} accounts that have any`,
-    following: (percent: string, accounts: string) => `Follows more than ${percent} of the ${accounts} accounts that follow any`,
-  },
-  bin: (from: string, to: string, accounts: string) => (from === to ? `${from}: ${accounts} accounts` : `${from} to ${to}: ${accounts} accounts`),
-  lists: 'Lists',
-  list: (token: string) => `List ${token}`,
-  primary: 'Primary list',
-  notPrimary: 'Not a primary list',
-  aboutPrimary: 'What the account says is in this list.',
-  aboutNotPrimary: 'The list belongs to the account, but does not count as what it says.',
-  notItsPrimary: (token: string) => `Its primary list is ${token}.`,
-  noPrimary: 'The account has no primary list.',
-  owner: 'Account',
-  entries: 'Entries',
-  given: 'Tags it gives',
-  received: 'Tags it receives',
-  noTags: 'None',
-  badges: (count: string) => `Badges (${count})`,
-  find: 'Name or address',
-  sort: 'Order',
-  sorts: { latest: 'Latest first', earliest: 'Earliest first', followers: 'Most followers' },
-  byTag: 'Tags',
-  moreTags: (count: string) => `${count} more tags`,
-  clear: 'Clear filters',
-  count: (n: number) => (n === 1 ? '1 account' : `${number(n)} accounts`),
-  found: (found: string, total: string) => `${found} of ${total} accounts`,
-  some: (total: string) => `Some of ${total} accounts`,
-  none: { following: 'Follows nobody.', followers: 'Nobody follows this account.' },
-  searching: 'Searching…',
-  noneFound: 'No account fits.',
-  unknownFollowers: 'This site does not say who follows an account.',
-  blocked: 'Blocked',
-  muted: 'Muted',
-  blocks: 'Blocks it',
-  mutes: 'Mutes it',
-  mutual: 'Mutual',
-  followersOf: (n: number, isRounded: boolean) => (n === 1 ? '1 follower' : `${isRounded ? roughly(n) : number(n)} followers`),
-  since: (day: string) => `since ${day}`,
 });

@@ -1,5 +1,5 @@
 // What no reader needs at once: the settings, the seal, and the view that it leads to. They load together, after the first
-// view, and are given what only that imports: so it stays in as few files.
+// view.
 
 import { settingTexts } from '../latertexts';
 import { choose, themes, useSettings } from '../settings';

@@ -1,8 +1,8 @@
 // An address, or a command, with a button that copies it.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { peopleTexts } from '../accounttexts';
 import { plain, type Text } from '../text';
-import { peopleTexts } from '../texts';
 import { Icon } from './icon';
 
 /** Copies, also where pages have no clipboard: over plain HTTP. */

@@ -1,7 +1,8 @@
 // Where an account is among all: a picture of a distribution, small enough for a line of a profile.
 
+import { peopleTexts } from '../accounttexts';
 import type { Distribution } from '../data/distribution';
-import { number, peopleTexts } from '../texts';
+import { number } from '../texts';
 
 const width = 8;
 const gap = 1;

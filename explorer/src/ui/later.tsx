@@ -3,10 +3,9 @@
 import type { ComponentType } from 'preact';
 import type { Place } from '../router';
 import { part } from '../worker';
-import type { Address } from './copy';
 import { Show, useLoad } from './load';
 
-export type View = ComponentType<{ place: Place; Address: typeof Address }>;
+export type View = ComponentType<{ place: Place }>;
 
 /** Shows a view with what it is given. */
 export function Later<Given extends object>({ load, given }: { load: () => Promise<ComponentType<Given>>; given: Given }) {

@@ -1,8 +1,9 @@
 // A text of any length, of which the beginning is shown at first.
 
 import { useState } from 'preact/hooks';
+import { peopleTexts } from '../accounttexts';
 import { beginning, gap, plain } from '../text';
-import { number, peopleTexts } from '../texts';
+import { number } from '../texts';
 
 const much = 400;
 

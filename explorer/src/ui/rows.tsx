@@ -3,9 +3,10 @@
 
 import type { Children } from '../elements';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { rowsTexts } from '../accounttexts';
 import { renewal } from '../data/site';
 import { gap, type Text } from '../text';
-import { rowsTexts, texts } from '../texts';
+import { texts } from '../texts';
 import { Pages, type Read } from './pages';
 
 export interface RowsProps<T> {

@@ -1,12 +1,13 @@
 // What an account did lately, and what was done to it, day by day.
 
 import { useState } from 'preact/hooks';
+import { peopleTexts } from '../accounttexts';
 import { activity, period, type Activity as Found, type Period } from '../data/history';
 import { actions, byDay, type Action, type Day, type Side } from '../data/ops';
 import type { Profile } from '../data/people';
 import { actTexts as words } from '../latertexts';
 import { go, href, type Href, type Place } from '../router';
-import { date, number, peopleTexts } from '../texts';
+import { date, number } from '../texts';
 import { Act } from '../ui/acts';
 import { Failed, Loading, Show, useKept, useLoad } from '../ui/load';
 import { called } from '../ui/person';

@@ -1,12 +1,13 @@
 // What two accounts have in common.
 
 import { useId, useState } from 'preact/hooks';
+import { peopleTexts as words } from '../accounttexts';
 import { common, followBoth, profile, relation, type Profile, type Related, type State } from '../data/people';
 import { ready, suggest, termOf } from '../data/search';
 import { commonTexts } from '../latertexts';
 import { go, href, type Href, type Place } from '../router';
 import { clip, named, plain, type Text } from '../text';
-import { number, peopleTexts as words } from '../texts';
+import { number } from '../texts';
 import { Failed, Loading, Show, useLoad } from '../ui/load';
 import { Name, PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';

@@ -1,13 +1,14 @@
 // Whom an account or a list follows, and who follows it: searched, filtered and sorted, as many as there are.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { peopleTexts as words } from '../accounttexts';
 import { relation, sorts, tagsIn } from '../data/people';
 import type { Kind, Related, Relation, Sort, Subject } from '../data/people';
 import { isWhole } from '../data/site';
 import { tagQuery, tagsOf } from '../place';
 import { go, href, type Href, type Place } from '../router';
 import { clip, gap, plain, type Text } from '../text';
-import { date, number, peopleTexts as words } from '../texts';
+import { date, number } from '../texts';
 import { Failed, Loading, useKept, useLoad } from '../ui/load';
 import { PersonRow } from '../ui/person';
 import { Rows } from '../ui/rows';

@@ -3,12 +3,13 @@
 import type { Children } from '../elements';
 import type { ComponentType } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { peopleTexts as words } from '../accounttexts';
 import { badges, distribution, profile, tagsOf, type Event, type Kind, type Profile, type Tags } from '../data/people';
 import { tagQuery } from '../place';
 import { usePicture } from '../pictures/picture';
 import { href, type Href, type Place } from '../router';
 import { clip, gap, plain, type Text } from '../text';
-import { number, peopleTexts as words, percent, texts } from '../texts';
+import { number, percent, texts } from '../texts';
 import { Address } from '../ui/copy';
 import { Bars } from '../ui/distribution';
 import { Heading } from '../ui/heading';

@@ -6,14 +6,12 @@ import { base, seal } from '../data/site';
 import { proofTexts } from '../latertexts';
 import { named, plain, type Text } from '../text';
 import { date, number, sentences } from '../texts';
-import type { Address } from '../ui/copy';
+import { Address } from '../ui/copy';
 import { Heading } from '../ui/heading';
 import { useLoad } from '../ui/load';
 import { chainsOf, moodOf, said, useStanding } from '../ui/seal';
 
-type Copied = typeof Address;
-
-export function ProofView({ Address }: { Address: Copied }) {
+export function ProofView() {
   const now = useStanding();
   return (
     <div class="stack sections">
@@ -27,7 +25,7 @@ export function ProofView({ Address }: { Address: Copied }) {
       {seal.proof && <Signed now={now} />}
       <Keys now={now} />
       <Limits />
-      <Commands Address={Address} />
+      <Commands />
     </div>
   );
 }
@@ -223,7 +221,7 @@ function Limits() {
   );
 }
 
-function Commands({ Address }: { Address: Copied }) {
+function Commands() {
   const key = seal.keys[0] ?? proofTexts.yourKey;
   const commands = {
     verify: `followpress verify --dest s3://BUCKET --key ${key}`,
