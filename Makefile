@@ -102,7 +102,7 @@ edge-tools: # the servers that tests of edges run
 		varnishd=varnish caddy=caddy node=nodejs npm=npm
 
 client-tools: # what runs the library for browsers and the explorer; the fonts of its screenshots
-	@bash .ci/install node=nodejs chromium=chromium /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
+	@bash .ci/install node=nodejs chromium=chromium firefox-esr=firefox-esr /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
 
 disk-tools: # the file system of power failure tests
 	@bash .ci/install mkfs.ext4=e2fsprogs

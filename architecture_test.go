@@ -78,6 +78,7 @@ var mayImport = map[string][]string{
 	"internal/testenv/browser":   {},
 	"internal/testenv/databases": {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},
 	"internal/testenv/fakes3":    {},
+	"internal/testenv/firefox":   {"internal/testenv/browser", "internal/testenv/process"},
 	"fixtures/graph":             {},
 	"fixtures/history":           {}, // ours is compared with it
 	"internal/testenv/meanrpc":   {"fixtures/history"},

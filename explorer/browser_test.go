@@ -156,21 +156,26 @@ func shown(t *testing.T, p *browser.Page) {
 	there(t, p)
 }
 
+// isThere says that a view shows what it is about, or a failure.
+const isThere = "document.querySelector('main h1') && !document.querySelector('.loading, [aria-busy=true]')"
+
 // there waits until a view shows what it is about, and fails the test if that is a failure.
 func there(t *testing.T, p *browser.Page) {
 	t.Helper()
-	p.Wait("document.querySelector('main h1') && !document.querySelector('.loading, [aria-busy=true]')")
+	p.Wait(isThere)
 	if failed := p.Text(".failed"); failed != "" {
 		t.Errorf("%s: got the failure %q", p.URL(), failed)
 	}
 }
 
+// tooWide are elements that are beside the window, if there are any.
+const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] :
+	[...document.body.querySelectorAll('*')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 150)).slice(-5)`
+
 // fits checks that no part of a view is beside the window.
 func fits(t *testing.T, p *browser.Page) {
 	t.Helper()
-	wide := browser.Eval[[]string](p, `document.documentElement.scrollWidth <= innerWidth ? [] :
-		[...document.body.querySelectorAll('*')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 150)).slice(-5)`)
-	if len(wide) > 0 {
+	if wide := browser.Eval[[]string](p, tooWide); len(wide) > 0 {
 		t.Errorf("%s: wider than the window: %q", p.URL(), wide)
 	}
 }
