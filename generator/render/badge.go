@@ -1,16 +1,14 @@
 package render
 
 import (
-	"fmt"
 	"html/template"
 	"strconv"
 
 	"github.com/followpress/followpress/site/page"
 )
 
-// Sizes of a badge, in tenths of a pixel where they are widths.
+// Sizes of a badge, which is 20 pixels high, in tenths of a pixel.
 const (
-	badgeHeight = 20
 	badgeSide   = 60 // beside each text
 	letterWidth = 70 // of what the table does not have
 )
@@ -46,19 +44,30 @@ func (p *pageRenderer) emitBadges(account uint32, own string, emit Emitter) {
 // appendBadge appends a picture of a count with its label. name is escaped already; all else is ours.
 func appendBadge(b []byte, label, count, name, ground, ink, colour string) []byte {
 	left, right := widthOf(label)+2*badgeSide, widthOf(count)+2*badgeSide
-	width := (left + right + 9) / 10
-	b = fmt.Appendf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" role="img"><title>%s: %s %s</title>`, width, badgeHeight, name, count, label)
-	b = fmt.Appendf(b, `<clipPath id="r"><rect width="%d" height="%d" rx="3"/></clipPath><g clip-path="url(#r)"><path fill="%s" d="M0 0h%d.%dv%dH0"/>`+
-		`<path fill="%s" d="M%[4]d.%[5]d 0H%[1]dv%[2]dH%[4]d.%[5]d"/></g><g font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">`,
-		width, badgeHeight, ground, left/10, left%10, badgeHeight, colour)
+	width := strconv.Itoa((left + right + 9) / 10)
+	split := string(appendTenths(nil, left))
+	for _, part := range [...]string{
+		`<svg xmlns="http://www.w3.org/2000/svg" width="`, width, `" height="20" role="img"><title>`, name, `: `, count, ` `, label, `</title>`,
+		`<clipPath id="r"><rect width="`, width, `" height="20" rx="3"/></clipPath><g clip-path="url(#r)"><path fill="`, ground, `" d="M0 0h`, split, `v20H0"/>`,
+		`<path fill="`, colour, `" d="M`, split, ` 0H`, width, `v20H`, split, `"/></g><g font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">`,
+	} {
+		b = append(b, part...)
+	}
 	b = appendBadgeText(b, label, ink, badgeSide)
 	b = appendBadgeText(b, count, inkOn(colour), left+badgeSide)
 	return append(b, "</g></svg>\n"...)
 }
 
 func appendBadgeText(b []byte, text, ink string, at int) []byte {
-	w := widthOf(text)
-	return fmt.Appendf(b, `<text x="%d.%d" y="14" fill="%s" textLength="%d.%d">%s</text>`, at/10, at%10, ink, w/10, w%10, text)
+	b = append(appendTenths(append(b, `<text x="`...), at), `" y="14" fill="`...)
+	b = append(append(b, ink...), `" textLength="`...)
+	b = append(appendTenths(b, widthOf(text)), `">`...)
+	return append(append(b, text...), "</text>"...)
+}
+
+// appendTenths appends a width in pixels.
+func appendTenths(b []byte, width int) []byte {
+	return append(strconv.AppendInt(b, int64(width/10), 10), '.', byte('0'+width%10))
 }
 
 // inkOn is black or white, whichever has more contrast on a colour (WCAG 2, relative luminance roughly).

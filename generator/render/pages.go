@@ -38,6 +38,7 @@ const (
 type pageRenderer struct {
 	*efpRenderer
 	root     string   // of all paths: Config.PublicPath
+	explorer string   // what the path of an account in the explorer begins with
 	accounts []uint32 // that have a page, in the order of their numbers
 	sitemaps partition
 	texts    []text // objects that do not depend on the snapshot
@@ -49,6 +50,7 @@ type pageRenderer struct {
 
 func newPageRenderer(ctx context.Context, e *efpRenderer, workers int) (*pageRenderer, error) {
 	p := &pageRenderer{efpRenderer: e, root: page.Root(e.config), title: page.Title(e.config)}
+	p.explorer = p.root + site.ExplorerPageKey.URLPath() + "#/a/"
 	for account := range e.Accounts {
 		if p.hasPage(uint32(account)) {
 			p.accounts = append(p.accounts, uint32(account))
@@ -260,7 +262,8 @@ func (p *pageRenderer) appendPage(b []byte, account uint32, own string) []byte {
 	b = fmt.Appendf(out.Bytes(), `<p class="counts"><b>%s</b> %s <b>%s</b> following</p>`+"\n",
 		grouped(p.followersOf(account)), followersWord(p.followersOf(account)), grouped(p.followingOf(account)))
 	if p.config.Explorer {
-		b = append(append(append(b, `<p><a class="open" href="`...), p.explorerOf(own)...), "\">Open in the explorer</a></p>\n"...)
+		b = append(append(append(b, `<p><a class="open" href="`...), p.explorer...), own...)
+		b = append(b, "\">Open in the explorer</a></p>\n"...)
 	}
 	b = appendSection(b, "Follows", func(b []byte) []byte { return p.appendFollowed(b, account) })
 	b = appendSection(b, "Followed by", func(b []byte) []byte { return p.appendFollowers(b, account) })
@@ -316,11 +319,6 @@ func appendSection(b []byte, title string, rows func(b []byte) []byte) []byte {
 	return append(b, "</ul></section>\n"...)
 }
 
-// explorerOf is the path of an account in the explorer.
-func (p *pageRenderer) explorerOf(own string) string {
-	return p.root + site.ExplorerPageKey.URLPath() + "#/a/" + own
-}
-
 // appendFollowed appends rows of the accounts that an account has followed last.
 func (p *pageRenderer) appendFollowed(b []byte, account uint32) []byte {
 	primary := p.Primary[account]
@@ -364,7 +362,7 @@ func (p *pageRenderer) appendRow(b []byte, account uint32) []byte {
 		b = append(append(append(b, `<a href="`...), p.root...), '/')
 		b = append(append(b, page.Key(own)...), `">`...)
 	case p.config.Explorer:
-		b = append(append(append(b, `<a href="`...), p.explorerOf(own)...), `">`...)
+		b = append(append(append(append(b, `<a href="`...), p.explorer...), own...), `">`...)
 	default:
 		isLink = false
 	}
