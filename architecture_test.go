@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	"edge":                       {"site", "site/page", "site/routes", "site/tags"},
 	"client":                     {"site"},
 	"client/examples":            {},
-	"explorer":                   {"client", "site"},
+	"explorer":                   {"client", "site", "site/page"},
 	"fixtures":                   {},
 	"internal/testenv/browser":   {},
 	"internal/testenv/databases": {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},

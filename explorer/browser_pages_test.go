@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/internal/testenv/browser"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
 
@@ -38,6 +40,7 @@ func withPages(t *testing.T) *host {
 // TestPages: pages obey their own policy, look like what they are without a script, and lead to the same account in the
 // explorer and to other pages.
 func TestPages(t *testing.T) {
+	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
 	h := withPages(t)
 	p := b.Open(t, h.URL+"u/lowtide-studio.eth/index.html", browser.View{})
@@ -65,6 +68,7 @@ func TestPages(t *testing.T) {
 // TestFollowCard: the element shows an account on a page of another origin whose policy allows no inline style, follows its
 // attribute, shows hostile names as texts, and says what is wrong.
 func TestFollowCard(t *testing.T) {
+	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
 	h := withPages(t)
 	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,4 +105,42 @@ func TestFollowCard(t *testing.T) {
 	}
 	browser.Eval[bool](p, `document.querySelector('follow-card').setAttribute('name', 'bruno-frames.eth') ?? true`)
 	p.Wait(text + `[0].startsWith('bruno-frames.eth')`)
+}
+
+// TestBrand: the page has the title, the logo, the colour and the home of its operator, in light and dark, and asks no other
+// host for that but the logo's. Its own name is in the credit at the foot only.
+func TestBrand(t *testing.T) {
+	servers.Wanted(t)
+	b := browser.Start(t, browser.Options{})
+	h := serve(t, generate(t, fixtures.Demo(), site.Config{
+		API: site.APIEFP, Title: "Who follows whom", Logo: "https://brand.example/logo.png", Colour: "#7a1fa2", Home: "https://home.example/start",
+	}), "/")
+	for _, v := range []struct {
+		view   browser.View
+		accent string
+	}{{browser.View{Size: browser.Desktop}, "rgb(122, 31, 162)"}, {browser.View{Size: browser.Phone, Dark: true}, ""}} {
+		p := b.Open(t, h.at("#/miralund.eth"), v.view)
+		shown(t, p)
+		if got := p.Text(".brand"); got != "Who follows whom" {
+			t.Errorf("brand: got %q", got)
+		}
+		if got := browser.Eval[string](p, "document.querySelector('.brand').href"); got != "https://home.example/start" {
+			t.Errorf("home: got %q", got)
+		}
+		p.Wait("document.querySelector('.brand img').naturalWidth > 0")
+		if got := browser.Eval[string](p, "getComputedStyle(document.documentElement).accentColor"); v.accent != "" && got != v.accent {
+			t.Errorf("colour: got %s, want %s", got, v.accent)
+		}
+		if got := browser.Eval[string](p, "document.title"); !strings.HasSuffix(got, "· Who follows whom") {
+			t.Errorf("title: got %q", got)
+		}
+		if got := browser.Eval[string](p, "document.body.innerText.replace(document.querySelector('footer').innerText, '')"); strings.Contains(strings.ToLower(got), "followpress") {
+			t.Errorf("got our name on the page: %.1000q", got)
+		}
+		barriers(t, p)
+		fits(t, p)
+	}
+	if got := b.Requests(); len(got) == 0 || slices.ContainsFunc(got, func(url string) bool { return url != "https://brand.example/logo.png" }) {
+		t.Errorf("requests of other hosts: got %q, want the logo only", got)
+	}
 }

@@ -38,6 +38,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/page"
 )
 
 //go:embed src lib
@@ -56,10 +57,10 @@ const (
 )
 
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
-// the page depends on the configuration: on where pictures come from, what is checked by, and the title.
+// the page depends on the configuration: on where pictures come from, what is checked by, and whose site it is.
 func Files(config site.Config) []File {
 	built := bundled()
-	files := append([]File{{Page, page(built.loaded, config)}}, built.files...)
+	files := append([]File{{Page, pageOf(built.loaded, config)}}, built.files...)
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files
 }
@@ -131,9 +132,9 @@ func firstOf(metafile string) (loaded firstLoad) {
 	return loaded
 }
 
-// page renders the page. Its policy names the hosts of pictures twice: the page reads pictures, to look
+// pageOf renders the page. Its policy names the hosts of pictures twice: the page reads pictures, to look
 // at their bytes, and shows only its own drawings of them.
-func page(loaded firstLoad, config site.Config) []byte {
+func pageOf(loaded firstLoad, config site.Config) []byte {
 	source, err := sources.ReadFile("src/index.html")
 	if err != nil {
 		panic("explorer: " + err.Error()) // it is embedded
@@ -146,7 +147,7 @@ func page(loaded firstLoad, config site.Config) []byte {
 	var b bytes.Buffer
 	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, map[string]any{
 		"Loaded": loaded, "Pictures": config.Pictures, "Keys": config.ExplorerKeys, "Images": hosts, "Connect": connect,
-		"Title": config.Title,
+		"Title": config.Title, "Logo": config.Logo, "LogoHost": page.LogoHost(config), "Colour": config.Colour, "Home": config.Home,
 	}); err != nil {
 		panic("explorer: " + err.Error())
 	}

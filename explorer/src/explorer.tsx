@@ -2,6 +2,7 @@
 
 import { render } from 'preact';
 import { useErrorBoundary, useState } from 'preact/hooks';
+import { paint } from './brand';
 import { renewal } from './data/site';
 import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
@@ -81,6 +82,7 @@ function addIcon(): void {
 const picture =
   "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='M4 12 12 4M4 4l8 8' stroke='#0b5cad'/><g fill='#0b5cad'><circle cx='4' cy='4' r='2.5'/><circle cx='12' cy='4' r='2.5'/><circle cx='4' cy='12' r='2.5'/><circle cx='12' cy='12' r='2.5'/></g></svg>";
 
+paint();
 const root = document.getElementById('app');
 if (root) {
   render(<App />, root);

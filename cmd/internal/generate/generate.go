@@ -72,9 +72,9 @@ type Content struct {
 // Branding are the flags that say whose site it is.
 type Branding struct {
 	Title  string `placeholder:"TEXT" help:"What pages and the explorer call the site, in at most 60 bytes. By default pages name the host of --public-url, and the explorer is called followpress."`
-	Logo   string `placeholder:"URL" help:"With --pages: a picture beside the title of pages, https://HOST/PATH."`
-	Colour string `placeholder:"#RRGGBB" help:"With --pages: the colour of links and badges (default #0b5cad)."`
-	Home   string `placeholder:"URL" help:"With --pages: where the title of pages leads. By default to the explorer, if there is one."`
+	Logo   string `placeholder:"URL" help:"A picture beside the title of pages and of the explorer, https://HOST/PATH."`
+	Colour string `placeholder:"#RRGGBB" help:"The colour of links, buttons and badges (default #0b5cad)."`
+	Home   string `placeholder:"URL" help:"Where the title of pages and of the explorer leads. By default to the start of the explorer, if there is one."`
 }
 
 // Ranking are the flags that say how often the ranks in details change.

@@ -2,6 +2,7 @@
 
 import type { Children } from '../elements';
 import { useEffect, useState } from 'preact/hooks';
+import { home, logo } from '../brand';
 import { base, renew, renewal, site } from '../data/site';
 import { anyPictures, readerDecides, useAsked } from '../pictures/policy';
 import { href, type Href, type Place } from '../router';
@@ -71,7 +72,7 @@ function Question() {
   );
 }
 
-const home = 'https://github.com/followpress/followpress' as Href;
+const project = 'https://github.com/followpress/followpress' as Href;
 
 /** How new the page is, where the site is live: then it renews itself. */
 function Sign() {
@@ -104,7 +105,7 @@ function Foot({ children }: { children: Children }) {
         <p>
           {texts.about}
           {gap}
-          <a href={home} {...outside}>
+          <a href={project} {...outside}>
             {texts.more}
           </a>
         </p>
@@ -131,8 +132,8 @@ export function Frame({ place, search, children }: { place: Place; search: Child
       </a>
       <header class="bar">
         <div>
-          <a class="brand" href={href([])}>
-            <Icon name="brand" size={24} />
+          <a class="brand" href={home ?? href([])}>
+            {logo ? <img src={logo} alt="" width={24} height={24} /> : <Icon name="brand" size={24} />}
             {texts.title}
           </a>
           <Navigation place={place} />
