@@ -56,7 +56,10 @@ func SitemapPartKey(bucket string) site.Key { return site.Key(folder + "/_sitema
 
 // Of returns the name of the page of a key that Key, BadgeKey or DarkBadgeKey made, whose route is known.
 func Of(key site.Key) string {
-	path := strings.TrimSuffix(strings.TrimSuffix(string(key), "/"+index), ".svg")
+	path, isPage := strings.CutSuffix(string(key), "/"+index)
+	if !isPage {
+		path = strings.TrimSuffix(path, ".svg")
+	}
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 

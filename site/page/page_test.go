@@ -64,8 +64,10 @@ func TestPageKeys(t *testing.T) {
 		})
 		equal(t, string(key)+" is public", public, true)
 	}
-	for _, key := range []site.Key{page.Key("a.eth"), page.BadgeKey("a.eth"), page.DarkBadgeKey("a.eth")} {
-		equal(t, "page of "+string(key), page.Of(key), "a.eth")
+	for _, name := range []string{"a.eth", "a.svg", "index.html", "dark"} {
+		for _, key := range []site.Key{page.Key(name), page.BadgeKey(name), page.DarkBadgeKey(name)} {
+			equal(t, "page of "+string(key), page.Of(key), name)
+		}
 	}
 	for _, path := range append(page.Paths("a.eth"), "/u/%61.eth", "/u/a%2Eeth/", "/u/a.eth/index.html") {
 		equal(t, path, with.Resolve("GET", path, "x=1").Key, page.Key("a.eth"))
