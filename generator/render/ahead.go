@@ -25,16 +25,16 @@ func (r *graphRecords) ahead(from, to int) {
 	accounts := r.all.data[from:min(to, len(r.all.data))]
 	for len(accounts) > 0 {
 		n := min(len(accounts), aheadRows)
-		r.read += r.touch(r.ranks, r.ends, accounts[:n])
+		r.read += r.touch(r.ranks, r.ends, false, accounts[:n])
 		accounts = accounts[n:]
 	}
 }
 
 func (unitRecords) ahead(_, _ int) {} // a unit is read from one place
 
-// touch reads what rows show of at most aheadRows accounts. Data that is no address is left out. The sum is of no use
-// but that the compiler cannot leave the reads out.
-func (g *Graph) touch(ranks *Ranks, ends []profileEnds, accounts []uint32) (sum uint32) {
+// touch reads what rows show of at most aheadRows accounts, with or without the header of the profile. Data that is no
+// address is left out. The sum is of no use but that the compiler cannot leave the reads out.
+func (g *Graph) touch(ranks *Ranks, ends []profileEnds, headers bool, accounts []uint32) (sum uint32) {
 	var texts [aheadRows][]byte
 	followers := ranks.Count[rules.Followers]
 	for i, account := range accounts {
@@ -42,13 +42,17 @@ func (g *Graph) touch(ranks *Ranks, ends []profileEnds, accounts []uint32) (sum 
 			continue
 		}
 		sum += uint32(g.Accounts[account][0])
+		p := g.profile(account)
+		end := p.SearchLen
 		if ends != nil { // else no row has numbers
-			sum += followers[account] + ends[account].header
+			sum += followers[account] + ends[account].name
+			if headers {
+				end = ends[account].header
+			}
 		}
-		texts[i] = g.profile(account).ENS
+		texts[i] = p.ENS[:min(end, mostTextAhead)]
 	}
 	for _, text := range texts[:len(accounts)] {
-		text = text[:min(len(text), mostTextAhead)]
 		for at := 0; at < len(text); at += cacheLine {
 			sum += uint32(text[at])
 		}
@@ -64,7 +68,7 @@ func (e *efpRenderer) aheadOf(t *Scratch, holders []holder) {
 		for _, owner := range owners[:len(some)] {
 			sum += mutuals[owner]
 		}
-		t.read += sum + e.touch(e.ranks, e.profileEnds, owners[:len(some)])
+		t.read += sum + e.touch(e.ranks, e.profileEnds, true, owners[:len(some)])
 	}
 }
 
