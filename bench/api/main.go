@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -238,6 +239,9 @@ func (b *bench) subjects() map[string]bool {
 			path, _, _ = strings.Cut(path, " ")
 			path, _, _ = strings.Cut(path, "?")
 			for _, part := range strings.Split(path, "/")[4:] {
+				if key, err := url.PathUnescape(part); err == nil {
+					part = key
+				}
 				all[part] = true
 				all[b.primary[part]] = true
 			}

@@ -38,7 +38,7 @@ func TestReadAhead(t *testing.T) {
 	r.Other = append(r.Other, "0x12")
 	r.all.data[5] = OtherData
 	for account := range uint32(100) {
-		r.ranks.Count[rules.Followers][account], r.ends[account].header = 1000+account, 10_000+account
+		r.ranks.Count[rules.Followers][account], r.ends[account].name = 1000+account, 10_000+account
 	}
 	var want uint32
 	for i := range r.Len() {
@@ -46,7 +46,8 @@ func TestReadAhead(t *testing.T) {
 			continue
 		}
 		want += uint32(r.address(i)[0]) + 11_000 + 2*r.all.data[i]
-		text := r.shown(i).ENS
+		shown := r.shown(i)
+		text := shown.ENS[:shown.SearchLen]
 		for at := 0; at < len(text); at += cacheLine {
 			want += uint32(text[at])
 		}
@@ -70,6 +71,9 @@ func TestHoldersReadAhead(t *testing.T) {
 		g.Added = append(g.Added, int64(7*i+3))
 	}
 	rows.ranks.Shown[rules.Mutuals] = make([]uint32, n)
+	for account := range rows.ends {
+		rows.ends[account] = endsOf(g.profile(uint32(account)))
+	}
 	e := &efpRenderer{relations: &relations{Graph: g}, ranks: rows.ranks, profileEnds: rows.ends}
 	var holders []holder
 	var want uint32
@@ -77,9 +81,9 @@ func TestHoldersReadAhead(t *testing.T) {
 		h := holder{i, i % 3}
 		holders = append(holders, h)
 		owner := g.Owners[i]
-		rows.ranks.Shown[rules.Mutuals][owner], rows.ranks.Count[rules.Followers][owner], rows.ends[owner].header = 100+i, 1000+i, 10_000+i
-		want += 11_100 + 3*i + uint32(g.Tokens[i][0]) + uint32(e.addedAt(h)) + uint32(g.Accounts[owner][0])
-		text := g.profile(owner).ENS
+		rows.ranks.Shown[rules.Mutuals][owner], rows.ranks.Count[rules.Followers][owner] = 100+i, 1000+i
+		want += 1100 + 2*i + rows.ends[owner].name + uint32(g.Tokens[i][0]) + uint32(e.addedAt(h)) + uint32(g.Accounts[owner][0])
+		text := g.profile(owner).ENS[:rows.ends[owner].header]
 		for at := 0; at < len(text); at += cacheLine {
 			want += uint32(text[at])
 		}

@@ -127,7 +127,7 @@ func (e *efpRenderer) renderAccount(unit int, t *Scratch, emit Emitter) {
 		shown = all
 	}
 	v.setAccount(e.Graph, e.ranks, e.profileEnds, account, shown)
-	e.setFollowers(v, account, &t.only)
+	e.setFollowers(t, account)
 	e.setList(v, e.Primary[account])
 	e.renderUser(t, &v.view, emit)
 	for _, list := range lists {
@@ -147,30 +147,40 @@ func (e *efpRenderer) setList(v *graphView, list uint32) {
 }
 
 // setFollowers sets what objects show of the followers of an account, as far as the selected ones do.
-func (e *efpRenderer) setFollowers(v *graphView, account uint32, only *selection) {
-	states := e.statesOf(account)
-	if only.wantsPages() {
-		for i, h := range e.holdersOf(account) {
-			if len(v.page) == site.DefaultLimit {
+func (e *efpRenderer) setFollowers(t *Scratch, account uint32) {
+	v, holders, states := &t.view, e.holdersOf(account), e.statesOf(account)
+	if t.only.wantsPages() {
+		t.holders = t.holders[:0]
+		var shown [site.DefaultLimit]rules.State
+		for i, h := range holders {
+			if len(t.holders) == site.DefaultLimit {
 				break
 			}
-			if e.IsFollow(e.recordOf(h)) {
-				v.page = append(v.page, e.follower(h, states[i]))
+			if h.follows() {
+				shown[len(t.holders)] = states[i]
+				t.holders = append(t.holders, h)
 			}
 		}
-	}
-	if !only.wants(site.TaggedAs) {
-		return
-	}
-	var tagged []holder
-	for _, h := range e.holdersOf(account) {
-		if len(e.TagSets[e.recordOf(h).Tags].Tags) > 0 {
-			tagged = append(tagged, h)
+		e.aheadOfFollowers(t, t.holders)
+		for i, h := range t.holders {
+			v.page = append(v.page, e.follower(h, shown[i]))
 		}
 	}
-	slices.SortFunc(tagged, func(a, b holder) int { return cmp.Compare(e.tokenRank[a.list], e.tokenRank[b.list]) })
-	for _, h := range tagged {
-		v.tagged = append(v.tagged, e.follower(h, 0))
+	if !t.only.wants(site.TaggedAs) {
+		return
+	}
+	t.holders = t.holders[:0]
+	for _, h := range holders {
+		if h.hasTags() {
+			t.holders = append(t.holders, h)
+		}
+	}
+	slices.SortFunc(t.holders, func(a, b holder) int { return cmp.Compare(e.tokenRank[a.list], e.tokenRank[b.list]) })
+	for some := range slices.Chunk(t.holders, aheadRows) {
+		e.aheadOfFollowers(t, some)
+		for _, h := range some {
+			v.tagged = append(v.tagged, e.follower(h, 0))
+		}
 	}
 }
 

@@ -342,7 +342,7 @@ func (p *pageRenderer) appendFollowers(b []byte, account uint32) []byte {
 		if n == pageRows {
 			break
 		}
-		if p.IsFollow(p.recordOf(h)) {
+		if h.follows() {
 			b = p.appendRow(b, p.Owners[h.list])
 			n++
 		}

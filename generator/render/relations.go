@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/bits"
 	"slices"
 	"sync"
@@ -33,9 +34,25 @@ type relations struct {
 
 // A holder is a record of a primary list that holds an account.
 type holder struct {
-	list uint32
-	at   uint32 // index in the list
+	list   uint32
+	packed uint32 // index in the list, and what most readers of holders ask: a record is far away in memory
 }
+
+// What a holder has besides its index.
+const (
+	holderFollows = uint32(1) << 31
+	holderTags    = uint32(1) << 30
+	holderIndex   = holderTags - 1
+)
+
+// at is the index of the record in its list.
+func (h holder) at() uint32 { return h.packed & holderIndex }
+
+// follows reports whether the record is a follow.
+func (h holder) follows() bool { return h.packed&holderFollows != 0 }
+
+// hasTags reports whether the record has tags.
+func (h holder) hasTags() bool { return h.packed&holderTags != 0 }
 
 func newRelations(ctx context.Context, g *Graph, workers int) (*relations, error) {
 	r := &relations{Graph: g}
@@ -60,12 +77,15 @@ func newRelations(ctx context.Context, g *Graph, workers int) (*relations, error
 func (r *relations) countHolders(ctx context.Context, workers int) error {
 	r.held = make([]uint32, len(r.Tokens))
 	holders := make([]uint32, len(r.Accounts))
-	holds := r.heldForms()
+	holds := r.holderForms()
 	err := inorder.Chunks(ctx, workers, len(r.Tokens), func(i int) error {
 		list := uint32(i)
 		primary, records := r.isPrimary(list), r.RecordsOf(list)
+		if n := records.Len(); primary && n > int(holderIndex) {
+			return fmt.Errorf("list %s has %d records: the API %s can show %d of a list", r.Tokens[list], n, site.APIEFP, holderIndex)
+		}
 		for at := range records.Len() {
-			if about := records.data[at]; about&OtherData == 0 && holds[records.Form(at)] {
+			if about := records.data[at]; about&OtherData == 0 && holds[records.Form(at)].holds {
 				r.held[list]++
 				if primary {
 					atomic.AddUint32(&holders[about], 1)
@@ -81,13 +101,26 @@ func (r *relations) countHolders(ctx context.Context, workers int) error {
 	return err
 }
 
-// heldForms says by form whether a list holds an account by such a record. Unlike Holds it needs no second look.
-func (f *Forms) heldForms() []bool {
-	holds := make([]bool, len(f.ByNumber))
+// A holderForm is what holders of a form have in common.
+type holderForm struct {
+	holds  bool // else such records hold no account
+	packed uint32
+}
+
+// holderForms returns them by form, so that a record needs no second look.
+func (f *Forms) holderForms() []holderForm {
+	forms := make([]holderForm, len(f.ByNumber))
 	for n, form := range f.ByNumber {
-		holds[n] = f.holds[form.Kind]
+		set := &f.TagSets[form.Tags]
+		forms[n].holds = f.holds[form.Kind]
+		if set.State == rules.Follow {
+			forms[n].packed |= holderFollows
+		}
+		if len(set.Tags) > 0 {
+			forms[n].packed |= holderTags
+		}
 	}
-	return holds
+	return forms
 }
 
 // findHolders fills in holders and states.
@@ -140,7 +173,7 @@ const (
 // one goroutine fills the first range while the next one waits for it, and then the second one.
 func (r *relations) distribute(ctx context.Context, byToken []uint32, workers int) error {
 	shift := max(bits.Len(uint(len(r.Accounts)))-bits.Len(holderRanges-1), 0)
-	next, holds := slices.Clone(r.holderOffsets[:len(r.Accounts)]), r.heldForms()
+	next, forms := slices.Clone(r.holderOffsets[:len(r.Accounts)]), r.holderForms()
 	before := make([]chan struct{}, holderRanges) // by range; closed once it has what is before
 	for i := range before {
 		before[i] = make(chan struct{})
@@ -171,9 +204,10 @@ func (r *relations) distribute(ctx context.Context, byToken []uint32, workers in
 				}
 				records := r.RecordsOf(list)
 				for at := range records.Len() {
-					if about := records.data[at]; about&OtherData == 0 && holds[records.Form(at)] {
+					form := &forms[records.Form(at)]
+					if about := records.data[at]; about&OtherData == 0 && form.holds {
 						of := &ranges[about>>shift]
-						*of = append(*of, heldRecord{about, holder{list, uint32(at)}})
+						*of = append(*of, heldRecord{about, holder{list, uint32(at) | form.packed}})
 					}
 				}
 			}
@@ -242,12 +276,12 @@ func (r *relations) listsOf(account uint32) []uint32 {
 }
 
 func (r *relations) recordOf(h holder) PackedRecord {
-	return r.Records.At(int(r.Offsets[h.list] + uint64(h.at)))
+	return r.Records.At(int(r.Offsets[h.list] + uint64(h.at())))
 }
 
 // addedAt returns the time of the record of a holder, as the API shows it.
 func (r *relations) addedAt(h holder) int64 {
-	return ShownTime(r.Added[r.Offsets[h.list]+uint64(h.at)])
+	return ShownTime(r.Added[r.Offsets[h.list]+uint64(h.at())])
 }
 
 // ShownTime returns a time as the API shows it: 1970 if it is not known.
@@ -261,7 +295,7 @@ func ShownTime(added int64) int64 {
 // newestFollow returns the first follow among the holders of an account that has a time.
 func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
 	for _, h := range r.holdersOf(account) {
-		if r.Added[r.Offsets[h.list]+uint64(h.at)] != snapshot.NoTime && r.IsFollow(r.recordOf(h)) {
+		if h.follows() && r.Added[r.Offsets[h.list]+uint64(h.at())] != snapshot.NoTime {
 			return h, true
 		}
 	}
@@ -279,7 +313,7 @@ func (r *relations) newestFollowed(ctx context.Context, workers int) ([]uint32, 
 			return cmp.Or(
 				cmp.Compare(r.addedAt(b.holder), r.addedAt(a.holder)),
 				cmp.Compare(r.tokenRank[b.list], r.tokenRank[a.list]),
-				cmp.Compare(b.at, a.at),
+				cmp.Compare(b.at(), a.at()),
 			)
 		})
 		return all[:min(len(all), site.DiscoverMax)]

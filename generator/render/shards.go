@@ -47,7 +47,8 @@ type rowTable struct {
 	size          func(i int) int // estimated bytes of a row
 	render        func(b []byte, i int) []byte
 	isFollow      func(i int) bool
-	about         func(i int) (address site.Address, followers uint32)
+	followers     func(i int) uint32
+	address       func(i int) site.Address
 }
 
 // followsBefore returns how many rows before each shard, and of the whole table, are follows: a page of
@@ -140,30 +141,75 @@ func appendPlaces(b []byte, places []uint32) []byte {
 // headPlaces returns the places of the rows of a head: the first in the order of the table, in its
 // reverse, and by followers, each of all rows and of follows only.
 func headPlaces(t *Scratch, table rowTable) []uint32 {
-	all := numbersBelow(table.rows)
 	t.places = t.places[:0]
-	add := func() {
-		t.places = append(t.places, all[:site.HeadRows]...)
+	for _, backward := range [...]bool{false, true} {
 		follows := 0
-		for _, i := range all {
-			if follows < site.HeadRows && table.isFollow(int(i)) {
-				t.places = append(t.places, i)
+		for i := range table.rows {
+			at := i
+			if backward {
+				at = table.rows - 1 - i
+			}
+			follow := follows < site.HeadRows && table.isFollow(at)
+			if follow {
 				follows++
+			}
+			if follow || i < site.HeadRows {
+				t.places = append(t.places, uint32(at))
+			} else if follows == site.HeadRows {
+				break
 			}
 		}
 	}
-	add()
-	slices.Reverse(all)
-	add()
-	slices.SortFunc(all, func(i, j uint32) int {
-		a, ofA := table.about(int(i))
-		b, ofB := table.about(int(j))
-		return cmp.Or(cmp.Compare(ofB, ofA), a.Compare(b))
-	})
-	add()
+	var all, follows mostFollowed
+	for i := range table.rows {
+		row := followedRow{table.followers(i), uint32(i)}
+		all.add(row, &table)
+		if follows.mayHave(row) && table.isFollow(i) {
+			follows.add(row, &table)
+		}
+	}
+	for _, most := range [...]mostFollowed{all, follows} {
+		for _, row := range most.first(&table) {
+			t.places = append(t.places, row.place)
+		}
+	}
 	slices.Sort(t.places)
 	t.places = slices.Compact(t.places)
 	return t.places
+}
+
+// A followedRow is a row of a table with the number of followers that it shows.
+type followedRow struct{ followers, place uint32 }
+
+// mostFollowed are the rows of a head by followers, of all that were added. A table may have millions, of which a head
+// has few: so only those are kept and sorted that may be among them.
+type mostFollowed struct {
+	rows  []followedRow
+	least uint32 // followers of the last row of the head, as far as it is known
+}
+
+// mayHave reports whether a row may be in the head.
+func (m *mostFollowed) mayHave(row followedRow) bool { return row.followers >= m.least }
+
+func (m *mostFollowed) add(row followedRow, table *rowTable) {
+	if !m.mayHave(row) {
+		return
+	}
+	if m.rows = append(m.rows, row); len(m.rows) == 8*site.HeadRows {
+		m.rows = m.first(table)
+		m.least = m.rows[len(m.rows)-1].followers
+	}
+}
+
+// first returns the rows of the head.
+func (m *mostFollowed) first(table *rowTable) []followedRow {
+	slices.SortFunc(m.rows, func(a, b followedRow) int {
+		if a.followers != b.followers {
+			return cmp.Compare(b.followers, a.followers)
+		}
+		return cmp.Or(table.address(int(a.place)).Compare(table.address(int(b.place))), cmp.Compare(a.place, b.place))
+	})
+	return m.rows[:min(len(m.rows), site.HeadRows)]
 }
 
 // renderListShards emits the rows of what a list holds, if they are not in its bucket.
@@ -194,13 +240,12 @@ func renderListShards(t *Scratch, v *view, emit Emitter) {
 	}
 	renderTable(t, rowTable{
 		member: "list", owner: v.token, rows: v.held, before: before,
-		ahead:    func(from, to int) { all.ahead(record(from), record(to-1)+1) },
-		size:     func(i int) int { return recordRowSize(all, record(i)) },
-		render:   func(b []byte, i int) []byte { return appendRecordRow(b, all, record(i), &followers) },
-		isFollow: func(i int) bool { return all.state(record(i)) == rules.Follow },
-		about: func(i int) (site.Address, uint32) {
-			return all.address(record(i)), all.followers(record(i))
-		},
+		ahead:     func(from, to int) { all.ahead(record(from), record(to-1)+1) },
+		size:      func(i int) int { return recordRowSize(all, record(i)) },
+		render:    func(b []byte, i int) []byte { return appendRecordRow(b, all, record(i), &followers) },
+		isFollow:  func(i int) bool { return all.state(record(i)) == rules.Follow },
+		followers: func(i int) uint32 { return all.followers(record(i)) },
+		address:   func(i int) site.Address { return all.address(record(i)) },
 	}, emit, func(n int) site.Key { return site.SearchShardKey(v.token, n) }, func() site.Key { return site.ListHeadKey(v.token) })
 }
 
@@ -213,7 +258,7 @@ func (e *efpRenderer) renderFollowerShards(t *Scratch, account uint32, address s
 	if rowObjects(len(holders)) == 0 {
 		return
 	}
-	isFollow := func(i int) bool { return e.IsFollow(e.recordOf(holders[i])) }
+	isFollow := func(i int) bool { return holders[i].follows() }
 	var before []int
 	if t.only.wantsOneOf(shardCount(len(holders))) {
 		before = t.only.cuts.of(cutTable{ofHolders: true, number: account}, len(holders), func(i int) (bool, bool) {
@@ -222,13 +267,11 @@ func (e *efpRenderer) renderFollowerShards(t *Scratch, account uint32, address s
 	}
 	renderTable(t, rowTable{
 		member: addressMember, owner: address, rows: len(holders), before: before, isFollow: isFollow,
-		ahead:  func(from, to int) { e.aheadOf(t, holders[from:to]) },
-		size:   func(i int) int { return e.followerRowSize(holders[i]) },
-		render: func(b []byte, i int) []byte { return e.appendFollowerRow(b, holders[i], states[i]) },
-		about: func(i int) (site.Address, uint32) {
-			holder := e.Owners[holders[i].list]
-			return e.Accounts[holder], e.ranks.Count[rules.Followers][holder]
-		},
+		ahead:     func(from, to int) { e.aheadOf(t, holders[from:to]) },
+		size:      func(i int) int { return e.followerRowSize(holders[i]) },
+		render:    func(b []byte, i int) []byte { return e.appendFollowerRow(b, holders[i], states[i]) },
+		followers: func(i int) uint32 { return e.ranks.Count[rules.Followers][e.Owners[holders[i].list]] },
+		address:   func(i int) site.Address { return e.Accounts[e.Owners[holders[i].list]] },
 	}, emit, func(n int) site.Key { return site.FollowerShardKey(address, n) }, func() site.Key { return site.FollowerHeadKey(address) })
 }
 
