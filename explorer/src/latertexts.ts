@@ -90,9 +90,8 @@ export const proofTexts = own({
 });
 
 export const commonTexts = own({
-  compare: 'Compare with',
+  compare: 'Compare with…',
   compareAbout: 'Whom do two accounts both follow, and who follows both? Choose the other one.',
-  compareButton: 'Compare',
   another: 'Another account',
   suggestions: 'Or one of these',
   /** Between two accounts. */
@@ -110,14 +109,11 @@ export const boardTexts = own({
   place: 'Place',
   account: 'Account',
   find: 'Find place',
-  user: 'Name or address',
-  most: 'Most first',
-  fewest: 'Fewest first',
+  more: 'More',
   notThere: (user: string) => `${user} is not on this leaderboard.`,
   all: (total: string) => `${total} accounts.`,
   first: (total: string) => `The first ${total} accounts.`,
-  ascending: ' ↑',
-  descending: ' ↓',
+  sorted: (name: string) => `${name} ↓`,
   nothing: '–',
   names: {
     followers: 'Followers',

@@ -73,10 +73,10 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const [range, setRange] = useState({ from: 0, to: 0 });
   const [focused, setFocused] = useState<number>();
   const moving = useRef<ScrollLogicalPosition | undefined>(undefined);
-  // Where the rows begin in the page, how much of it is on the screen, and where that was last.
+  // Where the rows begin in the page, how much of it is on the screen, and how far it was scrolled when that was last seen.
   const origin = useRef(0);
   const screen = useRef(0);
-  const seen = useRef(0);
+  const seen = useRef(scrollY);
   const isFast = useRef(false);
   const calm = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
@@ -102,8 +102,8 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const sight = () => {
     const top = scrollY - origin.current;
     // Who scrolls fast sees all rows anew in each frame: more of them than needed cost too much, and none is read.
-    isFast.current = Math.abs(top - seen.current) > screen.current / 2;
-    seen.current = top;
+    isFast.current = Math.abs(scrollY - seen.current) > screen.current / 2;
+    seen.current = scrollY;
     clearTimeout(calm.current);
     if (isFast.current) {
       calm.current = setTimeout(() => {
