@@ -56,7 +56,8 @@ const (
 )
 
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
-// the page depends on the configuration: on where pictures come from, what is checked by, and the title.
+// the page depends on the configuration: on where pictures come from, what is checked by, the title, and what there is
+// without scripts.
 func Files(config site.Config) []File {
 	built := bundled()
 	files := append([]File{{Page, page(built.loaded, config)}}, built.files...)
@@ -146,7 +147,7 @@ func page(loaded firstLoad, config site.Config) []byte {
 	var b bytes.Buffer
 	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, map[string]any{
 		"Loaded": loaded, "Pictures": config.Pictures, "Keys": config.ExplorerKeys, "Images": hosts, "Connect": connect,
-		"Title": config.Title,
+		"Title": config.Title, "Pages": config.Pages,
 	}); err != nil {
 		panic("explorer: " + err.Error())
 	}

@@ -83,6 +83,7 @@ const picture =
 
 const root = document.getElementById('app');
 if (root) {
+  root.replaceChildren(); // what is there until now
   render(<App />, root);
 }
 addIcon();

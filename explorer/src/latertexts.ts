@@ -236,6 +236,8 @@ export const reportTexts = own({
   unfollows: 'Unfollows',
   newLists: 'New lists',
   goneLists: 'Gone lists',
+  more: (total: string) => `Show all ${total}`,
+  fewer: 'Show fewer',
 });
 
 const times = new Intl.DateTimeFormat('en', { timeStyle: 'short', timeZone: 'UTC' });
