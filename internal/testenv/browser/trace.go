@@ -9,17 +9,24 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A Span is something that a thread of the browser did for a while, by the name that Chromium gives it: "RunTask",
-// "Layout", "Paint".
+// A Span is something that a thread of the browser did for a while.
 type Span struct {
-	Name    string  `json:"name"`
-	Process int     `json:"pid"`
-	Thread  int     `json:"tid"`
-	Begun   float64 `json:"ts"`   // in microseconds, by a clock of its own
-	Took    float64 `json:"dur"`  // in microseconds
-	Busy    float64 `json:"tdur"` // of them on a processor
-	// Args depend on the name. Of "thread_name", which takes no time, they have the name of a thread.
-	Args map[string]any `json:"args"`
+	Name string `json:"name"` // Chromium's: "ThreadControllerImpl::RunTask", "Layout", "Paint"
+	Of   string `json:"-"`    // the name of the thread: "CrRendererMain" is that of a page
+	// In microseconds: when it began, by a clock of its own, how long it took, and how much of that on a processor.
+	Begun float64 `json:"ts"`
+	Took  float64 `json:"dur"`
+	Busy  float64 `json:"tdur"`
+}
+
+// A traced is a span as the browser tells it.
+type traced struct {
+	Span
+	Process int `json:"pid"`
+	Thread  int `json:"tid"`
+	Args    struct {
+		Name string `json:"name"` // of the thread, in those called "thread_name"
+	} `json:"args"`
 }
 
 // Trace is what the browser did while during ran, also for other pages.
@@ -28,16 +35,23 @@ func (p *Page) Trace(during func()) (spans []Span) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
 	complete := make(chan struct{})
+	type thread struct{ process, thread int }
+	var all []traced
+	names := map[thread]string{}
 	var failed error
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *tracing.EventDataCollected:
 			for _, value := range e.Value {
-				var span Span
+				var span traced
 				if err := json.Unmarshal(value, &span); err != nil {
 					failed = err
 				}
-				spans = append(spans, span)
+				if span.Name == "thread_name" {
+					names[thread{span.Process, span.Thread}] = span.Args.Name
+				} else if span.Took > 0 {
+					all = append(all, span)
+				}
 			}
 		case *tracing.EventTracingComplete:
 			close(complete)
@@ -58,6 +72,10 @@ func (p *Page) Trace(during func()) (spans []Span) {
 	}
 	if failed != nil {
 		p.t.Fatalf("trace: %v", failed)
+	}
+	for _, span := range all {
+		span.Of = names[thread{span.Process, span.Thread}]
+		spans = append(spans, span.Span)
 	}
 	return spans
 }
