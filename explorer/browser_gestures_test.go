@@ -1,14 +1,11 @@
 package explorer_test
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 
-	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/internal/testenv/servers"
-	"github.com/followpress/followpress/site"
 )
 
 // The graph does not trap who scrolls the page: one finger and the wheel go on, two fingers and Ctrl are for the graph.
@@ -77,12 +74,20 @@ func TestGraphLetsPagesScroll(t *testing.T) {
 	same("the wheel with Ctrl", false)
 }
 
-// Who has no scripts reads that first, and not below an empty page.
-func TestWithoutScripts(t *testing.T) {
-	for _, f := range explorer.Files(site.Config{Explorer: true}) {
-		notice, app := bytes.Index(f.Body, []byte("<noscript>")), bytes.Index(f.Body, []byte(`<div id="app">`))
-		if f.Name == explorer.Page && (notice < 0 || app < notice) {
-			t.Errorf("got the notice at %d and the page at %d, want the notice first", notice, app)
-		}
+// The graph says what its colours are, and the names in the legend are accounts that one can choose.
+func TestGraphHasALegend(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	h := serve(t, demo(t), "/")
+	for _, size := range []browser.Size{browser.Phone, browser.Tablet, browser.Desktop} {
+		p := b.Open(t, h.at("#/a/miralund.eth/graph"), browser.View{Size: size, Now: now})
+		shown(t, p)
+		p.WaitFor(".legend button .dot")
+		p.Click(".legend button")
+		p.Wait("document.querySelector('.legend [aria-pressed=true]').innerText.includes(document.querySelector('#chosen strong').innerText)")
+		browser.Eval[any](p, "void scrollTo(0, 0)")
+		fits(t, p)
+		barriers(t, p)
 	}
 }

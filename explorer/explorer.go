@@ -57,7 +57,8 @@ const (
 )
 
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
-// the page depends on the configuration: on where pictures come from, what is checked by, and whose site it is.
+// the page depends on the configuration: on where pictures come from, what is checked by, whose site it is, and what there
+// is without scripts.
 func Files(config site.Config) []File {
 	built := bundled()
 	files := append([]File{{Page, pageOf(built.loaded, config)}}, built.files...)
@@ -148,6 +149,7 @@ func pageOf(loaded firstLoad, config site.Config) []byte {
 	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, map[string]any{
 		"Loaded": loaded, "Pictures": config.Pictures, "Keys": config.ExplorerKeys, "Images": hosts, "Connect": connect,
 		"Title": config.Title, "Logo": config.Logo, "LogoHost": page.LogoHost(config), "Colour": config.Colour, "Home": config.Home,
+		"Pages": config.Pages,
 	}); err != nil {
 		panic("explorer: " + err.Error())
 	}

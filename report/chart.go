@@ -4,9 +4,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 
 	"github.com/dustin/go-humanize"
+	"golang.org/x/text/width"
 )
 
 // Charts are lists of shapes, computed here and written as SVG by the template of the page, which
@@ -56,6 +57,7 @@ type label struct {
 	Anchor anchor // start, middle or end
 	Class  class
 	Text   Text
+	Title  Text // all of a text that is cut
 }
 
 // What is in a picture beside texts: always constants of this package.
@@ -74,13 +76,13 @@ func (p px) String() string {
 }
 
 const (
-	chartWidth  = 720
-	rowHeight   = 24
-	barHeight   = 16
-	labelWidth  = 200 // of the names before bars
-	valueWidth  = 90  // of the numbers after bars
-	plotHeight  = 240
-	labelLength = 26 // of a name, in characters
+	chartWidth = 720
+	rowHeight  = 24
+	barHeight  = 16
+	labelWidth = 220 // of the names before bars
+	labelRoom  = labelWidth - 12
+	valueWidth = 110 // of the numbers after bars
+	plotHeight = 240
 )
 
 // A bar is a row of a bar chart.
@@ -143,9 +145,11 @@ func bars(id id, title Text, legends []legend, rows []bar) *chart {
 			left -= w
 			draw(p, left, w)
 		}
-		c.Texts = append(c.Texts,
-			label{labelWidth - 8, y + rowHeight/2 + 4, "end", "name", shortLabel(row.Label)},
-			label{px(x + 6), y + rowHeight/2 + 4, "start", "value", row.Value})
+		name := label{X: labelWidth - 8, Y: y + rowHeight/2 + 4, Anchor: "end", Class: "name", Text: shortLabel(row.Label)}
+		if name.Text != row.Label {
+			name.Title = row.Label
+		}
+		c.Texts = append(c.Texts, name, label{X: px(x + 6), Y: y + rowHeight/2 + 4, Anchor: "start", Class: "value", Text: row.Value})
 	}
 	c.Lines = append(c.Lines, line{px(axis), 2, px(axis), px(c.Height - 2), "axis"})
 	return c
@@ -153,13 +157,36 @@ func bars(id id, title Text, legends []legend, rows []bar) *chart {
 
 // shortLabel cuts a name for the space before a bar.
 func shortLabel(text Text) Text {
-	if utf8.RuneCountInString(string(text)) <= labelLength {
+	if lengthOf(text) <= labelRoom {
 		return text
 	}
 	if strings.HasPrefix(string(text), "0x") && len(text) == 42 {
 		return text[:10] + "…" + text[len(text)-6:]
 	}
-	return plain(string([]rune(string(text))[:labelLength-1]) + "…")
+	letters := []rune(string(text))
+	for len(letters) > 0 && lengthOf(Text(letters)+"…") > labelRoom {
+		letters = letters[:len(letters)-1]
+	}
+	return plain(string(letters) + "…")
+}
+
+// lengthOf is how wide a text is at most in the fonts that systems have for pages.
+func lengthOf(text Text) (total px) {
+	for _, letter := range string(text) {
+		switch kind := width.LookupRune(letter).Kind(); {
+		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth || letter > 0xffff:
+			total += 16 // emoji too
+		case strings.ContainsRune("mwMW@%", letter) || letter > 0x24f:
+			total += 12
+		case unicode.IsUpper(letter):
+			total += 9.5
+		case strings.ContainsRune("ijlt.,:;'|! ", letter):
+			total += 4.8
+		default:
+			total += 7.7
+		}
+	}
+	return total
 }
 
 // A column is an element of a column chart.
@@ -181,17 +208,17 @@ func columns(id id, title Text, all []column) *chart {
 	for _, col := range all {
 		most = max(most, col.Value)
 	}
-	width := float64(chartWidth-left) / float64(len(all))
+	wide := float64(chartWidth-left) / float64(len(all))
 	for i, col := range all {
 		if h := (plotHeight - top - bottom) * col.Value / max(most, 1); h > 0 {
-			c.Rects = append(c.Rects, rect{px(left + float64(i)*width + 1), px(plotHeight - bottom - h), px(max(width-2, 1)), px(h), "s1", col.Title})
+			c.Rects = append(c.Rects, rect{px(left + float64(i)*wide + 1), px(plotHeight - bottom - h), px(max(wide-2, 1)), px(h), "s1", col.Title})
 		}
 	}
 	c.Lines = append(c.Lines, line{left, plotHeight - bottom, chartWidth, plotHeight - bottom, "axis"})
-	c.Texts = append(c.Texts, label{left - 6, top + 4, "end", "value", number(int64(most))}, label{left - 6, plotHeight - bottom, "end", "value", "0"},
-		label{left, plotHeight - 6, "start", "value", all[0].Label})
+	c.Texts = append(c.Texts, label{left - 6, top + 4, "end", "value", number(int64(most)), ""}, label{left - 6, plotHeight - bottom, "end", "value", "0", ""},
+		label{left, plotHeight - 6, "start", "value", all[0].Label, ""})
 	if len(all) > 1 {
-		c.Texts = append(c.Texts, label{chartWidth, plotHeight - 6, "end", "value", all[len(all)-1].Label})
+		c.Texts = append(c.Texts, label{chartWidth, plotHeight - 6, "end", "value", all[len(all)-1].Label, ""})
 	}
 	return c
 }
@@ -218,17 +245,17 @@ func logLog(id id, title, xTitle, yTitle Text, legends []legend, points []point)
 	for e := range int(mostX) + 1 {
 		v := math.Pow10(e)
 		c.Lines = append(c.Lines, line{x(v), top, x(v), px(c.Height - bottom), "grid"})
-		c.Texts = append(c.Texts, label{x(v), px(c.Height - bottom + 16), "middle", "value", number(int64(v))})
+		c.Texts = append(c.Texts, label{x(v), px(c.Height - bottom + 16), "middle", "value", number(int64(v)), ""})
 	}
 	for e := range int(mostY) + 1 {
 		v := math.Pow10(e)
 		c.Lines = append(c.Lines, line{left, y(v), chartWidth - right, y(v), "grid"})
-		c.Texts = append(c.Texts, label{left - 6, y(v) + 4, "end", "value", number(int64(v))})
+		c.Texts = append(c.Texts, label{left - 6, y(v) + 4, "end", "value", number(int64(v)), ""})
 	}
 	for _, p := range points {
 		c.Dots = append(c.Dots, dot{x(p.X), y(p.Y), p.Class, p.Title})
 	}
-	c.Texts = append(c.Texts, label{chartWidth - right, px(c.Height - 6), "end", "value", xTitle}, label{left, top - 14, "middle", "value", yTitle})
+	c.Texts = append(c.Texts, label{chartWidth - right, px(c.Height - 6), "end", "value", xTitle, ""}, label{left, top - 14, "middle", "value", yTitle, ""})
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"net/url"
 	"strings"
 
 	"github.com/followpress/followpress/site"
@@ -35,7 +36,8 @@ type captioned struct {
 // A fromTo is what the template of a changed text gets.
 type fromTo struct{ From, To Text }
 
-var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
+// pages are the templates. They are not executed, but copies that know where links lead.
+var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(template.FuncMap{
 	"policy": func() Text { return plain(policy) },
 	"style":  func() template.CSS { return template.CSS(style) }, // ours
 	"count":  func(n any) Text { return number(wholeNumber(n)) },
@@ -53,6 +55,27 @@ var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
 	"seconds":    func(s float64) Text { return textf("%.3f", s) },
 	"boardTitle": boardTitle,
 }).Parse(pageTemplate))
+
+// links are the functions of templates that say where an explorer shows something; "" without an explorer, for no link.
+func links(explorer Text) template.FuncMap {
+	at := func(place string) Text {
+		if explorer == "" {
+			return ""
+		}
+		return explorer + plain("#/"+place)
+	}
+	return template.FuncMap{
+		"place":   at,
+		"account": func(address Text) Text { return at("a/" + url.PathEscape(string(address))) },
+		"board":   func(b site.Board) Text { return at("boards/" + url.PathEscape(string(b))) },
+		"list": func(l ListChange) Text {
+			if l.State == "gone" {
+				return ""
+			}
+			return at("l/" + url.PathEscape(string(l.List)))
+		},
+	}
+}
 
 func wholeNumber(n any) int64 {
 	switch n := n.(type) {
@@ -116,9 +139,12 @@ type view struct {
 	Boards []*chart
 }
 
-// HTML renders the report as one page without scripts, which loads nothing. Equal reports give equal
-// bytes.
-func (r *Report) HTML() ([]byte, error) {
+// HTML renders the report as one page without scripts, which loads nothing and leads nowhere: it may be kept anywhere.
+// Equal reports give equal bytes.
+func (r *Report) HTML() ([]byte, error) { return r.page("") }
+
+// page renders the report with links to an explorer, "" for none.
+func (r *Report) page(explorer Text) ([]byte, error) {
 	v := &view{Title: "What changed: " + r.From.AsOf + " to " + r.To.AsOf, Report: r, Sizes: r.sizes()}
 	if !r.Equal {
 		v.draw(r)
@@ -133,12 +159,16 @@ func (r *Report) HTML() ([]byte, error) {
 		}
 		v.Growth = columns("growth", "Records of primary lists, by the month in which they were added", months)
 	}
-	return render("report", v)
+	return render("report", v, explorer)
 }
 
-func render(name string, data any) ([]byte, error) {
+func render(name string, data any, explorer Text) ([]byte, error) {
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, name, data); err != nil {
+	copied, err := pages.Clone()
+	if err == nil {
+		err = copied.Funcs(links(explorer)).ExecuteTemplate(&b, name, data)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("render the page: %w", err)
 	}
 	return b.Bytes(), nil
@@ -216,7 +246,7 @@ func firstOf[T any](all []T, n int) []T { return append([]T(nil), all[:min(n, le
 
 // shortKind is the end of a pattern, which tells most.
 func shortKind(pattern Text) Text {
-	if len(pattern) <= labelLength {
+	if lengthOf(pattern) <= labelRoom {
 		return pattern
 	}
 	return plain(strings.NewReplacer("{base}/", "", "{token_id}", "#", "{number}", "#", "{address}", "#").Replace(string(pattern)))

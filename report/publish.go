@@ -47,7 +47,12 @@ const MaxIndexEntries = 1_000
 // report of the same date is replaced. Runs on different days may publish at the same time: none loses
 // the entry of another one. ErrUnsafe says that the server cannot exclude that.
 func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) error {
-	page, err := r.HTML()
+	// The report is beside the site, and so is its explorer.
+	explorer := Text("")
+	if r.Network != nil {
+		explorer = Text("../" + string(site.ExplorerKey("index.html")))
+	}
+	page, err := r.page(explorer)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 
@@ -84,8 +85,8 @@ func checkPage(t *testing.T, page []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := strings.Fields("html head meta title style body header main footer h1 h2 h3 p br div table caption thead tbody tr th td code bdi strong span time figure figcaption svg line rect circle text details summary")
-	attributes := strings.Fields("lang charset http-equiv content name class scope datetime viewbox viewBox role aria-labelledby aria-hidden id x y x1 x2 y1 y2 width height cx cy r text-anchor")
+	ours := strings.Fields("html head meta title style body header main footer h1 h2 h3 p br div table caption thead tbody tr th td code bdi strong span time figure figcaption svg line rect circle text details summary a nav")
+	attributes := strings.Fields("lang charset http-equiv content name class scope datetime viewbox viewBox role aria-labelledby aria-label aria-hidden open href id x y x1 x2 y1 y2 width height cx cy r text-anchor")
 	ids := map[string]bool{}
 	var labelled []string
 	policy := false
@@ -107,6 +108,10 @@ func checkPage(t *testing.T, page []byte) {
 					ids[a.Val] = true
 				case "aria-labelledby":
 					labelled = append(labelled, a.Val)
+				case "href": // only of the explorer beside the reports
+					if n.Data != "a" || !strings.HasPrefix(a.Val, "../_explore/index.html#/") || strings.ContainsAny(a.Val, " <>\"'") {
+						t.Errorf("%s leads to %q", n.Data, a.Val)
+					}
 				case "http-equiv":
 					policy = a.Val == "Content-Security-Policy"
 				}
@@ -164,6 +169,66 @@ func TestHostileTexts(t *testing.T) {
 			if n := strings.Count(line, "|"); n != 0 && n != 4 && n != 5 {
 				t.Errorf("%q makes a row of %d cells: %q", name, n-1, line)
 			}
+		}
+	}
+}
+
+// TestPublishedPageLeadsToTheExplorer: every account and every list that there is now is a link there, and there is a way
+// back. A page that may be kept anywhere leads nowhere.
+func TestPublishedPageLeadsToTheExplorer(t *testing.T) {
+	t.Parallel()
+	const who, list = "0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd", "#/l/4"
+	r := &report.Report{
+		Format: report.Format, Date: "2026-11-22",
+		From: report.SiteSummary{AsOf: "2026-11-01T00:00:00Z"}, To: report.SiteSummary{AsOf: "2026-11-02T00:00:00Z"},
+		Lists: report.Lists{Largest: []report.ListChange{
+			{List: "4", Address: who, State: "changed"}, {List: "5", Address: who, State: "gone"}, {List: `"><b>/../6?`, Address: `javascript:"'<`, State: "new"},
+		}},
+		Accounts: report.Accounts{Gained: []report.AccountChange{{Address: who, Name: "<b>", Follows: 1}}},
+		Boards:   []report.Board{{Board: site.Followers, Risen: []report.PlaceOnIt{{Address: who, From: 2, To: 1}}}},
+		Profiles: report.Profiles{Changed: 1, Examples: []report.ProfileChange{{Address: who}}},
+		Network:  &report.Networks{},
+	}
+	bucket := storage.OpenLocal(t.TempDir())
+	published := func() []byte {
+		if err := report.Publish(t.Context(), bucket, r, 0); err != nil {
+			t.Fatal(err)
+		}
+		page, _, err := bucket.Read(t.Context(), site.ReportKey(string(r.Date), site.ReportPage))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPage(t, page)
+		return page
+	}
+	page := string(published())
+	for link, want := range map[string]int{"#/a/" + who: 5, list: 1, "#/l/5": 0, "#/boards/followers": 1, "#/reports": 1, "#/": 12} {
+		if got := strings.Count(page, `href="../_explore/index.html`+link); got != want {
+			t.Errorf("got %d links to %s, want %d", got, link, want)
+		}
+	}
+	kept, err := r.HTML()
+	if err != nil || strings.Contains(string(kept), "href") {
+		t.Errorf("a page that is not published: got %v, or links, want none", err)
+	}
+	r.Network = nil // the site has no explorer
+	if page := published(); strings.Contains(string(page), "href") {
+		t.Error("a report of a site without an explorer has links")
+	}
+}
+
+// TestLongNamesFit: what is cut says all of itself to whoever points at it, and nothing begins beside the picture.
+func TestLongNamesFit(t *testing.T) {
+	t.Parallel()
+	for _, name := range []report.Text{"WWWWWWWWWWWWWWWWWWWWWWWWWW", "漢字漢字漢字漢字漢字漢字漢字漢字漢字", "🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩", "an-ordinary-name-that-is-long-all-the-same.eth"} {
+		r := &report.Report{Accounts: report.Accounts{Gained: []report.AccountChange{{Name: name, Follows: 1}}}}
+		page, err := r.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		label := regexp.MustCompile(`<text class="name"[^>]*><title>([^<]*)</title>([^<]*)</text>`).FindSubmatch(page)
+		if label == nil || string(label[1]) != string(name) || utf8.RuneCount(label[2]) > 28 || !strings.HasSuffix(string(label[2]), "…") {
+			t.Errorf("%s: got the label %q, want its beginning, and all of it as its title", name, label)
 		}
 	}
 }

@@ -281,6 +281,8 @@ var rows = []struct{ measure, unit, target string }{
 	{profile, "ms", "≤ 1,000 ms"},
 	{board, "ms", "≤ 50 ms"},
 	{boardFrames, "/s", ""},
+	{boardTask, "ms", "≤ 16 ms"},
+	{boardBusy, "ms", ""},
 	{graph, "/s", "≥ 50/s"},
 	{graphShown, "ms", ""},
 }

@@ -262,8 +262,10 @@ func previewed(t *testing.T) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	out := stopper{stop: stop}
-	c := preview.Command{Addr: "127.0.0.1:0"}
-	c.Explorer = true
+	var c preview.Command
+	if _, err := command.NewParser("preview", "", &c).Parse([]string{"--addr=127.0.0.1:0"}); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.Run(ctx, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ export const peopleTexts = own({
   graph: 'Neighbourhood',
   activity: 'Activity',
   then: 'As of',
+  partOf: (name: string, part: string) => `${name}: ${part}`,
   nobody: 'No such account',
   aboutNobody: (user: string) => `Nobody has the name ${user} here.`,
   noList: 'No such list',

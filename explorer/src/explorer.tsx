@@ -85,6 +85,7 @@ const picture =
 paint();
 const root = document.getElementById('app');
 if (root) {
+  root.replaceChildren(); // what is there until now
   render(<App />, root);
 }
 addIcon();

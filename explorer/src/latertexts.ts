@@ -1,6 +1,6 @@
 // Texts of views that load later, which the first view does without.
 
-import { own, shown } from './texts';
+import { number, own, shown } from './texts';
 
 export const settingTexts = own({
   theme: 'Colours',
@@ -90,9 +90,8 @@ export const proofTexts = own({
 });
 
 export const commonTexts = own({
-  compare: 'Compare with',
+  compare: 'Compare with…',
   compareAbout: 'Whom do two accounts both follow, and who follows both? Choose the other one.',
-  compareButton: 'Compare',
   another: 'Another account',
   suggestions: 'Or one of these',
   /** Between two accounts. */
@@ -110,14 +109,11 @@ export const boardTexts = own({
   place: 'Place',
   account: 'Account',
   find: 'Find place',
-  user: 'Name or address',
-  most: 'Most first',
-  fewest: 'Fewest first',
+  more: 'More',
   notThere: (user: string) => `${user} is not on this leaderboard.`,
   all: (total: string) => `${total} accounts.`,
   first: (total: string) => `The first ${total} accounts.`,
-  ascending: ' ↑',
-  descending: ' ↓',
+  sorted: (name: string) => `${name} ↓`,
   nothing: '–',
   names: {
     followers: 'Followers',
@@ -160,15 +156,24 @@ export const chartTexts = own({
 export const networkTexts = own({
   title: 'The network',
   figures: { accounts: 'Accounts', names: 'Names', lists: 'Lists', primary_lists: 'Primary lists', records: 'Records', follows: 'Follows' },
-  followers: 'Followers of accounts',
-  aboutFollowers: 'How many accounts have how many followers; both scales are logarithmic.',
-  unitFollowers: 'Followers',
-  following: 'Accounts that lists follow',
-  aboutFollowing: 'How many accounts follow how many; both scales are logarithmic.',
-  unitFollowing: 'Following',
+  degrees: {
+    followers: {
+      title: 'Followers of accounts',
+      about: 'How many accounts have how many followers; both scales are logarithmic.',
+      unit: 'Followers',
+      atLeast: (n: number, least: string) => (n === 1 ? `1 account has at least ${least} followers.` : `${number(n)} accounts have at least ${least} followers.`),
+    },
+    following: {
+      title: 'Accounts that lists follow',
+      about: 'How many accounts follow how many; both scales are logarithmic.',
+      unit: 'Following',
+      atLeast: (n: number, least: string) => (n === 1 ? `1 account follows at least ${least}.` : `${number(n)} accounts follow at least ${least}.`),
+    },
+  },
   spread: (total: string, half: string, most: string) => `${total} accounts, half of them at most ${half}, the largest ${most}.`,
-  exactly: 'Accounts with exactly that',
-  atLeast: 'with at least that',
+  press: 'A point leads to the accounts that it stands for.',
+  exactly: 'Accounts with exactly so many',
+  atLeast: 'Accounts with at least so many',
   accounts: 'Accounts',
   growth: 'Growth',
   aboutGrowth: 'Records of primary lists by the month in which they were added.',
@@ -177,8 +182,14 @@ export const networkTexts = own({
   tags: 'Tags',
   tag: 'Tag',
   aboutTags: 'How many records of primary lists have a tag.',
+  pressTag: 'Each leads to who was given it.',
+  tagged: (tag: string, most: string) => `Who was given “${tag}”, of the ${most} most followed`,
+  givenBy: (n: number) => (n === 1 ? 'by 1 account' : `by ${number(n)} accounts`),
+  nobodyTagged: 'None of them.',
+  close: 'Close',
   more: (total: string) => `Show all ${total}`,
   fewer: 'Show fewer',
+  reports: 'Reports: what changed from day to day',
 });
 
 export const graphTexts = own({
@@ -197,6 +208,9 @@ export const graphTexts = own({
   larger: 'Zoom in',
   smaller: 'Zoom out',
   fit: 'Show all',
+  colours: 'Colours: who has many in common',
+  andOthers: (count: string) => `and ${count} more`,
+  alone: 'in none of these',
   followers: (count: string) => `${count} followers`,
   followsHere: (count: string) => `follows ${count} here`,
   followedHere: (count: string) => `followed by ${count} here`,
@@ -222,6 +236,8 @@ export const reportTexts = own({
   unfollows: 'Unfollows',
   newLists: 'New lists',
   goneLists: 'Gone lists',
+  more: (total: string) => `Show all ${total}`,
+  fewer: 'Show fewer',
 });
 
 const times = new Intl.DateTimeFormat('en', { timeStyle: 'short', timeZone: 'UTC' });

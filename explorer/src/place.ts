@@ -14,9 +14,18 @@ function decode(segment: string): string {
   }
 }
 
+// What programs put behind an address that they take from a text, or leave out of it. No address that href makes ends so.
+const ends = /[.,;:!?'"()[\]{}<>*_~]+$/;
+
+/** What was meant by a hash that was copied: chats and mails add ends of sentences, and encode what is encoded. */
+function repaired(hash: string): string {
+  const text = hash.replace(/^#/, '');
+  return (/^%2f/i.test(text) ? decode(text) : text).replace(/&amp;/g, '&').replace(ends, '').replace(/^\//, '');
+}
+
 /** Reads a place from the hash of an address. */
 export function parse(hash: string): Place {
-  const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split(/\?(.*)/s);
+  const [path = '', query = ''] = repaired(hash).split(/\?(.*)/s);
   return { path: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
 
@@ -29,7 +38,8 @@ export type Href = string & { readonly [isHref]: true };
 export function href(path: readonly string[], query: Record<string, string | undefined> = {}): Href {
   const pairs = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
   const text = new URLSearchParams(pairs).toString();
-  return ('#/' + path.map(encodeURIComponent).join('/') + (text && '?' + text)) as Href;
+  const all = '#/' + path.map(encodeURIComponent).join('/') + (text && '?' + text);
+  return all.replace(ends, (letters) => letters.replace(/./g, (letter) => '%' + letter.charCodeAt(0).toString(16))) as Href;
 }
 
 /**

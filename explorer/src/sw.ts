@@ -175,6 +175,9 @@ self.addEventListener('fetch', (event) => {
   if (mode === 'navigate') {
     if (url.replace(/[?#].*/, '') === page || url === scope) {
       event.respondWith(pageFirst(event));
+    } else if (url.startsWith(page + '%23')) {
+      // A copied address whose hash sign some program has encoded.
+      event.respondWith(Promise.resolve(Response.redirect(url.replace('%23', '#'))));
     }
   } else if (isAppFile(url)) {
     event.respondWith(appFile(event));

@@ -3,10 +3,14 @@
 import { entriesOf, find, fold, marked, termOf } from '../src/data/match';
 import type { Person } from '../src/data/site';
 import { isFollow, stateOf } from '../src/data/rules';
+import { placeOf, tens } from '../src/data/degrees';
 import { distributionOf } from '../src/data/distribution';
 import { href, parse, tagQuery, tagsOf, viewOf } from '../src/place';
 import { bytesOf, formatOf, isInline, mostInline } from '../src/pictures/format';
+import { boundsOf } from '../src/graph/layout';
+import type { Node } from '../src/graph/model';
 import { link, linkOf } from '../src/ui/links';
+import { keysOf } from '../src/ui/pages';
 import { clip, named, plain } from '../src/text';
 
 function same(what: string, got: unknown, want: unknown): void {
@@ -75,6 +79,42 @@ for (let round = 0; round < 300; round++) {
   same('query', [...place.query], q ? [['q', q]] : []);
 }
 same('no place', [parse('').path, parse('#/').path, parse('#/%').path], [[], [], ['%']]);
+const copied = { path: ['a', 'x.eth', 'followers'], query: 'tags=b%29' };
+for (const [before, after] of [['', ''], ['', '.'], ['', ')'], ['', ').'], ['', '>,'], ['', '**'], ['', '!?'], ['#', ''], ['%2F', '']] as const) {
+  const at = href(copied.path, { tags: 'b)' });
+  const { path, query } = parse(before === '%2F' ? '#' + encodeURIComponent(at.slice(1)) : at.replace('#', before || '#') + after);
+  same(`copied with ${before} and ${after}`, { path, query: query.toString() }, copied);
+}
+same('copied from a page', parse('#/a/x?sort=earliest&amp;tags=b').query.get('tags'), 'b');
+// Whatever a place is of, no end of an address is one that programs leave out.
+for (let round = 0; round < 500; round++) {
+  const segment = word(['a', '.', ')', '!', '*', "'", '_', '~', '?', '#', '/', '%', '&', ';', 'é', '😀'], 5);
+  const query = round % 2 ? { q: segment + 'x' + segment } : {};
+  const at = href(['a', 'x' + segment], query);
+  const read = parse(at);
+  if (/[^\w%-]$/.test(at) || at.endsWith('_')) {
+    throw new Error(`${at} ends in what programs leave out`);
+  }
+  same(`the place of ${at}`, [read.path, read.query.get('q')], [['a', 'x' + segment], query.q ?? null]);
+}
+const known = (rows: number[], before = new Map<number, number>()) => keysOf(before, rows);
+const first = known([4, 5, 6, 7]);
+same('keys of rows that come', [...first.values()], [0, 1, 2, 3]);
+same('keys after a step', [...known([6, 7, 8, 9], first)], [[6, 2], [7, 3], [8, 0], [9, 1]]);
+same('keys after a jump', [...known([90, 91, 92], first)], [[90, 0], [91, 1], [92, 2]]);
+same('keys of more rows', [...known([3, 4, 5, 6, 7, 8], first).values()], [4, 0, 1, 2, 3, 5]);
+
+const degrees = [[1, 50], [9, 7], [10, 4], [120, 2]] as const;
+same('places by degree', [120, 100, 10, 9, 1].map((degree) => placeOf(degrees, degree)), [1, 3, 3, 7, 14]);
+same('at least', tens(degrees), [[10, 6], [100, 2]]);
+
+const nodes = (places: [number, number][]): Node[] =>
+  places.map(([x, y], index) => ({ index, person: person(''), radius: 5, community: -1, x, y }));
+const crowd = Array.from({ length: 50 }, (_, i): [number, number] => [i % 10 * 20, Math.floor(i / 10) * 20]);
+same('a picture of all', boundsOf(nodes([...crowd, [210, 40]])), { left: -5, top: -5, right: 215, bottom: 85 });
+same('a picture without outliers', boundsOf(nodes([...crowd, [3000, -900]])), { left: -5, top: -5, right: 185, bottom: 85 });
+same('half of a graph is none', boundsOf(nodes([...crowd, ...crowd.map(([x, y]): [number, number] => [x + 900, y])])).right, 1085);
+
 same('views', ['#/', '#/a/x/following', '#/l/7', '#/boards/followers?q=1'].map((hash) => viewOf(parse(hash))), ['', 'a/x', 'l/7', 'boards']);
 
 const hostile = ['javascript:alert(1)', ' JavaScript:alert(1)', 'java\nscript:alert(1)', 'vbscript:x', 'file:///etc/passwd', 'blob:https://x', '//x.example', 'x', ''];

@@ -195,6 +195,7 @@ same('what was read before', [has('../early'), [...seen().keys()].some((url) => 
 // Without the explorer, the worker goes with all that it has kept; not while only its page is missing.
 worker.messages.length = 0;
 network = (url) => (url.endsWith('sw.js') ? new Response('worker') : new Response('', { status: 404 }));
+same('copied with an encoded hash sign', (await worker.get('index.html%23/a/b%20c', 'navigate')).headers.get('location'), scope + 'index.html#/a/b%20c');
 same('page that is missing', (await worker.get('index.html', 'navigate')).status, 404);
 same('while it is there', [worker.messages, stores.has(`followpress ${scope} seen`)], [[], true]);
 network = text('', 404);

@@ -164,6 +164,16 @@ func Given(parsed *kong.Context) map[string]bool {
 	return given
 }
 
+// Asked reports whether a flag is on the command line, or a variable sets it.
+func Asked(parsed *kong.Context, name string) bool {
+	for _, flag := range parsed.Flags() {
+		if flag.Name == name && slices.ContainsFunc(flag.Envs, func(env string) bool { return os.Getenv(env) != "" }) {
+			return true
+		}
+	}
+	return Given(parsed)[name]
+}
+
 // A Leaf is a command that runs, and not a group of commands.
 type Leaf struct {
 	Path string // its words, such as "snapshot chain"

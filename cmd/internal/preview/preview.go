@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -42,9 +43,18 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `Without flags it renders the demo snapshot in memory and serves that. The page at / is the explorer; another one, at /_preview, has a live link for every route. A site is reloaded when generate replaces it.
+	return `Without flags it renders the demo snapshot in memory and serves that, with the whole read API; --api spec shows the demo with that of the specification. The page at / is the explorer; another one, at /_preview, has a live link for every route. A site is reloaded when generate replaces it.
 
 	followpress preview --site site.tar`
+}
+
+// BeforeApply makes the demo show all there is, unless less is asked for: whoever looks at it has seen nothing else yet.
+func (c *Command) BeforeApply(parsed *kong.Context) error {
+	given := command.Given(parsed)
+	if c.Snapshot == "" && c.Site == "" && !given["snapshot"] && !given["site"] && !command.Asked(parsed, "api") {
+		c.API = site.APIEFP
+	}
+	return nil
 }
 
 // AfterApply decides between --snapshot and --site.

@@ -395,13 +395,13 @@ func TestFlagsOfASnapshot(t *testing.T) {
 		t.Errorf("details: got %s, want what was refreshed without its long text", body)
 	}
 	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1",
-		"--max-profile-text=0", "--max-profile-text=100", "--api=v2", "--names=lookup"} {
+		"--max-profile-text=0", "--max-profile-text=100", "--api=v2", "--api=spec --names=lookup"} {
 		var f Command
 		parser, err := kong.New(&f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parser.Parse([]string{wrong}); err == nil {
+		if _, err := parser.Parse(strings.Fields(wrong)); err == nil {
 			t.Errorf("%s: got no error", wrong)
 		}
 	}
@@ -423,6 +423,33 @@ func TestFlagsOfASnapshotWithASite(t *testing.T) {
 	status := command.Run("preview", "", &Command{}, []string{"--site=" + t.TempDir(), "--addr=127.0.0.1:0"}, io.Discard, io.Discard)
 	if status != command.Failed { // there is no site in it
 		t.Errorf("from the environment: got status %d, want %d", status, command.Failed)
+	}
+}
+
+// The demo has the whole API unless another is asked for. A snapshot of the reader's has that of generate.
+func TestAPIOfTheDemo(t *testing.T) {
+	for _, c := range []struct {
+		env  string
+		args []string
+		want string
+	}{
+		{"", nil, site.APIEFP},
+		{"", []string{"--names=lookup"}, site.APIEFP},
+		{"", []string{"--api=spec"}, site.APISpec},
+		{"spec", nil, site.APISpec},
+		{"spec", []string{"--api=efp"}, site.APIEFP},
+		{"", []string{"--snapshot=folder"}, site.APISpec},
+		{"efp", []string{"--snapshot=folder"}, site.APIEFP},
+	} {
+		t.Run("", func(t *testing.T) {
+			if c.env != "" {
+				t.Setenv("FOLLOWPRESS_API", c.env)
+			}
+			var f Command
+			if _, err := command.NewParser("preview", "", &f).Parse(c.args); err != nil || f.API != c.want {
+				t.Errorf("%q in the environment, %q: got the API %q and %v, want %q", c.env, c.args, f.API, err, c.want)
+			}
+		})
 	}
 }
 

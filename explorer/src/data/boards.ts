@@ -1,16 +1,14 @@
-// Leaderboards: pages of them in every order that the site has.
+// Leaderboards: pages of them, the most first.
 
 import type { BoardRow } from '@followpress/client';
 import { allBoards, isWhole, once, site, top, type Board, type Person, type Ranked } from './site';
 
-/** A leaderboard in one order. */
+/** A leaderboard. */
 export interface Ranking {
   /** How many accounts it has. */
   total: number;
   /** Counts that its rows have. */
   counts: readonly Board[];
-  /** Whether accounts with few can come first. */
-  reversible: boolean;
   /** Whether there are accounts beyond it. */
   cut: boolean;
   page(offset: number, limit: number): Promise<readonly Ranked[]>;
@@ -29,35 +27,33 @@ const isFull = (board: Board): board is Full => board in ranked;
 export const boards = once(async (): Promise<readonly Board[]> => ((await isWhole()) ? allBoards : ['followers', 'following']));
 
 /** Opens a leaderboard. */
-export async function openBoard(board: Board, ascending: boolean): Promise<Ranking> {
+export async function openBoard(board: Board): Promise<Ranking> {
   if (!(await isWhole())) {
     return specBoard(board);
   }
-  return isFull(board) ? fullBoard(board, ascending) : shortBoard(board, await leaders(board));
+  return isFull(board) ? fullBoard(board) : shortBoard(board, await leaders(board));
 }
 
 async function most(): Promise<number> {
   return Number((await site.root()).config['leaderboard_max']);
 }
 
-async function fullBoard(board: Full, ascending: boolean): Promise<Ranking> {
+async function fullBoard(board: Full): Promise<Ranking> {
   const [{ leaderboardCount }, largest] = await Promise.all([site.leaderboardCount(), most()]);
   const total = Number(leaderboardCount);
-  const direction = ascending ? 'asc' : 'desc';
   const read = async (offset: number, limit: number): Promise<Ranked[]> => {
-    const { results } = await site.ranked({ sort: ranked[board], direction, offset, limit });
+    const { results } = await site.ranked({ sort: ranked[board], direction: 'desc', offset, limit });
     return results.map((row, i) => ({
       address: row.address,
       name: row.name ?? '',
       avatar: row.avatar ?? '',
-      place: ascending ? total - offset - i : offset + i + 1,
+      place: offset + i + 1,
       counts: Object.fromEntries(full.map((name) => [name, Number(row[ranked[name]])])),
     }));
   };
   return {
     total,
     counts: full,
-    reversible: true,
     cut: false,
     page: async (offset, limit) => {
       const starts: number[] = [];
@@ -69,7 +65,7 @@ async function fullBoard(board: Full, ascending: boolean): Promise<Ranking> {
     find: async (user) => {
       const details = await found(() => site.user(user).details());
       const rank = Number(details?.ranks[`${ranked[board]}_rank`] ?? 0);
-      return rank === 0 ? undefined : ascending ? total - rank : rank - 1;
+      return rank === 0 ? undefined : rank - 1;
     },
   };
 }
@@ -102,7 +98,6 @@ async function shortBoard(board: Board, rows: readonly Ranked[], longest = rows.
   return {
     total: rows.length,
     counts: [board],
-    reversible: false,
     cut: longest > rows.length || rows.length === (await most()),
     page: (offset, limit) => Promise.all(rows.slice(offset, offset + limit).map(async (row) => ({ ...row, ...(await named(row, names)) }))),
     find: async (user) => {

@@ -14,6 +14,21 @@ export function sums(degrees: Counted): [number[], number[], number[]] {
   return [degrees.map(([degree]) => degree), degrees.map(([, count]) => count), atLeast];
 }
 
+/** The place on a leaderboard, from 1, of the first account with at most a degree: behind all that have more. */
+export const placeOf = (degrees: Counted, most: number): number => degrees.reduce((sum, [degree, count]) => sum + (degree > most ? count : 0), 1);
+
+/** How many accounts have at least ten, a hundred and so on: [degree, accounts], as far as there are any. */
+export function tens(degrees: Counted): [number, number][] {
+  const all: [number, number][] = [];
+  for (let least = 10; ; least *= 10) {
+    const accounts = placeOf(degrees, least - 1) - 1;
+    if (!accounts) {
+      return all;
+    }
+    all.push([least, accounts]);
+  }
+}
+
 /** The degree that half of the accounts do not have more than. */
 export function median(degrees: Counted, total: number): number {
   let sum = 0;

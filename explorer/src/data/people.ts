@@ -191,6 +191,21 @@ export type Tags = readonly { tag: string; count: number }[];
 const byCount = (tags: Tags): Tags =>
   tags.filter(({ tag }) => tag).sort((a, b) => b.count - a.count || (a.tag < b.tag ? -1 : 1));
 
+/** How many of the most followed accounts are asked for who gave them a tag. */
+export const askedForTag = 50;
+
+/** Who of the most followed accounts was given a tag most often, of a site with the whole API. */
+export async function taggedMost(tag: string): Promise<[Person, number][]> {
+  const { people } = await top();
+  const all = await Promise.all(
+    people.slice(0, askedForTag).map(async (person): Promise<[Person, number]> => {
+      const { tagCounts } = await site.user(person.address).taggedAs();
+      return [person, tagCounts.find((one) => one.tag === tag)?.count ?? 0];
+    }),
+  );
+  return all.filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1]);
+}
+
 /** The tags that an account gives and receives; a site of the specification does not know them. */
 export async function tagsOf(address: string): Promise<{ given: Tags; received: Tags } | null> {
   if (!(await isWhole())) {

@@ -1,7 +1,7 @@
 // Reports of what changed between two sites, which the publisher keeps beside the site.
 
 import type { Href } from '../place';
-import { base, once, optional } from './site';
+import { base, keep, once, optional } from './site';
 
 export interface Report {
   /** Its name, a date. */
@@ -15,7 +15,11 @@ export interface Report {
 }
 
 /** All reports, the newest first; null if the site has none. They are made after a site is signed, so nobody has signed them. */
-export const reports = once(async () => (await optional<{ reports: Report[] }>('../_reports/index', {}, false))?.reports ?? null);
+export const reports = once(async () => {
+  const found = (await optional<{ reports: Report[] }>('../_reports/index', {}, false))?.reports ?? null;
+  keep('reports', found?.length ? 'some' : ''); // for the navigation
+  return found;
+});
 
 /** The address of a report for people. */
 export const reportURL = ({ date }: Report): Href => `${base}_reports/${encodeURIComponent(date)}.html` as Href;

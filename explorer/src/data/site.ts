@@ -46,8 +46,16 @@ const none = (): void => undefined;
 
 const words = (text?: string | null): string[] => text?.match(/\S+/g) ?? [];
 /** Where the browser keeps something about this site. */
-export const placeOf = (what: 'own' | 'first' | 'refreshed'): string => `followpress ${what} ${base}`;
-const kept = (what: Parameters<typeof placeOf>[0]): string[] => {
+export const placeOf = (what: 'own' | 'first' | 'refreshed' | 'reports'): string => `followpress ${what} ${base}`;
+/** Keeps something about this site in the browser, '' for nothing. */
+export function keep(what: Parameters<typeof placeOf>[0], text: string): void {
+  try {
+    localStorage.setItem(placeOf(what), text);
+  } catch {
+    // no storage
+  }
+}
+export const kept = (what: Parameters<typeof placeOf>[0]): string[] => {
   try {
     return words(localStorage.getItem(placeOf(what)));
   } catch {

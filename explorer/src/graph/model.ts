@@ -89,6 +89,21 @@ export class Graph {
     colour(this.nodes, communities(this.nodes.length, this.strong.map(({ a, b, weight }): Weighted => [a, b, weight])));
   }
 
+  /** The communities that have a colour, in its order: how many accounts each has, and the one with the most followers. */
+  communities(): { colour: number; size: number; most: Node }[] {
+    const found: { colour: number; size: number; most: Node }[] = [];
+    for (const node of this.nodes) {
+      const known = found[node.community];
+      if (known) {
+        known.size++;
+        known.most = (node.person.followers ?? 0) > (known.most.person.followers ?? 0) ? node : known.most;
+      } else if (node.community >= 0) {
+        found[node.community] = { colour: node.community, size: 1, most: node };
+      }
+    }
+    return found;
+  }
+
   /** The edges of a node. */
   of(index: number): Edge[] {
     return this.edges.filter(({ a, b }) => a === index || b === index);

@@ -179,14 +179,15 @@ function paintNames(context: Canvas, graph: Graph, view: View, look: Look): void
       widths.set(name, width);
     }
     const top = y + node.radius * view.k + 6;
-    const box: [number, number, number, number] = [x - width / 2 - 2, top, x + width / 2 + 2, top + 14];
+    const middle = Math.max(width / 2, Math.min(view.width - width / 2, x)); // none is cut off at a side
+    const box: [number, number, number, number] = [middle - width / 2 - 2, top, middle + width / 2 + 2, top + 14];
     if (!first.includes(index) && taken.some(([l, t, r, b]) => box[0] < r && box[2] > l && box[1] < b && box[3] > t)) {
       continue;
     }
     taken.push(box);
     if (!look.moving || first.includes(index)) {
-      context.strokeText(name, x, top);
+      context.strokeText(name, middle, top);
     }
-    context.fillText(name, x, top);
+    context.fillText(name, middle, top);
   }
 }

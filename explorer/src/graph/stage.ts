@@ -3,7 +3,7 @@
 import { drag, type D3DragEvent } from 'd3-drag';
 import { select, type Selection } from 'd3-selection';
 import { zoom, zoomIdentity, zoomTransform, type D3ZoomEvent, type ZoomBehavior } from 'd3-zoom';
-import { isSettled, layout, place, type Layout, type Places } from './layout';
+import { boundsOf, isSettled, layout, place, type Layout, type Places } from './layout';
 import type { Graph, Node } from './model';
 import { paint, type Colours, type Look } from './paint';
 
@@ -130,7 +130,7 @@ export class Stage {
     this.zooming.scaleBy(this.selection, factor);
   }
 
-  /** Shows all of the graph, and keeps showing it. */
+  /** Shows the graph as it is at first, and keeps showing it so. */
   fitAll(): void {
     this.isTheirs = false;
     this.wake();
@@ -290,15 +290,9 @@ export class Stage {
     }
   }
 
-  /** Moves a part of the way to where all nodes are seen; returns whether there is more to go. */
+  /** Moves a part of the way to where the nodes are seen; returns whether there is more to go. */
   private fit(part: number): boolean {
-    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (const { x, y, radius } of this.graph.nodes) {
-      left = Math.min(left, x - radius);
-      top = Math.min(top, y - radius);
-      right = Math.max(right, x + radius);
-      bottom = Math.max(bottom, y + radius);
-    }
+    const { left, top, right, bottom } = boundsOf(this.graph.nodes);
     const room = { x: this.width - 2 * margin, y: this.height - 2 * margin };
     const k = Math.max(scales[0], Math.min(2, room.x / (right - left), room.y / (bottom - top)));
     const x = this.width / 2 - (k * (left + right)) / 2;

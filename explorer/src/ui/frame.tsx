@@ -3,7 +3,7 @@
 import type { Children } from '../elements';
 import { useEffect, useState } from 'preact/hooks';
 import { home, logo } from '../brand';
-import { base, renew, renewal, site } from '../data/site';
+import { base, kept, renew, renewal, site } from '../data/site';
 import { anyPictures, readerDecides, useAsked } from '../pictures/policy';
 import { href, type Href, type Place } from '../router';
 import { choose, useSettings } from '../settings';
@@ -22,13 +22,15 @@ const entries: [segments: string[], name: Text][] = [
   [[], texts.home],
   [['boards', 'followers'], texts.boards],
   [['network'], texts.network],
-  [['reports'], texts.reports],
 ];
 
+// Whether there are reports is not in the site, and to ask for what is not there is an error on the console: once this
+// browser has seen some, they are in the navigation.
 function Navigation({ place }: { place: Place }) {
+  const reports: typeof entries = place.path[0] === 'reports' || kept('reports')[0] ? [[['reports'], texts.reports]] : [];
   return (
     <nav class="tabs" aria-label={texts.navigation}>
-      {entries.map(([segments, name]) => (
+      {[...entries, ...reports].map(([segments, name]) => (
         <a key={name} href={href(segments)} aria-current={segments[0] === place.path[0] ? 'page' : undefined}>
           {name}
         </a>

@@ -84,3 +84,14 @@ export class Pages<T> {
     }
   }
 }
+
+/**
+ * Gives each row a key: a row that was there keeps its own, and those that come get the keys of those that went, in their
+ * order, so that elements are changed instead of made.
+ */
+export function keysOf(before: ReadonlyMap<number, number>, rows: readonly number[]): Map<number, number> {
+  const here = new Set(rows);
+  const free = [...before].flatMap(([row, key]) => (here.has(row) ? [] : [key]));
+  let unused = Math.max(-1, ...before.values()) + 1;
+  return new Map(rows.map((row) => [row, before.get(row) ?? free.shift() ?? unused++]));
+}

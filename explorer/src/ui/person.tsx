@@ -45,11 +45,25 @@ export function Name({ person }: { person: Person }) {
   return <bdi title={plain(person.address)}>{called(person)}</bdi>;
 }
 
-export function PersonLink({ person }: { person: Person }) {
+/** A name, and below it the address that it may hide, with what else is known there. */
+function Names({ person, children }: { person: Person; children?: Children }) {
+  return (
+    <span class="names">
+      <Name person={person} />
+      <span class="under quiet small">
+        {nameOf(person) && person.address && <span class="short">{short(person.address)}</span>}
+        {children}
+      </span>
+    </span>
+  );
+}
+
+/** Where an account is; with addressed, the beginning of its address is below its name. */
+export function PersonLink({ person, addressed }: { person: Person; addressed?: boolean }) {
   return (
     <a class="person" href={href(['a', person.address || person.name])}>
       <Avatar person={person} />
-      <Name person={person} />
+      {addressed ? <Names person={person} /> : <Name person={person} />}
     </a>
   );
 }
@@ -67,17 +81,15 @@ export function Followers({ count, small }: { count: number; small?: boolean }) 
   );
 }
 
-/** A row that begins with who it is about. */
-export function PersonRow({ person, children }: { person: Person; children: Children }) {
+/** A row that begins with who it is about, and with marks of that. The whole address is there where it has room. */
+export function PersonRow({ person, marks, children }: { person: Person; marks?: Children; children: Children }) {
   return (
     <div class="related">
       <a class="person" href={href(['a', person.address])}>
         <Avatar person={person} />
-        <span class="names">
-          <Name person={person} />
-          {person.name && <span class="quiet small">{short(person.address)}</span>}
-        </span>
+        <Names person={person}>{marks}</Names>
       </a>
+      <code class="whole quiet">{plain(person.address)}</code>
       {children}
     </div>
   );

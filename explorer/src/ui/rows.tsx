@@ -1,5 +1,6 @@
 // Rows by the tens of thousands: only those in sight are in the document, and their data are read by pages
-// when they come into sight. The page itself scrolls, as readers of phones expect.
+// when they come into sight. The page itself scrolls, as readers of phones expect. While it does, elements of rows that
+// went become those of rows that come, and are moved by transforms, which change no layout.
 
 import type { Children } from '../elements';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -7,7 +8,7 @@ import { rowsTexts } from '../accounttexts';
 import { renewal } from '../data/site';
 import { gap, type Text } from '../text';
 import { texts } from '../texts';
-import { Pages, type Read } from './pages';
+import { keysOf, Pages, type Read } from './pages';
 
 export interface RowsProps<T> {
   /** What the rows are, for those who do not see them. */
@@ -72,17 +73,22 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const [range, setRange] = useState({ from: 0, to: 0 });
   const [focused, setFocused] = useState<number>();
   const moving = useRef<ScrollLogicalPosition | undefined>(undefined);
-  const seen = useRef(0);
+  // Where the rows begin in the page, how much of it is on the screen, and how far it was scrolled when that was last seen.
+  const origin = useRef(0);
+  const screen = useRef(0);
+  const seen = useRef(scrollY);
+  const isFast = useRef(false);
   const calm = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
   // When the page is renewed, rows stay where the reader sees them, though others come before them.
   const shift = useRef(0); // of the indexes of those that have been in the document, to their keys
   const jump = useRef(0);
+  const keys = useRef(new Map<number, number>());
   const given = useRef({ page, total });
   useEffect(() => {
     if (given.current.page !== page || given.current.total !== total) {
       given.current = { page, total };
-      const top = () => -(box.current?.getBoundingClientRect().top ?? 0);
+      const top = () => scrollY - origin.current;
       const seen = () => focused ?? Math.max(0, Math.ceil(top() / height));
       renewal.rows(pages, page, total, range, seen, (by) => {
         shift.current += by;
@@ -92,25 +98,23 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     }
   }, [page, total]);
 
-  // sight finds the rows that are on the screen, and some around them.
+  // sight finds the rows that are on the screen, and some around them. It asks for nothing that is laid out.
   const sight = () => {
-    const element = box.current;
-    if (!element) {
-      return;
-    }
-    const screen = innerHeight;
-    const top = -element.getBoundingClientRect().top;
-    // Who scrolls fast sees all rows anew in each frame, so that more of them than needed cost too much.
-    const fast = Math.abs(top - seen.current) > screen / 2;
-    seen.current = top;
+    const top = scrollY - origin.current;
+    // Who scrolls fast sees all rows anew in each frame: more of them than needed cost too much, and none is read.
+    isFast.current = Math.abs(scrollY - seen.current) > screen.current / 2;
+    seen.current = scrollY;
     clearTimeout(calm.current);
-    if (fast) {
-      calm.current = setTimeout(sight, pause);
+    if (isFast.current) {
+      calm.current = setTimeout(() => {
+        sight();
+        ask();
+      }, pause);
     }
-    const around = fast ? 0 : screen / 2;
-    const step = fast ? 1 : 4; // rows come and go by this many, so that not each frame has some
+    const around = isFast.current ? 0 : screen.current / 2;
+    const step = isFast.current ? 1 : 4; // rows come and go by this many, so that not each frame has some
     const from = Math.max(0, Math.floor((top - around) / height / step) * step);
-    const to = Math.min(count, Math.ceil((top + screen + around) / height / step) * step);
+    const to = Math.min(count, Math.ceil((top + screen.current + around) / height / step) * step);
     setRange((old) => (old.from === from && old.to === to ? old : { from, to: Math.max(from, to) }));
   };
 
@@ -121,13 +125,22 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     };
   }, []);
   useLayoutEffect(() => {
-    sight();
+    const measure = () => {
+      screen.current = innerHeight;
+      origin.current = (box.current?.getBoundingClientRect().top ?? 0) + scrollY;
+      sight();
+    };
+    measure();
+    // What is above the rows may change, and the window.
+    const sized = new ResizeObserver(measure);
+    sized.observe(document.body);
     addEventListener('scroll', sight, { passive: true });
-    addEventListener('resize', sight);
+    addEventListener('resize', measure);
     return () => {
       clearTimeout(calm.current);
+      sized.disconnect();
       removeEventListener('scroll', sight);
-      removeEventListener('resize', sight);
+      removeEventListener('resize', measure);
     };
   }, [count, height, pages]);
 
@@ -135,19 +148,18 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const wanted = useRef(range);
   wanted.current = range;
   const waiting = useRef(false);
-  useEffect(() => {
-    if (waiting.current || range.to <= range.from) {
-      return;
+  const want = () => mounted.current && !isFast.current && pages.want(wanted.current.from, wanted.current.to);
+  const ask = () => {
+    if (!waiting.current) {
+      waiting.current = true;
+      want();
+      setTimeout(() => {
+        waiting.current = false;
+        want();
+      }, pause);
     }
-    waiting.current = true;
-    pages.want(range.from, range.to);
-    setTimeout(() => {
-      waiting.current = false;
-      if (mounted.current) {
-        pages.want(wanted.current.from, wanted.current.to);
-      }
-    }, pause);
-  }, [range, pages, count]);
+  };
+  useEffect(ask, [range, pages, count]);
 
   const shown = useRef(false);
   useEffect(() => {
@@ -165,8 +177,13 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     }
   }, [goal]);
   useLayoutEffect(() => {
-    scrollBy({ top: jump.current, behavior: 'instant' });
-    jump.current = 0;
+    if (jump.current) {
+      scrollBy({ top: jump.current, behavior: 'instant' });
+      jump.current = 0;
+    }
+    if (focused === undefined) {
+      return;
+    }
     const element = box.current?.querySelector<HTMLElement>(`[data-index="${focused}"]`);
     if (!element) {
       return;
@@ -227,6 +244,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     change();
   };
   const asked = new Set<number>();
+  keys.current = keysOf(keys.current, indexes.map((index) => index - shift.current));
   const all = indexes.map((index) => {
     const n = Math.floor(index / pageSize);
     const loaded = pages.pages.get(n);
@@ -235,7 +253,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     asked.add(n);
     return (
       <Row
-        key={index - shift.current}
+        key={keys.current.get(index - shift.current)}
         index={index}
         top={index * height}
         height={height}
@@ -286,7 +304,7 @@ function Row<T>({ index, top, height, count, table, value, row, retry, missing }
     : { role: 'listitem' as const, 'aria-posinset': index + 1, 'aria-setsize': count ?? -1 };
   const cell = table ? 'cell' : undefined;
   return (
-    <div {...place} class="row" data-index={index} tabIndex={-1} style={{ top: `${top}px`, height: `${height}px` }}>
+    <div {...place} class="row" data-index={index} tabIndex={-1} style={{ transform: `translateY(${top}px)`, height: `${height}px` }}>
       {content ??
         (retry ? (
           <span role={cell} class="row-failed">

@@ -1,4 +1,4 @@
-// The search box: a combobox with a list of what was found so far.
+// The search box, and boxes that choose an account: a combobox with a list of what was found so far.
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { isWhole } from '../data/site';
@@ -103,33 +103,41 @@ function useExact(typed: string): Hit[] {
   return answer.typed === typed ? answer.hits : [];
 }
 
-export function Search({ place }: { place: Place }) {
-  const asked = place.path[0] === 'search' ? (place.query.get('q') ?? '') : '';
-  const [typed, type] = useState(asked);
+/** Whether what a text finds first is what it says, so that nothing else is meant. */
+function isMeant(typed: string, hits: readonly Hit[], first: Option | undefined): first is Hit {
+  const term = termOf(typed);
+  return !!first && first.kind !== 'all' && (hits.length > 0 || [term, term + '.eth'].includes(termOf(first.person.name)));
+}
+
+interface BoxProps {
+  /** Part of the ids of its elements. */
+  id: string;
+  label: Text;
+  hint: Text;
+  typed: string;
+  type: (typed: string) => void;
+  options: readonly Option[];
+  take: (option: Option) => void;
+  /** Enter, while no option is chosen. */
+  enter: () => void;
+  /** Whether the key / goes here. */
+  shortcut?: boolean;
+  /** Whether all accounts can be searched. */
+  whole?: boolean;
+}
+
+function Box({ id, label, hint, typed, type, options, take, enter, shortcut = false, whole = false }: BoxProps) {
   const [open, setOpen] = useState(false);
   const [chosen, choose] = useState<string>();
-  const [, fill] = useState(0);
-  const [whole, setWhole] = useState(false);
   const input = useRef<HTMLInputElement>(null);
-  const { shortcuts } = useSettings();
-  const hits = useExact(typed);
-  const options = optionsOf(typed, hits, suggest(typed, most));
   const at = options.findIndex((option) => keyOf(option) === chosen);
   const shown = open && options.length > 0;
 
-  useEffect(() => type(asked), [asked]);
-  useEffect(() => {
-    ready().then(
-      () => fill((n) => n + 1),
-      () => undefined, // names can be looked up without it
-    );
-    isWhole().then(setWhole, () => undefined);
-  }, []);
   useEffect(() => {
     const focus = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       const writes = target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
-      if (event.key === '/' && shortcuts && !writes && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      if (event.key === '/' && shortcut && !writes && !event.ctrlKey && !event.metaKey && !event.altKey) {
         event.preventDefault();
         input.current?.select();
         input.current?.focus();
@@ -137,7 +145,7 @@ export function Search({ place }: { place: Place }) {
     };
     addEventListener('keydown', focus);
     return () => removeEventListener('keydown', focus);
-  }, [shortcuts]);
+  }, [shortcut]);
   useLayoutEffect(() => {
     if (shown) {
       performance.mark('followpress:search', { detail: typed });
@@ -145,7 +153,7 @@ export function Search({ place }: { place: Place }) {
   });
   useLayoutEffect(() => {
     if (shown && at >= 0) {
-      document.getElementById(`option-${at}`)?.scrollIntoView({ block: 'nearest' });
+      document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: 'nearest' });
     }
   }, [at]);
 
@@ -153,21 +161,16 @@ export function Search({ place }: { place: Place }) {
     setOpen(false);
     choose(undefined);
   };
-  const take = (option: Option) => {
-    const to = placeOf(option, typed);
-    close();
-    type(option.kind === 'all' ? typed : '');
-    go(to);
-  };
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!typed.trim()) {
-      return;
+    const option = options[at];
+    if (option) {
+      close();
+      take(option);
+    } else if (typed.trim()) {
+      close();
+      enter();
     }
-    const first = options[0];
-    const term = termOf(typed);
-    const is = first && first.kind !== 'all' && (hits.length > 0 || [term, term + '.eth'].includes(termOf(first.person.name)));
-    take(options[at] ?? (is ? first : { kind: 'all' }));
   };
   const press = (event: KeyboardEvent) => {
     if (event.isComposing) {
@@ -192,20 +195,20 @@ export function Search({ place }: { place: Place }) {
   };
 
   return (
-    <form class="search" role="search" onSubmit={submit}>
+    <form class="search" role="search" aria-label={label} onSubmit={submit}>
       <Icon name="search" />
       <input
         ref={input}
         type="text"
         inputMode="search"
         role="combobox"
-        aria-label={texts.search}
+        aria-label={label}
         aria-expanded={shown}
-        aria-controls="found"
+        aria-controls={id}
         aria-autocomplete="list"
-        aria-activedescendant={shown && at >= 0 ? `option-${at}` : undefined}
-        aria-keyshortcuts={shortcuts ? '/' : undefined}
-        placeholder={texts.searchFor}
+        aria-activedescendant={shown && at >= 0 ? `${id}-${at}` : undefined}
+        aria-keyshortcuts={shortcut ? '/' : undefined}
+        placeholder={hint}
         value={typed}
         maxLength={255}
         autocomplete="off"
@@ -222,13 +225,13 @@ export function Search({ place }: { place: Place }) {
         onKeyDown={press}
         onBlur={close}
       />
-      {shortcuts && (
+      {shortcut && (
         <kbd aria-hidden="true" class="quiet small">
           {texts.key}
         </kbd>
       )}
       <ul
-        id="found"
+        id={id}
         role="listbox"
         aria-label={texts.found}
         hidden={!shown}
@@ -238,18 +241,103 @@ export function Search({ place }: { place: Place }) {
           options.map((option, i) => (
             <li
               key={keyOf(option)}
-              id={`option-${i}`}
+              id={`${id}-${i}`}
               role="option"
               aria-selected={i === at}
-              onClick={() => take(option)}
+              onClick={() => {
+                close();
+                take(option);
+              }}
             >
               <Choice option={option} typed={typed} whole={whole} />
             </li>
           ))}
       </ul>
       <p class="hidden" role="status">
-        {shown && texts.results(options.length - 1)}
+        {shown && texts.results(options.filter(({ kind }) => kind !== 'all').length)}
       </p>
     </form>
   );
+}
+
+/** Draws again once the most followed accounts are there, which suggestions are of. */
+function useReady(): void {
+  const [, fill] = useState(0);
+  useEffect(() => {
+    ready().then(
+      () => fill((n) => n + 1),
+      () => undefined, // names can be looked up without it
+    );
+  }, []);
+}
+
+/** The box of the page, which goes to an account, a list, or all that was found. */
+export function Search({ place }: { place: Place }) {
+  const asked = place.path[0] === 'search' ? (place.query.get('q') ?? '') : '';
+  const [typed, type] = useState(asked);
+  const [whole, setWhole] = useState(false);
+  const { shortcuts } = useSettings();
+  const hits = useExact(typed);
+  const options = optionsOf(typed, hits, suggest(typed, most));
+  useReady();
+  useEffect(() => type(asked), [asked]);
+  useEffect(() => void isWhole().then(setWhole, () => undefined), []);
+  const take = (option: Option) => {
+    type(option.kind === 'all' ? typed : '');
+    go(placeOf(option, typed));
+  };
+  const enter = () => take(isMeant(typed, hits, options[0]) ? options[0] : { kind: 'all' });
+  return (
+    <Box
+      id="found"
+      label={texts.search}
+      hint={texts.searchFor}
+      typed={typed}
+      type={type}
+      options={options}
+      take={take}
+      enter={enter}
+      shortcut={shortcuts}
+      whole={whole}
+    />
+  );
+}
+
+interface ChooserProps {
+  id: string;
+  label: Text;
+  hint: Text;
+  /** What is typed at first. */
+  text?: string;
+  chosen: (person: Person) => void;
+  /** Enter, while what was typed is nobody. */
+  nobody: (typed: string) => void;
+}
+
+/** A box that finds accounts as that of the page does, and gives the one that is chosen. */
+export function Chooser({ id, label, hint, text = '', chosen, nobody }: ChooserProps) {
+  const [typed, type] = useState(text);
+  const hits = useExact(typed).filter(({ kind }) => kind === 'person');
+  const options = optionsOf(typed, hits, suggest(typed, most)).filter(({ kind }) => kind === 'person');
+  const asked = useRef(0);
+  useReady();
+  const take = (option: Option) => {
+    if (option.kind === 'person') {
+      type(nameOf(option.person) || option.person.address);
+      chosen(option.person);
+    }
+  };
+  // Who presses Enter at once means what is looked up yet.
+  const enter = async () => {
+    const turn = ++asked.current;
+    const found = isMeant(typed, hits, options[0]) ? options[0] : (await exact(typed).catch((): Hit[] => [])).find(({ kind }) => kind === 'person');
+    if (turn === asked.current) {
+      if (found) {
+        take(found);
+      } else {
+        nobody(typed.trim());
+      }
+    }
+  };
+  return <Box id={id} label={label} hint={hint} typed={typed} type={type} options={options} take={take} enter={() => void enter()} />;
 }

@@ -2,30 +2,40 @@
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { boards, openBoard, type Ranking } from '../data/boards';
-import type { Board, Ranked } from '../data/site';
+import type { Board, Person, Ranked } from '../data/site';
 import { boardTexts } from '../latertexts';
-import { go, href, type Href, type Place } from '../router';
-import { plain, type Text } from '../text';
+import { href, type Place } from '../router';
+import { clip, plain, type Text } from '../text';
 import { number, sentences } from '../texts';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
-import { PersonLink } from '../ui/person';
+import { called, PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';
+import { Chooser } from '../ui/search';
+
+type Goal = { index: number } | undefined;
+
+/** The place that an address names: `?place=21`. */
+const goalOf = ({ query }: Place): Goal => {
+  const place = Number(query.get('place'));
+  return Number.isSafeInteger(place) && place > 0 ? { index: place - 1 } : undefined;
+};
 
 export function Boards({ place }: { place: Place }) {
   const [, name = 'followers'] = place.path;
-  const ascending = place.query.get('order') === 'fewest';
   const all = useLoad(boards, []);
   return (
-    <div class="stack boards">
+    <div class="boards">
       <Show loaded={all}>
         {(known) => {
           const board = known.find((one) => one === name);
-          return (
+          return board ? (
+            <Opened key={board} board={board} boards={known} place={place} />
+          ) : (
             <>
-              <Heading title={board ? boardTexts.titles[board] : boardTexts.title} />
-              <Tabs boards={known} current={board} />
-              {board ? <Opened key={`${board} ${ascending}`} board={board} ascending={ascending} /> : <p class="empty">{boardTexts.none}</p>}
+              <Heading title={boardTexts.title} />
+              <Tabs boards={known} current={undefined} />
+              <p class="empty">{boardTexts.none}</p>
             </>
           );
         }}
@@ -34,32 +44,82 @@ export function Boards({ place }: { place: Place }) {
   );
 }
 
+/** Boards that few look for. */
+const rare: readonly Board[] = ['mutes', 'muted'];
+
 function Tabs({ boards, current }: { boards: readonly Board[]; current: Board | undefined }) {
   const tabs = useRef<HTMLElement>(null);
+  const [opened, open] = useState(false);
+  const all = opened || rare.some((board) => board === current);
   useEffect(() => {
     tabs.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }, [current]);
   return (
     <nav ref={tabs} class="tabs" aria-label={boardTexts.title}>
-      {boards.map((board) => (
-        <a key={board} href={href(['boards', board])} aria-current={board === current ? 'page' : undefined}>
-          {boardTexts.names[board]}
-        </a>
-      ))}
+      {boards
+        .filter((board) => all || !rare.includes(board))
+        .map((board) => (
+          <a key={board} href={href(['boards', board])} aria-current={board === current ? 'page' : undefined}>
+            {boardTexts.names[board]}
+          </a>
+        ))}
+      {!all && boards.some((board) => rare.includes(board)) && (
+        <button type="button" class="plain" aria-expanded={false} onClick={() => open(true)}>
+          {boardTexts.more}
+        </button>
+      )}
     </nav>
   );
 }
 
-function Opened({ board, ascending }: { board: Board; ascending: boolean }) {
-  const loaded = useLoad(() => openBoard(board, ascending), []);
-  return <Show loaded={loaded}>{(ranking) => <Table board={board} ascending={ascending && ranking.reversible} ranking={ranking} />}</Show>;
+function Opened({ board, boards, place }: { board: Board; boards: readonly Board[]; place: Place }) {
+  const loaded = useLoad(() => openBoard(board), []);
+  const asked = goalOf(place);
+  const [goal, setGoal] = useState(asked);
+  const [told, tell] = useState<Text | ''>('');
+  useEffect(() => setGoal(asked), [asked?.index]);
+  const ranking = loaded.state === 'done' ? loaded.value : undefined;
+  const turn = useRef(0);
+  const find = async ({ address, name }: Person) => {
+    const now = ++turn.current;
+    tell('');
+    try {
+      const index = await ranking?.find(address);
+      if (now === turn.current) {
+        if (index === undefined) {
+          tell(boardTexts.notThere(called({ address, name })));
+        } else {
+          setGoal({ index });
+        }
+      }
+    } catch (error) {
+      if (now === turn.current) {
+        tell(plain(error instanceof Error ? error.message : String(error)));
+      }
+    }
+  };
+  return (
+    <>
+      <div class="board-head">
+        <Heading title={boardTexts.titles[board]} />
+        <Chooser
+          id="places"
+          label={boardTexts.find}
+          hint={boardTexts.find}
+          chosen={(person) => void find(person)}
+          nobody={(typed) => tell(boardTexts.notThere(clip(typed, 100)))}
+        />
+      </div>
+      <Tabs boards={boards} current={board} />
+      <p role="status" class="notice small" hidden={!told}>
+        {told}
+      </p>
+      <Show loaded={loaded}>{(ranking) => <Table board={board} ranking={ranking} goal={goal} />}</Show>
+    </>
+  );
 }
 
-/** The address of a board in the other order. */
-const turned = (board: Board, ascending: boolean): Href => href(['boards', board], { order: ascending ? undefined : 'fewest' });
-
-function Table({ board, ascending, ranking }: { board: Board; ascending: boolean; ranking: Ranking }) {
-  const [goal, setGoal] = useState<{ index: number }>();
+function Table({ board, ranking, goal }: { board: Board; ranking: Ranking; goal: Goal }) {
   const row = useCallback((ranked: Ranked) => <Cells board={board} counts={ranking.counts} ranked={ranked} />, [board, ranking]);
   const head = (
     <>
@@ -68,44 +128,24 @@ function Table({ board, ascending, ranking }: { board: Board; ascending: boolean
       </span>
       <span role="columnheader">{boardTexts.account}</span>
       {ranking.counts.map((count) => (
-        <span
-          key={count}
-          role="columnheader"
-          class={count === board ? 'num current' : 'num'}
-          aria-sort={count !== board ? undefined : ascending ? 'ascending' : 'descending'}
-        >
-          {ranking.reversible ? (
-            <a href={count === board ? turned(board, ascending) : href(['boards', count])}>
-              {boardTexts.names[count]}
-              {count === board && <span aria-hidden="true">{ascending ? boardTexts.ascending : boardTexts.descending}</span>}
-            </a>
-          ) : (
-            boardTexts.names[count]
-          )}
+        <span key={count} role="columnheader" class={count === board ? 'num current' : 'num'} aria-sort={count === board ? 'descending' : undefined}>
+          {count === board ? boardTexts.sorted(boardTexts.names[count]) : <a href={href(['boards', count])}>{boardTexts.names[count]}</a>}
         </span>
       ))}
     </>
   );
   return (
     <>
-      <Find ranking={ranking} found={setGoal} />
-      <div class="row between">
-        <p class="quiet small">
-          {sentences(boardTexts.about[board], ranking.cut ? boardTexts.first(number(ranking.total)) : boardTexts.all(number(ranking.total)))}
-        </p>
-        {ranking.reversible && (
-          <button type="button" onClick={() => go(turned(board, ascending))}>
-            {ascending ? boardTexts.most : boardTexts.fewest}
-          </button>
-        )}
-      </div>
+      <p class="quiet small about">
+        {sentences(boardTexts.about[board], ranking.cut ? boardTexts.first(number(ranking.total)) : boardTexts.all(number(ranking.total)))}
+      </p>
       <div class="board" style={{ '--counts': ranking.counts.length }}>
         <Rows
           label={boardTexts.titles[board]}
-          source={`${board} ${ascending}`}
+          source={board}
           total={ranking.total}
           height={56}
-          pageSize={ranking.reversible ? 100 : 20}
+          pageSize={ranking.counts.length > 1 ? 100 : 20}
           page={ranking.page}
           row={row}
           head={head}
@@ -125,7 +165,7 @@ function Cells({ board, counts, ranked }: { board: Board; counts: readonly Board
         {ranked.counts[board] ? number(ranked.place) : boardTexts.nothing}
       </span>
       <span role="cell" class="account">
-        <PersonLink person={ranked} />
+        <PersonLink person={ranked} addressed />
       </span>
       {counts.map((count) => (
         <span key={count} role="cell" class={count === board ? 'num current' : 'num'}>
@@ -133,41 +173,5 @@ function Cells({ board, counts, ranked }: { board: Board; counts: readonly Board
         </span>
       ))}
     </>
-  );
-}
-
-/** Finds somebody's place. */
-function Find({ ranking, found }: { ranking: Ranking; found: (goal: { index: number }) => void }) {
-  const [told, tell] = useState<Text | ''>('');
-  const asked = useRef(0);
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault();
-    const user = new FormData(event.currentTarget as HTMLFormElement).get('user')?.toString().trim() ?? '';
-    const turn = ++asked.current;
-    if (!user) {
-      return;
-    }
-    try {
-      const index = await ranking.find(user);
-      if (turn === asked.current) {
-        tell(index === undefined ? boardTexts.notThere(plain(user)) : '');
-        if (index !== undefined) {
-          found({ index });
-        }
-      }
-    } catch (error) {
-      if (turn === asked.current) {
-        tell(plain(error instanceof Error ? error.message : String(error)));
-      }
-    }
-  };
-  return (
-    <form class="row" role="search" aria-label={boardTexts.find} onSubmit={(event) => void submit(event)}>
-      <input type="search" name="user" aria-label={boardTexts.user} placeholder={boardTexts.user} autocomplete="off" spellcheck={false} />
-      <button type="submit">{boardTexts.find}</button>
-      <span role="status" class="small">
-        {told}
-      </span>
-    </form>
   );
 }

@@ -1,16 +1,16 @@
 // What two accounts have in common.
 
-import { useId, useState } from 'preact/hooks';
 import { peopleTexts as words } from '../accounttexts';
 import { common, followBoth, profile, relation, type Profile, type Related, type State } from '../data/people';
-import { ready, suggest, termOf } from '../data/search';
+import { termOf } from '../data/search';
 import { commonTexts } from '../latertexts';
 import { go, href, type Href, type Place } from '../router';
-import { clip, named, plain, type Text } from '../text';
-import { number } from '../texts';
+import { clip, type Text } from '../text';
+import { number, texts } from '../texts';
 import { Failed, Loading, Show, useLoad } from '../ui/load';
 import { Name, PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';
+import { Chooser } from '../ui/search';
 import { relatedRow } from './people';
 
 const rowHeight = 68;
@@ -21,55 +21,31 @@ const compared = (person: Profile, other: string, show?: string): Href =>
 
 /* Choosing the other account */
 
+/** Whom accounts are compared with if the reader names nobody: the reader, as soon as the browser knows who that is. */
+const usual = (): string | undefined => undefined;
+
 async function friends(person: Profile): Promise<readonly Related[]> {
   const { page, found } = await relation(person, 'following', { sort: 'latest', tags: [], term: '' });
   return (await page(0, Math.min(found ?? 0, suggested))).filter(({ follows }) => follows);
 }
 
-function Choose({ person, text = '' }: { person: Profile; text?: string }) {
-  const [typed, type] = useState(text);
-  const id = useId();
-  useLoad(ready, []); // suggestions are of what is there
-  const hits = typed.trim() ? suggest(typed, suggested) : [];
-  const submit = (event: Event) => {
-    event.preventDefault();
-    const term = termOf(typed);
-    if (term) {
-      go(compared(person, hits.find(({ name }) => [name, named(name)].some((one) => termOf(one) === term))?.address || term));
-    }
-  };
+function Choose({ person, text }: { person: Profile; text?: string }) {
   return (
-    <form class="asked" onSubmit={submit}>
-      <input
-        type="search"
-        dir="auto"
-        required
-        value={typed}
-        maxLength={255}
-        list={id}
-        aria-label={commonTexts.compare}
-        placeholder={words.find}
-        autocomplete="off"
-        autocapitalize="none"
-        spellcheck={false}
-        onInput={(event) => type(event.currentTarget.value)}
-      />
-      <datalist id={id}>
-        {hits.map(({ address, name }) => (
-          <option key={address} value={name.trim() ? named(name) : plain(address)} />
-        ))}
-      </datalist>
-      <button type="submit" class="primary">
-        {commonTexts.compareButton}
-      </button>
-    </form>
+    <Chooser
+      id="others"
+      label={commonTexts.compare}
+      hint={texts.searchFor}
+      text={text}
+      chosen={(other) => go(compared(person, other.address || other.name))}
+      nobody={(typed) => go(compared(person, termOf(typed)))}
+    />
   );
 }
 
-function Chooser({ person }: { person: Profile }) {
+function Choosing({ person }: { person: Profile }) {
   const loaded = useLoad(() => friends(person), [person.address]);
   return (
-    <div class="stack tight text">
+    <div class="stack tight text choosing">
       <h2>{commonTexts.compare}</h2>
       <p class="quiet">{commonTexts.compareAbout}</p>
       <Choose person={person} />
@@ -165,8 +141,10 @@ function Comparison({ a, b, shown }: { a: Profile; b: Profile; shown: Shown }) {
 }
 
 export function Common({ person, place }: { person: Profile; place: Place }) {
-  const other = place.path[3];
-  return other ? <With key={other} person={person} other={other} place={place} /> : <Chooser person={person} />;
+  const { path, query } = place;
+  const me = query.has('with') ? undefined : usual();
+  const other = path[3] ?? (me === person.address ? undefined : me);
+  return other ? <With key={other} person={person} other={other} place={place} /> : <Choosing person={person} />;
 }
 
 function With({ person, other, place }: { person: Profile; other: string; place: Place }) {
@@ -178,7 +156,7 @@ function With({ person, other, place }: { person: Profile; other: string; place:
         <div class="stack tight">
           <div class="row between versus">
             {found && <PersonLink person={found} />}
-            <a href={href(['a', person.address, 'common'])}>{commonTexts.another}</a>
+            <a href={href(['a', person.address, 'common'], { with: 'another' })}>{commonTexts.another}</a>
           </div>
           {!found?.address ? (
             <>

@@ -165,9 +165,12 @@ function Picture({ found: { people, left } }: { found: Found }) {
           </button>
         </div>
       </div>
-      <p class="quiet small" role="status">
-        {sentences(size, state)}
-      </p>
+      <div class="below">
+        <p class="quiet small" role="status">
+          {sentences(size, state)}
+        </p>
+        {progress !== 'reading' && <Legend graph={graph} selected={selected} select={setSelected} />}
+      </div>
       <div id="chosen" class="chosen" aria-live="polite">
         <Chosen graph={graph} person={selected === undefined ? undefined : people[selected]} index={selected} />
       </div>
@@ -212,6 +215,33 @@ function Chosen({ graph, person, index }: { graph: Graph; person: Person | undef
         )}
       </p>
     </div>
+  );
+}
+
+/** What the colours mean: accounts that have many in common, named after the best known of them. */
+function Legend({ graph, selected, select }: { graph: Graph; selected: number | undefined; select: (index: number) => void }) {
+  const groups = graph.communities();
+  return groups.length === 0 ? null : (
+    <section class="legend small" aria-label={graphTexts.colours}>
+      <h2 class="small">{graphTexts.colours}</h2>
+      <ul class="row">
+        {groups.map(({ colour, size, most }) => (
+          <li key={colour}>
+            <button type="button" class="chip" aria-pressed={most.index === selected} onClick={() => select(most.index)}>
+              <span class="dot" style={{ background: `var(--group-${colour})` }} />
+              <Name person={most.person} />
+              <span>{graphTexts.andOthers(number(size - 1))}</span>
+            </button>
+          </li>
+        ))}
+        {graph.nodes.some(({ community }) => community < 0) && (
+          <li class="chip">
+            <span class="dot" style={{ background: 'var(--quiet)' }} />
+            {graphTexts.alone}
+          </li>
+        )}
+      </ul>
+    </section>
   );
 }
 

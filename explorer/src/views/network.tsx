@@ -2,32 +2,38 @@
 
 import { useMemo, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { median, ranges, sums, type Counted } from '../data/degrees';
+import { median, placeOf, ranges, sums, tens, type Counted } from '../data/degrees';
 import { growth } from '../data/history';
-import { network, type Network as Sizes } from '../data/site';
+import { askedForTag, taggedMost } from '../data/people';
+import { isWhole, network, type Board, type Network as Sizes } from '../data/site';
 import { networkTexts } from '../latertexts';
-import { named, type Text } from '../text';
+import { tagQuery } from '../place';
+import { go, href, type Href, type Place } from '../router';
+import { clip, named, type Text } from '../text';
 import { month, number, range, sentences } from '../texts';
 import { axis, Chart, type Palette } from '../ui/chart';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
+import { PersonLink } from '../ui/person';
 import { Growth } from './growth';
 
-export function Network() {
-  const loaded = useLoad(network, [], false);
+export function Network({ place }: { place: Place }) {
+  const loaded = useLoad(async () => ({ sizes: await network(), whole: await isWhole() }), [], false);
   return (
     <div class="stack network">
       <Heading title={networkTexts.title} />
       <Show loaded={loaded}>
-        {(sizes) => (
+        {({ sizes, whole }) => (
           <>
             <Figures sizes={sizes} />
             <div class="columns charts">
-              {sizes.followers.length > 0 && <Degrees title={networkTexts.followers} about={networkTexts.aboutFollowers} unit={networkTexts.unitFollowers} degrees={sizes.followers} />}
-              {sizes.following.length > 0 && <Degrees title={networkTexts.following} about={networkTexts.aboutFollowing} unit={networkTexts.unitFollowing} degrees={sizes.following} />}
+              {(['followers', 'following'] as const).map((kind) => sizes[kind].length > 0 && <Degrees key={kind} kind={kind} degrees={sizes[kind]} whole={whole} />)}
               <OverTime growth={sizes.growth} />
-              {sizes.tags.length > 0 && <Tags tags={sizes.tags} />}
+              {sizes.tags.length > 0 && <Tags tags={sizes.tags} whole={whole} chosen={place.query.get('tag')} />}
             </div>
+            <p>
+              <a href={href(['reports'])}>{networkTexts.reports}</a>
+            </p>
           </>
         )}
       </Show>
@@ -71,7 +77,16 @@ const decadeAxis = (palette: Palette): uPlot.Axis => {
   };
 };
 
-const logarithmic = (palette: Palette, unit: Text): Omit<uPlot.Options, 'width' | 'height'> => ({
+/** A chart that leads to what is at the point that is pressed. */
+const logarithmic = (palette: Palette, unit: Text, lead: ((index: number) => void) | undefined): Omit<uPlot.Options, 'width' | 'height'> => ({
+  hooks: {
+    ready: [
+      ({ over, cursor }) => {
+        over.style.cursor = lead ? 'pointer' : '';
+        over.addEventListener('click', () => typeof cursor.idx === 'number' && lead?.(cursor.idx));
+      },
+    ],
+  },
   scales: {
     x: { time: false, distr: 3, range: decades },
     y: { distr: 3, range: decades },
@@ -99,29 +114,39 @@ const logarithmic = (palette: Palette, unit: Text): Omit<uPlot.Options, 'width' 
   ],
 });
 
-function Degrees({ title, about, unit, degrees }: { title: Text; about: Text; unit: Text; degrees: Counted }) {
+function Degrees({ kind, degrees, whole }: { kind: 'followers' | 'following'; degrees: Counted; whole: boolean }) {
+  const words = networkTexts.degrees[kind];
   const data = useMemo(() => sums(degrees), [degrees]);
-  const options = useMemo(() => (palette: Palette) => logarithmic(palette, unit), [unit]);
+  // The first of those who have so many: only a site with the whole API ranks all.
+  const to = (degree: number): Href | undefined => (whole ? href(['boards', kind], { place: String(placeOf(degrees, degree)) }) : undefined);
+  const lead = (index: number) => {
+    const there = to(data[0][index] ?? 0);
+    if (there) {
+      go(there);
+    }
+  };
+  const options = useMemo(() => (palette: Palette) => logarithmic(palette, words.unit, whole ? lead : undefined), [degrees, whole]);
   const total = data[2][0] ?? 0;
   const most = data[0][data[0].length - 1] ?? 0;
   const half = median(degrees, total);
+  const spoken = tens(degrees).map(([least, accounts]) => words.atLeast(accounts, number(least)));
   return (
     <Chart
-      title={title}
-      about={sentences(about, networkTexts.spread(number(total), number(half), number(most)))}
+      title={words.title}
+      about={sentences(words.about, networkTexts.spread(number(total), number(half), number(most)), ...spoken, whole && networkTexts.press)}
       data={data}
       options={options}
       table={
         <Counts
-          heads={[unit, networkTexts.accounts]}
-          rows={ranges(degrees).map(([from, to, count]) => [range(number(from), number(to)), count])}
+          heads={[words.unit, networkTexts.accounts]}
+          rows={ranges(degrees).map(([from, to_, count]) => [range(number(from), number(to_)), count, to(to_)])}
         />
       }
     />
   );
 }
 
-function Counts({ heads, rows }: { heads: readonly [Text, Text]; rows: readonly (readonly [Text, number])[] }) {
+function Counts({ heads, rows }: { heads: readonly [Text, Text]; rows: readonly (readonly [Text, number, Href?])[] }) {
   return (
     <table>
       <thead>
@@ -133,9 +158,9 @@ function Counts({ heads, rows }: { heads: readonly [Text, Text]; rows: readonly 
         </tr>
       </thead>
       <tbody>
-        {rows.map(([name, count]) => (
+        {rows.map(([name, count, to]) => (
           <tr key={name}>
-            <td>{name}</td>
+            <td>{to ? <a href={to}>{name}</a> : name}</td>
             <td class="num">{number(count)}</td>
           </tr>
         ))}
@@ -182,13 +207,57 @@ function Added({ growth }: { growth: Sizes['growth'] }) {
 
 const few = 15;
 
-function Tags({ tags }: { tags: Sizes['tags'] }) {
+/** Boards of tags that mean something. */
+const meant = new Map<string, Board>([
+  ['block', 'blocked'],
+  ['mute', 'muted'],
+  ['top8', 'top8'],
+]);
+
+const placeOfTag = (tag: string): Href => {
+  const board = meant.get(tag);
+  return board ? href(['boards', board]) : href(['network'], { tag });
+};
+
+/** Who of the most followed was given a tag, and by whom. */
+function Tagged({ tag }: { tag: string }) {
+  const loaded = useLoad(() => taggedMost(tag), [tag], false);
+  return (
+    <div class="tagged" aria-live="polite">
+      <h3>{networkTexts.tagged(clip(tag, 60), number(askedForTag))}</h3>
+      <Show loaded={loaded}>
+        {(people) =>
+          people.length ? (
+            <ul class="ranking">
+              {people.slice(0, few).map(([person, count]) => (
+                <li key={person.address}>
+                  <PersonLink person={person} />
+                  <a class="num" href={href(['a', person.address, 'followers'], { tags: tagQuery([tag]) })}>
+                    {networkTexts.givenBy(count)}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          ) : (
+            <p class="quiet">{networkTexts.nobodyTagged}</p>
+          )
+        }
+      </Show>
+      <p>
+        <a href={href(['network'])}>{networkTexts.close}</a>
+      </p>
+    </div>
+  );
+}
+
+function Tags({ tags, whole, chosen }: { tags: Sizes['tags']; whole: boolean; chosen: string | null }) {
   const [all, showAll] = useState(false);
   const most = Math.max(...tags.map(([, count]) => count));
   return (
     <section class="card chart">
       <h2>{networkTexts.tags}</h2>
-      <p class="quiet small">{networkTexts.aboutTags}</p>
+      <p class="quiet small">{sentences(networkTexts.aboutTags, whole && networkTexts.pressTag)}</p>
+      {whole && chosen !== null && <Tagged key={chosen} tag={chosen} />}
       <table class="tag-bars">
         <thead class="hidden">
           <tr>
@@ -200,7 +269,13 @@ function Tags({ tags }: { tags: Sizes['tags'] }) {
           {tags.slice(0, all ? tags.length : few).map(([tag, count]) => (
             <tr key={tag}>
               <td>
-                <bdi title={named(tag)}>{named(tag)}</bdi>
+                {whole ? (
+                  <a href={placeOfTag(tag)} title={named(tag)}>
+                    <bdi>{named(tag)}</bdi>
+                  </a>
+                ) : (
+                  <bdi title={named(tag)}>{named(tag)}</bdi>
+                )}
               </td>
               <td>
                 <span style={{ inlineSize: `${(100 * count) / most}%` }} />

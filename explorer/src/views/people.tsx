@@ -48,9 +48,8 @@ function Marks({ person: { follows, blocks, mutes, back } }: { person: Related }
 /** An account in a list, with what is known about it there. */
 export function relatedRow(person: Related) {
   return (
-    <PersonRow person={person}>
+    <PersonRow person={person} marks={<Marks person={person} />}>
       <span class="tags">
-        <Marks person={person} />
         {person.tags.slice(0, 4).map((tag, i) => (
           <span key={i} class="chip line">
             <bdi>{clip(tag, 40)}</bdi>
@@ -60,7 +59,12 @@ export function relatedRow(person: Related) {
       </span>
       <span class="numbers quiet small num">
         {person.followers !== undefined && <span>{words.followersOf(person.followers, !person.back)}</span>}
-        {person.added > 0 && <span>{words.since(date(person.added))}</span>}
+        {person.added > 0 && (
+          <>
+            <span class="wordy">{words.since(date(person.added))}</span>
+            <span class="brief">{date(person.added)}</span>
+          </>
+        )}
       </span>
     </PersonRow>
   );

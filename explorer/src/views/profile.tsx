@@ -49,10 +49,10 @@ function Header({ url, address }: { url: string; address: string }) {
 
 function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
   const user = person.address || person.name;
-  const tabs: [part: string | undefined, name: Text, count?: number][] = [
+  const tabs: (readonly [part: string | undefined, name: Text, count?: number])[] = [
     [undefined, words.profile],
     ['following', words.following, person.following],
-    ['followers', words.followers, person.followers],
+    ...(person.whole ? [['followers', words.followers, person.followers] as const] : []),
     ['common', words.common],
     ['graph', words.graph],
   ];
@@ -79,6 +79,14 @@ function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
   );
 }
 
+const parts = ['following', 'followers', 'common', 'graph', 'activity', 'then'] as const;
+
+/** What the page is called: who it is about, and what of that. */
+const titleOf = (person: Profile, part: string | undefined): Text => {
+  const known = parts.find((one) => one === part);
+  return known ? words.partOf(called(person), words[known]) : called(person);
+};
+
 function Head({ person, part }: { person: Profile; part: string | undefined }) {
   const other = person.texts.find(([key]) => key === 'name')?.[1].trim();
   return (
@@ -87,7 +95,7 @@ function Head({ person, part }: { person: Profile; part: string | undefined }) {
       <div class="who">
         <Avatar person={person} size={96} />
         <div>
-          <Heading title={called(person)}>
+          <Heading title={titleOf(person, part)}>
             <bdi>{called(person)}</bdi>
           </Heading>
           {other && other !== person.name && (

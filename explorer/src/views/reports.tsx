@@ -1,6 +1,6 @@
 // The history of reports, which are pages of their own.
 
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { reports, reportURL, type Report } from '../data/reports';
 import { seal } from '../data/site';
@@ -54,47 +54,60 @@ const daily = changes(reportTexts.date, date, (palette) => ({ ...axis(palette), 
 
 function Changes({ all }: { all: readonly Report[] }) {
   const data = useMemo((): uPlot.AlignedData => {
-    // Reports may be of the same day, and a scale of time only goes on.
-    const last = all.slice(0, shown).filter(({ to }) => !Number.isNaN(Date.parse(to)));
-    const sorted = last.sort((a, b) => Date.parse(a.to) - Date.parse(b.to));
-    return [sorted.map(({ to }) => Date.parse(to) / 1000), sorted.map(({ follows }) => follows), sorted.map(({ unfollows }) => unfollows)];
+    const dated = all.slice(0, shown).map((report) => ({ ...report, time: Date.parse(report.date) / 1000 }));
+    const sorted = dated.filter(({ time }) => !Number.isNaN(time)).sort((a, b) => a.time - b.time);
+    return [sorted.map(({ time }) => time), sorted.map(({ follows }) => follows), sorted.map(({ unfollows }) => unfollows)];
   }, [all]);
   return <Chart title={reportTexts.chart} about={reportTexts.aboutChart(number(data[0].length))} data={data} options={daily} />;
 }
 
+/** Rows of a table that is not opened. */
+const folded = 31;
+
 function Table({ all }: { all: readonly Report[] }) {
+  const [opened, open] = useState(false);
+  const rows = opened ? all : all.slice(0, folded);
   return (
-    <div class="scroll reports" tabIndex={0} role="region" aria-label={reportTexts.title}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{reportTexts.date}</th>
-            <th scope="col">{reportTexts.between}</th>
-            {[reportTexts.follows, reportTexts.unfollows, reportTexts.newLists, reportTexts.goneLists].map((name) => (
-              <th key={name} scope="col" class="num">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {all.map((report) => (
-            <tr key={report.date}>
-              <td>
-                <a href={reportURL(report)}>{plain(report.date)}</a>
-              </td>
-              <td class="quiet">
-                {reportTexts.span(date(report.from), date(report.to))}
-              </td>
-              {[report.follows, report.unfollows, report.new_lists, report.gone_lists].map((count, i) => (
-                <td key={i} class="num">
-                  {number(count)}
-                </td>
+    <>
+      <div class="scroll reports" tabIndex={0} role="region" aria-label={reportTexts.title}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{reportTexts.date}</th>
+              <th scope="col">{reportTexts.between}</th>
+              {[reportTexts.follows, reportTexts.unfollows, reportTexts.newLists, reportTexts.goneLists].map((name) => (
+                <th key={name} scope="col" class="num">
+                  {name}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {rows.map((report) => (
+              <tr key={report.date}>
+                <td>
+                  <a href={reportURL(report)}>{plain(report.date)}</a>
+                </td>
+                <td class="quiet">
+                  {reportTexts.span(date(report.from), date(report.to))}
+                </td>
+                {[report.follows, report.unfollows, report.new_lists, report.gone_lists].map((count, i) => (
+                  <td key={i} class="num">
+                    {number(count)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {all.length > folded && (
+        <p>
+          <button type="button" aria-expanded={opened} onClick={() => open(!opened)}>
+            {opened ? reportTexts.fewer : reportTexts.more(number(all.length))}
+          </button>
+        </p>
+      )}
+    </>
   );
 }

@@ -168,6 +168,21 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// A trace has what a page did while it was traced, and how long that took.
+func TestTrace(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	p := browser.Start(t, browser.Options{}).Open(t, serve(t, map[string]string{"/": start}), browser.View{Size: browser.Phone})
+	spans := p.Trace(func() {
+		browser.Eval[any](p, "void (() => { for (const end = performance.now() + 100; performance.now() < end; ) { document.body.offsetHeight } })()")
+	})
+	if !slices.ContainsFunc(spans, func(s browser.Span) bool {
+		return s.Of == "CrRendererMain" && s.Took >= 100_000 && s.Busy > 0 && s.Busy <= s.Took+1000
+	}) {
+		t.Errorf("got %d spans, want a task of the page of at least 100 ms", len(spans))
+	}
+}
+
 // A program is told what fails, and cleans up.
 func TestRun(t *testing.T) {
 	cleaned := false
