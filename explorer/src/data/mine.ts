@@ -15,7 +15,7 @@ export interface Mine {
 
 const mostAccounts = 8;
 const mostViewed = 12;
-const longest = 100_000; // letters that are read
+const longest = 1_000_000; // letters that are read
 
 type What = 'mine' | 'viewed' | 'visits';
 

@@ -7,6 +7,7 @@ import { usePicture } from '../pictures/picture';
 import { href } from '../router';
 import { gap, named, plain, type Text } from '../text';
 import { number, texts } from '../texts';
+import { Marks } from './slots';
 
 /** The beginning and the end of an address. */
 export const short = (address: string): Text => plain(address.slice(0, 6) + '…' + address.slice(-4));
@@ -77,6 +78,7 @@ export function PersonRow({ person, children }: { person: Person; children: Chil
           <Name person={person} />
           {person.name && <span class="quiet small">{short(person.address)}</span>}
         </span>
+        <Marks address={person.address} />
       </a>
       {children}
     </div>

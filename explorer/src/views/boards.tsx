@@ -11,6 +11,7 @@ import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';
+import { Marks } from '../ui/slots';
 
 export function Boards({ place }: { place: Place }) {
   const [, name = 'followers'] = place.path;
@@ -126,6 +127,7 @@ function Cells({ board, counts, ranked }: { board: Board; counts: readonly Board
       </span>
       <span role="cell" class="account">
         <PersonLink person={ranked} />
+        <Marks address={ranked.address} />
       </span>
       {counts.map((count) => (
         <span key={count} role="cell" class={count === board ? 'num current' : 'num'}>

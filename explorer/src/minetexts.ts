@@ -1,0 +1,73 @@
+// Texts about the reader's own accounts, and those of the start that load later.
+
+import { number, own } from './texts';
+
+export const mineTexts = own({
+  you: 'You',
+  followsYou: 'Follows you',
+  youFollow: 'You follow',
+  mutual: 'Mutual',
+  youBlock: 'You block',
+  youMute: 'You mute',
+  blocksYou: 'Blocks you',
+  mutesYou: 'Mutes you',
+  thisIsMe: 'This is me',
+  about: 'Kept in this browser, and told to nobody',
+  thisIsYou: 'This is you',
+  meAs: (name: string) => `You: ${name}`,
+  profile: 'Profile',
+  forget: 'Forget',
+  forgetOf: (name: string) => `Forget ${name}`,
+  reading: 'Looking whom you know here…',
+  stranger: 'Neither of you follows the other.',
+  known: (n: number, more: boolean) => `${more ? 'At least ' : ''}${number(n)} that you follow also ${n === 1 ? 'follows' : 'follow'} them`,
+  knownTitle: 'You follow, and follow them too',
+  knownSome: (among: string) => `Among the newest ${among} followers.`,
+  knownNone: 'Nobody whom you follow follows this account.',
+  nobody: 'Say who you are first: open your account, and choose “This is me”.',
+  accounts: 'Your accounts',
+  noAccounts: 'None. Open the profile of your account, and choose “This is me”.',
+  aboutAccounts: 'This browser keeps them for this site. Nobody is told.',
+  viewed: 'Remember accounts that you look at',
+  aboutViewed: 'The start shows the last ones. They are in this browser only.',
+});
+
+export const startTexts = own({
+  newFor: 'New for you',
+  since: (day: string) => `Since ${day}.`,
+  lately: (day: string) => `Since ${day}. From now on, this shows what is new since you were here.`,
+  firstVisit: 'From your next visit on, this shows what has changed.',
+  gained: (n: number, more: boolean) => `${number(n)}${more ? ' or more' : ''} new ${n === 1 ? 'follower' : 'followers'}`,
+  lost: (n: number, more: boolean) => `${number(n)}${more ? ' or more' : ''} no longer ${n === 1 ? 'follows' : 'follow'} you`,
+  against: (n: number, more: boolean) => `${number(n)}${more ? ' or more' : ''} now ${n === 1 ? 'blocks or mutes' : 'block or mute'} you`,
+  others: (n: number, more: boolean) => `${number(n)}${more ? ' or more' : ''} changed ${n === 1 ? 'its' : 'their'} tags for you`,
+  nothing: 'Nothing new.',
+  counted: { followers: (then: string, now: string) => `Followers: ${then}, now ${now}`, following: (then: string, now: string) => `Following: ${then}, now ${now}` },
+  allNews: 'All of it',
+  yourFollowers: 'Your followers',
+  switch: 'You are',
+  viewed: 'Recently viewed',
+  clear: 'Clear',
+  try: 'Try',
+  random: 'Random account',
+  more: (count: string) => `+${count}`,
+  latest: 'Latest follows',
+  follows: 'follows',
+  arrow: '→',
+  ago: {
+    minute: (n: string) => `${n} min`,
+    hour: (n: string) => `${n} h`,
+    day: (n: string) => `${n} d`,
+    year: (n: string) => `${n} y`,
+  },
+  agesFrom: (day: string) => `Ages count back from ${day}.`,
+  top8: 'Most named in a top 8',
+  top8Of: 'times in a top 8',
+  following: 'Following the most',
+  followingOf: 'followed',
+});
+
+export const newerTexts = own({
+  newer: 'This site has newer data. Parts of this page may be of it already.',
+  renew: 'Show the newer data',
+});
