@@ -84,10 +84,17 @@ function choose(accounts: readonly Person[], me: Person | undefined): void {
 
 /** Makes an account the reader's, and the one that they are now. */
 export function become(person: Person): void {
-  const others = current.accounts.filter(({ address }) => address !== person.address);
-  // One that is known stays where it is, under the hands of whoever chooses.
-  const isKnown = others.length < current.accounts.length;
-  choose(isKnown ? current.accounts.map((one) => (one.address === person.address ? person : one)) : [person, ...others].slice(0, mostAccounts), person);
+  const isKnown = current.accounts.some(({ address }) => address === person.address);
+  choose(isKnown ? current.accounts : [person, ...current.accounts].slice(0, mostAccounts), person);
+}
+
+/** Keeps the name and the picture that an account of the reader has now. */
+export function rename(person: Person): void {
+  const { me, accounts } = current;
+  const before = accounts.find(({ address }) => address === person.address);
+  if (before && (before.name !== person.name || before.avatar !== person.avatar)) {
+    choose(accounts.map((one) => (one === before ? person : one)), me?.address === person.address ? person : me);
+  }
 }
 
 export function forget({ address }: Person): void {

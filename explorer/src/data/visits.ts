@@ -1,7 +1,7 @@
 // What is new for the reader since the last visit: from history, or from what was seen then.
 
 import { activity } from './history';
-import { keep, load, mine } from './mine';
+import { keep, load, mine, rename } from './mine';
 import { between, newsOf, visited, visitsOf, type News, type Seen } from './news';
 import { profile, relation, type Profile } from './people';
 import { site, top, type Person } from './site';
@@ -48,6 +48,9 @@ async function fromHistory(person: Profile, since: number): Promise<Pick<Fresh, 
 export async function fresh({ address }: Person): Promise<Fresh> {
   const [{ as_of }, person, { people }] = await Promise.all([site.root(), profile(address), top()]);
   const asOf = Date.parse(as_of);
+  if (person) {
+    rename(person);
+  }
   const all = (load('visits') ?? {}) as Record<string, unknown>;
   const history = !!person?.history;
   const ids = person?.whole && !history ? await followers(person) : undefined;

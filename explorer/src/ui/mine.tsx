@@ -129,8 +129,9 @@ export function Me() {
   const { me } = useMine();
   useEffect(() => void know(), [me?.address, renewal.turn]);
   return me ? (
-    <a class="me" href={href(['a', me.address])} aria-label={words.meAs(called(me))} title={called(me)}>
+    <a class="me" href={href(['a', me.address])} title={called(me)}>
       <Avatar person={me} size={28} />
+      <span class="hidden">{words.meAs(called(me))}</span>
     </a>
   ) : null;
 }

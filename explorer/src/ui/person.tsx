@@ -76,9 +76,11 @@ export function PersonRow({ person, children }: { person: Person; children: Chil
         <Avatar person={person} />
         <span class="names">
           <Name person={person} />
-          {person.name && <span class="quiet small">{short(person.address)}</span>}
+          <span class="about-name">
+            {person.name && <span class="quiet small">{short(person.address)}</span>}
+            <Marks address={person.address} />
+          </span>
         </span>
-        <Marks address={person.address} />
       </a>
       {children}
     </div>

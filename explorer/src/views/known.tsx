@@ -6,6 +6,7 @@ import type { Profile } from '../data/people';
 import { mineTexts as words } from '../minetexts';
 import { number } from '../texts';
 import { Show, useLoad } from '../ui/load';
+import { called } from '../ui/person';
 import { Rows } from '../ui/rows';
 import { relatedRow } from './people';
 
@@ -19,14 +20,15 @@ export function Known({ person }: { person: Profile }) {
   if (!me) {
     return <p class="empty">{words.nobody}</p>;
   }
+  const title = words.knownTitle(called(person));
   return (
     <Show loaded={loaded}>
       {(found) => (
         <section class="stack tight">
-          <h2>{words.knownTitle}</h2>
+          <h2>{title}</h2>
           {found?.more && <p class="quiet small">{words.knownSome(number(among))}</p>}
           <Rows
-            label={words.knownTitle}
+            label={title}
             source={`known ${me.address} ${person.address}`}
             total={found?.people.length ?? 0}
             height={rowHeight}

@@ -159,6 +159,7 @@ export function New() {
 const minute = 60_000;
 const steps: [unit: keyof typeof words.ago, length: number][] = [
   ['year', 365 * 1440 * minute],
+  ['month', 30 * 1440 * minute],
   ['day', 1440 * minute],
   ['hour', 60 * minute],
   ['minute', minute],
