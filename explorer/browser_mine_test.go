@@ -295,7 +295,7 @@ func TestAccountsOfAReader(t *testing.T) {
 		p.Go(h.at("#/a/" + who))
 		known(t, p)
 		focus(".of-mine button")
-		p.Press("\r")
+		p.Press(browser.Enter)
 		p.WaitForText("This is you")
 	}
 	const me = "document.querySelector('.tools .me')?.getAttribute('href')"
@@ -305,12 +305,11 @@ func TestAccountsOfAReader(t *testing.T) {
 	}
 	is(mira)
 	focus(".tools button")
-	p.Press("\r")
+	p.Press(browser.Enter)
 	p.WaitFor("#settings input[name=me]")
 	barriers(t, p)
 	focus("#settings input[name=me]:checked")
-	p.Press("\u0300") // the key that goes up or down among radio buttons
-	browser.Eval[any](p, "document.querySelector('#settings input[name=me]:not(:checked)').click()")
+	p.Press(browser.ArrowDown)
 	is(tobi)
 	// Another tab of the same browser, as this one hears of it.
 	key := "followpress mine " + h.URL
@@ -323,16 +322,31 @@ func TestAccountsOfAReader(t *testing.T) {
 	p.Reload()
 	known(t, p)
 	is(mira)
+	// What was seen at a visit is kept too.
+	p.Go(h.at("#/"))
+	known(t, p)
+	browser.Eval[any](p, fmt.Sprintf("(() => { const s = document.querySelector('.new select'); s.value = %q; s.dispatchEvent(new Event('change', { bubbles: true })); })()", tobi))
+	is(tobi)
+	known(t, p)
+	browser.Eval[any](p, fmt.Sprintf("(() => { const s = document.querySelector('.new select'); s.value = %q; s.dispatchEvent(new Event('change', { bubbles: true })); })()", mira))
+	is(mira)
 	// The other site at this origin knows nothing of it.
 	if got := browser.Eval[[]string](p, "Object.keys(localStorage).filter((key) => key.startsWith('followpress mine '))"); !slices.Equal(got, []string{key}) {
 		t.Errorf("kept: got %q, want %q", got, key)
 	}
 	focus(".tools button")
-	p.Press("\r")
+	p.Press(browser.Enter)
 	p.WaitFor("#settings input[name=me]")
+	const visits = "Object.keys(JSON.parse(localStorage.getItem(Object.keys(localStorage).find((key) => key.startsWith('followpress visits '))) ?? '{}')).sort()"
+	if got := browser.Eval[[]string](p, visits); !slices.Equal(got, []string{mira, tobi}) {
+		t.Errorf("visits: got %q kept, want both", got)
+	}
 	focus("#settings .account-of:has(:checked) button")
-	p.Press("\r")
+	p.Press(browser.Enter)
 	is(tobi)
+	if got := browser.Eval[[]string](p, visits); !slices.Equal(got, []string{tobi}) {
+		t.Errorf("visits of one who was forgotten: got %q kept, want the other's only", got)
+	}
 	elsewhere("localStorage.removeItem(key)")
 	p.Wait("!document.querySelector('.tools .me')")
 }
@@ -754,7 +768,7 @@ func TestNewerSite(t *testing.T) {
 	barriers(t, p)
 	fits(t, p)
 	browser.Eval[any](p, "document.querySelector('.newer button').focus()")
-	p.Press("\r")
+	p.Press(browser.Enter)
 	p.Wait(tabCount + " === '5' && document.querySelectorAll('main [data-index] a').length === 5 && !document.querySelector('.newer')")
 	if got := browser.Eval[string](p, "document.activeElement.id"); got != "main" {
 		t.Errorf("the focus: got it at %q, want main", got)

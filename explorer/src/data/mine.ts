@@ -98,6 +98,8 @@ export function rename(person: Person): void {
 }
 
 export function forget({ address }: Person): void {
+  const { [address]: _, ...visits } = { ...(load('visits') as object) } as Record<string, unknown>;
+  keep('visits', visits);
   const accounts = current.accounts.filter((one) => one.address !== address);
   choose(accounts, current.me?.address === address ? accounts[0] : current.me);
 }

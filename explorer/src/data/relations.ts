@@ -41,7 +41,8 @@ class Known {
   constructor(readonly me: Person) {
     this.ready = this.read('following');
     this.done = this.ready.then(() => this.read('followers'));
-    this.done.catch(() => undefined); // what is not known is not shown
+    // What is not known is not shown, and read again when somebody wants to know.
+    this.done.catch(() => (known = this.isCurrent ? undefined : known));
   }
 
   get isCurrent(): boolean {

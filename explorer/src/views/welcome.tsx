@@ -118,7 +118,7 @@ function Found({ me, found: { since, isFirst, news, more, counted, history } }: 
 }
 
 function For({ me }: { me: Person }) {
-  const loaded = useLoad(() => fresh(me), [me.address]);
+  const loaded = useLoad(() => fresh(me), [me.address], false);
   return <Show loaded={loaded}>{(found) => <Found me={me} found={found} />}</Show>;
 }
 
