@@ -456,7 +456,7 @@ func TestHostileStorage(t *testing.T) {
 		}
 		p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: before})
 		p.Forgive("404") // of accounts that are none
-		for _, place := range []string{"#/", "#/a/" + hanneke, "#/boards/followers", "#/a/" + hanneke + "/known"} {
+		for _, place := range []string{"#/a/" + hanneke, "#/boards/followers", "#/a/" + hanneke + "/known", "#/"} {
 			p.Go(h.at(place))
 			known(t, p)
 			fits(t, p)
@@ -464,8 +464,11 @@ func TestHostileStorage(t *testing.T) {
 				t.Errorf("%.60s: %s: %s", kept.mine, place, fault)
 			}
 		}
-		if viewed := p.Count(".viewed .chip.face"); viewed > 12 {
-			t.Errorf("%.60s: got %d accounts, want few", kept.mine, viewed)
+		// What is no address is nobody, and there are not more than could be kept.
+		accounts := p.Count("#settings .account-of")
+		links := browser.Eval[[]string](p, `[...document.querySelectorAll('#settings .account-of a, .viewed .face, .tools .me')].map((a) => a.getAttribute('href')).filter((to) => !/^#\/a\/0x[0-9a-f]{40}$/.test(to))`)
+		if accounts > 8 || len(links) > 0 {
+			t.Errorf("%.60s: got %d accounts and the links %.100q, want at most 8, and addresses", kept.mine, accounts, links)
 		}
 		p.Close()
 	}

@@ -22,6 +22,8 @@ const rest = 30;
 /** For so long whoever looks at a profile waits for all rows, in milliseconds. Then two objects say the same of one account. */
 const patience = 1000;
 
+const inOrder = { tags: [], term: '' };
+
 const bitsOf = ({ follows, blocks, mutes }: Pick<Related, 'follows' | 'blocks' | 'mutes'>): number =>
   (follows ? Follows : 0) | (blocks ? Blocks : 0) | (mutes ? Mutes : 0);
 
@@ -56,7 +58,7 @@ class Known {
   private async read(kind: 'following' | 'followers'): Promise<void> {
     const token = (await isWhole()) ? '' : ((await site.find(this.me.address))?.token ?? '');
     // The order of the shards, so that each is read once.
-    const { total, page } = await relation({ address: this.me.address, list: token }, kind, { sort: kind === 'following' ? 'earliest' : 'latest', tags: [], term: '' });
+    const { total, page } = await relation({ address: this.me.address, list: token }, kind, { ...inOrder, sort: kind === 'following' ? 'earliest' : 'latest' });
     const isCut = total > most;
     const start = kind === 'following' && isCut ? Math.ceil((total - most) / step) * step : 0;
     const end = kind === 'following' ? total : Math.min(total, most);
@@ -97,14 +99,11 @@ export const bitsFor = (address: string): number => known?.bits.get(address) ?? 
 const shown = (state: { follow: boolean; block: boolean; mute: boolean }): number =>
   bitsOf({ follows: state.follow, blocks: state.block, mutes: state.mute });
 
-/** What a list says of an account, from its newest rows: a site of the specification has no shorter way. */
-async function searched(list: string, address: string): Promise<number> {
-  if (!list) {
-    return 0;
-  }
-  const { total, page } = await relation({ address: '', list }, 'following', { sort: 'earliest', tags: [], term: '' });
-  for (let offset = 0; offset < Math.min(total, most); offset += step) {
-    const row = (await page(offset, Math.min(step, total - offset))).find((one) => one.address === address);
+/** The bits of an account among so many rows of another one. */
+async function searched({ address, list }: Person, kind: 'following' | 'followers', wanted: string, among: number): Promise<number> {
+  const { total, page } = await relation({ address, list: list ?? '' }, kind, { ...inOrder, sort: kind === 'following' ? 'earliest' : 'latest' });
+  for (let offset = 0; offset < Math.min(total, among); offset += step) {
+    const row = (await page(offset, Math.min(step, total - offset))).find((one) => one.address === wanted);
     if (row) {
       return bitsOf(row);
     }
@@ -122,14 +121,22 @@ export async function relationTo(person: Profile): Promise<number> {
   const bits = read.bits.get(person.address) ?? 0;
   const { address } = read.me;
   if (!(await isWhole())) {
-    return bits | ((await searched(person.list, address)) << theirs);
+    // There is no shorter way.
+    return bits | ((await searched(person, 'following', address, most)) << theirs);
   }
   const [said, back] = await Promise.all([
-    read.following ? 0 : site.user(person.address).followerState(address).then(({ state }) => shown(state)),
+    read.following
+      ? 0
+      : (person.followers ?? 0) <= among
+        ? searched(person, 'followers', address, among) // they are read anyway; a list of so many takes long
+        : site.user(person.address).followerState(address).then(({ state }) => shown(state)),
     read.followers ? 0 : site.user(address).followerState(person.address).then(({ state }) => shown(state)),
   ]);
   return bits | said | (back << theirs);
 }
+
+/** Followers of a profile that are looked at: its newest. */
+export const among = 5000;
 
 /** Whom the reader follows among the followers of an account. */
 export interface Acquainted {
@@ -139,18 +146,18 @@ export interface Acquainted {
 }
 
 /** Looks among so many followers of an account, the newest; null if the site does not say. */
-export async function acquainted({ address }: Person, among: number): Promise<Acquainted | null> {
+export async function acquainted({ address }: Person, looked = among): Promise<Acquainted | null> {
   const read = know();
   if (!read || !(await isWhole())) {
     return null;
   }
   await read.ready;
   const people: Related[] = [];
-  const { total, page } = await relation({ address, list: '' }, 'followers', { sort: 'latest', tags: [], term: '' });
-  for (let offset = 0; offset < Math.min(total, among); offset += step) {
+  const { total, page } = await relation({ address, list: '' }, 'followers', { ...inOrder, sort: 'latest' });
+  for (let offset = 0; offset < Math.min(total, looked); offset += step) {
     const rows = await page(offset, Math.min(step, total - offset));
     people.push(...rows.filter((row) => row.follows && (read.bits.get(row.address) ?? 0) & Follows));
   }
   people.sort((a, b) => (b.followers ?? 0) - (a.followers ?? 0));
-  return { people, more: total > among || !read.following };
+  return { people, more: total > looked || !read.following };
 }

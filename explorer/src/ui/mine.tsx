@@ -54,14 +54,12 @@ slots.Marks = function Marks({ address }) {
 
 /* On a profile */
 
-/** Followers of a profile that are looked at: its newest. */
-const among = 5000;
 const faces = 3;
 
 function Relation({ me, person }: { me: Person; person: Profile }) {
   const inputs = [me.address, person.address];
   const said = useLoad(() => relationTo(person), inputs);
-  const both = useKept(useLoad(() => acquainted(person, among), inputs, false)); // too much for each round of a live site
+  const both = useKept(useLoad(() => acquainted(person), inputs, false)); // too much for each round of a live site
   const bits = useKept(said);
   if (bits === undefined) {
     return said.state === 'loading' ? <span class="quiet small" aria-busy="true">{words.reading}</span> : null;
