@@ -51,10 +51,6 @@ class Known {
     return known === this;
   }
 
-  private add(address: string, bits: number): void {
-    this.bits.set(address, (this.bits.get(address) ?? 0) | bits);
-  }
-
   private async read(kind: 'following' | 'followers'): Promise<void> {
     const token = (await isWhole()) ? '' : ((await site.find(this.me.address))?.token ?? '');
     // The order of the shards, so that each is read once.
@@ -64,7 +60,8 @@ class Known {
     const end = kind === 'following' ? total : Math.min(total, most);
     for (let offset = start; offset < end && this.isCurrent; offset += step) {
       for (const row of await page(offset, Math.min(step, end - offset))) {
-        this.add(row.address, kind === 'following' ? bitsOf(row) : (bitsOf(row) << theirs) | (row.back ? bitsOf(row.back) : 0));
+        // Followers come with what the account says of them.
+        this.bits.set(row.address, kind === 'following' ? bitsOf(row) : (bitsOf(row) << theirs) | (row.back ? bitsOf(row.back) : 0));
       }
       tell();
       await new Promise((done) => setTimeout(done, rest));
