@@ -232,6 +232,9 @@ func TestScreenshots(t *testing.T) {
 		{"activity", "#/a/miralund.eth/activity", browser.Desktop, false, true},
 		{"activity", "#/a/miralund.eth/activity?of=others", browser.Phone, true, false},
 		{"then", "#/a/miralund.eth/then?day=2026-10-24", browser.Desktop, false, true},
+		{"yours", "#/", browser.Desktop, false, true},
+		{"yours", "#/", browser.Phone, true, false},
+		{"known", "#/a/hanneke.eth/known", browser.Phone, false, false},
 		{"proof", "#/proof", browser.Phone, false, false},
 		{"proof", "#/proof", browser.Desktop, true, true},
 	} {
@@ -241,13 +244,18 @@ func TestScreenshots(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			h := h
-			if shot.name == "activity" || shot.name == "then" {
+			before := allowOthers
+			switch shot.name {
+			case "activity", "then", "yours":
 				h = happened
+			}
+			if shot.name == "yours" || shot.name == "known" {
+				before += being(h.URL, mira, tobi) + fmt.Sprintf(`localStorage.setItem('followpress viewed %s', '[[%q,"hanneke.eth",""],[%q,"tobi-okafor.eth",""]]');`, h.URL, hanneke, tobi)
 			}
 			if shot.name == "proof" {
 				h = signed
 			}
-			p := b.Open(t, h.at(shot.at), browser.View{Size: shot.size, Dark: shot.dark, Now: now, Before: allowOthers})
+			p := b.Open(t, h.at(shot.at), browser.View{Size: shot.size, Dark: shot.dark, Now: now, Before: before})
 			p.Forgive(absent...)
 			shown(t, p)
 			if shot.name == "proof" {

@@ -16,7 +16,10 @@
 //     screen read and drawn again. useLoad keeps what was there until then.
 //  5. With public keys, data/site.ts reads through the checks of the client library; data/proof.ts says what came of
 //     them, and which keys this browser keeps. ui/seal.tsx and views/proof.tsx show that.
-//  6. sw.ts and worker.ts keep what was read for visits without a network.
+//  6. data/mine.ts keeps who the reader is, and whom they looked at. relations.ts reads what that account and others say
+//     of each other, visits.ts and news.ts what is new for it. ui/slots.tsx has the places for what ui/mine.tsx shows.
+//  7. data/newer.ts looks whether the site is still the one that is shown; otherwise views begin anew.
+//  8. sw.ts and worker.ts keep what was read for visits without a network.
 //
 // # The explorer is bundled when it is asked for
 //

@@ -66,7 +66,7 @@ function App() {
   renewal.draw = () => draw(renewal.turn);
   return (
     <Frame place={place} search={place.path.length > 0 && <Search place={place} />}>
-      <Guarded key={viewOf(place)} place={place} />
+      <Guarded key={`${viewOf(place)} ${renewal.replaced}`} place={place} />
     </Frame>
   );
 }

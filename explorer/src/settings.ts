@@ -13,10 +13,12 @@ export interface Settings {
   others: boolean | undefined;
   /** Whether single keys do something outside of fields. */
   shortcuts: boolean;
+  /** Whether accounts that were looked at are kept (data/mine.ts). */
+  viewed: boolean;
 }
 
 const name = 'followpress';
-const usual: Settings = { theme: 'auto', pictures: true, others: undefined, shortcuts: true };
+const usual: Settings = { theme: 'auto', pictures: true, others: undefined, shortcuts: true, viewed: true };
 const listeners = new Set<(settings: Settings) => void>();
 
 function read(): Settings {
@@ -27,6 +29,7 @@ function read(): Settings {
       pictures: kept.pictures !== false,
       others: typeof kept.others === 'boolean' ? kept.others : undefined,
       shortcuts: kept.shortcuts !== false,
+      viewed: kept.viewed !== false,
     };
   } catch {
     return usual; // no storage, or something else in it
@@ -37,6 +40,7 @@ let current = read();
 
 function show(): void {
   document.documentElement.dataset['theme'] = current.theme;
+  listeners.forEach((listener) => listener(current));
 }
 
 /** Changes settings, for this page at once and for later ones. */
@@ -48,7 +52,6 @@ export function choose(changes: Partial<Settings>): void {
     // they hold until the page is closed
   }
   show();
-  listeners.forEach((listener) => listener(current));
 }
 
 /** The settings, and again when they change. */
@@ -61,4 +64,11 @@ export function useSettings(): Settings {
   return settings;
 }
 
+// Other tabs choose too. Without a key, all that was kept is gone.
+addEventListener('storage', ({ key }) => {
+  if (key === name || key === null) {
+    current = read();
+    show();
+  }
+});
 show();

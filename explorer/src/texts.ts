@@ -66,7 +66,6 @@ export const texts = own({
   sizesTitle: 'Sizes',
   figures: { accounts: 'Accounts', lists: 'Lists', follows: 'Follows', names: 'Names' },
   mostFollowed: 'Most followed',
-  latestFollows: 'Latest follows',
   allBoards: 'All leaderboards',
   skip: 'Skip to content',
   settings: 'Settings',

@@ -46,7 +46,7 @@ const none = (): void => undefined;
 
 const words = (text?: string | null): string[] => text?.match(/\S+/g) ?? [];
 /** Where the browser keeps something about this site. */
-export const placeOf = (what: 'own' | 'first' | 'refreshed' | 'reports'): string => `followpress ${what} ${base}`;
+export const placeOf = (what: 'own' | 'first' | 'refreshed' | 'reports' | 'mine' | 'viewed' | 'visits'): string => `followpress ${what} ${base}`;
 /** Keeps something about this site in the browser, '' for nothing. */
 export function keep(what: Parameters<typeof placeOf>[0], text: string): void {
   try {
@@ -82,7 +82,8 @@ const { own, first: before, named, objects } = seal;
 const checks = own[0] ?? (await crypto.subtle?.importKey('raw', new Uint8Array(32), 'Ed25519', true, ['verify']).catch(none));
 seal.keys = own[0] ? own : !checks ? [] : before[0] ? before : named;
 
-const first = openSite(base, {
+const open = (how: RequestInit) => openSite(base, {
+  fetch: (url, init) => fetch(url, { ...how, ...init }),
   keys: seal.keys[0] ? [...seal.keys] : undefined,
   unsignedRefreshes: seal.refreshed,
   verified: (proof) => {
@@ -94,14 +95,16 @@ const first = openSite(base, {
     seal.tell();
   },
 });
+let first = open({});
 export let site = first;
 
 /**
- * How often what is on the screen was renewed, what draws it again, who is told that it could not be read, and what
+ * How often what is on the screen was renewed, and how often because another site was published; what draws it again, who is told that it could not be read, and what
  * replaces rows (data/live.ts).
  */
 export const renewal = {
   turn: 0,
+  replaced: 0,
   draw: none,
   failed: none,
   rows<T>(pages: Pages<T>, read: Read<T>, ..._more: [total: number | undefined, range: Range, seen: () => number, moved: (by: number) => void]): void {
@@ -123,19 +126,31 @@ export function renew(blocks: string, isShown: boolean): void {
   }
 }
 
+/** Reads everything anew, since another site was published: views begin again, each with objects of that one. */
+export function replace(): void {
+  after = { cache: 'no-cache' };
+  site = first = open(after);
+  objects.clear();
+  renewed++;
+  renewal.replaced++;
+  renewal.turn++;
+  renewal.draw();
+}
+
 /** Whether the site has the whole read API, or that of the specification. */
 export const isWhole = once(async () => (await site.root()).config['api'] === 'efp');
 
 /** Whether it says what happened lately (data/history.ts). */
 export const hasHistory = async (): Promise<boolean> => !!(await site.root()).config['history_window'];
 
-/** Keeps the result of a function that succeeded, until the page is renewed if it changes with accounts. */
+/** Keeps the result of a function that succeeded: until another site is published, or the page is renewed if it changes with accounts. */
 export function once<T>(load: () => Promise<T>, changes = false): () => Promise<T> {
   let kept: Promise<T> | undefined;
   let at = 0;
   return () => {
-    if (changes && at !== renewed) {
-      at = renewed;
+    const now = changes ? renewed : renewal.replaced;
+    if (at !== now) {
+      at = now;
       kept = undefined;
     }
     const loading = (kept ??= load());

@@ -40,10 +40,11 @@ function Navigation({ place }: { place: Place }) {
   );
 }
 
-function Settings({ children }: { children: Children }) {
+function Settings({ me, children }: { me: Children; children: Children }) {
   return (
     <div class="tools">
       <Sign />
+      {me}
       <button type="button" class="plain icon" popovertarget="settings" aria-label={texts.settings} title={texts.settings}>
         <Icon name="settings" />
       </button>
@@ -140,12 +141,13 @@ export function Frame({ place, search, children }: { place: Place; search: Child
           </a>
           <Navigation place={place} />
           {search}
-          <Settings>{after && <after.Choices anyPictures={anyPictures} readerDecides={readerDecides} />}</Settings>
+          <Settings me={after && <after.Me />}>{after && <after.Choices anyPictures={anyPictures} readerDecides={readerDecides} />}</Settings>
         </div>
       </header>
       <div role="status">
         {offline && <p class="notice">{texts.offline}</p>}
         <Question />
+        {after && <after.Newer place={place} />}
       </div>
       <main id="main" tabIndex={-1}>
         {children}

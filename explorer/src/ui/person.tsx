@@ -7,6 +7,7 @@ import { usePicture } from '../pictures/picture';
 import { href } from '../router';
 import { gap, named, plain, type Text } from '../text';
 import { number, texts } from '../texts';
+import { Marks } from './slots';
 
 /** The beginning and the end of an address. */
 export const short = (address: string): Text => plain(address.slice(0, 6) + '…' + address.slice(-4));
@@ -58,12 +59,12 @@ function Names({ person, children }: { person: Person; children?: Children }) {
   );
 }
 
-/** Where an account is; with addressed, the beginning of its address is below its name. */
-export function PersonLink({ person, addressed }: { person: Person; addressed?: boolean }) {
+/** Where an account is; with addressed, the beginning of its address is below its name, and what else is known there. */
+export function PersonLink({ person, addressed, children }: { person: Person; addressed?: boolean; children?: Children }) {
   return (
     <a class="person" href={href(['a', person.address || person.name])}>
       <Avatar person={person} />
-      {addressed ? <Names person={person} /> : <Name person={person} />}
+      {addressed ? <Names person={person}>{children}</Names> : <Name person={person} />}
     </a>
   );
 }
@@ -87,7 +88,10 @@ export function PersonRow({ person, marks, children }: { person: Person; marks?:
     <div class="related">
       <a class="person" href={href(['a', person.address])}>
         <Avatar person={person} />
-        <Names person={person}>{marks}</Names>
+        <Names person={person}>
+          {marks}
+          <Marks address={person.address} />
+        </Names>
       </a>
       <code class="whole quiet">{plain(person.address)}</code>
       {children}

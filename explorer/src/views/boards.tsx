@@ -12,6 +12,7 @@ import { Show, useLoad } from '../ui/load';
 import { called, PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';
 import { Chooser } from '../ui/search';
+import { Marks } from '../ui/slots';
 
 type Goal = { index: number } | undefined;
 
@@ -165,7 +166,9 @@ function Cells({ board, counts, ranked }: { board: Board; counts: readonly Board
         {ranked.counts[board] ? number(ranked.place) : boardTexts.nothing}
       </span>
       <span role="cell" class="account">
-        <PersonLink person={ranked} addressed />
+          <PersonLink person={ranked} addressed>
+            <Marks address={ranked.address} />
+          </PersonLink>
       </span>
       {counts.map((count) => (
         <span key={count} role="cell" class={count === board ? 'num current' : 'num'}>

@@ -1,7 +1,8 @@
 // The first view: what this is, its sizes, and the accounts that one may want to see first.
 
 import { useLayoutEffect } from 'preact/hooks';
-import { hasHistory, latest, site, top, type Person } from '../data/site';
+import { useMine } from '../data/mine';
+import { hasHistory, site, top, type Person } from '../data/site';
 import { href, type Place } from '../router';
 import { number, texts } from '../texts';
 import { Heading } from '../ui/heading';
@@ -9,6 +10,8 @@ import { Later } from '../ui/later';
 import { Show, useLoad } from '../ui/load';
 import { Followers, PersonLink } from '../ui/person';
 import { Search } from '../ui/search';
+import { Marks } from '../ui/slots';
+import { part } from '../worker';
 
 const rows = 10;
 
@@ -44,6 +47,7 @@ function Ranking({ people }: { people: readonly Person[] }) {
             {i + 1}
           </span>
           <PersonLink person={person} />
+          <Marks address={person.address} />
           {person.followers !== undefined && <Followers count={person.followers} />}
         </li>
       ))}
@@ -51,42 +55,26 @@ function Ranking({ people }: { people: readonly Person[] }) {
   );
 }
 
-function Latest() {
-  const loaded = useLoad(latest, []);
-  // A site of the specification has none.
-  return loaded.state === 'done' && !loaded.value.length ? null : (
-    <section aria-labelledby="latest">
-      <h2 id="latest">{texts.latestFollows}</h2>
-      <div class="ten">
-        <Show loaded={loaded}>
-          {(people) => (
-            <ul class="ranking">
-              {people.slice(0, rows).map((person) => (
-                <li key={person.address}>
-                  <PersonLink person={person} />
-                  <Followers count={person.followers ?? 0} />
-                </li>
-              ))}
-            </ul>
-          )}
-        </Show>
-      </div>
-    </section>
-  );
-}
-
 const recent = async () => (await import('./recent')).Recent;
+const welcome = () => import('./welcome');
+const latest = async () => (await welcome()).Latest;
 
 export function Home({ place }: { place: Place }) {
   const loaded = useLoad(top, []);
   const history = useLoad(hasHistory, [], false);
+  const later = useLoad(() => part(welcome), [], false);
+  const more = later.state === 'done' && later.value;
+  const { me, viewed } = useMine();
   return (
     <div class="stack">
       <div class="hero">
         <Heading title={texts.title}>{texts.welcome}</Heading>
         <p class="text quiet">{texts.what}</p>
         <Search place={place} />
+        <div class="row tries">{more && <more.Tries />}</div>
+        {viewed.length > 0 && <div class="viewed">{more && <more.Viewed />}</div>}
       </div>
+      {me && <div class="for-me">{more && <more.New />}</div>}
       <Sizes />
       <div class="columns sections">
         <section aria-labelledby="most">
@@ -98,7 +86,7 @@ export function Home({ place }: { place: Place }) {
             <Show loaded={loaded}>{({ people }) => <Ranking people={people} />}</Show>
           </div>
         </section>
-        {history.state === 'done' && (history.value ? <Later load={recent} given={{}} /> : <Latest />)}
+        {history.state === 'done' && <Later load={history.value ? recent : latest} given={{}} />}
       </div>
     </div>
   );

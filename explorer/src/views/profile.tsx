@@ -18,6 +18,7 @@ import { Later } from '../ui/later';
 import { Show, useKept, useLoad } from '../ui/load';
 import { Avatar, called } from '../ui/person';
 import { Long } from '../ui/long';
+import { Line } from '../ui/slots';
 import { Relations } from './people';
 
 /** The user of a place of an account, which may also be named without `a`. */
@@ -32,6 +33,7 @@ const later: Record<string, () => Promise<ComponentType<{ person: Profile; place
   activity: async () => (await import('./activity')).Activity,
   then: async () => (await import('./then')).Then,
   graph: async () => (await import('./neighbourhood')).Neighbourhood,
+  known: async () => (await import('./known')).Known,
 };
 
 /* The head */
@@ -106,6 +108,7 @@ function Head({ person, part }: { person: Profile; part: string | undefined }) {
           {person.address ? <Address address={person.address} /> : <p class="quiet small">{words.unknownAddress}</p>}
         </div>
       </div>
+      <Line person={person} />
       {person.address && <Tabs person={person} part={part} />}
     </div>
   );
