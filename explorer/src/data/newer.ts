@@ -1,6 +1,7 @@
 // A site that is replaced while a page is open. A view is to show objects of one site only, but buckets have no versions:
 // so whoever has read objects looks afterwards whether the site is still the same.
 
+import { ready } from './search';
 import { base, replace, site } from './site';
 
 const often = 5 * 60_000; // between two looks, in milliseconds
@@ -66,6 +67,7 @@ export class Watch {
     this.shown = undefined;
     this.tell(false);
     replace();
+    void ready().catch(() => undefined); // names to suggest
     void site.root().then((root) => (this.shown = root), () => (this.shown = before));
   }
 
