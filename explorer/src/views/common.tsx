@@ -1,6 +1,7 @@
 // What two accounts have in common.
 
 import { peopleTexts as words } from '../accounttexts';
+import { useMine } from '../data/mine';
 import { common, followBoth, profile, relation, type Profile, type Related, type State } from '../data/people';
 import { termOf } from '../data/search';
 import { commonTexts } from '../latertexts';
@@ -20,9 +21,6 @@ const compared = (person: Profile, other: string, show?: string): Href =>
   href(['a', person.address, 'common', other], { show });
 
 /* Choosing the other account */
-
-/** Whom accounts are compared with if the reader names nobody: the reader, as soon as the browser knows who that is. */
-const usual = (): string | undefined => undefined;
 
 async function friends(person: Profile): Promise<readonly Related[]> {
   const { page, found } = await relation(person, 'following', { sort: 'latest', tags: [], term: '' });
@@ -142,8 +140,8 @@ function Comparison({ a, b, shown }: { a: Profile; b: Profile; shown: Shown }) {
 
 export function Common({ person, place }: { person: Profile; place: Place }) {
   const { path, query } = place;
-  const me = query.has('with') ? undefined : usual();
-  const other = path[3] ?? (me === person.address ? undefined : me);
+  const { me } = useMine();
+  const other = path[3] ?? (query.has('with') || me?.address === person.address ? undefined : me?.address);
   return other ? <With key={other} person={person} other={other} place={place} /> : <Choosing person={person} />;
 }
 
