@@ -74,6 +74,7 @@ var mayImport = map[string][]string{
 	"client":                     {"site"},
 	"client/examples":            {},
 	"explorer":                   {"client", "site", "site/page"},
+	"explorer/confusables":       {},
 	"fixtures":                   {},
 	"internal/testenv/browser":   {},
 	"internal/testenv/databases": {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},

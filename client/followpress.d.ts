@@ -275,6 +275,8 @@ export interface RowsPage extends Limits {
   tags?: readonly string[];
   /** Only rows with this in the address or the name, letter case ignored. */
   term?: string;
+  /** Only follows: without accounts that are blocked or muted, or that block or mute. */
+  follows?: boolean;
 }
 
 /** An account that a list holds, also one that it blocks or mutes. */
@@ -307,7 +309,7 @@ export interface HolderRow extends HeldRow {
 
 /** A page of rows. */
 export interface Rows<Row> {
-  /** How many rows there are in all, whatever tags and term say. */
+  /** How many rows there are in all, whatever tags, term and follows say. */
   total: number;
   /** Fewer than the limit at the end. */
   rows: Row[];

@@ -848,20 +848,20 @@ async function specSearch(r) {
   return { following: rows.map((row) => row.entry) };
 }
 
-// pageOf is a page of what a list holds, or of who holds an account, as rows have it.
-async function pageOf(r, kind, { limit = 10, offset = 0, sort, tags = [], term = '' } = {}) {
+// pageOf is a page of what a list holds, or of who holds an account.
+async function pageOf(r, kind, { limit = 10, offset = 0, sort, tags = [], term = '', follows: only } = {}) {
   r.check();
   r.q = { limit, offset, sort };
-  const match = matches(term);
-  const wanted = chosen(null, [].concat(tags));
-  const keep = tags.length || term ? (row) => wanted(row) && match(row) : null;
+  const isPart = tags.length || term;
+  const wanted = chosen(matches(term), [].concat(tags));
+  const keep = only ? (row) => follows(row) && wanted(row) : isPart ? wanted : null;
   const node = r.site.efp && (await r.node());
   if (kind === 'followers') {
-    const rows = node ? await followerPage(r, keep, !keep) : missing(new Problem('no-such-route'));
+    const rows = node ? await followerPage(r, keep, !isPart) : missing(new Problem('no-such-route'));
     return { total: node.followers, rows };
   }
   const source = node ? heldRows(r, node) : await specRows(r, 0);
-  const rows = await rowsOf(r, source, r.q, keep, node && !keep);
+  const rows = await rowsOf(r, source, r.q, keep, node && !isPart);
   return { total: source.total, rows: node ? rows : rows.map(({ entry, ...row }) => row) };
 }
 

@@ -5,16 +5,21 @@ import { encode } from './lib/uqr/index.mjs';
 
 const quietZone = 4;
 
-/** picture returns a text as a QR code: the SVG picture that server/qr.go makes of it, byte for byte. */
-export function picture(text) {
+/** outline returns a text as a QR code: the dark modules as a path of SVG, in a square of a size with a quiet zone. */
+export function outline(text) {
   const { data, size } = encode([...new TextEncoder().encode(text)], { ecc: 'M', border: 0 });
-  const whole = size + 2 * quietZone;
   let path = '';
   data.forEach((row, y) => {
     for (const { 0: { length }, index } of row.map(Number).join('').matchAll(/1+/g)) {
       path += `M${index + quietZone} ${y + quietZone}h${length}v1h-${length}z`;
     }
   });
+  return { size: size + 2 * quietZone, path };
+}
+
+/** picture returns a text as a QR code: the SVG picture that server/qr.go makes of it, byte for byte. */
+export function picture(text) {
+  const { size: whole, path } = outline(text);
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${whole} ${whole}" shape-rendering="crispEdges">` +
     `<path fill="#fff" d="M0 0h${whole}v${whole}H0z"/><path d="${path}"/></svg>`

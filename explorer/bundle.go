@@ -13,7 +13,7 @@ import (
 // embedded is the namespace of the modules that are in this program.
 const embedded = "embedded"
 
-// libraries says which file is meant by the import of a library.
+// libraries says which file is meant by the import of a library, or of a module of the client.
 var libraries = map[string]string{
 	"preact":             "lib/preact/dist/preact.mjs",
 	"preact/hooks":       "lib/preact/hooks/dist/hooks.mjs",
@@ -33,6 +33,7 @@ var libraries = map[string]string{
 	"d3-zoom":            "lib/d3-zoom/dist/d3-zoom.mjs",
 
 	"@followpress/client": clientModule,
+	"@followpress/qr":     "qr.js",
 }
 
 // clientModule is the client library. Its modules are not among the sources of this package.

@@ -135,6 +135,12 @@ async function compareRows(list) {
     );
     assert.ok(held.total >= following.length && (page.tags || held.total <= (page.offset ?? 0) + following.length || following.length === (page.limit ?? 10)));
   }
+  for (const page of [{}, { limit: 2, offset: 1 }, { sort: 'followers', limit: 1000 }, { tags: ['top8'], limit: 1000 }]) {
+    const [held, { following }] = [await list.rows('following', { ...page, follows: true }), await list.following(page)];
+    assert.deepStrictEqual(held.rows.map((r) => [r.address, r.tags]), following.map((f) => [f.address, f.tags]));
+    const [holders, { followers }] = [await list.rows('followers', { ...page, follows: true }), await list.followers(page)];
+    assert.deepStrictEqual(holders.rows.map((r) => [r.address, r.tags]), followers.map((f) => [f.address, f.tags]));
+  }
   const { rows } = await list.rows('following', { term: 'A', limit: Infinity });
   const found = (address) => address.includes('a') || names.get(address).toLowerCase().includes('a');
   assert.deepStrictEqual(rows.map(({ address }) => address), all.map(({ address }) => address).filter(found));

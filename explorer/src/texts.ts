@@ -1,5 +1,6 @@
-// All texts that the explorer shows, in three places for translators: those of the first view are here, those of accounts
-// and lists in accounttexts.ts, those of views that load later still in latertexts.ts.
+// All texts that the explorer shows, in four places for translators: those of the first view are here, those of accounts
+// and lists in accounttexts.ts, those of what a profile loads when it is asked for in profiletexts.ts, those of views that
+// load later still in latertexts.ts.
 
 import type { Text } from './text';
 
@@ -9,7 +10,7 @@ type Own<T> = T extends string
   : T extends (...parts: infer Parts) => string
     ? (...parts: { [I in keyof Parts]: string extends Parts[I] ? Text : Parts[I] }) => Text
     : { readonly [Name in keyof T]: Own<T[Name]> };
-/** Texts that may be shown: those of these three files only. */
+/** Texts that may be shown: those of these four files only. */
 export const own = <T>(all: T): Own<T> => all as Own<T>;
 
 const numbers = new Intl.NumberFormat('en');
@@ -62,7 +63,7 @@ export const texts = own({
   api: 'API',
   navigation: 'Views',
   welcome: 'Explore the follow graph',
-  what: 'Who follows whom, from the lists that accounts keep on chain. Search for an account, see whom it follows and who follows it, and how it compares with all others.',
+  what: 'Who follows whom, from the lists that accounts keep on chain. Search for an account, see whom they follow and who follows them, and how they compare with all others.',
   sizesTitle: 'Sizes',
   figures: { accounts: 'Accounts', lists: 'Lists', follows: 'Follows', names: 'Names' },
   mostFollowed: 'Most followed',

@@ -1,6 +1,6 @@
 // Accounts and lists: profiles, badges, tags, and who follows whom.
 
-import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage } from '@followpress/client';
+import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage, type TagSummary } from '@followpress/client';
 import { distributionOf, type Distribution } from './distribution';
 import { Block, Follow, Mute, stateOf } from './rules';
 import { hasHistory, isAddress, isWhole, network, once, site, top, type Person } from './site';
@@ -9,7 +9,6 @@ import { hasHistory, isAddress, isWhole, network, once, site, top, type Person }
 export interface Profile extends Person {
   /** "" for a name of which the site does not know whose it is. */
   address: string;
-  header: string;
   description: string;
   /** The texts of the profile except those that are members: [key, text], in the order of the profile. */
   texts: [string, string][];
@@ -57,14 +56,13 @@ const members = (value: unknown): [string, string][] =>
 /** What is shown elsewhere on a profile than in its list of texts. */
 const shown = new Set(['description', 'avatar', 'header']);
 
-function known(details: Details): Omit<Profile, 'lists'> {
+function knownOf(details: Details): Omit<Profile, 'lists'> {
   const { address, ens, ranks, primary_list } = details;
   const texts = members(ens?.records);
   return {
     address,
     name: text(ens?.name),
     avatar: text(ens?.avatar),
-    header: text(ens?.header),
     description: texts.find(([key]) => key === 'description')?.[1] ?? '',
     texts: texts.filter(([key]) => !shown.has(key)),
     chains: members(ens?.chains),
@@ -81,7 +79,6 @@ const bare = (person: Partial<Profile>): Profile => ({
   address: '',
   name: '',
   avatar: '',
-  header: '',
   description: '',
   texts: [],
   chains: [],
@@ -107,7 +104,7 @@ export async function profile(user: string): Promise<Profile | null> {
       asked.stats(),
       asked.lists(),
     ]);
-    const found = known(details);
+    const found = knownOf(details);
     return {
       ...found,
       whole: true,
@@ -132,7 +129,7 @@ export async function profile(user: string): Promise<Profile | null> {
   const list = site.list(found.token);
   const oldest = list.rows('following', { limit: 1, sort: 'earliest' });
   const [details, { total }] = await Promise.all([list.details(), oldest]);
-  return { ...known(details), ...followers, following: total, lists: [] };
+  return { ...knownOf(details), ...followers, following: total, lists: [] };
 }
 
 /** Whose a list is. */
@@ -146,7 +143,7 @@ export interface ListOf {
 export async function listOf(token: string): Promise<ListOf | null> {
   try {
     const details = await site.list(token).details();
-    return { token, owner: { ...known(details), lists: [] }, isPrimary: details.primary_list === token };
+    return { token, owner: { ...knownOf(details), lists: [] }, isPrimary: details.primary_list === token };
   } catch (error) {
     if (error instanceof ApiError && (error.status === 404 || error.status === 400)) {
       return null;
@@ -206,19 +203,65 @@ export async function taggedMost(tag: string): Promise<[Person, number][]> {
   return all.filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1]);
 }
 
-/** The tags that an account gives and receives; a site of the specification does not know them. */
-export async function tagsOf(address: string): Promise<{ given: Tags; received: Tags } | null> {
+/** What lists say by tags: by those that mean something, and by all others. */
+export interface Said {
+  free: Tags;
+  /** Who is blocked and who is muted; some are both, so that out counts those who are not followed. */
+  blocks: number;
+  mutes: number;
+  out: number;
+  /** Addresses of those who are followed with the tag top8. */
+  top8: readonly string[];
+}
+
+/** Tags that mean something by themselves. */
+export const known = ['block', 'mute', 'top8'];
+
+function saidBy(counts: Tags, tagged: readonly { address: string; tag: string }[]): Said {
+  const those = (tag: string) => tagged.filter((pair) => pair.tag === tag).map(({ address }) => address);
+  const [blocked, muted] = [those('block'), those('mute')];
+  const out = new Set([...blocked, ...muted]);
+  return {
+    free: byCount(counts.filter(({ tag }) => !known.includes(tag))),
+    blocks: blocked.length,
+    mutes: muted.length,
+    out: out.size,
+    top8: those('top8').filter((address) => !out.has(address)),
+  };
+}
+
+const saidIn = ({ tagCounts, taggedAddresses }: TagSummary): Said => saidBy(tagCounts, taggedAddresses);
+
+/** What an account says by tags, and what is said of it; a site of the specification does not know that. */
+export async function tagsOf(address: string): Promise<{ given: Said; received: Said } | null> {
   if (!(await isWhole())) {
     return null;
   }
   const user = site.user(address);
   const [given, received] = await Promise.all([user.tags(), user.taggedAs()]);
-  return { given: byCount(given.tagCounts), received: byCount(received.tagCounts) };
+  return { given: saidIn(given), received: saidIn(received) };
+}
+
+const shownTop = 8;
+
+/** The accounts that an account has put first, in the order of its list. */
+export async function topEight(subject: Subject): Promise<readonly Person[]> {
+  const said = await tagsOf(subject.address);
+  if (!said) {
+    return (await relation(subject, 'following', { sort: 'earliest', tags: ['top8'], term: '' })).page(0, shownTop);
+  }
+  const { people } = said.given.top8.length ? await top() : { people: [] };
+  const person = async (address: string): Promise<Person> => {
+    const { ens } = people.find((one) => one.address === address) ? { ens: null } : await site.user(address).account();
+    return people.find((one) => one.address === address) ?? { address, name: text(ens?.name), avatar: text(ens?.avatar) };
+  };
+  return Promise.all(said.given.top8.slice(0, shownTop).map(person));
 }
 
 /* Following and followers */
 
 export type Kind = 'following' | 'followers';
+export const isKind = (word: string): word is Kind => word === 'following' || word === 'followers';
 export const sorts = ['latest', 'earliest', 'followers'] as const;
 export type Sort = (typeof sorts)[number];
 
@@ -255,12 +298,20 @@ export interface Wanted {
   sort: Sort;
   tags: readonly string[];
   term: string;
+  /** Only those of whom this is said; all by default. */
+  show?: Show;
 }
+
+/** What lists say of accounts that they hold. */
+export const shows = ['follows', 'blocks', 'mutes', 'all'] as const;
+export type Show = (typeof shows)[number];
 
 /** Accounts by pages. */
 export interface Relation {
   /** How many there are in all. */
   total: number;
+  /** How many of them are shown without tags and term, if that is known. */
+  shown: number | undefined;
   /** How many of them are wanted, if that is known. */
   found: number | undefined;
   page(offset: number, limit: number): Promise<readonly Related[]>;
@@ -274,7 +325,7 @@ export interface Subject {
   isList?: boolean;
 }
 
-const nothing: Relation = { total: 0, found: 0, page: () => Promise.resolve([]) };
+const nothing: Relation = { total: 0, shown: 0, found: 0, page: () => Promise.resolve([]) };
 /** Up to this many are filtered at once, so that it is known how many are found. */
 const few = 10_000;
 const first = 100;
@@ -324,54 +375,70 @@ async function search(read: Read, page: RowsPage, sort: Sort): Promise<{ total: 
   return searching;
 }
 
-/** Whom an account or a list follows, or who follows it; blocked and muted accounts are among them. */
+/** What rows are asked for by: who is blocked or muted has a tag, who is followed has none. */
+const asked = ({ sort, tags, term, show = 'all' }: Wanted): RowsPage => ({
+  sort,
+  term,
+  tags: show === 'blocks' ? ['block'] : show === 'mutes' ? ['mute'] : tags,
+  follows: show === 'follows',
+});
+
+/** How many a subject follows, or follow it; undefined if the site says that of nobody else than these. */
+async function followsOf({ address, list, isList }: Subject, kind: Kind): Promise<number | undefined> {
+  if (!(await isWhole())) {
+    return undefined;
+  }
+  const { following_count, followers_count } = await (isList ? site.list(list) : site.user(address)).stats();
+  return kind === 'following' ? following_count : followers_count;
+}
+
+/** Whom an account or a list follows, or who follows it; those who are blocked and muted too, unless only some are wanted. */
 export async function relation(subject: Subject, kind: Kind, wanted: Wanted): Promise<Relation> {
   const read = await reader(subject, kind);
   if (!read) {
     return nothing;
   }
-  const isFiltered = wanted.term !== '' || wanted.tags.length > 0;
+  const { sort } = wanted;
+  const [follows, { total }] = await Promise.all([wanted.show === 'follows' ? followsOf(subject, kind) : undefined, read({ sort, limit: first })]);
+  // Where all are followed, any page is read without those before it.
+  const isAll = wanted.show === 'follows' && (follows ?? total) === total;
+  const rowsWanted = asked(isAll ? { ...wanted, show: 'all' } : wanted);
+  const isPart = !!rowsWanted.term || !!rowsWanted.tags?.length;
+  const isFiltered = isPart || !!rowsWanted.follows;
   // The order by followers takes all shards anyway, side by side.
-  const isSearch = isFiltered && wanted.sort !== 'followers';
-  const readSome = (page: RowsPage) => (isSearch ? search(read, page, wanted.sort) : read(page));
-  if (isFiltered && !isSearch) {
-    const { total, rows } = await read({ ...wanted, limit: Infinity });
-    const page = async (offset: number, limit: number) => rows.slice(offset, offset + limit).map(related);
-    return { total, found: rows.length, page };
-  }
-  const { total, rows } = await readSome({ ...wanted, limit: first });
-  const all = once(async () => (await readSome({ ...wanted, limit: Infinity })).rows);
-  const takesAll = wanted.sort === 'followers' || (isFiltered && total <= few);
+  const takesAll = sort === 'followers' || (isFiltered && total <= few);
+  // The first follows are in an object of their own, and the next ones in the first shard.
+  const isSearch = ({ offset = 0, limit = 0 }: RowsPage) => isFiltered && sort !== 'followers' && (isPart || offset + limit > shardSize / 2);
+  const readSome = async (page: RowsPage) => (await (isSearch(page) ? search(read, page, sort) : read(page))).rows;
+  const all = once(() => readSome({ ...rowsWanted, limit: Infinity }));
+  const rows = isFiltered && sort === 'followers' ? await all() : await readSome({ ...rowsWanted, limit: first });
   const page = async (offset: number, limit: number) => {
-    if (rows.length < first || offset + limit <= first) {
+    if (rows.length < first || offset + limit <= rows.length) {
       return rows.slice(offset, offset + limit).map(related);
     }
-    if (takesAll) {
-      return (await all()).slice(offset, offset + limit).map(related);
-    }
-    return (await readSome({ ...wanted, offset, limit })).rows.map(related);
+    return (takesAll ? (await all()).slice(offset, offset + limit) : await readSome({ ...rowsWanted, offset, limit })).map(related);
   };
-  if (rows.length < first) {
-    return { total, found: rows.length, page };
-  }
-  return { total, found: !isFiltered ? total : takesAll ? (await all()).length : undefined, page };
+  const found = rows.length < first ? rows.length : !isFiltered ? total : !isPart ? follows : takesAll ? (await all()).length : undefined;
+  const { show = 'all' } = wanted;
+  return { total, shown: show === 'all' ? total : show === 'follows' ? (follows ?? total) : undefined, found, page };
 }
 
-/** The tags that one can choose among in a relation. */
-export async function tagsIn(subject: Subject, kind: Kind): Promise<Tags> {
-  if ((await isWhole()) && !subject.isList) {
-    const user = site.user(subject.address);
-    return byCount((await (kind === 'following' ? user.tags() : user.taggedAs())).tagCounts);
+/** What one can choose among in a relation; a site of the specification knows nobody who is blocked or muted. */
+export async function saidOf(subject: Subject, kind: Kind): Promise<Said> {
+  if (await isWhole()) {
+    const asked = subject.isList ? site.list(subject.list) : site.user(subject.address);
+    return saidIn(await (kind === 'following' ? asked.tags() : asked.taggedAs()));
   }
   if (kind === 'followers') {
-    return [];
+    return saidBy([], []);
   }
   const { rows, total } = await site.list(subject.list).rows('following', { limit: few });
+  const tagged = total > few ? [] : rows.flatMap(({ address, tags }) => tags.map((tag) => ({ address, tag })));
   const counts = new Map<string, number>();
-  for (const tag of rows.flatMap(({ tags }) => tags)) {
+  for (const { tag } of tagged) {
     counts.set(tag, (counts.get(tag) ?? 0) + 1);
   }
-  return total > few ? [] : byCount([...counts].map(([tag, count]) => ({ tag, count })));
+  return saidBy([...counts].map(([tag, count]) => ({ tag, count })), tagged);
 }
 
 /* What two accounts have in common */

@@ -6,6 +6,7 @@ const paths = {
   settings: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5ZM9 14.5a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5Z',
   close: 'm6 6 12 12M18 6 6 18',
   copy: 'M9 9h10v11H9ZM5 15V4h10',
+  share: 'M8 8l4-4 4 4M12 4v11M6 12v8h12v-8',
   list: 'M4 6h16M4 12h16M4 18h10',
 };
 

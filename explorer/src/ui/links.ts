@@ -42,6 +42,9 @@ export function link(text: string): Link | undefined {
   }
 }
 
+/** The address of an object of this site, below its base. Keys are made by data/objects.ts. */
+export const objectLink = (base: string, key: string): Href => new URL(key.split('/').map(encodeURIComponent).join('/'), base).href as Href;
+
 /** What every link out of the explorer has. */
 export const outside = { target: '_blank', rel: 'noopener noreferrer nofollow' } as const;
 

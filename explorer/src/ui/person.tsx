@@ -12,11 +12,11 @@ import { Marks } from './slots';
 /** The beginning and the end of an address. */
 export const short = (address: string): Text => plain(address.slice(0, 6) + '…' + address.slice(-4));
 
-// A colour from the address, for accounts without a picture.
-const hue = (address: string): number => (parseInt(address.slice(2, 8), 16) || 0) % 360;
+/** A colour from the address, for accounts without a picture. */
+export const hue = (address: string): number => (parseInt(address.slice(2, 8), 16) || 0) % 360;
 
-// Names may begin with what is not seen.
-const initial = (name: string): Text | undefined => {
+/** The first letter of a name that is seen: names may begin with what is not. */
+export const initial = (name: string): Text | undefined => {
   const letter = named(name).match(/[\p{L}\p{N}\p{Extended_Pictographic}]/u)?.[0];
   return letter ? plain(letter.toUpperCase()) : undefined;
 };
@@ -24,7 +24,7 @@ const initial = (name: string): Text | undefined => {
 /** The first letter of an account's name, and over it the picture once it is there, if it may be asked for. */
 export function Avatar({ person, size = 40 }: { person: Person; size?: number }) {
   const box = useRef<HTMLElement>(null);
-  const url = usePicture(person.avatar, 'avatar', box);
+  const url = usePicture(person.avatar, box);
   const background = `hsl(${hue(person.address)} 45% 30%)`; // dark enough for white letters in any hue
   const style = { width: `${size}px`, height: `${size}px`, fontSize: `${size * 0.45}px`, background };
   return (

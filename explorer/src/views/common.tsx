@@ -16,6 +16,7 @@ import { relatedRow } from './people';
 
 const rowHeight = 68;
 const suggested = 8;
+const row = (person: Related) => relatedRow(person);
 
 const compared = (person: Profile, other: string, show?: string): Href =>
   href(['a', person.address, 'common', other], { show });
@@ -89,7 +90,7 @@ function People({ people, source, label }: { people: readonly Related[]; source:
       total={people.length}
       height={rowHeight}
       page={async (offset, limit) => people.slice(offset, offset + limit)}
-      row={relatedRow}
+      row={row}
       empty={<p class="empty">{commonTexts.noneCommon}</p>}
     />
   );

@@ -2,7 +2,7 @@
 
 import { acquainted } from '../data/relations';
 import { useMine } from '../data/mine';
-import type { Profile } from '../data/people';
+import type { Profile, Related } from '../data/people';
 import { mineTexts as words } from '../minetexts';
 import { number } from '../texts';
 import { Show, useLoad } from '../ui/load';
@@ -13,6 +13,7 @@ import { relatedRow } from './people';
 /** Followers that are looked at. */
 const among = 20_000;
 const rowHeight = 68; // in CSS pixels
+const row = (person: Related) => relatedRow(person);
 
 export function Known({ person }: { person: Profile }) {
   const { me } = useMine();
@@ -33,7 +34,7 @@ export function Known({ person }: { person: Profile }) {
             total={found?.people.length ?? 0}
             height={rowHeight}
             page={async (offset, limit) => found?.people.slice(offset, offset + limit) ?? []}
-            row={relatedRow}
+            row={row}
             empty={<p class="empty">{words.knownNone}</p>}
           />
         </section>

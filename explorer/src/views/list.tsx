@@ -24,7 +24,7 @@ function About({ list: { owner, isPrimary } }: { list: ListOf }) {
         <p class="quiet small">
           {isPrimary ? words.aboutPrimary : words.aboutNotPrimary}{gap}
           {!isPrimary &&
-            (owner.list ? <a href={href(['l', owner.list])}>{words.notItsPrimary(plain(owner.list))}</a> : words.noPrimary)}
+            (owner.list ? <a href={href(['l', owner.list])}>{words.otherPrimary(plain(owner.list))}</a> : words.noPrimary)}
         </p>
       </div>
     </div>

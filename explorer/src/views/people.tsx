@@ -1,54 +1,33 @@
 // Whom an account or a list follows, and who follows it: searched, filtered and sorted, as many as there are.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Children } from '../elements';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { peopleTexts as words } from '../accounttexts';
-import { relation, sorts, tagsIn } from '../data/people';
-import type { Kind, Related, Relation, Sort, Subject } from '../data/people';
+import { known as meaningful, relation, saidOf, shows, sorts } from '../data/people';
+import type { Kind, Related, Relation, Said, Show, Sort, Subject } from '../data/people';
 import { isWhole } from '../data/site';
 import { tagQuery, tagsOf } from '../place';
 import { go, href, type Href, type Place } from '../router';
 import { clip, gap, plain, type Text } from '../text';
 import { date, number } from '../texts';
+import { Later } from '../ui/later';
 import { Failed, Loading, useKept, useLoad } from '../ui/load';
-import { PersonRow } from '../ui/person';
+import { Marks } from '../ui/marks';
+import { nameOf, PersonRow, short } from '../ui/person';
 import { Rows } from '../ui/rows';
+import { Says } from '../ui/says';
 
 /** In CSS pixels. */
 const rowHeight = 68;
 
+const exported = async () => (await import('../ui/export')).Export;
+
 /* A row */
 
-function Marks({ person: { follows, blocks, mutes, back } }: { person: Related }) {
-  const marks: [boolean | undefined, Text, string][] = back
-    ? [
-        [back.follows && follows, words.mutual, 'mark good'],
-        [back.blocks, words.blocked, 'mark bad'],
-        [back.mutes, words.muted, 'mark bad'],
-        [blocks, words.blocks, 'mark bad'],
-        [mutes, words.mutes, 'mark bad'],
-      ]
-    : [
-        [blocks, words.blocked, 'mark bad'],
-        [mutes, words.muted, 'mark bad'],
-      ];
+/** An account in a list, with what is known about it there; of is the name of whom the list is of. */
+export function relatedRow(person: Related, of?: Text) {
   return (
-    <>
-      {marks.map(
-        ([is, name, kind]) =>
-          is && (
-            <span key={name} class={kind}>
-              {name}
-            </span>
-          ),
-      )}
-    </>
-  );
-}
-
-/** An account in a list, with what is known about it there. */
-export function relatedRow(person: Related) {
-  return (
-    <PersonRow person={person} marks={<Marks person={person} />}>
+    <PersonRow person={person} marks={<Marks person={person} of={of} />}>
       <span class="tags">
         {person.tags.slice(0, 4).map((tag, i) => (
           <span key={i} class="chip line">
@@ -76,19 +55,23 @@ interface Query {
   q: string;
   tags: readonly string[];
   sort: Sort;
+  show: Show;
 }
 
 const isSort = (text: string | null): text is Sort => sorts.includes(text as Sort);
 
 function queryOf({ query }: Place, usual: Sort): Query {
   const sort = query.get('sort');
-  return { q: query.get('q') ?? '', tags: tagsOf(query.get('tags') ?? ''), sort: isSort(sort) ? sort : usual };
+  const tags = tagsOf(query.get('tags') ?? '');
+  // Who is blocked has a tag: to ask for that one is to ask for more than follows.
+  const show = shows.find((one) => one === query.get('show')) ?? (tags.some((tag) => tag === 'block' || tag === 'mute') ? 'all' : 'follows');
+  return { q: query.get('q') ?? '', tags: show === 'blocks' || show === 'mutes' ? [] : tags, sort: isSort(sort) ? sort : usual, show };
 }
 
-const addressOf = (path: readonly string[], { q, tags, sort }: Query, usual: Sort): Href =>
-  href(path, { q, tags: tagQuery(tags), sort: sort === usual ? '' : sort });
+const addressOf = (path: readonly string[], { q, tags, sort, show }: Query, usual: Sort): Href =>
+  href(path, { q, tags: tagQuery(tags), sort: sort === usual ? '' : sort, show: show === 'follows' ? '' : show });
 
-const shownTags = 12;
+const shownTags = 8;
 const pause = 200; // milliseconds without a keystroke before accounts are searched
 
 interface FiltersProps {
@@ -135,10 +118,10 @@ function Term({ query, usual, path }: Omit<FiltersProps, 'subject' | 'kind'>) {
   );
 }
 
-function TagFilter({ subject, kind, query, usual, path }: FiltersProps) {
-  const loaded = useLoad(() => tagsIn(subject, kind), [subject.address, subject.list, kind]);
+function TagFilter({ said, query, usual, path }: FiltersProps & { said: Said }) {
   const [all, setAll] = useState(false);
-  const known = loaded.state === 'done' ? loaded.value : [];
+  const top8 = said.top8.length > 0 ? [{ tag: 'top8', count: said.top8.length }] : [];
+  const known = [...top8, ...said.free];
   const missing = query.tags.filter((tag) => !known.some((other) => other.tag === tag));
   const tags = [...missing.map((tag) => ({ tag, count: 0 })), ...known];
   const shown = tags.filter(({ tag }, i) => all || i < shownTags || query.tags.includes(tag));
@@ -151,7 +134,7 @@ function TagFilter({ subject, kind, query, usual, path }: FiltersProps) {
         <button
           key={tag}
           type="button"
-          class="chip"
+          class={meaningful.includes(tag) ? 'chip strong' : 'chip'}
           aria-pressed={query.tags.includes(tag)}
           onClick={() => go(addressOf(path, { ...query, tags: toggled(tag) }, usual), true)}
         >
@@ -169,12 +152,27 @@ function TagFilter({ subject, kind, query, usual, path }: FiltersProps) {
   );
 }
 
-function Filters(props: FiltersProps & { orders: readonly Sort[] }) {
-  const { query, usual, path, orders } = props;
+interface Choices extends FiltersProps {
+  orders: readonly Sort[];
+  total: number;
+  /** What was found, and what is done with it. */
+  children: Children;
+}
+
+/** On phones most of it is folded while nothing is chosen, so that rows begin near the top. */
+function Filters(props: Choices) {
+  const { subject, kind, query, usual, path, orders, total, children } = props;
+  const said = useKept(useLoad(() => saidOf(subject, kind), [subject.address, subject.list, kind]));
+  const isChosen = !!query.q || query.tags.length > 0 || query.show !== 'follows' || query.sort !== usual;
+  const [open, setOpen] = useState(isChosen);
+  useEffect(() => setOpen((before) => before || isChosen), [isChosen]);
   return (
-    <div class="stack tight">
+    <div class={open ? 'asking-for' : 'asking-for folded'}>
       <div class="asked">
         <Term query={query} usual={usual} path={path} />
+        <button type="button" class="unfold" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {words.filters}
+        </button>
         <select
           aria-label={words.sort}
           value={query.sort}
@@ -189,8 +187,14 @@ function Filters(props: FiltersProps & { orders: readonly Sort[] }) {
             </option>
           ))}
         </select>
+        {children}
       </div>
-      <TagFilter {...props} />
+      {said && (
+        <div class="filters">
+          <Says kind={kind} said={said} total={total} show={query.show} choose={(show) => go(addressOf(path, { ...query, tags: [], show }, usual), true)} />
+          {query.show !== 'blocks' && query.show !== 'mutes' && <TagFilter {...props} said={said} />}
+        </div>
+      )}
     </div>
   );
 }
@@ -202,7 +206,7 @@ interface Found {
 }
 
 interface Props {
-  subject: Subject;
+  subject: Subject & { name?: string };
   kind: Kind;
   place: Place;
   /** The order that is not named in the address. */
@@ -218,8 +222,11 @@ export function Relations({ subject, kind, place, usual = 'latest' }: Props) {
     const whole = await isWhole();
     const orders = sorts.filter((sort) => whole || sort !== 'followers');
     const sort = orders.includes(query.sort) ? query.sort : usual;
-    return { relation: await relation(subject, kind, { sort, tags: query.tags, term: query.q }), query, orders };
-  }, [of, query.q, tags, query.sort]);
+    return { relation: await relation(subject, kind, { sort, tags: query.tags, term: query.q, show: query.show }), query, orders };
+  }, [of, query.q, tags, query.sort, query.show]);
+  const name = subject.isList ? undefined : nameOf({ name: subject.name ?? '' }) || short(subject.address);
+  const row = useCallback((person: Related) => relatedRow(person, name), [name]);
+  const [exporting, setExporting] = useState(false);
   const found = useKept(loaded);
   const whole = useLoad(isWhole, []);
   if (loaded.state === 'failed') {
@@ -231,32 +238,39 @@ export function Relations({ subject, kind, place, usual = 'latest' }: Props) {
   if (!found) {
     return <Loading />;
   }
-  const { total, found: count, page } = found.relation;
+  const { total, shown, found: count, page } = found.relation;
+  const { show } = found.query;
+  const source = `${of} ${found.query.q} ${tagQuery(found.query.tags)} ${found.query.sort} ${show}`;
   const isFiltered = !!found.query.q || found.query.tags.length > 0;
   const said = !isFiltered
-    ? words.count(total)
+    ? words.count(count ?? shown ?? total)
     : count === undefined
-      ? words.some(number(total))
-      : words.found(number(count), number(total));
+      ? words.some(number(shown ?? total))
+      : words.found(number(count), number(shown ?? total));
   return (
     <div class="stack tight">
       {(total > 0 || isFiltered) && (
-        <Filters subject={subject} kind={kind} query={query} usual={usual} path={path} orders={found.orders} />
+        <Filters subject={subject} kind={kind} query={query} usual={usual} path={path} orders={found.orders} total={total}>
+          {total > 0 && (
+            <p class="row quiet small">
+              <span role="status">{loaded.state === 'loading' ? words.searching : said}</span>
+              {isFiltered && <a href={addressOf(path, { ...query, q: '', tags: [] }, usual)}>{words.clear}</a>}
+              <button type="button" class="plain small" aria-expanded={exporting} onClick={() => setExporting(!exporting)}>
+                {words.exported}
+              </button>
+            </p>
+          )}
+        </Filters>
       )}
-      {total > 0 && (
-        <p class="row between quiet small">
-          <span role="status">{loaded.state === 'loading' ? words.searching : said}</span>
-          {isFiltered && <a href={addressOf(path, { ...query, q: '', tags: [] }, usual)}>{words.clear}</a>}
-        </p>
-      )}
+      {exporting && <Later key={source} load={exported} given={{ subject, kind, relation: found.relation }} />}
       <Rows
         label={words[kind]}
-        source={`${of} ${found.query.q} ${tagQuery(found.query.tags)} ${found.query.sort}`}
+        source={source}
         total={count}
         height={rowHeight}
         page={page}
-        row={relatedRow}
-        empty={<p class="empty">{isFiltered ? words.noneFound : words.none[kind]}</p>}
+        row={row}
+        empty={<p class="empty">{isFiltered ? words.noneFound : show === 'blocks' || show === 'mutes' ? words.noShown[show][kind] : words.none[kind]}</p>}
       />
     </div>
   );

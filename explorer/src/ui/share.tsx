@@ -1,0 +1,134 @@
+// What is done with a profile elsewhere: its link, as a text and as a QR code, other sites about the account, a picture, and
+// the objects that it is made from.
+
+import { outline } from '@followpress/qr';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { checksummed } from '../data/checksum';
+import { fileName } from '../data/export';
+import { profileObjects } from '../data/objects';
+import type { Profile } from '../data/people';
+import { base, site } from '../data/site';
+import { peopleTexts } from '../accounttexts';
+import { cardTexts, shareTexts as words } from '../profiletexts';
+import { href } from '../router';
+import { useSettings } from '../settings';
+import { plain, type Text } from '../text';
+import { date, texts } from '../texts';
+import { drawCard, height, width } from './card';
+import { useTheme } from './colours';
+import { Address } from './copy';
+import { save } from './download';
+import { Icon } from './icon';
+import { link, objectLink, outside } from './links';
+import { useLoad } from './load';
+import { called } from './person';
+
+type QR = ReturnType<typeof outline>;
+
+const elsewhere: [name: Text, url: string][] = [
+  [words.etherscan, 'https://etherscan.io/address/'],
+  [words.efp, 'https://efp.app/'],
+];
+
+function Card({ person, address, qr }: { person: Profile; address: Text; qr: QR }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const settings = useSettings();
+  const theme = useTheme();
+  const drawn = useLoad(async () => {
+    const { as_of } = await site.root();
+    if (canvas.current) {
+      await drawCard(canvas.current, { person, address, qr, foot: cardTexts.foot(texts.title, date(as_of)) }, settings);
+    }
+  }, [person, settings, theme], false);
+  const download = () => canvas.current?.toBlob((file) => file && save(file, fileName('card', person, 'png')));
+  return (
+    <section class="stack tight">
+      <h3>{words.card}</h3>
+      <canvas ref={canvas} class="portrait" width={width} height={height} role="img" aria-label={words.card} />
+      <p class="row">
+        <button type="button" disabled={drawn.state !== 'done'} onClick={download}>
+          {drawn.state === 'loading' ? words.drawing : words.saveCard}
+        </button>
+        {drawn.state === 'failed' && <span class="bad small">{words.noCard}</span>}
+      </p>
+    </section>
+  );
+}
+
+function Objects({ person }: { person: Profile }) {
+  const loaded = useLoad(() => profileObjects(person), [person.address]);
+  if (loaded.state !== 'done' || !loaded.value.keys.length) {
+    return null;
+  }
+  return (
+    <section class="stack tight">
+      <h3>{words.asJSON}</h3>
+      <p class="quiet small">{words.objects}</p>
+      <p class="row small">
+        {loaded.value.keys.map((key) => (
+          <a key={key} class="chip" href={objectLink(base, key)}>
+            {plain(key.replace(/^.*\//, ''))}
+          </a>
+        ))}
+      </p>
+    </section>
+  );
+}
+
+export function ShareDialog({ person, close }: { person: Profile; close: () => void }) {
+  const box = useRef<HTMLDialogElement>(null);
+  useEffect(() => box.current?.showModal(), []);
+  const address = plain(checksummed(person.address));
+  const to = new URL(href(['a', person.address]), location.href).href;
+  const [qr] = useState(() => outline(to));
+  const name = called(person);
+  const send = () => void navigator.share({ title: name, url: to }).catch(() => undefined); // the reader has changed their mind
+  return (
+    <dialog
+      ref={box}
+      class="dialog"
+      aria-label={peopleTexts.shareOf(name)}
+      onClose={close}
+      onClick={(event) => event.target === box.current && box.current?.close()}
+    >
+      <div class="stack">
+        <div class="row between">
+          <h2 class="line">
+            <bdi>{name}</bdi>
+          </h2>
+          <button type="button" class="plain icon" aria-label={words.close} title={words.close} onClick={() => box.current?.close()}>
+            <Icon name="close" />
+          </button>
+        </div>
+        <section class="shared">
+          <div class="stack tight">
+            <h3>{words.link}</h3>
+            <Address address={to} label={words.copyLink} />
+            {'share' in navigator && (
+              <p>
+                <button type="button" onClick={send}>
+                  {words.send}
+                </button>
+              </p>
+            )}
+            <h3>{words.elsewhere}</h3>
+            <p class="row">
+              {elsewhere.map(([text, url]) => (
+                <a key={text} href={link(url + address)?.to} {...outside}>
+                  {text}
+                </a>
+              ))}
+            </p>
+            <p class="quiet small">{words.aboutElsewhere}</p>
+          </div>
+          <svg class="qr" viewBox={`0 0 ${qr.size} ${qr.size}`} role="img" aria-label={words.qr(name)} shape-rendering="crispEdges">
+            <rect width={qr.size} height={qr.size} fill="#fff" />
+            <path d={qr.path} />
+          </svg>
+        </section>
+        <Card person={person} address={address} qr={qr} />
+        <Objects person={person} />
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,107 @@
+// The head of an account: who it is, and the tabs. Below other tabs than the profile it is a line.
+
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { peopleTexts as words } from '../accounttexts';
+import type { Profile } from '../data/people';
+import { href } from '../router';
+import { clip, gap, type Text } from '../text';
+import { number } from '../texts';
+import { Address } from '../ui/copy';
+import { Heading } from '../ui/heading';
+import { Icon } from '../ui/icon';
+import { Later } from '../ui/later';
+import { useLoad } from '../ui/load';
+import { Avatar, called } from '../ui/person';
+import { Line } from '../ui/slots';
+import { part as loadPart } from '../worker';
+
+function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
+  const user = person.address || person.name;
+  const tabs: (readonly [part: string | undefined, name: Text, count?: number])[] = [
+    [undefined, words.profile],
+    ['following', words.following, person.following],
+    ...(person.whole ? [['followers', words.followers, person.followers] as const] : []),
+    ['common', words.common],
+    ['graph', words.graph],
+  ];
+  if (person.history) {
+    tabs.push(['activity', words.activity], ['then', words.then]);
+  }
+  // On a phone the current tab may be beyond the edge.
+  const nav = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const [bar, tab] = [nav.current, nav.current?.querySelector<HTMLElement>('[aria-current]')];
+    if (bar && tab) {
+      bar.scrollLeft = tab.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+    }
+  }, [part]);
+  return (
+    <nav ref={nav} class="tabs" aria-label={words.tabs}>
+      {tabs.map(([to, name, count]) => (
+        <a key={name} href={href(to ? ['a', user, to] : ['a', user])} aria-current={part === to ? 'page' : undefined}>
+          {name}
+          {gap}
+          {count !== undefined && <span class="count">{number(count)}</span>}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+const dialog = async () => (await import('../ui/share')).ShareDialog;
+
+/** The button, and once it was pressed what it opens. */
+function Share({ person }: { person: Profile }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" class="share" aria-haspopup="dialog" aria-label={words.shareOf(called(person))} onClick={() => setOpen(true)}>
+        <Icon name="share" size={18} />
+        <span>{words.share}</span>
+      </button>
+      {open && <Later load={dialog} given={{ person, close: () => setOpen(false) }} />}
+    </>
+  );
+}
+
+const parts = ['following', 'followers', 'common', 'graph', 'activity', 'then'] as const;
+
+/** What the page is called: who it is about, and what of that. */
+const titleOf = (person: Profile, part: string | undefined): Text => {
+  const known = parts.find((one) => one === part);
+  return known ? words.partOf(called(person), words[known]) : called(person);
+};
+
+export function Head({ person, part }: { person: Profile; part: string | undefined }) {
+  const other = person.texts.find(([key]) => key === 'name')?.[1].trim();
+  // Addresses are in lower case until this is there, and nothing is compared.
+  const loaded = useLoad(() => loadPart(() => import('../ui/identity')), [], false);
+  const identity = loaded.state === 'done' ? loaded.value : undefined;
+  const isSmall = part !== undefined;
+  return (
+    <div class={isSmall ? 'head small-head' : 'head'}>
+      <div class="who">
+        <Avatar person={person} size={isSmall ? 36 : 96} />
+        <div>
+          <Heading title={titleOf(person, part)}>
+            <bdi>{called(person)}</bdi>
+          </Heading>
+          {!isSmall && other && other !== person.name && (
+            <p class="line quiet">
+              <bdi>{clip(other, 200)}</bdi>
+            </p>
+          )}
+          {isSmall ? null : person.address ? (
+            <Address address={identity?.checksummed(person.address) ?? person.address} />
+          ) : (
+            <p class="quiet small">{words.unknownAddress}</p>
+          )}
+        </div>
+        {person.address && <Share person={person} />}
+      </div>
+      {identity && <identity.Likeness person={person} />}
+      <Line person={person} />
+      {person.address && <Tabs person={person} part={part} />}
+    </div>
+  );
+}
