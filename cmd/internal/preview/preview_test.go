@@ -439,10 +439,15 @@ func TestAPIOfTheDemo(t *testing.T) {
 		{"spec", nil, site.APISpec},
 		{"spec", []string{"--api=efp"}, site.APIEFP},
 		{"", []string{"--snapshot=folder"}, site.APISpec},
+		{"snapshot", nil, site.APISpec},
 		{"efp", []string{"--snapshot=folder"}, site.APIEFP},
 	} {
 		t.Run("", func(t *testing.T) {
-			if c.env != "" {
+			switch c.env {
+			case "":
+			case "snapshot":
+				t.Setenv("FOLLOWPRESS_SNAPSHOT", "folder")
+			default:
 				t.Setenv("FOLLOWPRESS_API", c.env)
 			}
 			var f Command
