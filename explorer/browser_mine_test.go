@@ -845,7 +845,7 @@ func TestViewOfTwoSites(t *testing.T) {
 	p.Reload()
 	p.Wait(tabCount + " === '2,300'")
 	shown(t, p)
-	p.Settle()
+	looked(p)
 	set("/_search/followers/" + followed + "/1")
 	browser.Eval[any](p, "scrollTo(0, 68 * 1500)")
 	p.WaitFor(".newer button")
