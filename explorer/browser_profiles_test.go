@@ -235,6 +235,9 @@ func TestNumbersAgree(t *testing.T) {
 		if n := p.Count("[data-index]"); n != test.rows {
 			t.Errorf("%s: got %d rows, want %d", test.at, n, test.rows)
 		}
+		if free := "free 6"; strings.Contains(test.at, "/following") && !strings.Contains(test.at, "show") && !strings.Contains(strings.Join(strings.Fields(p.Text(".filters")), " "), free) {
+			t.Errorf("%s: got the filters %q, want %q, as rows have it", test.at, p.Text(".filters"), free)
+		}
 		for _, mark := range test.marks {
 			if !strings.Contains(p.Text("main"), mark) {
 				t.Errorf("%s: got %q, want %q in it", test.at, p.Text("main"), mark)

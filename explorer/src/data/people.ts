@@ -1,6 +1,6 @@
 // Accounts and lists: profiles, badges, tags, and who follows whom.
 
-import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage, type TagSummary } from '@followpress/client';
+import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage } from '@followpress/client';
 import { distributionOf, type Distribution } from './distribution';
 import { Block, Follow, Mute, stateOf } from './rules';
 import { hasHistory, isAddress, isWhole, network, once, site, top, type Person } from './site';
@@ -56,7 +56,7 @@ const members = (value: unknown): [string, string][] =>
 /** What is shown elsewhere on a profile than in its list of texts. */
 const shown = new Set(['description', 'avatar', 'header']);
 
-function knownOf(details: Details): Omit<Profile, 'lists'> {
+function known(details: Details): Omit<Profile, 'lists'> {
   const { address, ens, ranks, primary_list } = details;
   const texts = members(ens?.records);
   return {
@@ -104,7 +104,7 @@ export async function profile(user: string): Promise<Profile | null> {
       asked.stats(),
       asked.lists(),
     ]);
-    const found = knownOf(details);
+    const found = known(details);
     return {
       ...found,
       whole: true,
@@ -129,7 +129,7 @@ export async function profile(user: string): Promise<Profile | null> {
   const list = site.list(found.token);
   const oldest = list.rows('following', { limit: 1, sort: 'earliest' });
   const [details, { total }] = await Promise.all([list.details(), oldest]);
-  return { ...knownOf(details), ...followers, following: total, lists: [] };
+  return { ...known(details), ...followers, following: total, lists: [] };
 }
 
 /** Whose a list is. */
@@ -143,7 +143,7 @@ export interface ListOf {
 export async function listOf(token: string): Promise<ListOf | null> {
   try {
     const details = await site.list(token).details();
-    return { token, owner: { ...knownOf(details), lists: [] }, isPrimary: details.primary_list === token };
+    return { token, owner: { ...known(details), lists: [] }, isPrimary: details.primary_list === token };
   } catch (error) {
     if (error instanceof ApiError && (error.status === 404 || error.status === 400)) {
       return null;
@@ -203,7 +203,7 @@ export async function taggedMost(tag: string): Promise<[Person, number][]> {
   return all.filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1]);
 }
 
-/** What lists say by tags: by those that mean something, and by all others. */
+/** What lists say by tags: by those that mean something, and of those who are followed by all others. */
 export interface Said {
   free: Tags;
   /** Who is blocked and who is muted; some are both, so that out counts those who are not followed. */
@@ -215,22 +215,26 @@ export interface Said {
 }
 
 /** Tags that mean something by themselves. */
-export const known = ['block', 'mute', 'top8'];
+export const meaningful = ['block', 'mute', 'top8'];
 
-function saidBy(counts: Tags, tagged: readonly { address: string; tag: string }[]): Said {
+function saidBy(tagged: readonly { address: string; tag: string }[]): Said {
   const those = (tag: string) => tagged.filter((pair) => pair.tag === tag).map(({ address }) => address);
   const [blocked, muted] = [those('block'), those('mute')];
   const out = new Set([...blocked, ...muted]);
+  const counts = new Map<string, number>();
+  for (const { address, tag } of tagged) {
+    if (!out.has(address) && !meaningful.includes(tag)) {
+      counts.set(tag, (counts.get(tag) ?? 0) + 1);
+    }
+  }
   return {
-    free: byCount(counts.filter(({ tag }) => !known.includes(tag))),
+    free: byCount([...counts].map(([tag, count]) => ({ tag, count }))),
     blocks: blocked.length,
     mutes: muted.length,
     out: out.size,
     top8: those('top8').filter((address) => !out.has(address)),
   };
 }
-
-const saidIn = ({ tagCounts, taggedAddresses }: TagSummary): Said => saidBy(tagCounts, taggedAddresses);
 
 /** What an account says by tags, and what is said of it; a site of the specification does not know that. */
 export async function tagsOf(address: string): Promise<{ given: Said; received: Said } | null> {
@@ -239,7 +243,7 @@ export async function tagsOf(address: string): Promise<{ given: Said; received: 
   }
   const user = site.user(address);
   const [given, received] = await Promise.all([user.tags(), user.taggedAs()]);
-  return { given: saidIn(given), received: saidIn(received) };
+  return { given: saidBy(given.taggedAddresses), received: saidBy(received.taggedAddresses) };
 }
 
 const shownTop = 8;
@@ -252,8 +256,9 @@ export async function topEight(subject: Subject): Promise<readonly Person[]> {
   }
   const { people } = said.given.top8.length ? await top() : { people: [] };
   const person = async (address: string): Promise<Person> => {
-    const { ens } = people.find((one) => one.address === address) ? { ens: null } : await site.user(address).account();
-    return people.find((one) => one.address === address) ?? { address, name: text(ens?.name), avatar: text(ens?.avatar) };
+    const known = people.find((one) => one.address === address);
+    const { ens } = known ? { ens: null } : await site.user(address).account();
+    return known ?? { address, name: text(ens?.name), avatar: text(ens?.avatar) };
   };
   return Promise.all(said.given.top8.slice(0, shownTop).map(person));
 }
@@ -383,7 +388,7 @@ const asked = ({ sort, tags, term, show = 'all' }: Wanted): RowsPage => ({
   follows: show === 'follows',
 });
 
-/** How many a subject follows, or follow it; undefined if the site says that of nobody else than these. */
+/** How many a subject follows, or follow it; undefined where a site has rows of nobody else. */
 async function followsOf({ address, list, isList }: Subject, kind: Kind): Promise<number | undefined> {
   if (!(await isWhole())) {
     return undefined;
@@ -427,18 +432,13 @@ export async function relation(subject: Subject, kind: Kind, wanted: Wanted): Pr
 export async function saidOf(subject: Subject, kind: Kind): Promise<Said> {
   if (await isWhole()) {
     const asked = subject.isList ? site.list(subject.list) : site.user(subject.address);
-    return saidIn(await (kind === 'following' ? asked.tags() : asked.taggedAs()));
+    return saidBy((await (kind === 'following' ? asked.tags() : asked.taggedAs())).taggedAddresses);
   }
   if (kind === 'followers') {
-    return saidBy([], []);
+    return saidBy([]);
   }
   const { rows, total } = await site.list(subject.list).rows('following', { limit: few });
-  const tagged = total > few ? [] : rows.flatMap(({ address, tags }) => tags.map((tag) => ({ address, tag })));
-  const counts = new Map<string, number>();
-  for (const { tag } of tagged) {
-    counts.set(tag, (counts.get(tag) ?? 0) + 1);
-  }
-  return saidBy([...counts].map(([tag, count]) => ({ tag, count })), tagged);
+  return saidBy(total > few ? [] : rows.flatMap(({ address, tags }) => tags.map((tag) => ({ address, tag }))));
 }
 
 /* What two accounts have in common */

@@ -3,7 +3,7 @@
 import type { Children } from '../elements';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { peopleTexts as words } from '../accounttexts';
-import { known as meaningful, relation, saidOf, shows, sorts } from '../data/people';
+import { meaningful, relation, saidOf, shows, sorts } from '../data/people';
 import type { Kind, Related, Relation, Said, Show, Sort, Subject } from '../data/people';
 import { isWhole } from '../data/site';
 import { tagQuery, tagsOf } from '../place';
