@@ -77,7 +77,7 @@ func (discard) put(site.Entry, []byte) error { return nil }
 // renderAll renders every object of a site into out, and adds their entries to all, unless that is nil.
 func renderAll(ctx context.Context, s *render.Site, workers int, out output, all *entryStore, progress Progress) error {
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
-	free := sync.Pool{New: func() any { return &chunkBuffers{hasher: site.NewHasher()} }}
+	free := sync.Pool{New: func() any { return &chunkBuffers{hasher: newHasher()} }}
 	rendered := int64(0)
 	err := inorder.Do(ctx, workers, chunksOf(s),
 		func(c chunk, t *inorder.Ticket[piece]) (piece, error) {

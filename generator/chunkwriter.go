@@ -46,7 +46,7 @@ type chunkWriter struct {
 type chunkBuffers struct {
 	body    []byte
 	entries []entry // of the piece
-	hasher  *site.Hasher
+	hasher  *hasher
 }
 
 // emit is an emitter.
@@ -58,7 +58,7 @@ func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.
 		return
 	}
 	w.body = render(slices.Grow(w.body[:0], size))
-	e := entry{w.hasher.Entry("", w.body), w.unit}
+	e := entry{w.hasher.entry("", w.body), w.unit}
 	for _, e.Key = range keys {
 		w.entries = append(w.entries, e)
 		if w.err == nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"slices"
 	"strconv"
 
@@ -68,32 +67,6 @@ type Entry struct {
 // NewEntry describes an object with a body.
 func NewEntry(key Key, body []byte) Entry {
 	return Entry{Key: key, Size: int64(len(body)), MD5: Sum(body), SHA256: Sum256(body)}
-}
-
-// A Hasher describes objects, one at a time, in less time than NewEntry. It reuses its memory.
-type Hasher struct {
-	md5, sha256 hash.Hash
-	sum         [sha256.Size]byte
-}
-
-// NewHasher returns a Hasher.
-func NewHasher() *Hasher { return &Hasher{md5: md5.New(), sha256: sha256.New()} }
-
-// Entry returns what NewEntry returns. Each step of a digest waits for the one before, so it takes turns between the two:
-// a processor then works on a block of both at once.
-func (h *Hasher) Entry(key Key, body []byte) Entry {
-	const block = max(md5.BlockSize, sha256.BlockSize)
-	h.md5.Reset()
-	h.sha256.Reset()
-	for rest := body; len(rest) > 0; rest = rest[min(block, len(rest)):] {
-		part := rest[:min(block, len(rest))]
-		h.md5.Write(part)
-		h.sha256.Write(part)
-	}
-	e := Entry{Key: key, Size: int64(len(body))}
-	copy(e.MD5[:], h.md5.Sum(h.sum[:0]))
-	copy(e.SHA256[:], h.sha256.Sum(h.sum[:0]))
-	return e
 }
 
 // Same reports whether two entries are of the same object, as far as both say so.

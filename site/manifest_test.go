@@ -117,37 +117,6 @@ func TestMD5(t *testing.T) {
 	}
 }
 
-// TestHasher: whatever it has described before, a body of any length has the digests of NewEntry.
-func TestHasher(t *testing.T) {
-	h := site.NewHasher()
-	body := make([]byte, 300)
-	for i := range body {
-		body[i] = byte(i * i)
-	}
-	for i := range body {
-		part := body[i*7%len(body):]
-		equal(t, "entry", h.Entry("k", part), site.NewEntry("k", part))
-	}
-	equal(t, "entry of an empty body", h.Entry("k", nil), site.NewEntry("k", nil))
-}
-
-// BenchmarkHasher describes a body of a usual size.
-func BenchmarkHasher(b *testing.B) {
-	body := make([]byte, 700)
-	h := site.NewHasher()
-	for _, way := range []struct {
-		name  string
-		entry func(site.Key, []byte) site.Entry
-	}{{"one after the other", site.NewEntry}, {"in turns", h.Entry}} {
-		b.Run(way.name, func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
-			for b.Loop() {
-				body[0] = way.entry("k", body).MD5[0]
-			}
-		})
-	}
-}
-
 func TestDiff(t *testing.T) {
 	entry := func(key site.Key, size int64) site.Entry { return site.Entry{Key: key, Size: size} }
 	live := []site.Entry{entry("a", 1), entry("b", 1), entry("c", 1)}
