@@ -136,8 +136,7 @@ func peopleHost(t *testing.T, config site.Config) *host {
 
 func personAt(h *host, i int, rest string) string { return h.at("#/a/" + personAddress(i) + rest) }
 
-// Below other tabs than the profile, the head is one line: rows and the graph begin in the first third of the window. No
-// header is shown or asked for.
+// Below other tabs than the profile, the head is one line: rows and the graph begin in the first third of the window.
 func TestProfileHead(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -165,10 +164,29 @@ func TestProfileHead(t *testing.T) {
 			t.Errorf("at %s: the avatar is beside the name: %v", size, beside)
 		}
 	}
-	for _, request := range append(p.Requests(), b.Requests()...) {
-		if strings.Contains(request, "/headers/") {
-			t.Errorf("requested the header %s, want none", request)
-		}
+}
+
+// A header is shown above the head of an account that has one, and nothing stands for it elsewhere.
+func TestHeader(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	files := pictured("https://img.example/a.png")
+	h := serve(t, generate(t, files, site.Config{API: site.APIEFP, Pictures: "img.example"}), "/")
+	p := b.Open(t, h.at("#/a0.eth"), browser.View{Size: browser.Desktop, Now: now})
+	shown(t, p)
+	p.Wait("document.querySelector('.header img')?.naturalWidth > 0")
+	fits(t, p)
+	p.Go(h.at("#/a/a0.eth/following"))
+	shown(t, p)
+	if n := p.Count(".header"); n != 0 {
+		t.Errorf("below another tab: got %d headers, want none", n)
+	}
+	h.deploy(generate(t, pictured(""), site.Config{API: site.APIEFP, Pictures: "img.example"}))
+	p = b.Open(t, h.at("#/a0.eth"), browser.View{Size: browser.Desktop, Now: now})
+	shown(t, p)
+	if n := p.Count(".header"); n != 0 {
+		t.Errorf("of an account without one: got %d headers, want none", n)
 	}
 }
 

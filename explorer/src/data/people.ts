@@ -9,6 +9,7 @@ import { hasHistory, isAddress, isWhole, network, once, site, top, type Person }
 export interface Profile extends Person {
   /** "" for a name of which the site does not know whose it is. */
   address: string;
+  header: string;
   description: string;
   /** The texts of the profile except those that are members: [key, text], in the order of the profile. */
   texts: [string, string][];
@@ -63,6 +64,7 @@ function known(details: Details): Omit<Profile, 'lists'> {
     address,
     name: text(ens?.name),
     avatar: text(ens?.avatar),
+    header: text(ens?.header),
     description: texts.find(([key]) => key === 'description')?.[1] ?? '',
     texts: texts.filter(([key]) => !shown.has(key)),
     chains: members(ens?.chains),
@@ -79,6 +81,7 @@ const bare = (person: Partial<Profile>): Profile => ({
   address: '',
   name: '',
   avatar: '',
+  header: '',
   description: '',
   texts: [],
   chains: [],

@@ -8,8 +8,9 @@ declare const isDrawn: unique symbol;
 /** The address of a picture that was drawn here. Elements take no other (elements.d.ts). */
 export type PictureURL = string & { readonly [isDrawn]: true };
 
-/** Width and height in pixels, twice those on the screen. */
-const size = 192;
+/** Widths and heights in pixels, twice those on the screen. */
+const sizes = { avatar: [192, 192], header: [1440, 320] } as const;
+export type Kind = keyof typeof sizes;
 
 /** Bytes of a picture of another host, at most. */
 const most = 4 << 20;
@@ -61,19 +62,20 @@ async function read(url: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-async function draw(bytes: Uint8Array<ArrayBuffer>): Promise<PictureURL | undefined> {
+async function draw(bytes: Uint8Array<ArrayBuffer>, kind: Kind): Promise<PictureURL | undefined> {
   const type = formatOf(bytes)?.type;
   if (!type) {
     return undefined;
   }
   // Browsers decode it beside the page; of one that moves, it is the first frame.
   const frame = await createImageBitmap(new Blob([bytes], { type }));
-  const part = Math.min(frame.width, frame.height);
+  const [width, height] = sizes[kind];
+  const part = { width: Math.min(frame.width, (frame.height * width) / height), height: Math.min(frame.height, (frame.width * height) / width) };
   const canvas = document.createElement('canvas');
-  canvas.width = Math.min(size, part);
-  canvas.height = canvas.width;
+  canvas.width = Math.max(1, Math.min(width, Math.round(part.width)));
+  canvas.height = Math.max(1, Math.min(height, Math.round(part.height)));
   const context = canvas.getContext('2d');
-  context?.drawImage(frame, (frame.width - part) / 2, (frame.height - part) / 2, part, part, 0, 0, canvas.width, canvas.height);
+  context?.drawImage(frame, (frame.width - part.width) / 2, (frame.height - part.height) / 2, part.width, part.height, 0, 0, canvas.width, canvas.height);
   frame.close();
   const drawn = await new Promise<Blob | null>((done) => canvas.toBlob(done, 'image/webp', 0.9));
   return drawn ? (URL.createObjectURL(drawn) as PictureURL) : undefined;
@@ -83,21 +85,24 @@ async function draw(bytes: Uint8Array<ArrayBuffer>): Promise<PictureURL | undefi
 const kept = new Map<string, Promise<PictureURL | undefined>>();
 const done = new Map<string, PictureURL>();
 
+const keyOf = (source: string, kind: Kind): string => `${kind} ${source}`;
+
 /** What was drawn before. */
-export const drawn = (source: string): PictureURL | undefined => done.get(source);
+export const drawn = (source: string, kind: Kind): PictureURL | undefined => done.get(keyOf(source, kind));
 
 /** Draws what policy.sourceOf has said; undefined for what is no picture that may be shown. Each is read once. */
-export function load(source: string): Promise<PictureURL | undefined> {
-  const known = kept.get(source);
+export function load(source: string, kind: Kind = 'avatar'): Promise<PictureURL | undefined> {
+  const key = keyOf(source, kind);
+  const known = kept.get(key);
   if (known) {
     return known;
   }
   const work = async () => {
     try {
       const bytes = isInline(source) ? bytesOf(source) : await reading(() => read(source));
-      const url = bytes && (await drawing(() => draw(bytes)));
+      const url = bytes && (await drawing(() => draw(bytes, kind)));
       if (url) {
-        done.set(source, url);
+        done.set(key, url);
       }
       return url;
     } catch {
@@ -105,7 +110,7 @@ export function load(source: string): Promise<PictureURL | undefined> {
     }
   };
   const loading = work();
-  kept.set(source, loading);
+  kept.set(key, loading);
   const [oldest] = kept.keys();
   if (kept.size > mostKept && oldest !== undefined) {
     kept.delete(oldest);

@@ -3,7 +3,7 @@
 import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useSettings } from '../settings';
-import { drawn, load } from './draw';
+import { drawn, load, type Kind } from './draw';
 import { ask, sourceOf } from './policy';
 
 const calls = new WeakMap<Element, () => void>();
@@ -30,11 +30,11 @@ function onSight(element: Element, call: () => void): () => void {
 }
 
 /** The picture that a text of a profile names, in an element that is there without it too. */
-export function usePicture(text: string, box: RefObject<HTMLElement | null>) {
+export function usePicture(text: string, box: RefObject<HTMLElement | null>, kind: Kind = 'avatar') {
   const settings = useSettings();
   const source = sourceOf(text, settings);
   const [, redraw] = useState(0);
-  const url = source && drawn(source);
+  const url = source && drawn(source, kind);
   useEffect(() => {
     const element = box.current;
     if (!element || url) {
@@ -44,13 +44,13 @@ export function usePicture(text: string, box: RefObject<HTMLElement | null>) {
     const end = onSight(element, () => {
       ask(text, settings);
       if (source) {
-        void load(source).then((found) => found && isWanted && redraw((n) => n + 1));
+        void load(source, kind).then((found) => found && isWanted && redraw((n) => n + 1));
       }
     });
     return () => {
       isWanted = false;
       end();
     };
-  }, [text, source, settings.others]);
+  }, [text, source, kind, settings.others]);
   return url || undefined;
 }

@@ -49,7 +49,7 @@ slots.Marks = function Marks({ address }) {
   }
   const bits = bitsFor(address) & ~hidden(me);
   const first = address === me.address ? ([0, words.you, 'mark you', 'following'] as const) : marksOf(bits, inRows)[0];
-  return first ? <span class={first[2]}>{first[1]}</span> : null;
+  return first ? <span class={`${first[2]} mine`}>{first[1]}</span> : null;
 };
 
 /* On a profile */

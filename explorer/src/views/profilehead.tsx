@@ -3,6 +3,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { peopleTexts as words } from '../accounttexts';
 import type { Profile } from '../data/people';
+import { usePicture } from '../pictures/picture';
 import { href } from '../router';
 import { clip, gap, type Text } from '../text';
 import { number } from '../texts';
@@ -48,6 +49,17 @@ function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
   );
 }
 
+/** The picture above the head, if there is one that may be shown: without it there is nothing. */
+function Header({ url }: { url: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const source = usePicture(url, box, 'header');
+  return (
+    <div ref={box} class="header">
+      {source && <img src={source} alt="" />}
+    </div>
+  );
+}
+
 const dialog = async () => (await import('../ui/share')).ShareDialog;
 
 /** The button, and once it was pressed what it opens. */
@@ -80,6 +92,7 @@ export function Head({ person, part }: { person: Profile; part: string | undefin
   const isSmall = part !== undefined;
   return (
     <div class={isSmall ? 'head small-head' : 'head'}>
+      {!isSmall && person.header && <Header url={person.header} />}
       <div class="who">
         <Avatar person={person} size={isSmall ? 36 : 96} />
         <div>
@@ -100,7 +113,7 @@ export function Head({ person, part }: { person: Profile; part: string | undefin
         {person.address && <Share person={person} />}
       </div>
       {identity && <identity.Likeness person={person} />}
-      <Line person={person} />
+      {!isSmall && <Line person={person} />}
       {person.address && <Tabs person={person} part={part} />}
     </div>
   );
