@@ -1,7 +1,7 @@
 // Command confusables makes the explorer's table of letters that look alike, src/data/confusables.ts, of Unicode's
 // confusables.txt:
 //
-//	cd explorer && go run ./confusables confusables.txt
+//	go run ./explorer/confusables confusables.txt
 //
 // It keeps what a name can hold after the page has folded it (src/data/lookalikes.ts): letters, marks, numbers, dashes and
 // connectors that are in lower case, compatible with nothing else and decomposed.
@@ -22,11 +22,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-const output = "src/data/confusables.ts"
+const output = "explorer/src/data/confusables.ts"
 
 func main() {
 	if len(os.Args) != 2 {
-		log.Fatal("usage: go run ./confusables confusables.txt")
+		log.Fatal("usage: go run ./explorer/confusables confusables.txt")
 	}
 	if err := run(os.Args[1]); err != nil {
 		log.Fatalf("confusables: %v", err)

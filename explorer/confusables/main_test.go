@@ -46,7 +46,7 @@ func TestModuleOfNonsense(t *testing.T) {
 
 // The table that is committed is in the form that the program writes.
 func TestCommitted(t *testing.T) {
-	made, err := os.ReadFile("../" + output)
+	made, err := os.ReadFile("../../" + output)
 	if err != nil {
 		t.Fatal(err)
 	}
