@@ -40,7 +40,7 @@ func TestHeadPlaces(t *testing.T) {
 
 				want := map[uint32]bool{}
 				for _, order := range []func(a, b uint32) int{
-					cmp.Compare,
+					cmp.Compare[uint32],
 					func(a, b uint32) int { return cmp.Compare(b, a) },
 					func(a, b uint32) int {
 						return cmp.Or(cmp.Compare(rows[b].followers, rows[a].followers), rows[a].address.Compare(rows[b].address))
