@@ -99,8 +99,8 @@ let first = open({});
 export let site = first;
 
 /**
- * How often what is on the screen was renewed, and how often because another site was published; what draws it again, who is told that it could not be read, and what
- * replaces rows (data/live.ts).
+ * How often what is on the screen was renewed, and how often because another site was published; what draws it again, who
+ * is told that it could not be read, and what replaces rows (data/live.ts).
  */
 export const renewal = {
   turn: 0,
