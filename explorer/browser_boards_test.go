@@ -276,6 +276,7 @@ func TestTitles(t *testing.T) {
 	seen := map[string]string{}
 	for _, at := range []string{
 		"#/", "#/search?q=ti", "#/miralund.eth", "#/a/miralund.eth/following", "#/a/miralund.eth/followers", "#/a/miralund.eth/common",
+		"#/a/miralund.eth/common/tobi-okafor.eth", "#/a/miralund.eth/common/inésprado.eth",
 		"#/a/miralund.eth/graph", "#/tobi-okafor.eth", "#/l/4", "#/boards/followers", "#/boards/mutes", "#/network", "#/reports", "#/proof", "#/nothing",
 	} {
 		p.Go(h.at(at))

@@ -90,6 +90,7 @@ export const proofTexts = own({
 });
 
 export const commonTexts = own({
+  title: (one: string, other: string) => `${one} and ${other}`,
   compare: 'Compare with…',
   compareAbout: 'Whom do two accounts both follow, and who follows both? Choose the other one.',
   another: 'Another account',

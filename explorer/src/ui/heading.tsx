@@ -13,6 +13,17 @@ interface Props {
   class?: string;
 }
 
+/** The name of the page while a part of a view is there that says more than its heading. */
+export function useTitle(title: Text): void {
+  useEffect(() => {
+    const before = document.title;
+    document.title = texts.titled(title);
+    return () => {
+      document.title = before;
+    };
+  }, [title]);
+}
+
 /** The only h1 of a view. */
 export function Heading({ title, children, ...rest }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);

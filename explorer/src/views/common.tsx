@@ -8,8 +8,9 @@ import { commonTexts } from '../latertexts';
 import { go, href, type Href, type Place } from '../router';
 import { clip, type Text } from '../text';
 import { number, texts } from '../texts';
+import { useTitle } from '../ui/heading';
 import { Failed, Loading, Show, useLoad } from '../ui/load';
-import { Name, PersonLink } from '../ui/person';
+import { called, Name, PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';
 import { Chooser } from '../ui/search';
 import { relatedRow } from './people';
@@ -97,6 +98,7 @@ function People({ people, source, label }: { people: readonly Related[]; source:
 }
 
 function Comparison({ a, b, shown }: { a: Profile; b: Profile; shown: Shown }) {
+  useTitle(commonTexts.title(called(a), called(b)));
   const inputs = [a.address, b.address];
   const following = useLoad(() => common(a, b), inputs);
   const followers = useLoad(() => followBoth(a, b), inputs);
