@@ -32,6 +32,7 @@ func TestBoardsUseTheirRoom(t *testing.T) {
 			if size == browser.Phone && top > float64(size.Height)/3 {
 				t.Errorf("%s at %v: the first row begins at %v, want the first third", board, size, top)
 			}
+			p.WaitFor("[data-index='0'] .under")
 			if text := p.Text("[data-index='0'] .under"); !strings.HasPrefix(text, "0x") {
 				t.Errorf("%s at %v: got %q below the name, want its address", board, size, text)
 			}
