@@ -156,8 +156,8 @@ func shown(t *testing.T, p *browser.Page) {
 	there(t, p)
 }
 
-// isThere says that a view shows what it is about, or a failure.
-const isThere = "document.querySelector('main h1') && !document.querySelector('.loading, [aria-busy=true]')"
+// isThere says that a view shows what it is about, with its rows, or a failure.
+const isThere = "document.querySelector('main h1') && !document.querySelector('.loading, [aria-busy=true], .row-waits[aria-label^=Loading]')"
 
 // there waits until a view shows what it is about, and fails the test if that is a failure.
 func there(t *testing.T, p *browser.Page) {
