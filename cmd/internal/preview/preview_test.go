@@ -371,7 +371,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 	}
 	kept := filepath.Join(refreshed, "details", "1")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o755),
-		os.WriteFile(kept, []byte(`{"address":"`+account+`","name":"new.eth","fresh":2,"avatar":"`+strings.Repeat("x", 301)+`"}`), 0o644)); err != nil {
+		os.WriteFile(kept, []byte(`{"address":"`+account+`","name":"new.eth","fresh":2,"avatar":"`+strings.Repeat("long", 76)+`"}`), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	var f Command
@@ -391,7 +391,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 	if status, _, body := get(t, base+"/v2/lists/1/badges"); status != http.StatusOK || body != `{"poaps":[]}` {
 		t.Errorf("badges: got %d %s, want 200 with poaps", status, body)
 	}
-	if _, _, body := get(t, base+"/v2/lists/1/details"); !strings.Contains(body, "new.eth") || strings.Contains(body, "xxx") {
+	if _, _, body := get(t, base+"/v2/lists/1/details"); !strings.Contains(body, "new.eth") || strings.Contains(body, "longlong") {
 		t.Errorf("details: got %s, want what was refreshed without its long text", body)
 	}
 	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1",

@@ -1,5 +1,7 @@
 // The letter case of addresses that tells a mistyped one (EIP-55). Nothing here needs a browser.
 
+import { hex } from './hex';
+
 const rate = 136; // bytes of a block of Keccak-256
 const all = (1n << 64n) - 1n;
 const turned = (lane: bigint, by: number): bigint => ((lane << BigInt(by)) | (lane >> BigInt(64 - by))) & all;
@@ -54,7 +56,7 @@ export function keccak256(bytes: Uint8Array): string {
   for (let i = 0; i < 4; i++) {
     digest.setBigUint64(8 * i, lanes[i] ?? 0n, true);
   }
-  return Array.from(new Uint8Array(digest.buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return hex(digest.buffer);
 }
 
 /** An address in any letter case, in that of EIP-55. */

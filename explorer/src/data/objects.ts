@@ -1,5 +1,6 @@
 // Which objects of the site a view is made from.
 
+import { hex } from './hex';
 import { isWhole, site } from './site';
 import type { Kind, Subject } from './people';
 
@@ -34,8 +35,7 @@ export async function profileObjects({ address, list }: Subject): Promise<Object
 /** The name of a bucket: the beginning of a hash of what is in it; undefined where browsers do not hash, over plain HTTP. */
 async function bucketOf(folder: 'users' | 'tokens', of: string, digits: unknown): Promise<string | undefined> {
   const hash = await globalThis.crypto.subtle?.digest('SHA-256', new TextEncoder().encode(of));
-  const hex = hash && Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, '0')).join('');
-  return hex && `_search/${folder}/${hex.slice(0, Number(digits))}`;
+  return hash && `_search/${folder}/${hex(hash).slice(0, Number(digits))}`;
 }
 
 /** Those that have the rows of a list: as many as total says, blocked and muted accounts too. */

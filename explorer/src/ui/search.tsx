@@ -41,7 +41,7 @@ function optionsOf(typed: string, hits: readonly Hit[], people: readonly Person[
 }
 
 /** A name with what was typed marked in it. */
-export function Marked({ name, typed }: { name: Text; typed: string }) {
+function Marked({ name, typed }: { name: Text; typed: string }) {
   const at = marked(name, termOf(typed));
   return at ? (
     <>

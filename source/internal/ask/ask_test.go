@@ -71,7 +71,7 @@ func TestGet(t *testing.T) {
 		"an answer":                   {[]http.HandlerFunc{status(200)}, 200, nil, 1, 0},
 		"not found":                   {[]http.HandlerFunc{status(404)}, 404, nil, 1, 0},
 		"a redirect":                  {[]http.HandlerFunc{status(302, "Location", "https://other.example/")}, 302, nil, 1, 0},
-		"not implemented":             {[]http.HandlerFunc{status(501)}, 501, nil, 1, 0},
+		"501":                         {[]http.HandlerFunc{status(501)}, 501, nil, 1, 0},
 		"a passing failure":           {[]http.HandlerFunc{status(502), status(200)}, 200, nil, 2, time.Second},
 		"a busy server":               {[]http.HandlerFunc{status(503, "Retry-After", "7"), status(200)}, 200, nil, 2, 7 * time.Second},
 		"cut off":                     {[]http.HandlerFunc{cut, cut, status(200)}, 200, nil, 3, 3 * time.Second},

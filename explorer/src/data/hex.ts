@@ -1,0 +1,3 @@
+// Bytes as hexadecimal digits.
+
+export const hex = (bytes: ArrayBuffer): string => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
