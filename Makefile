@@ -34,7 +34,7 @@ NIGHTLY_SCHEDULES ?= 100000
 # The packages whose benchmarks are of hot loops.
 HOT := ./generator ./server ./site ./snapshot
 
-# Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
+# Debian installs nginx and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
 .PHONY: help preview generate publish edge test test-all test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-live bench-rounds bench-sources soak clean
@@ -99,7 +99,7 @@ race-tools: # the race detector needs a C compiler; downloads need certificates
 
 edge-tools: # the servers that tests of edges run
 	@bash .ci/install nginx=nginx /usr/lib/nginx/modules/ngx_http_js_module.so=libnginx-mod-http-js \
-		varnishd=varnish caddy=caddy node=nodejs npm=npm
+		node=nodejs caddy=caddy npm=npm
 
 client-tools: # what runs the library for browsers and the explorer; the fonts of its screenshots
 	@bash .ci/install node=nodejs chromium=chromium firefox-esr=firefox-esr /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
@@ -189,7 +189,7 @@ bench-api: bench-tools edge-tools $(BIN)/minio ## measure the whole read API ove
 	go run ./bench/api --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 	go run ./bench/compare
 
-bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
+bench-edge: bench-tools edge-tools ## compare nginx in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/edge --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
 	go run ./bench/compare

@@ -1,5 +1,5 @@
 // Package edge renders the configurations of edges, which are caches and CDNs that stand
-// in front of the bucket of a site: nginx, Varnish, Caddy, CloudFront and Cloudflare Workers.
+// in front of the bucket of a site: nginx, Caddy, CloudFront and Cloudflare Workers.
 //
 // Each kind has a file here, with its definition, and its templates in
 // edge/templates. All are rendered from the table of TableOf and decide as
@@ -12,10 +12,9 @@
 //     site.Config.Resolve makes the same decision in Go.
 //  2. edge/ renders that into configurations: edge.go selects the kind, view.go holds what all kinds need, and
 //     each kind has a file. The templates are in edge/templates: nginx, CloudFront and the Worker share
-//     resolve.js; Varnish makes the decision in VCL, Caddy in matchers.
+//     resolve.js; Caddy makes the decision in matchers.
 //  3. The edge answers bad requests itself and objects from its cache or the bucket. It forwards everything else
-//     to the fallback, in a normal form that is also its cache key. Varnish looks the path of an object up before
-//     it decides more: a hit needs no more.
+//     to the fallback, in a normal form that is also its cache key.
 //  4. The tests of edge/ run each configuration in the real program and compare its answers with the handler's.
 //
 // # Live first
@@ -26,7 +25,6 @@
 // needs for that differs, because none can try an origin, look into the cache, and try two others:
 //
 //   - nginx: error_page leads from the location of live to the one that the map chose; upstreams count failures.
-//   - Varnish: a restart; a probe.
 //   - Caddy: a second site turns failures of a connection into an answer, which handle_response can replace; checks.
 //   - Worker: a promise that is null; counters in the isolate.
 //   - CloudFront: an origin group, which has two origins and no memory.
@@ -75,8 +73,8 @@ type Options struct {
 	CacheDir  string // of nginx; /var/cache/nginx/followpress
 	CacheSize string // of nginx, in nginx's notation; 10g
 
-	// PurgeFrom are the addresses, or networks such as 10.0.0.0/8, from which nginx and
-	// Varnish may be purged; nil means only this machine.
+	// PurgeFrom are the addresses, or networks such as 10.0.0.0/8, from which nginx
+	// may be purged; nil means only this machine.
 	PurgeFrom []string
 }
 

@@ -241,7 +241,7 @@ func TestLiveAway(t *testing.T) {
 	}, "cloudfront")
 }
 
-// If live stalls within a body, Varnish and the Worker have sent nothing yet, and answer from the bucket. nginx and Caddy
+// If live stalls within a body, the Worker has sent nothing yet, and answers from the bucket. nginx and Caddy
 // have: nginx cuts the answer off, so that the client knows; Caddy has no limit between two reads (docs/deploy/caddy.md).
 // The origins of CloudFront are imitated in these tests: see TestCloudFrontLive.
 func TestLiveStalls(t *testing.T) {

@@ -63,7 +63,7 @@ func TestNewParameter(t *testing.T) {
 		},
 	}
 	rendered := map[Kind][2]string{ // a file, and what it has of a parameter
-		Nginx: {"followpress.js", `"NAME":{"legal"`}, Worker: {"worker.js", `"NAME":{"legal"`}, Varnish: {"followpress.vcl", "\nsub followpress_NAME {"},
+		Nginx: {"followpress.js", `"NAME":{"legal"`}, Worker: {"worker.js", `"NAME":{"legal"`},
 		CloudFront: {"cloudfront.yaml", "\n              - NAME\n"},
 		Caddy:      {"Caddyfile", "import followpress_fallback"}, // where every query but a limit goes
 	}

@@ -168,7 +168,6 @@ func newPublished(t *testing.T, s subject, caching string) *published {
 		p.env = []string{"CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL=" + cloudflareOf(t, p.base)}
 	default:
 		p.base = s.start(t, bucketURL, fallbackURL)
-		p.purge = []string{"--purge", "varnish:" + p.base}
 	}
 	// A fallback that watches notices at once; no edge may ask it before.
 	p.env = append(p.env, "FOLLOWPRESS_PURGE_WAIT=1s")
@@ -338,29 +337,20 @@ func (p *published) asStored(t *testing.T, site map[string]answer) map[string]an
 
 // Others may not purge: they get the answer of the handler to that method.
 func TestPurgeFromElsewhere(t *testing.T) {
-	for _, s := range subjects[:2] {
-		t.Run(s.kind, func(t *testing.T) {
-			o := newOrigins(t)
-			elsewhere := func(o *edge.Options) { o.PurgeFrom = []string{"192.0.2.1", "2001:db8::/32", "10.0.0.0/8"} }
-			start := map[string]func() string{
-				"nginx":   func() string { return runNginx(t, oneProcess, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
-				"varnish": func() string { return startVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
-			}
-			base := start[s.kind]()
-			const path = "/api/v1/lists/8/details"
-			ask(t, http.MethodGet, base, path)
-			for _, method := range []string{"PURGE", "BAN"} {
-				got := ask(t, method, base, "/", "X-Ban-Url", ".*")
-				sameAnswer(t, method, got, o.direct(t, method, "/"))
-				if got.status != http.StatusMethodNotAllowed {
-					t.Errorf("%s: got status %d, want 405", method, got.status)
-				}
-			}
-			ask(t, http.MethodGet, base, path)
-			if n := o.bucket.requests.Load(); n != 1 {
-				t.Errorf("requests to the bucket: got %d, want 1", n)
-			}
-		})
+	o := newOrigins(t)
+	base := runNginx(t, oneProcess, o.bucket.URL+"/bucket", o.fallback.URL, func(o *edge.Options) {
+		o.PurgeFrom = []string{"192.0.2.1", "2001:db8::/32", "10.0.0.0/8"}
+	})
+	const path = "/api/v1/lists/8/details"
+	ask(t, http.MethodGet, base, path)
+	got := ask(t, "PURGE", base, "/")
+	sameAnswer(t, "PURGE", got, o.direct(t, "PURGE", "/"))
+	if got.status != http.StatusMethodNotAllowed {
+		t.Errorf("PURGE: got status %d, want 405", got.status)
+	}
+	ask(t, http.MethodGet, base, path)
+	if n := o.bucket.requests.Load(); n != 1 {
+		t.Errorf("requests to the bucket: got %d, want 1", n)
 	}
 }
 
@@ -430,7 +420,7 @@ func cloudflareOf(t *testing.T, base string) string {
 }
 
 // An answer that was under way during a purge of nginx is not cached for later requests, nor do
-// they wait for it. (Varnish would keep it: there --purge-wait is longer than its patience.)
+// they wait for it.
 func TestPurgeDuringFetch(t *testing.T) {
 	const path = "/api/v1/lists/8/details"
 	o := newOrigins(t)

@@ -26,7 +26,7 @@ func renderAll(t testing.TB, kind edge.Kind, o edge.Options) map[string]string {
 // Operators and their scripts know the files by name.
 func TestFiles(t *testing.T) {
 	want := map[edge.Kind][]string{
-		edge.Nginx: {"followpress.conf", "followpress.js"}, edge.Varnish: {"followpress.vcl"}, edge.Caddy: {"Caddyfile"},
+		edge.Nginx: {"followpress.conf", "followpress.js"}, edge.Caddy: {"Caddyfile"},
 		edge.CloudFront: {"cloudfront.yaml", "function.js"}, edge.Worker: {"worker.js", "wrangler.toml"},
 	}
 	if got := edge.Kinds(); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
@@ -51,11 +51,8 @@ func TestRenderRefuses(t *testing.T) {
 		{edge.Nginx, edge.Options{Bucket: "ftp://bucket"}, "bucket URL"},
 		{edge.Nginx, edge.Options{Bucket: "http://bucket;}"}, "bucket URL"},
 		{edge.Nginx, edge.Options{Bucket: "http://bucket", Fallback: "fallback"}, "fallback URL"},
-		{edge.Varnish, edge.Options{Bucket: "https://bucket"}, "no TLS"},
-		{edge.Varnish, edge.Options{Bucket: "http://bucket", Fallback: "https://fallback"}, "no TLS"},
 		{edge.Nginx, edge.Options{Bucket: "http://bucket", Fallback: "http://fallback", Live: "http://live/?x"}, "--live-url"},
 		{edge.Nginx, edge.Options{Bucket: "http://bucket", Live: "http://live"}, "--live-url: give --fallback-url too"},
-		{edge.Varnish, edge.Options{Bucket: "http://bucket", Fallback: "http://fallback", Live: "https://live"}, "no TLS"},
 		{edge.CloudFront, edge.Options{Bucket: "http://bucket", Config: site.Config{BasePath: strings.Repeat("x", 500)}}, "shorter base path, or fewer parameters"},
 		{edge.Nginx, edge.Options{Bucket: "http://bucket", Listen: "a;b"}, "--listen"},
 		{edge.Caddy, edge.Options{Bucket: "http://bucket", Listen: "8080 {"}, "--listen"},

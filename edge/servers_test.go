@@ -68,10 +68,6 @@ var subjects = []subject{
 	{kind: "nginx", start: startNginx, caches: true, inexact: map[string]int{
 		"/api/v1/users/cafe%CC%81.eth/searchFollowing": http.StatusNotFound, // njs cannot compose
 	}},
-	{kind: "varnish", start: startVarnish, caches: true, inexact: map[string]int{
-		"/api/v1/users/cafe%CC%81.eth/searchFollowing": http.StatusNotFound, // VCL cannot compose
-		"/api/v1/users/CAF%C3%89.eth/searchFollowing":  http.StatusNotFound, // nor lower-case beyond ASCII
-	}},
 	// URLs have no dot segments by the time a Worker sees them; workerd takes no absolute URLs, as which this test sends the others.
 	{kind: "worker", start: startWorker, caches: true, unsendable: regexp.MustCompile(`(?i)^//|/(\.|%2e){1,2}(/|\?|$)`)},
 	{kind: "caddy", start: startCaddy, exactConditions: true, degrades: true, unsendable: regexp.MustCompile(`^//`), inexact: map[string]int{
@@ -345,7 +341,7 @@ func TestCacheKeys(t *testing.T) {
 // The fallback learns who wants a refresh from the edge alone, so that it can limit each client.
 func TestRefreshesHaveTheirClient(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
-		if s.kind != "nginx" && s.kind != "varnish" && s.kind != "caddy" {
+		if s.kind != "nginx" && s.kind != "caddy" {
 			return // CDNs name the client by themselves
 		}
 		o := newOrigins(t)
@@ -433,8 +429,7 @@ func TestStaleIfError(t *testing.T) {
 		o := newOriginsCaching(t, "public, max-age=1, stale-if-error=600")
 		base := s.start(t, o.bucket.URL+"/bucket", "")
 		warm := ask(t, http.MethodGet, base, path)
-		// Varnish does not wait for the bucket, and asks it again only when the request before has
-		// ended. So one stale answer does not mean one request to the bucket.
+		// One stale answer does not mean one request to the bucket.
 		untilAsked := func(what string) {
 			t.Helper()
 			before := o.bucket.requests.Load()
@@ -522,35 +517,4 @@ func overMinIO(t *testing.T, site string) (bucketURL string) {
 	bucketURL = minio.Endpoint + "/followpress/a/prefix"
 	configs.Store(bucketURL, config)
 	return bucketURL
-}
-
-// A ban removes every answer that shows an object, searches included, and no other.
-func TestVarnishBan(t *testing.T) {
-	o := newOrigins(t)
-	base := startVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL)
-	paths := []string{"/api/v1/lists/8/searchFollowing", "/api/v1/lists/8/searchFollowing?limit=5", "/api/v1/lists/8/searchFollowing?term=fox", "/api/v1/lists/8/details"}
-	requests := func() int64 {
-		before := o.bucket.requests.Load() + o.fallback.requests.Load()
-		for _, path := range paths {
-			ask(t, http.MethodGet, base, path)
-		}
-		return o.bucket.requests.Load() + o.fallback.requests.Load() - before
-	}
-	if first, again := requests(), requests(); first != 4 || again != 0 {
-		t.Fatalf("requests to the origins: got %d and %d, want 4 and 0", first, again)
-	}
-	if a := ask(t, "BAN", base, "/", "X-Ban-Url", `^/api/v1/lists/(7|8)/searchFollowing(?:\?|$)`); a.status != http.StatusOK {
-		t.Fatalf("BAN: got %d %s, want 200", a.status, a.body)
-	}
-	if after := requests(); after != 3 {
-		t.Errorf("requests to the origins after the ban: got %d, want 3", after)
-	}
-	for _, bad := range []string{"((", "", ".* && req.url ~ x"} {
-		if a := ask(t, "BAN", base, "/", "X-Ban-Url", bad); a.status != http.StatusBadRequest {
-			t.Errorf("BAN of %q: got %d %s, want 400", bad, a.status, a.body)
-		}
-	}
-	if after := requests(); after != 0 {
-		t.Errorf("requests to the origins after bad bans: got %d, want 0", after)
-	}
 }

@@ -69,17 +69,6 @@ func write(t testing.TB, dir, name, text string) {
 	}
 }
 
-// startVarnish runs Varnish as Debian packages it.
-func startVarnish(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
-	t.Helper()
-	servers.Wanted(t)
-	address := servers.FreeAddress(t)
-	dir := render(t, "varnish", bucketURL, fallbackURL, address, change...)
-	servers.Program(t, address, "varnishd", "-F", "-j", "none", "-n", filepath.Join(dir, "work"), "-a", address,
-		"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,64m")
-	return "http://" + address
-}
-
 // startWorker runs the Worker in workerd, Cloudflare's own runtime.
 func startWorker(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 // the requests of its service.
 func ExamplePurger_Purge() {
 	cache := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		fmt.Println(r.Method, r.Header.Get("X-Ban-Url"))
+		fmt.Println(r.Method, r.URL)
 	}))
 	defer cache.Close()
 
@@ -23,13 +23,14 @@ func ExamplePurger_Purge() {
 		panic(err)
 	}
 	changed := []site.Key{config.ListKey("1", site.Details)}
-	p, err := purger.New("varnish:"+cache.URL, purger.Options{})
+	p, err := purger.New("http:"+cache.URL+"{path}", purger.Options{})
 	if err != nil {
 		panic(err)
 	}
 	result, err := p.Purge(context.Background(), purger.URLs(config, config, changed))
-	fmt.Println(result.Items, "items in", result.Requests, "request:", err)
-	// Output:
-	// BAN ^(?:/_site(?:\?|$)|/api/v1/lists/1/details(?:\?|$))
-	// 2 items in 1 request: <nil>
+	fmt.Println(result.Items, "items in", result.Requests, "requests:", err)
+	// Unordered output:
+	// PURGE /_site
+	// PURGE /api/v1/lists/1/details
+	// 2 items in 2 requests: <nil>
 }

@@ -45,13 +45,12 @@ const (
 	CloudFront Kind = "cloudfront"
 	Cloudflare Kind = "cloudflare"
 	Fastly     Kind = "fastly"
-	Varnish    Kind = "varnish"
 	HTTP       Kind = "http"
 )
 
 // kinds creates a service from the rest of a flag, after kind and colon.
 var kinds = map[Kind]func(rest string, o Options) (service, error){
-	CloudFront: newCloudFront, Cloudflare: newCloudflare, Fastly: newFastly, Varnish: newVarnish, HTTP: newHTTP,
+	CloudFront: newCloudFront, Cloudflare: newCloudflare, Fastly: newFastly, HTTP: newHTTP,
 }
 
 // A batch is what one request purges.
@@ -86,14 +85,14 @@ type Purger struct {
 	client  *client
 }
 
-// New returns the purger that a flag names: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE,
-// varnish:URL or http:TEMPLATE. It returns an error for an invalid flag or missing credentials,
+// New returns the purger that a flag names: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE
+// or http:TEMPLATE. It returns an error for an invalid flag or missing credentials,
 // without secrets in its text, and sends no request.
 func New(flag string, o Options) (*Purger, error) {
 	kind, rest, _ := strings.Cut(flag, ":")
 	open := kinds[Kind(kind)]
 	if open == nil || rest == "" {
-		return nil, errors.New("use cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL or http:URL-TEMPLATE")
+		return nil, errors.New("use cloudfront:ID, cloudflare:ZONE, fastly:SERVICE or http:URL-TEMPLATE")
 	}
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
@@ -113,7 +112,7 @@ func New(flag string, o Options) (*Purger, error) {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	secrets := []string{o.CloudflareToken, o.FastlyToken}
-	if k := Kind(kind); k == Varnish || k == HTTP {
+	if Kind(kind) == HTTP {
 		secrets = append(secrets, secretParts(rest)...)
 	}
 	s.kind = Kind(kind)

@@ -25,8 +25,6 @@ func TestFlags(t *testing.T) {
 		{"fastly:service", "--purge-url", func(o *Options) { o.Sites = nil }},
 		{"fastly:service", "like https://HOST", func(o *Options) { o.Sites = []string{"api.example.org"} }},
 		{"fastly:service", "like https://HOST", func(o *Options) { o.Sites = []string{"https://api.example.org/folder"} }},
-		{"varnish:cache:6081", "not a URL", nil},
-		{"varnish:http://user:" + secret + "@cache", "has a user", nil},
 		{"http:http://cache/{key}", "neither {path} nor {url}", nil},
 		{"http:http://cache{path}?{url}", "not both", nil},
 		{"http:http://cache/?u={url}", "--purge-url", func(o *Options) { o.Sites = nil }},
@@ -50,7 +48,7 @@ func TestFlags(t *testing.T) {
 
 // services are a flag for each kind, in front of a stub.
 func services(s *stub) []string {
-	return []string{"cloudfront:EDFDVBD6EXAMPLE", "cloudflare:zone1", "fastly:service1", "varnish:" + s.URL, "http:" + s.URL + "{path}"}
+	return []string{"cloudfront:EDFDVBD6EXAMPLE", "cloudflare:zone1", "fastly:service1", "http:" + s.URL + "{path}"}
 }
 
 // eventually answers with a failure first, then as each service does.
@@ -158,7 +156,7 @@ func TestInterrupt(t *testing.T) {
 		cancel()
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	_, err := s.open(t, "varnish:"+s.URL, func(o *Options) { o.firstBackoff, o.Patience = time.Hour, 2*time.Hour }).Purge(ctx, Everything())
+	_, err := s.open(t, "http:"+s.URL, func(o *Options) { o.firstBackoff, o.Patience = time.Hour, 2*time.Hour }).Purge(ctx, Everything())
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

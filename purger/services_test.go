@@ -179,22 +179,19 @@ func TestCloudFrontIsBusy(t *testing.T) {
 // name must not keep the rest stale.
 func TestRefused(t *testing.T) {
 	for flag, everything := range map[string]string{
-		"cloudfront:EDFDVBD6EXAMPLE": "<Path>/*</Path>", "cloudflare:zone1": `{"purge_everything":true}`, "fastly:service1": "/service/service1/purge_all", "varnish:": ".*",
+		"cloudfront:EDFDVBD6EXAMPLE": "<Path>/*</Path>", "cloudflare:zone1": `{"purge_everything":true}`, "fastly:service1": "/service/service1/purge_all",
 	} {
 		t.Run(flag, func(t *testing.T) {
 			last := ""
 			s := newStub(t, func(n int, r told, w http.ResponseWriter) {
-				last = r.path + r.header.Get("X-Ban-Url") + r.body
-				if !strings.Contains(last, everything) || flag == "varnish:" && r.header.Get("X-Ban-Url") != ".*" {
+				last = r.path + r.body
+				if !strings.Contains(last, everything) {
 					w.WriteHeader(http.StatusBadRequest)
 					_, _ = io.WriteString(w, `<ErrorResponse><Error><Code>InvalidArgument</Code></Error></ErrorResponse>`)
 					return
 				}
 				eventually(0, nil)(n, r, w)
 			})
-			if flag == "varnish:" {
-				flag += s.URL
-			}
 			r := mustPurge(t, s.open(t, flag), Purge{Exact: many(1)})
 			if !r.Everything || r.Requests != 2 || r.Retries != 0 || len(s.told) != 2 || !strings.Contains(last, everything) {
 				t.Errorf("requests: got %d, the last %q: %+v, want the second to purge everything", len(s.told), last, r)
@@ -408,7 +405,7 @@ func TestTagsOrURLs(t *testing.T) {
 		{"fewer items, as each costs", "cloudfront:EDFDVBD6EXAMPLE", some, 4, []Kind{CloudFront}, true},
 		{"more items", "cloudfront:EDFDVBD6EXAMPLE", some, 6, []Kind{CloudFront}, false},
 		{"fewer prefixes", "cloudflare:zone1", Purge{Exact: many(140)}, 7, []Kind{Cloudflare}, true},
-		{"a service that knows none", "varnish:http://localhost", some, 1, []Kind{CloudFront, Cloudflare, Fastly}, false},
+		{"a service that knows none", "http:http://localhost{path}", some, 1, []Kind{CloudFront, Cloudflare, Fastly}, false},
 	} {
 		c.what.Tags, c.what.Tagged = manyTags(c.tags), c.tagged
 		if r := newStub(t, ok).open(t, c.flag).Plan(c.what); r.Tags != c.want {
@@ -434,60 +431,6 @@ func TestTagsAreRefused(t *testing.T) {
 		r := mustPurge(t, s.open(t, flag), Purge{All: true, Tags: manyTags(3), Tagged: []Kind{Fastly, Cloudflare}})
 		if last := s.told[len(s.told)-1]; len(s.told) != 3 || !r.Everything || r.Retries != 1 || !strings.Contains(last.path+last.body, everything) {
 			t.Errorf("%s: got %d requests, the last %+v, and %+v, want everything in the third", flag, len(s.told), last, r)
-		}
-	}
-}
-
-func TestVarnish(t *testing.T) {
-	s := newStub(t, ok)
-	p := s.open(t, "varnish:"+s.URL)
-	got := func() (all []string) {
-		for _, r := range s.told {
-			ban := r.header.Get("X-Ban-Url")
-			if r.method != "BAN" || r.path != "/" || len(ban) > 7000 || strings.ContainsAny(ban, " \t\"") {
-				t.Errorf("request or result: got %+v, want the documented form", r)
-			}
-			all = append(all, ban)
-		}
-		s.told = nil
-		return all
-	}
-	mustPurge(t, p, Everything())
-	if all := got(); !slices.Equal(all, []string{".*"}) {
-		t.Errorf("everything: got %q, want one request for everything", all)
-	}
-	mustPurge(t, p, some)
-	all := got()
-	if len(all) != 1 {
-		t.Fatalf("some: got %q, want one ban", all)
-	}
-	ban := regexp.MustCompile(all[0])
-	for url, want := range map[string]bool{
-		"/_site": true, "/_site?x": true, "/api/v1/lists/1/records": true, "/api/v1/lists/1/records?includeTags=false": true,
-		"/api/v1/lists/1/searchFollowing?limit=5&term=a": true, "/api/v1/users/bob/searchFollowing": true,
-		"/api/v1/lists/1/records2": false, "/api/v1/lists/11/records": false, "/x/_site": false, "/api/v1/users": false, "/api-v1/users/bob": false,
-	} {
-		if ban.MatchString(url) != want {
-			t.Errorf("%s matches %s: got %v, want the opposite", ban, url, !want)
-		}
-	}
-	mustPurge(t, p, Purge{Exact: many(1000)})
-	all = got()
-	if len(all) < 2 || len(all) > 12 {
-		t.Errorf("bans for 1000 URLs: got %d, want few", len(all))
-	}
-	matching := map[string]int{}
-	for _, text := range all {
-		ban := regexp.MustCompile(text)
-		for _, url := range many(1000) {
-			if ban.MatchString(url) {
-				matching[url]++
-			}
-		}
-	}
-	for _, url := range many(1000) {
-		if matching[url] != 1 {
-			t.Errorf("bans: got %d that match %s, want 1", matching[url], url)
 		}
 	}
 }
@@ -559,7 +502,6 @@ func TestHTTP(t *testing.T) {
 // whatever the server answers.
 func TestSecretsInURLs(t *testing.T) {
 	for _, flag := range []string{
-		"varnish:%s/?token=" + secret, "varnish:%s/" + secret, "varnish:%s/" + secret + "/x?a=b", "varnish:%s?" + secret,
 		"http:%s/purge?token=" + secret, "http:%s/" + secret, "http:%s/?token=" + secret + "&u={url}", "http:%s/" + secret + "{path}",
 		"http:%s{path}?token=" + secret, "http:%s/" + secret + "/{url}", "http:%s/?u={url}&" + secret, "fastly:service1", "cloudflare:zone1",
 		"cloudfront:EDFDVBD6EXAMPLE",
@@ -684,7 +626,6 @@ func TestProxy(t *testing.T) {
 			"PURGE http://cache.invalid:81/_site cache.invalid:81", "PURGE http://cache.invalid:81/a?b=c cache.invalid:81",
 			"PURGE http://cache.invalid:81/users/a|b[c]'/x cache.invalid:81", "PURGE http://cache.invalid:81/users/a|b[c]'/x?* cache.invalid:81"}},
 		{"http:http://cache.invalid", "HTTP_PROXY", []string{"PURGE http://cache.invalid/ cache.invalid"}},
-		{"varnish:http://cache.invalid/", "HTTP_PROXY", []string{"BAN http://cache.invalid/ cache.invalid"}},
 		{"http:http://%s{path}", "no proxy", []string{"PURGE /_site %s", "PURGE /a?b=c %s", "PURGE /users/a|b[c]'/x %s", "PURGE /users/a|b[c]'/x?* %s"}},
 	} {
 		t.Run(c.through+" "+c.flag, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Command edge measures nginx and Varnish in front of a bucket, as configured by
-// followpress edge: requests per second compared with the same program that only caches,
-// and with nginx serving files, and the hit ratio of their caches. `make bench-edge` builds
+// Command edge measures nginx in front of a bucket, as configured by followpress edge:
+// requests per second compared with nginx that only caches, and with nginx serving files,
+// and the hit ratio of the cache. `make bench-edge` builds
 // what it needs.
 package main
 
@@ -54,12 +54,7 @@ func (b *bench) run(ctx context.Context) error {
 		return err
 	}
 	defer plain.Stop()
-	for _, k := range kinds {
-		if err := b.measure(ctx, k, plain.Addr); err != nil {
-			return fmt.Errorf("%s: %w", k.name, err)
-		}
-	}
-	return nil
+	return b.measure(ctx, plain.Addr)
 }
 
 // serveObject is the handler of the bucket.
@@ -78,24 +73,8 @@ func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 
 const some = 1000 // lists that are warm
 
-// A kind of edge, and the same program without our rules.
-type kind struct {
-	name, bare string
-	file       string // of the configuration
-	config     string // of bare: {host} and {port} are the bucket's, {address} is where to listen, {cache} a folder
-	target     string // of the ratio of both
-}
-
-var kinds = []kind{
-	{"nginx", "plain proxy_cache", "followpress.conf", plainProxyCache, "≥ 0.9"},
-	{"varnish", "an empty configuration", "followpress.vcl", emptyVCL, "≥ 0.95"},
-}
-
-const emptyVCL = `vcl 4.1;
-backend default { .host = "{host}"; .port = "{port}"; }
-`
-
-// plainProxyCache has the settings of our cache, and nothing else of ours.
+// plainProxyCache has the settings of our cache, and nothing else of ours. {host} and {port} are the
+// bucket's, {address} is where to listen, {cache} a folder.
 const plainProxyCache = `proxy_cache_path {cache} levels=1:2 keys_zone=plain:64m max_size=10g inactive=1d use_temp_path=off;
 upstream bucket { server {host}:{port}; keepalive 64; }
 server {
@@ -114,52 +93,52 @@ server {
 }
 `
 
-// measure measures one kind of edge.
-func (b *bench) measure(ctx context.Context, k kind, files string) error {
-	edge, err := b.startEdge(ctx, k.name, k.name, func(dir, address string) error {
-		_, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "edge", "--kind", k.name, "--site", b.Path("site"),
-			"--bucket-url", b.bucket.URL, "--out", dir, "--listen", address, "--cache-dir", b.Path("cache-of-"+k.name)))
+// measure measures the edge. files is the address of the nginx that serves files.
+func (b *bench) measure(ctx context.Context, files string) error {
+	edge, err := b.startEdge(ctx, "nginx", func(dir, address string) error {
+		_, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "edge", "--kind", "nginx", "--site", b.Path("site"),
+			"--bucket-url", b.bucket.URL, "--out", dir, "--listen", address, "--cache-dir", b.Path("cache-of-nginx")))
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	defer edge.Stop()
-	bare, err := b.startBare(ctx, k)
+	bare, err := b.startBare(ctx)
 	if err != nil {
 		return err
 	}
 	defer bare.Stop()
-	if err := b.rate(ctx, k.name, k.bare, edge.Addr, bare.Addr, k.target); err != nil {
+	if err := b.rate(ctx, "plain proxy_cache", edge.Addr, bare.Addr, "≥ 0.9"); err != nil {
 		return err
 	}
-	if err := b.rate(ctx, k.name, "nginx serving files", edge.Addr, files, ""); err != nil {
+	if err := b.rate(ctx, "nginx serving files", edge.Addr, files, ""); err != nil {
 		return err
 	}
-	return b.hits(k.name, edge.Addr)
+	return b.hits(edge.Addr)
 }
 
-// rate compares the rate of an edge with that of another server.
-func (b *bench) rate(ctx context.Context, ours, other, address, otherAddress, target string) error {
-	return b.CompareRates(ctx, ours+": details of 1,000 lists, warm, 50 connections / "+other,
+// rate compares the rate of the edge with that of another server.
+func (b *bench) rate(ctx context.Context, other, address, otherAddress, target string) error {
+	return b.CompareRates(ctx, "nginx: details of 1,000 lists, warm, 50 connections / "+other,
 		rig.Details(b.lists[:min(some, len(b.lists))]), address, otherAddress, target)
 }
 
-// startBare starts the program of an edge without our rules.
-func (b *bench) startBare(ctx context.Context, k kind) (*rig.Process, error) {
+// startBare starts nginx without our rules.
+func (b *bench) startBare(ctx context.Context) (*rig.Process, error) {
 	host, port, err := net.SplitHostPort(b.bucket.Listener.Addr().String())
 	if err != nil {
 		return nil, err
 	}
-	return b.startEdge(ctx, k.name, "bare-"+k.name, func(dir, address string) error {
-		config := strings.NewReplacer("{host}", host, "{port}", port, "{address}", address, "{cache}", dir+"-cache").Replace(k.config)
-		return errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, k.file), []byte(config), 0o644))
+	return b.startEdge(ctx, "bare-nginx", func(dir, address string) error {
+		config := strings.NewReplacer("{host}", host, "{port}", port, "{address}", address, "{cache}", dir+"-cache").Replace(plainProxyCache)
+		return errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "followpress.conf"), []byte(config), 0o644))
 	})
 }
 
 // hits requests the details of all lists, some much more often than others, with
 // unknown parameters. Each list is requested once before.
-func (b *bench) hits(kind, address string) error {
+func (b *bench) hits(address string) error {
 	if err := ask(address, len(b.lists), func(i int) string { return b.lists[i] }); err != nil {
 		return err
 	}
@@ -175,7 +154,7 @@ func (b *bench) hits(kind, address string) error {
 		return err
 	}
 	ratio := 1 - float64(b.requests.Load()-before)/requests
-	b.Figure(kind+": hit ratio, Zipf mix of all lists with query noise, each list asked for once before", "", []float64{ratio}, "≥ 0.99")
+	b.Figure("nginx: hit ratio, Zipf mix of all lists with query noise, each list asked for once before", "", []float64{ratio}, "≥ 0.99")
 	return nil
 }
 
@@ -202,16 +181,12 @@ func ask(address string, n int, list func(i int) string) error {
 	return group.Wait()
 }
 
-// startEdge starts an edge, whose configuration configure writes into a folder.
-func (b *bench) startEdge(ctx context.Context, kind, name string, configure func(dir, address string) error) (*rig.Process, error) {
+// startEdge starts nginx, whose configuration configure writes into a folder.
+func (b *bench) startEdge(ctx context.Context, name string, configure func(dir, address string) error) (*rig.Process, error) {
 	return rig.Start(ctx, func(address string) (*exec.Cmd, error) {
 		dir := b.Path(name)
 		if err := configure(dir, address); err != nil {
 			return nil, err
-		}
-		if kind == "varnish" {
-			return exec.CommandContext(ctx, "varnishd", "-F", "-n", filepath.Join(dir, "work"), "-a", address,
-				"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,1g", "-j", "none"), nil
 		}
 		return rig.NginxEdge(ctx, dir)
 	})

@@ -19,7 +19,7 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	Kind string `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, varnish, caddy, cloudfront or worker."`
+	Kind string `required:"" enum:"nginx,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, caddy, cloudfront or worker."`
 	Site string `required:"" placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes."`
 	command.S3
 	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Public URL of the bucket; keys follow after a slash."`
@@ -29,7 +29,7 @@ type Command struct {
 	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port, or host:port (default ${default})."`
 	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Folder of the cache of nginx (default ${default})."`
 	CacheSize   string   `default:"10g" placeholder:"SIZE" help:"Largest size of that cache, as nginx writes sizes (default ${default})."`
-	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"Address or network that may purge nginx and Varnish; may be repeated (default ${default})."`
+	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"Address or network that may purge nginx; may be repeated (default ${default})."`
 }
 
 // Help is what --help shows below the first line.

@@ -26,7 +26,7 @@ type Purge struct {
 func (*Purge) Help() string {
 	return `Use it after a purge that failed: publish itself purges what it changed. It needs no bucket and no site.
 
-	followpress purge --purge varnish:http://10.0.0.5:6081`
+	followpress purge --purge http:http://10.0.0.5:8080/`
 }
 
 // Validate checks the flags before the run; kong calls it.
@@ -54,7 +54,7 @@ func (p *Purge) Run(ctx context.Context, stdout, stderr io.Writer) error {
 const stale = "caches may serve old answers until they expire"
 
 type caches struct {
-	Purge    []string `placeholder:"CACHE" help:"Cache to purge; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL, or http:URL, which purges everything unless it has {path} or {url} in it. Credentials: those of the bucket, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
+	Purge    []string `placeholder:"CACHE" help:"Cache to purge; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, or http:URL, which purges everything unless it has {path} or {url} in it. Credentials: those of the bucket, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
 	PurgeURL []string `placeholder:"URL" help:"Public URL of the site, like https://api.example.org, for caches that purge whole URLs; may be repeated."`
 }
 
