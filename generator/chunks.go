@@ -24,21 +24,18 @@ const (
 type chunk struct {
 	kind     render.UnitKind
 	from, to int
-	before   int // units of the kinds before
 }
 
 func chunksOf(s *render.Site) iter.Seq2[chunk, error] {
 	return func(yield func(chunk, error) bool) {
-		before := 0
 		for _, p := range s.Kinds {
 			for from := 0; from < p.Units; {
-				c := chunk{p, from, endOf(&p, from), before}
+				c := chunk{p, from, endOf(&p, from)}
 				if !yield(c, nil) {
 					return
 				}
 				from = c.to
 			}
-			before += p.Units
 		}
 	}
 }
@@ -91,7 +88,6 @@ func renderAll(ctx context.Context, s *render.Site, workers int, out output, all
 			}()
 			var s render.Scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {
-				p.unit = uint32(c.before + unit)
 				c.kind.Render(unit, &s, p.emit)
 			}
 			return p.last()

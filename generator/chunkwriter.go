@@ -36,7 +36,6 @@ type chunkWriter struct {
 	ticket *inorder.Ticket[piece]
 	all    *entryStore // gets the entries; nil for none
 	budget *semaphore.Weighted
-	unit   uint32 // which is rendered, among those of all parts
 	piece  piece
 	err    error // the first error, after which nothing is rendered
 	chunkBuffers
@@ -45,7 +44,7 @@ type chunkWriter struct {
 // chunkBuffers are memory of a chunkWriter, for the next one.
 type chunkBuffers struct {
 	body    []byte
-	entries []entry // of the piece
+	entries []site.Entry // of the piece
 	hasher  *hasher
 }
 
@@ -58,11 +57,11 @@ func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.
 		return
 	}
 	w.body = render(slices.Grow(w.body[:0], size))
-	e := entry{w.hasher.entry("", w.body), w.unit}
+	e := w.hasher.entry("", w.body)
 	for _, e.Key = range keys {
 		w.entries = append(w.entries, e)
 		if w.err == nil {
-			w.err = w.piece.batch.put(e.Entry, w.body)
+			w.err = w.piece.batch.put(e, w.body)
 		}
 	}
 }

@@ -54,8 +54,7 @@
 //     publisher reads it: render/find.go derives from the key what renders it, and selection.go spares the other
 //     objects of its unit. cuts.go remembers where a long table is cut into shards, so that each shard costs its
 //     own rows.
-//  9. staging replaces the old site with the new one, and keeps a folder that was replaced. If there is such a
-//     spare, spare.go turns it into the new site instead of step 8.
+//  9. staging replaces the old site with the new one.
 //
 // # Replace the whole folder in one step
 //
@@ -67,20 +66,11 @@
 // that is not empty: any other error means that the swap would fail too. syncfs runs before the swap and fsync of the
 // folder after it, so that a power failure does no more harm than a kill.
 //
-// Making and removing all folders is what such a run costs, even if unchanged objects become hard links. So the
-// folder that was exchanged out stays as a spare, and the next run patches it instead (spare.go). Before the first
-// change it gets another name, so whatever is named spare is complete. Nothing is written through a file that is
-// there, since the live site may share it.
-//
-// A spare is checked before it is used, because anything wrong in it would become live. No state is kept for that:
-// the root is written last, so its time is that of the site, and the kernel keeps for each folder when it was changed
-// last (ctime), which shows files that were added, removed or replaced. What the manifest says of the files
-// themselves is believed, as it is for those of the live site. Looking at each file would cost several times what
-// changing some of them does, and their ctimes say little, because links from other sites change them too. A run that
-// changes nothing finds that out first and looks at nothing.
-//
-// The entries of the manifest say which unit renders each object. So only the units of objects that differ are
-// rendered again.
+// There is one way to write a folder: all of its folders are made, and objects that are the same become hard links to
+// the files of the old site. Making and removing folders is what such a run costs, but nothing of an old folder is
+// believed beyond what the run has looked at: while the site is rendered to be compared, each file of the old one is
+// looked at too (look in folder.go), and objects whose file is missing or of another size are written. A folder that is
+// to change at the cost of what changed is one for publish --snapshot --dest file://, which puts objects one by one.
 //
 // # Stability
 //

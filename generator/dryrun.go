@@ -24,7 +24,7 @@ func (r *run) dryRun(ctx context.Context, dest destination) (err error) {
 		r.Progress.Stage("compare", r.site.Objects())
 		err = r.render(ctx, discard{})
 	} else {
-		err = r.compare(ctx, live)
+		err = r.compare(ctx, live, dest.look())
 	}
 	if err != nil && !errors.Is(err, errManifest) {
 		return err

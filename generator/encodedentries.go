@@ -14,21 +14,20 @@ import (
 // each with the number of its shard in the partition. Only what a shard of the manifest needs is decoded, in its order.
 type encodedEntries string
 
-// Where the parts of an encoded entry begin. After its key come size and unit.
+// Where the parts of an encoded entry begin. After its key comes the size.
 const (
 	md5At    = 1
 	sha256At = md5At + len(site.MD5{})
 	keyAt    = sha256At + len(site.SHA256{}) // its length, then itself
 )
 
-func appendEntry(b []byte, shard byte, e *entry) []byte {
+func appendEntry(b []byte, shard byte, e *site.Entry) []byte {
 	b = append(b, shard)
 	b = append(b, e.MD5[:]...)
 	b = append(b, e.SHA256[:]...)
 	b = binary.AppendUvarint(b, uint64(len(e.Key)))
 	b = append(b, e.Key...)
-	b = binary.AppendUvarint(b, uint64(e.Size))
-	return binary.AppendUvarint(b, uint64(e.unit))
+	return binary.AppendUvarint(b, uint64(e.Size))
 }
 
 // uvarint decodes what binary.AppendUvarint has written, and says where it ends.
@@ -51,13 +50,12 @@ func (e encodedEntries) key(at int) (key string, end int) {
 }
 
 // entry decodes the entry that begins there.
-func (e encodedEntries) entry(at int) (decoded entry) {
+func (e encodedEntries) entry(at int) (decoded site.Entry) {
 	key, end := e.key(at)
 	copy(decoded.MD5[:], e[at+md5At:])
 	copy(decoded.SHA256[:], e[at+sha256At:])
-	size, end := e.uvarint(end)
-	unit, _ := e.uvarint(end)
-	decoded.Key, decoded.Size, decoded.unit = site.Key(key), int64(size), uint32(unit)
+	size, _ := e.uvarint(end)
+	decoded.Key, decoded.Size = site.Key(key), int64(size)
 	return decoded
 }
 
@@ -75,7 +73,6 @@ func (e encodedEntries) byShard(shards int) [][]row {
 		counts[e[at]]++
 		starts = append(starts, at)
 		_, at = e.key(at)
-		_, at = e.uvarint(at)
 		_, at = e.uvarint(at)
 	}
 	all := make([]row, len(starts))
@@ -140,8 +137,8 @@ type shardEntries struct {
 }
 
 // all yields the entries in their order.
-func (s shardEntries) all() iter.Seq[entry] {
-	return func(yield func(entry) bool) {
+func (s shardEntries) all() iter.Seq[site.Entry] {
+	return func(yield func(site.Entry) bool) {
 		for _, r := range s.rows {
 			if !yield(s.encoded.entry(r.at)) {
 				return
@@ -152,9 +149,5 @@ func (s shardEntries) all() iter.Seq[entry] {
 
 // manifest is the shard. Its objects are put into a buffer, if that is large enough.
 func (s shardEntries) manifest(buffer []site.Entry) site.Manifest {
-	objects := slices.Grow(buffer[:0], len(s.rows))
-	for e := range s.all() {
-		objects = append(objects, e.Entry)
-	}
-	return site.Manifest{Shard: s.name, Objects: objects}
+	return site.Manifest{Shard: s.name, Objects: slices.AppendSeq(slices.Grow(buffer[:0], len(s.rows)), s.all())}
 }

@@ -22,12 +22,6 @@ const (
 	entriesAtOnce = 256
 )
 
-// An entry is a line of the manifest, and the unit that renders the object.
-type entry struct {
-	site.Entry
-	unit uint32 // its number among the units of all parts
-}
-
 // An entryStore has the entries of all objects of a site. A site may have tens of millions, and they
 // are needed only when all are known, shard by shard: so they wait in a temporary file, in 256
 // partitions of successive shards. Memory is 16 MiB at most, besides 64 KiB for each goroutine that
@@ -98,7 +92,7 @@ type adding struct {
 
 // add adds entries. It may be called from many goroutines. It takes the lock of a partition once for all
 // of them, unless they are very many.
-func (s *entryStore) add(entries []entry) error {
+func (s *entryStore) add(entries []site.Entry) error {
 	a := s.free.Get().(*adding)
 	defer s.free.Put(a)
 	per := s.shardsPerPartition()

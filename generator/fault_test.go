@@ -19,6 +19,7 @@ import (
 
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
+	tables "github.com/followpress/followpress/snapshot"
 )
 
 // A scene is an output before a run that must fail: nothing, or a site.
@@ -845,5 +846,49 @@ func TestHostileNames(t *testing.T) {
 			t.Error(err)
 		}
 		alone(t, p.path)
+	}
+}
+
+// TestNothingIrregularIsOpened: a pipe or a device in the place of a file of the snapshot, of the site that is there, or of
+// refreshed data ends the run or is replaced; nobody waits for it.
+func TestNothingIrregularIsOpened(t *testing.T) {
+	t.Parallel()
+	old, next := beforeAndAfter()
+	pipe := func(t *testing.T, name string) {
+		t.Helper()
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mkfifo(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, table := range []string{"meta.json", "lists.ndjson", "records.ndjson", "accounts.ndjson"} {
+		dir := old.write(t)
+		pipe(t, filepath.Join(dir, table))
+		files, err := tables.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(t.TempDir(), "site")
+		_, err = generator.ToPath(t.Context(), files, out, small)
+		wantError(t, err, table, "is a pipe, a socket or a device, not a file")
+		if err := files.Close(); err != nil {
+			t.Error(err)
+		}
+		if entries := namesIn(t, filepath.Dir(out)); len(entries) > 0 {
+			t.Errorf("a pipe as %s: got %q beside the output, want nothing", table, entries)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "site")
+	onDisk(t, old, path, small)
+	for name := range readFolder(t, path) {
+		if name != site.RootKey {
+			pipe(t, filepath.Join(path, string(name)))
+		}
+	}
+	onDisk(t, next, path, small)
+	if err := readFolder(t, path).Compare(inMemory(t, next, small)); err != nil {
+		t.Errorf("over a site of pipes: %v", err)
 	}
 }

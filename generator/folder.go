@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/publicdir"
+	"github.com/followpress/followpress/internal/regular"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/site/shards"
@@ -44,6 +48,48 @@ func (d *folderDestination) checkNames(ctx context.Context, next string, names [
 
 func (d *folderDestination) create(next string, p *plan, _ string) (output, func() error, error) {
 	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
+}
+
+// look returns an output that compares the files of the live site with what is rendered.
+func (d *folderDestination) look() *look {
+	return &look{files: d.files, path: d.path, seed: maphash.MakeSeed(), missing: map[uint64]struct{}{}}
+}
+
+// A look is an output that finds which objects the live site has no file of. A file of another size, and what is no
+// file, is none. What a file of the right size holds is not looked at.
+type look struct {
+	files   afero.Fs
+	path    string // "" looks at nothing
+	seed    maphash.Seed
+	mu      sync.Mutex
+	missing map[uint64]struct{} // hashes of keys
+}
+
+func (l *look) begin() batch       { return l }
+func (l *look) finish(batch) error { return nil }
+
+func (l *look) put(entry site.Entry, _ []byte) error {
+	if l.path == "" {
+		return nil
+	}
+	name := filepath.Join(l.path, filepath.FromSlash(string(entry.Key)))
+	info, err := lstat(l.files, name)
+	if err == nil && info.Mode().IsRegular() && info.Size() == entry.Size {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missing[maphash.String(l.seed, string(entry.Key))] = struct{}{}
+	return nil
+}
+
+// lstat is the Lstat of file systems that have links, and the Stat of others.
+func lstat(files afero.Fs, name string) (fs.FileInfo, error) {
+	if l, ok := files.(afero.Lstater); ok {
+		info, _, err := l.LstatIfPossible(name)
+		return info, err
+	}
+	return files.Stat(name)
 }
 
 // A folderBatch writes files.
@@ -183,7 +229,12 @@ func openLive(read func(site.Key) ([]byte, error)) *liveSite {
 
 func openLiveFolder(files afero.Fs, path string) *liveSite {
 	return openLive(func(key site.Key) ([]byte, error) {
-		return afero.ReadFile(files, filepath.Join(path, filepath.FromSlash(string(key))))
+		file, err := regular.Open(files, filepath.Join(path, filepath.FromSlash(string(key))))
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(file)
+		return body, errors.Join(err, file.Close())
 	})
 }
 
@@ -227,17 +278,20 @@ var (
 	inputsFolder  = strings.TrimSuffix(string(kept.Prefix), "/")
 )
 
+// bucketEntries are what only buckets have at their top. site.Reserved lists them all, so that no site has one.
+var bucketEntries = []struct{ name, meaning string }{
+	{refreshFolder, "refreshed data, which would be lost"},
+	{reportsFolder, "reports, which would be lost"},
+	{logFolder, "the log of all events, which would be lost"},
+	{string(site.NoteKey), "the signed note of a bucket, which would be about another site"},
+	{inputsFolder, "what sites were made of, which would be lost"},
+	{".followpress", "the work folder of a bucket"},
+}
+
 // checkBucket returns an error if the folder is a bucket that publish writes to, which contains more
 // than a site.
 func checkBucket(files afero.Fs, path string) error {
-	for _, entry := range []struct{ name, meaning string }{
-		{refreshFolder, "refreshed data, which would be lost"},
-		{reportsFolder, "reports, which would be lost"},
-		{logFolder, "the log of all events, which would be lost"},
-		{string(site.NoteKey), "the signed note of a bucket, which would be about another site"},
-		{inputsFolder, "what sites were made of, which would be lost"},
-		{".followpress", "the work folder of a bucket"},
-	} {
+	for _, entry := range bucketEntries {
 		exists, err := afero.Exists(files, filepath.Join(path, entry.name))
 		if err != nil {
 			return fmt.Errorf("inspect the output folder: %w", err)

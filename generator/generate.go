@@ -33,12 +33,11 @@ type Options struct {
 	// Generator is the version of the program, for the root: whoever makes the site again must know it.
 	Generator string
 
-	Rebuild   bool     // write every object, even if the manifest of the live site says that it has not changed
-	Progress  Progress // nil means none
-	DryRun    bool     // render and compare everything, but write nothing
-	NoSync    bool     // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
-	KeepSpare bool     // keep the old folder beside the new one, for the next run to change into the newest; needs no Files
-	Files     afero.Fs // file system of the output; nil means that of the machine
+	Rebuild  bool     // write every object, even if the manifest of the live site says that it has not changed
+	Progress Progress // nil means none
+	DryRun   bool     // render and compare everything, but write nothing
+	NoSync   bool     // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
+	Files    afero.Fs // file system of the output; nil means that of the machine
 }
 
 // ErrBusy says that another run writes to the same output.
@@ -96,10 +95,8 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 		}
 		return r.report, nil
 	}
-	_, onMachine := o.Files.(*afero.OsFs)
 	s, err := staging.Open(ctx, staging.Options{
 		Target: target, Folder: isFolder, What: "site", Suffix: ".followpress", NoSync: o.NoSync, CleanUpTime: cleanUpTime,
-		KeepSpare:    o.KeepSpare && isFolder && onMachine,
 		IfNotMovable: "name a .tar file, or a folder on another file system",
 		IfNotReplaceable: "name a folder that did not, such as one on a volume, or a .tar file; or update this one object by object " +
 			"with followpress publish --dest " + fileURL(target),
@@ -143,6 +140,8 @@ type destination interface {
 	// check returns the live site, or nil if there is none. It is an error if the output must not
 	// be replaced.
 	check(ctx context.Context) (live *liveSite, err error)
+	// look returns an output that finds which objects the live site has no file of.
+	look() *look
 	// checkNames returns an error if two names are equal on the file system of next.
 	checkNames(ctx context.Context, next string, names []render.LookupName) error
 	// create returns an output at the path next. end must be called, even after a failure.
@@ -195,7 +194,7 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	r.temp = s.TempFile
 	defer func() { err = errors.Join(err, r.close()) }()
 	if live != nil {
-		err := r.compare(ctx, live)
+		err := r.compare(ctx, live, dest.look())
 		if err != nil && !errors.Is(err, errManifest) { // then nothing of the live site is kept
 			return err
 		}
@@ -213,62 +212,17 @@ func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging)
 	if err := dest.checkNames(ctx, s.Next(), r.site.NameCopies()); err != nil {
 		return err
 	}
-	patched, err := r.patchSpare(ctx, s)
-	if err != nil {
-		return err
-	}
-	if !patched {
-		if err := r.writeNext(ctx, dest, s); err != nil {
-			return err
-		}
-	}
-	if r.plan != nil {
-		r.report.Written = r.plan.report(r.index.objects())
-	}
-	if err := r.install(ctx, s); err != nil || r.plan == nil || !s.KeepSpare {
-		return err
-	}
-	return s.KeepOld()
-}
-
-func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Staging) error {
 	out, end, err := dest.create(s.Next(), r.plan, r.report.AsOf)
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.write(ctx, out), end())
-}
-
-// patchSpare turns the spare into the new site, if there is one that can be used. It removes any other.
-func (r *run) patchSpare(ctx context.Context, s *staging.Staging) (bool, error) {
-	if !staging.Exists(s.Spare()) {
-		return false, nil
+	if err := errors.Join(r.write(ctx, out), end()); err != nil {
+		return err
 	}
-	if r.plan == nil { // what is there is not to be trusted
-		return false, s.RemoveSpare(ctx)
+	if r.plan != nil {
+		r.report.Written = r.plan.report(r.index.objects())
 	}
-	start := time.Now()
-	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()
-	r.Progress.Stage("spare", 0)
-	old, err := openSpare(ctx, s.Spare(), s.Target, r.plan, r.index, r.site)
-	if err == nil {
-		if err := s.TakeSpare(); err != nil {
-			return false, fmt.Errorf("take the spare: %w", err)
-		}
-		r.Progress.Stage("write", old.lacks)
-		if err = old.patch(ctx, s.Next(), r.index, r.site, r.Progress); err == nil {
-			r.report.Spare = sparePatched
-			return true, nil
-		}
-		if ctx.Err() == nil {
-			err = unusable(err)
-		}
-	}
-	if !errors.Is(err, errSpare) {
-		return false, err
-	}
-	r.report.Spare = err.Error()
-	return false, errors.Join(s.RemoveSpare(ctx), s.RemoveNext(ctx))
+	return r.install(ctx, s)
 }
 
 func (r *run) install(ctx context.Context, s *staging.Staging) error {
@@ -346,14 +300,14 @@ func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
 	return err
 }
 
-// compare renders without writing, to find the differences from the live site. The index is known even
-// if that of the live site cannot be read (errManifest).
-func (r *run) compare(ctx context.Context, live *liveSite) error {
+// compare renders without writing, to find the differences from the live site: from its manifest, and of its files from
+// that. The index is known even if that of the live site cannot be read (errManifest).
+func (r *run) compare(ctx context.Context, live *liveSite, files *look) error {
 	r.Progress.Stage("compare", r.site.Objects())
-	if err := r.render(ctx, discard{}); err != nil {
+	if err := r.render(ctx, files); err != nil {
 		return err
 	}
-	p, err := r.index.diff(ctx, live, nil)
+	p, err := r.index.diff(ctx, live, files)
 	if err != nil {
 		return err
 	}

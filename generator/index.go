@@ -139,6 +139,7 @@ func entryOf(key site.Key, body []byte) site.Entry {
 type plan struct {
 	same                    bool // whether there is no difference
 	added, altered, removed int  // objects
+	restored                int  // objects that are the same, but that the live site has no file of
 
 	// Hashes of the keys that differ. They may be tens of millions. Of two keys with the same hash, one
 	// may be taken for changed although it is not, which costs nothing but the work.
@@ -165,50 +166,53 @@ func (p *plan) add(c site.Change) {
 	p.changed[maphash.String(p.seed, string(c.Key))] = struct{}{}
 }
 
-// A change is an object that differs from that of an older site.
-type change struct {
-	site.Change
-	unit uint32 // that renders it; none if it is gone, or of the manifest or the root
-}
-
-// diff compares the site with an older one. It reads only the manifest shards that differ. It tells each
-// object that differs, one at a time and including manifest and root, unless tell is nil.
-func (x *index) diff(ctx context.Context, live *liveSite, tell func(change) error) (*plan, error) {
+// diff compares the site with an older one, and with what a look at the files of that has found.
+func (x *index) diff(ctx context.Context, live *liveSite, files *look) (*plan, error) {
 	body, err := x.root.Encode()
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{same: string(body) == string(live.rootBody), seed: maphash.MakeSeed(), changed: map[uint64]struct{}{}}
-	if p.same {
-		return p, nil
+	p := &plan{same: string(body) == string(live.rootBody), seed: files.seed, changed: map[uint64]struct{}{}}
+	if !p.same {
+		p.add(site.Change{Entry: entryOf(site.RootKey, body), Reason: site.Altered})
+		if err := x.changes(ctx, live, p.add); err != nil {
+			return nil, err
+		}
 	}
+	for key := range files.missing {
+		if _, ok := p.changed[key]; !ok {
+			p.same = false
+			p.restored++
+			p.changed[key] = struct{}{}
+		}
+	}
+	return p, nil
+}
+
+// changes tells each object that differs from that of an older site, one at a time, including the manifest but not the
+// root. It reads only the manifest shards that differ.
+func (x *index) changes(ctx context.Context, live *liveSite, tell func(site.Change)) error {
 	if err := live.openManifest(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	add := func(changes []change) error {
+	tellAll := func(changes []site.Change) error {
 		for _, c := range changes {
-			p.add(c.Change)
-			if tell == nil {
-				continue
-			}
-			if err := tell(c); err != nil {
-				return err
-			}
+			tell(c)
 		}
 		return nil
 	}
-	err = inorder.Do(ctx, x.workers, x.partitions,
-		func(partition int, _ *inorder.Ticket[[]change]) ([]change, error) {
+	err := inorder.Do(ctx, x.workers, x.partitions,
+		func(partition int, _ *inorder.Ticket[[]site.Change]) ([]site.Change, error) {
 			return x.diffPartition(ctx, live, partition)
-		}, add)
+		}, tellAll)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return p, add(append(x.changedIndexes(live), change{site.Change{Entry: entryOf(site.RootKey, body), Reason: site.Altered}, render.None}))
+	return tellAll(x.changedIndexes(live))
 }
 
 // changedIndexes lists the indexes of both manifests that differ.
-func (x *index) changedIndexes(live *liveSite) (changes []change) {
+func (x *index) changedIndexes(live *liveSite) (changes []site.Change) {
 	resharded := live.isResharded(x)
 	for _, i := range x.indexes {
 		switch {
@@ -231,7 +235,7 @@ func (x *index) changedIndexes(live *liveSite) (changes []change) {
 // names reports whether the manifest has a shard or an index with the name.
 func (x *index) names(name string) bool { return shards.Has(&x.root, name) }
 
-func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int) ([]change, error) {
+func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int) ([]site.Change, error) {
 	per := x.entries.shardsPerPartition()
 	names := x.entries.shardNames[partition*per : (partition+1)*per]
 	resharded := live.isResharded(x)
@@ -245,7 +249,7 @@ func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int
 	if resharded {
 		return x.diffResharded(ctx, live, shards)
 	}
-	var changes []change
+	var changes []site.Change
 	for _, shard := range shards {
 		if live.manifest.Digest(shard.name) == x.digests.Of(shard.name) {
 			continue
@@ -255,42 +259,22 @@ func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int
 			return nil, err
 		}
 		changes = append(changes, x.changedShard(shard.name, site.Altered))
-		changes = appendDiff(changes, was, slices.Collect(shard.all()))
+		changes = append(changes, site.Diff(was, slices.Collect(shard.all()))...)
 	}
 	return changes, nil
 }
 
-// appendDiff appends what differs between old entries and new ones, which are sorted.
-func appendDiff(to []change, was []site.Entry, is []entry) []change {
-	objects := make([]site.Entry, len(is))
-	for i, e := range is {
-		objects[i] = e.Entry
-	}
-	for _, c := range site.Diff(was, objects) {
-		unit := render.None
-		if c.Reason != site.Gone {
-			for is[0].Key != c.Key {
-				is = is[1:]
-			}
-			unit = is[0].unit
-		}
-		to = append(to, change{c, unit})
-	}
-	return to
-}
-
-func (x *index) changedShard(name string, reason site.Reason) change {
-	return change{site.Change{Entry: site.Entry{Key: site.ManifestKey(name)}, Reason: reason}, render.None}
+func (x *index) changedShard(name string, reason site.Reason) site.Change {
+	return site.Change{Entry: site.Entry{Key: site.ManifestKey(name)}, Reason: reason}
 }
 
 // diffResharded lists what differs in some successive shards if the live site has another number of
 // shards. The names of the live ones then begin as theirs do, or theirs begin with a name of those.
-func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shardEntries) ([]change, error) {
+func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shardEntries) ([]site.Change, error) {
 	digits := min(len(shards[0].name), partitionDigits)
 	prefix := shards[0].name[:digits]
-	var changes []change
-	var was []site.Entry
-	var is []entry
+	var changes []site.Change
+	var was, is []site.Entry
 	for _, name := range site.HashPrefixes(live.root.ShardDigits) {
 		common := min(digits, len(name))
 		if name[:common] != prefix[:common] {
@@ -314,11 +298,11 @@ func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shar
 		is = slices.AppendSeq(is, shard.all())
 	}
 	slices.SortFunc(was, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	slices.SortFunc(is, func(a, b entry) int { return cmp.Compare(a.Key, b.Key) })
-	return appendDiff(changes, was, is), nil
+	slices.SortFunc(is, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return append(changes, site.Diff(was, is)...), nil
 }
 
 // report summarises the plan for a site with that many objects, including manifest and root.
 func (p *plan) report(objects int) WriteReport {
-	return WriteReport{Unchanged: p.same, Added: p.added, Altered: p.altered, Removed: p.removed, Kept: objects - p.added - p.altered}
+	return WriteReport{Unchanged: p.same, Added: p.added, Altered: p.altered, Removed: p.removed, Restored: p.restored, Kept: objects - p.added - p.altered - p.restored}
 }

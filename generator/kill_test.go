@@ -17,7 +17,6 @@ import (
 
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
-	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
@@ -27,14 +26,13 @@ import (
 const (
 	childSnapshot = "FOLLOWPRESS_TEST_SNAPSHOT"
 	childOut      = "FOLLOWPRESS_TEST_OUT"
-	childSpare    = "FOLLOWPRESS_TEST_SPARE" // not empty: keep a spare
 )
 
 func TestMain(m *testing.M) {
 	tempdir.InMemory()
 	if out := os.Getenv(childOut); out != "" {
 		o := small
-		o.Progress, o.KeepSpare = stageLines{}, os.Getenv(childSpare) != ""
+		o.Progress = stageLines{}
 		files := afero.NewBasePathFs(afero.NewOsFs(), os.Getenv(childSnapshot))
 		if _, err := generator.ToPath(context.Background(), files, out, o); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -52,24 +50,18 @@ func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
 func (stageLines) AddBytes(int64, int64)      {}
 
 func TestKilledFolder(t *testing.T) {
-	killOften(t, filepath.Join(t.TempDir(), "site"), servers.Rounds(26, 52), readFolder, false)
-}
-
-// TestKilledSpare: runs that turn the spare into the new site may be killed at any time too.
-func TestKilledSpare(t *testing.T) {
-	killOften(t, filepath.Join(t.TempDir(), "site"), servers.Rounds(13, 52), readFolder, true)
+	killOften(t, filepath.Join(t.TempDir(), "site"), servers.Rounds(26, 52), readFolder)
 }
 
 func TestKilledTar(t *testing.T) {
-	killOften(t, filepath.Join(t.TempDir(), "site.tar"), 12, readTar, false)
+	killOften(t, filepath.Join(t.TempDir(), "site.tar"), 12, readTar)
 }
 
 // killOften kills that many runs into one output with SIGKILL and checks the output
 // after each: nothing before the first complete run, after that the complete site of
 // one snapshot or the other. Every other kill comes at any time at all, the rest take
-// turns among the stages of a run, from the last one on, so that each of them is hit. With a
-// spare, runs that get through before each kill see to it that there is one.
-func killOften(t *testing.T, path string, total int, read func(testing.TB, string) objects, spare bool) {
+// turns among the stages of a run, from the last one on, so that each of them is hit.
+func killOften(t *testing.T, path string, total int, read func(testing.TB, string) objects) {
 	const seed = 20261120
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, uint64(total)))
@@ -81,11 +73,8 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 
 	// How long the stages take: for a first site, and for one in the place of another.
 	rehearsal := filepath.Join(t.TempDir(), filepath.Base(path))
-	first := startRun(t, dirs[0], rehearsal, spare).wait(t)
-	second := startRun(t, dirs[1], rehearsal, spare).wait(t)
-	if spare {
-		second = startRun(t, dirs[0], rehearsal, spare).wait(t)
-	}
+	first := startRun(t, dirs[0], rehearsal).wait(t)
+	second := startRun(t, dirs[1], rehearsal).wait(t)
 	t.Logf("a first run takes %v, a run over another site %v", first, second)
 
 	present := -1 // which site is there
@@ -93,10 +82,6 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 	for round, kills := 0, 0; kills < total; round++ {
 		if round > 1000 {
 			t.Fatal("killed runs of a thousand: got too few, want more")
-		}
-		for spare && round > 1 && (present < 0 || !staging.Exists(spareOf(path))) {
-			startRun(t, dirs[(present+1)%2], path, spare).wait(t)
-			present = whichSite(t, path, read, sites, present)
 		}
 		times := second
 		if present < 0 {
@@ -108,7 +93,7 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 			span = times.lasts(from)
 		}
 		// Never the site that is there: over that, a run has nothing to write.
-		run := startRun(t, dirs[(present+1)%2], path, spare)
+		run := startRun(t, dirs[(present+1)%2], path)
 		if from >= 0 {
 			run.Line(from)
 		}
@@ -125,7 +110,7 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 	}
 
 	for i, dir := range []string{dirs[0], dirs[1]} {
-		startRun(t, dir, path, false).wait(t)
+		startRun(t, dir, path).wait(t)
 		if present = whichSite(t, path, read, sites, present); present != i {
 			t.Fatalf("after all kills, a run for snapshot %d: got site %d, want that of the snapshot", i, present)
 		}
@@ -189,13 +174,9 @@ func (t times) String() string {
 	return fmt.Sprintf("%v (%s)", t.end.Round(time.Millisecond), strings.Join(parts, ", "))
 }
 
-func startRun(t testing.TB, snapshotDir, out string, spare bool) run {
+func startRun(t testing.TB, snapshotDir, out string) run {
 	t.Helper()
-	env := []string{childSnapshot + "=" + snapshotDir, childOut + "=" + out}
-	if spare {
-		env = append(env, childSpare+"=1")
-	}
-	return run{process.Start(t, process.Self(t, env))}
+	return run{process.Start(t, process.Self(t, []string{childSnapshot + "=" + snapshotDir, childOut + "=" + out}))}
 }
 
 // stage is the stage that began last.

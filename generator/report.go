@@ -31,16 +31,12 @@ type Report struct {
 	Kinds      []KindReport            `json:"kinds,omitempty"` // which objects hold the bytes, the most first; none of a live site, or from Beam
 	Written    WriteReport             `json:"written"`
 	DryRun     bool                    `json:"dry_run,omitempty"` // nothing was written
-	Spare      string                  `json:"spare,omitempty"`   // "patched", or why an old folder that was kept was not used; "" if there was none
 	Duration   struct {
 		Read    float64 `json:"read"` // reading and ranking
 		Render  float64 `json:"render_and_write"`
 		CleanUp float64 `json:"clean_up"` // removing the old site
 	} `json:"seconds"`
 }
-
-// sparePatched is Report.Spare if the new site was made from the spare.
-const sparePatched = "patched"
 
 // A TableReport counts the rows of a table.
 type TableReport struct {
@@ -110,6 +106,7 @@ type WriteReport struct {
 	Altered   int  `json:"altered"`
 	Kept      int  `json:"kept"`
 	Removed   int  `json:"removed"`
+	Restored  int  `json:"restored,omitempty"` // the same as in the live site, which lacked the file, or had one of another size
 }
 
 // Reasons for rows and refreshed objects without effect, as in TableReport.WithoutEffect.
@@ -204,8 +201,8 @@ func (r *Report) String() string {
 	default:
 		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	}
-	if r.Spare != "" && r.Spare != sparePatched {
-		fmt.Fprintf(&b, ", all folders made again because %s", r.Spare)
+	if w.Restored > 0 {
+		fmt.Fprintf(&b, ", %d restored that were missing or of another size", w.Restored)
 	}
 	seconds := r.Duration.Read + r.Duration.Render + r.Duration.CleanUp
 	fmt.Fprintf(&b, " (%s)\n", time.Duration(seconds*float64(time.Second)).Round(10*time.Millisecond))

@@ -21,17 +21,17 @@ import (
 )
 
 // someEntries are n entries with keys that begin with a prefix.
-func someEntries(prefix string, n int) []entry {
-	entries := make([]entry, n)
+func someEntries(prefix string, n int) []site.Entry {
+	entries := make([]site.Entry, n)
 	for i := range entries {
 		key := site.Key(fmt.Sprintf("%s/%d", prefix, i))
-		entries[i] = entry{site.Entry{Key: key, Size: int64(i) << (i % 40), MD5: site.Sum([]byte(key)), SHA256: site.Sum256([]byte(key))}, uint32(i / 3)}
+		entries[i] = site.Entry{Key: key, Size: int64(i) << (i % 40), MD5: site.Sum([]byte(key)), SHA256: site.Sum256([]byte(key))}
 	}
 	return entries
 }
 
 // fill returns a store for a number of objects that got entries from several goroutines.
-func fill(t testing.TB, objects int64, create func() (*os.File, error), entries []entry) *entryStore {
+func fill(t testing.TB, objects int64, create func() (*os.File, error), entries []site.Entry) *entryStore {
 	t.Helper()
 	s := newEntryStore("api/v1", objects, create)
 	t.Cleanup(func() {
@@ -53,7 +53,7 @@ func fill(t testing.TB, objects int64, create func() (*os.File, error), entries 
 func TestEntriesComeBackByShard(t *testing.T) {
 	t.Parallel()
 	entries := someEntries("api/v1/users/"+strings.Repeat("é", 50), 30_000)
-	want := map[string][]entry{}
+	want := map[string][]site.Entry{}
 	for _, objects := range []int64{1, 70_000, 2_000_000, 20_000_000} {
 		digits := site.ShardDigits(int(objects))
 		clear(want)
@@ -74,7 +74,7 @@ func TestEntriesComeBackByShard(t *testing.T) {
 				}
 				for _, shard := range shards {
 					names = append(names, shard.name)
-					all := slices.SortedFunc(slices.Values(want[shard.name]), func(a, b entry) int { return cmp.Compare(a.Key, b.Key) })
+					all := slices.SortedFunc(slices.Values(want[shard.name]), func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
 					if !slices.Equal(slices.Collect(shard.all()), all) {
 						t.Fatalf("%d digits in %s: shard %s has other entries", digits, name, shard.name)
 					}
@@ -103,7 +103,7 @@ func TestEntriesAreSorted(t *testing.T) {
 		}
 		var encoded []byte
 		for key := range keys {
-			encoded = appendEntry(encoded, 0, &entry{Entry: site.Entry{Key: site.Key(key)}})
+			encoded = appendEntry(encoded, 0, &site.Entry{Key: site.Key(key)})
 		}
 		e := encodedEntries(encoded)
 		rows := e.byShard(1)[0]
@@ -150,7 +150,7 @@ func TestEntriesWithoutDisk(t *testing.T) {
 }
 
 // indexOf is the index of a site with these objects and as many digits as one of that many.
-func indexOf(t *testing.T, objects int64, entries []entry) (*index, *liveSite) {
+func indexOf(t *testing.T, objects int64, entries []site.Entry) (*index, *liveSite) {
 	t.Helper()
 	x := &index{entries: fill(t, objects, nil, entries), workers: 2, root: site.Root{
 		Format: site.Format, ShardDigits: site.ShardDigits(int(objects)),
@@ -224,16 +224,20 @@ func TestDiffEqualsNaiveOne(t *testing.T) {
 				}
 			}
 			got := map[site.Key]site.Reason{}
-			p, err := x.diff(t.Context(), live, func(c change) error {
+			err := x.changes(t.Context(), live, func(c site.Change) {
 				if _, twice := got[c.Key]; twice {
 					t.Errorf("%s is told twice", c.Key)
 				}
 				got[c.Key] = c.Reason
-				return nil
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
+			p, err := x.diff(t.Context(), live, (&folderDestination{}).look())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[site.RootKey] = site.Altered
 			if !maps.Equal(got, want) {
 				t.Errorf("from %d digits to %d: got %d changes, want %d", live.root.ShardDigits, x.root.ShardDigits, len(got), len(want))
 			}
@@ -254,26 +258,30 @@ func TestDiffEqualsNaiveOne(t *testing.T) {
 	}
 }
 
-func sortedEntries(entries []entry) (all []site.Entry) {
-	for _, e := range entries {
-		all = append(all, e.Entry)
-	}
-	slices.SortFunc(all, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	return all
+func sortedEntries(entries []site.Entry) []site.Entry {
+	return slices.SortedFunc(slices.Values(entries), func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// TestDiffStops: an error of who is told, or the end of the context, ends the comparison.
+// TestBucketEntriesAreReserved: no base path is accepted once, as the site of a new folder, and refused from then on.
+func TestBucketEntriesAreReserved(t *testing.T) {
+	t.Parallel()
+	for _, e := range bucketEntries {
+		for _, base := range []string{e.name, e.name + "/v1"} {
+			if _, err := (site.Config{BasePath: base}).WithDefaults(); err == nil {
+				t.Errorf("base path %s: got no error, want one: a folder with it is taken for a bucket", base)
+			}
+		}
+	}
+}
+
+// TestDiffStops: the end of the context ends the comparison.
 func TestDiffStops(t *testing.T) {
 	t.Parallel()
 	_, live := indexOf(t, 1, someEntries("a", 100))
 	x, _ := indexOf(t, 1, someEntries("b", 100))
-	enough := errors.New("enough")
-	if _, err := x.diff(t.Context(), live, func(change) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("got the error %v, want that of the caller", err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := x.diff(ctx, live, nil); !errors.Is(err, context.Canceled) {
+	if _, err := x.diff(ctx, live, (&folderDestination{}).look()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got the error %v, want that of the context", err)
 	}
 }

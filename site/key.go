@@ -434,10 +434,13 @@ func (k Key) Valid() bool {
 	return true
 }
 
-// Reserved lists the first segments of keys outside of the base path, so that no base path may begin
-// with one.
+// workFolder is where a folder that is used as a bucket keeps what is no object (storage.Local).
+const workFolder = ".followpress"
+
+// Reserved lists the first segments of keys outside of the base path, and the name of a bucket's work folder, so that no
+// base path may begin with one.
 func Reserved() []string {
-	return []string{"_client", "_errors", exploreFolder, "_lock", logFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
+	return []string{workFolder, "_client", "_errors", exploreFolder, "_lock", logFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
 		"_search", "_site", string(NoteKey), keptFolder, "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
 }
 

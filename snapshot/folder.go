@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/internal/regular"
 )
 
 // A Folder is the folder of a snapshot, for reading. It stays the snapshot that it was when it was
@@ -46,7 +48,7 @@ func Open(dir string) (*Folder, error) {
 // is the same at the end: who replaces it removes the old files only then.
 func open(dir string) (f *Folder, whole bool, err error) {
 	f = &Folder{BasePathFs: afero.NewBasePathFs(afero.NewOsFs(), dir).(*afero.BasePathFs)}
-	opened, err := os.Open(dir)
+	opened, err := os.OpenFile(dir, regular.Flags, 0)
 	if err != nil {
 		return f, true, nil
 	}
@@ -67,17 +69,29 @@ func open(dir string) (f *Folder, whole bool, err error) {
 		if !isFileName(name) {
 			continue
 		}
-		path := filepath.Join(dir, name)
-		info, err := os.Stat(path)
 		f.files[name] = nil // also of a dangling link, so that reading it fails instead of a part being lost
-		if err == nil && info.Mode().IsRegular() {
-			if file, err := os.Open(path); err == nil {
-				f.files[name] = file
-			}
+		if file, err := openRegular(filepath.Join(dir, name)); err == nil {
+			f.files[name] = file
 		}
 	}
 	is, err := os.Stat(dir)
 	return f, err == nil && os.SameFile(was, is), nil
+}
+
+// openRegular opens a file, and nothing else.
+func openRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, regular.Flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = regular.ErrIrregular
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 func (f *Folder) names() []string { return slices.Sorted(maps.Keys(f.files)) }
@@ -89,7 +103,7 @@ func (f *Folder) Open(name string) (afero.File, error) {
 		return nil, err
 	}
 	if file == nil {
-		return f.BasePathFs.Open(name)
+		return regular.Open(f.BasePathFs, name)
 	}
 	return openedFile{file, io.NewSectionReader(file, 0, math.MaxInt64)}, nil
 }

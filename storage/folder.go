@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/internal/regular"
 	"github.com/followpress/followpress/site"
 )
 
@@ -79,7 +80,7 @@ func (f *Folder) readAdmitted(key site.Key, admit func(size int64) error) (body 
 
 // use opens a file for a call of read, or returns ErrNotFound.
 func (f *Folder) use(key site.Key, read func(file io.Reader, size int64) error) (info fs.FileInfo, err error) {
-	file, err := f.files.Open(filepath.FromSlash(string(key)))
+	file, err := regular.Open(f.files, filepath.FromSlash(string(key)))
 	if isAbsent(err) {
 		return nil, ErrNotFound
 	} else if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // workFolder contains what is not an object: files that are being written, and the lock for
 // conditional writes.
-const workFolder = ".followpress"
+const workFolder = ".followpress" // as in site.Reserved
 
 // lockPollInterval is longer than most conditional writes take.
 const lockPollInterval = 5 * time.Millisecond

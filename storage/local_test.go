@@ -270,3 +270,42 @@ func TestLocalRefusesCircles(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkFolderIsReserved: no site has objects where a bucket keeps its lock and unfinished files.
+func TestWorkFolderIsReserved(t *testing.T) {
+	folder := t.TempDir()
+	b := storage.OpenLocal(folder)
+	if _, err := b.Put(t.Context(), object("a", "x"), storage.IfAbsent); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != "a" && !slices.Contains(site.Reserved(), e.Name()) {
+			t.Errorf("%s: a base path may begin with it", e.Name())
+		}
+	}
+	if len(entries) < 2 {
+		t.Errorf("got %v, want a work folder too", entries)
+	}
+}
+
+// TestPipeIsNoObject: a pipe in a folder that is used as a bucket is an error, and nobody waits for it.
+func TestPipeIsNoObject(t *testing.T) {
+	folder := t.TempDir()
+	if err := unix.Mkfifo(filepath.Join(folder, "pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storage.OpenLocal(folder).Get(t.Context(), "pipe"); err == nil || !strings.Contains(err.Error(), "is a pipe, a socket or a device") {
+		t.Errorf("got the error %v, want that it is a pipe", err)
+	}
+	tar := filepath.Join(folder, "pipe.tar")
+	if err := os.Rename(filepath.Join(folder, "pipe"), tar); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storage.OpenSite(tar); err == nil || !strings.Contains(err.Error(), "is a pipe, a socket or a device") {
+		t.Errorf("as a tar file: got the error %v, want that it is a pipe", err)
+	}
+}

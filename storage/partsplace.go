@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/internal/publicdir"
+	"github.com/followpress/followpress/internal/regular"
 	"github.com/followpress/followpress/site"
 )
 
@@ -56,7 +57,7 @@ func (f partsFolder) get(_ context.Context, name string) ([]byte, error) {
 
 // read opens the file each time: there may be tens of thousands.
 func (f partsFolder) read(_ context.Context, name string, want *partVersion, offset int64, into ...[]byte) (n int64, is partVersion, err error) {
-	file, err := os.Open(filepath.Join(string(f), name))
+	file, err := regular.Open(afero.NewOsFs(), filepath.Join(string(f), name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, is, ErrNotFound
 	} else if err != nil {

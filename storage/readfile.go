@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/followpress/followpress/internal/regular"
 	"github.com/followpress/followpress/site"
 )
 
@@ -19,7 +20,7 @@ func readFile(folder string, key site.Key, admit func(size int64) error) (body [
 		return nil, ErrNotFound
 	}
 	fd, err := retried(func() (int, error) {
-		return unix.Open(folder+"/"+string(key), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return unix.Open(folder+"/"+string(key), regular.Flags|unix.O_CLOEXEC, 0)
 	})
 	if isAbsent(err) {
 		return nil, ErrNotFound
@@ -31,8 +32,12 @@ func readFile(folder string, key site.Key, admit func(size int64) error) (body [
 	if err := unix.Fstat(fd, &info); err != nil {
 		return nil, fmt.Errorf("look at %s: %w", key, err)
 	}
-	if info.Mode&unix.S_IFMT == unix.S_IFDIR {
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
 		return nil, ErrNotFound
+	default:
+		return nil, fmt.Errorf("%s %w", key, regular.ErrIrregular)
 	}
 	if err := admit(info.Size); err != nil {
 		return nil, err

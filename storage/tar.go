@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/followpress/followpress/internal/regular"
 	"github.com/followpress/followpress/internal/tarentry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
@@ -69,12 +70,15 @@ func newTarFile(path string) (*tarFile, error) {
 }
 
 func open(path string) (*openTar, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, regular.Flags, 0)
 	if err != nil {
 		return nil, err
 	}
 	t := &openTar{file: file, path: path, seed: maphash.MakeSeed()}
 	if t.info, err = file.Stat(); err == nil {
+		err = regular.Check(path, t.info.Mode())
+	}
+	if err == nil {
 		t.root, err = lastRoot(file, t.info.Size())
 	}
 	if err != nil {

@@ -29,7 +29,6 @@ type Options struct {
 	What        string        // what the target is, in a word for messages: site, snapshot
 	Suffix      string        // of the name of the work folder, .{name}{suffix}
 	NoSync      bool          // do not sync the new target to disk
-	KeepSpare   bool          // keep a spare (KeepOld); otherwise Open removes that of an earlier run
 	CleanUpTime time.Duration // how long a cancelled run may clean up
 
 	// What messages advise if the folder that holds the target, or the target itself, does not let
@@ -44,10 +43,8 @@ type Options struct {
 //	next   the new target; after the replacement, the old one
 //	temp   a temporary file, for the moment until its name is removed
 //	last   the old target, for a moment, on file systems that cannot exchange two folders
-//	spare  an old target that is kept: the next run may turn it into the new one
 //
-// A killed run leaves the folder behind; the next run cleans up. What is named spare is complete:
-// before anything in it changes, it is renamed to next. A Staging is for one goroutine.
+// A killed run leaves the folder behind; the next run cleans up. A Staging is for one goroutine.
 type Staging struct {
 	Options
 	dir            string
@@ -120,17 +117,26 @@ func (s *Staging) acquire(ctx context.Context) error {
 }
 
 func (s *Staging) recover(ctx context.Context) error {
-	if _, err := os.Lstat(s.Target); errors.Is(err, fs.ErrNotExist) {
-		if err := os.Rename(s.last(), s.Target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(s.Target); errors.Is(err, fs.ErrNotExist) && s.isTarget(s.last()) {
+		if err := os.Rename(s.last(), s.Target); err != nil {
 			return fmt.Errorf("restore the old %s: %w", s.What, err)
 		}
 	}
-	err := errors.Join(removeTree(ctx, s.Next()), removeTree(ctx, s.last()), s.removeProbe(), os.RemoveAll(s.temp()))
-	if !s.KeepSpare {
-		err = errors.Join(err, s.RemoveSpare(ctx))
-	}
-	return err
+	return errors.Join(removeTree(ctx, s.Next()), removeTree(ctx, s.last()), s.removeProbe(), os.RemoveAll(s.temp()))
 }
+
+// isTarget reports whether a path in the work folder may be an old target: something of the same kind, and not what
+// probeReplace makes there.
+func (s *Staging) isTarget(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.IsDir() != s.Folder || !s.Folder && !info.Mode().IsRegular() {
+		return false
+	}
+	return !Exists(filepath.Join(path, probeEntry))
+}
+
+// probeEntry is in the folder that probeReplace tries to replace. No target has an entry of this name.
+const probeEntry = ".followpress-probe"
 
 // CheckReplaceable finds out before the work whether Commit can replace the target, which stays in
 // its place.
@@ -198,7 +204,7 @@ func (s *Staging) probeReplace() error {
 	} else if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(s.last(), "full"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.last(), probeEntry), 0o755); err != nil {
 		return err
 	}
 	err = rename(s.Target, s.last())
@@ -225,38 +231,6 @@ func isImmovable(err error) bool {
 
 // Next is the path of the new target. Nothing is there yet.
 func (s *Staging) Next() string { return filepath.Join(s.dir, "next") }
-
-// Spare is the path of the spare. It may not exist.
-func (s *Staging) Spare() string { return filepath.Join(s.dir, "spare") }
-
-// TakeSpare makes the spare the new target, to be changed into it: Spare becomes Next. The new name is
-// durable first, so that whatever ends the run, no spare is half changed.
-func (s *Staging) TakeSpare() error {
-	if err := rename(s.Spare(), s.Next()); err != nil {
-		return err
-	}
-	if s.NoSync {
-		return nil
-	}
-	return syncOne(s.dir)
-}
-
-// RemoveSpare removes the spare, if there is one.
-func (s *Staging) RemoveSpare(ctx context.Context) error { return removeTree(ctx, s.Spare()) }
-
-// RemoveNext gives up a new target that was begun, for another beginning.
-func (s *Staging) RemoveNext(ctx context.Context) error { return removeTree(ctx, s.Next()) }
-
-// KeepOld makes the old target the spare, after Commit. There must be no spare yet. Otherwise Close
-// removes the old target.
-func (s *Staging) KeepOld() error {
-	for _, old := range []string{s.Next(), s.last()} {
-		if isFolder(old) {
-			return rename(old, s.Spare())
-		}
-	}
-	return nil // the target was not there, or empty
-}
 
 // TempFile opens an empty file for the time of the run, on the disk of the target. It has no name, so
 // that a killed run leaves nothing behind.
@@ -346,7 +320,7 @@ func (s *Staging) replace() error {
 	return nil
 }
 
-// Close removes the work folder, unless it has a spare, with the old target if that was replaced. If
+// Close removes the work folder, with the old target if that was replaced. If
 // ctx has ended, it takes at most CleanUpTime and leaves the rest to the next run, and the error wraps ErrLeftBehind.
 func (s *Staging) Close(ctx context.Context) error {
 	cleaning, stop := withGrace(ctx, s.CleanUpTime)

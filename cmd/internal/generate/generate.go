@@ -25,13 +25,12 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot, or s3://BUCKET/PREFIX: meta.json and the tables, as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, also in parts (accounts-00001.ndjson.zst)."`
-	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
-	Report    string `placeholder:"FILE" help:"Write a report, as JSON with time and bytes by stage, or as a page with their picture if the name ends in .html; - is standard output. Must not be inside the output folder."`
-	DryRun    bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`
-	NoSync    bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
-	KeepSpare bool   `default:"true" help:"Keep the folder that a new site replaces beside it, as .{name}.followpress/spare: the next run that changes something turns it into the new site instead of making all folders again. --keep-spare=false saves its room and removes one that is there."`
-	Rebuild   bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
+	Snapshot string `required:"" placeholder:"DIR" help:"Folder of the snapshot, or s3://BUCKET/PREFIX: meta.json and the tables, as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, also in parts (accounts-00001.ndjson.zst)."`
+	Out      string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
+	Report   string `placeholder:"FILE" help:"Write a report, as JSON with time and bytes by stage, or as a page with their picture if the name ends in .html; - is standard output. Must not be inside the output folder."`
+	DryRun   bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`
+	NoSync   bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
+	Rebuild  bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
 	command.Messages
 	Workers int `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
 	command.S3
@@ -40,7 +39,7 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `Every answer of the API becomes a file. The complete new site replaces the old one in one step; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written. A folder that was replaced is kept, for the next run to patch (--keep-spare).
+	return `Every answer of the API becomes a file. The complete new site replaces the old one in one step; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written.
 
 	followpress generate --snapshot graph-snapshot --out site.tar`
 }
@@ -247,7 +246,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	defer func() { err = errors.Join(err, closeFolder()) }()
 	progress := command.NewProgress(stderr)
-	o.Workers, o.Rebuild, o.DryRun, o.NoSync, o.KeepSpare, o.Progress = c.Workers, c.Rebuild, c.DryRun, c.NoSync, c.KeepSpare, progress
+	o.Workers, o.Rebuild, o.DryRun, o.NoSync, o.Progress = c.Workers, c.Rebuild, c.DryRun, c.NoSync, progress
 	report, err := generator.ToPath(ctx, folder, c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {

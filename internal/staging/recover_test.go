@@ -1,0 +1,83 @@
+package staging
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestOnlyATargetIsRestored: a run that finds no target restores what a run that was cut off between two renames has left,
+// and nothing else that may be there.
+func TestOnlyATargetIsRestored(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		folder   bool
+		left     func(last string) error
+		restored bool
+	}{
+		"a folder":                 {true, func(last string) error { return os.MkdirAll(filepath.Join(last, "api"), 0o755) }, true},
+		"a file":                   {false, func(last string) error { return os.WriteFile(last, []byte("old"), 0o644) }, true},
+		"nothing":                  {true, func(string) error { return nil }, false},
+		"what the probe leaves":    {true, func(last string) error { return os.MkdirAll(filepath.Join(last, probeEntry), 0o755) }, false},
+		"a file, not a folder":     {true, func(last string) error { return os.WriteFile(last, nil, 0o644) }, false},
+		"a folder, not a file":     {false, func(last string) error { return os.Mkdir(last, 0o755) }, false},
+		"a link to a folder":       {true, func(last string) error { return os.Symlink(os.TempDir(), last) }, false},
+		"a link, not a file":       {false, func(last string) error { return os.Symlink("/dev/null", last) }, false},
+		"a folder without entries": {true, func(last string) error { return os.Mkdir(last, 0o755) }, true},
+	} {
+		target := filepath.Join(t.TempDir(), "out")
+		last := filepath.Join(filepath.Dir(target), ".out.work", "last")
+		if err := errors.Join(os.Mkdir(filepath.Dir(last), 0o755), test.left(last)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(t.Context(), Options{Target: target, Folder: test.folder, What: "site", Suffix: ".work"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if Exists(target) != test.restored {
+			t.Errorf("%s: restored: got %t, want %t", name, Exists(target), test.restored)
+		}
+		if Exists(last) {
+			t.Errorf("%s: %s is left, want nothing", name, last)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestProbeLeavesNothing: after the probe the target is as it was, and a probe that is cut off at any step leaves nothing
+// that a later run takes for a target.
+func TestProbeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	target := filepath.Join(t.TempDir(), "out")
+	if err := os.MkdirAll(filepath.Join(target, "api"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{Target: target, Folder: true, What: "site", Suffix: ".work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CheckReplaceable(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(s.dir); err != nil || len(entries) != 1 || entries[0].Name() != "lock" {
+		t.Errorf("after the probe: got %v, %v, want only the lock", entries, err)
+	}
+	// As if the run had been killed within the probe, and the target removed afterwards.
+	if err := errors.Join(os.MkdirAll(filepath.Join(s.last(), probeEntry), 0o755), os.RemoveAll(target), s.recover(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if Exists(target) {
+		t.Error("the probe was restored as the target")
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(target))
+	if err != nil || len(entries) > 0 {
+		t.Errorf("in the end: got %v, %v, want nothing", entries, err)
+	}
+}
