@@ -4,7 +4,9 @@
 package client
 
 import (
+	"crypto/sha512"
 	"embed"
+	"encoding/base64"
 	"path"
 	"strings"
 	"sync"
@@ -21,6 +23,12 @@ var sources embed.FS
 type File struct {
 	Name string // without a folder; site.ClientKey makes it a key
 	Body []byte
+}
+
+// Integrity is the file's hash as Subresource Integrity writes it: sha384- and base64.
+func (f File) Integrity() string {
+	digest := sha512.Sum384(f.Body)
+	return "sha384-" + base64.StdEncoding.EncodeToString(digest[:])
 }
 
 // Files returns the files of the library as sites have them, the scripts minified. Callers must not

@@ -39,10 +39,10 @@ export interface Proof {
 export interface ProofError extends Error {
   /**
    * altered: it is not what was signed. unsigned: no key of `keys` has signed the site. older: a newer site was seen.
-   * between: another site is being published. unsupported: this browser, or a page over HTTP, cannot check signatures,
-   * or the key is none.
+   * ahead: its counter is more than a day ahead of this browser's clock. between: another site is being published.
+   * unsupported: this browser, or a page over HTTP, cannot check signatures, or the key is none.
    */
-  readonly code: 'altered' | 'unsigned' | 'older' | 'between' | 'unsupported';
+  readonly code: 'altered' | 'unsigned' | 'older' | 'ahead' | 'between' | 'unsupported';
   /** Of the object. */
   readonly key: string;
 }

@@ -3,8 +3,8 @@
 // do the same in Go. See docs/client.md.
 
 const noteKey = '_site.note';
-const fail = (key, code = 'altered') => {
-  throw Object.assign(new Error(key + ': ' + code), { key, code });
+const fail = (key, code = 'altered', why = '') => {
+  throw Object.assign(new Error(key + ': ' + code + why), { key, code });
 };
 const bytesOf = (text) => new TextEncoder().encode(text);
 const textOf = (bytes) => new TextDecoder().decode(bytes);
@@ -14,7 +14,7 @@ const digestOf = async (bytes) => hex(await crypto.subtle.digest('SHA-256', byte
 const right = async (bytes, digest) => (await digestOf(bytes)) === digest && bytes;
 const decoded = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 
-// The newest note of each origin that was seen.
+// The newest note of each key that was seen.
 let seen = {};
 try {
   seen = localStorage;
@@ -48,6 +48,9 @@ async function keyOf(text) {
   return { name, id, key: await crypto.subtle.importKey('raw', decoded(base64).slice(1), 'Ed25519', false, ['verify']) };
 }
 
+// placeOf is where the newest note of a key is kept.
+const placeOf = ({ name, id }) => `followpress ${name}+${id}`;
+
 // unpacked is the text of a part of the manifest, as bytes.
 const unpacked = (bytes) => body('', new Response(new Response(bytes).body.pipeThrough(new DecompressionStream('gzip'))));
 
@@ -79,20 +82,23 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
   async function note(text, signatures) {
     known ??= await Promise.all(keys.map(keyOf)).catch(() => fail('keys', 'unsupported'));
     const [kind, origin, counter, asOf, digest] = text.split('\n');
-    let isSigned;
+    const by = [];
     try {
       for (const [, base64] of signatures.matchAll(/ (\S+)$/gm)) {
         const signature = decoded(base64);
-        const by = known.find(({ id }) => id === hex(signature.slice(0, 4)));
-        if (by) {
-          const isRight = await crypto.subtle.verify('Ed25519', by.key, signature.slice(4), bytesOf(text + '\n'));
-          isSigned = isRight ? isSigned || by.name === origin : fail();
+        const one = known.find(({ id }) => id === hex(signature.slice(0, 4)));
+        if (one) {
+          (await crypto.subtle.verify('Ed25519', one.key, signature.slice(4), bytesOf(text + '\n'))) ? by.push(one) : fail();
         }
       }
     } catch {
       fail(noteKey);
     }
-    return isSigned && kind === 'followpress site 1' ? { origin, counter: +counter, asOf, digest } : fail(noteKey, 'unsigned');
+    if (kind !== 'followpress site 1' || !by.some(({ name }) => name === origin)) {
+      fail(noteKey, 'unsigned');
+    }
+    // Else who stole a key could use up all counters.
+    return counter * 1000 > Date.now() + 864e5 ? fail(noteKey, 'ahead') : { origin, counter: +counter, asOf, digest, keys: by.map(placeOf) };
   }
 
   // announced are the notes of what publishes announce, of those that somebody who is known has signed.
@@ -111,20 +117,23 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     if (by?.digest !== digest) {
       const next = await announced();
       by = next.find((at) => at.digest === digest && !(at.counter <= by?.counter)) ??
-        fail('_site', next.length ? 'between' : by ? undefined : 'unsigned');
+        fail('_site', next.length ? 'between' : by ? undefined : 'unsigned',
+          !by && !next.length && parsed(bytes).live ? ': this address answers from live, which nobody signs: ask the bucket' : '');
     }
-    const name = 'followpress ' + by.origin;
-    const last = JSON.parse(seen[name] ?? '{}');
-    // With the counter of another root it is older too.
-    if (!allowRollback && (by.counter < last.counter + (digest !== last.digest) || new Date(by.asOf) < new Date(last.asOf))) {
-      fail('_site', 'older');
+    const { keys: signers, ...is } = by;
+    for (const key of known.filter(({ name }) => name === by.origin)) {
+      const last = JSON.parse(seen[placeOf(key)] ?? '{}');
+      // With the counter of another root it is older too.
+      if (!allowRollback && (by.counter < last.counter + (digest !== last.digest) || new Date(by.asOf) < new Date(last.asOf))) {
+        fail('_site', 'older');
+      }
     }
     try {
-      seen[name] = JSON.stringify(by);
+      signers.forEach((place) => (seen[place] = JSON.stringify(is)));
     } catch {
       // it is full
     }
-    live = { ...by, dir: '', root: parsed(bytes) };
+    live = { ...is, dir: '', root: parsed(bytes) };
     verified?.(live);
     return bytes;
   }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	json "github.com/goccy/go-json"
 
@@ -27,7 +28,10 @@ import (
 // A proofJob is a bucket, and what a page that knows the keys makes of it.
 type proofJob struct {
 	Name    string         `json:"name"`
+	Says    string         `json:"says"`   // the message of the error; "" if it does not matter
 	Before  string         `json:"before"` // a site that the page has seen before; "" for none
+	// BeforeKeys are those that the page had then; nil means Keys.
+	BeforeKeys []string `json:"before_keys"`
 	Base    string         `json:"base"`
 	Keys    []string       `json:"keys"`
 	Options map[string]any `json:"options"`
@@ -207,7 +211,16 @@ func TestProof(t *testing.T) {
 		}
 		b[note.Key] = string(signed)
 	})
+	fault("a counter more than a day ahead", "ahead", func(s testkey.Key, b memsite.Site) {
+		b[note.Key] = s.Note(t, b, uint64(time.Now().Add(note.MaxAhead+time.Hour).Unix()))
+	})
+	fault("the last counter", "ahead", func(s testkey.Key, b memsite.Site) { b[note.Key] = s.Note(t, b, 1<<53-1) })
 	fault("no note", "unsigned", func(_ testkey.Key, b memsite.Site) { delete(b, note.Key) })
+	fault("live", "unsigned", func(_ testkey.Key, b memsite.Site) {
+		delete(b, note.Key)
+		b[site.RootKey] = strings.Replace(b[site.RootKey], "{", `{"live":true,`, 1)
+	})
+	jobs[len(jobs)-1].Says = "_site: unsigned: this address answers from live, which nobody signs: ask the bucket"
 	fault("no note but an announcement of another root", "between", func(s testkey.Key, b memsite.Site) {
 		delete(b, note.Key)
 		b["_next/_site.note"] = s.Note(t, old, 9)

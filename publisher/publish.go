@@ -335,7 +335,7 @@ func (r *run) publishLocked(ctx context.Context) error {
 		return err
 	}
 	settled := r.found.settled(r.now())
-	if state.holds(r.source) && !r.doubted { // another run was faster, or late requests of one repeat earlier ones
+	if state.holds(r.source) && !r.doubted && !r.replacesNote(state) { // another run was faster, or late requests of one repeat earlier ones
 		if err := r.putBeside(ctx); err != nil {
 			return err
 		}

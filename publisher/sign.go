@@ -21,6 +21,8 @@ var (
 	ErrSigned = errors.New("the bucket is signed, and this publish is not")
 	// ErrOtherNote says that none of a run's own keys has signed the note of the bucket.
 	ErrOtherNote = errors.New("the bucket's note is by none of the keys of this publish")
+	// ErrStolen says that a key of the run has signed what its publishers never do, so that somebody else may have it.
+	ErrStolen = errors.New("the bucket's note is ahead of the clock")
 	// ErrRollback says that readers of the bucket would refuse a site because they have seen a newer one.
 	ErrRollback = errors.New("the site is older than the signed one in the bucket")
 	// ErrExplorerKeys says that the explorer of a site would show nothing, since no key that it checks by signs the site.
@@ -41,11 +43,14 @@ type Signing struct {
 // that readers have seen even if the bucket's note was lost, or somebody has put an old one back. Of the bucket's clock
 // nothing is believed, since who has the bucket could use up all counters.
 func (s *Signing) counter(last uint64) uint64 {
-	now := time.Now
+	return max(last+1, uint64(max(0, s.clock().Unix())))
+}
+
+func (s *Signing) clock() time.Time {
 	if s.now != nil {
-		now = s.now
+		return s.now()
 	}
-	return max(last+1, uint64(max(0, now().Unix())))
+	return time.Now()
 }
 
 func (s *Signing) check() error {
@@ -120,7 +125,7 @@ func (r *run) noteUnchanged(ctx context.Context) (bool, error) {
 	} else if err != nil || r.options.Unsigned {
 		return false, err
 	}
-	n, _, err := r.options.Signing.Keys.Open(signed)
+	n, _, err := r.options.Signing.Keys.Open(signed, r.options.Signing.clock())
 	return err == nil && r.isCurrent(signed, n), nil // if not, readNotes says why
 }
 
@@ -152,7 +157,12 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 		return nil
 	}
 	if s.notes.signed != nil {
-		if s.notes.live, _, err = signing.Keys.Open(s.notes.signed); err != nil && !signing.ReplaceNote {
+		s.notes.live, _, err = signing.Keys.Open(s.notes.signed, signing.clock())
+		switch {
+		case err == nil || signing.ReplaceNote:
+		case errors.Is(err, note.ErrAhead):
+			return fmt.Errorf("%w: %w: readers refuse that note; --replace-note signs anew, with a new key if this one was stolen", ErrStolen, err)
+		default:
 			return fmt.Errorf("%w: %w: publish with the key that signed it too, or find out who replaced it; "+
 				"--replace-note signs anew", ErrOtherNote, err)
 		}
@@ -161,7 +171,7 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
-	s.notes.announced = signing.Keys.OpenAnnounced(body)
+	s.notes.announced = signing.Keys.OpenAnnounced(body, signing.clock())
 	return r.refuseRollback(s)
 }
 
@@ -187,10 +197,16 @@ func (r *run) refuseRollback(s *state) error {
 	return nil
 }
 
-// hasOtherRoot reports whether the root is not the one that the bucket's note names, though no publish was cut off:
+// replacesNote reports whether the run signs over a note that it does not believe: then it does not believe the manifest
+// either, nor that the objects are those of the root.
+func (r *run) replacesNote(s *state) bool {
+	return r.options.Signing != nil && s.body != nil && s.notes.signed != nil && s.notes.live.Counter == 0
+}
+
+// hasOtherRoot reports whether the root is not the one that a note of the run's keys names, though no publish was cut off:
 // somebody else has put it, and perhaps more.
 func (r *run) hasOtherRoot(s *state) bool {
-	return s.mark == nil && s.body != nil && s.notes.live.Counter > 0 && s.notes.live.Names(s.body) != nil
+	return r.replacesNote(s) || s.mark == nil && s.body != nil && s.notes.live.Counter > 0 && s.notes.live.Names(s.body) != nil
 }
 
 // sign makes the note of the site. It is the text of the bucket's if that is about the same root. What the signers return
@@ -204,7 +220,7 @@ func (r *run) sign(s *state) (signed []byte, err error) {
 	if signed, err = note.Sign(n, signing.Signers...); err != nil {
 		return nil, err
 	}
-	if _, _, err := signing.Keys.Open(signed); err != nil {
+	if _, _, err := signing.Keys.Open(signed, signing.clock()); err != nil {
 		return nil, fmt.Errorf("check the new signature: %w", err)
 	}
 	if !signing.Keys.Sole(signed) {

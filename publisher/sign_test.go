@@ -40,7 +40,7 @@ func asOf(t testing.TB, objects map[site.Key]string, day int) memorySite {
 func openNote(t testing.TB, folder string, keys note.Keys) note.Note {
 	t.Helper()
 	all := readAll(t, folder)
-	n, _, err := keys.Open([]byte(all[note.Key]))
+	n, _, err := keys.Open([]byte(all[note.Key]), time.Now())
 	if err == nil {
 		err = n.Names([]byte(all[site.RootKey]))
 	}
@@ -120,6 +120,12 @@ func TestSignOverOtherNotes(t *testing.T) {
 	mine, other := newSigning(t), newSigning(t)
 	replacing, rollingBack := *mine, *mine
 	replacing.ReplaceNote, rollingBack.AllowRollback = true, true
+	renewed := *other
+	renewed.ReplaceNote = true
+	useUp := func(t *testing.T, folder string) {
+		stolen(t, folder, note.Key, mine, 1<<53-1)
+		overwrite(t, folder, objectOf(t, folder), "{}") // which no manifest tells
+	}
 	damage := func(t *testing.T, folder string) {
 		text := readAll(t, folder)[note.Key]
 		overwrite(t, folder, note.Key, strings.Replace(text, "\n1\n", "\n7\n", 1))
@@ -143,6 +149,12 @@ func TestSignOverOtherNotes(t *testing.T) {
 		{"by another key, replaced", Options{Signing: other}, nil, newer, Options{Signing: &replacing}, nil, 1, true},
 		{"a forged note", Options{Signing: mine}, damage, newer, Options{Signing: mine}, ErrOtherNote, 0, false},
 		{"a forged note, replaced", Options{Signing: mine}, damage, newer, Options{Signing: &replacing}, nil, 1, true},
+		{"by its key, with a counter that no clock has reached", Options{Signing: mine}, useUp, newer, Options{Signing: mine}, ErrStolen, 0, false},
+		{"by its key, with such a counter, replaced", Options{Signing: mine}, useUp, newer, Options{Signing: &replacing}, nil, 1, true},
+		{"by its key, with such a counter, replaced by a new key", Options{Signing: mine}, useUp, newer, Options{Signing: &renewed}, nil, 1, true},
+		{"by its key, with such a counter, the same site by a new key", Options{Signing: mine}, useUp, older, Options{Signing: &renewed}, nil, 1, true},
+		{"announced by its key, with such a counter", Options{Signing: mine}, func(t *testing.T, folder string) { announceFlood(t, folder, mine) },
+			newer, Options{Signing: mine}, nil, 2, true},
 		{"an older site", Options{Signing: mine}, func(t *testing.T, folder string) { publish(t, newer, openLocal(folder), Options{Signing: mine}) },
 			older, Options{Signing: mine}, ErrRollback, 2, false},
 		{"an older site, with the intention", Options{Signing: mine}, func(t *testing.T, folder string) { publish(t, newer, openLocal(folder), Options{Signing: mine}) },
@@ -188,6 +200,45 @@ func TestSignOverOtherNotes(t *testing.T) {
 	}
 }
 
+// stolen puts a note of the root that is there, by who has the key.
+func stolen(t testing.TB, folder string, key site.Key, by *Signing, counters ...uint64) {
+	t.Helper()
+	var all [][]byte
+	for _, counter := range counters {
+		signed, err := note.Sign(note.Of(keyName, counter, "2026-11-20T00:00:00Z", []byte(readAll(t, folder)[site.RootKey])), by.Signers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, signed)
+	}
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, string(key))), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, folder, key, string(note.Join(all...)))
+}
+
+// announceFlood announces as many sites as readers look at, with counters that no clock has reached.
+func announceFlood(t testing.TB, folder string, by *Signing) {
+	t.Helper()
+	var counters []uint64
+	for n := range note.MaxAnnounced {
+		counters = append(counters, 1<<53-1-uint64(n))
+	}
+	stolen(t, folder, note.NextKey, by, counters...)
+}
+
+// objectOf is an object of the site in a folder.
+func objectOf(t testing.TB, folder string) site.Key {
+	t.Helper()
+	for key := range readAll(t, folder) {
+		if strings.HasPrefix(string(key), "api/") {
+			return key
+		}
+	}
+	t.Fatal("there is no object")
+	return ""
+}
+
 func overwrite(t testing.TB, folder string, key site.Key, body string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(string(key))), []byte(body), 0o600); err != nil {
@@ -223,7 +274,7 @@ func TestRotateKeys(t *testing.T) {
 			keys note.Keys
 			want bool
 		}{{before.Keys, step.oldReader}, {after.Keys, step.newReader}} {
-			n, _, err := reader.keys.Open([]byte(readAll(t, folder)[note.Key]))
+			n, _, err := reader.keys.Open([]byte(readAll(t, folder)[note.Key]), time.Now())
 			if (err == nil) != reader.want || err == nil && n.Counter != 1 {
 				t.Errorf("%s: got %+v, %v, want it to be accepted: %v", step.name, n, err, reader.want)
 			}

@@ -71,13 +71,13 @@ func (w *world) lookAtNote(r *arrival, key site.Key, o *stored) {
 		w.fail("%s: %s: a signed site has lost its note", r.name, r.what)
 		return
 	case key == note.NextKey:
-		for _, a := range s.keys[0].Keys.OpenAnnounced(o.body) {
+		for _, a := range s.keys[0].Keys.OpenAnnounced(o.body, time.Now()) {
 			s.roots[a.Root] = true
 			s.rolledBack = s.rolledBack || a.AsOf < s.last.AsOf
 		}
 		return
 	}
-	n, _, err := s.keys[0].Keys.Open(o.body)
+	n, _, err := s.keys[0].Keys.Open(o.body, time.Now())
 	if err != nil {
 		w.fail("%s: %s: %v", r.name, r.what, err)
 		return

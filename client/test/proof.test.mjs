@@ -6,10 +6,10 @@ import test from 'node:test';
 
 const { openSite } = await import(process.env.FOLLOWPRESS_CLIENT + 'followpress.js');
 
-for (const { name, before, base, keys, options, path, status, bodies, code } of JSON.parse(readFileSync(process.env.FOLLOWPRESS_PROOFS))) {
+for (const { name, before, before_keys, base, keys, options, path, status, bodies, code, says } of JSON.parse(readFileSync(process.env.FOLLOWPRESS_PROOFS))) {
   test(name, async () => {
     if (before) {
-      assert.strictEqual((await openSite(before, { keys, allowRollback: true }).answer('GET', path)).status, 200);
+      assert.strictEqual((await openSite(before, { keys: before_keys ?? keys, allowRollback: true }).answer('GET', path)).status, 200);
     }
     const proofs = [];
     const codes = new Set();
@@ -18,6 +18,9 @@ for (const { name, before, base, keys, options, path, status, bodies, code } of 
     const a = await site.answer('GET', path);
     assert.deepStrictEqual([a.status, a.cause?.code ?? ''], [status, code], a.cause?.stack ?? a.body);
     assert.ok(codes.has(code) && (code || codes.size === 1), [...codes].join());
+    if (says) {
+      assert.strictEqual(a.cause.message, says);
+    }
     if (bodies) {
       assert.ok(bodies.includes(a.body), a.body);
       assert.strictEqual(proofs[0].digest.length, 64);

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/cmd/internal/audit"
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/completion"
@@ -68,10 +70,20 @@ func main() {
 	command.Main("followpress", about, &verbs{Serve: serve.Command{LimitMemory: command.LimitMemory}})
 }
 
-type version struct{}
+type version struct {
+	Client bool `help:"Print the hash of each module of the client library, as Subresource Integrity wants it."`
+}
 
-// Run shows the version.
-func (version) Run(_ context.Context, stdout, _ io.Writer) error {
-	_, err := fmt.Fprintln(stdout, command.Version("followpress"))
+// Run shows the version, or hashes of what sites have in _client/.
+func (v *version) Run(_ context.Context, stdout, _ io.Writer) (err error) {
+	if !v.Client {
+		_, err = fmt.Fprintln(stdout, command.Version("followpress"))
+		return err
+	}
+	for _, f := range client.Files() {
+		if path.Ext(f.Name) == ".js" && err == nil {
+			_, err = fmt.Fprintf(stdout, "%s %s\n", f.Integrity(), f.Name)
+		}
+	}
 	return err
 }

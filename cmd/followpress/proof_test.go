@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,16 @@ func (b *theft) remove(key site.Key) {
 	}
 }
 
+// sign puts a note of the root that is there, by who has the key.
+func (b *theft) sign(counter uint64) {
+	b.t.Helper()
+	signed, err := note.Sign(note.Of(b.key.Signer.Name(), counter, "2026-11-27T00:00:00Z", b.read(b.folder, site.RootKey)), b.key.Signer)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.put(note.Key, signed)
+}
+
 // grow makes a file 1 GiB large, without a block on the disk.
 func (b *theft) grow(file string) {
 	b.t.Helper()
@@ -159,6 +170,7 @@ var thefts = map[string]func(b *theft){
 	"a note with one bit flipped":                 func(b *theft) { b.edit(note.Key, "T00:00:00Z", "T00:00:01Z") },
 	"a note with a forged second line":            func(b *theft) { b.edit(note.Key, "\nfollow.example\n", "\nother.example\n") },
 	"no note":                                     func(b *theft) { b.remove(note.Key) },
+	"a counter that no clock has reached":         func(b *theft) { b.sign(1<<53 - 1) },
 	"a rollback":                                  func(b *theft) { b.take("yesterday", site.RootKey, note.Key) },
 	"a snapshot altered, and its index":           func(b *theft) { b.takeInputs("forged") },
 	"a table with one record more, and its index": func(b *theft) { b.takeInputs("more") },
@@ -301,6 +313,61 @@ func TestWhatIsFound(t *testing.T) {
 		if !tried[fault] {
 			t.Errorf("%s: it is not in the table of docs/proof.md", fault)
 		}
+	}
+}
+
+// The recipe of docs/proof.md for a stolen key: whatever counter the thief has signed, a new key of the same name heals
+// the bucket, and readers that have the new key in the place of the old one believe it.
+func TestStolenKey(t *testing.T) {
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	page, err := os.ReadFile("../../docs/proof.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipe, _ := strings.Cut(string(page), "\n### A stolen key\n")
+	_, recipe, _ = strings.Cut(recipe, "```sh\n")
+	recipe, _, _ = strings.Cut(recipe, "```")
+	for name, counter := range map[string]uint64{"the last counter": 1<<53 - 1, "one of tomorrow": uint64(time.Now().Add(note.MaxAhead - time.Hour).Unix())} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			b := &theft{t: t, folder: filepath.Join(dir, "bucket"), key: testkey.New(t, "follow.example")}
+			snapshot, newKey := filepath.Join(dir, "snapshot"), filepath.Join(dir, "new.key")
+			if err := os.CopyFS(snapshot, fixtures.Demo()); err != nil {
+				t.Fatal(err)
+			}
+			done(t, "publish", "--snapshot", snapshot, "--dest", "file://"+b.folder, "--sign", b.key.File(t))
+			right := b.read(b.folder, victim)
+			b.edit(victim, "{", " ")
+			b.sign(counter)
+
+			var public string
+			place := strings.NewReplacer("s3://BUCKET", "file://"+b.folder, "out/snapshot", snapshot, "new.key", newKey)
+			commands := 0
+			for line := range strings.Lines(recipe) {
+				line, _, _ = strings.Cut(line, "#")
+				words := strings.Fields(place.Replace(line))
+				if i := slices.Index(words, "--key"); i >= 0 {
+					words[i+1] = public
+				}
+				var out, errs bytes.Buffer
+				if status := command.Run("followpress", about, &verbs{}, words[1:], &out, &errs); status != command.Done {
+					t.Fatalf("%s: got status %d: %s", line, status, &errs)
+				}
+				if words[1] == "key" {
+					public = strings.TrimSpace(out.String())
+				}
+				commands++
+			}
+			if commands != 3 || !bytes.Equal(b.read(b.folder, victim), right) {
+				t.Errorf("after %d commands: got %s, want what the publisher had signed", commands, b.read(b.folder, victim))
+			}
+			reader := process.Self(t, nil, "serve", "--site", "file://"+b.folder, "--key", public, "--addr", "127.0.0.1:0")
+			reader.Args[0] = "followpress"
+			p := process.Start(t, reader)
+			if url, ok := p.Line(0); !ok || !strings.Contains(url, "http") {
+				t.Errorf("a reader with the new key: got %s%s", url, p.Stderr())
+			}
+		})
 	}
 }
 

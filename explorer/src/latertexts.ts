@@ -27,6 +27,7 @@ export const sealTexts = own({
   altered: (objects: string, n: number) =>
     n === 1 ? 'Altered: 1 object is not what was signed, and is not shown.' : `Altered: ${objects} objects are not what was signed, and are not shown.`,
   older: 'Older than what this browser has seen of this site, so it is not shown.',
+  ahead: 'Signed with a counter more than a day ahead of your clock, so it is not shown: the clock is wrong, or the key was stolen.',
   unsigned: 'Not signed by a key that this browser knows, so it is not shown.',
   between: 'Between two sites: another one is being published.',
   unsupported: 'This browser cannot check signatures by your key, so nothing is shown.',
@@ -73,7 +74,7 @@ export const proofTexts = own({
   aboutRefreshed: 'A server may replace them between two versions of the site. Nobody signs these.',
   limits: 'What is not checked',
   limitsOf: [
-    'This page: its program comes from the same site. Who can alter the site can alter what this page says. Commands below do not depend on it.',
+    'This page: its program comes from the same site. Who can alter the site can alter what this page says. Commands below do not depend on it, nor does a page with your own copy (npm) of the client library or Subresource Integrity.',
     'Profiles and badges: they are what services said at a time. That they were signed does not make them true.',
     'Pictures, which come from other hosts, and reports, which are made after the signature.',
     'Whether others are shown the same site, and whether the publisher tells the truth about the chains: the commands below check that.',

@@ -3,23 +3,16 @@ package note
 import (
 	"crypto/ed25519"
 	"errors"
-	"fmt"
 
 	"golang.org/x/mod/sumdb/note"
-
-	"github.com/followpress/followpress/site"
 )
 
 // PublicOf is the public key, as NewKey writes it, of a key that something else keeps.
 func PublicOf(name string, key ed25519.PublicKey) (string, error) {
-	text, err := note.NewEd25519VerifierKey(name, key)
-	if err == nil {
-		_, err = note.NewVerifier(text)
+	if err := CheckName(name); err != nil {
+		return "", err
 	}
-	if err != nil {
-		return "", fmt.Errorf("the name %s: use one word without a plus sign, such as follow.example", site.Quoted(name))
-	}
-	return text, nil
+	return note.NewEd25519VerifierKey(name, key)
 }
 
 // An external key signs somewhere else.
@@ -30,9 +23,9 @@ type external struct {
 
 // External is the signer of a public key whose secret one something else keeps. What sign returns is checked.
 func External(public string, sign func(text []byte) ([]byte, error)) (Signer, error) {
-	v, err := note.NewVerifier(public)
+	v, err := newVerifier(public)
 	if err != nil {
-		return nil, fmt.Errorf("read the key %s: %w: use what `followpress key` printed: NAME+…", site.Quoted(public), err)
+		return nil, err
 	}
 	return external{v, sign}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/followpress/followpress/site"
 )
@@ -29,7 +30,7 @@ type Announced struct {
 func Join(signed ...[]byte) []byte { return bytes.Join(signed, []byte("\n")) }
 
 // OpenAnnounced checks what Join has made, and returns the notes that Open accepts, the greatest counter first.
-func (k Keys) OpenAnnounced(joined []byte) []Announced {
+func (k Keys) OpenAnnounced(joined []byte, now time.Time) []Announced {
 	var all []Announced
 	const between = "\n\n" + kind
 	for rest := joined; len(rest) > 0 && len(all) < MaxAnnounced; {
@@ -38,7 +39,7 @@ func (k Keys) OpenAnnounced(joined []byte) []Announced {
 			signed = rest[:end+1]
 		}
 		rest = bytes.TrimPrefix(rest[len(signed):], []byte("\n"))
-		if n, by, err := k.Open(signed); err == nil {
+		if n, by, err := k.Open(signed, now); err == nil {
 			all = append(all, Announced{n, signed, by})
 		}
 	}

@@ -11,8 +11,9 @@
 //
 // The second line is the origin: which site it is, so that the root of one site is not taken for that of another. It is
 // the name of the key that signed it first. The third is a counter, which grows with each root that is published under
-// the origin: the Unix time in seconds, or one more than the last. A
-// reader refuses a smaller one than it has seen. The fourth is as_of of the root.
+// the origin: the Unix time in seconds, or one more than the last. A reader refuses a smaller one than it has seen of the
+// keys that it trusts, and one that is more than MaxAhead ahead of its clock: else who stole a key could use up all
+// counters. The fourth is as_of of the root.
 //
 // The API may change until version 1.
 package note
@@ -39,6 +40,9 @@ const Key = site.NoteKey
 // MaxBytes bounds a signed note: its text, and a hundred signatures.
 const MaxBytes = 16 << 10
 
+// MaxAhead is how far a counter may be ahead of the clock of who reads or publishes it.
+const MaxAhead = 24 * time.Hour
+
 // kind is the first line, which no other signed text begins with.
 const kind = "followpress site 1"
 
@@ -58,6 +62,8 @@ var (
 	ErrForged = errors.New("a signature is not that of its key")
 	// ErrOtherRoot says that a note is about another root.
 	ErrOtherRoot = errors.New("the note is about another root")
+	// ErrAhead says that a counter is more than MaxAhead ahead of the clock.
+	ErrAhead = errors.New("its counter is more than a day ahead of the clock")
 	// ErrOlder says that a site is older than one that was seen before.
 	ErrOlder = errors.New("the site is older than one that was seen before")
 )
@@ -102,6 +108,14 @@ func (n Note) Names(root []byte) error {
 	return nil
 }
 
+// Ahead reports an error that wraps ErrAhead if the counter is more than MaxAhead after now.
+func (n Note) Ahead(now time.Time) error {
+	if most := max(0, now.Unix()) + int64(MaxAhead/time.Second); n.Counter > uint64(most) {
+		return fmt.Errorf("%w: it is %d, and the clock %d: set the clock, or make a new key if somebody else has this one", ErrAhead, n.Counter, now.Unix())
+	}
+	return nil
+}
+
 // After reports an error that wraps ErrOlder if the note is older than one that was seen before: by its counter, or by
 // as_of. The zero Note is older than all.
 func (n Note) After(seen Note) error {
@@ -119,11 +133,13 @@ func (n Note) After(seen Note) error {
 	return nil
 }
 
-// NewKey makes a key: what signs, which is a secret, and what checks. The name is one word without a plus sign, such as
-// follow.example.
+// NewKey makes a key: what signs, which is a secret, and what checks. The error says why CheckName refuses the name.
 func NewKey(name string) (private, public string, err error) {
+	if err := CheckName(name); err != nil {
+		return "", "", err
+	}
 	if private, public, err = note.GenerateKey(rand.Reader, name); err != nil {
-		return "", "", fmt.Errorf("make a key: the name %s: use one word without a plus sign, such as follow.example", site.Quoted(name))
+		return "", "", fmt.Errorf("make a key: %w", err)
 	}
 	return private, public, nil
 }
@@ -133,7 +149,13 @@ type Signer = note.Signer
 
 // ParsePrivate reads the secret key of NewKey.
 func ParsePrivate(text string) (Signer, error) {
-	s, err := note.NewSigner(strings.TrimSpace(text))
+	text = strings.TrimSpace(text)
+	if key, ok := strings.CutPrefix(text, "PRIVATE+KEY+"); ok {
+		if err := checkNameOf(key); err != nil {
+			return nil, fmt.Errorf("read the key: %w", err)
+		}
+	}
+	s, err := note.NewSigner(text)
 	if err != nil { // which may hold the text
 		return nil, errors.New("read the key: it is none that `followpress key` made: PRIVATE+KEY+NAME+…")
 	}
@@ -161,22 +183,34 @@ func ParseKeys(texts ...string) (Keys, error) {
 		if strings.Contains(text, "PRIVATE+KEY") {
 			return Keys{}, errors.New("read a key: it is a secret key, where a public one is meant: use the public one, and make a new key if others could see this one")
 		}
-		v, err := note.NewVerifier(strings.TrimSpace(text))
+		v, err := newVerifier(strings.TrimSpace(text))
 		if err != nil {
-			return Keys{}, fmt.Errorf("read the key %s: %w: use what `followpress key` printed: NAME+…", site.Quoted(text), err)
+			return Keys{}, err
 		}
 		k.verifiers = append(k.verifiers, v)
 	}
 	return k, nil
 }
 
+// newVerifier reads one public key.
+func newVerifier(text string) (note.Verifier, error) {
+	if err := checkNameOf(text); err != nil {
+		return nil, fmt.Errorf("read a key: %w", err)
+	}
+	v, err := note.NewVerifier(text)
+	if err != nil {
+		return nil, fmt.Errorf("read the key %s: %w: use what `followpress key` printed: NAME+…", site.Quoted(text), err)
+	}
+	return v, nil
+}
+
 // None reports whether there are no keys, so that nothing can be checked.
 func (k Keys) None() bool { return len(k.verifiers) == 0 }
 
 // Open checks a signed note, and returns what it says and the names of the known keys that have signed it. Signatures of
-// unknown keys are ignored. The error wraps ErrUnsigned or ErrForged, or says that it is no note of a site whose origin
-// is the name of a known key.
-func (k Keys) Open(signed []byte) (n Note, by []string, err error) {
+// unknown keys are ignored. The error wraps ErrUnsigned, ErrForged or ErrAhead, or says that it is no note of a site
+// whose origin is the name of a known key.
+func (k Keys) Open(signed []byte, now time.Time) (n Note, by []string, err error) {
 	fail := func(err error) (Note, []string, error) {
 		return Note{}, nil, fmt.Errorf("read %s: %w", Key, err)
 	}
@@ -195,6 +229,9 @@ func (k Keys) Open(signed []byte) (n Note, by []string, err error) {
 		return fail(err)
 	}
 	if n, err = parse(opened.Text); err != nil {
+		return fail(err)
+	}
+	if err := n.Ahead(now); err != nil {
 		return fail(err)
 	}
 	if !slices.ContainsFunc(k.verifiers, func(v note.Verifier) bool { return v.Name() == n.Origin }) {

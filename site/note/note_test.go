@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/site"
@@ -42,7 +43,7 @@ func TestOpen(t *testing.T) {
 		{"no key", good, note.Keys{}, note.ErrUnsigned},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, by, err := tt.keys.Open([]byte(tt.signed))
+			got, by, err := tt.keys.Open([]byte(tt.signed), time.Now())
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}
@@ -55,7 +56,7 @@ func TestOpen(t *testing.T) {
 		for i := range len(good) * 8 {
 			flipped := []byte(good)
 			flipped[i/8] ^= 1 << (i % 8)
-			if got, _, err := keys.Open(flipped); err == nil && got != n {
+			if got, _, err := keys.Open(flipped, time.Now()); err == nil && got != n {
 				t.Fatalf("bit %d: got %+v, want an error, or the same", i, got)
 			}
 		}
@@ -97,5 +98,54 @@ func TestSecretKeyIsNotShown(t *testing.T) {
 	private := testkey.New(t, name).Private
 	if _, err := note.ParseKeys(private); err == nil || strings.Contains(err.Error(), private[len(private)-8:]) {
 		t.Errorf("got %v, want an error without the key", err)
+	}
+}
+
+// What a name may hold is what a host name may: all else splits notes and keys, or looks like another name.
+func TestNames(t *testing.T) {
+	good := testkey.New(t, name)
+	for _, bad := range []string{
+		"", "a b", "a+b", "a\nb", "a\x00b", "a\x1bb", "a\u202eb", "a\u200bb", "a\u00a0b", "f\u043ellow.example", "follow\uff0eexample",
+		"-a.example", "a-.example", ".a", "a.", "a..b", "a_b", "a/b", strings.Repeat("a", 64), strings.Repeat("a.", 127) + "a", "caf\u00e9.example", "a\xff",
+	} {
+		private := strings.Replace(good.Private, "PRIVATE+KEY+"+name, "PRIVATE+KEY+"+bad, 1)
+		public := strings.Replace(good.Public, name, bad, 1)
+		_, _, made := note.NewKey(bad)
+		_, ofHSM := note.PublicOf(bad, make([]byte, 32))
+		_, signer := note.ParsePrivate(private)
+		_, external := note.External(public, nil)
+		_, keys := note.ParseKeys(public)
+		for what, err := range map[string]error{"NewKey": made, "PublicOf": ofHSM, "ParsePrivate": signer, "External": external, "ParseKeys": keys} {
+			if err == nil || !strings.Contains(err.Error(), "use a host name, such as follow.example") {
+				t.Errorf("%s of the name %q: got %v, want the rule of a host name", what, bad, err)
+			} else if strings.Contains(err.Error(), private[len(private)-8:]) || strings.ContainsAny(err.Error(), "\n\x00\x1b\u202e\u200b") {
+				t.Errorf("%s of the name %q: got %q, want neither the key nor what changes a terminal", what, bad, err)
+			}
+		}
+	}
+	for _, fine := range []string{"a", "a-b.example", "xn--caf-dma.example", "Host-1", strings.Repeat("a", 63)} {
+		k := testkey.New(t, fine)
+		if k.Signer.Name() != fine {
+			t.Errorf("got %s, want %s", k.Signer.Name(), fine)
+		}
+	}
+}
+
+// A counter that is more than a day ahead of the clock is one that no publisher has made.
+func TestAhead(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	key := testkey.New(t, name)
+	for ahead, want := range map[time.Duration]error{0: nil, note.MaxAhead: nil, note.MaxAhead + time.Second: note.ErrAhead} {
+		n := note.Of(name, uint64(now.Add(ahead).Unix()), "2026-11-24T00:00:00Z", nil)
+		signed, err := note.Sign(n, key.Signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := key.Keys.Open(signed, now); !errors.Is(err, want) {
+			t.Errorf("%s ahead: got %v, want %v", ahead, err, want)
+		}
+		if got := len(key.Keys.OpenAnnounced(signed, now)); (got == 0) != (want != nil) {
+			t.Errorf("%s ahead: got %d announced", ahead, got)
+		}
 	}
 }

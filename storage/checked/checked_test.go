@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/testenv/testkey"
@@ -230,7 +231,7 @@ func isWanted(err, want error) bool {
 
 func noteOf(t *testing.T, p testkey.Key, s memsite.Site) note.Note {
 	t.Helper()
-	n, _, err := p.Keys.Open([]byte(s[note.Key]))
+	n, _, err := p.Keys.Open([]byte(s[note.Key]), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,6 +366,23 @@ func withoutNote(s memsite.Site) memsite.Site {
 	s = maps.Clone(s)
 	delete(s, note.Key)
 	return s
+}
+
+// Nobody signs what live answers, and readers are told so.
+func TestLiveIsNotSigned(t *testing.T) {
+	p := testkey.New(t, origin)
+	s := siteOf(t, 23, 5, 1)
+	root := s.Root(t)
+	root.Live, root.Manifest, root.Counts.Bytes = true, nil, 0
+	body, err := root.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s[site.RootKey] = string(body)
+	_, err = checked.Open(t.Context(), newBucket(t, s).store(), p.Keys, checked.Options{})
+	if !errors.Is(err, note.ErrUnsigned) || !strings.Contains(err.Error(), "this address answers from live, which nobody signs: ask the bucket") {
+		t.Errorf("got %v, want that live is not signed", err)
+	}
 }
 
 func TestNothingOlderIsBelieved(t *testing.T) {

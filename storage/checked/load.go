@@ -96,7 +96,7 @@ func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 	if err != nil && !errors.Is(err, storage.ErrTooLarge) {
 		return nil, err
 	}
-	announced := s.keys.OpenAnnounced(joined)
+	announced := s.keys.OpenAnnounced(joined, is.begun)
 	body, err := s.readRoot(ctx, is)
 	if err != nil {
 		return nil, err
@@ -129,9 +129,12 @@ func (s *Site) readRoot(ctx context.Context, is *state) ([]byte, error) {
 // the root.
 func (s *Site) vouch(is *state, root []byte, announced []note.Announced) error {
 	if is.signed == nil && len(announced) == 0 {
+		if r, err := site.ParseServedRoot(root); err == nil && r.Live {
+			return fmt.Errorf("read %s: this address answers from live, which nobody signs: ask the bucket: %w", site.RootKey, note.ErrUnsigned)
+		}
 		return fmt.Errorf("read %s: there is none: %w", note.Key, note.ErrUnsigned)
 	}
-	n, by, err := s.keys.Open(is.signed)
+	n, by, err := s.keys.Open(is.signed, is.begun)
 	if err == nil {
 		err = n.Names(root)
 	}

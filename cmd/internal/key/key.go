@@ -19,7 +19,7 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	Name string `placeholder:"NAME" help:"What the key is called in notes: one word, such as the host of the site. All keys of a site have one name."`
+	Name string `placeholder:"NAME" help:"What the key is called in notes: a host name, such as that of the site. All keys of a site have one name. Without it --out takes the name of this host."`
 	Out  string `placeholder:"KEYFILE" help:"Make a key, and write it to this new file, which only its owner can read."`
 	In   string `placeholder:"KEYFILE" help:"Print the public key of this one again."`
 	From string `placeholder:"FILE" help:"Print the public key of an Ed25519 key that an HSM or a KMS keeps, whose public part is in this file, as PEM or DER."`
@@ -43,16 +43,42 @@ func (c *Command) Validate() error {
 	switch {
 	case given != 1:
 		return errors.New("name one of --out, --in and --from")
-	case c.In == "" && c.Name == "":
+	case c.From != "" && c.Name == "":
 		return errors.New("missing flags: --name=NAME")
 	case c.In != "" && c.Name != "":
 		return errors.New("--name is that of the key already: use it with --out or --from")
+	case c.Name != "":
+		if err := note.CheckName(c.Name); err != nil {
+			return fmt.Errorf("--name: %w", err)
+		}
 	}
 	return nil
 }
 
+// hostname is that of this machine; tests replace it.
+var hostname = os.Hostname
+
+// nameByHost names the key after this machine, and says so.
+func (c *Command) nameByHost(stderr io.Writer) error {
+	name, err := hostname()
+	if err == nil {
+		err = note.CheckName(name)
+	}
+	if err != nil {
+		return fmt.Errorf("--out takes the name of this host: %w: choose one with --name", err)
+	}
+	c.Name = name
+	_, err = fmt.Fprintf(stderr, "the key is called %s, as this host: --name chooses another name\n", name)
+	return err
+}
+
 // Run prints the public key.
-func (c *Command) Run(_ context.Context, stdout, _ io.Writer) error {
+func (c *Command) Run(_ context.Context, stdout, stderr io.Writer) error {
+	if c.Out != "" && c.Name == "" {
+		if err := c.nameByHost(stderr); err != nil {
+			return err
+		}
+	}
 	public, err := c.public()
 	if err != nil {
 		return err

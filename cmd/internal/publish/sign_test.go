@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/internal/testenv/testkey"
 )
@@ -32,7 +33,7 @@ func TestSignFromPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := k.Keys.Open(signed); err != nil {
+	if _, _, err := k.Keys.Open(signed, time.Now()); err != nil {
 		t.Error(err)
 	}
 

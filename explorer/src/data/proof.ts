@@ -3,11 +3,11 @@
 import type { ProofError } from '@followpress/client';
 import { base, placeOf, seal, site } from './site';
 
-/** live: nobody signs what is answered from memory. incapable: this browser cannot check. The last five are of ProofError. */
+/** live: nobody signs what is answered from memory. incapable: this browser cannot check. The last six are of ProofError. */
 export type State = 'live' | 'none' | 'incapable' | 'waiting' | 'good' | ProofError['code'];
 
 /** The worst first. */
-const codes: readonly ProofError['code'][] = ['altered', 'older', 'unsigned', 'between', 'unsupported'];
+const codes: readonly ProofError['code'][] = ['altered', 'older', 'ahead', 'unsigned', 'between', 'unsupported'];
 
 export interface Standing {
   state: State;
@@ -71,7 +71,7 @@ function remember(): void {
 }
 remember();
 
-const isKey = (text: string): boolean => /^[^\s+]+\+[0-9a-f]{8}\+[\w+/]+={0,2}$/.test(text) && !text.startsWith('PRIVATE+');
+const isKey = (text: string): boolean => /^[a-z\d.-]+\+[0-9a-f]{8}\+[\w+/]+={0,2}$/i.test(text) && !text.startsWith('PRIVATE+');
 
 /** Checks by these keys from now on, one a word, and loads the page again. False if one is none; without any, all are forgotten. */
 export function use(text: string): boolean {

@@ -49,7 +49,7 @@ export function said({ state, right, refused, by, changed }: Standing): Text {
 
 /** The class of the sentence. */
 export const moodOf = ({ state, by, changed }: Standing): string =>
-  state === 'good' ? (by === 'reader' ? 'good' : changed ? 'bad' : '') : state === 'altered' || state === 'older' || state === 'unsigned' ? 'bad' : '';
+  state === 'good' ? (by === 'reader' ? 'good' : changed ? 'bad' : '') : ['altered', 'older', 'ahead', 'unsigned'].includes(state) ? 'bad' : '';
 
 /** The sentence, which leads to the view that says more. */
 export function Seal() {
