@@ -27,18 +27,18 @@ import (
 
 // A proofJob is a bucket, and what a page that knows the keys makes of it.
 type proofJob struct {
-	Name    string         `json:"name"`
-	Says    string         `json:"says"`   // the message of the error; "" if it does not matter
-	Before  string         `json:"before"` // a site that the page has seen before; "" for none
+	Name   string `json:"name"`
+	Says   string `json:"says"`   // the message of the error; "" if it does not matter
+	Before string `json:"before"` // a site that the page has seen before; "" for none
 	// BeforeKeys are those that the page had then; nil means Keys.
-	BeforeKeys []string `json:"before_keys"`
-	Base    string         `json:"base"`
-	Keys    []string       `json:"keys"`
-	Options map[string]any `json:"options"`
-	Path    string         `json:"path"`
-	Status  int            `json:"status"`
-	Bodies  []string       `json:"bodies"` // of which one is right
-	Code    string         `json:"code"`   // of the error; "" for none
+	BeforeKeys []string       `json:"before_keys"`
+	Base       string         `json:"base"`
+	Keys       []string       `json:"keys"`
+	Options    map[string]any `json:"options"`
+	Path       string         `json:"path"`
+	Status     int            `json:"status"`
+	Bodies     []string       `json:"bodies"` // of which one is right
+	Code       string         `json:"code"`   // of the error; "" for none
 }
 
 const (
