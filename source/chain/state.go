@@ -42,8 +42,11 @@ type State struct {
 }
 
 // Open opens a folder, which need not exist, and locks it until Close. An error wraps ErrBusy if it
-// is locked.
+// is locked. The folder of a snapshot or a site is an error, and stays as it is.
 func Open(dir string, d *source.Deployment) (*State, error) {
+	if err := isOther(dir); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -66,6 +69,19 @@ func Open(dir string, d *source.Deployment) (*State, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// isOther is an error if a folder that is no state holds a snapshot or a site.
+func isOther(dir string) error {
+	if IsState(dir) {
+		return nil
+	}
+	for name, what := range map[string]string{"meta.json": "a snapshot", string(site.RootKey): "a site"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return lasting("%s is no state but the folder of %s (it has %s): name a folder of its own for the state", dir, what, name)
+		}
+	}
+	return nil
 }
 
 // held is an error if the folder is no longer the one that was locked. A run that was paused for
@@ -92,6 +108,21 @@ func IsState(dir string) bool {
 }
 
 const chainsFolder = "chains"
+
+// HasRead reports whether a Sync has read a block of any chain. A folder in which no node has ever answered is a state
+// (IsState) that has read nothing.
+func (s *State) HasRead() (bool, error) {
+	for _, c := range s.deployment.Chains {
+		check, err := readCheckpoint(s.folder(c), c)
+		if err != nil {
+			return false, err
+		}
+		if len(check.Points) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 // Close unlocks the folder.
 func (s *State) Close() error { return errors.Join(s.lock.Close(), s.root.Close()) }

@@ -3,6 +3,8 @@ package chain
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -146,5 +148,35 @@ func TestUntilSaysWhatIsMissing(t *testing.T) {
 	}
 	for e, err := range p.Events() {
 		t.Errorf("before all events: got %+v, %v", e, err)
+	}
+}
+
+// TestOtherFoldersAreNoState: the folder of a snapshot or of a site is refused and stays as it is. A folder in which no
+// Sync has read a block is a state that has read nothing.
+func TestOtherFoldersAreNoState(t *testing.T) {
+	h := history.Random(1, history.Options{Transactions: 20})
+	for _, name := range []string{"meta.json", "_site"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, deployment(h.Chains)); err == nil || !strings.Contains(err.Error(), "is no state but the folder of a") || !Lasts(err) {
+			t.Errorf("%s: got the error %v, want one that lasts", name, err)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("%s: got %v, %v, want the folder as it was", name, entries, err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, chainsFolder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir, h)
+	if read, err := s.HasRead(); err != nil || read {
+		t.Errorf("before a Sync: got %t, %v, want that nothing was read", read, err)
+	}
+	mustSync(t, s, from(startNodes(t, h)))
+	if read, err := s.HasRead(); err != nil || !read {
+		t.Errorf("after a Sync: got %t, %v, want that something was read", read, err)
 	}
 }

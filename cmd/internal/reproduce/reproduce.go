@@ -102,7 +102,8 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		if dir, err = os.MkdirTemp("", "followpress-reproduce-*"); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		temporary := dir // dir becomes a folder in it
+		defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
 	} else if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}

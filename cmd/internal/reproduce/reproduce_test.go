@@ -596,3 +596,27 @@ func TestSigned(t *testing.T) {
 		t.Errorf("a forged site: got status %d, %q and %s", status, stdout, stderr)
 	}
 }
+
+// TestLeavesNothing: whether the run finds the site equal, finds none or is refused, the folder of temporary files is as
+// it was.
+func TestLeavesNothing(t *testing.T) {
+	bucket := filepath.Join(t.TempDir(), "bucket")
+	published(t, "--snapshot", demo(t), "--dest", "file://"+bucket)
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	left := func(after string) {
+		t.Helper()
+		if entries, err := os.ReadDir(temp); err != nil || len(entries) > 0 {
+			t.Errorf("after %s: got %v, %v in the folder of temporary files, want nothing", after, entries, err)
+		}
+	}
+	equals(t, "file://"+bucket)
+	left("a success")
+	if err := os.RemoveAll(filepath.Join(bucket, "_snapshot")); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := runReproduce("file://" + bucket); status != command.Failed {
+		t.Errorf("without inputs: got status %d and %s, want a failure", status, stderr)
+	}
+	left("a failure")
+}

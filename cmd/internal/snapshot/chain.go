@@ -188,6 +188,12 @@ func (n *Nodes) Read() (*source.Deployment, error) {
 	return d, nil
 }
 
+// lostState is the error of --expect-state.
+func (c *Chain) lostState() error {
+	return fmt.Errorf("--expect-state: nothing was read into --state=%s yet: the state is lost, or in another place; "+
+		"without --expect-state all is read again, and profiles come from --profiles-from", c.State)
+}
+
 // Run makes the snapshot.
 func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	d, err := c.Read()
@@ -197,9 +203,8 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if c.Explain != "" {
 		return c.explain(d, stdout)
 	}
-	if c.ExpectState && !chain.IsState(c.State) {
-		return fmt.Errorf("--expect-state: nothing was read into --state=%s yet: the state is lost, or in another place; "+
-			"without --expect-state all is read again, and profiles come from --profiles-from", c.State)
+	if c.ExpectState && !chain.IsState(c.State) { // which Open would make one
+		return c.lostState()
 	}
 	if c.Until != "" && !chain.IsState(c.State) { // which Open would make one
 		return fmt.Errorf("--until: nothing was read into --state=%s yet", c.State)
@@ -211,6 +216,13 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
+	if c.ExpectState {
+		if read, err := state.HasRead(); err != nil {
+			return err
+		} else if !read {
+			return c.lostState()
+		}
+	}
 	write := func(w *snapshot.Writer) (*source.Graph, error) {
 		if c.Until != "" {
 			return c.past(ctx, state, d, &r, w)
