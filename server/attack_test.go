@@ -402,7 +402,7 @@ func TestClientsAreLimited(t *testing.T) {
 	u := newUpstream(t)
 	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
 	o := server.Options{Refresh: u.options()}
-	o.Refresh.ClientRate, o.Refresh.Proxies = 0.001, 1
+	o.Refresh.ClientRate, o.Refresh.Proxies, o.Refresh.Strict = 0.001, 1, true
 	handler := newHandler(t, local(t, demo(t)), o)
 	defer handler.Close()
 	refresh := func(remote, forwarded string) int {

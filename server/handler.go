@@ -368,7 +368,10 @@ func (h *Handler) refreshed(ctx context.Context, v *liveSite, r site.Resolution,
 	switch {
 	case errors.As(err, &often):
 		h.metrics.refreshed(kind, "limited")
-		a = problem(site.TooManyRefreshes)
+		a.refresh = "limited"
+		if h.refresher.Strict() {
+			a = problem(site.TooManyRefreshes)
+		}
 		a.retryAfter = often.Wait
 		return a, nil
 	case errors.Is(err, storage.ErrNotFound):

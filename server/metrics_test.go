@@ -121,7 +121,7 @@ func TestMetrics(t *testing.T) {
 		{"the first of two", limited, func() { store.writes.Store(false) }, freshDetails, map[string]float64{
 			`refreshes_total{object="details",result="done"}`: 1}},
 		{"one too often", limited, nil, freshDetails, map[string]float64{
-			details + `"429"}`: 1, `refreshes_total{object="details",result="limited"}`: 1, `refreshes_total{object="details",result="done"}`: 0}},
+			details + `"200"}`: 1, `refreshes_total{object="details",result="limited"}`: 1, `refreshes_total{object="details",result="done"}`: 0}},
 	} {
 		if c.do != nil {
 			c.do()

@@ -476,7 +476,7 @@ func TestOneUpstreamOnly(t *testing.T) {
 }
 
 // A list is refreshed once per interval, and all lists together at a limited rate.
-// Beyond that the answer is a 429 with Retry-After, and no upstream is asked.
+// Beyond that the answer is the stored object with Retry-After, or a 429 if that is wanted, and no upstream is asked.
 func TestRefreshesAreLimited(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))
@@ -487,10 +487,10 @@ func TestRefreshesAreLimited(t *testing.T) {
 		u.requests()
 		r, body := request(t, http.MethodGet, base+path)
 		wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
-		if r.StatusCode != 429 || err != nil || wait < least || wait > most || r.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: got %d %v, want 429, Retry-After and no-store", path, r.StatusCode, r.Header)
+		_, stored := request(t, http.MethodGet, base+strings.TrimSuffix(path, "?cache=fresh"))
+		if r.StatusCode != 200 || body != stored || r.Header.Get("X-Refresh") != "limited" || err != nil || wait < least || wait > most || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: got %d %v, want what is stored, Retry-After and no-store", path, r.StatusCode, r.Header)
 		}
-		checkProblem(t, path, r, []byte(body))
 		if asked := u.requests(); len(asked) > 0 {
 			t.Errorf("%s: got requests to the upstream for %q, want none", path, asked)
 		}
@@ -521,6 +521,16 @@ func TestRefreshesAreLimited(t *testing.T) {
 	tooMany(base, "/api/v1/lists/110/details?cache=fresh", 3590, 3600)
 
 	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
+	strict := o
+	strict.Refresh.Strict = true
+	base = listen(t, newHandler(t, b, strict))
+	fresh(base, freshDetails)
+	r, body := request(t, http.MethodGet, base+freshDetails)
+	if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" || r.Header.Get("X-Refresh") != "" || r.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("strict: got %d %v, want 429 with Retry-After and no-store", r.StatusCode, r.Header)
+	}
+	checkProblem(t, freshDetails, r, []byte(body))
+
 	o.Refresh.Interval, o.Refresh.Rate = time.Nanosecond, 0.0001
 	base = listen(t, newHandler(t, b, o))
 	fresh(base, freshDetails)

@@ -21,6 +21,7 @@ type Upstreams struct {
 	BadgeAPIKey     string        `name:"badge-api-key" placeholder:"KEY" help:"Sent to --badge-upstream as X-API-Key. Set FOLLOWPRESS_BADGE_API_KEY: others can see the flags of a process."`
 	RefreshInterval time.Duration `default:"60s" placeholder:"DURATION" help:"Time between two refreshes of a list's details, or of its badges (default ${default})."`
 	RefreshRate     float64       `default:"10" placeholder:"N" help:"Refreshes per second, over all lists (default ${default})."`
+	StrictRefresh   bool          `help:"Answer a refresh that is asked for too often with 429, not with the stored object."`
 	ClientRate      float64       `name:"refresh-client-rate" default:"1" placeholder:"N" help:"Refreshes per second of one client, after the first 10 (default ${default})."`
 	Proxies         int           `placeholder:"N" help:"How many servers before this one append the address of their client to X-Forwarded-For. 0, the default, means that clients connect directly."`
 }
@@ -29,7 +30,7 @@ type Upstreams struct {
 func (u *Upstreams) Refresh() server.RefreshOptions {
 	return server.RefreshOptions{
 		ProfileUpstream: u.ProfileUpstream, BadgeUpstream: u.BadgeUpstream, BadgeAPIKey: u.BadgeAPIKey,
-		Interval: u.RefreshInterval, Rate: u.RefreshRate, ClientRate: u.ClientRate, Proxies: u.Proxies,
+		Interval: u.RefreshInterval, Rate: u.RefreshRate, ClientRate: u.ClientRate, Strict: u.StrictRefresh, Proxies: u.Proxies,
 	}
 }
 

@@ -36,6 +36,7 @@ type Options struct {
 	Interval        time.Duration // least time between refreshes of one object; 60 s
 	Rate            float64       // most refreshes per second, of all objects together; 10
 	ClientRate      float64       // most refreshes per second of one client, after the first 10; 1
+	Strict          bool          // what is asked for too often is answered with 429, not with the stored object
 	// Proxies is how many servers before this one append the address of their client to X-Forwarded-For: 0
 	// means that clients connect directly.
 	Proxies   int
@@ -97,6 +98,7 @@ type Refresher struct {
 	upstreamTimeout time.Duration      // of the requests of a flight to the upstream
 	badgesAsOf      time.Time          // see Options
 	inMemory        bool               // see Options
+	strict          bool               // see Options
 	*Limits
 }
 
@@ -168,7 +170,7 @@ func New(o Options, l *Limits, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 	}
 	return &Refresher{
 		writes: newLocks(), bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Limits: l,
-		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf, inMemory: o.InMemory,
+		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf, inMemory: o.InMemory, strict: o.Strict,
 	}, nil
 }
 
@@ -179,6 +181,9 @@ func (f *Refresher) Wait() { f.running.Wait() }
 func (f *Refresher) Refreshes(object site.ListObject) bool {
 	return f != nil && (object == site.Details && f.profiles != nil || object == site.Badges && f.badges != nil)
 }
+
+// Strict reports whether what is asked for too often is to be answered with 429.
+func (f *Refresher) Strict() bool { return f.strict }
 
 // A TooOftenError says that a refresh was refused, and how long to wait before the next try.
 type TooOftenError struct{ Wait time.Duration }
