@@ -60,7 +60,6 @@ func sendEndless(t *testing.T, base, line, framing string) answer {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// Caddy that listens at an address answers 200 for other hosts.
 	if _, err := io.WriteString(conn, line+" HTTP/1.1\r\nHost: "+conn.RemoteAddr().String()+"\r\n"+framing+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"net/netip"
 	"regexp"
 	"strings"
 	"text/template"
@@ -102,8 +103,28 @@ func (v caddyView) OtherPage(r Row) string {
 	return strings.TrimSuffix(r.Path, "$") + `\?(?:.*&)?(?:` + strings.Join(all, "|") + ")"
 }
 
-// ListenHost reports whether the address to listen at names a host.
-func (v caddyView) ListenHost() bool { return strings.Contains(v.Listen, ":") }
+// Site is the address of Caddy's site: the port alone, which answers for every host, or name:port.
+func (v caddyView) Site() string {
+	host, port := v.listen()
+	if _, err := netip.ParseAddr(host); err == nil || host == "*" {
+		host = ""
+	}
+	return host + ":" + port
+}
+
+// Bind is the address of this machine that Caddy listens at, "" for all.
+func (v caddyView) Bind() string {
+	host, _ := v.listen()
+	if address, err := netip.ParseAddr(host); err != nil || address.IsUnspecified() {
+		return ""
+	}
+	return host
+}
+
+func (v caddyView) listen() (host, port string) {
+	at := strings.LastIndexByte(v.Listen, ':')
+	return strings.Trim(v.Listen[:max(at, 0)], "[]"), v.Listen[at+1:]
+}
 
 // Gate is the socket between Caddy and itself, in Linux's abstract namespace: it leaves no file behind.
 func (v caddyView) Gate() string { return "@followpress-" + notPlain.ReplaceAllString(v.Listen, "-") }
