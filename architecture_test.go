@@ -114,7 +114,6 @@ var mayImport = map[string][]string{
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"cmd/internal/audit":         {"site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/command":       {"internal/release", "internal/retry", "site", "storage"},
-	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/eventlog":      {"internal/retry", "site", "source/bundle", "storage"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
 	"cmd/internal/generate":      {"internal/release", "site", "site/note", "site/ranks", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
@@ -127,7 +126,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/reproduce":     {"internal/release", "internal/retry", "site", "site/note", "site/ranks", "site/shards", "generator", "snapshot", "snapshot/pieces", "source", "source/chain", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/bundle", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate"},
 	"cmd/internal/serve":         {"server", "site", "site/note", "storage", "storage/checked", "internal/templates", "cmd/internal/command"},
-	"cmd/followpress": {"client", "cmd/internal/audit", "cmd/internal/command", "cmd/internal/completion", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
+	"cmd/followpress": {"client", "cmd/internal/audit", "cmd/internal/command", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
 		"cmd/internal/key", "cmd/internal/live", "cmd/internal/log", "cmd/internal/publish", "cmd/internal/report", "cmd/internal/reproduce", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site

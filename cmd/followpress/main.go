@@ -13,7 +13,6 @@ import (
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/cmd/internal/audit"
 	"github.com/followpress/followpress/cmd/internal/command"
-	"github.com/followpress/followpress/cmd/internal/completion"
 	"github.com/followpress/followpress/cmd/internal/edge"
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/cmd/internal/key"
@@ -54,8 +53,7 @@ type verbs struct {
 
 	Live live.Command `cmd:"" group:"Serve what no file can answer:" help:"Follow the chains: answer from the newest graph, publish what is final."`
 
-	Completion completion.Command `cmd:"" group:"About followpress:" help:"Print the completion script of a shell."`
-	Version    version            `cmd:"" group:"About followpress:" help:"Show the version."`
+	Version version `cmd:"" group:"About followpress:" help:"Show the version."`
 }
 
 // AfterApply keeps the heap small, but for serve, which limits it itself.
