@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-//go:embed followpress.js followpress.d.ts shim.js shim.d.ts qr.js history.js proof.js lib
+//go:embed followpress.js followpress.d.ts shim.js shim.d.ts qr.js history.js relations.js proof.js lib
 var sources embed.FS
 
 // A File is a file of the library.

@@ -148,6 +148,9 @@ export interface ListRecord {
 /** A followed account. `ens` is there with include: 'ens', if the account has a name. */
 export interface Followed extends ListRecord {
   address: string;
+  is_mutual?: boolean;
+  is_blocked?: boolean;
+  is_muted?: boolean;
   ens?: NamedProfile;
 }
 
@@ -168,6 +171,7 @@ interface FollowerState {
 
 export interface Follower extends FollowerState {
   updated_at: string;
+  is_mutual?: boolean;
   ens?: NamedProfile;
 }
 
@@ -259,8 +263,12 @@ export interface Page extends Limits {
   sort?: 'latest' | 'earliest' | 'followers';
   /** Only entries with one of these tags: a list with commas. */
   tags?: string | readonly string[];
-  include?: 'ens';
+  /** What entries have too, and which are shown too: one of these words, or several with commas. */
+  include?: Include | readonly Include[] | (string & {});
 }
+
+/** ens: names and texts. mutuals: whether both follow each other. blocked, muted: such entries too. */
+export type Include = 'blocked' | 'ens' | 'muted' | 'mutuals';
 
 export interface Search extends Limits {
   /** Part of an address or a name, letter case ignored. */
@@ -321,6 +329,8 @@ export interface Operations extends Limits {
   interval?: 'hour' | 'day' | 'week' | 'month' | 'all';
   /** Only one kind: 1 follow, 2 unfollow, 3 tag, 4 untag. */
   opcode?: 1 | 2 | 3 | 4;
+  /** Only operations until then, in seconds since 1970; the interval ends there too. */
+  start?: number;
   /** Only operations with exactly this tag. */
   tag?: string;
 }
@@ -385,6 +395,15 @@ interface Both {
   buttonState(user: User): Promise<ButtonState>;
 }
 
+export interface Relationship {
+  is_following: boolean;
+  is_followed_by: boolean;
+  is_blocked: boolean;
+  is_blocked_by: boolean;
+  is_muted: boolean;
+  is_muted_by: boolean;
+}
+
 export interface UserMethods extends Both {
   account(): Promise<Account>;
   lists(): Promise<{ primary_list: TokenID | null; lists: TokenID[] }>;
@@ -394,8 +413,18 @@ export interface UserMethods extends Both {
   listRecords(): Promise<{ records: ListRecord[] }>;
   tags(): Promise<{ address: string } & TagSummary>;
   taggedAs(): Promise<{ address: string } & TagSummary>;
-  /** Accounts that the user follows and that follow the leader. */
-  commonFollowers(params: { leader: User } & Limits): Promise<{
+  /** The URL of the user's avatar; a 404 if there is none with http or https. */
+  ensAvatar(): Promise<string>;
+  /** What the primary lists of the user and of another one say of each other. */
+  relationship(other: User): Promise<{ source: string; target: string; state: Relationship }>;
+  /** Whom the user's primary list holds with a tag, or whose primary lists hold the user with it. */
+  relationships(
+    params: { tag: string; direction: 'in' | 'incoming' | 'out' | 'outgoing' } & Limits,
+  ): Promise<{ relationships: { address: string; tags: string[] }[] }>;
+  /** Followers whom the user follows. */
+  mutuals(params?: Page): Promise<{ mutuals: Follower[] }>;
+  /** Accounts that the user follows and that follow the leader, by default the user. */
+  commonFollowers(params?: { leader?: User } & Limits): Promise<{
     results: { address: string; name: string; avatar: string; header: string; mutuals_rank: string }[];
     length: number;
   }>;

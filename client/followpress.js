@@ -63,6 +63,9 @@ function api(base, options, shared, since = 0, blocks = '', wait = 0) {
 
   // value is the JSON of an answer, unless it is an error.
   function value(a) {
+    if (a.location) {
+      return a.location;
+    }
     const json = a.value ?? (/json/.test(a.type) ? JSON.parse(a.body) : a.body);
     if (a.status !== 200) {
       throw new ApiError(a.status, json, a.cause);
@@ -314,9 +317,10 @@ async function open(get) {
 
 const file = {};
 const page = { params: ['limit', 'offset', 'sort', 'tags', 'include'], most: 1000 };
+const board = { params: ['limit', 'offset', 'sort', 'direction'], most: 0, usual: 50, compute: ranked };
 const search = { params: ['limit', 'offset', 'term'], most: 100 };
 const some = { params: ['limit', 'offset'], most: 1000 };
-const news = { params: ['limit', 'offset', 'interval', 'opcode', 'tag'], most: 1000, compute: history };
+const news = { params: ['limit', 'offset', 'interval', 'opcode', 'start', 'tag'], most: 1000, compute: history };
 
 const bothRoutes = {
   account: file,
@@ -325,19 +329,19 @@ const bothRoutes = {
   stats: file,
   tags: file,
   taggedAs: file,
-  following: { ...page, file: true, compute: (r) => following(r, follows) },
-  allFollowing: { ...page, compute: (r) => following(r) },
-  followers: { ...page, file: true, compute: (r) => followers(r, follows) },
-  allFollowers: { ...page, compute: (r) => followers(r) },
-  latestFollowers: { ...some, compute: (r) => followers(r, follows) },
+  following: { ...page, file: true, compute: (r) => following(r) },
+  allFollowing: { ...page, compute: (r) => following(r, true) },
+  followers: { ...page, file: true, compute: (r) => followers(r) },
+  allFollowers: { ...page, compute: (r) => followers(r, true) },
+  latestFollowers: { ...some, compute: (r) => followers(r) },
   searchFollowing: { ...search, file: true, compute: searchFollowing },
   searchFollowers: { ...search, compute: searchFollowers },
   allFollowingAddresses: { compute: async (r) => (await heldBy(r, await r.token())).map(([address]) => address) },
-  recommended: { ...some, compute: (r) => recommended(r, suggestion) },
-  'recommended/details': { ...some, compute: (r) => recommended(r, suggestionDetails) },
+  recommended: { ...some, compute: relations },
+  'recommended/details': { ...some, compute: relations },
   qr: { type: svg, compute: qr },
-  '*/followerState': { compute: followerState },
-  '*/buttonState': { compute: buttonState },
+  '*/followerState': { compute: relations },
+  '*/buttonState': { compute: relations },
 };
 const userRoutes = {
   ...bothRoutes,
@@ -346,19 +350,24 @@ const userRoutes = {
   ens: { compute: async (r) => ({ ens: profile(await r.part('account'), nobody) }) },
   'simple-profile': { compute: simpleProfile },
   'list-records': { compute: listRecords },
-  commonFollowers: { params: ['limit', 'offset', 'leader'], most: 1000, usual: 1000, compute: commonFollowers },
+  commonFollowers: { params: ['limit', 'offset', 'leader'], most: 1000, usual: 1000, compute: relations },
+  '*/relationship': { compute: relations },
+  relationships: { params: ['limit', 'offset', 'direction', 'tag'], most: 1000, usual: 100, compute: relations },
+  mutuals: { ...page, compute: (r) => followers(r, false, 'mutuals') },
+  'ens/avatar': { compute: relations, redirect: true },
   notifications: news,
   'notifications.atom': { ...news, usual: 50, type: 'application/atom+xml; charset=utf-8' },
 };
 const listRoutes = {
   ...bothRoutes,
   records: { params: ['includeTags'], file: true, compute: withoutTags },
-  buttonStateBatch: { post: true, compute: buttonStateBatch },
+  buttonStateBatch: { post: true, compute: relations },
   activity: news,
 };
 const boards = ['followers', 'following', 'blocked', 'blocks', 'muted', 'mutes', 'mutuals'];
 const otherRoutes = {
-  'leaderboard/ranked': { params: ['limit', 'offset', 'sort', 'direction'], most: 0, usual: 50, file: true, compute: ranked },
+  'leaderboard/ranked': { ...board, file: true },
+  'leaderboard/all': board,
   'leaderboard/search': { params: ['limit', 'offset', 'term'], most: 1000, usual: 1000, compute: searchBoard },
   'leaderboard/count': file,
   stats: file,
@@ -377,7 +386,7 @@ function match(site, segments) {
   }
   if ((folder === 'users' || folder === 'lists') && count > 2) {
     const table = folder === 'users' ? userRoutes : listRoutes;
-    const other = count === 4 && /^(follower|button)State$/.test(last) ? object : undefined;
+    const other = count === 4 && /^((follower|button)State|relationship)$/.test(last) ? object : undefined;
     const name = other === undefined ? segments.slice(2).join('/') : '*/' + last;
     const spec = folder === 'users' ? ['searchFollowing'] : specRoutes;
     const found = name[0] === '*' && other === undefined ? undefined : own(table, name);
@@ -419,6 +428,9 @@ async function resolve(site, method, target, body, whole) {
     throw new Problem('no-such-route');
   }
   const value = await answer(new Asked(site, found, body), query);
+  if (found.route.redirect) {
+    return { ...reply('', 302, ''), location: value };
+  }
   // The server escapes two line ends of older JavaScript.
   const text = (object) => JSON.stringify(object).replace(/[\u2028\u2029]/g, (end) => '\\u' + end.charCodeAt(0).toString(16));
   return reply(typeof value === 'string' ? value : text(value), 200, found.route.type);
@@ -490,6 +502,9 @@ const lower = (value) => value.toLowerCase();
 // fold returns a text in lower case, letter by letter, and composed.
 const fold = (text) => Array.from(text.normalize(), lower).join('').normalize();
 
+// What include may add.
+const words = ['blocked', 'ens', 'muted', 'mutuals'];
+
 const items = (value) => value.split(',').filter(Boolean).map(utf8);
 
 function number(name, value, least, most) {
@@ -516,34 +531,38 @@ const parsers = {
     return value === 'true';
   },
   sort: lower,
-  direction: lower,
   tags: items,
-  include: (value) => items(value).includes('ens'),
+  include: items,
 };
 
 // parseQuery reads the parameters that a route has. Of a repeated one the first counts,
-// but of include. changed says whether the answer is another than without parameters.
+// of include all. changed says whether the answer is another than without parameters.
 function parseQuery(route, query, most) {
   const usual = Math.min(route.usual ?? 10, most);
-  const q = { limit: usual, offset: 0, term: '', includeTags: true, sort: '', direction: '', tags: [], include: false };
+  const q = { limit: usual, offset: 0, term: '', includeTags: true, sort: '', direction: '', tags: [], include: [] };
   const seen = new Set();
   for (const pair of query.replace(/\+/g, '%20').split('&')) {
     const [name, value] = split(pair, '=').map(percentDecode);
-    if (route.params?.includes(name) && (name === 'include' ? !q.include : !seen.has(name))) {
+    if (route.params?.includes(name) && (name === 'include' || !seen.has(name))) {
       seen.add(name);
-      q[name] = (parsers[name] ?? String)(value, most);
+      const given = (parsers[name] ?? String)(value, most);
+      q[name] = name === 'include' ? q.include.concat(given) : given;
     }
   }
-  if (route.params?.includes('leader') && !q.leader) {
+  q.include = words.filter((word) => q.include.includes(word));
+  if (q.leader === '') {
     throw new Problem('bad-leader');
+  }
+  if (route.usual === 100 && !(q.tag && /^(in(coming)?|out(going)?)$/.test(q.direction))) {
+    throw new Problem('bad-relationships');
   }
   if (route.compute === ranked) {
     q.sort = q.sort === 'blocked' ? 'blocks' : /^(blocks|followers|following|top8)$/.test(q.sort) ? q.sort : '';
-    q.direction = q.direction === 'asc';
+    q.direction = lower(q.direction) === 'asc';
   } else if (q.sort !== 'followers' && q.sort !== 'earliest') {
     q.sort = '';
   }
-  q.changed = q.limit !== usual || q.offset || q.term || !q.includeTags || q.sort || q.direction || q.tags.length || q.include;
+  q.changed = q.limit !== usual || q.offset || q.term || !q.includeTags || q.sort || q.direction || q.tags.length || q.include.length;
   return q;
 }
 
@@ -759,25 +778,49 @@ function checked(shard, total, n) {
 
 const record = ({ address, tags }) => ({ version: 1, record_type: 'address', data: address, address, tags });
 
-// withProfiles adds the profiles of rows that have a name to their entries.
-function withProfiles(r, rows, entries) {
-  return !r.q.include ? entries : Promise.all(entries.map(async (entry, i) => {
-    if (!rows[i].name) {
-      return entry;
+// included adds to entries what the request includes. states says whether that is the tags of the rows, too.
+function included(r, rows, entries, mutual, states) {
+  const has = (word) => r.q.include.includes(word);
+  return !r.q.include.length ? entries : Promise.all(entries.map(async (entry, i) => {
+    const row = rows[i];
+    const all = { ...entry };
+    if (has('mutuals')) {
+      all.is_mutual = mutual(row);
     }
-    const { json } = await r.site.must(`${r.site.base}users/${rows[i].address}/account`);
-    return { ...entry, ens: profile(json) };
+    if (states && has('blocked')) {
+      all.is_blocked = blocks(row.tags);
+    }
+    if (states && has('muted')) {
+      all.is_muted = mutes(row.tags);
+    }
+    if (has('ens') && row.name) {
+      all.ens = profile((await r.site.must(`${r.site.base}users/${row.address}/account`)).json);
+    }
+    return all;
   }));
+}
+
+// isMutual reports whether a follower and the account that it follows follow each other.
+const isMutual = (row, { address }) => follows(row) && !!((row.primary ?? row.state) & 1) && row.address !== address;
+
+// chosenBy returns which rows a page has, null for all, and whether these are all rows or all follows.
+function chosenBy({ q: { tags, include } }, all) {
+  const [blocked, muted] = ['blocked', 'muted'].map((word) => include?.includes(word));
+  const shown = (row) => (blocked || !blocks(row.tags)) && (muted || !mutes(row.tags));
+  return [all && !tags.length ? null : chosen(all ? null : shown, tags), !tags.length && (all || !(blocked || muted))];
 }
 
 const nobody = (address) => ({ name: null, address, avatar: null, records: null, updated_at: null });
 const profile = ({ address, ens }, none) =>
   ens.name ? { name: ens.name, address, avatar: ens.avatar, records: ens.records, updated_at: ens.updated_at } : none?.(address);
 
-async function following(r, keep) {
-  const { tags } = r.q;
-  const rows = await rowsOf(r, heldRows(r, await r.node()), r.q, keep || tags.length ? chosen(keep, tags) : null, !tags.length);
-  return { following: await withProfiles(r, rows, rows.map(record)) };
+async function following(r, all) {
+  const node = await r.node();
+  const rows = await rowsOf(r, heldRows(r, node), r.q, ...chosenBy(r, all));
+  const whole = { sort: '', offset: 0, limit: Infinity };
+  const mutuals = r.q.include.includes('mutuals') && rows.length ? await rowsOf(r, followerRows(r, node), whole, (row) => isMutual(row, node)) : [];
+  const known = new Set(mutuals.map(({ address }) => address));
+  return { following: await included(r, rows, rows.map(record), (row) => known.has(row.address), true) };
 }
 
 // followerPage returns followers; their state is that of the subject's list towards them.
@@ -788,17 +831,22 @@ async function followerPage(r, keep, plain) {
     return rows;
   }
   const tags = new Map(await heldBy(r, node.token));
-  return rows.map((row) => ({ ...row, state: stateOf(tags.get(row.address)) }));
+  return rows.map((row) => ({ ...row, primary: row.state, state: stateOf(tags.get(row.address)) }));
 }
 
 const flags = ({ state }) => ({ is_following: !!(state & 1), is_blocked: !!(state & 2), is_muted: !!(state & 4) });
 
-async function followers(r, keep) {
-  const { tags } = r.q;
-  const rows = await followerPage(r, keep || tags.length ? chosen(keep, tags) : null, !tags.length);
+async function followers(r, all, name = 'followers') {
+  const node = await r.node();
+  const mutual = (row) => isMutual(row, node);
+  let [keep, plain] = chosenBy(r, all);
+  if (name === 'mutuals') {
+    [keep, plain] = [chosen(mutual, r.q.tags), false];
+  }
+  const rows = await followerPage(r, keep, plain);
   const entries = rows.map((row) =>
     ({ efp_list_nft_token_id: row.token, address: row.address, tags: row.tags, ...flags(row), updated_at: time(row.added) }));
-  return { followers: await withProfiles(r, rows, entries) };
+  return { [name]: await included(r, rows, entries, mutual) };
 }
 
 function matches(term) {
@@ -910,73 +958,17 @@ async function history(r) {
   return (await import('./history.js')).answer(r, subject, { checked, utf8, userOf, profileURL });
 }
 
-/* States */
-
-async function state(r, token, address) {
-  return shownState((await heldBy(r, token)).find(([held]) => held === address)?.[1]);
+async function relations(r) {
+  const tools = { addressOf, bytesOf, counts, decode, follow, followerRows, follows, heldBy, rowsOf, shownState, stateOf, table, take, utf8, utf8Bytes: bytes, Problem };
+  return (await import('./relations.js')).answers[r.name.replace('*/', '')](r, tools);
 }
+
+/* States */
 
 // addressOf is the address of a user. It needs no object for an address.
 async function addressOf(r, bytes) {
   const user = userOf(bytes);
   return isAddress(user) ? user : (await r.user(bytes)).address;
-}
-
-async function followerState(r) {
-  const [address, follower] = await Promise.all([
-    r.isList ? r.node().then((node) => node.address) : addressOf(r, r.subject),
-    r.user(r.other),
-  ]);
-  const about = r.isList
-    ? { token_id: r.subject, address: follower.address }
-    : { addressUser: address, addressFollower: follower.address };
-  return { ...about, state: await state(r, follower.token, address) };
-}
-
-async function buttonState(r) {
-  const [token, address] = await Promise.all([r.token(), addressOf(r, r.other)]);
-  return { token_id: token || null, address, state: await state(r, token, address) };
-}
-
-async function buttonStateBatch(r) {
-  let users;
-  try {
-    users = JSON.parse(decode(r.body));
-  } catch {
-    // answered below
-  }
-  if (!Array.isArray(users) || !users.length || users.length > 1000 || !users.every((user) => user === null || typeof user === 'string')) {
-    throw new Problem('bad-batch');
-  }
-  const tags = new Map(await heldBy(r, r.subject));
-  return Promise.all(users.map(async (user) => {
-    try {
-      if (user === null) {
-        throw new Problem('no-such-name');
-      }
-      const address = await addressOf(r, bytesOf(user));
-      return { token_id: r.subject, address, state: shownState(tags.get(address)) };
-    } catch (error) {
-      if (!(error instanceof Problem)) {
-        throw error;
-      }
-      // Half of a surrogate pair becomes U+FFFD, as on the server.
-      return { token_id: r.subject, address: user && decode(bytes(user)), state: null, error: 'ENS name not valid or does not exist' };
-    }
-  }));
-}
-
-async function commonFollowers(r) {
-  const [node, leader] = await Promise.all([r.node(), r.user(r.q.leader)]);
-  const held = new Map(await heldBy(r, node.token));
-  const common = (row) => follows(row) && held.has(row.address) && follow(held.get(row.address));
-  const all = { sort: 'followers', offset: 0, limit: Infinity };
-  const rows = held.size ? await rowsOf(r, followerRows(r, leader), all, common, false) : [];
-  const rank = (row) => row.mutualsRank || Infinity;
-  rows.sort((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)) || (a.address < b.address ? -1 : 1));
-  const results = rows.slice(r.q.offset, r.q.offset + r.q.limit).map(({ address, name, avatar, header, mutualsRank }) =>
-    ({ address, name, avatar, header, mutuals_rank: String(mutualsRank) }));
-  return { results, length: rows.length };
 }
 
 /* Tables */
@@ -1002,24 +994,7 @@ async function take(rows, count, keep) {
 }
 
 const counts = (values, names, suffix) => Object.fromEntries(names.map((name, i) => [name + suffix, String(values[i])]));
-const suggestion = ([address, name, avatar, header, kind]) =>
-  ({ name: name || null, address, avatar: avatar || null, header: header || null, class: kind });
-const suggestionDetails = ([address, name, avatar, , , records, followers, following, ranks]) => ({
-  address,
-  ens: { name, avatar, records },
-  stats: { followers_count: followers, following_count: following },
-  ranks: counts(ranks, ['mutuals', 'followers', 'following', 'top8', 'blocks'], '_rank'),
-});
-
-async function recommended(r, entry) {
-  const { offset, limit } = r.q;
-  const node = await r.node();
-  const held = new Map(await heldBy(r, node.token));
-  const rows = await take(table(r, 'recommended'), offset + limit, ([address]) => address !== node.address && !held.has(address));
-  return { recommended: rows.slice(offset).map(entry) };
-}
-
-function board(r, rows) {
+function boardOf(r, rows) {
   const updated_at = time(Date.parse(r.site.root.as_of));
   const results = rows.map(([address, name, avatar, header, ranks, values]) => ({
     address,
@@ -1039,7 +1014,7 @@ async function ranked(r) {
   const { total } = await r.site.shard(key + '/0');
   const limit = Math.min(r.q.limit, total - offset);
   if (limit <= 0) {
-    return board(r, []);
+    return boardOf(r, []);
   }
   const from = direction ? total - offset - limit : offset;
   let rows = await take(table(r, key, total, from, sort ? 10_000 : shardSize), limit);
@@ -1049,14 +1024,14 @@ async function ranked(r) {
       return checked(await r.site.shard('ranked/' + n), total, n).entries[place % shardSize];
     }));
   }
-  return board(r, direction ? rows.reverse() : rows);
+  return boardOf(r, direction ? rows.reverse() : rows);
 }
 
 async function searchBoard(r) {
   const { term, offset, limit } = r.q;
   const match = matches(term);
   const found = ([address, name]) => match({ address, name });
-  return board(r, [...term].length > 1 ? (await take(table(r, 'ranked'), offset + limit, found)).slice(offset) : []);
+  return boardOf(r, [...term].length > 1 ? (await take(table(r, 'ranked'), offset + limit, found)).slice(offset) : []);
 }
 
 async function discover(r) {

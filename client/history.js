@@ -12,12 +12,15 @@ export async function answer(r, subject, tools) {
   const { q, site, isList, name } = r;
   const interval = intervals.has(q.interval) ? q.interval : 'week';
   const opcode = /^[1-4]$/.test(q.opcode) ? Number(q.opcode) : 0;
-  const since = Date.parse(site.root.as_of) - intervals.get(interval) * 3_600_000;
+  const asOf = Date.parse(site.root.as_of);
+  const start = /^\d{1,18}$/.test(q.start) ? Math.min(Number(q.start), 253402300799) : undefined;
+  const until = Math.min(asOf, start === undefined ? asOf : 1000 * start);
+  const since = until - intervals.get(interval) * 3_600_000;
   const kind = isList ? 'activity' : 'notifications';
-  const wanted = { ...q, since, opcode, tag: tools.utf8(q.tag ?? '') };
+  const wanted = { ...q, since, until, opcode, filtered: start !== undefined, tag: tools.utf8(q.tag ?? '') };
   const rows = (await page(site, kind, subject, wanted, tools.checked)).map((row) => (isList ? [row[0], subject, ...row.slice(1)] : row));
   if (name.endsWith('atom')) {
-    return feed(r, subject, rows, { ...q, interval, opcode }, tools);
+    return feed(r, subject, rows, { ...q, interval, opcode, start }, tools);
   }
   const entries = rows.map((row) => entryOf(row, isList ? row[2] : subject));
   const total = (code) => entries.filter((entry) => entry.opcode === code).length;
@@ -36,10 +39,10 @@ export async function answer(r, subject, tools) {
 }
 
 // page reads the rows of a page. They are sorted by time, the newest first.
-async function page(site, kind, subject, { since, opcode, tag, offset, limit }, checked) {
+async function page(site, kind, subject, { since, until, filtered, opcode, tag, offset, limit }, checked) {
   const rows = [];
   const first = (await site.get(`_search/${kind}/${subject}`))?.json;
-  let n = opcode || tag !== '' ? 0 : Math.floor(offset / shardSize);
+  let n = opcode || filtered || tag !== '' ? 0 : Math.floor(offset / shardSize);
   let skip = offset - n * shardSize;
   for (; n * shardSize < (first?.total ?? 0); n++) {
     const shard = n ? checked(await site.shard(`${kind}/older/${subject}/${n}`), first.total, n) : first;
@@ -47,7 +50,7 @@ async function page(site, kind, subject, { since, opcode, tag, offset, limit }, 
       if (row[0] < since) {
         return rows;
       }
-      const kept = (!opcode || row.at(-2) === opcode) && (tag === '' || row.at(-1) === tag);
+      const kept = row[0] <= until && (!opcode || row.at(-2) === opcode) && (tag === '' || row.at(-1) === tag);
       if (kept && skip-- <= 0 && rows.push(row) >= limit) {
         return rows;
       }
@@ -108,8 +111,8 @@ function feed(r, address, rows, q, { userOf, profileURL }) {
 }
 
 // normal is the query of a request as the server writes it: what makes a difference, in normal form (site.NormalForm).
-function normal({ interval, limit, offset, opcode, tag = '' }) {
-  const given = { interval: interval === 'week' ? '' : interval, limit: limit === 50 ? 0 : limit, offset, opcode, tag };
+function normal({ interval, limit, offset, opcode, start, tag = '' }) {
+  const given = { interval: interval === 'week' ? '' : interval, limit: limit === 50 ? 0 : limit, offset, opcode, start: start === undefined ? '' : String(start), tag };
   const form = (text) => text.replace(/[^\w.~=-]/g, (c) => '%' + c.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0'));
   const pairs = Object.entries(given).flatMap(([name, value]) => (value ? `${name}=${form(String(value))}` : []));
   return pairs.length ? '?' + pairs.join('&') : '';

@@ -30,6 +30,9 @@ export function install({ base, from = service, ...options }) {
     const sent = init.body ? new Response(init.body) : asked.clone?.();
     const body = sent && new Uint8Array(await sent.arrayBuffer()); // a text would hide what is not UTF-8
     const a = await Promise.race([aborted, site.ask(method, endpoint, body)]);
+    if (a.location) {
+      return fetch(a.location, init); // as a browser follows it
+    }
     const empty = a.status === 204 || method === 'HEAD';
     const response = new Response(empty ? null : a.body, { status: a.status, headers: a.type ? { 'Content-Type': a.type } : {} });
     return Object.defineProperty(response, 'url', { value: url });

@@ -69,10 +69,10 @@ func cloudFrontFunction(v view) (string, error) {
 
 func cloudFrontSource(v view) (string, error) {
 	v.Small, v.Compact = true, v.EFP
+	v.Table = tableOfCloudFront(v.Table, v.Alone)
 	if v.Compact {
 		v.Table = v.compactTable()
 	}
-	v.Table = tableOfCloudFront(v.Table, v.Alone)
 	templates, err := definition{parts: []string{"cloudfront.js", "resolve.js"}}.templates()
 	if err != nil {
 		return "", err
@@ -95,7 +95,7 @@ func tableOfCloudFront(table Table, alone bool) Table {
 		}
 	}
 	problems := maps.Clone(table.Problems)
-	unused := []*site.Problem{site.NoSuchList, site.TooManyRefreshes, site.InternalError, site.BadBatch}
+	unused := []*site.Problem{site.NoSuchList, site.NoAvatar, site.TooManyRefreshes, site.InternalError, site.BadBatch}
 	if alone {
 		unused = append(unused, site.BodyTooLarge)
 	} else {
@@ -125,6 +125,9 @@ func (v *view) compactTable() Table {
 		if r.Most == usualMost {
 			r.Most = 0
 		}
+		if v.Alone && r.Computed && r.Empty.Body == "" && !r.Tagged { // nobody can answer: only bad values make a difference
+			r.Params = slices.DeleteFunc(slices.Clone(r.Params), func(p site.Param) bool { return table.Params[p].Problem == "" })
+		}
 		if r.Subject == SubjectStored {
 			if stored {
 				continue
@@ -135,14 +138,25 @@ func (v *view) compactTable() Table {
 	}
 	table.Routes = groupAlike(table.Routes)
 	table.Routes = v.joinTwins(table.Routes)
+	table.Params = maps.Clone(table.Params)
+	for name, p := range table.Params {
+		if p.Number {
+			v.LegalNumber, p.Legal = p.Legal, ""
+			table.Params[name] = p
+		}
+	}
+	maps.DeleteFunc(table.Params, func(p site.Param, _ Param) bool {
+		return !slices.ContainsFunc(table.Routes, func(r Row) bool { return slices.Contains(r.Params, p) })
+	})
 	v.Titles = map[int]string{}
 	table.Problems = maps.Clone(table.Problems)
 	for name, p := range table.Problems {
 		v.Titles[p.Status] = p.Title
 		p.Title = ""
-		if p.Caching == v.AbsentCaching {
-			p.Caching = ""
+		if (p.Caching == v.NoStore) != (p.Status > site.NoSuchRoute.Status) {
+			panic("edge: the function tells by its status how long a problem may be kept: " + name)
 		}
+		p.Caching = ""
 		table.Problems[name] = p
 	}
 	return table

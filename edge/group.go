@@ -3,6 +3,8 @@ package edge
 import (
 	"fmt"
 	"strings"
+
+	"github.com/followpress/followpress/site/routes"
 )
 
 func addEFP(e *Row) {
@@ -10,6 +12,7 @@ func addEFP(e *Row) {
 	e.Computed, e.Post = r.Computed, r.Post
 	e.Other = strings.Contains(r.Pattern, "/{other}/")
 	e.Unknown = r.HasUnknown()
+	e.Tagged = r.ID == routes.Relationships
 	if empty, ok := emptyPages[r.ID]; ok {
 		e.Empty = bodyOf(empty)
 	}

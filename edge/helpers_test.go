@@ -351,6 +351,12 @@ func checkCase(t testing.TB, base string, c fixtures.Case) {
 		}
 		return
 	}
+	if c.Status == http.StatusFound {
+		if got := a.header.Get("Location"); got != c.Location {
+			t.Errorf("%s: got location %q, want %q", c.Path, got, c.Location)
+		}
+		return
+	}
 	if c.Method == http.MethodHead || c.Method == http.MethodOptions {
 		return
 	}
@@ -373,7 +379,7 @@ func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
 	}
 	for _, name := range []string{
 		"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
-		"Access-Control-Max-Age", "Allow", "Cache-Control", "Content-Type", "Etag", "Last-Modified", "Retry-After", "X-Amz-Request-Id",
+		"Access-Control-Max-Age", "Allow", "Cache-Control", "Content-Type", "Etag", "Last-Modified", "Location", "Retry-After", "X-Amz-Request-Id",
 		"X-Content-Type-Options", "X-Refresh",
 	} {
 		if !slices.Contains(except, name) && !slices.Equal(got.header[name], want.header[name]) {

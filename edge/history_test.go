@@ -24,7 +24,7 @@ func newOriginsHistory(t testing.TB, names string) *origins {
 func historyPaths() [][]string {
 	const of, feed, list = "/api/v1/users/alice.eth/notifications", "/api/v1/users/bob.eth/notifications.atom", "/api/v1/lists/1/activity"
 	return [][]string{
-		{of, of + "?", of + "?interval=week&opcode=0&tag=&limit=10&offset=0&start=7", of + "?limit=010&interval=Day", of + "?opcode=5", "/api/v1/users/ALICE.eth/notifications?x=1"},
+		{of, of + "?", of + "?interval=week&opcode=0&tag=&limit=10&offset=0&start=x7", of + "?limit=010&interval=Day", of + "?opcode=5", "/api/v1/users/ALICE.eth/notifications?x=1"},
 		{of + "?interval=all", of + "?interval=%61ll&tag", of + "?tag=&interval=all&interval=day"},
 		{of + "?interval=all&limit=50", of + "?limit=50&interval=all"},
 		{of + "?interval=all&tag=top8", of + "?tag=top%38&interval=all&tag=x"}, {of + "?interval=all&tag=Top8"}, {of + "?interval=all&tag=%20top8", of + "?interval=all&tag=+top8"},
@@ -33,6 +33,7 @@ func historyPaths() [][]string {
 		{of + "?limit=0"}, {of + "?offset=-1&interval=all"}, {"/api/v1/users/0x0101010101010101010101010101010101010101/notifications?interval=all"},
 		{"/api/v1/users/nobody.eth/notifications"}, {"/api/v1/users/" + unknownAddress + "/notifications"}, {"/api/v1/users/a%2Fb/notifications"},
 		{feed, feed + "?limit=50", feed + "?opcode=9&x"}, {feed + "?interval=all&limit=10"}, {feed + "?interval=all"}, {"/api/v1/users/nobody.eth/notifications.atom"}, {"/api/v1/users/bob.eth/notificationsxatom"},
+		{of + "?interval=all&start=0", of + "?start=00&interval=all&start=5"}, {of + "?interval=all&start=1793404800"},
 		{list, list + "?interval=week"}, {list + "?interval=all&opcode=2"}, {"/api/v1/lists/01/activity"}, {"/api/v1/lists/404/activity"}, {"/api/v1/lists/1/notifications"},
 		{"/api/v1/users/alice.eth/activity"},
 	}

@@ -60,12 +60,12 @@ func (v nginxView) CheckedLocations() []string {
 
 // Failures lists the statuses that are an origin's own failure: from a bucket, those that
 // neither carry an object nor say that it does not exist; from the fallback, those that no
-// problem has. It has every status in use, including Cloudflare's 52x and 530.
+// answer has. It has every status in use, including Cloudflare's 52x and 530.
 func (o *origin) Failures() string {
-	const always = "300 301 302 303 305 307 308 401 402 406 407 408 409 410 411 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
+	const always = "300 301 303 305 307 308 401 402 406 407 408 409 410 411 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
 		"500 501 502 503 504 505 506 507 508 510 511 520 521 522 523 524 525 526 527 530"
 	if o.ShortName == "bucket" {
-		return "405 429 " + always
+		return "302 405 429 " + always
 	}
 	return "403 " + always
 }

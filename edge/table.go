@@ -1,12 +1,15 @@
 package edge
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode"
+
+	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
@@ -23,9 +26,9 @@ type Table struct {
 	Space    string               `json:"space"`  // matches one white space; a text is trimmed of it
 	Unsafe   string               `json:"unsafe"` // matches a character that no name has
 
-	Every     []Header `json:"every"`          // headers of every answer
-	Preflight []Header `json:"preflight"`      // headers of an answer to OPTIONS
-	Empty     Answer   `json:"empty,omitzero"` // EmptySearch
+	Every     Headers `json:"every"`          // headers of every answer
+	Preflight Headers `json:"preflight"`      // headers of an answer to OPTIONS
+	Empty     Answer  `json:"empty,omitzero"` // EmptySearch
 
 	// Lookup says that names have no objects: only the fallback can answer for them.
 	Lookup bool `json:"lookup,omitempty"`
@@ -49,15 +52,24 @@ func (e Table) Direct() []Row {
 }
 
 // A Header is a header. Its name is in lower case.
-type Header struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+type Header struct{ Name, Value string }
+
+// Headers are headers in their order. As JSON they are an object.
+type Headers []Header
+
+// MarshalJSON returns an object with a member for each header.
+func (h Headers) MarshalJSON() ([]byte, error) {
+	all := map[string]string{}
+	for _, header := range h {
+		all[header.Name] = header.Value
+	}
+	return json.Marshal(all)
 }
 
 // An Answer is an answer that the edge holds in its configuration.
 type Answer struct {
 	Body string `json:"body"`
-	ETag string `json:"etag"`
+	ETag string `json:"etag,omitempty"`
 }
 
 // A Problem is the answer to a problem: the body is the object _errors/{name}.
@@ -93,7 +105,8 @@ type Row struct {
 	Caching string       `json:"caching,omitempty"` // Cache-Control
 	Absent  string       `json:"absent,omitempty"`  // name of the problem that answers if the object does not exist
 	Params  []site.Param `json:"params,omitempty"`
-	Most    int          `json:"most,omitempty"` // largest limit
+	Tagged  bool         `json:"tagged,omitempty"` // without a tag and a direction the answer is BadRelationships
+	Most    int          `json:"most,omitempty"`   // largest limit
 	// Variant is the key of the object with another limit than the default. It has the
 	// variables {board} and {limit}.
 	Variant string `json:"variant,omitempty"`
@@ -151,11 +164,11 @@ type Param struct {
 	Only    string `json:"only,omitempty"` // matches the values that make a difference; empty for numbers and texts
 
 	// Only under APIEFP.
-	AnyCase bool `json:"anyCase,omitempty"` // Only is compared with the value in lower case
-	List    bool `json:"list,omitempty"`    // texts with encoded commas between them; empty ones make no difference
-	Flag    bool `json:"flag,omitempty"`    // may be repeated; it makes a difference if any of its values matches Only
-	User    bool `json:"user,omitempty"`    // address or name; a request without one has the problem
-	Exact   bool `json:"exact,omitempty"`   // any text, as it is
+	AnyCase bool     `json:"anyCase,omitempty"` // Only is compared with the value in lower case
+	List    bool     `json:"list,omitempty"`    // texts with encoded commas between them; empty ones make no difference
+	Words   []string `json:"words,omitempty"`   // a list of these; it may be repeated, and other words make no difference
+	User    bool     `json:"user,omitempty"`    // address or name
+	Exact   bool     `json:"exact,omitempty"`   // any text, as it is
 	// Selects says that the answer without the parameter has other entries than the one with it.
 	// So an edge without a fallback must not give the former for the latter.
 	Selects bool `json:"selects,omitempty"`
@@ -190,7 +203,7 @@ func bodyOf(body string) Answer {
 	return Answer{body, `"` + site.Sum([]byte(body)).String() + `"`}
 }
 
-func headersOf(headers []site.Header) []Header {
+func headersOf(headers []site.Header) Headers {
 	lower := make([]Header, len(headers))
 	for i, h := range headers {
 		lower[i] = Header{strings.ToLower(h.Name), h.Value}
@@ -222,20 +235,32 @@ func paramOf(rule site.ParamRule) Param {
 		e.Legal = "^(?:[^%]|%..){0," + strconv.Itoa(rule.Most) + "}$"
 	case site.ParamList:
 		e.List = true
-	case site.ParamFlag:
-		e.Flag, e.Only = true, "(?:^|%2C)"+site.NormalForm(rule.Values[0])+"(?:%2C|$)"
+	case site.ParamWords:
+		e.Words = rule.Values
 	case site.ParamExact:
 		e.Exact = true
 	case site.ParamUser:
 		e.User, e.Legal = true, "."
 	default:
 		e.AnyCase = rule.AnyCase
-		e.Only = "^(?:" + alternatives(rule.Values, site.NormalForm) + ")$"
+		e.Only = "^" + alternatives(rule.Values, site.NormalForm) + "$"
+		if word := rule.AnyCaseOf; word != "" {
+			e.Only = strings.Replace(e.Only, word, anyCase(word), 1)
+		}
 		if rule.Problem != nil {
-			e.Legal = "^(?:" + alternatives(append([]string{rule.Neutral}, rule.Values...), site.NormalForm) + ")$"
+			e.Legal = "^" + alternatives(append([]string{rule.Neutral}, rule.Values...), site.NormalForm) + "$"
 		}
 	}
 	return e
+}
+
+// anyCase matches a word of letters from a to z in any letter case.
+func anyCase(word string) string {
+	var expression strings.Builder
+	for _, letter := range word {
+		fmt.Fprintf(&expression, "[%c%c]", unicode.ToUpper(letter), letter)
+	}
+	return expression.String()
 }
 
 func rowOf(c site.Config, r *site.Route) Row {
@@ -305,7 +330,10 @@ func alternatives(all []string, text func(string) string) string {
 	for i, a := range all {
 		quoted[i] = regexp.QuoteMeta(text(a))
 	}
-	return strings.Join(quoted, "|")
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	return "(?:" + strings.Join(quoted, "|") + ")"
 }
 
 func variants(c site.Config) []Variant {
@@ -345,5 +373,6 @@ func normalForms(in func(rune) bool) string {
 			all = append(all, prefix+"["+digit+"]")
 		}
 	}
-	return oneDigit.ReplaceAllString(strings.ReplaceAll(strings.Join(all, "|"), "[0123456789ABCDEF]", "."), "$1")
+	short := strings.NewReplacer("[0123456789ABCDEF]", ".", "0123456789", "0-9").Replace(strings.Join(all, "|"))
+	return oneDigit.ReplaceAllString(short, "$1")
 }

@@ -35,6 +35,8 @@ type view struct {
 	PagePath         string // matches the other paths of pages of accounts, without the first slash; "" without pages
 	Titles           map[int]string
 	AbsentCaching    string // Cache-Control of the problems that say that an object does not exist
+	LegalNumber      string // matches a legal number
+	UserFolderAt     int    // where the folder of users begins in a path, and where it ends
 	UserAt           int    // where the user begins in a path of EFP without its first slash
 	MaxBody          int    // bytes of a POST
 	Small            bool   // leave out of the script what CloudFront does not need
@@ -44,7 +46,6 @@ type view struct {
 	Allow            string     // methods
 	AllowPost        string     // methods of a route that takes a body
 	UnknownAddress   string     // stands for the address in objects for unknown addresses
-	Flag             string     // the value of every parameter that is a flag
 	RetryAfter       string     // seconds
 	AbsentSeconds    int        // how long a cache may remember that an object does not exist
 	ContentTypes     []string   // of all answers but pages, which nginx compresses anyway
@@ -84,12 +85,12 @@ func newView(o Options) (*view, error) {
 		BaseExpression: regexp.QuoteMeta(o.Config.BasePath) + "/",
 		StoredPaths:    storedPaths(o.Config),
 		AbsentCaching:  site.NoSuchList.CacheControl,
+		UserFolderAt:   len(o.Config.BasePath + "/"),
 		UserAt:         len(o.Config.BasePath + "/users/"),
 		MaxBody:        site.MaxBatchBytes,
 		Allow:          site.AllowedMethods,
 		AllowPost:      site.PostMethods,
 		UnknownAddress: site.UnknownAddress,
-		Flag:           site.Params()[site.ParamInclude].Values[0],
 		RetryAfter:     strconv.Itoa(int(site.RetryAfter.Seconds())),
 		CloudFrontTags: tags.For(o.Config, "cloudfront"), CloudflareTags: tags.For(o.Config, "cloudflare"),
 		CacheTag: tags.CacheTag, TagHeader: tags.Header + tags.CacheTag, AbsentTag: tags.Absent,

@@ -48,7 +48,7 @@ func checkCase(t *testing.T, url string, c fixtures.Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultTransport.RoundTrip(request) // follows no redirect
 	if err != nil {
 		t.Fatal(err)
 	}

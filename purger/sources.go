@@ -53,11 +53,12 @@ var routeSources = func() map[routes.ID]sources {
 		routes.ListFollowingAddresses: {Own: ofRecords},
 		routes.ExportState:            {Own: ofRecords},
 
-		routes.UserFollowing:    {Any: with(rows, routes.UserAccount)},
-		routes.UserAllFollowing: {Any: with(rows, routes.UserAccount)},
+		// Whether both follow each other is in the followers of the account.
+		routes.UserFollowing:    {Any: with(with(rows, followers...), routes.UserAccount)},
+		routes.UserAllFollowing: {Any: with(with(rows, followers...), routes.UserAccount)},
 		routes.UserSearch:       {Any: rows},
-		routes.ListFollowing:    {Own: ownRows, Any: []routes.ID{routes.TokenBucket, routes.UserAccount}},
-		routes.ListAllFollowing: {Own: ownRows, Any: []routes.ID{routes.TokenBucket, routes.UserAccount}},
+		routes.ListFollowing:    {Own: ownRows, Any: with(followers, routes.TokenBucket, routes.UserAccount)},
+		routes.ListAllFollowing: {Own: ownRows, Any: with(followers, routes.TokenBucket, routes.UserAccount)},
 		routes.ListSearch:       {Own: ownRows, Any: []routes.ID{routes.TokenBucket}},
 
 		routes.UserFollowers:       {Any: with(followers, routes.UserAccount)},
@@ -82,7 +83,13 @@ var routeSources = func() map[routes.ID]sources {
 		routes.ListRecommended:        {Own: ownList, Any: advice},
 		routes.ListRecommendedDetails: {Own: ownList, Any: advice},
 
+		routes.Relationship:  {Any: states},
+		routes.Relationships: {Any: with(states, routes.FollowersShard)},
+		routes.UserMutuals:   {Any: with(followers, routes.UserAccount)},
+		routes.UserAvatar:    {Own: []routes.ID{routes.UserAccount}},
+
 		routes.Ranked:       {Any: ranked},
+		routes.RankedAll:    {Any: ranked},
 		routes.RankedSearch: {Any: ranked},
 		routes.Discover:     {Any: []routes.ID{routes.DiscoverShard}},
 

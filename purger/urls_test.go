@@ -66,7 +66,7 @@ func TestURLsOfTheWholeAPI(t *testing.T) {
 	advice := []string{lists + "recommended", lists + "recommended/details", users + "recommended", users + "recommended/details"}
 	withProfiles := []string{
 		lists + "allFollowers", lists + "allFollowing", lists + "followers", lists + "following",
-		users + "allFollowers", users + "allFollowing", users + "followers", users + "following",
+		users + "allFollowers", users + "allFollowing", users + "followers", users + "following", users + "mutuals",
 	}
 	listRows := []string{users + "allFollowing", users + "commonFollowers", users + "following", users + "searchFollowing"}
 	c := config(t)
@@ -85,16 +85,16 @@ func TestURLsOfTheWholeAPI(t *testing.T) {
 		{"a name in two spellings", "", []site.Key{"api/v1/users/bub&o'n/tags"}, []string{"/api/v1/users/bub%26o%27n/tags", "/api/v1/users/bub&o'n/tags"}, nil, nil},
 		{"first followers", "", []site.Key{"api/v1/users/bob/followers"}, nil, []string{"/api/v1/users/bob/followers"}, nil},
 		{"a profile, which any page may include", "", []site.Key{"api/v1/users/bob/account"},
-			[]string{"/api/v1/users/bob/account", "/api/v1/users/bob/ens", "/api/v1/users/bob/qr", "/api/v1/users/bob/simple-profile"}, nil, withProfiles},
+			[]string{"/api/v1/users/bob/account", "/api/v1/users/bob/ens", "/api/v1/users/bob/ens/avatar", "/api/v1/users/bob/qr", "/api/v1/users/bob/simple-profile"}, nil, withProfiles},
 		{"a shard of a list", "", []site.Key{"_search/lists/12/3"}, []string{"/_search/lists/12/3"},
 			[]string{"/api/v1/lists/12/allFollowing", "/api/v1/lists/12/following", "/api/v1/lists/12/searchFollowing"}, listRows},
 		{"a bucket of users, where names are looked up", site.NamesLookup, []site.Key{"_search/users/0f", "api/v1/users/" + address + "/badges"},
 			[]string{"/_search/users/0f"}, []string{"/api/v1/users/"}, []string{
-				lists + "*/buttonState", lists + "*/followerState", lists + "allFollowers", lists + "followers", lists + "latestFollowers", lists + "searchFollowers",
+				lists + "*/buttonState", lists + "*/followerState", lists + "allFollowers", lists + "allFollowing", lists + "followers", lists + "following", lists + "latestFollowers", lists + "searchFollowers",
 			}},
 		{"recommended accounts", "", []site.Key{"_search/recommended/0"}, []string{"/_search/recommended/0"}, nil, advice},
 		{"ranked accounts", "", []site.Key{"_search/ranked/top8/0"}, []string{"/_search/ranked/top8/0"},
-			[]string{"/api/v1/leaderboard/ranked", "/api/v1/leaderboard/search"}, nil},
+			[]string{"/api/v1/leaderboard/all", "/api/v1/leaderboard/ranked", "/api/v1/leaderboard/search"}, nil},
 		{"a board", "", []site.Key{"_variants/leaderboard/mutes/limit=3"}, nil, []string{"/_variants/leaderboard/mutes/", "/api/v1/leaderboard/mutes"}, nil},
 		{"discover", "", []site.Key{"_search/discover"}, []string{"/_search/discover"}, []string{"/api/v1/discover"}, nil},
 		{"badges of unknown addresses", "", []site.Key{"_unknown/badges"}, []string{"/_unknown/badges"}, nil, []string{users + "badges"}},

@@ -97,9 +97,12 @@ func serve(t *testing.T, store server.Store) (base string) {
 	return listen(t, newHandler(t, store, server.Options{}))
 }
 
+// direct follows no redirect.
+var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 func checkCase(t *testing.T, base string, c fixtures.Case) {
 	t.Helper()
-	response, err := http.Get(base + c.Path)
+	response, err := direct.Get(base + c.Path)
 	if err != nil {
 		t.Errorf("%s: got %v, want an answer", c.Path, err)
 		return
@@ -112,6 +115,12 @@ func checkCase(t *testing.T, base string, c fixtures.Case) {
 	}
 	if response.StatusCode != c.Status {
 		t.Errorf("%s: got status %d, want %d", c.Path, response.StatusCode, c.Status)
+		return
+	}
+	if c.Status == http.StatusFound {
+		if got := response.Header.Get("Location"); got != c.Location || len(body) > 0 {
+			t.Errorf("%s: got location %q and %d bytes, want %q and none", c.Path, got, len(body), c.Location)
+		}
 		return
 	}
 	if c.Status == http.StatusOK {

@@ -115,13 +115,13 @@ func checkEFP(t *testing.T, base string, c fixtures.Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := direct.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != c.Status || c.Status == 200 && string(body) != c.Body {
+	if err != nil || response.StatusCode != c.Status || response.Header.Get("Location") != c.Location || c.Status == 200 && string(body) != c.Body {
 		t.Errorf("%s %s %.300s:\n got %d %.600s, %v\nwant %d %.600s", c.Method, c.Path, c.Sent, response.StatusCode, body, err, c.Status, c.Body)
 	}
 }

@@ -292,6 +292,9 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 	case errors.Is(err, storage.ErrNotFound):
 		o, err = cache.NewObject([]byte(site.EmptySearch)), nil
 	}
+	if err == nil && r.Route.Redirect {
+		return redirect(r.Route, o), nil
+	}
 	a := whole(r.Route, o)
 	if r.Fresh {
 		a.cacheControl = noStore

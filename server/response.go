@@ -22,6 +22,7 @@ type response struct {
 	refresh      string        // X-Refresh; "" means none
 	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
 	allow        string        // Allow of a 405
+	location     string        // Location of a 302
 }
 
 // absent is the answer if what was asked for does not exist.
@@ -37,6 +38,14 @@ func absent(r site.Resolution, p *site.Problem) response {
 func whole(route *site.Route, o *cache.Object) response {
 	values := routeValues[route.ID]
 	return response{status: http.StatusOK, object: o, contentType: values.contentType, cacheControl: values.cacheControl}
+}
+
+// redirect is the answer that leads to the URL in an object. It releases the object.
+func redirect(route *site.Route, to *cache.Object) response {
+	defer to.Release()
+	a := whole(route, cache.WithoutTag(nil))
+	a.status, a.location = http.StatusFound, string(to.Body)
+	return a
 }
 
 // problem is the answer with a problem. Its body is encoded once.
@@ -62,7 +71,11 @@ func newProblem(p *site.Problem) response {
 // does, but with values that answers share. Nobody may change those.
 func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
 	header := w.Header()
-	header["Content-Type"] = a.contentType
+	if a.location == "" {
+		header["Content-Type"] = a.contentType
+	} else {
+		header.Set("Location", a.location)
+	}
 	header["Cache-Control"] = a.cacheControl
 	if a.refresh != "" {
 		header.Set("X-Refresh", a.refresh)
@@ -96,7 +109,7 @@ func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
 // write sends an answer with the Cache-Control that the options say.
 func (s *shared) write(a response, w http.ResponseWriter, r *http.Request) (status int) {
 	instead := s.lifetime
-	if a.status != http.StatusOK {
+	if a.status >= http.StatusBadRequest {
 		instead = s.problemLifetime
 	}
 	if instead != nil && keptForAWhile(a.cacheControl[0]) {

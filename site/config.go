@@ -19,6 +19,7 @@ const (
 	pageMax             = 1_000         // largest ?limit of other pages
 	feedLimit           = 50            // entries of a feed without ?limit
 	HistoryShardSize    = 1_000         // entries of a shard of operations
+	relationshipsLimit  = 100           // entries of a page of relationships without ?limit
 	RankedLimit         = 50            // entries of a page of ranked accounts without ?limit
 	SearchShardSize     = 1_000         // entries in a search shard
 	maxTermBytes        = 255           // longest search term, in bytes

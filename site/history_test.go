@@ -46,7 +46,7 @@ func TestResolveHistory(t *testing.T) {
 		ask                 site.Ask
 	}{
 		{"users/bob.eth/notifications", "", "", site.Ask{User: "bob.eth", Limit: 10, Interval: week}},
-		{"users/bob.eth/notifications", "start=5&opcode=all&interval=week&limit=10&tag=", "", site.Ask{User: "bob.eth", Limit: 10, Interval: week}},
+		{"users/bob.eth/notifications", "start=x&opcode=all&interval=week&limit=10&tag=", "", site.Ask{User: "bob.eth", Limit: 10, Interval: week}},
 		{"users/Bob.eth/notifications", "tag=Top8+%ff&opcode=3&offset=2&interval=hour&limit=9999", "interval=hour&limit=1000&offset=2&opcode=3&tag=Top8%20%FF",
 			site.Ask{User: "bob.eth", Limit: 1000, Offset: 2, Interval: time.Hour, Opcode: 3, Tag: "Top8 \xff"}},
 		{"users/bob.eth/notifications", "opcode=5&interval=year", "", site.Ask{User: "bob.eth", Limit: 10, Interval: week}},
@@ -54,8 +54,13 @@ func TestResolveHistory(t *testing.T) {
 		{"users/bob.eth/notifications", "interval=day&interval=month", "interval=day", site.Ask{User: "bob.eth", Limit: 10, Interval: 24 * time.Hour}},
 		{"users/bob.eth/notifications.atom", "interval=all", "interval=all", site.Ask{User: "bob.eth", Limit: 50, Interval: 999 * time.Hour}},
 		{"users/bob.eth/notifications.atom", "limit=50&interval=month", "interval=month", site.Ask{User: "bob.eth", Limit: 50, Interval: 720 * time.Hour}},
+		{"users/bob.eth/notifications", "start=005&start=6", "start=5", site.Ask{User: "bob.eth", Limit: 10, Interval: week, Start: 5}},
+		{"users/bob.eth/notifications", "start=0", "start=0", site.Ask{User: "bob.eth", Limit: 10, Interval: week}},
 		{"lists/7/activity", "tag=,a,,B", "tag=%2Ca%2C%2CB", site.Ask{TokenID: "7", Limit: 10, Interval: week, Tag: ",a,,B"}},
 	} {
+		if !strings.HasPrefix(test.normal, "start=") {
+			test.ask.Start = site.NoStart
+		}
 		r := c.Resolve(http.MethodGet, "/api/v1/"+test.path, test.query)
 		if r.Action != site.AnswerComputed || r.Query != test.normal || r.Ask != test.ask {
 			t.Errorf("%s?%s: got %+v\nwant %q, %+v", test.path, test.query, r, test.normal, test.ask)

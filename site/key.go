@@ -268,7 +268,7 @@ const (
 
 // Scripts lists the modules of the client library.
 func Scripts() []string {
-	return []string{"followpress.js", "shim.js", "qr.js", "history.js", "proof.js"}
+	return []string{"followpress.js", "shim.js", "qr.js", "history.js", "relations.js", "proof.js"}
 }
 
 // ScriptTypes lists the type declarations of the client library.

@@ -2,6 +2,7 @@ package site
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +35,8 @@ const (
 	// Only with Config.HistoryWindow.
 	ParamInterval Param = "interval"
 	ParamOpcode   Param = "opcode"
-	ParamTag      Param = "tag"
+	ParamStart    Param = "start"
+	ParamTag      Param = "tag" // of relationships too
 )
 
 // A ParamKind is the form of a parameter's values.
@@ -47,7 +49,7 @@ const (
 	ParamBool                    // true or false
 	ParamChoice                  // one of a few words
 	ParamList                    // texts with commas between them; empty ones make no difference
-	ParamFlag                    // a ParamList, which may be repeated; it makes a difference if it has the only value
+	ParamWords                   // a ParamList of known words, which may be repeated; other words are ignored
 	ParamUser                    // address or name
 	ParamExact                   // any text, as it is; an empty one makes no difference
 )
@@ -59,14 +61,16 @@ type ParamRule struct {
 	About   string   // one line for people
 	Problem *Problem // answers a bad value; nil means to ignore the value
 
-	Least, Default int // of a number
+	Least, Default int // of a number; a Default below Least is none
 	// Most is the largest number, which stands for all larger ones, or the longest
 	// text in bytes. 0 is for the limit, whose largest value depends on the route.
 	Most int
 
-	Values  []string // of ParamBool, ParamChoice and ParamFlag: the values that change the answer
+	Values  []string // of ParamBool, ParamChoice and ParamWords: the values that change the answer, sorted
 	Neutral string   // the value that means the same as no parameter
 	AnyCase bool     // of ParamChoice: letter case makes no difference
+	// AnyCaseOf is the only value of a ParamChoice whose letter case makes no difference. It stays as it was sent.
+	AnyCaseOf string
 }
 
 var params = map[Param]ParamRule{
@@ -79,15 +83,40 @@ var params = map[Param]ParamRule{
 	// One rule for pages and for ranked accounts: each ignores the other's words.
 	ParamSort: {Kind: ParamChoice, About: "order of the entries", AnyCase: true,
 		Values: []string{"blocked", "blocks", "earliest", "followers", "following", "top8"}},
-	ParamDirection: {Kind: ParamChoice, About: "asc reverses the order", Values: []string{"asc"}, AnyCase: true},
-	ParamTags:      {Kind: ParamList, About: "only entries with one of these tags"},
-	ParamInclude:   {Kind: ParamFlag, About: "ens adds names and texts", Values: []string{"ens"}},
-	ParamLeader:    {Kind: ParamUser, About: "address or name of the account that is followed", Problem: BadLeader},
+	// One rule for ranked accounts and for relationships too.
+	ParamDirection: {Kind: ParamChoice, About: "asc reverses the order", Values: []string{directionAscending, "in", "incoming", "out", "outgoing"},
+		AnyCaseOf: directionAscending},
+	ParamTags: {Kind: ParamList, About: "only entries with one of these tags"},
+	ParamInclude: {Kind: ParamWords, About: "ens adds names and texts, mutuals whether both follow each other, blocked and muted show such entries",
+		Values: []string{includeBlocked, includeENS, includeMuted, includeMutuals}},
+	ParamLeader: {Kind: ParamUser, About: "address or name of the account that is followed", Problem: BadLeader},
 
 	ParamInterval: {Kind: ParamChoice, About: "how far back from the date of the data", Values: []string{"all", "day", "hour", "month"}, Neutral: "week"},
 	ParamOpcode:   {Kind: ParamChoice, About: "only operations of a kind: 1 follow, 2 unfollow, 3 tag, 4 untag", Values: []string{"1", "2", "3", "4"}},
-	ParamTag:      {Kind: ParamExact, About: "only operations with exactly this tag"},
+	ParamStart: {Kind: ParamNumber, About: "only operations until then, in seconds since 1970; the interval ends there too",
+		Default: NoStart, Most: maxStart},
+	ParamTag: {Kind: ParamExact, About: "only operations with exactly this tag"},
 }
+
+// Values of ParamInclude.
+const (
+	includeBlocked = "blocked" // entries that are blocked, too
+	includeENS     = "ens"     // profiles
+	includeMuted   = "muted"   // entries that are muted, too
+	includeMutuals = "mutuals" // whether the two accounts follow each other
+)
+
+// directionAscending is the value of ParamDirection that reverses an order.
+const directionAscending = "asc"
+
+// relationshipDirection matches the values of ParamDirection that relationships take.
+var relationshipDirection = regexp.MustCompile("^(?:in|out)")
+
+// NoStart is Ask.Start without ParamStart.
+const NoStart = -1
+
+// maxStart is the last second that a time in RFC 3339 can have.
+const maxStart = 253402300799
 
 // Interval returns how far back the operations of an answer go, by the normal form of ParamInterval. These are the intervals of the
 // service that the API is from.
@@ -135,7 +164,7 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 	case ParamNumber:
 		n, ok := parseNumber(value)
 		if !ok || n < int64(rule.Least) {
-			return "", false
+			return "", rule.Problem == nil
 		}
 		if n = min(n, int64(most)); n == int64(byDefault) {
 			return "", true
@@ -143,11 +172,9 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 		return strconv.FormatInt(n, 10), true
 	case ParamList:
 		return strings.Join(listItems(value), ","), true
-	case ParamFlag:
-		if slices.Contains(listItems(value), rule.Values[0]) {
-			return rule.Values[0], true
-		}
-		return "", true
+	case ParamWords:
+		items := listItems(value)
+		return strings.Join(slices.DeleteFunc(slices.Clone(rule.Values), func(word string) bool { return !slices.Contains(items, word) }), ","), true
 	case ParamExact:
 		return value, true
 	case ParamUser:
@@ -170,7 +197,7 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 	if rule.AnyCase {
 		value = lowerASCII(value)
 	}
-	if slices.Contains(rule.Values, value) {
+	if slices.Contains(rule.Values, value) || rule.AnyCaseOf != "" && lowerASCII(value) == rule.AnyCaseOf {
 		return value, true
 	}
 	return "", value == rule.Neutral || rule.Problem == nil
@@ -181,7 +208,7 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 type query map[Param]string
 
 // parseQuery reads the parameters that the route understands. Of a repeated
-// parameter the first counts, unless it is a ParamFlag; of several bad ones the first is the problem.
+// parameter the first counts, unless it is a ParamWords; of several bad ones the first is the problem.
 func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Problem) {
 	for rawQuery != "" {
 		var pair string
@@ -192,14 +219,19 @@ func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Pro
 			continue
 		}
 		rule := params[param]
-		if before, seen := q[param]; seen && (rule.Kind != ParamFlag || before != "") {
+		before, seen := q[param]
+		if seen && rule.Kind != ParamWords {
 			continue
 		}
 		byDefault, most := rule.Default, rule.Most
 		if param == ParamLimit {
 			byDefault, most = c.Limits(route)
 		}
-		normal, ok := rule.normal(formDecode(value), byDefault, most)
+		value = formDecode(value)
+		if rule.Kind == ParamWords {
+			value += "," + before
+		}
+		normal, ok := rule.normal(value, byDefault, most)
 		if !ok {
 			return nil, rule.Problem
 		}
@@ -208,8 +240,8 @@ func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Pro
 		}
 		q[param] = normal
 	}
-	if _, ok := q[ParamLeader]; !ok && slices.Contains(route.Params, ParamLeader) {
-		return nil, BadLeader
+	if route.ID == routes.Relationships && (q[ParamTag] == "" || !relationshipDirection.MatchString(q[ParamDirection])) {
+		return nil, BadRelationships
 	}
 	return q, nil
 }
@@ -217,7 +249,7 @@ func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Pro
 // Limits returns the default limit of a route, and the one that stands for all larger ones.
 func (c Config) Limits(r *Route) (byDefault, most int) {
 	byDefault, most = cmp.Or(r.Default, DefaultLimit), cmp.Or(r.Most, pageMax)
-	if r.Subject == subjectBoard || r.ID == routes.Ranked {
+	if r.Subject == subjectBoard || r.ID == routes.Ranked || r.ID == routes.RankedAll {
 		most = c.LeaderboardMax
 	}
 	return min(byDefault, most), most

@@ -23,12 +23,12 @@ func TestParams(t *testing.T) {
 		if !used[name] || rule.About == "" {
 			t.Errorf("%s: got %+v, want a route that has it and a description", name, rule)
 		}
-		words := rule.Kind == site.ParamBool || rule.Kind == site.ParamChoice || rule.Kind == site.ParamFlag
+		words := rule.Kind == site.ParamBool || rule.Kind == site.ParamChoice || rule.Kind == site.ParamWords
 		if words != (len(rule.Values) > 0) || words && slices.Contains(rule.Values, rule.Neutral) || words && rule.Least+rule.Default+rule.Most != 0 {
 			t.Errorf("%s: got %+v, want Values for ParamBool and ParamChoice alone, without Neutral", name, rule)
 		}
-		if rule.Kind == site.ParamNumber && (rule.Problem == nil || rule.Default < rule.Least) || rule.Kind == site.ParamText && (rule.Problem == nil || rule.Most == 0) {
-			t.Errorf("%s: got %+v, want a problem and bounds", name, rule)
+		if rule.Kind == site.ParamNumber && (rule.Problem == nil) != (rule.Default < rule.Least) || rule.Kind == site.ParamText && (rule.Problem == nil || rule.Most == 0) {
+			t.Errorf("%s: got %+v, want a problem, unless it has no default, and bounds", name, rule)
 		}
 	}
 }

@@ -49,6 +49,10 @@ var (
 var (
 	BadLeader = &Problem{"bad-leader", http.StatusBadRequest,
 		"The leader must be an address or a name.", cacheError}
+	BadRelationships = &Problem{"bad-relationships", http.StatusBadRequest,
+		"The tag must not be empty, and the direction must be in, incoming, out or outgoing.", cacheError}
+	NoAvatar = &Problem{"no-avatar", http.StatusNotFound,
+		"The account has no avatar with an http or https URL.", cacheError}
 	BadBatch = &Problem{"bad-batch", http.StatusBadRequest,
 		"The body must be a JSON array of 1 to 1,000 addresses, names or nulls.", cacheNever}
 	PostOnly = &Problem{"post-only", http.StatusMethodNotAllowed,
@@ -64,7 +68,7 @@ func (c Config) Problems() []*Problem {
 		MethodNotAllowed, TooManyRefreshes, InternalError, Unavailable,
 	}
 	if c.EFP() {
-		all = append(all, BadLeader, BadBatch, BodyTooLarge, PostOnly)
+		all = append(all, BadLeader, BadRelationships, NoAvatar, BadBatch, BodyTooLarge, PostOnly)
 	}
 	known := c.Params()
 	for _, name := range slices.Sorted(maps.Keys(known)) {

@@ -49,7 +49,7 @@ type Ask struct {
 	TokenID string // the list that the path names, or ""
 	User    string // the user that the path names, or "": an address in lower case or a name in its normal form
 	Other   string // the second user that the path names, likewise
-	Leader  string // the user of ?leader; as it was sent, if it can be no user
+	Leader  string // the user of ?leader; as it was sent, if it can be no user; "" for User
 
 	Limit     int    // from 1
 	Offset    int    // from 0
@@ -58,12 +58,16 @@ type Ask struct {
 	Sort      string // in lower case; "" is the default
 	Ascending bool   // the reverse order
 	Tags      string // only entries with any of them, with commas between them; "" means all
-	ENS       bool   // include profiles
+	Incoming  bool   // relationships of those who hold the user, not of whom the user's list holds
+
+	// What ?include adds: profiles, whether the two accounts follow each other, and entries that are blocked or muted.
+	ENS, Mutuals, Blocked, Muted bool
 
 	// Of operations, with Config.HistoryWindow.
-	Interval time.Duration // how far back from the root's AsOf, its start included
+	Interval time.Duration // how far back from the root's AsOf, or Start if that is earlier, its start included
 	Opcode   int           // only this one, 1 to 4; 0 means all
-	Tag      string        // only this one, perhaps not UTF-8; "" means all
+	Start    int           // only operations until then, in seconds since 1970; NoStart means all
+	Tag      string        // only this one, perhaps not UTF-8; "" means all; of relationships too
 }
 
 // EmptySearch is the answer to a search that finds nothing.
@@ -236,10 +240,14 @@ func (c Config) ask(route *Route, q query) Ask {
 		term = Fold(term)
 	}
 	opcode, _ := strconv.Atoi(q[ParamOpcode]) // 0 for none
+	include := strings.Split(q[ParamInclude], ",")
 	return Ask{
 		Limit: c.number(route, q, ParamLimit), Offset: c.number(route, q, ParamOffset), Term: term, TermRunes: utf8.RuneCountInString(q[ParamTerm]),
-		Sort: q[ParamSort], Ascending: q[ParamDirection] != "", ENS: q[ParamInclude] != "", Leader: q[ParamLeader], Tags: q[ParamTags],
-		Interval: Interval(q[ParamInterval]), Opcode: opcode, Tag: q[ParamTag],
+		Sort: q[ParamSort], Ascending: lowerASCII(q[ParamDirection]) == directionAscending, Incoming: strings.HasPrefix(q[ParamDirection], "in"),
+		ENS: slices.Contains(include, includeENS), Mutuals: slices.Contains(include, includeMutuals),
+		Blocked: slices.Contains(include, includeBlocked), Muted: slices.Contains(include, includeMuted),
+		Leader: q[ParamLeader], Tags: q[ParamTags],
+		Interval: Interval(q[ParamInterval]), Opcode: opcode, Start: c.number(route, q, ParamStart), Tag: q[ParamTag],
 	}
 }
 

@@ -37,11 +37,16 @@ func TestResolveEFP(t *testing.T) {
 		{"/api/v1/exportState/7", "compute api/v1/exportState/7?"},
 		{"/" + users + "/commonFollowers?leader=Bob.eth&limit=2000", "compute " + users + "/commonFollowers?leader=bob.eth"},
 		{"/" + users + "/recommended/details?limit=3", "compute " + users + "/recommended/details?limit=3"},
-		{"/api/v1/leaderboard/ranked?direction=ASC&sort=Top8&limit=5000", "compute api/v1/leaderboard/ranked?direction=asc&limit=100&sort=top8"},
+		{"/api/v1/leaderboard/ranked?direction=ASC&sort=Top8&limit=5000", "compute api/v1/leaderboard/ranked?direction=ASC&limit=100&sort=top8"},
 		{"/api/v1/leaderboard/search?term=%20Fox&limit=1000", "compute api/v1/leaderboard/search?term=fox"},
 
 		// Form comes before existence.
-		{"/" + users + "/commonFollowers", "400 bad-leader"},
+		{"/" + users + "/commonFollowers", "compute " + users + "/commonFollowers?"},
+		{"/" + users + "/relationships?direction=in&tag=x&direction=up", "compute " + users + "/relationships?direction=in&tag=x"},
+		{"/" + users + "/relationships?direction=IN&tag=x", "400 bad-relationships"},
+		{"/" + users + "/relationships?direction=in&tag=", "400 bad-relationships"},
+		{"/" + users + "/relationships?direction=in", "400 bad-relationships"},
+		{"/" + users + "/following?include=muted,x&include=ens,blocked", "compute " + users + "/following?include=blocked%2Cens%2Cmuted"},
 		{"/" + users + "/commonFollowers?leader=&leader=x", "400 bad-leader"},
 		{"/" + lists + "/followers?limit=0", "400 bad-limit"},
 		{"/api/v1/exportState/07", "400 bad-token-id"},

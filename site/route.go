@@ -65,6 +65,7 @@ type Route struct {
 	Computed bool
 	Fixed    bool // its objects depend on the configuration only
 	Post     bool // its method is POST, not GET
+	Redirect bool // its answer has status 302 and leads to the URL that is computed
 	// Default and Most are the default and the largest limit; 0 stands for DefaultLimit, and
 	// for pageMax, SearchMax or Config.LeaderboardMax.
 	Default, Most int

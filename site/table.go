@@ -55,7 +55,7 @@ var allRoutes = func() []*Route {
 	search := []Param{ParamLimit, ParamOffset, ParamTerm}
 	page := []Param{ParamInclude, ParamLimit, ParamOffset, ParamSort, ParamTags}
 	part := []Param{ParamLimit, ParamOffset}
-	events := []Param{ParamInterval, ParamLimit, ParamOffset, ParamOpcode, ParamTag}
+	events := []Param{ParamInterval, ParamLimit, ParamOffset, ParamOpcode, ParamStart, ParamTag}
 	table := []*Route{
 		{ID: routes.Leaderboard, Pattern: "{base}/leaderboard/{board}", Params: []Param{ParamLimit}, CacheControl: cacheBoard,
 			Summary: "accounts with the most followers, or that follow the most"},
@@ -169,6 +169,16 @@ var allRoutes = func() []*Route {
 			Summary: "a picture of the address of a user's page, as a QR code"},
 		{ID: routes.ListQR, Pattern: "{base}/lists/{token_id}/qr", ContentType: contentSVG, Computed: true,
 			Summary: "a picture of the address of the page of a list's account, as a QR code"},
+		{ID: routes.RankedAll, Pattern: "{base}/leaderboard/all", Params: []Param{ParamDirection, ParamLimit, ParamOffset, ParamSort}, CacheControl: cacheBoard,
+			Default: RankedLimit, Computed: true, Summary: "the same answer as leaderboard/ranked"},
+		{ID: routes.Relationship, Pattern: "{base}/users/{user}/{other}/relationship", Computed: true,
+			Summary: "whether two accounts follow, block or mute each other"},
+		{ID: routes.Relationships, Pattern: "{base}/users/{user}/relationships", Params: []Param{ParamDirection, ParamLimit, ParamOffset, ParamTag},
+			Default: relationshipsLimit, Computed: true, Summary: "accounts that a user's list holds with a tag, or whose lists hold the user with it"},
+		{ID: routes.UserMutuals, Pattern: "{base}/users/{user}/mutuals", Params: page, Computed: true,
+			Summary: "who follows a user and is followed back"},
+		{ID: routes.UserAvatar, Pattern: "{base}/users/{user}/ens/avatar", Computed: true, Redirect: true,
+			Summary: "redirects to the picture of a user"},
 		{ID: routes.TokenBucket, Pattern: "_search/tokens/{hash}", Summary: "the accounts of the lists of a bucket"},
 		{ID: routes.ListHead, Pattern: "_search/lists/{token_id}/head", Summary: "the first entries of a long list in each order"},
 		{ID: routes.FollowersShard, Pattern: "_search/followers/{address}/{number}", Summary: "a shard of the followers of an account"},

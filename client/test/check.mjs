@@ -20,6 +20,11 @@ export async function check({ openSite, install }, base, cases) {
       const a = await site.answer(c.method, c.path, c.sent);
       if (a.status !== c.status) {
         differs(c, 'status', `${a.status} ${a.cause ?? a.body}`);
+      } else if (c.status === 302) {
+        if (a.location !== c.body && c.body) {
+          differs(c, 'location', a.location);
+        }
+        continue; // the shim goes there
       } else if (c.status !== 200 && JSON.parse(a.body).status !== c.status) {
         differs(c, 'problem', a.body);
       } else if (c.body && a.body !== c.body) {

@@ -62,12 +62,13 @@ for (const { name, base, cases, counted, key } of jobs) {
 function mostFetches({ path, body, sent }) {
   const [at, query = ''] = path.replace('/api/v1', '').split('?');
   const rows = /include=/.test(query) ? body.split('"record_type"').length + body.split('"efp_list_nft_token_id"').length : 0;
+  const back = /mutuals/.test(query) ? 1 : 0; // the followers, of whom mutuals are
   const beyondFirst = /tags=\w|term=\w|sort=|offset=|limit=/.test(query) ? 1 : 0; // one more shard: the longest list has two
   const isList = at.startsWith('/lists/') ? 1 : 0; // states towards followers are in its records
   if (/[sS]tateBatch$/.test(at)) {
     return 2 + JSON.parse(sent).length;
   }
-  if (/commonFollowers$/.test(at)) {
+  if (/(commonFollowers|relationships?)$/.test(at)) {
     return 6; // two buckets, the viewer's records, the leader's bucket by address or shard
   }
   if (/State$|recommended(\/details)?$/.test(at)) {
@@ -76,10 +77,10 @@ function mostFetches({ path, body, sent }) {
   if (/simple-profile$/.test(at)) {
     return 5; // two files, and those for unknown addresses
   }
-  if (/[fF]ollow(ing|ers)$/.test(at) && at !== '/leaderboard/following' && at !== '/leaderboard/followers') {
-    return 3 + isList + beyondFirst + rows;
+  if (/[fF]ollow(ing|ers)$|mutuals$/.test(at) && at !== '/leaderboard/following' && at !== '/leaderboard/followers') {
+    return 3 + isList + beyondFirst + back + rows;
   }
-  if (/ranked|leaderboard\/search/.test(at)) {
+  if (/leaderboard\/(ranked|all|search)/.test(at)) {
     return 4;
   }
   return 3; // the root and a file, or a bucket and what it names

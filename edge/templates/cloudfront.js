@@ -81,11 +81,10 @@ function handler(event) {
 function own(a, name) {
   const answer = ownAnswer(a, name);
   const headers = {};
-  Object.keys(answer.headers).forEach((header) => {
-    headers[header] = { value: answer.headers[header] };
-  });
-  table.every.forEach((header) => {
-    headers[header.name] = { value: header.value };
+  [answer.headers, table.every].forEach((all) => {
+    Object.keys(all).forEach((header) => {
+      headers[header] = { value: all[header] };
+    });
   });
   const response = { statusCode: answer.status, headers: headers };
   if (answer.body) {

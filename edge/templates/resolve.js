@@ -69,7 +69,7 @@ function answer(route, path, variable, query{{if .EFP}}, second{{end}}) {
   const a = { kind: 'object', path: '/' + path, absent: route.absent, caching: route.caching, forward: '', fresh: false };
 {{- end}}
 {{- if .Compact}}
-  const isUser = path.indexOf('{{.Base}}/users/') === 0;
+  const isUser = variable !== undefined && path.slice({{.UserFolderAt}}, {{.UserAt}}) === 'users/';
 {{- else}}
   if (route.subject === 'stored') {
     return a;
@@ -161,7 +161,7 @@ function problem(name) {
 }
 
 // parse returns the parameters that make a difference, in their normal form, or a
-// problem. Of a repeated parameter the first counts{{if .EFP}}, and of a flag any{{end}}.
+// problem. Of a repeated parameter the first counts{{if .EFP}}, and of a list of words all{{end}}.
 function parse(route, query) {
   const seen = {};
   const kept = {};
@@ -174,14 +174,19 @@ function parse(route, query) {
     }
 {{- if .EFP}}
     const rule = table.params[name];
-    seen[name] = !rule.flag;
+    seen[name] = !rule.words;
     const value = rule.anyCase ? lowerCase(normal(parts[2])) : normal(parts[2]);
 {{- else}}
     seen[name] = true;
     const rule = table.params[name];
     const value = normal(parts[2]);
 {{- end}}
-    if (!new RegExp(rule.legal).test(value) || rule.number && Number(value) < (rule.least || 0)) {
+    if (!new RegExp({{if .Compact}}rule.number ? '{{.LegalNumber}}' : {{end}}rule.legal).test(value) || rule.number && Number(value) < (rule.least || 0)) {
+{{- if .History}}
+      if (!rule.problem) {
+        continue;
+      }
+{{- end}}
       return problem(rule.problem);
     }
     if (rule.number) {
@@ -191,7 +196,7 @@ function parse(route, query) {
       }
     } else if (rule.only) {
       if (new RegExp(rule.only).test(value)) {
-        kept[name] = {{if .EFP}}rule.flag ? '{{.Flag}}' : {{end}}value;
+        kept[name] = value;
       }
 {{- if .EFP}}
     } else if (rule.list) {
@@ -199,12 +204,16 @@ function parse(route, query) {
       if (items) {
         kept[name] = items;
       }
-{{- if .History}}
+    } else if (rule.words) {
+      const given = (value + '%2C' + kept[name]).split('%2C');
+      const words = rule.words.filter((word) => given.indexOf(word) >= 0).join('%2C');
+      if (words) {
+        kept[name] = words;
+      }
     } else if (rule.exact) {
       if (value) {
         kept[name] = value;
       }
-{{- end}}
     } else if (rule.user) {
       const user = lookUp(value);
       kept[name] = user ? user.text : value;
@@ -217,10 +226,11 @@ function parse(route, query) {
     }
   }
 {{- if .EFP}}
-  return !route.params || route.params.indexOf('leader') < 0 || kept.leader ? kept : problem('bad-leader');
-{{- else}}
-  return kept;
+  if (route.tagged && !(kept.tag && /^(in|out)/.test(kept.direction))) {
+    return problem('bad-relationships');
+  }
 {{- end}}
+  return kept;
 }
 
 // normal returns the normal form of a segment or a value. A percent sign without two
@@ -279,12 +289,8 @@ function fold(name) {
 // search, or a preflight. The caller adds the headers that every answer has.
 function ownAnswer(a, name, ifNoneMatch) {
   const headers = {};
-  const add = (header) => {
-    headers[header.name] = header.value;
-  };
   if (a.kind === 'preflight') {
-    table.preflight.forEach(add);
-    return { status: 204, headers: headers, body: '' };
+    return { status: 204, headers: table.preflight, body: '' };
   }
 {{- if not .Compact}}
   if (a.fresh) {
@@ -314,7 +320,7 @@ function ownAnswer(a, name, ifNoneMatch) {
 {{- end}}
   const p = table.problems[name];
   headers['content-type'] = 'application/problem+json';
-  headers['cache-control'] = {{if .Compact}}p.caching || '{{.AbsentCaching}}'{{else}}a.fresh ? '{{.NoStore}}' : p.caching{{end}};
+  headers['cache-control'] = {{if .Compact}}p.status > 404 ? '{{.NoStore}}' : '{{.AbsentCaching}}'{{else}}a.fresh ? '{{.NoStore}}' : p.caching{{end}};
   if (p.status === 405) {
     headers.allow = {{if .EFP}}name === 'post-only' ? '{{.AllowPost}}' : {{end}}'{{.Allow}}';
   } else if (p.status === 503) {

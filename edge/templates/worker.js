@@ -325,7 +325,7 @@ async function fetchObject(env, path) {
 
 async function fetchFallback(forward{{if .EFP}}, body{{end}}) {
   const response = await ask(fallbackURL + forward{{if .EFP}}, body{{end}});
-  if (response.status >= 300 && response.status < 400) {
+  if (response.status >= 300 && response.status < 400{{if .EFP}} && !/\/ens\/avatar$/.test(forward){{end}}) {
     throw new Error(forward + ': the fallback says ' + response.status);
   }
   return response;
@@ -371,7 +371,7 @@ async function inTime(load) {
 // all clients.
 function plain(response) {
   const headers = new Headers();
-  for (const name of ['content-type', 'cache-control', 'etag', 'x-refresh', 'retry-after'{{range .LiveHeaders}}, '{{.}}'{{end}}]) {
+  for (const name of [response.status === 302 ? 'location' : 'content-type', 'cache-control', 'etag', 'x-refresh', 'retry-after'{{range .LiveHeaders}}, '{{.}}'{{end}}]) {
     if (response.headers.has(name)) {
       headers.set(name, response.headers.get(name));
     }
@@ -403,8 +403,8 @@ function finish(response, request) {
   if (response.status >= 500 && response.headers.get('content-type') !== 'application/problem+json') {
     response = own({}, 'unavailable', request);
   }
-  for (const header of table.every) {
-    response.headers.set(header.name, header.value);
+  for (const name in table.every) {
+    response.headers.set(name, table.every[name]);
   }
 {{- if .CloudflareTags}}
   response.headers.delete('cache-tag');

@@ -179,10 +179,16 @@ const mostDigits = 999_999_999_999_999_999
 // with a problem.
 func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 	rule := site.Params()[p]
+	required := r.ID == routes.Relationships && (p == site.ParamTag || p == site.ParamDirection)
 	described := map[string]any{"name": p, "in": "query"}
 	about, s := rule.About, text()
 	switch rule.Kind {
 	case site.ParamNumber:
+		if rule.Default < rule.Least {
+			s["examples"] = []string{"1767225600"} // any other value is legal too
+			about += "; any other value has no effect"
+			break
+		}
 		byDefault := rule.Default
 		if p == site.ParamLimit {
 			var most int
@@ -197,6 +203,13 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 		if p == site.ParamSort {
 			words = sorts(r)
 		}
+		if p == site.ParamDirection {
+			words = slices.DeleteFunc(words, func(word string) bool { return (word == rule.AnyCaseOf) == required })
+		}
+		if required {
+			s["enum"], about = words, "in or incoming: those whose primary lists hold the user; out or outgoing: those whom the user's list holds"
+			break
+		}
 		if rule.Problem != nil {
 			s["enum"] = append([]string{rule.Neutral}, words...)
 			break
@@ -208,25 +221,31 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 		if p == site.ParamSort || rule.Neutral != "" {
 			about += ": " + words[0] + " by default, " + strings.Join(words[1:], ", ")
 		}
-		if rule.AnyCase {
+		if rule.AnyCase || rule.AnyCaseOf != "" {
 			about += ", in any letter case"
 		}
 		about += "; any other value has no effect"
 	case site.ParamList:
 		described["style"], described["explode"] = "form", false
 		s, about = array(text()), about+", with commas between them; none means all"
-	case site.ParamFlag:
+	case site.ParamWords:
 		described["style"], described["explode"] = "form", true
 		s = array(schema{"type": "string", "examples": rule.Values})
 		about += "; it may be repeated, or have commas between values, and other values have no effect"
 	case site.ParamExact:
+		if required {
+			s["minLength"] = 1
+			break
+		}
 		about += ", or all if it is empty"
 	case site.ParamUser:
 		s["minLength"] = 1
-		described["required"] = true
 	case site.ParamText:
 		s["maxLength"] = rule.Most // in code points: no more of them than bytes
 		about += ", at most " + strconv.Itoa(rule.Most) + " bytes"
+	}
+	if required {
+		described["required"] = true
 	}
 	described["description"], described["schema"] = about, s
 	return described
@@ -234,7 +253,7 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 
 // sorts lists the orders of a route, the default first.
 func sorts(r *site.Route) []string {
-	if r.ID == routes.Ranked {
+	if r.ID == routes.Ranked || r.ID == routes.RankedAll {
 		return append([]string{"mutuals"}, append(site.RankedSorts(), "blocked")...)
 	}
 	return []string{"latest", "earliest", "followers"}
@@ -243,7 +262,11 @@ func sorts(r *site.Route) []string {
 // responses describes the answers of a route by status.
 func responses(r *site.Route, answer schema) map[string]any {
 	all := map[string]any{"200": map[string]any{"description": r.Summary, "content": content(r.ContentType, answer)}}
-	if !r.Post {
+	if r.Redirect {
+		all = map[string]any{"302": map[string]any{"description": r.Summary, "headers": map[string]any{
+			"Location": map[string]any{"description": "the URL of the picture", "schema": schema{"type": "string", "format": "uri"}},
+		}}}
+	} else if !r.Post {
 		all["304"] = map[string]any{"description": "the body is the one that If-None-Match names"}
 	}
 	details := map[int][]string{}
@@ -278,6 +301,12 @@ func problems(r *site.Route) []*site.Problem {
 		case site.ParamCache:
 			all = append(all, site.TooManyRefreshes)
 		}
+	}
+	switch r.ID {
+	case routes.Relationships:
+		all = append(all, site.BadRelationships)
+	case routes.UserAvatar:
+		all = append(all, site.NoAvatar)
 	}
 	if r.Post {
 		return append(all, site.PostOnly, site.BadBatch, site.BodyTooLarge)

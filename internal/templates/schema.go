@@ -222,8 +222,10 @@ func components(c site.Config) map[string]schema {
 		).about("an account without a name"),
 		"Counts": object(countMembers()...),
 
-		"Followed":         object(followed()...).about("a record of an account"),
-		"FollowedWithENS":  object(append(followed(), optional("ens", ref("ENS")))...).about("a record of an account; include=ens adds ens where the account has a name"),
+		"Followed": object(followed()...).about("a record of an account"),
+		"FollowedWithENS": object(append(followed(), isMutual(),
+			optional("is_blocked", boolean().about("only with include=blocked")), optional("is_muted", boolean().about("only with include=muted")),
+			optional("ens", ref("ENS")))...).about("a record of an account; include=ens adds ens where the account has a name"),
 		"FollowedInSearch": object(found...).about("a record of an account, with its name"),
 		"FollowerOfUser":   follower("the user's primary list"),
 		"FollowerOfList":   follower("the list"),
@@ -263,10 +265,14 @@ func components(c site.Config) map[string]schema {
 	}
 }
 
+func isMutual() member {
+	return optional("is_mutual", boolean().about("whether the two accounts follow each other; only with include=mutuals"))
+}
+
 func follower(of string) schema {
 	return object(slices.Concat(
 		following(), []member{tagsMember()}, stateMembers(of),
-		[]member{m("updated_at", moment().about("when the record was added; 1970 if that is unknown")), optional("ens", ref("ENS"))},
+		[]member{m("updated_at", moment().about("when the record was added; 1970 if that is unknown")), isMutual(), optional("ens", ref("ENS"))},
 	)...).about("who follows; include=ens adds ens where the account has a name")
 }
 
@@ -356,7 +362,15 @@ func answers(c site.Config) map[routes.ID]schema {
 			m("results", most(routes.CommonFollowers, ref("CommonFollower"))), m("length", number().about("how many there are, beyond the limit too")),
 		),
 
+		routes.Relationship: object(m("source", address()), m("target", address()), m("state", object(
+			m("is_following", boolean()), m("is_followed_by", boolean()), m("is_blocked", boolean()), m("is_blocked_by", boolean()),
+			m("is_muted", boolean()), m("is_muted_by", boolean()),
+		).about("what the source's primary list says of the target, and by: what the target's says of the source"))),
+		routes.Relationships: object(m("relationships", most(routes.Relationships, object(m("address", address()), tagsMember())))),
+		routes.UserAvatar:    {}, // no body
+
 		routes.Ranked:       ranked(routes.Ranked),
+		routes.RankedAll:    ranked(routes.RankedAll),
 		routes.RankedSearch: ranked(routes.RankedSearch),
 		routes.RankedCount:  object(m("leaderboardCount", decimal())),
 		routes.Stats: object(m("stats", object(
@@ -377,6 +391,7 @@ func answers(c site.Config) map[routes.ID]schema {
 		routes.ListFollowing: {"following", "FollowedWithENS"}, routes.ListAllFollowing: {"following", "FollowedWithENS"},
 		routes.UserFollowers: {"followers", "FollowerOfUser"}, routes.UserAllFollowers: {"followers", "FollowerOfUser"},
 		routes.ListFollowers: {"followers", "FollowerOfList"}, routes.ListAllFollowers: {"followers", "FollowerOfList"},
+		routes.UserMutuals:         {"mutuals", "FollowerOfUser"},
 		routes.UserLatestFollowers: {"followers", "FollowerOfUser"}, routes.ListLatestFollowers: {"followers", "FollowerOfList"},
 		routes.UserSearchFollowers: {"followers", "FollowerInSearch"}, routes.ListSearchFollowers: {"followers", "FollowerInSearch"},
 		routes.UserRecommended: {"recommended", "Recommended"}, routes.ListRecommended: {"recommended", "Recommended"},

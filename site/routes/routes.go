@@ -77,6 +77,11 @@ const (
 	Discover
 	UserQR
 	ListQR
+	RankedAll
+	Relationship
+	Relationships
+	UserMutuals
+	UserAvatar
 	TokenBucket
 	ListHead
 	FollowersShard

@@ -209,8 +209,11 @@ func exampleQueries(r *site.Route, x server.Examples) (required string, queries 
 		rule := site.Params()[p]
 		name, value := string(p), ""
 		switch {
+		case r.ID == routes.Relationships && (p == site.ParamTag || p == site.ParamDirection):
+			required = "direction=outgoing&tag=top8"
+		case p == site.ParamStart: // the newest operations are the usual question
 		case p == site.ParamLeader:
-			required = name + "=" + url.QueryEscape(x.Other)
+			value = x.Other
 		case p == site.ParamTags, p == site.ParamTag:
 			value = "top8"
 		case p == site.ParamSort:

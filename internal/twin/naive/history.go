@@ -64,9 +64,12 @@ func (g *Graph) loadOps(fsys fs.FS) error {
 
 // latest returns the operations of the request's interval that it asks for.
 func (r *request) latest(wanted func(operation) bool) []operation {
-	asOf := time.UnixMilli(r.asOf.UnixMilli())
+	end := time.UnixMilli(r.asOf.UnixMilli())
+	if start := time.Unix(int64(r.start), 0); r.start >= 0 && start.Before(end) {
+		end = start
+	}
 	return windowOf(r, slices.DeleteFunc(r.inWindow(wanted), func(op operation) bool {
-		return op.time.Before(asOf.Add(-r.hours()*time.Hour)) || r.opcode != 0 && op.opcode != r.opcode || r.tag != "" && op.tag != r.tag
+		return op.time.After(end) || op.time.Before(end.Add(-r.hours()*time.Hour)) || r.opcode != 0 && op.opcode != r.opcode || r.tag != "" && op.tag != r.tag
 	}))
 }
 
@@ -234,6 +237,9 @@ func (r *request) normalQuery() string {
 	}
 	if r.opcode != 0 {
 		add("opcode", strconv.Itoa(r.opcode))
+	}
+	if r.start >= 0 {
+		add("start", strconv.Itoa(min(r.start, 253402300799)))
 	}
 	if r.tag != "" {
 		tag := ""

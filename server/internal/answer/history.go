@@ -63,12 +63,13 @@ func (c *computation) activity() error {
 // errEnd ends the reading of a history before its end.
 var errEnd = errors.New("no more operations are wanted")
 
-// A period is the operations that a request asks for: those since a time, but for what opcode and tag leave out.
+// A period is the operations that a request asks for: those of an interval, but for what opcode and tag leave out.
 type period struct {
 	since    int64 // milliseconds since the Unix epoch
+	until    int64 // likewise
 	opcode   int   // 0 for all
 	tag      []byte
-	filtered bool // opcode or tag leave rows out
+	filtered bool // opcode, tag or the end of the interval leave rows out
 	skip     int  // rows to go before the page begins
 }
 
@@ -77,12 +78,26 @@ func (c *computation) period() (p period, err error) {
 	if c.ask.Tag != "" {
 		p.tag = rawjson.AppendString(nil, c.ask.Tag) // with an escape in place of what is not UTF-8: as no tag is in a row
 	}
-	p.since, err = c.since()
+	asOf, err := c.asOf()
+	end := asOf
+	if c.ask.Start != site.NoStart {
+		p.filtered = true
+		if start := time.Unix(int64(c.ask.Start), 0); start.Before(end) {
+			end = start
+		}
+	}
+	// An operation at the start of the interval belongs to it. Objects that a publish has still to delete may have
+	// operations from before the window.
+	since, window := end.Add(-c.ask.Interval), asOf.Add(-time.Duration(c.root.Config.HistoryWindow))
+	if since.Before(window) {
+		since = window
+	}
+	p.since, p.until = since.UnixMilli(), end.UnixMilli()
 	return p, err
 }
 
 func (p *period) wants(r scan.OperationRow) bool {
-	return (p.opcode == 0 || int(r.Opcode) == p.opcode) && (p.tag == nil || bytes.Equal(r.Tag, p.tag))
+	return r.Time <= p.until && (p.opcode == 0 || int(r.Opcode) == p.opcode) && (p.tag == nil || bytes.Equal(r.Tag, p.tag))
 }
 
 // takeOperations copies rows of a shard that a page has. It returns errEnd if it needs no more shards.
@@ -194,13 +209,6 @@ func (h *history) shard(body []byte, n, total int) (scan.Shard, error) {
 		err = fetch.ErrMixed
 	}
 	return s, err
-}
-
-// since is the beginning of the interval that the request asks for, in milliseconds since the Unix epoch: an operation
-// at this time belongs to it. Objects that a publish has still to delete may have operations from before the window.
-func (c *computation) since() (int64, error) {
-	asOf, err := c.asOf()
-	return asOf.Add(-min(c.ask.Interval, time.Duration(c.root.Config.HistoryWindow))).UnixMilli(), err
 }
 
 // asOf is the time of the snapshot, cut to milliseconds, as the times of operations are.

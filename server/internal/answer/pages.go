@@ -20,7 +20,12 @@ func following(all bool) func(*computation) error {
 			return err
 		}
 		t := c.heldTable(s)
-		return c.followingPage(t, c.selection(t, all), nil)
+		page := c.selection(t, all)
+		if c.ask.Mutuals {
+			followers := c.followerTable(s)
+			page.objects = followers.shardCount() * shardObjects
+		}
+		return c.followingPage(s, t, page, nil)
 	}
 }
 
@@ -31,14 +36,18 @@ func appendNameAvatar(b, name, avatar []byte) []byte {
 	return append(b, '}')
 }
 
-// followingPage appends a page of what a list holds. appendENS appends the profile to an entry; nil for
+// followingPage appends a page of what the list of a subject holds. appendENS appends the profile to an entry; nil for
 // none, or for that of ask.ENS.
-func (c *computation) followingPage(t table, s selection, appendENS func(b, name, avatar []byte) []byte) error {
+func (c *computation) followingPage(of subject, t table, s selection, appendENS func(b, name, avatar []byte) []byte) error {
 	selected, err := c.selectRows(t, s)
 	if err != nil {
 		return err
 	}
 	profiles, err := c.profiles(t, &selected)
+	if err != nil {
+		return err
+	}
+	mutual, err := c.mutualsAmong(of, t, &selected)
 	if err != nil {
 		return err
 	}
@@ -59,7 +68,10 @@ func (c *computation) followingPage(t table, s selection, appendENS func(b, name
 			if appendENS != nil {
 				b = appendENS(b, r.Name, r.Avatar)
 			}
-			return append(append(b, ens...), '}')
+			if c.ask.Mutuals {
+				b = appendIsMutual(b, mutual[string(r.Address)])
+			}
+			return append(append(c.appendAsked(b, scan.StateOf(r.Tags)), ens...), '}')
 		})
 		if err != nil {
 			return err
@@ -84,13 +96,36 @@ func followers(all bool) func(*computation) error {
 			return err
 		}
 		t := c.followerTable(s)
-		return c.followersPage(s, t, c.selection(t, all), func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte {
-			b = append(append(b, `","tags":`...), r.Tags...)
-			b = appendStates(b, state)
-			b = appendMillis(append(b, `,"updated_at":`...), r.Time)
-			return append(b, ens...)
-		})
+		return c.followersPage("followers", s, t, c.selection(t, all), c.appendFollower(s))
 	}
+}
+
+// appendFollower appends the members of a follower after the address, from its closing quotation mark on.
+func (c *computation) appendFollower(s subject) func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte {
+	return func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte {
+		b = append(append(b, `","tags":`...), r.Tags...)
+		b = appendStates(b, state)
+		b = appendMillis(append(b, `,"updated_at":`...), r.Time)
+		if c.ask.Mutuals {
+			b = appendIsMutual(b, isMutual(s.address, r.Address, r.Tags, r.State))
+		}
+		return append(b, ens...)
+	}
+}
+
+func appendIsMutual(b []byte, is bool) []byte {
+	return strconv.AppendBool(append(b, `,"is_mutual":`...), is)
+}
+
+// appendAsked appends the states of an entry that the request includes.
+func (c *computation) appendAsked(b []byte, s rules.State) []byte {
+	if c.ask.Blocked {
+		b = strconv.AppendBool(append(b, `,"is_blocked":`...), s&rules.Block != 0)
+	}
+	if c.ask.Muted {
+		b = strconv.AppendBool(append(b, `,"is_muted":`...), s&rules.Mute != 0)
+	}
+	return b
 }
 
 // searchFollowers answers with a page of the followers that match a term, the latest first.
@@ -100,7 +135,7 @@ func (c *computation) searchFollowers() error {
 		return err
 	}
 	page := selection{match: c.matcher(), offset: c.ask.Offset, limit: c.ask.Limit}
-	return c.followersPage(s, c.followerTable(s), page, func(b []byte, r scan.FollowerRow, state rules.State, _ []byte) []byte {
+	return c.followersPage("followers", s, c.followerTable(s), page, func(b []byte, r scan.FollowerRow, state rules.State, _ []byte) []byte {
 		b = appendNameAvatar(append(b, '"'), r.Name, r.Avatar)
 		b = append(append(b, `,"tags":`...), r.Tags...)
 		return appendStates(b, state)
@@ -117,9 +152,9 @@ func appendStates(b []byte, s rules.State) []byte {
 	return b
 }
 
-// followersPage appends a page of who holds an account. appendRest appends the members of an entry after
-// the address, from its closing quotation mark on.
-func (c *computation) followersPage(s subject, t table, page selection, appendRest func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte) error {
+// followersPage appends a page of who holds an account, as a member of that name. appendRest appends the members
+// of an entry after the address, from its closing quotation mark on.
+func (c *computation) followersPage(member string, s subject, t table, page selection, appendRest func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte) error {
 	selected, err := c.selectRows(t, page)
 	if err != nil {
 		return err
@@ -135,7 +170,7 @@ func (c *computation) followersPage(s subject, t table, page selection, appendRe
 	if err := c.growFor(&selected, profiles); err != nil {
 		return err
 	}
-	if err := c.addText(`{"followers":[`); err != nil {
+	if err := c.addText(`{"` + member + `":[`); err != nil {
 		return err
 	}
 	for i := range selected.len() {
@@ -313,19 +348,22 @@ func (c *computation) listRecords() error {
 // commonBytes is about what an entry of a set of addresses takes.
 const commonBytes = 48
 
-// commonFollowers answers with the accounts that a user follows and that follow the leader.
+// commonFollowers answers with the accounts that a user follows and that follow the leader: the user, unless another
+// one is named.
 func (c *computation) commonFollowers() error {
 	user, err := c.lookUp(c.ask.User)
 	if err != nil {
 		return err
 	}
-	leader, _, ok := site.ParseUser(c.ask.Leader)
-	if !ok {
-		return &ProblemError{site.NoSuchName}
-	}
-	led, err := c.lookUp(leader)
-	if err != nil {
-		return err
+	led := user
+	if c.ask.Leader != "" {
+		leader, _, ok := site.ParseUser(c.ask.Leader)
+		if !ok {
+			return &ProblemError{site.NoSuchName}
+		}
+		if led, err = c.lookUp(leader); err != nil {
+			return err
+		}
 	}
 	common, length, err := c.common(user, c.followerTable(led))
 	if err != nil {

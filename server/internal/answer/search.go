@@ -25,7 +25,7 @@ func (c *computation) searchFollowing() error {
 	if err != nil {
 		return err
 	}
-	return c.followingPage(c.heldTable(list), s, appendNameAvatar)
+	return c.followingPage(list, c.heldTable(list), s, appendNameAvatar)
 }
 
 func (c *computation) matcher() *scan.Matcher {

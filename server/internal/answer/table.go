@@ -32,6 +32,7 @@ type table struct {
 type tableRow struct {
 	address, tags, name []byte
 	followers           int
+	state               rules.State // of a follower: what the primary list of the account says of it
 }
 
 // heldTable is what a list holds.
@@ -49,7 +50,7 @@ func (c *computation) heldTable(s subject) table {
 		headKey:  site.ListHeadKey(s.list),
 		parse: func(row []byte) (tableRow, error) {
 			r, err := scan.ParseHeldRow(row)
-			return tableRow{r.Address, r.Tags, r.Name, r.Followers}, err
+			return tableRow{address: r.Address, tags: r.Tags, name: r.Name, followers: r.Followers}, err
 		},
 	}
 }
@@ -69,14 +70,17 @@ func (c *computation) followerTable(s subject) table {
 		headKey:  site.FollowerHeadKey(s.address),
 		parse: func(row []byte) (tableRow, error) {
 			r, err := scan.ParseFollowerRow(row)
-			return tableRow{r.Address, r.Tags, r.Name, r.Followers}, err
+			return tableRow{r.Address, r.Tags, r.Name, r.Followers, r.State}, err
 		},
 	}
 }
 
 // A selection is the rows of a table that a request asks for.
 type selection struct {
-	all           bool // not only follows
+	all           bool        // not only follows
+	shown         rules.State // which blocks and mutes do not keep an entry out
+	mutualOf      string      // only those who follow this account and are followed back; "" for all
+	objects       int         // more objects that the page needs, about
 	tags          scan.TagFilter
 	match         *scan.Matcher // nil for all
 	byFollowers   bool          // the order: by followers,
@@ -93,18 +97,32 @@ const (
 // selection is the page of a table that the request asks for.
 func (c *computation) selection(t table, all bool) selection {
 	return selection{
-		all: all, tags: scan.NewTagFilter(c.ask.Tags), byFollowers: c.ask.Sort == sortFollowers,
+		all: all, shown: c.shown(), tags: scan.NewTagFilter(c.ask.Tags), byFollowers: c.ask.Sort == sortFollowers,
 		backwards: (c.ask.Sort == sortEarliest) == t.newest, offset: c.ask.Offset, limit: c.ask.Limit,
 	}
 }
 
-// wants reports whether the request asks for a row, on this page or another.
-func (s *selection) wants(r tableRow) bool {
-	return (s.all || scan.StateOf(r.tags) == rules.Follow) && s.tags.Match(r.tags) && (s.match == nil || s.match.MatchText(r.address, r.name))
+// shown is the blocks and mutes that the request includes.
+func (c *computation) shown() (s rules.State) {
+	if c.ask.Blocked {
+		s |= rules.Block
+	}
+	if c.ask.Muted {
+		s |= rules.Mute
+	}
+	return s
 }
 
-// isFiltered reports whether the tags or the term leave rows out.
-func (s *selection) isFiltered() bool { return len(s.tags) > 0 || s.match != nil }
+// wants reports whether the request asks for a row, on this page or another.
+func (s *selection) wants(r tableRow) bool {
+	return (s.all || scan.StateOf(r.tags)&^s.shown&^rules.Follow == 0) && s.tags.Match(r.tags) && (s.match == nil || s.match.MatchText(r.address, r.name)) &&
+		(s.mutualOf == "" || isMutual(s.mutualOf, r.address, r.tags, r.state))
+}
+
+// isFiltered reports whether the selection has other rows than all, or all follows.
+func (s *selection) isFiltered() bool {
+	return len(s.tags) > 0 || s.match != nil || s.mutualOf != "" || !s.all && s.shown != 0
+}
 
 // A sortKey is what puts a row in the order by followers, and which row it is.
 type sortKey struct {
@@ -216,6 +234,7 @@ func (c *computation) pageObjects(t table, s selection) (objects int) {
 	if c.ask.ENS {
 		objects = min(s.limit, t.total-s.offset)
 	}
+	objects += s.objects
 	if s.byFollowers || s.isFiltered() {
 		objects += t.shardCount() * shardObjects
 	}
