@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestOnlyATargetIsRestored: a run that finds no target restores what a run that was cut off between two renames has left,
@@ -79,5 +82,69 @@ func TestProbeLeavesNothing(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(target))
 	if err != nil || len(entries) > 0 {
 		t.Errorf("in the end: got %v, %v, want nothing", entries, err)
+	}
+}
+
+// TestOldTargetIsPutBack: where two folders cannot be exchanged and the second of two renames fails, the old target is in
+// its place again.
+func TestOldTargetIsPutBack(t *testing.T) {
+	t.Cleanup(func() { swap, move = exchange, rename })
+	target := filepath.Join(t.TempDir(), "out")
+	if err := os.MkdirAll(filepath.Join(target, "old"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{Target: target, Folder: true, What: "site", Suffix: ".work", NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(s.Next(), "new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	swap = func(string, string) error { return unix.ENOSYS }
+	move = func(from, to string) error {
+		if from == s.Next() {
+			return unix.EIO
+		}
+		return rename(from, to)
+	}
+	if err := s.Commit(); !errors.Is(err, unix.EIO) {
+		t.Errorf("got the error %v, want %v", err, unix.EIO)
+	}
+	if !Exists(filepath.Join(target, "old")) {
+		t.Error("the old target is not in its place")
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMadeFoldersAreSynced: the names of the target and of all folders that the run made are durable before the run ends.
+func TestMadeFoldersAreSynced(t *testing.T) {
+	t.Cleanup(func() { syncPath = syncOne })
+	top := t.TempDir()
+	target := filepath.Join(top, "a", "b", "out")
+	s, err := Open(t.Context(), Options{Target: target, Folder: true, What: "site", Suffix: ".work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(s.Next(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var synced []string
+	syncPath = func(path string) error {
+		if !Exists(target) {
+			t.Errorf("%s is synced before the target is in its place", path)
+		}
+		synced = append(synced, path)
+		return syncOne(path)
+	}
+	if err := s.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{filepath.Join(top, "a", "b"), filepath.Join(top, "a"), top}; !slices.Equal(synced, want) {
+		t.Errorf("synced: got %q, want %q", synced, want)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

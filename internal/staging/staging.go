@@ -52,6 +52,9 @@ type Staging struct {
 	lock           *os.File
 }
 
+// The system calls that replace a target and make that durable. Tests replace them.
+var swap, move, syncPath = exchange, rename, syncOne
+
 // ErrBusy says that another run writes to the same output.
 var ErrBusy = errors.New("another run is writing to it")
 
@@ -290,7 +293,7 @@ func (s *Staging) Commit() error {
 	// The new names must be durable before the old target is removed, including those of folders
 	// that the run created.
 	for dir := filepath.Dir(s.Target); ; dir = filepath.Dir(dir) {
-		if err := syncOne(dir); err != nil {
+		if err := syncPath(dir); err != nil {
 			return fmt.Errorf("the new %s is live, but may not be after a power failure: %w", s.What, err)
 		}
 		if dir == s.existingParent || dir == filepath.Dir(dir) {
@@ -300,22 +303,22 @@ func (s *Staging) Commit() error {
 }
 
 func (s *Staging) replace() error {
-	err := rename(s.Next(), s.Target) // works for a file, and for a folder if the target is absent or empty
+	err := move(s.Next(), s.Target) // works for a file, and for a folder if the target is absent or empty
 	if err == nil {
 		return nil
 	}
-	if err := exchange(s.Next(), s.Target); err == nil {
+	if err := swap(s.Next(), s.Target); err == nil {
 		return nil
 	} else if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOTSUP) {
 		return err
 	}
 	// This file system cannot exchange. After a kill between these two renames, the next run
 	// restores the old target.
-	if err := rename(s.Target, s.last()); err != nil {
+	if err := move(s.Target, s.last()); err != nil {
 		return err
 	}
-	if err := rename(s.Next(), s.Target); err != nil {
-		return errors.Join(err, rename(s.last(), s.Target))
+	if err := move(s.Next(), s.Target); err != nil {
+		return errors.Join(err, move(s.last(), s.Target))
 	}
 	return nil
 }
