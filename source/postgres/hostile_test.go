@@ -54,6 +54,20 @@ UPDATE ens_metadata SET %s WHERE name = 'a.eth'`, account(1), account(2), c.set)
 	}
 }
 
+// TestFunctionsOfPublic has functions that fit the columns' types better than those of PostgreSQL do. None of
+// them may run, since whoever made them need not be who reads.
+func TestFunctionsOfPublic(t *testing.T) {
+	dsn := databases.Start(t).Database(t)
+	databases.FillV1(t, dsn, chain(mint(0, 1)))
+	for _, f := range []string{"left(varchar, int)", "lower(varchar)", "octet_length(varchar)"} {
+		databases.Exec(t, dsn, "CREATE FUNCTION public."+f+` RETURNS text LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'a function of public has run'; END $$`)
+	}
+	if err := whole(t.Context(), dsn, filepath.Join(t.TempDir(), "snapshot")); err != nil {
+		t.Errorf("got %v, want a snapshot", err)
+	}
+}
+
 // whole makes a snapshot as the command does.
 func whole(ctx context.Context, dsn, dir string) (err error) {
 	w, err := snapshot.Create(dir, snapshot.WriteOptions{NoSync: true})

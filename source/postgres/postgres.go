@@ -58,7 +58,9 @@ func Open(ctx context.Context, o Options) (*Reader, error) {
 func (r *Reader) begin(ctx context.Context) error {
 	// Row-level security would hide rows without a word; with it off, that is an error. Cursors are planned
 	// for all rows, not for the first ones. The server's limits of time are for queries of a web service.
+	// Names of functions and operators mean those of PostgreSQL, whatever others have put into public.
 	err := r.exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL row_security = off;
