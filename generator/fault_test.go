@@ -79,7 +79,7 @@ func TestSnapshotThatIsNone(t *testing.T) {
 		"no zstd":          {s.without("records.ndjson").with("records.ndjson.zst", s["records.ndjson"]), "read records.ndjson.zst: "},
 		"meta empty":       {meta(""), "meta.json: bad JSON"},
 		"meta no object":   {meta("[]"), "meta.json: "},
-		"another format":   {meta(`{"format":2,"as_of":"2026-11-20T00:00:00Z"}`), "meta.json: format 2, this version reads 1"},
+		"another format":   {meta(`{"format":2,"as_of":"2026-11-20T00:00:00Z"}`), "meta.json: format 2, this version reads 1: a newer followpress made the snapshot, so update this one"},
 		"no format":        {meta(`{"as_of":"2026-11-20T00:00:00Z"}`), "meta.json: format 0, this version reads 1"},
 		"format a text":    {meta(`{"format":"1","as_of":"2026-11-20T00:00:00Z"}`), "meta.json: "},
 		"no as_of":         {meta(`{"format":1}`), `meta.json: as_of "" is not a time`},

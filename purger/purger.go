@@ -53,6 +53,15 @@ var kinds = map[Kind]func(rest string, o Options) (service, error){
 	CloudFront: newCloudFront, Cloudflare: newCloudflare, Fastly: newFastly, HTTP: newHTTP,
 }
 
+// operands says what follows the kind and a colon in a flag.
+var operands = map[Kind]string{CloudFront: "ID", Cloudflare: "ZONE", Fastly: "SERVICE", HTTP: "URL-TEMPLATE"}
+
+// safeKind reports whether an unknown kind may be printed: a short word of lower-case letters is a misspelled kind, and
+// anything else may be a pasted token.
+func safeKind(kind string) bool {
+	return kind != "" && len(kind) <= 16 && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
 // A batch is what one request purges.
 type batch struct {
 	all       bool     // everything
@@ -91,8 +100,14 @@ type Purger struct {
 func New(flag string, o Options) (*Purger, error) {
 	kind, rest, _ := strings.Cut(flag, ":")
 	open := kinds[Kind(kind)]
-	if open == nil || rest == "" {
-		return nil, errors.New("use cloudfront:ID, cloudflare:ZONE, fastly:SERVICE or http:URL-TEMPLATE")
+	const forms = "use cloudfront:ID, cloudflare:ZONE, fastly:SERVICE or http:URL-TEMPLATE"
+	switch {
+	case open == nil && safeKind(kind):
+		return nil, fmt.Errorf("there is no service %q: %s", kind, forms)
+	case open == nil:
+		return nil, errors.New(forms)
+	case rest == "":
+		return nil, fmt.Errorf("%q lacks what follows the service's name: use %s:%s", flag, kind, operands[Kind(kind)])
 	}
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))

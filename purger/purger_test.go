@@ -17,8 +17,11 @@ func TestFlags(t *testing.T) {
 		change     func(*Options)
 	}{
 		{"", "cloudfront:ID", nil},
-		{"akamai:1", "cloudfront:ID", nil},
-		{"cloudflare:", "cloudfront:ID", nil},
+		{"akamai:1", `no service "akamai": use cloudfront:ID`, nil},
+		{"varnish:cache.internal", `no service "varnish": use cloudfront:ID`, nil},
+		{secret + ":1", "cloudfront:ID", nil},
+		{"cloudflare", `"cloudflare" lacks what follows the service's name: use cloudflare:ZONE`, nil},
+		{"http:", "use http:URL-TEMPLATE", nil},
 		{"cloudflare:zone", "CLOUDFLARE_API_TOKEN", func(o *Options) { o.CloudflareToken = "" }},
 		{"cloudflare:zone", "--purge-url", func(o *Options) { o.Sites = nil }},
 		{"fastly:service", "FASTLY_API_TOKEN", func(o *Options) { o.FastlyToken = "" }},

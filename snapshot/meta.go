@@ -49,6 +49,9 @@ func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
 	} else if err != nil {
 		return "", err
 	}
+	if meta.Format > format {
+		return "", fmt.Errorf("meta.json: format %d, this version reads %d: a newer followpress made the snapshot, so update this one", meta.Format, format)
+	}
 	if meta.Format != format {
 		return "", fmt.Errorf("meta.json: format %d, this version reads %d", meta.Format, format)
 	}

@@ -131,11 +131,14 @@ func parseEndpoint(text string) (*url.URL, error) {
 		text = "https://s3.amazonaws.com"
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
 		return nil, errors.New("the endpoint is not a URL like https://HOST or http://HOST:PORT")
 	}
 	if u.User != nil {
 		return nil, errors.New("the endpoint has a user: credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		return nil, fmt.Errorf("the endpoint has the path %q: name the server only, %s://%s; a bucket goes into s3://BUCKET", path, u.Scheme, u.Host)
 	}
 	return u, nil
 }

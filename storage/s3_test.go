@@ -560,3 +560,14 @@ func TestOpenS3WithoutCredentialsSaysWhatToSet(t *testing.T) {
 		t.Errorf("error: got %v, want one that says what to set", err)
 	}
 }
+
+func TestEndpointWithPath(t *testing.T) {
+	_, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "http://host:9000/bucket/"})
+	if want := `the path "bucket": name the server only, http://host:9000; a bucket goes into s3://BUCKET`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("endpoint with a path: got %v, want %q", err, want)
+	}
+	_, err = storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "http://user:hidden@host/bucket"})
+	if err == nil || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("endpoint with a user and a path: got %v, want an error without the password", err)
+	}
+}
