@@ -26,7 +26,9 @@ type Options struct {
 	Workers     int       // goroutines that parse and render; 0 means one per core; the site does not depend on it
 	SkipInvalid bool      // report invalid rows and continue; otherwise the first one stops the run
 	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
-	BadgesAsOf  time.Time // when the badges of the snapshot were read, which refreshed ones must be newer than; zero: as_of
+	// RefreshedLeft is how many objects of refreshes are not merged because nobody has signed them, for the report.
+	RefreshedLeft int
+	BadgesAsOf    time.Time // when the badges of the snapshot were read, which refreshed ones must be newer than; zero: as_of
 	// Ranks are those that details show until they are due again, if the configuration has RanksEvery. nil means none:
 	// they are those of the snapshot then.
 	Ranks *ranks.Held
@@ -255,7 +257,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	g, err := load(ctx, &reader{
 		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, limits: r.Config.ProfileLimits(),
-		inputs: r.inputs, refreshed: r.Refreshed, badgesAsOf: r.BadgesAsOf, efp: r.Config.EFP(), window: r.Config.HistoryWindow, report: r.report, progress: r.Progress,
+		inputs: r.inputs, refreshed: r.Refreshed, refreshedLeft: r.RefreshedLeft, badgesAsOf: r.BadgesAsOf, efp: r.Config.EFP(), window: r.Config.HistoryWindow, report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return err

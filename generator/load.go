@@ -32,6 +32,7 @@ type loader struct {
 	seen     []bool // by account; whether it had a row
 	incoming incomingRecords
 	badges   rules.RefreshedBadges[accountEvent]
+	renamed  map[uint32]struct{} // accounts that have another name than in the snapshot, by a refresh
 }
 
 func load(ctx context.Context, r *reader) (*render.Graph, error) {
@@ -195,7 +196,8 @@ func (l *loader) chooseNames() {
 }
 
 func (l *loader) namesake(account uint32) rules.Namesake {
-	return rules.Namesake{Fresh: l.graph.Profiles.Fresh(account), Address: l.graph.Accounts[account]}
+	_, refreshed := l.renamed[account]
+	return rules.Namesake{Refreshed: refreshed, Fresh: l.graph.Profiles.Fresh(account), Address: l.graph.Accounts[account]}
 }
 
 // An incomingRecord is a row of records, as far as workers can number what it says.

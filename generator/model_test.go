@@ -5,6 +5,7 @@ import (
 	"cmp"
 	stdjson "encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,8 +52,9 @@ func newRefreshedModel(t testing.TB, s snapshot, r refreshed) *model {
 	}
 	m.readLists(t, s)
 	m.readAccounts(t, s)
+	before := maps.Clone(m.profiles)
 	m.mergeProfiles(t, r)
-	m.chooseNames()
+	m.chooseNames(before)
 	m.readRecords(t, s)
 	m.readBadges(t, s)
 	m.mergeBadges(t, s, r)
@@ -196,14 +198,23 @@ func (m *model) mergeBadges(t testing.TB, s snapshot, r refreshed) {
 	}
 }
 
-func (m *model) chooseNames() {
-	for account, p := range m.profiles {
-		if !site.LookupName(p.Name) {
-			continue
+// chooseNames gives names to those who had them before refreshes first, then to those who have them by a refresh.
+func (m *model) chooseNames(before map[string]site.Profile) {
+	for _, byRefresh := range []bool{false, true} {
+		chosen := map[string]string{}
+		for account, p := range m.profiles {
+			if !site.LookupName(p.Name) || (before[account].Name != p.Name) != byRefresh {
+				continue
+			}
+			has, taken := chosen[p.Name]
+			if !taken || p.Fresh > m.profiles[has].Fresh || p.Fresh == m.profiles[has].Fresh && account < has {
+				chosen[p.Name] = account
+			}
 		}
-		has, taken := m.names[p.Name]
-		if !taken || p.Fresh > m.profiles[has].Fresh || p.Fresh == m.profiles[has].Fresh && account < has {
-			m.names[p.Name] = account
+		for name, account := range chosen {
+			if m.names[name] == "" {
+				m.names[name] = account
+			}
 		}
 	}
 }

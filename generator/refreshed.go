@@ -39,6 +39,9 @@ type accountEvent struct{ account, event uint32 }
 // Badges are merged after those of the snapshot have been read.
 func (l *loader) readRefreshed(ctx context.Context) error {
 	if l.refreshed == nil {
+		if n := l.refreshedLeft; n > 0 {
+			l.report.Refreshed = &RefreshedReport{Objects: n, WithoutEffect: map[string]int{Unsigned: n}}
+		}
 		return nil
 	}
 	l.progress.Stage("refreshed", 0)
@@ -60,7 +63,8 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		counts.Objects++
 		l.progress.AddBytes(1, int64(len(body)))
 		if err := m.add(key, bytes.TrimSpace(body)); err != nil {
-			return l.reject(&counts.Skipped, &RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
+			// Whoever can write there must not be able to stop every publish.
+			l.skip(&counts.Skipped, &RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
 		}
 		return nil
 	})
@@ -70,8 +74,13 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	if counts.Objects > counts.Skipped {
 		m.fillInputs()
 	}
+	l.renamed = map[uint32]struct{}{}
 	for account, p := range m.profiles {
+		before := bytes.Clone(l.graph.Profiles.Name(account))
 		l.graph.Profiles.Set(account, p)
+		if !bytes.Equal(before, l.graph.Profiles.Name(account)) {
+			l.renamed[account] = struct{}{}
+		}
 	}
 	m.count()
 	return nil

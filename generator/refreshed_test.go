@@ -200,13 +200,11 @@ func TestRefreshesOfSeveralLists(t *testing.T) {
 	}
 }
 
-// TestInvalidRefreshed: an object that cannot be read stops the run with its key, or is
-// skipped and has no effect.
+// TestInvalidRefreshed: an object that is no refresh is counted and named, and has no effect: whoever can write there must
+// not be able to stop every run.
 func TestInvalidRefreshed(t *testing.T) {
 	s := beforeRefreshes()
 	want := inMemory(t, s, small)
-	skip := withRefreshed(nil)
-	skip.SkipInvalid = true
 	all := refreshed{}
 	for key, c := range map[site.Key]struct{ body, reason string }{
 		"details/2":   {`{"name":7,"fresh":101}`, "name: number where a text belongs"},
@@ -221,14 +219,12 @@ func TestInvalidRefreshed(t *testing.T) {
 		"badges/2/ok": {"{}", "the key is neither"},
 	} {
 		all[key] = c.body
-		_, _, err := generator.ToMemory(t.Context(), s.fs(), withRefreshed(refreshed{key: c.body}))
-		wantError(t, err, "_refresh/"+string(key)+": "+c.reason)
-		if row := (*generator.RowError)(nil); !errors.As(err, &row) || row.Line != 0 {
-			t.Errorf("%s: got %v, want a RowError of an object", key, err)
+		_, report, err := generator.ToMemory(t.Context(), s.fs(), withRefreshed(refreshed{key: c.body}))
+		if err != nil || len(report.Invalid) != 1 || !strings.HasPrefix(report.Invalid[0].Error(), "_refresh/"+string(key)+": "+c.reason) {
+			t.Errorf("%s: got %v and %v, want it left: %s", key, err, report.Invalid, c.reason)
 		}
 	}
-	skip.Refreshed = all
-	files, report, err := generator.ToMemory(t.Context(), s.fs(), skip)
+	files, report, err := generator.ToMemory(t.Context(), s.fs(), withRefreshed(all))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,6 +236,20 @@ func TestInvalidRefreshed(t *testing.T) {
 	}
 	if !strings.Contains(report.String(), fmt.Sprintf(", %d skipped\n", len(all))) || !strings.Contains(report.String(), "skipped   _refresh/badges/1: address") {
 		t.Errorf("report: got %s, want the skipped objects", report)
+	}
+}
+
+// A refresh takes no name from another account: users/{name} answers for whom the snapshot gives the name, although the
+// upstream tells a newer profile with it. That profile is shown where it belongs.
+func TestARefreshTakesNoName(t *testing.T) {
+	s := beforeRefreshes()
+	const key = "api/v1/users/old.eth/searchFollowing" // follows nobody, as bob does
+	plain, got := inMemory(t, s, small), inMemory(t, s, withRefreshed(refreshed{"details/1": refreshedProfile(alice, "old.eth", 1000)}))
+	if got[key] == "" || got[key] != plain[key] {
+		t.Errorf("%s: got %s, want what it was: %s", key, got[key], plain[key])
+	}
+	if details := got["api/v1/lists/1/details"]; !strings.Contains(details, "old.eth") {
+		t.Errorf("details of the refreshed account: got %s, want the name that the upstream told", details)
 	}
 }
 

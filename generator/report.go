@@ -113,6 +113,7 @@ type WriteReport struct {
 const (
 	UnknownList    = "unknown list"
 	UnknownEvent   = "unknown event"
+	Unsigned       = "nobody has signed it"
 	MissingPrimary = "primary list that is not there"
 	ForeignPrimary = "primary list of another account"
 	ForeignList    = "list of another account by now"
@@ -224,7 +225,7 @@ func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int)
 	if skipped > 0 {
 		fmt.Fprintf(b, ", %d skipped", skipped)
 	}
-	for _, reason := range []string{UnknownList, ForeignList, UnknownEvent, MissingPrimary, ForeignPrimary, ListlessOwner, RepeatedRow} {
+	for _, reason := range []string{UnknownList, ForeignList, UnknownEvent, Unsigned, MissingPrimary, ForeignPrimary, ListlessOwner, RepeatedRow} {
 		if n := withoutEffect[reason]; n > 0 {
 			fmt.Fprintf(b, ", %d without effect (%s)", n, reason)
 		}

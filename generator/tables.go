@@ -15,18 +15,19 @@ type RowError = snapshot.RowError
 
 // A reader reads the tables of a snapshot and reports on their rows.
 type reader struct {
-	snapshot    afero.Fs
-	workers     int
-	skipInvalid bool
-	limits      site.ProfileLimits // what exceeds them is left out
-	refreshed   Refreshed          // nil for none
-	badgesAsOf  time.Time          // of the badges; zero for as_of of the snapshot
-	window      site.Window        // of operations; 0 for none
-	efp         bool               // whether the site has the API efp, which shows more of a snapshot
-	inputs      *site.Inputs       // to fill; nil if nobody wants to know
-	digests     map[snapshot.Table]*snapshot.Digest
-	report      *Report
-	progress    Progress
+	snapshot      afero.Fs
+	workers       int
+	skipInvalid   bool
+	limits        site.ProfileLimits // what exceeds them is left out
+	refreshed     Refreshed          // nil for none
+	refreshedLeft int                // see Options
+	badgesAsOf    time.Time          // of the badges; zero for as_of of the snapshot
+	window        site.Window        // of operations; 0 for none
+	efp           bool               // whether the site has the API efp, which shows more of a snapshot
+	inputs        *site.Inputs       // to fill; nil if nobody wants to know
+	digests       map[snapshot.Table]*snapshot.Digest
+	report        *Report
+	progress      Progress
 }
 
 // reject counts an invalid row, or returns its error unless invalid rows are skipped.
@@ -34,11 +35,16 @@ func (r *reader) reject(skipped *int, e *RowError) error {
 	if !r.skipInvalid {
 		return e
 	}
+	r.skip(skipped, e)
+	return nil
+}
+
+// skip counts what is not read, and lists the first.
+func (r *reader) skip(skipped *int, e *RowError) {
 	*skipped++
 	if len(r.report.Invalid) < maxInvalidListed {
 		r.report.Invalid = append(r.report.Invalid, e)
 	}
-	return nil
 }
 
 // readTable parses a table on all workers. It calls accept with each valid row, in the order of lines

@@ -13,16 +13,24 @@ import (
 
 // ReadRanks reads the object site.RanksKey of a site, which is nil if the site has none. The site is at s3://BUCKET,
 // s3://BUCKET/PREFIX or file:///FOLDER, or in a folder, a .tar file or parts; any other file is that object itself. A
-// bucket that does not exist is ErrNoBucket, anything else an fs.ErrNotExist. Requests are retried.
-func ReadRanks(ctx context.Context, from string, o S3Options) ([]byte, error) {
+// bucket that does not exist is ErrNoBucket, anything else an fs.ErrNotExist. Requests are retried. Unless check is nil,
+// the object is read from what check makes of the site; a file that is the object itself is not checked.
+func ReadRanks(ctx context.Context, from string, o S3Options, check func(context.Context, Site) (Site, error)) ([]byte, error) {
 	opened, err := openRanks(ctx, from, o)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", from, err)
 	}
 	defer opened.Close() // only read
 	var body []byte
+	if _, isObject := opened.(fileOfRanks); isObject || check == nil {
+		check = func(_ context.Context, s Site) (Site, error) { return s, nil }
+	}
 	err = readRetry.Do(ctx, func() error {
-		body, err = opened.GetAdmitted(ctx, site.RanksKey, func(_ context.Context, size int64) error {
+		from, err := check(ctx, opened)
+		if err != nil {
+			return err
+		}
+		body, err = from.GetAdmitted(ctx, site.RanksKey, func(_ context.Context, size int64) error {
 			if size > ranks.MaxBytes {
 				return fmt.Errorf("%s has %d bytes, more than any site's", site.RanksKey, size)
 			}

@@ -147,13 +147,21 @@ func IsPrimary[Account comparable](naming, ofList Account) bool { return naming 
 
 // A Namesake is an account with a name in its profile that other accounts may have too.
 type Namesake struct {
-	Fresh   int64 // of the profile, milliseconds since the Unix epoch
-	Address [20]byte
+	Refreshed bool  // it has the name by a refresh, not by the snapshot
+	Fresh     int64 // of the profile, milliseconds since the Unix epoch
+	Address   [20]byte
 }
 
-// Compare is negative if a has the name rather than b: the one with the newer profile, then the one with
+// Compare is negative if a has the name rather than b: one to which the snapshot gives the name before one that has it by
+// a refresh, since a refresh takes no name from another account; then the one with the newer profile, then the one with
 // the smaller address. Nobody finds the others by that name; their profiles still show it.
 func (a Namesake) Compare(b Namesake) int {
+	if a.Refreshed != b.Refreshed {
+		if a.Refreshed {
+			return 1
+		}
+		return -1
+	}
 	return cmp.Or(cmp.Compare(b.Fresh, a.Fresh), bytes.Compare(a.Address[:], b.Address[:]))
 }
 

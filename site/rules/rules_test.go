@@ -84,8 +84,11 @@ func TestAccounts(t *testing.T) {
 	if got := rules.AccountOf(owner, nil); got != owner {
 		t.Errorf("account of a list without a user: got %s, want %s", got, owner)
 	}
-	for n, loses := range []rules.Namesake{{4, [20]byte{0}}, {5, [20]byte{2}}, {5, [20]byte{1, 1}}} {
-		if has := (rules.Namesake{5, [20]byte{1}}); has.Compare(loses) >= 0 || loses.Compare(has) <= 0 {
+	for n, loses := range []rules.Namesake{
+		{Fresh: 4, Address: [20]byte{0}}, {Fresh: 5, Address: [20]byte{2}}, {Fresh: 5, Address: [20]byte{1, 1}},
+		{Refreshed: true, Fresh: 6, Address: [20]byte{0}}, // a refresh takes no name from another account
+	} {
+		if has := (rules.Namesake{Fresh: 5, Address: [20]byte{1}}); has.Compare(loses) >= 0 || loses.Compare(has) <= 0 {
 			t.Errorf("namesake %d: %v has the name, want %v", n, loses, has)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/ranks"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
 )
 
 // Command is the command with its flags.
@@ -46,8 +47,8 @@ func (*Command) Help() string {
 
 // Content are the flags that decide what is in the site of a snapshot.
 type Content struct {
-	OnInvalid   string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
-	Refreshed   *string  `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
+	OnInvalid   string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row, or to skip and report it (default ${default})."`
+	Refreshed   *string  `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site, unless it is signed: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
 	BasePath    string   `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
 	API         string   `enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
 	Names       string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
@@ -79,6 +80,7 @@ type Branding struct {
 // Ranking are the flags that say how often the ranks in details change.
 type Ranking struct {
 	RanksEvery time.Duration `placeholder:"DURATION" help:"How often the ranks in details are those of now, by the time of snapshots, such as 24h. Between, they stay what they were, but for accounts whose own count changed; leaderboards are always of now. So a round changes few objects. By default always."`
+	RanksFresh bool          `help:"With --ranks-every: rank anew, whatever ranks the last site has."`
 	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: the last site, whose object _ranks says what ranks were, as s3://BUCKET[/PREFIX], a folder, also as file:///FOLDER, or a .tar file; or a copy of that object. publish and live take that of the destination by default; generate and preview have none, and so the ranks of now."`
 }
 
@@ -86,8 +88,12 @@ func (r *Ranking) validate() error {
 	switch {
 	case r.RanksEvery < 0 || r.RanksEvery%time.Second != 0:
 		return fmt.Errorf("--ranks-every=%s: use whole seconds, such as 24h", r.RanksEvery)
+	case r.RanksFresh && r.RanksEvery == 0:
+		return errors.New("--ranks-fresh: only with --ranks-every, such as 24h")
 	case r.RanksFrom == nil:
 		return nil
+	case r.RanksFresh:
+		return errors.New("--ranks-fresh and --ranks-from exclude each other")
 	case r.RanksEvery == 0:
 		return errors.New("--ranks-from: only with --ranks-every, such as 24h")
 	}
@@ -98,18 +104,28 @@ func (r *Ranking) validate() error {
 }
 
 // Held reads the ranks that details show until they are due: those of --ranks-from, or of the site at usual if that
-// is not "". They are nil without --ranks-every, and if there are none yet.
-func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Options) (*ranks.Held, error) {
+// is not "". They are nil without --ranks-every, with --ranks-fresh, and if there are none yet. With keys, ranks of a
+// site are believed only if one of the keys has signed that site: they go into a site that is signed.
+func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Options, keys note.Keys) (*ranks.Held, error) {
 	from, flag := usual, "the destination"
 	if r.RanksFrom != nil {
 		from, flag = *r.RanksFrom, "--ranks-from"
 	}
-	if r.RanksEvery == 0 || from == "" {
+	if r.RanksEvery == 0 || r.RanksFresh || from == "" {
 		return nil, nil
 	}
-	body, err := storage.ReadRanks(ctx, from, server)
+	var check func(context.Context, storage.Site) (storage.Site, error)
+	if !keys.None() {
+		check = func(ctx context.Context, s storage.Site) (storage.Site, error) {
+			return checked.Open(ctx, s, keys, checked.Options{})
+		}
+	}
+	body, err := storage.ReadRanks(ctx, from, server, check)
 	if r.RanksFrom == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoBucket)) {
 		return nil, nil // the run creates it, or says what is missing
+	}
+	if err != nil && check != nil && !storage.Temporary(err) {
+		return nil, fmt.Errorf("%s: the ranks are not those of a site that this key has signed: %w; rank anew with --ranks-fresh", flag, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
@@ -172,18 +188,26 @@ func (r *Content) location() (at storage.Location, err error) {
 }
 
 // Options are those of the generator that the flags ask for, with the s3://… of --refreshed and --ranks-from on some
-// server. ranksFrom is the usual --ranks-from, "" for none.
-func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.S3Options) (o generator.Options, err error) {
+// server. ranksFrom is the usual --ranks-from, "" for none. keys are those that sign the site; without any, ranks and
+// refreshed data are taken as they are. What refreshes have kept is not signed, so a signed site has none of it.
+func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.S3Options, keys note.Keys) (o generator.Options, err error) {
 	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip", Generator: release.Version()}
-	if o.Ranks, err = r.Held(ctx, ranksFrom, server); err != nil {
+	if o.Ranks, err = r.Held(ctx, ranksFrom, server, keys); err != nil {
 		return o, err
 	}
 	at, err := r.location()
 	if err != nil || r.Refreshed == nil {
 		return o, err
 	}
-	if o.Refreshed, err = storage.OpenRefreshed(ctx, at, server); err != nil {
+	refreshed, err := storage.OpenRefreshed(ctx, at, server)
+	if err == nil && !keys.None() {
+		o.RefreshedLeft, err = refreshed.Count(ctx)
+	}
+	if err != nil {
 		return o, fmt.Errorf("--refreshed: %w", err)
+	}
+	if keys.None() {
+		o.Refreshed = refreshed
 	}
 	return o, nil
 }
@@ -236,7 +260,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err := command.CheckFile("report", c.Report, c.Out); err != nil {
 		return err
 	}
-	o, err := c.Options(ctx, "", c.Server())
+	o, err := c.Options(ctx, "", c.Server(), note.Keys{})
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
-	"github.com/followpress/followpress/site"
 )
 
 // TestMain turns syncing off: it would wait for the files of all other tests.
@@ -191,9 +190,6 @@ func TestFailure(t *testing.T) {
 			"is a file: name a folder, or a file that ends in .tar"},
 		"no such refreshes": {func(_ *testing.T, dir string) []string { return []string{"--refreshed", filepath.Join(dir, "_refesh")} },
 			"name the folder _refresh of a bucket"},
-		"an invalid refresh": {func(t *testing.T, _ string) []string {
-			return []string{"--refreshed", refreshes(t, map[site.Key]string{"details/4": "<html>"})}
-		}, "_refresh/details/4: not a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, out := demo(t), filepath.Join(t.TempDir(), "site")

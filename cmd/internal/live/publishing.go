@@ -167,7 +167,11 @@ func (b *background) publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		o, err := content.Options(ctx, b.Dest, b.Server())
+		keys, err := b.Keys(ctx)
+		if err != nil {
+			return err
+		}
+		o, err := content.Options(ctx, b.Dest, b.Server(), keys)
 		if err != nil {
 			return err
 		}
@@ -201,11 +205,11 @@ func (b *background) publish(ctx context.Context) error {
 	return err
 }
 
-// content are the flags about the content of the site. What refreshes have kept in the destination goes
+// content are the flags about the content of the site. With upstreams, what refreshes have kept in the destination goes
 // along, unless a flag says otherwise, or there is no site yet.
 func (b *background) content(ctx context.Context) (*generate.Content, error) {
 	content := b.Content
-	if content.Refreshed != nil {
+	if content.Refreshed != nil || !b.refreshes() {
 		return &content, nil
 	}
 	bucket, err := openBucket(ctx, b.Dest, b.Server())

@@ -22,6 +22,7 @@ import (
 	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain"
@@ -99,9 +100,15 @@ func (l listeners) close() (err error) {
 	return err
 }
 
+// refreshes reports whether upstreams are configured.
+func (c *Command) refreshes() bool { return c.ProfileUpstream != "" || c.BadgeUpstream != "" }
+
 // openKept opens the bucket that keeps what refreshes fetch; nil if there is none.
 func (c *Command) openKept(ctx context.Context) (live.Bucket, error) {
 	location, flag := c.Dest, "dest"
+	if !c.refreshes() {
+		location = "" // nobody that this process knows has kept anything there
+	}
 	if c.Refreshed != nil {
 		prefix := strings.TrimSuffix(string(site.RefreshPrefix), "/")
 		inside, ok := strings.CutSuffix(strings.TrimSuffix(*c.Refreshed, "/"), "/"+prefix)
@@ -229,7 +236,7 @@ func (p *instance) prepare(kept live.Bucket) error {
 	content := p.Content
 	content.Refreshed = nil // what is kept comes from the bucket, as it changes
 	content.RanksFrom = nil // ranks are held in the bucket only: here they cost nothing
-	rendering, err := content.Options(context.Background(), "", storage.S3Options{})
+	rendering, err := content.Options(context.Background(), "", storage.S3Options{}, note.Keys{})
 	if err != nil {
 		return err
 	}

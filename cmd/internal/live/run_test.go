@@ -307,7 +307,7 @@ func TestBucketHangs(t *testing.T) {
 	}))
 	t.Cleanup(hangs.Close)
 	t.Cleanup(end)
-	r := start(t, append(w.rpc(), "--state", t.TempDir(), "--dest", "s3://bucket", "--endpoint", hangs.URL)...)
+	r := start(t, append(w.rpc(), "--state", t.TempDir(), "--dest", "s3://bucket", "--endpoint", hangs.URL, "--profile-upstream", hangs.URL+"/{address}")...)
 	r.ready(t)
 	r.logged(t, "cannot read what refreshes have kept")
 	r.equals(t, w.generated(t, "latest"))

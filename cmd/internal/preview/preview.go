@@ -24,6 +24,7 @@ import (
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -142,7 +143,7 @@ func (c *Command) open(ctx context.Context, base string, stderr io.Writer) (_ st
 		defer func() { err = errors.Join(err, closeFiles()) }()
 		from = files
 	}
-	o, err := c.Options(ctx, "", c.Server())
+	o, err := c.Options(ctx, "", c.Server(), note.Keys{})
 	if err != nil {
 		return nil, err
 	}

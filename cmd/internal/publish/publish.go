@@ -60,7 +60,7 @@ func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
 		p.log, p.keepInputs = log, p.KeepInputs
 		p.keep = p.Inputs
-		return p.publish(ctx, s, p.open(p.Dest), p.DryRun)
+		return p.publish(ctx, s, p.opener(p.Dest, &p.signing), p.DryRun)
 	})
 }
 
@@ -88,7 +88,7 @@ func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
 			from := source{Site: i.Site, siteServer: i.siteServer}
-			return i.publish(ctx, s, from.open(i.Dest), false, i.setUp)
+			return i.publish(ctx, s, from.opener(i.Dest, &i.signing), false, i.setUp)
 		}
 		to, err := i.openToWrite(ctx, s, true)
 		if err != nil {

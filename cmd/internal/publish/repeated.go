@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -44,6 +45,9 @@ func (r *Repeated) publishing(to Destination) *publishing {
 	p.caches, p.purging, p.concurrency, p.patience, p.transfer, p.lease, p.tagging = r.caches, r.purging, r.concurrency, r.patience, r.transfer, r.lease, r.tagging
 	return p
 }
+
+// Keys are the public keys that sign what is published; none without a signature.
+func (r *Repeated) Keys(ctx context.Context) (note.Keys, error) { return r.keys(ctx) }
 
 // Check checks the flags before any work.
 func (r *Repeated) Check(url string) error {

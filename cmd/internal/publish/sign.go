@@ -96,6 +96,15 @@ func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //noli
 	return opened, err
 }
 
+// keys are the public keys of those that sign; none without a signature.
+func (s *signing) keys(ctx context.Context) (note.Keys, error) {
+	opened, err := s.open(ctx)
+	if opened == nil || err != nil {
+		return note.Keys{}, err
+	}
+	return opened.Keys, nil
+}
+
 // read reads the file of a key, once.
 func (s *signing) read(file string) (private string, err error) {
 	private, known := s.secrets[file]

@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -98,21 +99,25 @@ type openSite interface {
 	io.Closer
 }
 
-// open returns what opens the site for a destination.
-func (s *source) open(dest string) opener {
+// opener returns what opens the site for a destination, which is signed as the flags say.
+func (s *source) opener(dest string, signs *signing) opener {
 	return func(ctx context.Context, run session, server storage.S3Options) (openSite, *generator.Report, error) {
-		return s.openFor(ctx, dest, run, server)
+		keys, err := signs.keys(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.openFor(ctx, dest, keys, run, server)
 	}
 }
 
 // openFor opens the site, or renders that of the snapshot, which has a report. The ranks that it may hold are those of
-// the destination.
-func (s *source) openFor(ctx context.Context, dest string, run session, server storage.S3Options) (_ openSite, _ *generator.Report, err error) {
+// the destination; with keys, as those have signed them.
+func (s *source) openFor(ctx context.Context, dest string, keys note.Keys, run session, server storage.S3Options) (_ openSite, _ *generator.Report, err error) {
 	if s.Snapshot == "" {
 		opened, err := s.openAt(ctx, s.Site, run, server)
 		return opened, nil, err
 	}
-	o, err := s.Options(ctx, dest, server)
+	o, err := s.Options(ctx, dest, server, keys)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -268,7 +268,7 @@ func TestPublishReadsASnapshotOnce(t *testing.T) {
 	defer want.Close()
 	from := source{Snapshot: dir}
 	run := session{progress: command.NewProgress(io.Discard), stderr: io.Discard}
-	opened, _, err := from.open("")(t.Context(), run, storage.S3Options{})
+	opened, _, err := from.opener("", &signing{})(t.Context(), run, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
