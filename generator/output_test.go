@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/spf13/afero"
@@ -132,10 +133,10 @@ func TestLockBeforeLook(t *testing.T) {
 	old, next := beforeAndAfter()
 	for _, p := range places(t) {
 		onDisk(t, old, p.path, small)
-		looks := 0
+		var looks atomic.Int32 // files of the old site are looked at from several goroutines
 		o := small
 		o.Files = lookedAt{afero.NewOsFs(), p.path, func() {
-			if looks++; looks > 1 {
+			if looks.Add(1) > 1 {
 				return
 			}
 			_, err := generator.ToPath(t.Context(), next.fs(), p.path, small)
@@ -144,7 +145,7 @@ func TestLockBeforeLook(t *testing.T) {
 			}
 		}}
 		onDisk(t, old, p.path, o)
-		if looks == 0 {
+		if looks.Load() == 0 {
 			t.Errorf("%s: got no reads, want some", p.name)
 		}
 		if err := p.read(t, p.path).Compare(inMemory(t, old, small)); err != nil {

@@ -168,8 +168,11 @@ func TestARefreshWithAnotherName(t *testing.T) {
 	if r := report.Refreshed; r.Objects != 2 || r.Profiles != 1 || r.Badges != 1 || r.Skipped != 0 {
 		t.Errorf("merged: got %+v, want a profile and badges", r)
 	}
-	if account := readObject(t, next, "api/v1/users/other.eth/account"); !strings.Contains(account, "2.png") {
-		t.Errorf("the next site: got %s, want the name with the fresh profile", account)
+	if got, want := readObject(t, next, "api/v1/users/other.eth/account"), readObject(t, files, "api/v1/users/other.eth/account"); got != want {
+		t.Errorf("the next site: got %s, want that of the account that has the name: %s", got, want)
+	}
+	if details := readObject(t, next, "api/v1/lists/2/details"); !strings.Contains(details, "2.png") {
+		t.Errorf("the next site: got %s, want the fresh profile", details)
 	}
 }
 

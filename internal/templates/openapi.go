@@ -179,7 +179,9 @@ const mostDigits = 999_999_999_999_999_999
 // with a problem.
 func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 	rule := site.Params()[p]
-	required := r.ID == routes.Relationships && (p == site.ParamTag || p == site.ParamDirection)
+	if r.ID == routes.Relationships && (p == site.ParamTag || p == site.ParamDirection) {
+		return relationshipParameter(p)
+	}
 	described := map[string]any{"name": p, "in": "query"}
 	about, s := rule.About, text()
 	switch rule.Kind {
@@ -199,32 +201,7 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 	case site.ParamBool:
 		s = schema{"type": "boolean", "default": rule.Neutral == "true"}
 	case site.ParamChoice:
-		words := slices.Clone(rule.Values)
-		if p == site.ParamSort {
-			words = sorts(r)
-		}
-		if p == site.ParamDirection {
-			words = slices.DeleteFunc(words, func(word string) bool { return (word == rule.AnyCaseOf) == required })
-		}
-		if required {
-			s["enum"], about = words, "in or incoming: those whose primary lists hold the user; out or outgoing: those whom the user's list holds"
-			break
-		}
-		if rule.Problem != nil {
-			s["enum"] = append([]string{rule.Neutral}, words...)
-			break
-		}
-		if rule.Neutral != "" {
-			words = append([]string{rule.Neutral}, words...)
-		}
-		s["examples"] = words // any other value is legal too
-		if p == site.ParamSort || rule.Neutral != "" {
-			about += ": " + words[0] + " by default, " + strings.Join(words[1:], ", ")
-		}
-		if rule.AnyCase || rule.AnyCaseOf != "" {
-			about += ", in any letter case"
-		}
-		about += "; any other value has no effect"
+		s, about = choice(r, p)
 	case site.ParamList:
 		described["style"], described["explode"] = "form", false
 		s, about = array(text()), about+", with commas between them; none means all"
@@ -233,10 +210,6 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 		s = array(schema{"type": "string", "examples": rule.Values})
 		about += "; it may be repeated, or have commas between values, and other values have no effect"
 	case site.ParamExact:
-		if required {
-			s["minLength"] = 1
-			break
-		}
 		about += ", or all if it is empty"
 	case site.ParamUser:
 		s["minLength"] = 1
@@ -244,11 +217,47 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 		s["maxLength"] = rule.Most // in code points: no more of them than bytes
 		about += ", at most " + strconv.Itoa(rule.Most) + " bytes"
 	}
-	if required {
-		described["required"] = true
-	}
 	described["description"], described["schema"] = about, s
 	return described
+}
+
+// choice describes a site.ParamChoice of a route.
+func choice(r *site.Route, p site.Param) (s schema, about string) {
+	rule := site.Params()[p]
+	words, about, s := rule.Values, rule.About, text()
+	switch p {
+	case site.ParamSort:
+		words = sorts(r)
+	case site.ParamDirection:
+		words = []string{rule.AnyCaseOf}
+	}
+	if rule.Problem != nil {
+		s["enum"] = append([]string{rule.Neutral}, words...)
+		return s, about
+	}
+	if rule.Neutral != "" {
+		words = append([]string{rule.Neutral}, words...)
+	}
+	s["examples"] = words // any other value is legal too
+	if p == site.ParamSort || rule.Neutral != "" {
+		about += ": " + words[0] + " by default, " + strings.Join(words[1:], ", ")
+	}
+	if rule.AnyCase || rule.AnyCaseOf != "" {
+		about += ", in any letter case"
+	}
+	return s, about + "; any other value has no effect"
+}
+
+// relationshipParameter describes a parameter that relationships require.
+func relationshipParameter(p site.Param) map[string]any {
+	s, about := text(), "only entries with exactly this tag"
+	s["minLength"] = 1
+	if p == site.ParamDirection {
+		s = text()
+		s["enum"] = []string{"in", "incoming", "out", "outgoing"}
+		about = "in or incoming: those whose primary lists hold the user; out or outgoing: those whom the user's list holds"
+	}
+	return map[string]any{"name": p, "in": "query", "required": true, "description": about, "schema": s}
 }
 
 // sorts lists the orders of a route, the default first.

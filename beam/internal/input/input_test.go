@@ -402,7 +402,7 @@ func TestFaultOfFilesThatGo(t *testing.T) {
 }
 
 // TestRefreshed: refreshed data comes with the numbers of objects in the order of keys, and what cannot
-// be decoded is an invalid row.
+// be decoded is counted and left, even without SkipInvalid.
 func TestRefreshed(t *testing.T) {
 	dir := t.TempDir()
 	snapshotDir, refreshed := filepath.Join(dir, "snapshot"), filepath.Join(dir, "_refresh")
@@ -424,7 +424,7 @@ func TestRefreshed(t *testing.T) {
 	if err := input.CheckRefreshed(t.Context(), input.Source{Location: dir + "/no"}); err == nil {
 		t.Error("a folder that is not there: got no error, want one")
 	}
-	r, err := read(t, input.Source{Location: snapshotDir}, input.Options{SkipInvalid: true, Limits: limits}, refreshed, nothing)
+	r, err := read(t, input.Source{Location: snapshotDir}, input.Options{Limits: limits}, refreshed, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +449,7 @@ func TestRefreshed(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := afero.NewBasePathFs(afero.NewOsFs(), snapshotDir)
-	_, want, err := generator.ToMemory(t.Context(), files, generator.Options{SkipInvalid: true, Refreshed: opened, Config: site.Config{LeaderboardMax: 10}})
+	_, want, err := generator.ToMemory(t.Context(), files, generator.Options{Refreshed: opened, Config: site.Config{LeaderboardMax: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,28 +458,6 @@ func TestRefreshed(t *testing.T) {
 	}
 	if got, want := r.report.Refreshed, want.Refreshed; got.Objects != want.Objects || got.Skipped != want.Skipped {
 		t.Errorf("refreshed: got %+v, want %+v", got, want)
-	}
-}
-
-// TestFaultOfRefreshedData: unless they are skipped, the first refreshed object that cannot be decoded ends the run,
-// with the words of generate.
-func TestFaultOfRefreshedData(t *testing.T) {
-	difftest.JobFails(t)
-	dir := t.TempDir()
-	snapshotDir, refreshed := filepath.Join(dir, "snapshot"), filepath.Join(dir, "_refresh")
-	writeOdd(t, snapshotDir, "")
-	for _, key := range []string{"badges/2", "details/2"} {
-		writeFile(t, refreshed, key, []byte("[]"))
-	}
-	opened, err := storage.OpenRefreshed(t.Context(), storage.Location{Folder: refreshed}, storage.S3Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := afero.NewBasePathFs(afero.NewOsFs(), snapshotDir)
-	_, _, want := generator.ToMemory(t.Context(), files, generator.Options{Refreshed: opened})
-	_, err = read(t, input.Source{Location: snapshotDir}, input.Options{Limits: limits}, refreshed, nothing)
-	if got := found(t, err); want == nil || got != want.Error() {
-		t.Errorf("got %q, want %v", got, want)
 	}
 }
 

@@ -63,7 +63,9 @@ func (r *readRefreshed) ProcessElement(ctx context.Context, _ []byte, emit emitR
 		var err error
 		tokenID, row, err = decodeRefreshed(key, &object, row[:0])
 		if err != nil {
-			return c.rejectAt(wire.Position{Line: object.Number}, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
+			// As in generate: whoever can write there must not be able to stop every run.
+			c.skip(wire.Position{Line: object.Number}, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
+			return nil
 		}
 		emit(tokenID, object.Append(nil))
 		rows.Add(row)

@@ -85,11 +85,16 @@ func (c *tally) rejectAt(at wire.Position, e *snapshot.RowError) error {
 	if !c.options.SkipInvalid {
 		return e
 	}
+	c.skip(at, e)
+	return nil
+}
+
+// skip counts what is not read, and tells of the first.
+func (c *tally) skip(at wire.Position, e *snapshot.RowError) {
 	c.counts[SkippedCount(c.table)]++
 	if c.invalid++; c.invalid <= MaxInvalid {
 		NoteInvalid(c.note, c.table, at, e)
 	}
-	return nil
 }
 
 // leftOut counts texts that are too long.

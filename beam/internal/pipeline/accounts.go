@@ -115,7 +115,7 @@ func (f *profilesFn) ProcessElement(
 		p = slices.MinFunc(rows, func(a, b wire.AccountRow) int { return compare(a.Position, b.Position) }).Profile
 	}
 	slices.SortFunc(refreshed, func(a, b wire.Refreshed) int { return cmp.Compare(a.Number, b.Number) })
-	merged := false
+	before, merged := p.Name, false
 	for _, r := range refreshed {
 		if len(p.ENS) == 0 || rules.IsNewer(r.Fresh, p.Fresh) {
 			p, merged = r.Profile, true
@@ -134,7 +134,7 @@ func (f *profilesFn) ProcessElement(
 	}
 	profiles(address, p.Append(wire.AppendBool([]byte{kindProfile}, known)))
 	if p.Name != "" {
-		names(p.Name, append(binary.AppendVarint(nil, p.Fresh), address...))
+		names(p.Name, append(binary.AppendVarint(wire.AppendBool(nil, p.Name != before), p.Fresh), address...))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (f *namesFn) ProcessElement(_ string, values func(*[]byte) bool, named func
 	var value []byte
 	for values(&value) {
 		d := wire.Decode(value)
-		n := rules.Namesake{Fresh: d.Varint(), Address: wire.KeyAddress(string(d.Rest()))}
+		n := rules.Namesake{Refreshed: d.Bool(), Fresh: d.Varint(), Address: wire.KeyAddress(string(d.Rest()))}
 		if first == nil || n.Compare(*first) < 0 {
 			first = &n
 		}

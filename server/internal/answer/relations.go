@@ -78,7 +78,7 @@ func (c *computation) tagged(s subject, tagged scan.TagFilter) error {
 			return nil
 		}
 		added++
-		return c.addTagged(added == 1, []byte(r.Address), r.Tags)
+		return c.addTagged(added == 1, r.Address, r.Tags)
 	})
 }
 
