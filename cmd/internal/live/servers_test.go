@@ -261,7 +261,7 @@ func TestFreshOnAnvil(t *testing.T) {
 		t.Errorf("afterwards: got %d %s, want the fresh name", status, body)
 	}
 	p.Stop()
-	p, url = s.live("--dest", "s3://"+s.bucket)
+	p, url = s.live("--dest", "s3://"+s.bucket, "--profile-upstream", upstream.URL+"/{address}")
 	s.reaches(p, url)
 	if status, body := fetch(t, url+"/api/v1/lists/"+token+"/details"); status != http.StatusOK || !strings.Contains(body, "fresh.eth") {
 		t.Errorf("after a restart: got %d %s, want the fresh name", status, body)
