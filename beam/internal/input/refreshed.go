@@ -62,14 +62,13 @@ func (r *readRefreshed) ProcessElement(ctx context.Context, _ []byte, emit emitR
 		var tokenID string
 		var err error
 		tokenID, row, err = decodeRefreshed(key, &object, row[:0])
-		if err != nil {
-			// As in generate: whoever can write there must not be able to stop every run.
+		if err == nil {
+			emit(tokenID, object.Append(nil))
+			rows.Add(row)
+			any = true
+		} else { // as in generate, whoever can write there must not be able to stop every run
 			c.skip(wire.Position{Line: object.Number}, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
-			return nil
 		}
-		emit(tokenID, object.Append(nil))
-		rows.Add(row)
-		any = true
 		return nil
 	})
 	if err == nil && any {
