@@ -482,6 +482,10 @@ func TestOutputThatIsRefused(t *testing.T) {
 		}, "holds _refresh, refreshed data, which would be lost"},
 		"reports": {"site", inside("_reports/2026-01-31.html"), "holds _reports, reports, which would be lost: " +
 			"generate into another folder, and update this one with followpress publish --dest file:///"},
+		"a signed note": {"site", inside("_site.note"), "holds _site.note, the signed note of a bucket, which would be about another site: " +
+			"generate into another folder, and update this one with followpress publish --dest file:///"},
+		"what sites were made of": {"site", inside("_snapshot/index.json"), "holds _snapshot, what sites were made of, which would be lost: " +
+			"generate into another folder, and update this one with followpress publish --dest file:///"},
 		"a page in a site without explorer":   {"site", inside("index.html"), "holds index.html, which is not part of a site"},
 		"a folder in a site without explorer": {"site", inside("_explore/mine"), "holds _explore, which is not part of a site"},
 		"a bucket":                            {"site", inside(".followpress/lock"), "update this one with followpress publish --dest file:///"},

@@ -195,6 +195,46 @@ func TestInputsOfRanks(t *testing.T) {
 	}
 }
 
+// TestHeldRanks: details show the ranks of an earlier site, but those of now of accounts whose own count has changed.
+func TestHeldRanks(t *testing.T) {
+	o := smallEFP
+	o.Config.RanksEvery = 7 * 24 * 3600
+	following := func(day string, follows ...[2]int) snapshot {
+		s := emptySnapshot().with("meta.json", `{"format":1,"as_of":"`+day+`T00:00:00Z"}`)
+		for n := 1; n <= 6; n++ {
+			s = s.adding("lists", list(fmt.Sprint(n), address(n))).adding("accounts", account(address(n), "", "", fmt.Sprint(n)))
+		}
+		for _, f := range follows {
+			s = s.adding("records", fmt.Sprintf(`{"token_id":"%d","version":1,"record_type":"address","data":%q}`, f[0], address(f[1])))
+		}
+		return s
+	}
+	before := [][2]int{{4, 1}, {5, 1}, {6, 1}, {4, 2}, {5, 2}, {4, 3}}
+	held, err := ranks.Parse([]byte(inMemory(t, following("2026-11-20", before...), o)[site.RanksKey]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Ranks = held
+	for name, test := range map[string]struct {
+		since [][2]int
+		want  [4]string // by account: 1, 2, 3 and 4
+	}{
+		"the same":        {nil, [4]string{"1", "2", "3", "0"}},
+		"one has gained":  {[][2]int{{5, 3}, {6, 3}, {1, 3}}, [4]string{"1", "2", "1", "0"}},                 // as many as none had
+		"one drew level":  {[][2]int{{5, 3}, {6, 3}}, [4]string{"1", "2", "2", "0"}},                         // the place after account 1
+		"one is new":      {[][2]int{{1, 4}}, [4]string{"1", "2", "3", "4"}},                                 // and follows account 3 by address
+		"others overtake": {[][2]int{{5, 3}, {6, 3}, {1, 4}, {2, 4}, {3, 4}}, [4]string{"1", "2", "2", "3"}}, // account 2 is fourth by now
+	} {
+		got := inMemory(t, following("2026-11-21", append(before, test.since...)...), o)
+		for n, want := range test.want {
+			details := decode[site.ListDetails](t, got[site.Key(fmt.Sprintf("api/v1/lists/%d/details", n+1))])
+			if is := details.Ranks.Followers; is != want {
+				t.Errorf("%s: rank of account %d: got %s, want %s", name, n+1, is, want)
+			}
+		}
+	}
+}
+
 // TestMalformedInputs: what meta.json says is one clear error, before any table is read.
 func TestMalformedInputs(t *testing.T) {
 	s := emptySnapshot().with("lists.ndjson", "{}\n").withMeta(`"chains":[{"chain_id":1,"block":7,"hash":"0x"}]`)

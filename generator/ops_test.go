@@ -228,7 +228,7 @@ func randomOps(seed uint64, n int) (ops []shownOp) {
 // equal times; the rest of the site is the same as without operations.
 func TestHistory(t *testing.T) {
 	for seed := range uint64(12) {
-		window := time.Duration(1+seed*seed*3) * 5 * time.Hour
+		window := time.Duration(1+seed*seed*seed/12) * 5 * time.Hour
 		ops := randomOps(seed, []int{0, 1, 30, 400, 9000}[seed%5])
 		s := historian().withOps(t, ops)
 		o := withHistory(window)
@@ -291,6 +291,11 @@ func TestHistoryWindowEdges(t *testing.T) {
 	if want := `{"first":"2026-11-19","days":[[2,0],[0,0],[0,0],[1,0]]}`; got[site.GrowthKey] != want {
 		t.Errorf("growth: got %s, want %s", got[site.GrowthKey], want)
 	}
+
+	// It is shown with the account of the graph that it is about, and with its tag.
+	first := newOp("1", opsAsOf.Add(-hour), 1, 1, 1, op.Tag, 2, "first")
+	got = inMemory(t, historian().withOps(t, []shownOp{first}), withHistory(hour))
+	checkHistory(t, got, naiveHistory([]shownOp{first}, hour))
 }
 
 // Days before 1970 are days too.

@@ -130,6 +130,8 @@ func TestRefreshedMerge(t *testing.T) {
 		"a badge more":          {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{2: "8"})}, "old.eth", "7,8", generator.RefreshedReport{Badges: 1}},
 		"a badge less":          {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{1: "", 2: ""})}, "old.eth", "-,-", generator.RefreshedReport{Badges: 1}},
 		"badges of that moment": {refreshed{"badges/2": refreshedBadges(bob, asOf, map[int]string{1: ""})}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
+		"badges of that moment for an unknown event": {refreshed{"badges/2": refreshedBadges(bob, asOf, map[int]string{3: "8"})}, "old.eth", "7,-",
+			generator.RefreshedReport{Older: 1}},
 		"unknown event": {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{3: "8"})}, "old.eth", "7,-",
 			generator.RefreshedReport{WithoutEffect: map[string]int{"unknown event": 1}}},
 	} {

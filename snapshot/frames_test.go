@@ -157,6 +157,37 @@ func TestFramesEqualWhole(t *testing.T) {
 	}
 }
 
+// TestFramesThatAreNotSmall: a frame that cannot be unpacked beside others is left to the one who reads the file in order,
+// before any more of it is in memory.
+func TestFramesThatAreNotSmall(t *testing.T) {
+	const magic = "\x28\xb5\x2f\xfd"
+	block := func(last, kind, size int) string {
+		header := last | kind<<1 | size<<3
+		return string([]byte{byte(header), byte(header >> 8), byte(header >> 16)})
+	}
+	rows := block(1, 0, 4) + "row\n"
+	for name, test := range map[string]struct {
+		frame string
+		small bool
+		held  int // bytes at most
+	}{
+		"a small one":                {magic + "\x00\x70" + rows, true, 13},
+		"a dictionary":               {magic + "\x01\x70\x07" + rows, false, 0},
+		"a window of 16 MiB":         {magic + "\x00\x70" + rows, true, 13},
+		"a window of 18 MiB":         {magic + "\x00\x71" + rows, false, 0},
+		"a skippable one":            {"\x50\x2a\x4d\x18\x03\x00\x00\x00abc", false, 0},
+		"a block of 128 KiB":         {magic + "\x00\x70" + block(1, 0, 128<<10) + strings.Repeat("x", 128<<10), true, 9 + 128<<10},
+		"a block of a byte more":     {magic + "\x00\x70" + block(1, 0, 128<<10+1) + strings.Repeat("x", 128<<10+1), false, 9},
+		"the largest block there is": {magic + "\x00\x70" + block(1, 0, 1<<21-1) + strings.Repeat("x", 1<<21-1), false, 9},
+		"a block of no kind":         {magic + "\x00\x70" + block(1, 3, 4) + "row\n", false, 9},
+	} {
+		var f frame
+		if small := f.read(bufio.NewReader(strings.NewReader(test.frame))); small != test.small || len(f.packed) > test.held {
+			t.Errorf("%s: got %t and %d bytes in memory, want %t and at most %d", name, small, len(f.packed), test.small, test.held)
+		}
+	}
+}
+
 // TestFramesLeftAlone: whoever does not read to the end leaves no goroutine behind, and may close at any time.
 func TestFramesLeftAlone(t *testing.T) {
 	file := bytes.Repeat(compressedAtOnce(t, bytes.Repeat([]byte("row\n"), 100_000)), 40)

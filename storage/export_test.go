@@ -19,6 +19,13 @@ func SiteOf(p *Parts) Site {
 	return newPartsSite(p, chunksOfBucket)
 }
 
+// SettleAfter changes the age from which a new tar file counts as complete, until reset is called.
+func SettleAfter(age time.Duration) (reset func()) {
+	was := settleTime
+	settleTime = age
+	return func() { settleTime = was }
+}
+
 // LimitMemory limits the memory for what is read of files.
 func LimitMemory(f *Files, bytes int) { f.FS.(*bucketFiles).most = bytes }
 

@@ -82,6 +82,37 @@ func TestLocalSaysThatAnotherProcessHoldsIt(t *testing.T) {
 	}
 }
 
+// endsWhenLocked is a context that has ended once somebody has the lock of a folder.
+type endsWhenLocked struct {
+	context.Context
+	lock *os.File
+}
+
+func (c endsWhenLocked) Err() error {
+	if unix.Flock(int(c.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return context.Canceled
+	}
+	return unix.Flock(int(c.lock.Fd()), unix.LOCK_UN)
+}
+
+// A process may be stopped while it waits for the lock, for longer than its lease: it puts nothing then.
+func TestLocalPutsNothingIfTheContextEndedMeanwhile(t *testing.T) {
+	folder := t.TempDir()
+	b := storage.OpenLocal(folder)
+	put(t, b, object("key", "{}"))
+	lock, err := os.Open(filepath.Join(folder, ".followpress", "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := b.Put(endsWhenLocked{t.Context(), lock}, object("key", "[]"), storage.Always); !errors.Is(err, context.Canceled) {
+		t.Errorf("Put: got the error %v, want that of the context", err)
+	}
+	if body, _, err := b.Read(t.Context(), "key"); err != nil || string(body) != "{}" {
+		t.Errorf("key: got %q, %v, want {} as before", body, err)
+	}
+}
+
 func TestCleanUpRemovesOnlyWhatAKilledProcessLeft(t *testing.T) {
 	folder := t.TempDir()
 	b := storage.OpenLocal(folder)

@@ -122,8 +122,8 @@ func (t *tarFile) Read(ctx context.Context, key site.Key) ([]byte, Info, error) 
 }
 
 // settleTime is the age from which a new file counts as complete. File times are coarse, so a
-// younger file may change without a new time.
-const settleTime = 50 * time.Millisecond
+// younger file may change without a new time. Tests change it.
+var settleTime = 50 * time.Millisecond
 
 // OnIndex has Reopen tell the memory that indexes take, in bytes: of two files while it switches from one to the other.
 // It must be called before any other method.

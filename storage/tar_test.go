@@ -152,6 +152,32 @@ func TestATarThatIsReplaced(t *testing.T) {
 	shows("third")
 }
 
+// A file that is younger than its times are exact may change without a new time: it is left alone until it is older.
+func TestATarThatIsNotSettled(t *testing.T) {
+	t.Cleanup(storage.SettleAfter(time.Hour))
+	path := filepath.Join(t.TempDir(), "site.tar")
+	rename(t, path, tarOf(t, "first", 1))
+	s := openTar(t, path)
+	for _, c := range []struct {
+		age        time.Duration
+		word, want string
+	}{
+		{time.Minute, "second", "first"},
+		{2 * time.Hour, "second", "second"},
+		{-24 * time.Hour, "third", "third"}, // by a clock that is ahead
+	} {
+		rename(t, path, tarOf(t, c.word, 1))
+		modified := time.Now().Add(-c.age)
+		if err := errors.Join(os.Chtimes(path, modified, modified), s.Reopen(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		want := c.want + " " + string(numbered(0))
+		if body, err := s.Get(t.Context(), numbered(0)); err != nil || string(body) != want {
+			t.Errorf("a new file of age %s: got %q, %v, want %q", c.age, body, err, want)
+		}
+	}
+}
+
 // The new file is in use even if the old one cannot be closed: an error would mean that
 // the old one still is.
 func TestATarThatCannotBeClosed(t *testing.T) {

@@ -185,7 +185,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 	of := map[string][]suite{
 		"publisher": {quick, publishing, {"purger", []string{"-test.run=Naive"}}, simulation},
 		"purger":    {{"purger", nil}},
-		"generator": {{"generator", []string{"-test.run=Inputs|MissingObjects"}}, {"server", []string{"-test.run=Histor"}}},
+		"generator": {{"generator", []string{"-test.run=Inputs|MissingObjects|HeldRanks|WindowEdges|RefreshedMerge|OutputThatIsRefused|DiffEquals"}}, {"server", []string{"-test.run=Histor"}}},
 		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack"}}, {"server", []string{"-test.run=Histor|Feed"}},
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
 		"storage":  {{"storage/checked", nil}, {"storage", nil}, publishing},
@@ -193,7 +193,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"cmd":      {{"cmd/internal/publish", []string{"-test.run=Forged|RefreshesAre"}}, {"cmd/internal/live", nil}},
 		"internal": {{"internal/staging", nil}},
 		"live":     {{"live", nil}, simulation},
-		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs|Ops"}}, {"snapshot/pieces", nil}, {"cmd/internal/reproduce", []string{"-test.run=Faults|Resumes"}}},
+		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs|Ops|Frames"}}, {"snapshot/pieces", nil}, {"cmd/internal/reproduce", []string{"-test.run=Faults|Resumes"}}},
 		"source": {{"source", []string{"-test.run=From"}}, {"source/badge", []string{"-test.run=Told"}}, {"source/audit", nil}, {"source/bundle", nil},
 			{"source/chain/provider", []string{"-test.run=Multicall"}}},
 	}
