@@ -143,13 +143,13 @@ func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			calmly(t, conditional, func(t *testing.T, w *world) {
 				fates := map[string]fate{}
-				for n := 4; n < 100; n++ { // the lock, its probe, and one heartbeat arrive
+				for n := 5; n < 100; n++ { // the lock, its two probes, and one heartbeat arrive
 					fates[fmt.Sprint("put _lock ", n)] = fate{lost: true}
 				}
 				if doubted {
-					delete(fates, "put _lock 4") // its condition does not hold any more
+					delete(fates, "put _lock 5") // its condition does not hold any more
 				} else {
-					fates["put _lock 3"] = fate{unheard: true, out: time.Millisecond}
+					fates["put _lock 4"] = fate{unheard: true, out: time.Millisecond}
 				}
 				first, _, err := lockOn(t, w.calm("first", fates), Options{Lease: time.Minute})
 				if err != nil {

@@ -22,6 +22,16 @@ var lacking = map[string]fakes3.Lacks{
 	"nothing":                        {},
 	"conditions: refused":            {Conditions: fakes3.Refused},
 	"conditions: ignored":            {Conditions: fakes3.Ignored},
+	"quotes in If-Match":             {Match: fakes3.Unquoted},
+	"strong ETags":                   {Match: fakes3.Weak, ETag: fakes3.Weak},
+	"strong ETags in answers":        {Match: fakes3.Quoted, ETag: fakes3.Weak},
+	"unquoted If-Match":              {Match: fakes3.Quoted},
+	"quotes":                         {Match: fakes3.Unquoted, ETag: fakes3.Unquoted},
+	"quotes, MD5s as ETags":          {Match: fakes3.Unquoted, OtherETags: func([]byte) bool { return true }},
+	"If-Match":                       {Match: fakes3.None},
+	"If-Match, several deletes":      {Match: fakes3.None, ETag: fakes3.Weak, Deletes: http.StatusNotImplemented},
+	"ETags of puts":                  {PutETag: true},
+	"ETags of puts, quotes":          {PutETag: true, Match: fakes3.Unquoted},
 	"deleting several objects: 400":  {Deletes: http.StatusBadRequest},
 	"deleting several objects: 405":  {Deletes: http.StatusMethodNotAllowed},
 	"deleting several objects: 501":  {Deletes: http.StatusNotImplemented},
@@ -32,6 +42,11 @@ var lacking = map[string]fakes3.Lacks{
 	"metadata":                       {Metadata: true},
 	"Google Cloud Storage":           {Conditions: fakes3.Ignored, Deletes: http.StatusBadRequest},
 	"conditions and several deletes": {Conditions: fakes3.Refused, Deletes: http.StatusNotImplemented},
+}
+
+// unlocked reports whether a server cannot keep publishers apart.
+func unlocked(lacks fakes3.Lacks) bool {
+	return lacks.Conditions != fakes3.Kept || lacks.Match == fakes3.None
 }
 
 func fakeBucket(t *testing.T, server *fakes3.Server) *storage.S3 {
@@ -77,7 +92,7 @@ func TestServersThatLackSomething(t *testing.T) {
 				if want := []publisher.Outcome{publisher.Published, publisher.Published, publisher.Unchanged}[i]; report.Outcome != want || report.Bulk {
 					t.Errorf("run %d: got %s, archives %v, want %s", i, report.Outcome, report.Bulk, want)
 				}
-				if want := lacks.Conditions != fakes3.Kept && i < 2; report.Unlocked != want {
+				if want := unlocked(lacks) && i < 2; report.Unlocked != want {
 					t.Errorf("run %d: without a lock: got %v, want %v", i, report.Unlocked, want)
 				}
 				want := 0
@@ -159,6 +174,64 @@ func TestAServerThatAltersBodies(t *testing.T) {
 					t.Error("altered always: got another root, want that of the first site")
 				}
 			})
+		}
+	}
+}
+
+// A server that refuses every ETag keeps nobody waiting: a lock that an earlier run has left there is
+// freed, once it is broken.
+func TestALockThatWasLeftOnAServerThatRefusesEveryETag(t *testing.T) {
+	server := fakes3.Start(t, fakes3.Lacks{Match: fakes3.None})
+	bucket := fakeBucket(t, server)
+	body := []byte(`{"id":"x","owner":"an older version","lease_seconds":60}`)
+	left := storage.Object{Entry: site.Entry{Key: site.LockKey, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body}
+	if _, err := bucket.Put(t.Context(), left, storage.Always); err != nil {
+		t.Fatal(err)
+	}
+	first := demo(t)
+	for i, next := range []memory{first, first.Changed(t, 5, " ")} {
+		begun := time.Now()
+		report := publish(t, next, bucket, publisher.Options{BreakLock: i == 0})
+		if !report.Unlocked || time.Since(begun) > time.Minute {
+			t.Errorf("run %d: got unlocked %v after %v, want true at once", i, report.Unlocked, time.Since(begun))
+		}
+		if !bytes.Equal(server.Body("p/_site"), []byte(next[site.RootKey])) {
+			t.Errorf("run %d: got another root, want that of the site", i)
+		}
+		if !bytes.Contains(server.Body("p/_lock"), []byte(`"released":true`)) {
+			t.Errorf("run %d: got the lock %s, want a free one", i, server.Body("p/_lock"))
+		}
+	}
+}
+
+// Setting up a bucket says whether a server can keep publishers apart, and leaves a lock that is held.
+func TestSetUpTriesConditions(t *testing.T) {
+	const step = "publishers exclude each other (conditional writes)"
+	for name, lacks := range lacking {
+		server := fakes3.Start(t, lacks)
+		setUp := func() []string {
+			t.Helper()
+			done, err := publisher.SetUp(t.Context(), fakeBucket(t, server), site.Config{}, publisher.Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return done
+		}
+		for range 2 {
+			done := setUp()
+			if got := slices.Contains(done, step); got == unlocked(lacks) || !got && !strings.HasPrefix(done[len(done)-1], publisher.NotDone+step) {
+				t.Errorf("%s: got %q", name, done)
+			}
+			if body := server.Body("p/_lock"); body != nil && !bytes.Contains(body, []byte(`"released":true`)) {
+				t.Errorf("%s: got the lock %s, want a free one", name, body)
+			}
+		}
+		held := []byte(`{"id":"x","owner":"somebody","lease_seconds":60}`)
+		if _, err := fakeBucket(t, server).Put(t.Context(), storage.Object{Entry: site.Entry{Key: site.LockKey, Size: int64(len(held)), MD5: site.Sum(held)}, Body: held}, storage.Always); err != nil {
+			t.Fatal(err)
+		}
+		if done := setUp(); !strings.Contains(done[len(done)-1], "somebody") || !bytes.Equal(server.Body("p/_lock"), held) {
+			t.Errorf("%s: a lock that is held: got %q and %s", name, done, server.Body("p/_lock"))
 		}
 	}
 }

@@ -59,6 +59,7 @@ type lock struct {
 	doubted   bool          // whether, because of found, the bucket may differ from its manifest
 	takenOver bool          // whether the run before had not released it
 	md5ETags  bool          // whether the ETag of the lock is its MD5
+	matched   bool          // whether the lock was taken by a condition that named its ETag
 	drain     time.Duration // wait until requests of the run before have ended
 	now       func() instant
 	lease     *lease
@@ -74,19 +75,18 @@ func acquire(ctx context.Context, id string, bucket *retryingBucket, o Options, 
 		Start: time.Now().UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}
 	sent, err := l.take(ctx, o)
-	if errors.Is(err, storage.ErrUnsupported) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
+	if err == nil {
+		err = l.prove(ctx)
 	}
-	// Some servers accept conditions and ignore them.
-	switch _, _, err = l.write(ctx, l.bucket, neverHolds); {
-	case err == nil, errors.Is(err, storage.ErrUnsupported):
-		l.body.Released = true // but the doubt stays
-		_, _, err := l.write(ctx, l.bucket, storage.Always)
+	switch {
+	case errors.Is(err, storage.ErrUnsupported):
+		return nil, l.leave(ctx)
+	case errors.Is(err, ErrLockLost):
 		return nil, err
-	case !errors.Is(err, storage.ErrCondition):
-		l.releaseUnused(ctx)
+	case err != nil:
+		if l.etag != "" {
+			l.releaseUnused(ctx)
+		}
 		return nil, err
 	}
 	l.lease = newLease(o.Lease, sent, o.clock)
@@ -94,6 +94,37 @@ func acquire(ctx context.Context, id string, bucket *retryingBucket, o Options, 
 	l.stop, l.stopped = stop, make(chan struct{})
 	go l.keepAlive(beatCtx, lost)
 	return l, nil
+}
+
+// prove returns storage.ErrUnsupported unless the server accepts a condition that holds, and refuses
+// one that does not: some servers refuse every ETag, and some ignore conditions.
+func (l *lock) prove(ctx context.Context) error {
+	if !l.matched {
+		if _, err := l.beat(ctx, l.bucket); err != nil {
+			return err
+		}
+	}
+	_, _, err := l.write(ctx, l.bucket, neverHolds)
+	switch {
+	case err == nil:
+		return fmt.Errorf("put %s: the server ignores conditions: %w", site.LockKey, storage.ErrUnsupported)
+	case errors.Is(err, storage.ErrCondition):
+		return nil
+	}
+	return err
+}
+
+// leave frees a lock that a server without conditional writes has. Its doubt stays.
+func (l *lock) leave(ctx context.Context) error {
+	holder, _, err := readLock(ctx, l.bucket)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && holder.Released {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	l.body.Released = true
+	_, _, err = l.write(ctx, l.bucket, storage.Always)
+	return err
 }
 
 // releaseUnused frees a lock under which nothing was written. If it was taken over, it stays
@@ -138,7 +169,7 @@ func (l *lock) take(ctx context.Context, o Options) (sent instant, err error) {
 		sent = l.now()
 		etag, md5ETag, err := l.write(ctx, l.bucket, condition)
 		if err == nil {
-			l.etag, l.md5ETags = storage.Condition(etag), md5ETag
+			l.etag, l.md5ETags, l.matched = storage.Condition(etag), md5ETag, condition != storage.IfAbsent
 			return sent, nil
 		}
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
@@ -239,23 +270,30 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 func (l *lock) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.lease.length*2/5)
 	defer cancel()
-	bucket := l.bucket.withHard(ctx)
+	sent, err := l.beat(ctx, l.bucket.withHard(ctx))
+	if err == nil {
+		l.lease.renew(sent)
+	}
+	return err
+}
+
+// beat writes the lock if it is still ours. sent is a time before that.
+func (l *lock) beat(ctx context.Context, bucket *retryingBucket) (sent instant, err error) {
 	for range maxLockWrites {
-		sent := l.now()
+		sent = l.now()
 		etag, _, err := l.write(ctx, bucket, l.etag)
 		if err == nil {
 			l.etag = storage.Condition(etag)
-			l.lease.renew(sent)
-			return nil
+			return sent, nil
 		}
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
-			return err
+			return sent, err
 		}
 		if err := l.reread(ctx, bucket); err != nil {
-			return err
+			return sent, err
 		}
 	}
-	return errors.New("others keep writing it")
+	return sent, errors.New("others keep writing it")
 }
 
 // reread reads the lock after a write whose condition did not hold. If the lock is still ours,

@@ -72,7 +72,7 @@ func TestReleasedLockIsFree(t *testing.T) {
 func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	owner := &mortal{Bucket: openLocal(folder), left: 2} // the lock and its probe
+	owner := &mortal{Bucket: openLocal(folder), left: 3} // the lock and its two probes
 	first, ctx, err := lockOn(t, owner, Options{Lease: time.Second})
 	if err != nil {
 		t.Fatal(err)

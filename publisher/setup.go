@@ -2,9 +2,12 @@ package publisher
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // ConfigOf returns the configuration of a site. If from is nil, that is a configuration with the default
@@ -25,8 +28,8 @@ func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 const NotDone = "not done: "
 
 // SetUp makes a bucket ready for a site with this configuration: it creates the bucket, lets
-// everybody read the site's objects and nothing else, and allows web pages of any origin to
-// (CORS). done has one line per step. A step that the server does not support or permit is
+// everybody read the site's objects and nothing else, allows web pages of any origin to (CORS), and
+// tries whether the server can keep publishers apart. done has one line per step. A step that the server does not support or permit is
 // noted in done (NotDone), without an error. SetUp can be repeated.
 func SetUp(ctx context.Context, to interface {
 	Bucket
@@ -57,6 +60,7 @@ func SetUp(ctx context.Context, to interface {
 	}{
 		{"everybody may read the site's objects", func(ctx context.Context) error { return to.AllowRead(ctx, c.PublicKeys()) }},
 		{"web pages of any origin may read them (CORS)", to.AllowOrigins},
+		{"publishers exclude each other (conditional writes)", func(ctx context.Context) error { return tryLock(ctx, bucket, o) }},
 	} {
 		if err := bucket.do(l.soft, attemptTime, step.name, step.do); err != nil {
 			if ctx.Err() != nil || isRetryable(err) {
@@ -68,4 +72,27 @@ func SetUp(ctx context.Context, to interface {
 		done = append(done, step.name)
 	}
 	return done, nil
+}
+
+// tryLock takes and frees the lock, so that a server without conditional writes is known before the first publish. A lock
+// that is held, or has a doubt, is left alone.
+func tryLock(ctx context.Context, bucket *retryingBucket, o Options) error {
+	holder, _, err := readLock(ctx, bucket)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+	case err != nil:
+		return err
+	case !holder.Released:
+		return errLockedBy(holder, "conditional writes were not tried")
+	case holder.Doubt != nil:
+		return nil
+	}
+	held, err := acquire(ctx, newID(), bucket, o, func(error) {})
+	if err != nil {
+		return err
+	}
+	if held == nil {
+		return fmt.Errorf("%w: publish works without a lock: make sure that one publisher runs at a time", storage.ErrUnsupported)
+	}
+	return held.release(ctx, sameDoubt)
 }

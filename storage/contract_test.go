@@ -28,8 +28,16 @@ func TestAFakeServerKeepsThePromises(t *testing.T) {
 		"conditions": conditions, "races": races, "digests": wrongDigests, "contexts": endedContexts, "stopped listings": stoppedListing,
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := fakes3.Start(t, fakes3.Lacks{})
-			check(t, openS3With(t, storage.Location{Bucket: "bucket", Prefix: "a+site/ü/"}, storage.S3Options{Endpoint: server.Endpoint}))
+			for _, lacks := range []fakes3.Lacks{
+				{},
+				{Match: fakes3.Quoted, ETag: fakes3.Weak},
+				{Match: fakes3.Unquoted},
+				{Match: fakes3.Unquoted, ETag: fakes3.Unquoted, PutETag: true},
+				{Match: fakes3.Weak, ETag: fakes3.Weak},
+			} {
+				server := fakes3.Start(t, lacks)
+				check(t, openS3With(t, storage.Location{Bucket: "bucket", Prefix: "a+site/ü/"}, storage.S3Options{Endpoint: server.Endpoint}))
+			}
 		})
 	}
 }

@@ -147,17 +147,20 @@ func (b *bucketFiles) read(info Info, off int64, n int) (body []byte, err error)
 	if err := options.SetRange(off, off+int64(n)-1); err != nil {
 		return nil, err
 	}
-	if err := options.SetMatchETag(info.ETag); err != nil {
-		return nil, err
-	}
 	err = readRetry.Do(b.ctx, func() error {
 		ctx, cancel := context.WithTimeout(b.ctx, spanTime)
 		defer cancel()
 		stream, got, _, err := b.bucket.core.GetObject(ctx, b.bucket.bucket, b.bucket.name(info.Key), options)
+		if minio.ToErrorResponse(err).Code == "InvalidRange" { // it had the range
+			return ErrCondition
+		}
 		if err != nil {
 			return explain("get", info.Key, err)
 		}
 		defer stream.Close() // it was read to its end, or failed before
+		if bareETag(got.ETag) != info.ETag {
+			return ErrCondition
+		}
 		if got.Size != int64(n) {
 			return fmt.Errorf("get %s: %w: bytes %d to %d are %d bytes", info.Key, ErrUnsupported, off, off+int64(n), got.Size)
 		}

@@ -34,6 +34,77 @@ func TestDeletingSeveralObjectsIsErrUnsupported(t *testing.T) {
 	}
 }
 
+// A server that refuses If-Match with the ETag of the stored object, in every form, has no conditional
+// writes, which is asked once. An object with another ETag does not make it one.
+func TestAServerThatRefusesEveryETag(t *testing.T) {
+	server := fakes3.Start(t, fakes3.Lacks{Match: fakes3.None})
+	b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: server.Endpoint})
+	first, second := object("key", "1"), object("key", "2")
+	put(t, b, first)
+	for _, c := range []struct {
+		condition storage.Object
+		want      error
+		puts      int
+	}{{second, storage.ErrCondition, 1}, {first, storage.ErrUnsupported, 3}, {first, storage.ErrUnsupported, 0}, {second, storage.ErrUnsupported, 0}} {
+		before := server.Requests(http.MethodPut)
+		_, err := b.Put(t.Context(), second, storage.Condition(c.condition.MD5.String()))
+		if !errors.Is(err, c.want) || storage.Temporary(err) {
+			t.Errorf("if it is %q: got %v, want %v", c.condition.Body, err, c.want)
+		}
+		if n := server.Requests(http.MethodPut) - before; n != c.puts {
+			t.Errorf("if it is %q: got %d puts, want %d", c.condition.Body, n, c.puts)
+		}
+	}
+	holds(t, b, first)
+	if _, err := b.Put(t.Context(), second, storage.IfAbsent); !errors.Is(err, storage.ErrCondition) {
+		t.Errorf("if absent: got %v, want ErrCondition", err)
+	}
+}
+
+// What a server wants in If-Match is found out once for all objects.
+func TestTheFormOfIfMatchIsRemembered(t *testing.T) {
+	for form, tries := range map[string]int{fakes3.Quoted: 1, fakes3.Unquoted: 2, fakes3.Weak: 3} {
+		server := fakes3.Start(t, fakes3.Lacks{Match: form})
+		b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: server.Endpoint})
+		put(t, b, object("a", "1"), object("b", "1"))
+		for i, key := range []site.Key{"a", "b"} {
+			puts, heads := server.Requests(http.MethodPut), server.Requests(http.MethodHead)
+			if _, err := b.Put(t.Context(), object(key, "2"), storage.Condition(object(key, "1").MD5.String())); err != nil {
+				t.Fatalf("%s: %v", form, err)
+			}
+			if i == 1 {
+				tries = 1
+			}
+			if n, asked := server.Requests(http.MethodPut)-puts, server.Requests(http.MethodHead)-heads; n != tries || asked != tries-1 {
+				t.Errorf("%s: got %d puts and %d looks at %s, want %d and %d", form, n, asked, key, tries, tries-1)
+			}
+			holds(t, b, object(key, "2"))
+		}
+	}
+}
+
+// An object that is replaced while its parts are read is noticed by its ETag, without If-Match, which
+// some servers refuse.
+func TestReadsCompareETags(t *testing.T) {
+	server := fakes3.Start(t, fakes3.Lacks{Match: fakes3.None, ETag: fakes3.Weak})
+	b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: server.Endpoint})
+	info := make([]storage.Info, 2)
+	put(t, b, object("key", "1"))
+	var err error
+	if info[0], err = b.Stat(t.Context(), "key"); err != nil {
+		t.Fatal(err)
+	}
+	listsOnly(t, b, "", "", object("key", "1"))
+	if _, info[1], err = b.Read(t.Context(), "key"); err != nil {
+		t.Fatal(err)
+	}
+	for _, is := range info {
+		if want := object("key", "1").MD5.String(); is.ETag != want {
+			t.Errorf("got the ETag %q, want %q", is.ETag, want)
+		}
+	}
+}
+
 // Google Cloud Storage is not asked to delete several objects: the library would delete one after the
 // other, for minutes, in what looks like one request.
 func TestGoogleDeletesOneObjectPerRequest(t *testing.T) {

@@ -175,17 +175,12 @@ func (b partsBucket) read(ctx context.Context, name string, want *partVersion, o
 	if err := options.SetRange(offset, offset+length-1); err != nil {
 		return 0, is, err
 	}
-	if want != nil {
-		if err := options.SetMatchETag(want.id); err != nil {
-			return 0, is, err
-		}
-	}
 	stream, info, header, err := b.core.GetObject(ctx, b.bucket, b.name(site.Key(name)), options)
 	if err != nil {
-		return 0, is, explainRange(name, err)
+		return 0, is, explainRange(name, want, err)
 	}
 	defer stream.Close() // it was read to its end, or failed before
-	is = partVersion{info.ETag, info.Size}
+	is = partVersion{bareETag(info.ETag), info.Size}
 	if text := header.Get("Content-Range"); text != "" {
 		var first, last int64
 		if _, err := fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &is.size); err != nil || first != offset {
@@ -207,14 +202,14 @@ func (b partsBucket) read(ctx context.Context, name string, want *partVersion, o
 	return n, is, nil
 }
 
-func explainRange(name string, err error) error {
-	if minio.ToErrorResponse(err).Code == "InvalidRange" {
-		return fmt.Errorf("get %s: it ends before: %w", name, ErrParts)
+func explainRange(name string, want *partVersion, err error) error {
+	if minio.ToErrorResponse(err).Code != "InvalidRange" {
+		return explain("get", site.Key(name), err)
 	}
-	if err = explain("get", site.Key(name), err); errors.Is(err, ErrCondition) {
+	if want != nil { // it had the range
 		return errReplaced
 	}
-	return err
+	return fmt.Errorf("get %s: it ends before: %w", name, ErrParts)
 }
 
 const (

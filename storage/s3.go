@@ -46,6 +46,7 @@ type S3 struct {
 	// nonMD5ETags is set once an ETag is not the MD5 of its object. From then on, objects get
 	// their MD5 as metadata. Other buckets do without, because readers would receive it too.
 	nonMD5ETags atomic.Bool
+	matchForm   atomic.Int32 // a matchForm
 }
 
 // defaultConnections suits a server with a latency of some ten milliseconds.
@@ -77,8 +78,9 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 	if _, err := getCredentials(ctx, creds); err != nil {
 		return nil, err
 	}
+	in := region(o.Region, endpoint)
 	client, err := minio.NewCore(endpoint.Host, &minio.Options{
-		Creds: creds, Secure: secure, Transport: m, Region: region(o.Region, endpoint), MaxRetries: 1,
+		Creds: creds, Secure: secure, Transport: matchSigner{m, creds, in}, Region: in, MaxRetries: 1,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the bucket: %w", err)
@@ -252,7 +254,7 @@ func (s *S3) Stat(ctx context.Context, key site.Key) (Info, error) {
 }
 
 func infoOf(key site.Key, o minio.ObjectInfo) Info {
-	return Info{Key: key, Size: o.Size, ETag: o.ETag, Modified: o.LastModified,
+	return Info{Key: key, Size: o.Size, ETag: bareETag(o.ETag), Modified: o.LastModified,
 		contentType: o.ContentType, cacheControl: o.Metadata.Get("Cache-Control")}
 }
 
@@ -315,30 +317,51 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 		}
 		options.UserMetadata[digestMetadata] = o.MD5.String()
 	}
+	var stored minio.UploadInfo
 	switch condition {
-	case Always:
-	case IfAbsent:
-		options.SetMatchETagExcept("*")
+	case Always, IfAbsent:
+		if condition == IfAbsent {
+			options.SetMatchETagExcept("*")
+		}
+		stored, err = s.putObject(ctx, o, options)
 	default:
-		options.SetMatchETag(string(condition))
+		stored, err = s.putMatching(ctx, o, string(condition), options)
+		if errors.Is(err, ErrNotFound) { // no object has the ETag
+			err = fmt.Errorf("put %s: %w", o.Key, ErrCondition)
+		}
 	}
-	stored, err := s.putBody(ctx, "put "+string(o.Key), o.Key, o.Body, o.MD5, options)
 	if err != nil {
 		if errors.Is(err, errOnItsWay) {
 			err = cmp.Or(o.check(), err) // perhaps it was damaged before
 		}
-		if errors.Is(err, ErrNotFound) && condition != Always && condition != IfAbsent { // no object has the ETag
-			err = fmt.Errorf("put %s: %w", o.Key, ErrCondition)
-		}
 		return "", err
 	}
-	if stored.ETag != o.MD5.String() && !s.nonMD5ETags.Load() {
+	if etag, err = s.storedETag(ctx, o.Key, stored); err != nil {
+		return "", err
+	}
+	if etag == "" && condition != Always {
+		return "", fmt.Errorf("put %s: the server names no ETag: %w", o.Key, ErrUnsupported)
+	}
+	if etag != o.MD5.String() && !s.nonMD5ETags.Load() {
 		if err := s.confirm(ctx, o); err != nil {
-			return stored.ETag, err
+			return etag, err
 		}
 		s.nonMD5ETags.Store(true)
 	}
-	return stored.ETag, nil
+	return etag, nil
+}
+
+// storedETag is the ETag of an object that was put. Some servers do not send it with the answer.
+func (s *S3) storedETag(ctx context.Context, key site.Key, stored minio.UploadInfo) (string, error) {
+	if stored.ETag != "" {
+		return bareETag(stored.ETag), nil
+	}
+	is, err := s.Stat(ctx, key)
+	return is.ETag, err
+}
+
+func (s *S3) putObject(ctx context.Context, o Object, options minio.PutObjectOptions) (minio.UploadInfo, error) {
+	return s.putBody(ctx, "put "+string(o.Key), o.Key, o.Body, o.MD5, options)
 }
 
 // putBody sends a body, whose digest the server checks. What it is doing is for errors.

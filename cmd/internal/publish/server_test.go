@@ -332,6 +332,35 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 	})
 }
 
+// A server that refuses quotes in If-Match, as Ceph and DigitalOcean Spaces are said to, gets what it
+// accepts, with a signature that holds: there is a lock, and a site can be replaced.
+func TestServerThatRefusesQuotes(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		behind, err := url.Parse(s.Endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = behind.Scheme, behind.Host }}
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.Header.Get("If-Match"), `"`) {
+				w.WriteHeader(http.StatusPreconditionFailed)
+				_, _ = io.WriteString(w, "<Error><Code>PreconditionFailed</Code><Message>no quotes here</Message></Error>")
+				return
+			}
+			proxy.ServeHTTP(w, r) // the server compares the signature, and accepts this form too
+		}))
+		t.Cleanup(front.Close)
+		from, bucket := demoSite(t, "site"), s.Bucket(t)
+		for range 2 {
+			status, _, stderr := runPublish("--site", from, "--dest", "s3://"+bucket, "--endpoint", front.URL)
+			if status != command.Done || strings.Contains(stderr, "conditional writes") {
+				t.Fatalf("got status %d: %s", status, stderr)
+			}
+			otherSite(t, from)
+		}
+	})
+}
+
 // The status of verify is 1 if objects are missing, altered or unknown, and that of
 // repair if foreign objects are left.
 func TestStatusOfVerifyAndRepair(t *testing.T) {

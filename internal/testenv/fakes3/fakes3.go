@@ -3,6 +3,7 @@
 package fakes3
 
 import (
+	"cmp"
 	"crypto/md5" //nolint:gosec // the ETags of S3
 	"encoding/base64"
 	"encoding/hex"
@@ -30,6 +31,14 @@ const (
 	Ignored            // the object is put, whatever the condition
 )
 
+// Formats of ETags.
+const (
+	Quoted   = `"%s"`
+	Unquoted = `%s`
+	Weak     = `W/"%s"`
+	None     = `none of %s` // as a Match, it refuses every ETag
+)
+
 // Lacks are what the server lacks. The zero value lacks nothing but the unpacking of archives.
 type Lacks struct {
 	Conditions Conditions
@@ -37,6 +46,11 @@ type Lacks struct {
 	ContentMD5 bool // the digest of a PUT is not compared
 	Metadata   bool // x-amz-meta-… is not kept
 	ListV2     bool // list-type=2 is answered like version 1
+	PutETag    bool // the answer to a PUT has no ETag
+
+	// ETag is the format of ETags in answers; "" means Quoted. Match is the one that If-Match must have;
+	// "" means that any will do.
+	ETag, Match string
 
 	// OtherETags says which bodies get ETags that are not MD5s; nil means none.
 	OtherETags func(body []byte) bool
@@ -120,6 +134,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPut && key != "":
 		s.put(w, r, key, body)
+	case r.Method == http.MethodPut && r.URL.RawQuery == "": // the bucket is there
 	case r.Method == http.MethodDelete && key != "":
 		delete(s.objects, key)
 		w.WriteHeader(http.StatusNoContent)
@@ -141,10 +156,21 @@ func fail(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>", code, code)
 }
 
+// matches compares If-Match with an ETag.
+func (l Lacks) matches(header, etag string) bool {
+	if l.Match == "" {
+		return strings.Trim(strings.TrimPrefix(header, "W/"), `"`) == etag
+	}
+	return header == fmt.Sprintf(l.Match, etag)
+}
+
+// tag is an ETag as answers have it.
+func (l Lacks) tag(etag string) string { return fmt.Sprintf(cmp.Or(l.ETag, Quoted), etag) }
+
 // check compares an object with the conditions of a PUT. It returns the error to answer with, if any.
 func (s *Server) check(header http.Header, key string) (status int, code string) {
 	was, exists := s.objects[key]
-	match, absent := strings.Trim(header.Get("If-Match"), `"`), header.Get("If-None-Match")
+	match, absent := header.Get("If-Match"), header.Get("If-None-Match")
 	switch {
 	case match+absent == "", s.lacks.Conditions == Ignored:
 		return 0, ""
@@ -152,7 +178,7 @@ func (s *Server) check(header http.Header, key string) (status int, code string)
 		return http.StatusNotImplemented, "NotImplemented"
 	case match != "" && !exists: // as Amazon S3 does
 		return http.StatusNotFound, "NoSuchKey"
-	case absent == "*" && exists, match != "" && match != was.etag:
+	case absent == "*" && exists, match != "" && !s.lacks.matches(match, was.etag):
 		return http.StatusPreconditionFailed, "PreconditionFailed"
 	}
 	return 0, ""
@@ -182,7 +208,9 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, key string, body []
 		}
 	}
 	s.objects[key] = o
-	w.Header().Set("ETag", strconv.Quote(o.etag))
+	if !s.lacks.PutETag {
+		w.Header().Set("ETag", s.lacks.tag(o.etag))
+	}
 }
 
 func (s *Server) get(w http.ResponseWriter, r *http.Request, key string) {
@@ -194,7 +222,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, key string) {
 	for name, values := range o.header {
 		w.Header()[name] = values
 	}
-	w.Header().Set("ETag", strconv.Quote(o.etag))
+	w.Header().Set("ETag", s.lacks.tag(o.etag))
 	w.Header().Set("Last-Modified", o.modified.UTC().Format(http.TimeFormat))
 	w.Header().Set("Content-Length", strconv.Itoa(len(o.body)))
 	if r.Method == http.MethodGet {
@@ -266,7 +294,7 @@ func (s *Server) list(w http.ResponseWriter, query url.Values) {
 	}
 	for _, key := range keys {
 		o := s.objects[key]
-		answer.Contents = append(answer.Contents, content{url.QueryEscape(key), o.modified.UTC().Format(time.RFC3339), strconv.Quote(o.etag), len(o.body)})
+		answer.Contents = append(answer.Contents, content{url.QueryEscape(key), o.modified.UTC().Format(time.RFC3339), s.lacks.tag(o.etag), len(o.body)})
 	}
 	reply(w, answer)
 }
