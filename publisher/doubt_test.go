@@ -197,7 +197,7 @@ func TestDoubtEnds(t *testing.T) {
 				}
 				for night := range 4 {
 					time.Sleep(24 * time.Hour)
-					report := w.publishCalmly(t, sites[night%2], w.calm(fmt.Sprint("night", night), nil), Options{})
+					report := w.publishCalmly(t, sites[night%2], w.calm(fmt.Sprint("night", night), nil), Options{AllowRollback: true})
 					if lock := w.lock(t); night > 0 && (report.Resumed || lock.Doubt != nil) {
 						t.Errorf("night %d: got resumed %v, doubt %+v, want neither", night, report.Resumed, lock.Doubt)
 					}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/followpress/followpress/site"
 )
@@ -74,15 +75,37 @@ func (p Percent) checkLoss(live, next site.Counts) error {
 		"find out why the snapshot has less, or publish it with --max-loss 100%%", p, strings.Join(lost, ", "))
 }
 
-// guard compares the site with the live one, whose root has the body, and is an error if too much
-// would be lost. A first publish has nothing to lose, even if it was cut off.
-func (r *run) guard(ctx context.Context, body []byte) error {
-	most := r.options.MaxLoss
-	if most == nil || *most >= All {
+// ErrRollback says that the bucket has a newer site than the one to publish, or had one that its readers have seen.
+var ErrRollback = errors.New("the site is older than the one in the bucket")
+
+// refuseRollback is an error if the site is older than one as of that time, unless that is allowed.
+func (r *run) refuseRollback(live string) error {
+	if r.options.AllowRollback || !r.isOlder(live) {
 		return nil
+	}
+	return fmt.Errorf("%w: it is as of %s, and %s was published: find out why the snapshot is older, or go back with --allow-rollback",
+		ErrRollback, r.source.root.AsOf, live)
+}
+
+// isOlder reports whether the site is older than one as of that time. No site is older than one whose time is not known.
+func (r *run) isOlder(live string) bool {
+	was, err := time.Parse(time.RFC3339, live)
+	return err == nil && r.asOf.Before(was)
+}
+
+// guard compares the site with the live one, whose root has the body. It is an error if the site is older or too much
+// would be lost. A first publish has nothing to lose, even if it was cut off. An older site that may be published may lack
+// what was new since.
+func (r *run) guard(ctx context.Context, body []byte) error {
+	most := All
+	if r.options.MaxLoss != nil {
+		most = *r.options.MaxLoss
 	}
 	const unknown = "what the site in the bucket has is not known (%w): if this site is complete, publish it with --max-loss 100%%"
 	if body == nil {
+		if most >= All {
+			return nil
+		}
 		mark, err := readMark(ctx, r.bucket)
 		if err != nil || mark != nil {
 			return err
@@ -96,8 +119,12 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 	switch {
 	case errors.Is(err, site.ErrFormat):
 		return newerSite(err)
-	case err != nil:
+	case err != nil && most < All:
 		return fmt.Errorf(unknown, err)
+	case err != nil:
+		return nil
+	case r.isOlder(live.AsOf):
+		return r.refuseRollback(live.AsOf)
 	}
 	return most.checkLoss(live.Counts, r.source.root.Counts)
 }

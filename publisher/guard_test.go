@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -142,6 +143,65 @@ func TestGuardUnderTheLock(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	equalSites(t, inBucket(t, folder), large)
+}
+
+// An older site changes nothing in the bucket, not even a lock, unless that is allowed: then it may lack anything. The
+// live site that counts is the one that is there once the run has the lock.
+func TestRollback(t *testing.T) {
+	lists := func(n int) func(*site.Root) { return func(r *site.Root) { r.Counts = site.Counts{Lists: n} } }
+	at := func(asOf string) func(*site.Root) { return func(r *site.Root) { r.AsOf = asOf } }
+	live := siteOf(t, objectsOf(20, "live"), at("2026-11-20T12:00:00Z"), lists(20))
+	for _, tt := range []struct {
+		name, asOf string
+		lists      int
+		damage     string // the live root; "" leaves it
+		options    Options
+		want       string // "" if it is published
+	}{
+		{"newer", "2026-11-20T12:00:01Z", 20, "", Options{}, ""},
+		{"of the same time", "2026-11-20T12:00:00Z", 20, "", Options{}, ""},
+		{"of the same time elsewhere", "2026-11-20T13:00:00+01:00", 20, "", Options{}, ""},
+		{"older by a second", "2026-11-20T11:59:59Z", 20, "", Options{}, "as of 2026-11-20T11:59:59Z, and 2026-11-20T12:00:00Z was published"},
+		{"older, and later as text", "2026-11-20T13:00:00+03:00", 20, "", Options{}, "--allow-rollback"},
+		{"of two years ago, without a bound for losses", "2024-01-01T00:00:00Z", 20, "", Options{MaxLoss: percent(t, "100%")}, "--allow-rollback"},
+		{"older, and lacks much", "2024-01-01T00:00:00Z", 1, "", Options{MaxLoss: percent(t, "5%")}, "--allow-rollback"},
+		{"older and allowed, and lacks much", "2024-01-01T00:00:00Z", 1, "", Options{MaxLoss: percent(t, "5%"), AllowRollback: true}, ""},
+		{"newer, and lacks much", "2026-11-21T00:00:00Z", 1, "", Options{MaxLoss: percent(t, "5%"), AllowRollback: true}, "1 lists instead of 20"},
+		{"over a damaged root", "2024-01-01T00:00:00Z", 20, "{", Options{}, ""},
+		{"over a damaged root, with a bound", "2024-01-01T00:00:00Z", 20, "{", Options{MaxLoss: percent(t, "5%"), AllowRollback: true}, "not known"},
+	} {
+		for _, dryRun := range []bool{true, false} {
+			t.Run(tt.name, func(t *testing.T) {
+				folder, next := t.TempDir(), siteOf(t, objectsOf(10, "next"), at(tt.asOf), lists(tt.lists))
+				publish(t, live, openLocal(folder), Options{})
+				if tt.damage != "" {
+					writeFile(t, folder, site.RootKey, tt.damage)
+				}
+				before, o := readAll(t, folder), tt.options
+				o.DryRun = dryRun
+				_, err := Publish(t.Context(), next, openLocal(folder), o)
+				switch {
+				case tt.want != "":
+					if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, ErrRollback) != strings.Contains(err.Error(), "--allow-rollback") {
+						t.Errorf("got %v, want %s", err, tt.want)
+					}
+					equalSites(t, readAll(t, folder), before)
+				case err != nil:
+					t.Error(err)
+				case !dryRun:
+					equalSites(t, inBucket(t, folder), next)
+				}
+			})
+		}
+	}
+	first, older := siteOf(t, objectsOf(2, "first"), at("2026-11-01T00:00:00Z")), siteOf(t, objectsOf(3, "older"), at("2026-11-02T00:00:00Z"))
+	folder := t.TempDir()
+	publish(t, first, openLocal(folder), Options{})
+	bucket := &meanwhile{Local: openLocal(folder), do: sync.OnceFunc(func() { publish(t, live, openLocal(folder), Options{}) })}
+	if _, err := Publish(t.Context(), older, bucket, Options{}); !errors.Is(err, ErrRollback) {
+		t.Errorf("a newer site was published meanwhile: got %v, want ErrRollback", err)
+	}
+	equalSites(t, inBucket(t, folder), live)
 }
 
 func writeFile(t *testing.T, folder string, key site.Key, body string) {

@@ -40,26 +40,27 @@ const (
 
 // Options of a run. The zero value is valid.
 type Options struct {
-	Concurrency int           // limit of requests in flight, not counting the lock's; 0 means DefaultConcurrency
-	Bulk        Bulk          // "" means BulkAuto
-	DryRun      bool          // plan, and write nothing
-	NoLock      bool          // publish without the lock; the caller makes sure that nobody else publishes
-	BreakLock   bool          // take the lock even from a live publisher, after waiting for its lease to end
-	Overwrite   bool          // put the first site even over objects that no site of ours has put
-	Lease       time.Duration // treat a lock as abandoned after this long without a heartbeat, 1s to 1h; 0 means DefaultLease
-	Owner       string        // name of the publisher in the lock; "" means user@host
-	Patience    time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
-	MaxChanged  int           // limit of the keys in Report.Changed; with more changes it is Unknown
-	MaxLoss     *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means All
-	Tags        string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
-	Exclude     []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
-	History     History       // the log of events to put beside the site; nil means none. Repair and Verify leave the log alone
-	Signing     *Signing      // how to sign the site; nil means not at all. Repair leaves the note alone
-	Unsigned    bool          // publish without a signature even to a bucket that has one, whose note is removed first
-	Inputs      Inputs        // what the site was made of, to put beside it; nil means that the bucket keeps what it has
-	KeepInputs  int           // how many sites the bucket keeps the inputs of, the new one too; 0 means DefaultKeepInputs. Only with Inputs
-	Progress    Progress      // nil means none
-	Log         *slog.Logger  // nil means none
+	Concurrency   int           // limit of requests in flight, not counting the lock's; 0 means DefaultConcurrency
+	Bulk          Bulk          // "" means BulkAuto
+	DryRun        bool          // plan, and write nothing
+	NoLock        bool          // publish without the lock; the caller makes sure that nobody else publishes
+	BreakLock     bool          // take the lock even from a live publisher, after waiting for its lease to end
+	Overwrite     bool          // put the first site even over objects that no site of ours has put
+	Lease         time.Duration // treat a lock as abandoned after this long without a heartbeat, 1s to 1h; 0 means DefaultLease
+	Owner         string        // name of the publisher in the lock; "" means user@host
+	Patience      time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
+	MaxChanged    int           // limit of the keys in Report.Changed; with more changes it is Unknown
+	MaxLoss       *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means All
+	AllowRollback bool          // publish a site that is older than the live one, whatever it lacks. Readers of a signed bucket refuse it
+	Tags          string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
+	Exclude       []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
+	History       History       // the log of events to put beside the site; nil means none. Repair and Verify leave the log alone
+	Signing       *Signing      // how to sign the site; nil means not at all. Repair leaves the note alone
+	Unsigned      bool          // publish without a signature even to a bucket that has one, whose note is removed first
+	Inputs        Inputs        // what the site was made of, to put beside it; nil means that the bucket keeps what it has
+	KeepInputs    int           // how many sites the bucket keeps the inputs of, the new one too; 0 means DefaultKeepInputs. Only with Inputs
+	Progress      Progress      // nil means none
+	Log           *slog.Logger  // nil means none
 
 	drain    time.Duration                      // 0 means drainTime; shorter in tests whose publishers are certainly dead
 	clock    func() instant                     // of leases; nil means the clocks of this machine

@@ -35,7 +35,7 @@ func TestOverwrittenRefreshesAreReapplied(t *testing.T) {
 		},
 		"another site in between": func(t *testing.T, w *world) {
 			w.publishCalmly(t, other, w.calm("other", nil), Options{})
-			w.publishCalmly(t, old, w.calm("again", nil), Options{})
+			w.publishCalmly(t, old, w.calm("again", nil), Options{AllowRollback: true})
 		},
 		"a repair": func(t *testing.T, w *world) {
 			w.set(key, []byte("damaged"))

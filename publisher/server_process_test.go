@@ -57,7 +57,7 @@ func runJob(text string) error {
 	if err != nil {
 		return err
 	}
-	o := publisher.Options{Bulk: j.Bulk, Concurrency: j.Workers, Lease: j.Lease, Owner: j.Owner, Progress: stageLines{}}
+	o := publisher.Options{Bulk: j.Bulk, Concurrency: j.Workers, Lease: j.Lease, Owner: j.Owner, Progress: stageLines{}, AllowRollback: true}
 	if j.Sign != "" {
 		if o.Signing, err = signingBy(j.Sign); err != nil {
 			return err
@@ -67,9 +67,9 @@ func runJob(text string) error {
 	return err
 }
 
-// signingBy is how a site is signed by secret keys, and published whatever was there before.
+// signingBy is how a site is signed by secret keys.
 func signingBy(privates ...string) (*publisher.Signing, error) {
-	s := &publisher.Signing{AllowRollback: true}
+	s := &publisher.Signing{}
 	var publics []string
 	for _, private := range privates {
 		signer, err := note.ParsePrivate(private)

@@ -56,7 +56,7 @@ func TestASignedPublishThatWasKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return publisher.Options{Signing: signing}
+			return publisher.Options{Signing: signing, AllowRollback: true}
 		}
 		publish(t, sites[0], p.open(t, nil), signed(old.Private))
 		kills := 0
@@ -83,7 +83,7 @@ func TestASignedPublishThatWasKilled(t *testing.T) {
 
 		older := sites[0].With(t, func(_ memory, root *site.Root) { root.AsOf = "2001-01-01T00:00:00Z" })
 		refusing := signed(rotated.Private)
-		refusing.Signing.AllowRollback = false
+		refusing.AllowRollback = false
 		if _, err := publisher.Publish(t.Context(), older, p.open(t, nil), refusing); !errors.Is(err, publisher.ErrRollback) {
 			t.Errorf("an older site: got %v, want ErrRollback", err)
 		}

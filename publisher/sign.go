@@ -23,18 +23,15 @@ var (
 	ErrOtherNote = errors.New("the bucket's note is by none of the keys of this publish")
 	// ErrStolen says that a key of the run has signed what its publishers never do, so that somebody else may have it.
 	ErrStolen = errors.New("the bucket's note is ahead of the clock")
-	// ErrRollback says that readers of the bucket would refuse a site because they have seen a newer one.
-	ErrRollback = errors.New("the site is older than the signed one in the bucket")
 	// ErrExplorerKeys says that the explorer of a site would show nothing, since no key that it checks by signs the site.
 	ErrExplorerKeys = errors.New("the explorer checks by keys of which none signs the site")
 )
 
 // Signing says how a site is signed.
 type Signing struct {
-	Signers       []note.Signer // of keys with one name; each signs the note
-	Keys          note.Keys     // the public keys of the signers
-	ReplaceNote   bool          // replace the bucket's note even if no key of Keys has signed it
-	AllowRollback bool          // publish a site that is older than the one in the bucket, which readers refuse
+	Signers     []note.Signer // of keys with one name; each signs the note
+	Keys        note.Keys     // the public keys of the signers
+	ReplaceNote bool          // replace the bucket's note even if no key of Keys has signed it
 
 	now func() time.Time // that of counters; nil means time.Now
 }
@@ -172,26 +169,18 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 		return err
 	}
 	s.notes.announced = signing.Keys.OpenAnnounced(body, signing.clock())
-	return r.refuseRollback(s)
+	return r.refuseSignedRollback(s)
 }
 
-// refuseRollback is an error if readers have seen a site of a later time.
-func (r *run) refuseRollback(s *state) error {
-	if r.options.Signing.AllowRollback {
-		return nil
-	}
-	is, err := time.Parse(time.RFC3339, r.source.root.AsOf)
-	if err != nil {
-		return fmt.Errorf("the site's as_of: %w", err)
-	}
-	seen := []note.Note{s.notes.live}
+// refuseSignedRollback is an error if a note that readers have seen is of a later time, whatever root the bucket has now.
+func (r *run) refuseSignedRollback(s *state) error {
+	seen := []string{s.notes.live.AsOf}
 	if a, ok := s.notes.of(s.body); ok { // nobody has seen the others live
-		seen = append(seen, a.Note)
+		seen = append(seen, a.AsOf)
 	}
 	for _, seen := range seen {
-		if was, err := time.Parse(time.RFC3339, seen.AsOf); err == nil && is.Before(was) {
-			return fmt.Errorf("%w: it is as of %s, and %s was published: readers that have seen that refuse it; --allow-rollback publishes it anyway",
-				ErrRollback, r.source.root.AsOf, seen.AsOf)
+		if err := r.refuseRollback(seen); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -118,8 +118,8 @@ func TestExplorerKeysMustSign(t *testing.T) {
 func TestSignOverOtherNotes(t *testing.T) {
 	older, newer := asOf(t, objectsOf(5, ""), 20), asOf(t, objectsOf(6, "b"), 21)
 	mine, other := newSigning(t), newSigning(t)
-	replacing, rollingBack := *mine, *mine
-	replacing.ReplaceNote, rollingBack.AllowRollback = true, true
+	replacing := *mine
+	replacing.ReplaceNote = true
 	renewed := *other
 	renewed.ReplaceNote = true
 	useUp := func(t *testing.T, folder string) {
@@ -157,8 +157,13 @@ func TestSignOverOtherNotes(t *testing.T) {
 			newer, Options{Signing: mine}, nil, 2, true},
 		{"an older site", Options{Signing: mine}, func(t *testing.T, folder string) { publish(t, newer, openLocal(folder), Options{Signing: mine}) },
 			older, Options{Signing: mine}, ErrRollback, 2, false},
+		{"an older site, where somebody has put an older root", Options{Signing: mine}, func(t *testing.T, folder string) {
+			root := readAll(t, folder)[site.RootKey]
+			publish(t, newer, openLocal(folder), Options{Signing: mine})
+			overwrite(t, folder, site.RootKey, root)
+		}, asOf(t, objectsOf(7, "c"), 20), Options{Signing: mine}, ErrRollback, 2, false},
 		{"an older site, with the intention", Options{Signing: mine}, func(t *testing.T, folder string) { publish(t, newer, openLocal(folder), Options{Signing: mine}) },
-			older, Options{Signing: &rollingBack}, nil, 3, true},
+			older, Options{Signing: mine, AllowRollback: true}, nil, 3, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			folder := t.TempDir()

@@ -41,7 +41,7 @@ func (w *world) options(p *process, s simulatedSite) Options {
 	name := p.name
 	p.older = s.older
 	o := Options{
-		clock: p.clock, anyRules: true, Signing: w.signing(name), MaxChanged: []int{0, 1000, 1000}[w.draw(name, "max changed")%3],
+		clock: p.clock, anyRules: true, Signing: w.signing(name), AllowRollback: w.chance(800, name, "allow rollback"), MaxChanged: []int{0, 1000, 1000}[w.draw(name, "max changed")%3],
 
 		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second, time.Minute, time.Minute}[w.draw(name, "lease")%4],
 		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,

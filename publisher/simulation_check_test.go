@@ -90,9 +90,7 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	p.calm = true
 	o := w.options(p, s)
 	o.BreakLock, o.History = false, w.log("nights")
-	if o.Signing = w.signing("every night"); o.Signing != nil {
-		o.Signing.AllowRollback = true
-	}
+	o.Signing, o.AllowRollback = w.signing("every night"), true
 	report, err := Publish(context.Background(), s, p, o)
 	for range 3 {
 		if errors.Is(err, ErrLocked) { // a heartbeat of a dead run may have come late

@@ -35,7 +35,7 @@ func (w *world) signing(name string) *Signing {
 	if w.signatures == nil {
 		return nil
 	}
-	s := &Signing{AllowRollback: w.chance(800, name, "allow rollback")}
+	s := &Signing{}
 	publics := []string{}
 	for _, k := range w.signatures.keys[:1+w.draw(name, "keys")%2] {
 		s.Signers, publics = append(s.Signers, k.Signer), append(publics, k.Public)

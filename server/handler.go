@@ -36,6 +36,7 @@ type Options struct {
 	// large answers, and computed ones that are being sent may take a sixth more each.
 	InFlightBytes int64
 	Poll          time.Duration // between two reads of the root by Watch; 10 s
+	MaxAge        time.Duration // of the snapshot that is served, before Watch warns and a metric says so; 0 for any
 	Timeout       time.Duration // of a request, which then gets a 503; 5 s
 	MaxRequests   int           // answered at the same time, others get a 503 at once; 2,048
 	Refresh       RefreshOptions

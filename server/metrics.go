@@ -120,6 +120,12 @@ func (m *metrics) watch(s *shared) {
 		}
 		return 0
 	}))
+	gauge("site_stale", "1 if the snapshot of the live site is older than --max-age, else 0; always 0 without that flag.", of(func(h *Handler) float64 {
+		if h.stale() {
+			return 1
+		}
+		return 0
+	}))
 	gauge("site_checked_seconds", "Time at which the root was last read, in seconds since the Unix epoch; 0 if never.", of(func(h *Handler) float64 {
 		if v := h.live.Load(); v != nil {
 			return float64(v.checked.Unix())

@@ -48,7 +48,30 @@ func (h *Handler) Ready() bool { return h.live.Load() != nil && !h.draining.Load
 // still answers those that come.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
-// Watch reads the root every Options.Poll to notice a new site, and reapplies the refreshes that
+// stale reports whether the site that is served is older than Options.MaxAge.
+func (h *Handler) stale() bool {
+	root := h.Root()
+	if root == nil || h.options.MaxAge == 0 {
+		return false
+	}
+	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
+	return time.Since(asOf) > h.options.MaxAge
+}
+
+// tellStale logs when the site has become older than Options.MaxAge, and when a newer one is served. was is what the last
+// call has returned.
+func (h *Handler) tellStale(was bool) bool {
+	is := h.stale()
+	switch {
+	case is && !was:
+		h.log.Warn("the site is older than --max-age: find out why no newer one is published", "as_of", h.Root().AsOf, "max_age", h.options.MaxAge.String())
+	case was && !is:
+		h.log.Info("the site is not older than --max-age any more", "as_of", h.Root().AsOf)
+	}
+	return is
+}
+
+// Watch reads the root every Options.Poll to notice a new site, warns once it is older than Options.MaxAge, and reapplies the refreshes that
 // a publish overwrote. It returns when ctx ends and the work in the background is done. It must
 // run once at a time.
 func (h *Handler) Watch(ctx context.Context) {
@@ -62,7 +85,9 @@ func (h *Handler) Watch(ctx context.Context) {
 	if store, ok := h.fetcher.Store.(interface{ Changed() <-chan struct{} }); ok { // it may notice a new site first
 		changed = store.Changed()
 	}
+	stale := false
 	for {
+		stale = h.tellStale(stale)
 		if v := h.live.Load(); v != nil && h.refresher != nil && !v.sameSite(seen) {
 			seen = v
 			refreshes.Go(func() { h.reapply(ctx, v) })

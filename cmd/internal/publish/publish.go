@@ -26,6 +26,7 @@ import (
 // Publish is the command that uploads what changed to a bucket.
 type Publish struct {
 	source
+	command.MaxAge
 	DryRun bool `help:"Show what would be done, and write nothing. With prices, also what it would cost."`
 	history
 	inputs
@@ -47,7 +48,7 @@ func (p *Publish) Validate() error {
 	if p.Site == "" && p.Snapshot == "" {
 		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
 	}
-	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkHistory(p.Report), p.checkInputs(p.Snapshot, p.OnInvalid), p.checkPublishing(p.Site))
+	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkHistory(p.Report), p.checkInputs(p.Snapshot, p.OnInvalid), p.CheckMaxAge(), p.checkPublishing(p.Site))
 }
 
 // Run publishes.
@@ -60,7 +61,11 @@ func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
 		p.log, p.keepInputs = log, p.KeepInputs
 		p.keep = p.Inputs
-		return p.publish(ctx, s, p.opener(p.Dest, &p.signing), p.DryRun)
+		told, err := p.publish(ctx, s, p.opener(p.Dest, &p.signing), p.DryRun)
+		if err == nil {
+			err = p.CheckAge(told.AsOf)
+		}
+		return told, err
 	})
 }
 
@@ -149,6 +154,7 @@ type Verify struct {
 	destination
 	excluding
 	checking
+	command.MaxAge
 }
 
 // Help is what --help shows below the first line.
@@ -161,50 +167,60 @@ func (*Verify) Help() string {
 // Validate checks the flags before the run; kong calls it.
 func (v *Verify) Validate() error {
 	if storage.IsWeb(v.Dest) {
-		return errors.Join(v.checkOnline(), v.checkKeys())
+		return errors.Join(v.checkOnline(), v.checkKeys(), v.CheckMaxAge())
 	}
-	return errors.Join(v.checkDestination(), v.checkPatterns(), v.checkKeys())
+	return errors.Join(v.checkDestination(), v.checkPatterns(), v.checkKeys(), v.CheckMaxAge())
 }
 
 // Run verifies.
 func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return v.report(stdout, stderr, v.Dest, func(s session) (result, error) {
+		verify := v.verifyListed
 		if storage.IsWeb(v.Dest) {
-			return v.verifyOnline(ctx, s)
+			verify = v.verifyOnline
 		}
-		to, err := v.openBucket(ctx, s, false)
-		if err != nil {
-			return &publisher.Verification{}, err
+		found, err := verify(ctx, s)
+		if found.AsOf != "" {
+			err = errors.Join(err, v.CheckAge(found.AsOf))
 		}
-		o := v.readOptions(s)
-		o.Exclude = v.Exclude
-		found, err := publisher.Verify(ctx, to, o)
-		if found == nil {
-			return &publisher.Verification{}, err
-		}
-		if err == nil {
-			found.Log, err = verifyLog(ctx, to)
-		}
-		if err == nil && len(v.Key) > 0 {
-			found.Signed, err = v.verifySigned(ctx, s, to)
-		}
-		switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
-		case err != nil:
-		case n > 0:
-			advice := "followpress repair puts it right"
-			if found.Marked {
-				advice = "when no publish runs, followpress publish puts it right" // repair refuses to
-			}
-			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown: %s",
-				v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count, advice)
-		case found.Foreign.Count > 0:
-			err = leftAlone(found)
-		}
-		if l := found.Log; l != nil && len(l.Damaged) > 0 {
-			err = errors.Join(err, fmt.Errorf("%s: the log of events is damaged: remove %s, and run followpress publish --history, which puts back what differs", v.Dest, site.LogIndexKey))
-		}
-		return found, cmp.Or(err, v.differs(found.Signed, "publish the site again"))
+		return found, err
 	})
+}
+
+// verifyListed is verify of a bucket.
+func (v *Verify) verifyListed(ctx context.Context, s session) (*publisher.Verification, error) {
+	to, err := v.openBucket(ctx, s, false)
+	if err != nil {
+		return &publisher.Verification{}, err
+	}
+	o := v.readOptions(s)
+	o.Exclude = v.Exclude
+	found, err := publisher.Verify(ctx, to, o)
+	if found == nil {
+		return &publisher.Verification{}, err
+	}
+	if err == nil {
+		found.Log, err = verifyLog(ctx, to)
+	}
+	if err == nil && len(v.Key) > 0 {
+		found.Signed, err = v.verifySigned(ctx, s, to)
+	}
+	switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
+	case err != nil:
+	case n > 0:
+		advice := "followpress repair puts it right"
+		if found.Marked {
+			advice = "when no publish runs, followpress publish puts it right" // repair refuses to
+		}
+		err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown: %s",
+			v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count, advice)
+	case found.Foreign.Count > 0:
+		err = leftAlone(found)
+	}
+	if l := found.Log; l != nil && len(l.Damaged) > 0 {
+		err = errors.Join(err, fmt.Errorf("%s: the log of events is damaged: remove %s, and run followpress publish --history, which puts back what differs", v.Dest, site.LogIndexKey))
+	}
+	return found, cmp.Or(err, v.differs(found.Signed, "publish the site again"))
 }
 
 func leftAlone(v *publisher.Verification) error {
@@ -428,8 +444,9 @@ type publishing struct {
 }
 
 type guards struct {
-	Overwrite bool              `help:"Publish even over objects of others, such as an index.html. Without it, the first publish refuses and names them."`
-	MaxLoss   publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
+	Overwrite     bool              `help:"Publish even over objects of others, such as an index.html. Without it, the first publish refuses and names them."`
+	MaxLoss       publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
+	AllowRollback bool              `help:"Publish a site that is older than the one in the bucket, whatever it lacks. Readers that check a signature and have seen the newer one refuse it."`
 }
 
 type tagging struct {
@@ -477,7 +494,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	}
 	o := p.writeOptions(s)
 	o.DryRun, o.MaxLoss, o.Overwrite, o.History = dryRun, &p.MaxLoss, p.Overwrite, p.log
-	o.Unsigned = p.Unsigned
+	o.Unsigned, o.AllowRollback = p.Unsigned, p.AllowRollback
 	if o.Signing, err = p.open(ctx); err != nil {
 		return told, err
 	}

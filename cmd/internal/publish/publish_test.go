@@ -86,6 +86,8 @@ func TestUsage(t *testing.T) {
 		{"bulk", "publish --site x --dest s3://bucket --bulk maybe", "--bulk"},
 		{"a loss without a percent sign", "publish --site x --dest s3://bucket --max-loss 5", "5% or 0.5%"},
 		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "more than 100%"},
+		{"a negative age", "verify --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},
+		{"another negative age", "publish --site x --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},
 		{"price", "publish --site x --dest s3://bucket --price-put=-1", "price"},
 		{"report in the site", "publish --site x --dest s3://bucket --report x/report.json", "in the site"},
 		{"report in the destination", "publish --site x --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},

@@ -26,8 +26,7 @@ type signing struct {
 	SignWithKey string   `placeholder:"PUBLIC" help:"The public key that --sign-with signs for, as followpress key --from prints it."`
 	Unsigned    bool     `help:"Publish without a signature even to a bucket that is signed, whose signature is removed first."`
 
-	ReplaceNote   bool `help:"Sign anew if none of these keys has signed the bucket."`
-	AllowRollback bool `help:"Publish a site that is older than the signed one in the bucket, which its readers refuse."`
+	ReplaceNote bool `help:"Sign anew if none of these keys has signed the bucket."`
 
 	secrets map[string]string // what files of keys had: a pipe can be read once
 }
@@ -43,7 +42,7 @@ func (s *signing) checkSigning() error {
 // open reads the keys. It returns nil if there are none.
 func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //nolint:gocyclo // one way to name a key after the other
 	var publics []string
-	opened := &publisher.Signing{ReplaceNote: s.ReplaceNote, AllowRollback: s.AllowRollback}
+	opened := &publisher.Signing{ReplaceNote: s.ReplaceNote}
 	add := func(private string) error {
 		public, err := note.Public(private)
 		if err != nil {
@@ -82,8 +81,8 @@ func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //noli
 		opened.Signers, publics = append(opened.Signers, signer), append(publics, s.SignWithKey)
 	}
 	switch {
-	case len(publics) == 0 && (s.ReplaceNote || s.AllowRollback):
-		return nil, errors.New("--replace-note and --allow-rollback are for --sign or --sign-with")
+	case len(publics) == 0 && s.ReplaceNote:
+		return nil, errors.New("--replace-note is for --sign or --sign-with")
 	case len(publics) == 0:
 		return nil, nil
 	case s.Unsigned && os.Getenv(secretVariable) != "":

@@ -31,6 +31,7 @@ type Command struct {
 	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
 
 	Poll time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for a new site (default ${default})."`
+	command.MaxAge
 	Upstreams
 	Checks
 	Limits
@@ -69,7 +70,7 @@ func (c *Command) Validate() error {
 	if c.Poll <= 0 {
 		return errors.New("--poll must be positive")
 	}
-	return errors.Join(c.Upstreams.Check(), c.check(), c.Limits.Check(), c.checkMemory())
+	return errors.Join(c.CheckMaxAge(), c.Upstreams.Check(), c.check(), c.Limits.Check(), c.checkMemory())
 }
 
 // needed is the memory that the limits leave room for, in bytes, without the index of a tar file.
@@ -137,7 +138,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		defer func() { err = errors.Join(err, metrics.Close()) }()
 	}
 	o := c.Handling()
-	o.Log, o.Poll, o.Refresh, o.Describe = log, c.Poll, c.Refresh(), templates.OpenAPI
+	o.MaxAge, o.Log, o.Poll, o.Refresh, o.Describe = c.MaxAge.MaxAge, log, c.Poll, c.Refresh(), templates.OpenAPI
 	keys, err := c.keys()
 	if err != nil {
 		return err

@@ -1,0 +1,59 @@
+package publish
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+)
+
+// snapshotAsOf is the demo's snapshot, as of another time.
+func snapshotAsOf(t *testing.T, asOf time.Time) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../../fixtures/demo")); err != nil {
+		t.Fatal(err)
+	}
+	meta := `{"format":1,"as_of":"` + asOf.UTC().Format(time.RFC3339) + `"}`
+	if err := os.WriteFile(filepath.Join(dir, "meta.json"), []byte(meta), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A snapshot that nobody makes anew fails a publish, which does all the same what it is for, also if nothing changed; and
+// so it does a verification. One flag goes back to an older site.
+func TestMaxAge(t *testing.T) {
+	now := time.Now()
+	stale, good := snapshotAsOf(t, now.Add(-49*time.Hour)), snapshotAsOf(t, now.Add(-47*time.Hour))
+	dest := "file://" + t.TempDir()
+	const says = "ago, and --max-age=48h0m0s"
+	for _, tt := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"publish --dry-run --max-age 48h --snapshot " + stale, command.Failed, says},
+		{"publish --max-age 48h --snapshot " + stale, command.Failed, says},
+		{"publish --max-age 48h --snapshot " + stale, command.Failed, says}, // unchanged
+		{"publish --max-age 50h --snapshot " + stale, command.Done, ""},
+		{"publish --snapshot " + stale, command.Done, ""},
+		{"verify --max-age 48h", command.Failed, says},
+		{"verify --max-age 50h", command.Done, ""},
+		{"publish --max-age 48h --snapshot " + good, command.Done, ""},
+		{"verify --max-age 48h", command.Done, ""},
+		{"publish --max-loss 100% --snapshot " + stale, command.Failed, "go back with --allow-rollback"},
+		{"verify --max-age 48h", command.Done, ""}, // the newer one is live
+		{"publish --allow-rollback --snapshot " + stale, command.Done, ""},
+		{"verify --max-age 48h", command.Failed, says},
+	} {
+		args := append(strings.Fields(tt.args), "--dest", dest)
+		status, _, stderr := run(args[0], args[1:]...)
+		if status != tt.status || !strings.Contains(lastLine(stderr), tt.says) {
+			t.Errorf("%s: got status %d and %q, want %d and %q", tt.args, status, lastLine(stderr), tt.status, tt.says)
+		}
+	}
+}
