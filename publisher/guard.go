@@ -121,9 +121,7 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 		return newerSite(err)
 	case err != nil && most < All:
 		return fmt.Errorf(unknown, err)
-	case err != nil:
-		return nil
-	case r.isOlder(live.AsOf):
+	case err == nil && r.isOlder(live.AsOf):
 		return r.refuseRollback(live.AsOf)
 	}
 	return most.checkLoss(live.Counts, r.source.root.Counts)
