@@ -51,10 +51,11 @@ func Open(o Options) (*Follower, error) {
 		return nil, err
 	}
 	f := &Follower{o: o, kicked: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+	f.o.Provider.Heard = f.hear
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	now := clock{time.Now()}
 	for _, c := range o.Deployment.Chains {
-		l := &link{o: &f.o, chain: c, clock: now, notify: f.notify, kick: f.kick, wake: make(chan struct{}, 1)}
+		l := &link{o: &f.o, chain: c, clock: now, notify: f.notify, kick: f.kick, wake: make(chan struct{}, 1), heard: map[string]NodeStatus{}}
 		l.now = ChainStatus{Name: c.Name, Head: source.Head{Chain: c.ID}}
 		f.links = append(f.links, l)
 	}
@@ -76,6 +77,14 @@ func (f *Follower) Renew() {
 	f.renew = true
 	f.mu.Unlock()
 	f.notify()
+}
+
+func (f *Follower) hear(chain uint64, host string, err error) {
+	for _, l := range f.links {
+		if l.chain.ID == chain {
+			l.hear(host, err)
+		}
+	}
 }
 
 func (f *Follower) notify() { signal(f.news) }

@@ -3,6 +3,9 @@ package follow
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,10 +39,11 @@ type link struct {
 	now    ChainStatus
 	spent  int64 // requests of earlier connections, and of Sync
 	nodes  *provider.Chain
-	final  uint64          // the newest finalized block that a node has told
-	base   *provider.Block // for the tail, which has not heard of it yet
-	doubt  bool            // likewise: blooms are not to be believed
-	polled bool            // the nodes have answered at least once
+	final  uint64                // the newest finalized block that a node has told
+	base   *provider.Block       // for the tail, which has not heard of it yet
+	doubt  bool                  // likewise: blooms are not to be believed
+	polled bool                  // the nodes have answered at least once
+	heard  map[string]NodeStatus // by host
 }
 
 // A tailState is what a Tail has, for others.
@@ -54,7 +58,27 @@ func (l *link) status() ChainStatus {
 	defer l.mu.Unlock()
 	s := l.now
 	s.Requests = l.spent + l.requests()
+	s.Nodes = slices.SortedFunc(maps.Values(l.heard), func(a, b NodeStatus) int { return strings.Compare(a.Host, b.Host) })
+	if s.Error == "" && !slices.ContainsFunc(s.Nodes, func(n NodeStatus) bool { return !n.Failing }) {
+		for _, n := range s.Nodes { // they are asked again before any question fails
+			s.Error = n.Host + ": " + n.Error
+		}
+	}
 	return s
+}
+
+// hear notes how an attempt at a node ended.
+func (l *link) hear(host string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.heard[host]
+	n.Host, n.Failing = host, err != nil
+	if err == nil {
+		n.Answered = time.Now()
+	} else {
+		n.Failed, n.Error = time.Now(), strings.TrimPrefix(err.Error(), host+": ")
+	}
+	l.heard[host] = n
 }
 
 // requests are those of the connection; the caller has the lock.

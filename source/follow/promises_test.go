@@ -240,13 +240,36 @@ func TestErrors(t *testing.T) {
 		}
 		s := f.Status()
 		for _, c := range s.Chains {
-			if broken := c.Chain == 10; broken != (c.Error != "") || broken && c.Lag() < time.Hour-time.Minute {
-				w.t.Errorf("got %+v with lag %s", c, c.Lag())
+			lag, known := c.Lag()
+			if broken := c.Chain == 10; broken != (c.Error != "") || broken && lag < time.Hour-time.Minute || !known || broken != c.Nodes[0].Failing {
+				w.t.Errorf("got %+v with lag %s", c, lag)
 			}
 		}
 		w.nodes[10].Set(meanrpc.Faults{})
 		time.Sleep(2 * time.Minute)
 		w.settle(f, true)
+		for _, c := range f.Status().Chains {
+			n := c.Nodes[0]
+			if broken := c.Chain == 10; n.Failing || time.Since(n.Answered) > time.Minute || broken != (time.Since(n.Failed) < 10*time.Minute && strings.HasPrefix(n.Error, "status 503")) {
+				w.t.Errorf("chain %d, after its nodes answer again: got %+v, want an answer, and the error that has passed", c.Chain, n)
+			}
+		}
+	})
+}
+
+// While no node has ever answered, a status says so at once, and knows no lag.
+func TestNodesThatHaveNeverAnswered(t *testing.T) {
+	run(t, 9, func(w *world, _ *Options) {
+		for _, n := range w.nodes {
+			n.Set(meanrpc.Faults{Trouble: meanrpc.Every(1, meanrpc.Trouble{Status: 503})})
+		}
+	}, func(w *world, f *Follower) {
+		next(w.t, f, 2*time.Second)
+		for _, c := range f.Status().Chains {
+			if _, known := c.Lag(); known || !strings.Contains(c.Error, "status 503") || len(c.Nodes) != 1 || !c.Nodes[0].Failing || !c.Nodes[0].Answered.IsZero() {
+				w.t.Errorf("got %+v, want an unknown lag and the error of its node", c)
+			}
+		}
 	})
 }
 

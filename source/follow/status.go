@@ -25,18 +25,28 @@ type ChainStatus struct {
 	// Behind is how old the newest block was when it was first seen, by the clock of this machine as it
 	// was when the process began: it does not jump. It is not negative.
 	Behind          time.Duration
-	Error           string // of the last attempt to ask nodes; "" if they answered. It has nothing of a URL but the host
-	Requests        int64  // HTTP requests to nodes
-	Subscribed      bool   // whether a node tells of new blocks by itself
-	Reorganisations uint64 // times that blocks were replaced
+	Error           string       // of the last attempt to ask nodes; "" if they answered. It has nothing of a URL but the host
+	Nodes           []NodeStatus // those that were asked, by their names
+	Requests        int64        // HTTP requests to nodes
+	Subscribed      bool         // whether a node tells of new blocks by itself
+	Reorganisations uint64       // times that blocks were replaced
 }
 
-// Lag is the time since the newest block that was seen: it grows while no new one comes.
-func (s *ChainStatus) Lag() time.Duration {
+// A NodeStatus says how the node at one URL gets on.
+type NodeStatus struct {
+	Host     string    // as errors name it; of a URL that tells of new blocks with its scheme
+	Answered time.Time // the last time; zero if never
+	Failing  bool      // whether it did not answer the last time
+	Error    string    // the last one, which may have passed; "" for none
+	Failed   time.Time // when that was
+}
+
+// Lag is the time since the newest block that was seen: it grows while no new one comes. It is not known before the first.
+func (s *ChainStatus) Lag() (lag time.Duration, known bool) {
 	if s.Seen.IsZero() {
-		return 0
+		return 0, false
 	}
-	return s.Behind + time.Since(s.Seen)
+	return s.Behind + time.Since(s.Seen), true
 }
 
 // A clock tells the time as it was when it began, and the time since: setting the clock of the machine

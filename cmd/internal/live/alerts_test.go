@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	json "github.com/goccy/go-json"
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,7 +49,7 @@ func metricsOf(expression string) (all []string) {
 func exposed(t *testing.T) string {
 	t.Helper()
 	s := &stage{}
-	s.follows.Chains = []follow.ChainStatus{{}}
+	s.follows.Chains = []follow.ChainStatus{{Seen: time.Now()}}
 	m := s.monitor()
 	m.round(live.RoundEnd{Outcome: live.NewGraph})
 	m.answered(1, 1)

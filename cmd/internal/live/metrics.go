@@ -130,19 +130,24 @@ func (m *monitor) copyEnded(outcome string) { m.copies.WithLabelValues(outcome).
 
 // sample notes what is plotted beside rounds, now.
 func (m *monitor) sample() {
-	lag := 0.0
-	for _, c := range m.chains(m.answers()) {
-		lag = max(lag, c.Lag)
+	chains := m.chains(m.answers())
+	lag, known := 0.0, len(chains) > 0
+	for _, c := range chains {
+		if known = known && c.Lag != nil; known {
+			lag = max(lag, *c.Lag)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lags = keepSample(m.lags, lag)
+	if known {
+		m.lags = keepSample(m.lags, lag)
+	}
 	m.asked = keepSample(m.asked, float64(m.requests.Load()))
 }
 
 // What is read when metrics are asked for, beside what is counted.
 var (
-	lagDesc     = describe("lag_seconds", "Time since the newest block of a chain, by a clock that does not jump.", "chain")
+	lagDesc     = describe("lag_seconds", "Time since the newest block of a chain, by a clock that does not jump; none before the first block.", "chain")
 	blockDesc   = describe("head_block", "The newest block of a chain in the graph.", "chain")
 	finalDesc   = describe("finalized_block", "The newest block of a chain whose events were confirmed.", "chain")
 	nodeDesc    = describe("node_requests_total", "HTTP requests to the nodes of a chain.", "chain")
@@ -190,7 +195,9 @@ func (m *monitor) Collect(to chan<- prometheus.Metric) {
 	is := m.answers()
 	for _, c := range m.chains(is) {
 		id := strconv.FormatUint(c.Chain, 10)
-		gauge(lagDesc, c.Lag, id)
+		if c.Lag != nil {
+			gauge(lagDesc, *c.Lag, id)
+		}
 		gauge(blockDesc, float64(c.Block), id)
 		gauge(finalDesc, float64(c.Finalized), id)
 		counter(nodeDesc, float64(c.Requests), id)

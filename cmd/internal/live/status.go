@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"runtime/metrics"
+	"slices"
 	"time"
 
 	"github.com/followpress/followpress/live"
@@ -15,6 +16,7 @@ type status struct {
 	AsOf    time.Time               `json:"as_of,omitzero"` // of the graph
 	Up      float64                 `json:"up_seconds"`
 	Chains  []chainStatus           `json:"chains"`
+	Faults  []string                `json:"faults"` // what else of the source could not be read the last time
 	Rounds  map[live.Outcome]uint64 `json:"rounds"` // by outcome
 	Last    *roundStatus            `json:"last_round,omitempty"`
 	Graphs  int                     `json:"graphs"`       // in memory
@@ -28,16 +30,39 @@ type status struct {
 
 // A chainStatus says how far one chain is.
 type chainStatus struct {
-	Chain           uint64    `json:"chain"`
-	Name            string    `json:"name"`
-	Block           uint64    `json:"block"`         // the newest one in the graph
-	Time            time.Time `json:"time,omitzero"` // of the block
-	Finalized       uint64    `json:"finalized"`     // the newest one whose events were confirmed
-	Lag             float64   `json:"lag_seconds"`
-	Error           string    `json:"error,omitempty"` // of the last attempt to ask nodes
-	Requests        int64     `json:"requests"`        // HTTP requests to nodes
-	Subscribed      bool      `json:"subscribed"`      // a node tells of new blocks by itself
-	Reorganisations uint64    `json:"reorganisations"`
+	Chain           uint64       `json:"chain"`
+	Name            string       `json:"name"`
+	Read            bool         `json:"read"`            // whether any block was read
+	Block           uint64       `json:"block"`           // the newest one in the graph
+	Time            time.Time    `json:"time,omitzero"`   // of the block
+	Finalized       uint64       `json:"finalized"`       // the newest one whose events were confirmed
+	Lag             *float64     `json:"lag_seconds"`     // null before the first block
+	Error           string       `json:"error,omitempty"` // of the last attempt to ask nodes
+	Requests        int64        `json:"requests"`        // HTTP requests to nodes
+	Subscribed      bool         `json:"subscribed"`      // a node tells of new blocks by itself
+	Reorganisations uint64       `json:"reorganisations"`
+	Nodes           []nodeStatus `json:"nodes"` // that were asked
+}
+
+// A nodeStatus says how one node gets on.
+type nodeStatus struct {
+	Host     string    `json:"host"`
+	Answered time.Time `json:"answered,omitzero"` // the last time; left out if never
+	Failing  bool      `json:"failing"`           // it did not answer the last time
+	Error    string    `json:"error,omitempty"`   // the last one, which may have passed
+	ErrorAt  time.Time `json:"error_at,omitzero"`
+}
+
+// Mode says how the page calls the way in which blocks come.
+func (c chainStatus) Mode() string {
+	never := len(c.Nodes) > 0 && !slices.ContainsFunc(c.Nodes, func(n nodeStatus) bool { return !n.Answered.IsZero() })
+	switch {
+	case never:
+		return "never answered"
+	case c.Subscribed:
+		return "subscribed"
+	}
+	return "polled"
 }
 
 // A roundStatus is the last round that brought a graph.
@@ -63,16 +88,25 @@ func (m *monitor) chains(graph live.Status) []chainStatus {
 	all := []chainStatus{}
 	for _, c := range m.follows().Chains {
 		s := chainStatus{
-			Chain: c.Chain, Name: c.Name, Block: c.Block, Finalized: c.Finalized, Lag: c.Lag().Seconds(),
-			Error: c.Error, Requests: c.Requests, Subscribed: c.Subscribed, Reorganisations: c.Reorganisations,
+			Chain: c.Chain, Name: c.Name, Block: c.Block, Finalized: c.Finalized,
+			Error: c.Error, Requests: c.Requests, Subscribed: c.Subscribed, Reorganisations: c.Reorganisations, Nodes: []nodeStatus{},
+		}
+		var lag time.Duration
+		lag, s.Read = c.Lag()
+		for _, n := range c.Nodes {
+			s.Nodes = append(s.Nodes, nodeStatus{n.Host, n.Answered.UTC(), n.Failing, n.Error, n.Failed.UTC()})
 		}
 		if c.Time != 0 {
 			s.Time = time.UnixMilli(c.Time).UTC()
 		}
 		for _, g := range graph.Chains {
 			if g.Chain == c.Chain { // the graph may be a round behind
-				s.Block, s.Time, s.Finalized, s.Lag = g.Block, g.Time, g.Finalized, max(s.Lag, g.Lag.Seconds())
+				s.Read, s.Block, s.Time, s.Finalized, lag = true, g.Block, g.Time, g.Finalized, max(lag, g.Lag)
 			}
+		}
+		if s.Read {
+			seconds := lag.Seconds()
+			s.Lag = &seconds
 		}
 		all = append(all, s)
 	}
@@ -85,6 +119,12 @@ func (m *monitor) status() status {
 	s := status{
 		Serving: is.NotReady == "", Why: is.NotReady, AsOf: is.AsOf, Up: time.Since(m.begun).Seconds(), Chains: m.chains(is), Rounds: is.Rounds,
 		Graphs: is.Graphs, Waiting: is.Waiting, Streams: is.Streams, Asked: m.requests.Load(), Memory: memory(), Needs: is.NeedBytes,
+	}
+	s.Faults = []string{}
+	for _, fault := range []string{m.follows().Confirming, m.follows().Additions} {
+		if fault != "" {
+			s.Faults = append(s.Faults, fault)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -76,7 +76,7 @@ func TestStatusPage(t *testing.T) {
 			t.Errorf("status page: got the policy %q, want one that allows no script", policy)
 		}
 		var told status
-		if err := json.Unmarshal(get(t, m.pages(), "/status.json").Body.Bytes(), &told); err != nil || told.Rounds["graph"] != 3 || told.Chains[0].Lag != 91.5 || told.Last.BlockToAnswer != 2.5 {
+		if err := json.Unmarshal(get(t, m.pages(), "/status.json").Body.Bytes(), &told); err != nil || told.Rounds["graph"] != 3 || *told.Chains[0].Lag != 91.5 || told.Last.BlockToAnswer != 2.5 {
 			t.Errorf("status.json: got %+v, %v", told, err)
 		}
 		for _, svg := range regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(body, -1) {
@@ -94,9 +94,63 @@ func TestStatusPage(t *testing.T) {
 	})
 }
 
+// A chain of which nothing was ever read has no lag, and its nodes say why.
+func TestStatusOfNodesThatNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{answers: live.Status{NotReady: live.ErrNoGraph.Error()}}
+		s.follows.Confirming = "the chains cannot be read"
+		s.follows.Chains = []follow.ChainStatus{
+			{Name: "Base", Head: source.Head{Chain: 8453}, Error: "a.example: connection refused", Nodes: []follow.NodeStatus{
+				{Host: "a.example", Failing: true, Error: "connection refused", Failed: time.Now()},
+				{Host: "b.example", Failing: true, Error: "status 429", Failed: time.Now().Add(-time.Minute)},
+			}},
+			{Name: "OP", Head: source.Head{Chain: 10, Block: 5}, Seen: time.Now(), Nodes: []follow.NodeStatus{
+				{Host: "c.example", Answered: time.Now(), Error: "status 500", Failed: time.Now().Add(-time.Hour)},
+			}},
+		}
+		m := s.monitor()
+		time.Sleep(5 * time.Second)
+		m.sample()
+		if len(m.lags) != 0 {
+			t.Errorf("plotted lags: got %v, want none", m.lags)
+		}
+		page := get(t, m.pages(), "/").Body.String()
+		for _, want := range []string{
+			"never read", "unknown", "never answered: a.example: connection refused", "b.example</span>: never answered, last error 1m5s ago: status 429",
+			"polled", "c.example: answered 5s ago, last error 1h0m5s ago: status 500", "the chains cannot be read",
+		} {
+			if !strings.Contains(page, want) {
+				t.Errorf("status page: got no %q in %s", want, page)
+			}
+		}
+		body := get(t, m.pages(), "/status.json").Body.Bytes()
+		var told struct {
+			Chains []map[string]any `json:"chains"`
+			Faults []string         `json:"faults"`
+		}
+		if err := json.Unmarshal(body, &told); err != nil {
+			t.Fatal(err)
+		}
+		if lag, there := told.Chains[0]["lag_seconds"]; !there || lag != nil || told.Chains[0]["read"] != false || told.Chains[1]["lag_seconds"] != 5.0 || told.Chains[1]["read"] != true {
+			t.Errorf("status.json: got %s, want the lag null of one chain, and 5 of the other", body)
+		}
+		if len(told.Faults) != 1 || len(told.Chains[0]["nodes"].([]any)) != 2 {
+			t.Errorf("status.json: got %s, want a fault and two nodes", body)
+		}
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(m)
+		exposed := get(t, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/metrics").Body.String()
+		if strings.Contains(exposed, `lag_seconds{chain="8453"}`) || !strings.Contains(exposed, `lag_seconds{chain="10"} 5`) || !strings.Contains(exposed, `node_failing{chain="8453"} 1`) {
+			t.Errorf("metrics: got %s, want no lag of the chain that was never read", exposed)
+		}
+	})
+}
+
 // What is kept for plots is bounded.
 func TestMonitorForgets(t *testing.T) {
-	m := new(stage).monitor()
+	s := &stage{}
+	s.follows.Chains = []follow.ChainStatus{{Seen: time.Now()}}
+	m := s.monitor()
 	for range 3 * mostSamples {
 		m.sample()
 		m.round(live.RoundEnd{Outcome: live.NewGraph})

@@ -62,7 +62,19 @@ func (c *Chain) attempt(ctx context.Context, n *node, again bool, question func(
 	if k := kindOf(err); k != fatal && (k != refused && k != spent || !n.giveUp(err)) {
 		n.noteOutcome(begun, err, again)
 	}
+	if f := (*failure)(nil); !errors.As(err, &f) || f.kind == asked && !again {
+		c.hear(n.host, nil)
+	} else {
+		c.hear(n.host, err)
+	}
 	return err
+}
+
+// hear tells how an attempt at a node ended.
+func (c *Chain) hear(host string, err error) {
+	if c.o.Heard != nil {
+		c.o.Heard(c.id, host, err)
+	}
 }
 
 var errResting = errors.New("the node rests")

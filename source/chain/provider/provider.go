@@ -53,6 +53,9 @@ type Options struct {
 	Patience    time.Duration // give up after this time without the answer to a question; 0 means five minutes
 	MaxAnswer   int64         // bytes of an answer, at most, without compression; 0 means 32 MiB; a larger one is asked for in parts
 	Log         *slog.Logger  // is told of each retry; nil means none
+	// Heard is told how each attempt at a node ended, whose host is as errors name it: nil means that it answered. It is
+	// called from many goroutines, and must return soon. nil means none.
+	Heard func(chain uint64, host string, err error)
 
 	Transport http.RoundTripper // nil means one of its own; it is not asked for wss URLs
 }

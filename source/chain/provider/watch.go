@@ -25,6 +25,7 @@ const (
 // A socket is a ws or wss URL.
 type socket struct {
 	host   string
+	name   string // of the host as one that tells by itself
 	url    string // it may have a key
 	header http.Header
 	hide   *strings.Replacer
@@ -36,7 +37,7 @@ func newSocket(text string) (s *socket, ok bool) {
 	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
 		return nil, false
 	}
-	s = &socket{host: u.Host, header: http.Header{}, hide: hiding(u)}
+	s = &socket{host: u.Host, name: u.Scheme + "://" + u.Host, header: http.Header{}, hide: hiding(u)}
 	if u.User != nil { // which the library takes for a mistake
 		password, _ := u.User.Password()
 		r := http.Request{Header: s.header}
@@ -55,7 +56,10 @@ func (c *Chain) Sockets() int { return len(c.sockets) }
 // those of Latest are. There must be such a URL.
 func (c *Chain) Watch(ctx context.Context, i int, each func(Header)) error {
 	s := c.sockets[i%len(c.sockets)]
-	err := s.watch(ctx, c.id, each)
+	err := s.watch(ctx, c.id, func(h Header) {
+		c.hear(s.name, nil)
+		each(h)
+	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -63,7 +67,9 @@ func (c *Chain) Watch(ctx context.Context, i int, each func(Header)) error {
 	if errors.As(err, &of) {
 		err = of.Err // its URL may have a key
 	}
-	return fmt.Errorf("chain %d: %s: %s", c.id, s.host, quote(s.hide.Replace(err.Error())))
+	err = fmt.Errorf("%s: %s", s.host, quote(s.hide.Replace(err.Error())))
+	c.hear(s.name, err)
+	return fmt.Errorf("chain %d: %w", c.id, err)
 }
 
 func (s *socket) watch(ctx context.Context, chain uint64, each func(Header)) error {
