@@ -176,6 +176,59 @@ func TestARefreshWithAnotherName(t *testing.T) {
 	}
 }
 
+// However often refreshes rename an account, the objects under the name that the site knows are refreshed. They are also
+// after the site was published again under another name, and the last refresh was reapplied.
+func TestARefreshWithManyNames(t *testing.T) {
+	t.Parallel()
+	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
+	u := newUpstream(t)
+	rename := func(base string, i int) {
+		t.Helper()
+		u.tell(says(fmt.Sprintf(`{"name":"new%d.eth","avatar":"https://img.example/%[1]d.png","fresh":%d}`, i, 5000+i)), scans)
+		r, body := request(t, http.MethodGet, base+"/api/v1/lists/2/details?cache=fresh")
+		isFresh(t, r, body)
+	}
+	shown := func(name string, i int) {
+		t.Helper()
+		all := content(t, bucket, "api/")
+		for _, key := range shows(name, "details", "account") {
+			if want := fmt.Sprintf(`"name":"new%d.eth"`, i); !strings.Contains(all[key], want) {
+				t.Errorf("rename %d: %s: got %s, want %s", i, key, all[key], want)
+			}
+		}
+	}
+	first, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
+	published(t, first, bucket)
+	base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
+	for i := range 6 {
+		rename(base, i)
+		shown("bob.eth", i)
+	}
+	// The next site knows another name, and none of the refreshes.
+	second, _ := generatedEFP(t, wholeSnapshot(t, "2026-01-02T00:00:00Z", strings.Replace(staleENS, "bob.eth", "robert.eth", 1), ""), nil)
+	published(t, second, bucket)
+	handler := newHandler(t, bucket, server.Options{Refresh: u.options(), Poll: 10 * time.Millisecond})
+	ctx, stop := context.WithCancel(t.Context())
+	watched := make(chan struct{})
+	go func() {
+		handler.Watch(ctx)
+		close(watched)
+	}()
+	for _, key := range shows("robert.eth", "details") {
+		eventually(t, string(key)+" is fresh", func() bool {
+			body, err := bucket.Get(t.Context(), key)
+			return err == nil && strings.Contains(string(body), "new5.eth")
+		})
+	}
+	stop()
+	<-watched
+	base = listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
+	for i := 6; i < 12; i++ {
+		rename(base, i)
+		shown("robert.eth", i)
+	}
+}
+
 // There is nothing to refresh where a user has no primary list; the lists of such a user are refreshed
 // all the same.
 func TestARefreshWithoutAPrimaryList(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 type KeptProfile struct {
 	Address string `json:"address"`
 	site.Profile
-	// Names are those of the profiles that were replaced, under APIEFP. The site has objects of the
-	// account under one of them until its next run, even if the profile has another name now.
+	// Names are those of the profiles that were replaced, under APIEFP, the newest first. The site has
+	// objects of the account under the last one until its next run, even if the profile has another name now.
 	Names  []string      `json:"names,omitempty"`
 	Stored []Replacement `json:"stored,omitempty"`
 	// Writes counts the writes of the object. So no two versions of it are equal, and the
@@ -95,8 +95,8 @@ func withStored(replaced, by site.MD5, kept []byte) []Replacement {
 // is that object so far, nil for none: of both profiles the one with the greater Fresh stays. If
 // nothing changes, the result equals kept.
 func (p KeptProfile) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
+	p.Names = withNames(p.Names, by != (site.MD5{}) && !hasStored(replaced, kept), kept)
 	p.Stored = withStored(replaced, by, kept)
-	p.Names = withNames(p.Names, kept)
 	if account, err := site.ParseAddress(p.Address); err == nil {
 		if was, err := DecodeProfile(kept, account, time.UnixMilli(0)); err == nil && rules.IsNewer(was.Fresh, p.Fresh) {
 			p.Profile = was.Profile
@@ -141,14 +141,25 @@ func Names(kept []byte) []string {
 // maxNames bounds the names of a kept profile.
 const maxNames = 4
 
-// withNames adds the names that kept lists to newer ones.
-func withNames(names []string, kept []byte) (all []string) {
-	for _, name := range slices.Concat(names, Names(kept)) {
-		if len(all) < maxNames && !slices.Contains(all, name) {
+// hasStored reports whether a body is one that kept says a refresh has stored. Otherwise it is the site's own.
+func hasStored(body site.MD5, kept []byte) bool {
+	stored, err := Replacements(kept)
+	return err == nil && slices.ContainsFunc(stored, func(r Replacement) bool { return r.MD5 == body })
+}
+
+// withNames adds the names that kept lists to newer ones. The last one is the site's, under which the site has objects:
+// it stays until the profile of another site is replaced. Of the others the newest stay.
+func withNames(names []string, ofSite bool, kept []byte) (all []string) {
+	before, own := Names(kept), names
+	if n := len(before); !ofSite {
+		before, own = before[:max(0, n-1)], before[max(0, n-1):]
+	}
+	for _, name := range slices.Concat(names, before) {
+		if len(all)+len(own) < maxNames && !slices.Contains(own, name) && !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
-	return all
+	return append(all, own...)
 }
 
 // KeepCopy encodes the object site.RefreshCopyKey for a refresh that is about to replace one body by another,

@@ -118,19 +118,46 @@ func TestDecodeKeptBadges(t *testing.T) {
 	}
 }
 
-// The names of the profiles that were replaced are kept, the newest first.
+// Of the names of the profiles that were replaced, the site's own is kept, under which it has objects, and the newest
+// others. Nothing but the profile of another site takes its place.
 func TestKeepNames(t *testing.T) {
 	var kept []byte
-	for _, name := range []string{"a", "b", "a", "c", "d", "e"} {
-		p := refresh.KeptProfile{Address: someAddress, Names: []string{name}}
+	replace := func(name string, replaced, by site.MD5) {
+		t.Helper()
 		var err error
-		if kept, err = p.Keep(site.MD5{}, site.MD5{}, kept); err != nil {
+		if kept, err = (refresh.KeptProfile{Address: someAddress, Names: []string{name}}).Keep(replaced, by, kept); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := refresh.Names(kept); !slices.Equal(got, []string{"e", "d", "c", "a"}) {
-		t.Errorf("names: got %q, want the newest, each once", got)
+	rename := func(from, to string) {
+		t.Helper()
+		replace(from, site.Sum([]byte(from)), site.Sum([]byte(to)))
 	}
+	listed := func(when string, want ...string) {
+		t.Helper()
+		if got := refresh.Names(kept); !slices.Equal(got, want) {
+			t.Errorf("%s: got the names %q, want %q", when, got, want)
+		}
+	}
+	names := []string{"site", "b", "c", "site", "b", "d", "e", "f"}
+	for i, name := range names[1:] {
+		rename(names[i], name)
+	}
+	listed("after seven renames", "e", "d", "b", "site")
+	for range 10 { // more refreshes than one keeps the bodies of
+		rename("f", "f")
+	}
+	listed("once the profile keeps its name", "f", "e", "d", "site")
+
+	rename("next", "g") // of a site that was published meanwhile
+	listed("after the first rename of another site", "f", "e", "d", "next")
+	names = []string{"g", "h", "i", "j", "k"}
+	for i, name := range names[1:] {
+		rename(names[i], name)
+	}
+	listed("after four more", "j", "i", "h", "next")
+	replace("k", site.MD5{}, site.MD5{})
+	listed("after a refresh that stores nothing", "k", "j", "i", "next")
 }
 
 // A note is kept about a copy.

@@ -189,7 +189,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack"}}, {"server", []string{"-test.run=Histor|Feed"}},
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
 		"storage":  {{"storage/checked", nil}, {"storage", nil}, publishing},
-		"site":     {{"site/shards", nil}, {"site/rules", nil}, publishing},
+		"site":     {{"site/shards", nil}, {"site/rules", nil}, {"site/refresh", nil}, {"site/note", nil}, publishing},
 		"cmd":      {{"cmd/internal/publish", []string{"-test.run=Forged|RefreshesAre"}}, {"cmd/internal/live", nil}},
 		"internal": {{"internal/staging", nil}},
 		"live":     {{"live", nil}, simulation},

@@ -349,6 +349,14 @@ func (f *Refresher) replaceBy(ctx context.Context, t Target, data upstreamData, 
 // next run of the generator, the digest of body for runs of the publisher, which compare the
 // bucket with its manifest at any time.
 func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body, stored []byte, info storage.Info) error {
+	if p, ok := data.(profileData); ok && t.Config.EFP() {
+		details, _, err := site.DecodeDetails(stored)
+		if err != nil {
+			return err
+		}
+		p.Names = lookupNames(details.ENS.Name)
+		data = p
+	}
 	keep := func(kept []byte) ([]byte, error) {
 		if f.inMemory {
 			return data.Keep(site.MD5{}, site.MD5{}, kept)

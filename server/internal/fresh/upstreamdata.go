@@ -40,15 +40,11 @@ func (f *Refresher) fetch(ctx context.Context, t Target, stored []byte, memory *
 	ctx, cancel := context.WithTimeout(ctx, f.upstreamTimeout)
 	defer cancel()
 	if t.Object == site.Details {
-		details, account, err := site.DecodeDetails(stored)
+		_, account, err := site.DecodeDetails(stored)
 		if err != nil {
 			return nil, err
 		}
-		data, err := f.fetchProfile(ctx, t, account)
-		if err == nil && t.Config.EFP() {
-			data.Names = lookupNames(details.ENS.Name)
-		}
-		return data, err
+		return f.fetchProfile(ctx, t, account)
 	}
 	return f.fetchBadges(ctx, t, stored, memory)
 }
