@@ -41,9 +41,8 @@ var mayImport = map[string][]string{
 	"source":                     {"site", "snapshot"},
 	"snapshot/pieces":            {"site", "site/kept", "snapshot"},
 	"source/audit":               {"internal/retry", "internal/sample", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay
-	"source/bundle":              {"internal/inorder", "site", "source"},
 	"source/badge":               {"site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
-	"source/chain":               {"site", "source", "source/bundle", "source/chain/provider", "source/replay"},
+	"source/chain":               {"site", "source", "source/chain/provider", "source/replay"},
 	"source/chain/provider":      {},
 	"source/follow":              {"site", "site/rules", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay"},
 	"source/postgres":            {"site", "snapshot", "source", "source/replay"},
@@ -114,20 +113,18 @@ var mayImport = map[string][]string{
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"cmd/internal/audit":         {"site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/command":       {"internal/release", "internal/retry", "site", "storage"},
-	"cmd/internal/eventlog":      {"internal/retry", "site", "source/bundle", "storage"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
 	"cmd/internal/generate":      {"internal/release", "site", "site/note", "site/ranks", "generator", "snapshot", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/report"},
 	"cmd/internal/key":           {"site/note"},
 	"cmd/internal/live":          {"internal/retry", "internal/templates", "live", "publisher", "server", "site", "site/note", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
-	"cmd/internal/log":           {"site", "site/op", "site/rules", "site/scan", "snapshot", "source", "source/chain", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/preview":       {"site", "site/note", "site/page", "site/routes", "generator", "server", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
-	"cmd/internal/publish":       {"internal/sample", "site", "site/note", "site/shards", "site/tags", "storage/checked", "generator", "publisher", "purger", "snapshot", "snapshot/pieces", "source", "source/bundle", "source/chain", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
+	"cmd/internal/publish":       {"internal/sample", "site", "site/note", "site/shards", "site/tags", "storage/checked", "generator", "publisher", "purger", "snapshot", "snapshot/pieces", "source", "source/chain", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
 	"cmd/internal/report":        {"report", "generator", "site", "snapshot", "storage", "cmd/internal/command"},
 	"cmd/internal/reproduce":     {"internal/release", "internal/retry", "site", "site/note", "site/ranks", "site/shards", "generator", "snapshot", "snapshot/pieces", "source", "source/chain", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
-	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/bundle", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate"},
+	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/eventlog", "cmd/internal/generate"},
 	"cmd/internal/serve":         {"server", "site", "site/note", "storage", "storage/checked", "internal/templates", "cmd/internal/command"},
 	"cmd/followpress": {"client", "cmd/internal/audit", "cmd/internal/command", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
-		"cmd/internal/key", "cmd/internal/live", "cmd/internal/log", "cmd/internal/publish", "cmd/internal/report", "cmd/internal/reproduce", "cmd/internal/serve", "cmd/internal/snapshot"},
+		"cmd/internal/key", "cmd/internal/live", "cmd/internal/publish", "cmd/internal/report", "cmd/internal/reproduce", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site
 
@@ -172,7 +169,7 @@ var mustNotImport = map[string][]string{
 // mustNotReach are packages that a package does not even import by way of others, since it finds what they find in a
 // second way.
 var mustNotReach = map[string][]string{
-	"source/audit": {"generator", "source/bundle", "source/chain", "source/follow", "source/replay"},
+	"source/audit": {"generator", "source/chain", "source/follow", "source/replay"},
 }
 
 // onlyIn says in which folder alone imports may begin with a path.

@@ -91,7 +91,7 @@ func TestCloudFrontLiveReports(t *testing.T) {
 	}
 	c := &cloudFront{t: t, live: "https://live.example.org", vm: goja.New()}
 	c.load(string(code))
-	for _, path := range []string{"/_reports/index", "/_log/index", "/_log/10000", "/_snapshot/index/" + anyDigest, "/_snapshot/" + anyDigest} {
+	for _, path := range []string{"/_reports/index", "/_snapshot/index/" + anyDigest, "/_snapshot/" + anyDigest} {
 		if _, err := c.handler(goja.Undefined(), c.vm.ToValue(event(httptest.NewRequest("GET", "/", nil), path, ""))); err != nil || strings.Join(c.chosen, " ") != "bucket fallback" {
 			t.Errorf("%s: got %v (%v), want bucket and fallback", path, c.chosen, err)
 		}

@@ -284,7 +284,7 @@ func TestLiveHasNoReports(t *testing.T) {
 		configs.Store(bucket.URL+"/bucket", o.config)
 		base := s.start(t, bucket.URL+"/bucket", o.fallback.URL, before(live), withExplorer)
 		for range 2 {
-			for _, path := range []string{"/_reports/index", "/_log/index", "/_log/10000", "/_snapshot/index/" + anyDigest, "/_snapshot/" + anyDigest} {
+			for _, path := range []string{"/_reports/index", "/_snapshot/index/" + anyDigest, "/_snapshot/" + anyDigest} {
 				if a := ask(t, http.MethodGet, base, path); a.status != http.StatusOK || a.body != "/bucket"+path {
 					t.Errorf("%s: got %d %s, want that of the bucket", path, a.status, a.body)
 				}

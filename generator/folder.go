@@ -270,11 +270,11 @@ func checkFolder(files afero.Fs, path string, config site.Config) (*liveSite, er
 	return live, checkEntries(files, path, config)
 }
 
-// Folders that buckets have beside a site: where a fallback, report --publish, and publish --history and --inputs write.
+// Folders that buckets have beside a site: where a fallback, report --publish and publish --inputs write, or once wrote.
 var (
 	refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 	reportsFolder = strings.TrimSuffix(string(site.ReportsPrefix), "/")
-	logFolder     = strings.TrimSuffix(string(site.LogPrefix), "/")
+	logFolder     = strings.TrimSuffix(string(site.FormerLogPrefix), "/")
 	inputsFolder  = strings.TrimSuffix(string(kept.Prefix), "/")
 )
 
@@ -282,7 +282,7 @@ var (
 var bucketEntries = []struct{ name, meaning string }{
 	{refreshFolder, "refreshed data, which would be lost"},
 	{reportsFolder, "reports, which would be lost"},
-	{logFolder, "the log of all events, which would be lost"},
+	{logFolder, "a log of events of an earlier version, which would be lost"},
 	{string(site.NoteKey), "the signed note of a bucket, which would be about another site"},
 	{inputsFolder, "what sites were made of, which would be lost"},
 	{".followpress", "the work folder of a bucket"},

@@ -115,7 +115,7 @@ var errFreed = errors.New("the graph was replaced")
 
 // isKept reports whether an object is no part of a site, but kept beside it.
 func isKept(key site.Key) bool {
-	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, site.LogPrefix, inputs.Prefix}, func(kept site.Key) bool {
+	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, inputs.Prefix}, func(kept site.Key) bool {
 		return strings.HasPrefix(string(key), string(kept))
 	})
 }

@@ -44,15 +44,6 @@ type InputsReport struct {
 
 func (r *run) inputsIndex() site.Key { return kept.IndexKey(site.Sum256(r.source.body)) }
 
-// besideUnchanged reports whether the bucket has all that putBeside puts.
-func (r *run) besideUnchanged(ctx context.Context) (bool, error) {
-	unchanged, err := r.logUnchanged(ctx)
-	if err == nil && unchanged {
-		unchanged, err = r.inputsUnchanged(ctx)
-	}
-	return unchanged, err
-}
-
 // inputsUnchanged reports whether the bucket keeps the inputs of the site as they were put, or need not. It asks for the
 // index and a listing.
 func (r *run) inputsUnchanged(ctx context.Context) (bool, error) {
@@ -119,11 +110,8 @@ func (b *retryingBucket) keeps(ctx context.Context, want site.Entry, listed map[
 	return digest == want.MD5, err
 }
 
-// putBeside puts what is kept beside the site and comes before it: the log, and the inputs.
+// putBeside puts what is kept beside the site and comes before it: the inputs.
 func (r *run) putBeside(ctx context.Context) error {
-	if err := r.extendLog(ctx); err != nil {
-		return err
-	}
 	if r.options.Inputs == nil {
 		return nil
 	}

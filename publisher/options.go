@@ -54,7 +54,6 @@ type Options struct {
 	AllowRollback bool          // publish a site that is older than the live one, whatever it lacks. Readers of a signed bucket refuse it
 	Tags          string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
 	Exclude       []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
-	History       History       // the log of events to put beside the site; nil means none. Repair and Verify leave the log alone
 	Signing       *Signing      // how to sign the site; nil means not at all. Repair leaves the note alone
 	Unsigned      bool          // publish without a signature even to a bucket that has one, whose note is removed first
 	Inputs        Inputs        // what the site was made of, to put beside it; nil means that the bucket keeps what it has

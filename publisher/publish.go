@@ -117,7 +117,7 @@ func (r *run) publish(ctx context.Context) error {
 			return err
 		}
 		if consistent {
-			if consistent, err = r.besideUnchanged(ctx); err != nil {
+			if consistent, err = r.inputsUnchanged(ctx); err != nil {
 				return err
 			}
 		}
@@ -558,9 +558,6 @@ func (r *run) dryRun(ctx context.Context) error {
 		return err
 	}
 	plan.close()
-	if _, err := r.logUnchanged(ctx); err != nil {
-		return err
-	}
 	r.report.Outcome = Planned
 	return nil
 }

@@ -43,8 +43,7 @@ type Report struct {
 		Manifests int   `json:"manifests"`
 		Delete    int   `json:"delete"`
 	} `json:"plan"`
-	Done done       `json:"done"`
-	Log  *LogReport `json:"log,omitempty"` // nil if there was none to put, or the run failed before
+	Done done `json:"done"`
 	// Inputs says what was done to the inputs of sites; nil if there was nothing to do, or the run failed before.
 	Inputs *InputsReport `json:"inputs,omitempty"`
 
@@ -135,12 +134,8 @@ func (r *Report) ExpectedRequests() map[storage.Request]int {
 	if r.Outcome == Unchanged {
 		return map[storage.Request]int{storage.Get: 2}
 	}
-	log := 0
-	if r.Log != nil && r.Log.Changed {
-		log = r.Log.Put + 1
-	}
 	return map[storage.Request]int{
-		storage.Put:    r.Plan.Put + r.Plan.Manifests + bookkeeping + log,
+		storage.Put:    r.Plan.Put + r.Plan.Manifests + bookkeeping,
 		storage.Get:    r.Plan.Manifests + checks,
 		storage.Delete: (r.Plan.Delete+storage.MaxDelete-1)/storage.MaxDelete + 2,
 	}
@@ -162,9 +157,6 @@ func (r *Report) String() string {
 	}
 	if s := r.Signed; s != nil {
 		fmt.Fprintf(&b, "signed    %10d is the counter of %s, by %d keys\n", s.Counter, s.Origin, s.Keys)
-	}
-	if l := r.Log; l != nil {
-		fmt.Fprintf(&b, "log       %10d events in %d bundles, %d of them to put or put: %s\n", l.Rows, l.Bundles, l.Put, megabytes(l.Bytes))
 	}
 	if i := r.Inputs; i != nil {
 		fmt.Fprintf(&b, "inputs    %10d objects, %d of them put: %s; %d of earlier sites deleted\n", i.Objects, i.Put, megabytes(i.Bytes), i.Deleted)

@@ -117,7 +117,6 @@ func (w *world) publish(ctx context.Context, p *process, name string, next simul
 		bucket, o.Bulk = unpacking{p}, BulkOn
 	}
 	w.noteFrom(name, "publishes %s (broken lock: %v, lease %v, stopped %v, killed %v)", next.root.AsOf, o.BreakLock, o.Lease, p.stopped.Sub(w.start), p.killed.Sub(w.start))
-	o.History = w.log(name)
 	report, err := Publish(ctx, next, bucket, o)
 	w.noteFrom(name, "%s, %v", report.Outcome, err)
 	w.reported(p, report, err)

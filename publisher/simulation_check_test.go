@@ -89,7 +89,7 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	p := w.process(name)
 	p.calm = true
 	o := w.options(p, s)
-	o.BreakLock, o.History = false, w.log("nights")
+	o.BreakLock = false
 	o.Signing, o.AllowRollback = w.signing("every night"), true
 	report, err := Publish(context.Background(), s, p, o)
 	for range 3 {
@@ -211,7 +211,7 @@ func (w *world) neededManifest(of simulatedSite, differences *[]string) map[site
 
 // isBeside reports whether an object is no part of any site.
 func isBeside(key site.Key) bool {
-	return key == site.LockKey || key == site.MarkKey || key == site.NoteKey || isLog(key) || strings.HasPrefix(string(key), string(site.RefreshPrefix))
+	return key == site.LockKey || key == site.MarkKey || key == site.NoteKey || strings.HasPrefix(string(key), string(site.RefreshPrefix))
 }
 
 // isAnnounced reports whether an object is one that only announced notes lead to: it never changes.

@@ -35,7 +35,6 @@ var (
 //   - a verification reports all damage, and nothing else;
 //   - who reads a signed bucket with a key accepts only what was signed, and is never told that it was altered, or that
 //     the note is missing or of another root;
-//   - a reader of the log of events finds bundles that are what the index names (simulation_log_test.go).
 func TestSimulation(t *testing.T) {
 	result := simulate(t, *firstSeed, *schedules)
 	if *schedules == 1 {
@@ -147,7 +146,6 @@ func simulate(t *testing.T, first uint64, n int) *simulated {
 // runSchedule runs one schedule and checks what must hold in it and after it.
 func runSchedule(t *testing.T, seed uint64, traced bool) (w *world, trace string) {
 	simulatedSites() // outside of the bubble
-	logsOfTests()
 	newFollower()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(t, seed, traced)

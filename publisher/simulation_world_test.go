@@ -493,10 +493,10 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 		w.late = true
 		w.lateMark = w.lateMark || key == site.MarkKey && w.locks != conditional
 	}
-	if key != site.LockKey && key != site.MarkKey && key != site.PackKey && !isLog(key) {
+	if key != site.LockKey && key != site.MarkKey && key != site.PackKey {
 		r.touched[key] = true
 	}
-	known, before := len(w.objects), w.objects[key]
+	known := len(w.objects)
 	if o == nil {
 		delete(w.objects, key)
 	} else {
@@ -507,7 +507,6 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	}
 	delete(w.damaged, key)
 	w.lookAtNote(r, key, o)
-	w.lookAtLog(r, key, before, o)
 	w.reader.look(w, r, key, o)
 }
 

@@ -59,6 +59,7 @@ const (
 	unknown   // not expected, though the key is one of a site's
 	announced // below _next/, where only a publish that goes on has anything
 	foreign   // neither expected nor a key of a site, nor one of the objects beside it
+	former    // of the log of events, which nobody puts or reads any longer
 )
 
 // anySize is the size of an entry of which only the digest is known.
@@ -276,7 +277,9 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 		case key == site.MarkKey:
 			s.marked = true
 		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)),
-			strings.HasPrefix(string(key), string(site.LogPrefix)), strings.HasPrefix(string(key), string(kept.Prefix)):
+			strings.HasPrefix(string(key), string(kept.Prefix)):
+		case strings.HasPrefix(string(key), string(site.FormerLogPrefix)):
+			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: former})
 		case strings.HasPrefix(string(key), string(site.NextPrefix)):
 			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: announced})
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):

@@ -30,7 +30,7 @@ type Verification struct {
 	Unknown   Found               `json:"unknown"`            // not named by the manifest, with keys of a site; Repair deletes them
 	Foreign   Found               `json:"foreign"`            // with keys of no site, nor used by followpress otherwise; Repair leaves them
 	Others    Found               `json:"others"`             // files and folders of others in a local bucket that cannot be read, which is no error
-	Log       *LogVerification    `json:"log,omitempty"`      // set by the caller; nil if there is no log of events
+	Former    Found               `json:"former"`             // of the log of events of an earlier version, which nobody reads and a publish leaves
 	Signed    *SignedVerification `json:"signed,omitempty"`   // set by the caller; nil if no key was given
 	Unlisted  bool                `json:"unlisted,omitempty"` // set by the caller: nobody can list the place, so that only what is signed was compared
 	Marked    bool                `json:"marked"`             // whether a publish is running or was cut off
@@ -38,14 +38,6 @@ type Verification struct {
 	Seconds   float64             `json:"seconds"`
 
 	announced Found // below _next/
-}
-
-// A LogVerification says how the log of events differs from its index.
-type LogVerification struct {
-	Rows    uint64   `json:"rows"`
-	Bundles int      `json:"bundles"`
-	Digest  string   `json:"digest"`
-	Damaged []string `json:"damaged"` // what is wrong with some bundles, and with how many more
 }
 
 // A SignedVerification says how a bucket differs from what its note vouches for.
@@ -82,7 +74,7 @@ func (f *Found) end() {
 
 // Good reports whether the bucket equals its manifest, refreshed objects aside.
 func (v *Verification) Good() bool {
-	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0 && v.Foreign.Count == 0 && (v.Log == nil || len(v.Log.Damaged) == 0) && (v.Signed == nil || v.Signed.Differ == 0)
+	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0 && v.Foreign.Count == 0 && (v.Signed == nil || v.Signed.Differ == 0)
 }
 
 // Verify compares a bucket with its own manifest, by a listing of sizes and ETags. It writes
@@ -131,7 +123,7 @@ func NewVerification() *Verification {
 }
 
 func (v *Verification) kinds() []*Found {
-	return []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others}
+	return []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others, &v.Former}
 }
 
 func (v *Verification) add(f finding) {
@@ -148,6 +140,8 @@ func (v *Verification) add(f finding) {
 		v.announced.add(f.Key)
 	case foreign:
 		v.Foreign.add(f.Key)
+	case former:
+		v.Former.add(f.Key)
 	}
 }
 
@@ -265,7 +259,7 @@ func (v *Verification) String() string {
 		s.tell(&b)
 	}
 	if v.Unlisted {
-		b.WriteString("not looked for: objects that the manifest does not list, and a log of events, since nobody can list the place\n")
+		b.WriteString("not looked for: objects that the manifest does not list, since nobody can list the place\n")
 	}
 	if v.Marked {
 		b.WriteString("a publish is running or was cut off, or its requests may still arrive: publish again to compare with a listing\n")
@@ -298,11 +292,8 @@ func (v *Verification) tellListed(b *strings.Builder) {
 	if v.Others.Count > 0 {
 		fmt.Fprintf(b, "others    %10d files and folders that cannot be read and are not of the site, like %s\n", v.Others.Count, v.Others.Keys[0])
 	}
-	if l := v.Log; l != nil {
-		fmt.Fprintf(b, "log       %10d events in %d bundles\n", l.Rows, l.Bundles)
-		for _, damage := range l.Damaged {
-			fmt.Fprintf(b, "          %s\n", damage)
-		}
+	if v.Former.Count > 0 {
+		fmt.Fprintf(b, "former    %10d objects below %s, a log of events that nothing reads any longer: remove them when you like\n", v.Former.Count, site.FormerLogPrefix)
 	}
 }
 
@@ -338,8 +329,8 @@ func (v *Verification) Markdown() string {
 	if r := v.Repaired; r != nil {
 		fmt.Fprintf(&b, "repaired: %d objects and %d manifest shards put, %d deleted\n\n", r.Done.Put, r.Done.Manifests, r.Done.Deleted)
 	}
-	if l := v.Log; l != nil {
-		fmt.Fprintf(&b, "log: %d events in %d bundles%s\n\n", l.Rows, l.Bundles, map[bool]string{true: ", damaged"}[len(l.Damaged) > 0])
+	if v.Former.Count > 0 {
+		fmt.Fprintf(&b, "former: %d objects below %s\n\n", v.Former.Count, site.FormerLogPrefix)
 	}
 	if v.Error != "" {
 		fmt.Fprintf(&b, "error: %s\n\n", strings.ReplaceAll(v.Error, "\n", " "))

@@ -33,11 +33,10 @@ type Inputs struct {
 
 // A ChainInput is the block up to which the events of a chain were read.
 type ChainInput struct {
-	ChainID uint64  `json:"chain_id"`
-	Block   uint64  `json:"block"`
-	Hash    string  `json:"hash,omitempty"`   // of the block, 0x and 64 hexadecimal digits; "" if the source does not know it
-	Events  uint64  `json:"events,omitempty"` // of all contracts, up to the block; 0 also if the source does not know
-	Log     *SHA256 `json:"log,omitempty"`    // the last link of the log's bundles, where it is published
+	ChainID uint64 `json:"chain_id"`
+	Block   uint64 `json:"block"`
+	Hash    string `json:"hash,omitempty"`   // of the block, 0x and 64 hexadecimal digits; "" if the source does not know it
+	Events  uint64 `json:"events,omitempty"` // of all contracts, up to the block; 0 also if the source does not know
 }
 
 // A ServiceInput is what a service told of accounts.

@@ -86,10 +86,9 @@ const (
 	// ReportsKey is the list of the published reports.
 	ReportsKey = ReportsPrefix + "index"
 
-	// LogPrefix begins the keys of the log of all events. A bucket keeps it whatever site is published to it.
-	LogPrefix Key = logFolder + "/"
-	// LogIndexKey is the index of the log.
-	LogIndexKey = LogPrefix + "index"
+	// FormerLogPrefix begins the keys of a log of all events that publishes before version 1 put beside a site. Nothing
+	// reads it, and a publish leaves it alone.
+	FormerLogPrefix Key = formerLogFolder + "/"
 
 	// NoteKey is the signed note, which says which root the bucket has (package note). Only signed sites have one.
 	NoteKey Key = "_site.note"
@@ -128,7 +127,7 @@ const (
 	exploreFolder           = "_explore"
 	explorePrefix           = exploreFolder + "/"
 	reportsFolder           = "_reports"
-	logFolder               = "_log"
+	formerLogFolder         = "_log"
 	nextFolder              = "_next"
 	keptFolder              = "_snapshot"
 	headName                = "head"
@@ -254,9 +253,6 @@ func ReportKey(date string, form ReportForm) Key {
 	return ReportsPrefix + Key(date+"."+string(form))
 }
 
-// LogKey is the key of an object of the log: index, or a bundle, by the number of its first row.
-func LogKey(name string) Key { return LogPrefix + Key(name) }
-
 // A ReportForm is a form in which a report is published.
 type ReportForm string
 
@@ -337,7 +333,7 @@ func (c Config) RefreshesOf(key Key) (keys []Key) {
 // objects of a site, but not those that commands keep beside them.
 func (c Config) PublicKeys() []string {
 	keys := []string{
-		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", string(LogPrefix) + "*", manifestPrefix + "*", string(RootKey),
+		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", manifestPrefix + "*", string(RootKey),
 		string(NoteKey), string(NextPrefix) + "*", keptFolder + "/*",
 	}
 	if c.EFP() {
@@ -440,7 +436,7 @@ const workFolder = ".followpress"
 // Reserved lists the first segments of keys outside of the base path, and the name of a bucket's work folder, so that no
 // base path may begin with one.
 func Reserved() []string {
-	return []string{workFolder, "_client", "_errors", exploreFolder, "_lock", logFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
+	return []string{workFolder, "_client", "_errors", exploreFolder, "_lock", formerLogFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
 		"_search", "_site", string(NoteKey), keptFolder, "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
 }
 

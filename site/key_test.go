@@ -36,8 +36,6 @@ func TestKeys(t *testing.T) {
 			{site.ManifestKey("beef"), "_manifest/beef", routes.Manifest},
 			{site.NoSuchList.Key(), "_errors/no-such-list", routes.Error},
 			{site.RootKey, "_site", routes.Root},
-			{site.LogIndexKey, "_log/index", routes.LogIndex},
-			{site.LogKey("0"), "_log/0", routes.LogBundle},
 			{site.NoteKey, "_site.note", routes.Note},
 			{site.NextPrefix + site.NoteKey, "_next/_site.note", routes.NextNote},
 			{site.NextKey(7, site.RootKey), "_next/7/_site", routes.NextRoot},
@@ -45,7 +43,6 @@ func TestKeys(t *testing.T) {
 			{site.NextKey(7, site.DeltaKey("be")), "_next/7/_manifest/delta/be", routes.NextDelta},
 			{site.Key("_snapshot/index/" + anyDigest), "_snapshot/index/" + anyDigest, routes.KeptIndex},
 			{site.Key("_snapshot/" + anyDigest), "_snapshot/" + anyDigest, routes.KeptPiece},
-			{site.LogKey("123456789012345678"), "_log/123456789012345678", routes.LogBundle},
 		} {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, c, tc.key, tc.route)
@@ -89,7 +86,7 @@ func TestKeysOfTheExplorer(t *testing.T) {
 		} {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, with, tc.key, tc.route)
-			equal(t, "kept "+tc.want, site.RouteBy(tc.route).Kept(), strings.HasPrefix(tc.want, "_reports/") || strings.HasPrefix(tc.want, "_log/") || strings.HasPrefix(tc.want, "_next/") || tc.want == "_site.note")
+			equal(t, "kept "+tc.want, site.RouteBy(tc.route).Kept(), strings.HasPrefix(tc.want, "_reports/") || strings.HasPrefix(tc.want, "_next/") || tc.want == "_site.note")
 			if route, ok := c.RouteOf(tc.key); ok && !c.Explorer {
 				t.Errorf("%s without the explorer: got the route %s, want none", tc.key, route.Pattern)
 			}

@@ -30,7 +30,7 @@ func testInputs() *site.Inputs {
 		Generator: "v1.2.3", Tables: map[string]site.SHA256{"events": digest, "lists": digest, "accounts": digest, "records": digest, "badges": digest},
 		ListOps: &ops, OpsFrom: "2026-01-01T00:00:00Z",
 		Chains: []site.ChainInput{
-			{ChainID: 1, Block: 7, Hash: "0x" + strings.Repeat("0a", 32), Events: 3, Log: &digest}, {ChainID: 10, Block: 8, Hash: "0x" + strings.Repeat("0b", 32)},
+			{ChainID: 1, Block: 7, Hash: "0x" + strings.Repeat("0a", 32), Events: 3}, {ChainID: 10, Block: 8, Hash: "0x" + strings.Repeat("0b", 32)},
 		},
 		Profiles:  &site.ServiceInput{Source: "https://example.com/u", From: "2026-01-01T00:00:00Z", Until: "2026-01-02T00:00:00Z", Digest: digest},
 		Badges:    &site.ServiceInput{Source: "https://example.com:81/b", Digest: digest},

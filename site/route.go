@@ -98,12 +98,12 @@ func APIFolders() []string {
 func RouteBy(id routes.ID) *Route { return allRoutes[id] }
 
 // Kept reports whether the objects of the route are no part of the site: they appear and change in a bucket
-// without a new one. Reports and the log stay there whatever site is published.
+// without a new one. Reports stay there whatever site is published.
 func (r *Route) Kept() bool { return r.segments[0] == reportsFolder || r.isBeside() }
 
 // isBeside reports whether the objects of the route are put beside a site by who publishes it.
 func (r *Route) isBeside() bool {
-	return slices.Contains([]string{logFolder, nextFolder, keptFolder, string(NoteKey)}, r.segments[0])
+	return slices.Contains([]string{nextFolder, keptFolder, string(NoteKey)}, r.segments[0])
 }
 
 // UnderAPI reports whether the route is an endpoint of the API. Other routes are

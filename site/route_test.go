@@ -28,7 +28,7 @@ func TestRoutes(t *testing.T) {
 			routes.ExplorerWorker: "text/javascript", routes.ExplorerScript: "text/javascript", routes.ExplorerStyle: "text/css; charset=utf-8",
 			routes.Manifest: "application/gzip", routes.ManifestDelta: "application/gzip",
 			routes.UserQR: "image/svg+xml", routes.ListQR: "image/svg+xml",
-			routes.Ranks: "application/octet-stream", routes.LogBundle: "application/zstd", routes.KeptPiece: "application/zstd",
+			routes.Ranks: "application/octet-stream", routes.KeptPiece: "application/zstd",
 			routes.Note: "text/plain; charset=utf-8", routes.NextNote: "text/plain; charset=utf-8",
 			routes.NextManifest: "application/gzip", routes.NextDelta: "application/gzip", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
 			routes.Page: "text/html; charset=utf-8", routes.PageStyle: "text/css; charset=utf-8", routes.Embed: "text/javascript",
@@ -47,7 +47,7 @@ func TestRoutes(t *testing.T) {
 		}
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		entry := slices.Contains([]routes.ID{
-			routes.Manifest, routes.ManifestDelta, routes.Root, routes.LogIndex, routes.LogBundle, routes.Note,
+			routes.Manifest, routes.ManifestDelta, routes.Root, routes.Note,
 			routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.Index, routes.Explorer, routes.ExplorerWorker,
 			routes.Reports, routes.ReportPage, routes.ReportData, routes.Ranks,
 		}, r.ID)
@@ -103,7 +103,7 @@ func TestRouteOfRefuses(t *testing.T) {
 			"_explore/app-ABCD12345.js", "_explore/app-abcd1234.js", "_explore/App-ABCD1234.js", "_explore/-ABCD1234.js", "_explore/app-ABCD1234.jsx", "_explore/app-ABCD1234",
 			"_explore/../app-ABCD1234.js", "_explore/a/app-ABCD1234.js", "_explore/app-ABCD1234.css/x", "_explore/top/", "_explore/topx", "_explore/" + long + "-ABCD1234.js",
 			"_snapshot", "_snapshot/", "_snapshot/index", "_snapshot/index/", "_snapshot/index/0a", "_snapshot/0a", "_snapshot/" + anyDigest + "0", "_snapshot/" + strings.ToUpper(anyDigest),
-			"_snapshot/index/" + anyDigest + "/x", "_snapshot/x/" + anyDigest, "_log", "_log/", "_log/-1", "_log/00", "_log/0/0", "_log/1234567890123456789", "_log/index.html", "_reports", "_reports/", "_reports/index.html", "_reports/2026-01-02", "_reports/2026-1-2.html", "_reports/2026-01-02.htm", "_reports/2026-01-02.html.html",
+			"_snapshot/index/" + anyDigest + "/x", "_snapshot/x/" + anyDigest, "_log/0", "_log/index", "_reports", "_reports/", "_reports/index.html", "_reports/2026-01-02", "_reports/2026-1-2.html", "_reports/2026-01-02.htm", "_reports/2026-01-02.html.html",
 			"_reports/x2026-01-02.json", "_reports/2026-01-02\n.json", "_reports/2026/01-02.json", "index.htm", "index.html/", "x/index.html",
 			"u", "u/", "u/index.html", "u/a.eth", "u/a.eth/", "u//index.html", "u/A/index.html", "u/../index.html", "u/./index.html", "u/_x/index.html", "u/-/index.html",
 			"u/a_b/index.html", "u/é/index.html", "u/a/b/index.html", "u/a/index.htm", "u/" + long + "/index.html", "u/" + long[:101] + "/index.html",
@@ -124,8 +124,8 @@ var anyDigest = strings.Repeat("0a", 32)
 // Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
 	rules := site.AllFeatures().HeaderRules()
-	// Those of the log and the note are left out: sites were generated before there were any.
-	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return routes.LogIndex <= r.ID && r.ID <= routes.KeptPiece })
+	// Those of the note and the inputs are left out: sites were generated before there were any.
+	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return routes.Note <= r.ID && r.ID <= routes.KeptPiece })
 	equal(t, "routes with rules", len(rules), len(all))
 	for _, one := range all {
 		for _, other := range all {

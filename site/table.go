@@ -84,8 +84,6 @@ var allRoutes = func() []*Route {
 		{ID: routes.Root, Pattern: "_site", CacheControl: cacheCheck,
 			Summary: "the root of the site"},
 
-		{ID: routes.LogIndex, Pattern: "_log/index", CacheControl: cacheCheck, Summary: "the index of the log of all events"},
-		{ID: routes.LogBundle, Pattern: "_log/{number}", ContentType: contentZstd, CacheControl: cacheCheck, Summary: "a bundle of the log"},
 		{ID: routes.Note, Pattern: "_site.note", ContentType: contentText, CacheControl: cacheCheck, Summary: "the signed note of the site"},
 		{ID: routes.NextNote, Pattern: "_next/_site.note", ContentType: contentText, CacheControl: cacheCheck,
 			Summary: "during a publish, the signed notes of the next site, and of those whose publishes were cut off"},

@@ -26,13 +26,13 @@ func metaOf(t *testing.T, body string) afero.Fs {
 func TestInputs(t *testing.T) {
 	digest := site.Sum256([]byte("digest"))
 	hash := "0x" + strings.Repeat("0a", 32)
-	chain := fmt.Sprintf(`{"chain_id":10,"block":7,"hash":"%s","events":3,"log":"%s"}`, hash, digest)
+	chain := fmt.Sprintf(`{"chain_id":10,"block":7,"hash":"%s","events":3}`, hash)
 	service := fmt.Sprintf(`{"source":"https://example.com/u","from":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z","digest":"%s"}`, digest)
 	told := &site.ServiceInput{Source: "https://example.com/u", From: "2026-01-01T00:00:00Z", Until: "2026-01-02T00:00:00Z", Digest: digest}
 	for members, want := range map[string]site.Inputs{
 		``:                                     {},
 		`,"chains":[]`:                         {Chains: []site.ChainInput{}},
-		`,"chains":[` + chain + `]`:            {Chains: []site.ChainInput{{ChainID: 10, Block: 7, Hash: hash, Events: 3, Log: &digest}}},
+		`,"chains":[` + chain + `]`:            {Chains: []site.ChainInput{{ChainID: 10, Block: 7, Hash: hash, Events: 3}}},
 		`,"profiles":` + service:               {Profiles: told},
 		`,"badges":` + service:                 {Badges: told},
 		`,"profiles":null,"more":[1]`:          {},

@@ -21,7 +21,7 @@ import (
 
 func main() {
 	b := &bench{Bench: rig.Bench{Name: "sources"}}
-	b.Main(b.start, b.first, b.nothingNew, b.replay, b.bootstrap)
+	b.Main(b.start, b.first, b.nothingNew, b.replay)
 }
 
 // A bench keeps the nodes of a run.
@@ -55,42 +55,6 @@ func (b *bench) command(ctx context.Context, more []string) *exec.Cmd {
 	return exec.CommandContext(ctx, b.Built("followpress"), append([]string{
 		"snapshot", "chain", "--state", b.Path("state"), "--rpc", b.rpc, "--out", b.Path("snapshot"), "--report", b.Path("report.json"),
 	}, more...)...)
-}
-
-// bootstrap compares beginning with a published log with reading the chains from nodes that answer at once. Replay and
-// snapshot do not count: they are the same.
-func (b *bench) bootstrap(ctx context.Context) error {
-	for _, node := range b.nodes {
-		node.Set(meanrpc.Faults{MaxBlocks: mostBlocks})
-	}
-	bucket := "file://" + b.Path("bucket")
-	publish := exec.CommandContext(ctx, b.Built("followpress"), "publish", "--snapshot", "fixtures/demo", "--dest", bucket, "--history", b.Path("state"), "--no-sync")
-	if _, err := measure.Run(publish); err != nil {
-		return err
-	}
-	begin := func(flags ...string) (report, measure.Usage, error) {
-		state := b.Path("another")
-		if err := os.RemoveAll(state); err != nil {
-			return report{}, measure.Usage{}, err
-		}
-		return b.run(ctx, append(flags, "--state", state)...)
-	}
-	var processor []measure.Pair
-	rounds, err := measure.Rounds(b.Rounds, func(int) (p measure.Pair, err error) {
-		synced, other, err := begin()
-		if err != nil {
-			return p, err
-		}
-		adopted, ours, err := begin("--from-bundles", bucket)
-		processor = append(processor, measure.Pair{Ours: ours.CPU, Other: other.CPU})
-		return measure.Pair{Ours: adopted.Seconds - (synced.Seconds - synced.Chain.Seconds), Other: synced.Chain.Seconds}, err
-	})
-	if err != nil {
-		return err
-	}
-	b.Compare("beginning with a published log / a sync from nodes", "s", rounds, "≤ 0.3")
-	b.Compare("its processor time, with replay and snapshot", "s", processor, "")
-	return nil
 }
 
 // A report is what the benchmark reads of the command's.

@@ -17,7 +17,6 @@ import (
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/cmd/internal/key"
 	"github.com/followpress/followpress/cmd/internal/live"
-	"github.com/followpress/followpress/cmd/internal/log"
 	"github.com/followpress/followpress/cmd/internal/preview"
 	"github.com/followpress/followpress/cmd/internal/publish"
 	"github.com/followpress/followpress/cmd/internal/report"
@@ -42,7 +41,6 @@ type verbs struct {
 	Edge    edge.Command    `cmd:"" group:"Put it online:" help:"Write the configuration of a cache or CDN in front of the bucket."`
 
 	Report    report.Command    `cmd:"" group:"Look after it:" help:"Say what changed between two sites: a page with plots, JSON, Markdown."`
-	Log       log.Command       `cmd:"" group:"Look after it:" help:"Say what happened: what lists did to an account, and what its lists did."`
 	Verify    publish.Verify    `cmd:"" group:"Look after it:" help:"Compare a bucket with the manifest of its site."`
 	Audit     audit.Command     `cmd:"" group:"Look after it:" help:"Compare a site or a snapshot with the contracts on the chains."`
 	Reproduce reproduce.Command `cmd:"" group:"Look after it:" help:"Make a published site again, of what it was made of, and compare."`

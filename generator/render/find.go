@@ -56,7 +56,7 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 		return s.history.find(route, segments), only
 	case routes.Page, routes.PageStyle, routes.Sitemap, routes.SitemapPart, routes.Robots, routes.Badge, routes.DarkBadge, routes.Embed:
 		return s.pages.find(route, key), only
-	case routes.Reports, routes.ReportPage, routes.ReportData, routes.LogIndex, routes.LogBundle,
+	case routes.Reports, routes.ReportPage, routes.ReportData,
 		routes.Note, routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.KeptPiece:
 		return foundUnit{}, only // no part of a site
 	case routes.Leaderboard:

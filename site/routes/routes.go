@@ -19,8 +19,6 @@ const (
 	Manifest
 	ManifestDelta
 	Root
-	LogIndex
-	LogBundle
 	Note
 	NextNote
 	NextRoot

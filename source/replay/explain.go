@@ -112,8 +112,7 @@ func (x *explainer) explain(e source.Event) error {
 			former = formerSlot
 		}
 	}
-	told := x.tell(e, contract)
-	what := told.Text(site.Address.String) + former
+	what := x.tell(e, contract) + former
 	at := "not known"
 	if e.Time != source.NoTime {
 		at = time.UnixMilli(e.Time).UTC().Format(time.RFC3339Nano)

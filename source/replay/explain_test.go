@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/replay"
 )
@@ -90,69 +88,5 @@ func TestExplainReportsErrors(t *testing.T) {
 	}
 	if err := replay.Explain(sequence(slices.Repeat([]source.Event{transfer(1, 1)}, 2)), deployment(), word(1), &strings.Builder{}); err == nil {
 		t.Error("event twice: got no error")
-	}
-}
-
-// historyOf is what replay.History returns of events, which it numbers.
-func historyOf(t *testing.T, events []source.Event, q replay.Query) []replay.Happening {
-	t.Helper()
-	for i := range events {
-		events[i].Block, events[i].Time = uint64(i), int64(i)
-	}
-	found, err := replay.History(sequence(events), deployment(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// TestHistoryOfSharedSlot: lists that share a slot cannot make a history large, which says what it leaves out.
-func TestHistoryOfSharedSlot(t *testing.T) {
-	const lists, ops = 500, 500
-	var events []source.Event
-	for n := range lists {
-		events = append(events, source.Event{Kind: source.Transfer, Contract: registry, Subject: wordOf(n), Value: slices.Repeat([]byte{0x10}, 20)},
-			source.Event{Kind: source.Location, Contract: registry, Subject: wordOf(n), Value: location(place(5))})
-	}
-	for n := range ops {
-		events = append(events, operate(place(5), op(byte(add+n%2), 1)))
-	}
-	user := site.Address(op(add, 1)[4:])
-	found := historyOf(t, events, replay.Query{User: &user})
-	told := 0
-	for _, h := range found {
-		if h.Kind == source.Op {
-			told++
-		}
-	}
-	if told < 8*ops || told > 8*ops+100_000 {
-		t.Errorf("got %d happenings of %d operations in a slot of %d lists", told, ops, lists)
-	}
-	last := found[len(found)-1]
-	if text := last.Text(site.Address.String); !strings.HasSuffix(text, " (the same of 492 more lists of this slot)") {
-		t.Errorf("the last one does not say what is left out: %s", text)
-	}
-	list := word(3)
-	if found = historyOf(t, events, replay.Query{User: &user, List: &list}); len(found) != ops+2 {
-		t.Errorf("one of the lists: got %d happenings, want all %d", len(found), ops+2)
-	}
-}
-
-// TestHistoryOfPopularList: who names a list, or gets it, makes a history take time in proportion, not to the square.
-func TestHistoryOfPopularList(t *testing.T) {
-	const patience = time.Minute
-	var events []source.Event
-	for n := range 200_000 {
-		owner, token := numbered(n+1), wordOf(1)
-		events = append(events,
-			source.Event{Kind: source.Transfer, Contract: registry, Subject: token, Value: owner[:]},
-			source.Event{Kind: source.ListMetadata, Contract: records, Subject: place(5).Slot, Key: "user", Value: owner[:]},
-		)
-	}
-	events = append(events, locate(1, location(place(5))))
-	user, start := site.Address{0: 9}, time.Now()
-	historyOf(t, append(events, operate(place(5), append([]byte{1, add, 1, 1}, user[:]...))), replay.Query{User: &user})
-	if spent := time.Since(start); spent > patience {
-		t.Errorf("%d events take %v, want less than %v", len(events), spent, patience)
 	}
 }

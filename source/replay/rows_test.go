@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
+	siteop "github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/replay"
@@ -264,9 +265,12 @@ func checkAbout(t *testing.T, what string, c replay.Change, was, is string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := replay.TellOp(o.Op)
-		if told.About != nil && !slices.Contains(c.Accounts, *told.About) {
-			t.Fatalf("%s: got changed accounts %v, want %s too, whom this is about: %s", what, c.Accounts, told.About, line)
+		parsed, reason := siteop.Parse(o.Op)
+		if reason != "" {
+			t.Fatal(reason)
+		}
+		if about, ok := parsed.Address(); ok && !slices.Contains(c.Accounts, about) {
+			t.Fatalf("%s: got changed accounts %v, want %s too, whom this is about: %s", what, c.Accounts, about, line)
 		}
 	}
 }

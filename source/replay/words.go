@@ -8,53 +8,23 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// Told says in words what an event did. Its texts have no control characters.
-type Told struct {
-	Action string        // follow, unfollow, tag, untag; operation for one that is ignored; mint, transfer, burn, location, user, manager, metadata, primary-list
-	About  *site.Address // the account that the record of an operation is about, or that Action names; nil for none
-	Tag    string
-	Effect bool // whether anything that snapshots have is another than before
-
-	before, after string // what the text has around About
+func tellIgnored(b []byte, ignored Reason) string {
+	return fmt.Sprintf("operation %s: ignored (%s)", shortened(b), ignored)
 }
 
-// Text is what happened, with an account as name shows it.
-func (t *Told) Text(name func(site.Address) string) string {
-	if t.About == nil {
-		return t.before + t.after
-	}
-	return t.before + name(*t.About) + t.after
-}
-
-// TellOp is what an operation of the table ops did. It must be valid, as those are.
-func TellOp(b []byte) Told {
-	o, ignored := parseOp(b)
-	if ignored != "" {
-		return tellIgnored(b, ignored)
-	}
-	return tellOperation(o, map[op.Code]effect{op.Follow: added, op.Unfollow: removed, op.Tag: tagged, op.Untag: untagged}[o.Code])
-}
-
-func tellIgnored(b []byte, ignored Reason) Told {
-	return Told{Action: "operation", before: fmt.Sprintf("operation %s: ignored (%s)", shortened(b), ignored)}
-}
-
-func tellOperation(o op.Operation, did effect) Told {
-	t := Told{Action: o.Code.String(), Tag: string(o.Tag), Effect: did.visible(), before: o.Code.String() + " "}
+func tellOperation(o op.Operation, did effect) string {
+	about := shortened(o.Record)
 	if a, ok := o.Address(); ok {
-		t.About = &a
-	} else {
-		t.before += shortened(o.Record)
+		about = a.String()
 	}
 	if o.Tag != nil {
-		t.after = fmt.Sprintf(" %q", o.Tag)
+		about += fmt.Sprintf(" %q", o.Tag)
 	}
-	t.after += ": " + string(did)
-	return t
+	return fmt.Sprintf("%s %s: %s", o.Code, about, did)
 }
 
-// A narrator tells events in the order of each chain. It needs all transfers of a list to tell its minting, and all
-// operations on a record to tell what one did.
+// A narrator says in words what events did, in the order of each chain, without control characters. It needs all transfers
+// of a list to tell its minting, and all operations on a record to tell what one did.
 type narrator struct {
 	known  *Replay // has the contracts
 	owners map[source.Word]site.Address
@@ -66,7 +36,7 @@ func newNarrator(known *Replay) *narrator {
 }
 
 // tell tells an event, whose contract has this number.
-func (n *narrator) tell(e source.Event, contract uint32) Told {
+func (n *narrator) tell(e source.Event, contract uint32) string {
 	switch e.Kind {
 	case source.Transfer:
 		return n.transfer(e)
@@ -88,58 +58,57 @@ func (n *narrator) tell(e source.Event, contract uint32) Told {
 	return tellOperation(o, n.lists[key].apply(o, e.Time))
 }
 
-func (n *narrator) transfer(e source.Event) Told {
+func (n *narrator) transfer(e source.Event) string {
 	to, was := site.Address(e.Value), n.owners[e.Subject]
 	n.owners[e.Subject] = to
 	switch {
 	case to == site.Address{}:
-		return Told{Action: "burn", Effect: true, before: "burned"}
+		return "burned"
 	case was == site.Address{}:
-		return Told{Action: "mint", Effect: true, before: "minted to ", About: &to}
+		return "minted to " + to.String()
 	}
-	return Told{Action: "transfer", Effect: true, before: "transferred to ", About: &to}
+	return "transferred to " + to.String()
 }
 
-func (n *narrator) location(e source.Event) Told {
-	t := Told{Action: "location", Effect: true}
+func (n *narrator) location(e source.Event) string {
 	place, ignored := ParseLocation(e.Value)
 	if ignored != "" {
-		t.before = fmt.Sprintf("location %s: none (%s)", shortened(e.Value), ignored)
-	} else if _, known := n.known.contracts[place.Contract]; !known {
-		t.before = fmt.Sprintf("location %s: none (%s)", describe(place), LocationPlace)
-	} else {
-		t.before = "location " + describe(place)
+		return fmt.Sprintf("location %s: none (%s)", shortened(e.Value), ignored)
 	}
-	return t
+	if _, known := n.known.contracts[place.Contract]; !known {
+		return fmt.Sprintf("location %s: none (%s)", describe(place), LocationPlace)
+	}
+	return "location " + describe(place)
 }
 
-func tellAccountMetadata(e source.Event) Told {
+func tellAccountMetadata(e source.Event) string {
 	account := accountOf(e)
 	if e.Key != keyPrimaryList {
-		return Told{Action: "metadata", About: &account, before: fmt.Sprintf("metadata %s of ", site.Quoted(e.Key)), after: fmt.Sprintf(": ignored (%s)", OtherKey)}
+		return fmt.Sprintf("metadata %s of %s: ignored (%s)", site.Quoted(e.Key), account, OtherKey)
 	}
-	t := Told{Action: "primary-list", Effect: true, About: &account, before: "primary list of ", after: ": none"}
-	if token, ok := PrimaryList(e.Value); ok {
-		t.after = ": " + token
-	} else if ignored := primaryIgnored(e.Value); ignored != "" {
-		t.after += fmt.Sprintf(", for %s (%s)", shortened(e.Value), ignored)
+	named, ok := PrimaryList(e.Value)
+	if !ok {
+		named = "none"
+		if ignored := primaryIgnored(e.Value); ignored != "" {
+			named = fmt.Sprintf("none, for %s (%s)", shortened(e.Value), ignored)
+		}
 	}
-	return t
+	return fmt.Sprintf("primary list of %s: %s", account, named)
 }
 
-func tellListMetadata(e source.Event) Told {
+func tellListMetadata(e source.Event) string {
 	switch e.Key {
 	case keyUser:
 		user, ok := User(e.Value)
 		switch ignored := userIgnored(e.Value); {
 		case ignored != "":
-			return Told{Action: "user", Effect: true, before: fmt.Sprintf("user %s: none (%s)", shortened(e.Value), ignored)}
+			return fmt.Sprintf("user %s: none (%s)", shortened(e.Value), ignored)
 		case ok:
-			return Told{Action: "user", Effect: true, before: "user ", About: &user}
+			return "user " + user.String()
 		}
-		return Told{Action: "user", Effect: true, before: "user: none"}
+		return "user: none"
 	case keyManager:
-		return Told{Action: "manager", before: fmt.Sprintf("manager %s, which is in no snapshot", shortened(e.Value))}
+		return fmt.Sprintf("manager %s, which is in no snapshot", shortened(e.Value))
 	}
-	return Told{Action: "metadata", before: fmt.Sprintf("metadata %s: ignored (%s)", site.Quoted(e.Key), OtherKey)}
+	return fmt.Sprintf("metadata %s: ignored (%s)", site.Quoted(e.Key), OtherKey)
 }

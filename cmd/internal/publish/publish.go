@@ -18,7 +18,6 @@ import (
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 )
@@ -28,7 +27,6 @@ type Publish struct {
 	source
 	command.MaxAge
 	DryRun bool `help:"Show what would be done, and write nothing. With prices, also what it would cost."`
-	history
 	inputs
 	publishing
 }
@@ -48,18 +46,13 @@ func (p *Publish) Validate() error {
 	if p.Site == "" && p.Snapshot == "" {
 		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
 	}
-	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkHistory(p.Report), p.checkInputs(p.Snapshot, p.OnInvalid), p.CheckMaxAge(), p.checkPublishing(p.Site))
+	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkInputs(p.Snapshot, p.OnInvalid), p.CheckMaxAge(), p.checkPublishing(p.Site))
 }
 
 // Run publishes.
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	log, closeState, err := p.openLog()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeState()) }()
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
-		p.log, p.keepInputs = log, p.KeepInputs
+		p.keepInputs = p.KeepInputs
 		p.keep = p.Inputs
 		told, err := p.publish(ctx, s, p.opener(p.Dest, &p.signing), p.DryRun)
 		if err == nil {
@@ -159,7 +152,7 @@ type Verify struct {
 
 // Help is what --help shows below the first line.
 func (*Verify) Help() string {
-	return `It compares a listing of the bucket with the manifest there, and the log of events with its digests. It writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise). With --key, --dest may be https://HOST, which nobody can list.
+	return `It compares a listing of the bucket with the manifest there. It writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise). With --key, --dest may be https://HOST, which nobody can list.
 
 	followpress verify --dest s3://BUCKET`
 }
@@ -199,9 +192,6 @@ func (v *Verify) verifyListed(ctx context.Context, s session) (*publisher.Verifi
 	if found == nil {
 		return &publisher.Verification{}, err
 	}
-	if err == nil {
-		found.Log, err = verifyLog(ctx, to)
-	}
 	if err == nil && len(v.Key) > 0 {
 		found.Signed, err = v.verifySigned(ctx, s, to)
 	}
@@ -216,9 +206,6 @@ func (v *Verify) verifyListed(ctx context.Context, s session) (*publisher.Verifi
 			v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count, advice)
 	case found.Foreign.Count > 0:
 		err = leftAlone(found)
-	}
-	if l := found.Log; l != nil && len(l.Damaged) > 0 {
-		err = errors.Join(err, fmt.Errorf("%s: the log of events is damaged: remove %s, and run followpress publish --history, which puts back what differs", v.Dest, site.LogIndexKey))
 	}
 	return found, cmp.Or(err, v.differs(found.Signed, "publish the site again"))
 }
@@ -439,8 +426,7 @@ type publishing struct {
 	tagging `group:"Caches to purge after a publish:"`
 	prices  `group:"Advanced:"`
 
-	log        publisher.History // nil for none
-	keepInputs int               // of sites, if from is one with inputs
+	keepInputs int // of sites, if from is one with inputs
 }
 
 type guards struct {
@@ -493,7 +479,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 		}
 	}
 	o := p.writeOptions(s)
-	o.DryRun, o.MaxLoss, o.Overwrite, o.History = dryRun, &p.MaxLoss, p.Overwrite, p.log
+	o.DryRun, o.MaxLoss, o.Overwrite = dryRun, &p.MaxLoss, p.Overwrite
 	o.Unsigned, o.AllowRollback = p.Unsigned, p.AllowRollback
 	if o.Signing, err = p.open(ctx); err != nil {
 		return told, err

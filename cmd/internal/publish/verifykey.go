@@ -128,6 +128,9 @@ type comparison struct {
 	told publisher.SignedVerification
 }
 
+// mostDamaged bounds the objects that verify says something of.
+const mostDamaged = 10
+
 // differ notes what is wrong with so many objects.
 func (c *comparison) differ(objects int, text string) {
 	c.mu.Lock()

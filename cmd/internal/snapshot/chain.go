@@ -30,7 +30,6 @@ type Chain struct {
 	Unchecked   bool     `help:"Make the snapshot even if no node tells what the contracts say (eth_call), so that nobody knows whether logs are missing. The next run reads the same blocks again."`
 	ExpectState bool     `help:"Fail if nothing was read into --state yet: for a job that would not notice that its state is lost."`
 	Until       string   `placeholder:"TIME|CHAIN:BLOCK" help:"Ask nobody, and make the snapshot as of an earlier moment of the state: a time like 2026-10-31T00:00:00Z, a date, which is its beginning (UTC), or a block of a chain; of other chains that is the time of the block. Profiles and badges are those that the state has now."`
-	FromBundles string   `placeholder:"URL" help:"If nothing was read into --state yet, begin with the log of events that publish --history has put there: https://HOST, s3://BUCKET/PREFIX or file:///FOLDER. It counts for nothing until the contracts have confirmed it."`
 	Explain     string   `placeholder:"TOKEN" help:"Ask no node and make no snapshot: show each event of the state that concerns a list, and what it did."`
 	output
 	Requests   `group:"How nodes are asked:"`
@@ -78,9 +77,6 @@ func (c *Chain) Validate() error {
 	}
 	if _, err := parseReread(c.Reread); err != nil {
 		return err
-	}
-	if err := checkFrom(c.FromBundles); err != nil {
-		return fmt.Errorf("--from-bundles: %w", err)
 	}
 	return errors.Join(c.validate(c.State), c.Tables.Check(&c.Profiles, c.State))
 }
@@ -226,11 +222,6 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	write := func(w *snapshot.Writer) (*source.Graph, error) {
 		if c.Until != "" {
 			return c.past(ctx, state, d, &r, w)
-		}
-		if c.FromBundles != "" {
-			if err := c.begin(ctx, state, &r); err != nil {
-				return nil, err
-			}
 		}
 		if err := c.sync(ctx, state, &r); err != nil {
 			return nil, err

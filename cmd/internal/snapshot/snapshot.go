@@ -20,7 +20,6 @@ import (
 // Command is the group of commands.
 type Command struct {
 	Chain    Chain    `cmd:"" help:"Make a snapshot from the events on the chains."`
-	Bundle   Bundle   `cmd:"" help:"Make a snapshot and a state from a published log, without a node."`
 	Postgres Postgres `cmd:"" help:"Make a snapshot from the database of the service's indexer."`
 }
 
@@ -78,7 +77,6 @@ type report struct {
 
 // parts are the reports of the packages that took part; nil for the others.
 type parts struct {
-	Log      any `json:"log,omitempty"`
 	Chain    any `json:"chain,omitempty"`
 	Replay   any `json:"replay,omitempty"`
 	Database any `json:"database,omitempty"`

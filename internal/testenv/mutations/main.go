@@ -194,7 +194,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"internal": {{"internal/staging", nil}},
 		"live":     {{"live", nil}, simulation},
 		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs|Ops|Frames"}}, {"snapshot/pieces", nil}, {"cmd/internal/reproduce", []string{"-test.run=Faults|Resumes"}}},
-		"source": {{"source", []string{"-test.run=From"}}, {"source/badge", []string{"-test.run=Told"}}, {"source/audit", nil}, {"source/bundle", nil},
+		"source": {{"source", []string{"-test.run=From"}}, {"source/badge", []string{"-test.run=Told"}}, {"source/audit", nil},
 			{"source/chain/provider", []string{"-test.run=Multicall"}}},
 	}
 	for _, m := range all {
