@@ -12,7 +12,7 @@ RCLONE   := $(BIN)/rclone
 BENCHSTAT := $(BIN)/benchstat
 # The runtime of Cloudflare Workers, for the tests of edges.
 WORKERD  := internal/tools/edge/node_modules/.package-lock.json
-# The node of most of Ethereum, for tests of sources that are not part of `make test`: it takes minutes to build.
+# The node of most of Ethereum, for tests of sources that are not part of `make test-all`: it takes minutes to build.
 GETH     := $(BIN)/geth
 # The Ethereum node that tests of sources play histories on.
 ANVIL    := internal/tools/anvil/node_modules/.package-lock.json
@@ -37,7 +37,7 @@ HOT := ./generator ./server ./site ./snapshot
 # Debian installs nginx and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-all test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-live bench-rounds bench-sources soak clean
+.PHONY: help preview generate publish edge test test-all test-nightly test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-live bench-rounds bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -56,15 +56,18 @@ publish: ## publish SITE to DEST (s3://… or file:///…; ENDPOINT for other se
 edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) into OUT
 	go run ./cmd/followpress edge --kind $(KIND) --site $(SITE) --bucket-url $(BUCKET_URL) $(if $(FALLBACK_URL),--fallback-url $(FALLBACK_URL)) $(if $(OUT),--out $(OUT))
 
-test: test-tools ## run all tests but those on Flink and those at night; installs what is missing
-	bash .ci/test unit servers browser beam
+test: ## run the tests that need nothing but Go (minutes)
+	go test -count=1 $(TESTFLAGS) ./...
 
-test-all: test-tools flink-tools ## run what runs at night: all tests at length, faults, a soak (hours)
+test-all: ## run these, and all others: race detector, servers, browsers, Beam, Flink; installs what is missing
+	bash .ci/test
+
+test-nightly: test-tools flink-tools ## run what runs at night: all tests at length, faults, a soak (hours)
 	bash .ci/test nightly
 	$(MAKE) test-mutations
 	$(MAKE) soak SCHEDULES=$(NIGHTLY_SCHEDULES)
 
-test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test` needs and is missing
+test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test-all` needs and is missing
 
 test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
 	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./internal/testenv/nodes ./source/chain

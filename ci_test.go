@@ -23,10 +23,10 @@ func repository(t *testing.T, standIn string) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"beam/a.go", "site/a.go", "docs/a.md", "fixtures/a", "internal/tools/a", "go.mod", "go.sum", "Makefile", ".ci/expected-skips"} {
+	for _, name := range []string{"beam/a.go", "site/a.go", "docs/a.md", "fixtures/a", "internal/tools/a", "go.mod", "go.sum", ".ci/expected-skips"} {
 		put(filepath.Join(dir, name), "", 0o644)
 	}
-	for _, name := range []string{".ci/changed", ".ci/test"} {
+	for _, name := range []string{".ci/changed", ".ci/test", "Makefile"} {
 		put(filepath.Join(dir, name), read(t, name).text, 0o644)
 	}
 	bin := t.TempDir()
@@ -83,16 +83,26 @@ func TestChanged(t *testing.T) {
 
 // A stage whose tests cannot be found, or do not run, fails.
 func TestStagesFail(t *testing.T) {
-	const fine = "echo '--- PASS: TestA (0.00s)'; echo 'ok  \tfollowpress/a\t0.1s'\n"
+	const (
+		list  = "if [ $1 = list ]; then echo followpress/a; echo followpress/explorer; exit; fi\n"
+		fine  = "echo '--- PASS: TestA (0.00s)'\n"
+		ended = "echo 'ok  \tfollowpress/a\t0.1s'; echo 'ok  \tfollowpress/explorer\t0.1s'\n"
+		// TestB and TestC need servers.
+		alone    = "echo '    --- SKIP: TestB/on_MinIO (0.00s)'; echo 'ok  \tfollowpress/a\t0.1s'; echo '--- SKIP: TestC (0.00s)'; echo 'ok  \tfollowpress/explorer\t0.1s'\n"
+		unlike   = "if [ -z \"$TEST_SERVERS\" ]; then " + "echo '--- PASS: TestA (0.00s)'; " + alone + "exit; fi\n"
+		selected = "case \"$*\" in *'^(TestB)$'*followpress/a | *'^(TestC)$'*followpress/explorer | *beam*) ;; *) exit 1 ;; esac\n"
+	)
 	for _, test := range []struct {
 		standIn, stage string
 		status         int
 	}{
-		{"if [ $1 = list ]; then echo followpress/a; echo followpress/explorer; exit; fi\n" + fine, "unit servers browser beam flink", 0},
-		{"if [ $1 = list ]; then echo followpress/a; exit 1; fi\n" + fine, "unit", 1},
-		{"if [ $1 = list ]; then echo followpress/a; exit; fi\necho 'ok  \tfollowpress/a\t0.1s [no tests to run]'\n", "flink", 1},
-		{"if [ $1 = list ]; then echo followpress/a; exit; fi\n" + fine + "exit 1\n", "servers", 1},
-		{"if [ $1 = list ]; then echo followpress/a; exit; fi\n" + fine + "echo '--- SKIP: TestB (0.00s)'\n", "servers", 1},
+		{list + unlike + selected + fine + ended, "unit race servers browser beam", 0},
+		{list + unlike + selected + fine + ended, "servers", 0}, // runs unit
+		{"if [ $1 = list ]; then echo followpress/a; exit 1; fi\n" + fine + ended, "unit", 1},
+		{list + "echo 'ok  \tfollowpress/a\t0.1s [no tests to run]'\n", "flink", 1},
+		{list + unlike + fine + ended + "exit 1\n", "servers", 1},
+		{list + unlike + fine + "echo '--- SKIP: TestB (0.00s)'\n" + ended, "servers", 1},
+		{list + fine + ended, "servers", 1}, // nothing is skipped without servers
 	} {
 		dir := repository(t, test.standIn)
 		run(t, dir, test.status, "export CI=true; bash .ci/test "+test.stage)

@@ -82,7 +82,7 @@ func TestOnlineInTenMinutes(t *testing.T) {
 	}
 }
 
-// What docs/start.md and its test run is installed by `make test`: a bare Debian has none of it.
+// What docs/start.md and its test run is installed by `make test-tools`: a bare Debian has none of it.
 func TestProgramsOfTheFirstPageAreInstalled(t *testing.T) {
 	makefile := read(t, "Makefile").text
 	for _, program := range []string{"caddy", "curl", "git"} {

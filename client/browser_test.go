@@ -26,7 +26,7 @@ func TestAnswersInBrowser(t *testing.T) {
 	servers.Wanted(t)
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Fatalf("%v: `make test` installs what it needs", err)
+		t.Fatalf("%v: `make test-tools` installs what it needs", err)
 	}
 	config := site.Config{API: site.APIEFP, Names: site.NamesLookup}
 	conformance := conformanceJob(t, "efp", fixtures.ConformanceEFP(), fixtures.CasesEFP, config)

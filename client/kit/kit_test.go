@@ -91,7 +91,7 @@ func wanted(t *testing.T) {
 	t.Helper()
 	servers.Wanted(t)
 	if _, err := os.Stat("node_modules/.package-lock.json"); err != nil {
-		t.Fatalf("%v: `make test` installs it", err)
+		t.Fatalf("%v: `make test-tools` installs it", err)
 	}
 }
 

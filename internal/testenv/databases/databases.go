@@ -140,7 +140,7 @@ func program(t testing.TB, name string) string {
 	}
 	paths, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no %s: `make test` installs what it needs", name)
+		t.Fatalf("no %s: `make test-tools` installs what it needs", name)
 	}
 	return paths[len(paths)-1]
 }

@@ -76,7 +76,7 @@ func Start(t testing.TB) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("firefox-esr")
 	if err != nil {
-		t.Fatalf("%v: `make test` installs what it needs", err)
+		t.Fatalf("%v: `make test-tools` installs what it needs", err)
 	}
 	profile := t.TempDir()
 	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(preferences), 0o600); err != nil {

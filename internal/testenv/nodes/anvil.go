@@ -73,7 +73,7 @@ func anvil(t testing.TB) string {
 	root := filepath.Dir(strings.TrimSpace(string(module)))
 	name := filepath.Join(root, "internal", "tools", "anvil", "node_modules", "@foundry-rs", "anvil-linux-amd64", "bin", "anvil")
 	if _, err := os.Stat(name); err != nil {
-		t.Fatalf("%v: `make test` installs it", err)
+		t.Fatalf("%v: `make test-tools` installs it", err)
 	}
 	return name
 }

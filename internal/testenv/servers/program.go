@@ -16,7 +16,7 @@ func Program(t testing.TB, address, name string, args ...string) {
 	t.Helper()
 	Wanted(t)
 	if _, err := exec.LookPath(name); err != nil {
-		t.Fatalf("%v: `make test` installs what it needs", err)
+		t.Fatalf("%v: `make test-tools` installs what it needs", err)
 	}
 	Listen(t, address, exec.Command(name, args...))
 }
@@ -46,7 +46,7 @@ func Listen(t testing.TB, address string, command *exec.Cmd) {
 func Wanted(t testing.TB) {
 	t.Helper()
 	if os.Getenv("TEST_SERVERS") == "" {
-		t.Skip("needs real servers: `make test` builds and runs them")
+		t.Skip("needs real servers: `make test-tools` builds and runs them")
 	}
 }
 
@@ -55,7 +55,7 @@ func Wanted(t testing.TB) {
 func Nightly(t testing.TB) {
 	t.Helper()
 	if os.Getenv("TEST_NIGHTLY") == "" {
-		t.Skip("runs at night: `make test-all` runs it")
+		t.Skip("runs at night: `make test-nightly` runs it")
 	}
 }
 

@@ -237,7 +237,7 @@ func binary(t testing.TB, kind Kind) string {
 	}
 	name := filepath.Join(strings.TrimSpace(string(root)), ".tools", string(kind))
 	if _, err := os.Stat(name); err != nil {
-		t.Fatalf("%v: `make test` builds it", err)
+		t.Fatalf("%v: `make test-tools` builds it", err)
 	}
 	return name
 }
