@@ -145,6 +145,10 @@ var (
 	amount    = regexp.MustCompile(`\b\d+([.,]\d+)*( to \d+([.,]\d+)*)?(/s| ?%| ?\pL+)?`) // with its unit
 	goal      = regexp.MustCompile(`[≤≥] \S+`)
 	speed     = regexp.MustCompile(`\d(/s| ?(s|ms|[KMG]i?B))$`)
+	word      = regexp.MustCompile(`[A-Za-z_]\w*`)
+	fileName  = regexp.MustCompile(`^\.?[a-z][\w/-]*\.(go|ts|tsx|js|json|txt|css|yml|html)$`)
+	folder    = regexp.MustCompile(`^[a-z]+(/[\w-]+)+/?$`)
+	camelCase = regexp.MustCompile(`^[A-Za-z]+[A-Z]\w*(\.\w+)*$`)
 )
 
 // The numbers of README, with their units, are those of bench/performance.md, which has date
@@ -310,8 +314,8 @@ func TestGuidesNameWhatExists(t *testing.T) {
 	words := map[string]bool{}
 	for name, text := range sources {
 		if slices.Contains([]string{".go", ".js", ".ts", ".tsx", ".yml"}, path.Ext(name)) {
-			for _, word := range regexp.MustCompile(`[A-Za-z_]\w*`).FindAllString(text, -1) {
-				words[word] = true
+			for _, found := range word.FindAllString(text, -1) {
+				words[found] = true
 			}
 		}
 	}
@@ -328,12 +332,12 @@ func TestGuidesNameWhatExists(t *testing.T) {
 		for _, span := range regexp.MustCompile("`([^`\\s]+)`").FindAllStringSubmatch(pages(t)[name].prose, -1) {
 			switch word := span[1]; {
 			case strings.Contains(word, "NAME"), strings.HasPrefix(word, "api/"), strings.HasSuffix(word, "node_modules"): // none of ours
-			case regexp.MustCompile(`^\.?[a-z][\w/-]*\.(go|ts|tsx|js|json|txt|css|yml|html)$`).MatchString(word), regexp.MustCompile(`^[a-z]+(/[\w-]+)+/?$`).MatchString(word):
+			case fileName.MatchString(word), folder.MatchString(word):
 				found++
 				if !inTree(word) {
 					t.Errorf("%s: got the file %s, want one of the tree", name, word)
 				}
-			case regexp.MustCompile(`^[A-Za-z]+[A-Z]\w*(\.\w+)*$`).MatchString(word):
+			case camelCase.MatchString(word):
 				found++
 				if parts := strings.Split(word, "."); !words[parts[0]] || !words[parts[len(parts)-1]] {
 					t.Errorf("%s: got the name %s, want one of the sources", name, word)
