@@ -55,10 +55,40 @@ func Pack(text []byte) []byte {
 	return b.Bytes()
 }
 
+// An unpacker decompresses one body after the other.
+type unpacker struct {
+	gzip.Reader
+
+	body bytes.Reader
+}
+
+// unpackers are for reuse, and no more than packers are.
+var unpackers = make(chan *unpacker, runtime.GOMAXPROCS(0))
+
+func newUnpacker() *unpacker {
+	select {
+	case r := <-unpackers:
+		return r
+	default:
+		return new(unpacker)
+	}
+}
+
+// free keeps the unpacker for reuse, without the body.
+func (r *unpacker) free() {
+	r.body.Reset(nil)
+	select {
+	case unpackers <- r:
+	default:
+	}
+}
+
 // unpack returns the text of an object, if it has at most that many bytes: a few bytes can be a text of any size.
 func unpack(key site.Key, body []byte, most int) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
+	r := newUnpacker()
+	defer r.free()
+	r.body.Reset(body)
+	if err := r.Reset(&r.body); err != nil {
 		return nil, fmt.Errorf("read %s: it is no gzip file: %w: %w", key, err, site.ErrMalformed)
 	}
 	const mostRatio = 1032                                         // of the size of a text to that of its gzip file (RFC 1951)
