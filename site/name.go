@@ -70,6 +70,11 @@ func safeName(name string) bool {
 
 // UnsafeInName reports whether no name may have a character.
 func UnsafeInName(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`/\%?#`, r) ||
-		r == '\uFFFE' || r == '\uFFFF' // XML cannot contain them, so a bucket would list another key
+	switch r {
+	case '/', '\\', '%', '?', '#':
+		return true
+	case '\uFFFE', '\uFFFF': // XML cannot contain them, so a bucket would list another key
+		return true
+	}
+	return unicode.IsSpace(r) || unicode.IsControl(r)
 }

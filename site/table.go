@@ -236,6 +236,9 @@ var allRoutes = func() []*Route {
 		slices.Sort(r.Params)
 		pattern, underAPI := strings.CutPrefix(r.Pattern, "{base}/")
 		r.segments, r.underAPI = strings.Split(pattern, "/"), underAPI
+		for _, text := range r.segments {
+			r.cut = append(r.cut, cutVariable(text))
+		}
 		for _, variable := range []string{subjectBoard, subjectList, subjectUser} {
 			if underAPI && slices.Contains(r.segments, "{"+variable+"}") {
 				r.Subject = variable
