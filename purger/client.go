@@ -10,14 +10,14 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/followpress/followpress/internal/plain"
 	"github.com/followpress/followpress/internal/retry"
+	"github.com/followpress/followpress/internal/secret"
 )
 
 const (
@@ -50,11 +50,11 @@ type client struct {
 	tell     func(line string)
 	retries  atomic.Int64
 	empty    atomic.Int64 // answers that there was nothing to purge
-	hide     *strings.Replacer
+	hide     *secret.Hider
 }
 
-func newClient(s service, secrets []string, o Options) *client {
-	c := &client{name: s.name, judge: s.judge, hide: hiding(secrets), pollWait: cmp.Or(o.pollWait, pollWait), log: o.Log, tell: o.Tell}
+func newClient(s service, hide *secret.Hider, o Options) *client {
+	c := &client{name: s.name, judge: s.judge, hide: hide, pollWait: cmp.Or(o.pollWait, pollWait), log: o.Log, tell: o.Tell}
 	c.retry = retry.Policy{
 		Retryable: isRetryable, First: cmp.Or(o.firstBackoff, firstBackoff), Longest: longestBackoff, Patience: o.Patience,
 		Log: o.Log, Retries: &c.retries,
@@ -165,59 +165,9 @@ func afterHeader(h http.Header, err error) error {
 	return err
 }
 
-// quote is the beginning of an answer, in one line. Servers often repeat the request, so our
-// secrets are replaced.
+// quote is the beginning of an answer, in one line that a terminal may show. Servers often repeat the request, so what
+// is secret is replaced, before the end of the quote may be in the middle of it.
 func (c *client) quote(answer []byte) string {
-	text := c.hide.Replace(string(answer))
-	return strings.Join(strings.Fields(strings.ToValidUTF8(text[:min(len(text), maxQuote)], "")), " ")
-}
-
-// shortestSecret keeps short words of a URL like /purge?all=1 readable.
-const shortestSecret = 6
-
-func hiding(secrets []string) *strings.Replacer {
-	// Longest first: one secret may be the beginning of another, and the first match wins.
-	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	var pairs []string
-	for _, s := range secrets {
-		if len(s) >= shortestSecret {
-			pairs = append(pairs, s, "[hidden]")
-		}
-	}
-	return strings.NewReplacer(pairs...)
-}
-
-// secretParts returns the parts of a URL, or of a template, that may be secret: all except the
-// host.
-func secretParts(template string) []string {
-	u, err := url.Parse(strings.NewReplacer(urlPlaceholder, "", pathPlaceholder, "").Replace(template))
-	if err != nil {
-		return nil // it will be refused
-	}
-	all := strings.Split(u.EscapedPath(), "/")
-	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		name, value, _ := strings.Cut(pair, "=")
-		all = append(all, name, value)
-	}
-	for _, part := range all {
-		all = append(all, echoes(part)...)
-	}
-	return all
-}
-
-// percent matches an encoded byte of a URL, whose digits may be of either case.
-var percent = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
-
-// echoes returns the spellings in which a server may repeat a part of a URL.
-func echoes(part string) []string {
-	all := []string{part}
-	for _, unescape := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {
-		if plain, err := unescape(part); err == nil {
-			all = append(all, plain, url.QueryEscape(plain), url.PathEscape(plain))
-		}
-	}
-	for _, text := range all {
-		all = append(all, percent.ReplaceAllStringFunc(text, strings.ToUpper), percent.ReplaceAllStringFunc(text, strings.ToLower))
-	}
-	return all
+	text := plain.Line(c.hide.Replace(string(answer)))
+	return strings.ToValidUTF8(text[:min(len(text), maxQuote)], "")
 }

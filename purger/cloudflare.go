@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 const (
@@ -28,7 +30,7 @@ type cloudflare struct {
 	sites                 []string
 }
 
-func newCloudflare(rest string, o Options) (service, error) {
+func newCloudflare(rest string, o Options, hide *secret.Hider) (service, error) {
 	switch {
 	case o.CloudflareToken == "":
 		return service{}, errors.New("no credentials: set CLOUDFLARE_API_TOKEN, to a token that may purge the cache of the zone")
@@ -36,7 +38,7 @@ func newCloudflare(rest string, o Options) (service, error) {
 		return service{}, errNoSite
 	}
 	endpoint, err := endpointOf(Cloudflare, o, cloudflareEndpoint)
-	c := &cloudflare{endpoint, rest, o.CloudflareToken, o.Sites}
+	c := &cloudflare{endpoint, rest, hide.Use(o.CloudflareToken), o.Sites}
 	return service{name: string(Cloudflare) + ":" + rest, inFlight: 1, cut: c.cut, cutTags: func(tags []string) []batch { return cutAt(tags, cloudflareBatch) }, request: c.request, finish: c.finish}, err
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 // Limits that CloudFront documents: paths in progress at a time, without and with a * at the end.
@@ -35,14 +37,15 @@ const (
 type cloudFront struct {
 	endpoint, id string
 	credentials  func(context.Context) (Credentials, error)
+	hide         *secret.Hider
 }
 
-func newCloudFront(rest string, o Options) (service, error) {
+func newCloudFront(rest string, o Options, hide *secret.Hider) (service, error) {
 	if o.AWS == nil {
 		return service{}, errors.New("no credentials")
 	}
 	endpoint, err := endpointOf(CloudFront, o, cloudFrontEndpoint)
-	c := &cloudFront{endpoint, rest, o.AWS}
+	c := &cloudFront{endpoint, rest, o.AWS, hide}
 	return service{name: string(CloudFront) + ":" + rest, inFlight: 1, cut: c.cut, cutTags: cutCloudFrontTags, request: c.request, judge: judgeCloudFront, finish: c.finish}, err
 }
 
@@ -172,7 +175,7 @@ func (c *cloudFront) signed(ctx context.Context, method, id string, body []byte)
 		return nil, err
 	}
 	sum := sha256.Sum256(body)
-	err = v4.NewSigner().SignHTTP(ctx, aws.Credentials{AccessKeyID: got.AccessKeyID, SecretAccessKey: got.SecretAccessKey, SessionToken: got.SessionToken},
+	err = v4.NewSigner().SignHTTP(ctx, aws.Credentials{AccessKeyID: got.AccessKeyID, SecretAccessKey: c.hide.Use(got.SecretAccessKey), SessionToken: c.hide.Use(got.SessionToken)},
 		r, hex.EncodeToString(sum[:]), "cloudfront", "us-east-1", time.Now())
 	return r, err
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 const fastlyEndpoint = "https://api.fastly.com"
@@ -27,7 +29,7 @@ type fastly struct {
 	sites               []string
 }
 
-func newFastly(rest string, o Options) (service, error) {
+func newFastly(rest string, o Options, hide *secret.Hider) (service, error) {
 	switch {
 	case o.FastlyToken == "":
 		return service{}, errors.New("no credentials: set FASTLY_API_TOKEN")
@@ -35,7 +37,7 @@ func newFastly(rest string, o Options) (service, error) {
 		return service{}, errNoSite
 	}
 	endpoint, err := endpointOf(Fastly, o, fastlyEndpoint)
-	f := &fastly{endpoint, rest, o.FastlyToken, o.Sites}
+	f := &fastly{endpoint, rest, hide.Use(o.FastlyToken), o.Sites}
 	return service{name: string(Fastly) + ":" + rest, inFlight: defaultInFlight, cut: f.cut, cutTags: func(tags []string) []batch { return cutAt(tags, fastlyBatch) }, request: f.request}, err
 }
 

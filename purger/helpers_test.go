@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-const secret = "a-secret-that-nobody-may-see"
+const hush = "a-secret-that-nobody-may-see"
 
 // A told is a request that a server received.
 type told struct {
@@ -64,9 +64,9 @@ func ok(_ int, _ told, w http.ResponseWriter) {
 func (s *stub) open(t *testing.T, flag string, change ...func(*Options)) *Purger {
 	t.Helper()
 	o := Options{
-		Sites: []string{"https://api.example.org/"}, Patience: 2 * time.Second, CloudflareToken: secret, FastlyToken: secret,
+		Sites: []string{"https://api.example.org/"}, Patience: 2 * time.Second, CloudflareToken: hush, FastlyToken: hush,
 		AWS: func(context.Context) (Credentials, error) {
-			return Credentials{"AKIDEXAMPLE", secret, "session-token"}, nil
+			return Credentials{"AKIDEXAMPLE", hush, "session-token"}, nil
 		},
 		Endpoints:    map[Kind]string{CloudFront: s.URL, Cloudflare: s.URL + "/client/v4", Fastly: s.URL},
 		Log:          slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -85,7 +85,7 @@ func (s *stub) open(t *testing.T, flag string, change ...func(*Options)) *Purger
 func (s *stub) noSecret(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range append(texts, s.log.String()) {
-		if strings.Contains(text, secret) {
+		if strings.Contains(text, hush) {
 			t.Errorf("text: got the secret in %q, want it hidden", text)
 		}
 	}
@@ -154,7 +154,7 @@ func checkSignature(t *testing.T, r told, service, region string) {
 	}
 	canonical += "\n" + parts["SignedHeaders"] + "\n" + sum(r.body)
 	scope := date[:8] + "/" + region + "/" + service + "/aws4_request"
-	key := mac(mac(mac(mac([]byte("AWS4"+secret), date[:8]), region), service), "aws4_request")
+	key := mac(mac(mac(mac([]byte("AWS4"+hush), date[:8]), region), service), "aws4_request")
 	want := hex.EncodeToString(mac(key, "AWS4-HMAC-SHA256\n"+date+"\n"+scope+"\n"+sum(canonical)))
 	if parts["Credential"] != "AKIDEXAMPLE/"+scope || parts["Signature"] != want {
 		t.Errorf("signature: got %q, want %s of %s", auth, want, scope)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 const (
@@ -20,7 +22,7 @@ type plainHTTP struct {
 	sites    []string // for {url}
 }
 
-func newHTTP(rest string, o Options) (service, error) {
+func newHTTP(rest string, o Options, _ *secret.Hider) (service, error) {
 	h := &plainHTTP{template: rest, sites: o.Sites}
 	hasURL, hasPath := strings.Contains(rest, urlPlaceholder), strings.Contains(rest, pathPlaceholder)
 	switch {

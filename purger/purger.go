@@ -14,21 +14,27 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/internal/plain"
+	"github.com/followpress/followpress/internal/secret"
 )
 
 // DefaultPatience is the default of Options.Patience.
 const DefaultPatience = 2 * time.Minute
 
 // Credentials are those of AWS. SessionToken may be empty.
-type Credentials struct{ AccessKeyID, SecretAccessKey, SessionToken string }
+type Credentials struct {
+	AccessKeyID                   string
+	SecretAccessKey, SessionToken secret.Text
+}
 
 // Options say how to reach the services. Fields that a service does not need may be empty.
 type Options struct {
 	Sites           []string                                   // public URLs of the site, like https://api.example.org
 	Patience        time.Duration                              // give up on a request this long after its first failure; 0 means DefaultPatience
 	AWS             func(context.Context) (Credentials, error) // for CloudFront; called for each request
-	CloudflareToken string
-	FastlyToken     string
+	CloudflareToken secret.Text
+	FastlyToken     secret.Text
 	Endpoints       map[Kind]string // base URLs of the services' APIs, instead of the documented ones
 	Log             *slog.Logger    // nil means none
 	Tell            func(string)    // is called with a line for a person before a long wait; nil means none
@@ -48,8 +54,9 @@ const (
 	HTTP       Kind = "http"
 )
 
-// kinds creates a service from the rest of a flag, after kind and colon.
-var kinds = map[Kind]func(rest string, o Options) (service, error){
+// kinds creates a service from the rest of a flag, after kind and colon. It reads credentials by Use of the hider: so
+// they appear in no message. The rest is hidden too, unless it is in the name of the service.
+var kinds = map[Kind]func(rest string, o Options, hide *secret.Hider) (service, error){
 	CloudFront: newCloudFront, Cloudflare: newCloudflare, Fastly: newFastly, HTTP: newHTTP,
 }
 
@@ -92,6 +99,7 @@ type service struct {
 type Purger struct {
 	service service
 	client  *client
+	hide    *secret.Hider
 }
 
 // New returns the purger that a flag names: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE
@@ -109,10 +117,14 @@ func New(flag string, o Options) (*Purger, error) {
 	case rest == "":
 		return nil, fmt.Errorf("%q lacks what follows the service's name: use %s:%s", flag, kind, operands[Kind(kind)])
 	}
+	hide := &secret.Hider{}
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	if o.Tell == nil {
-		o.Tell = func(string) {}
+	o.Log = hide.Logger(cmp.Or(o.Log, slog.New(slog.DiscardHandler)))
+	tell := o.Tell
+	o.Tell = func(line string) {
+		if tell != nil {
+			tell(plain.Line(hide.Replace(line)))
+		}
 	}
 	o.Sites = slices.Clone(o.Sites)
 	for i, text := range o.Sites {
@@ -122,16 +134,16 @@ func New(flag string, o Options) (*Purger, error) {
 		}
 		o.Sites[i] = u.Scheme + "://" + u.Host
 	}
-	s, err := open(rest, o)
+	hide.UseURL(o.Endpoints[Kind(kind)])
+	s, err := open(rest, o, hide)
+	if !strings.Contains(s.name, rest) {
+		hide.UseURL(rest)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
-	secrets := []string{o.CloudflareToken, o.FastlyToken}
-	if Kind(kind) == HTTP {
-		secrets = append(secrets, secretParts(rest)...)
-	}
 	s.kind = Kind(kind)
-	return &Purger{s, newClient(s, secrets, o)}, nil
+	return &Purger{s, newClient(s, hide, o), hide}, nil
 }
 
 // Name is the service as in a flag, without secrets.
@@ -209,7 +221,7 @@ func (p *Purger) Purge(ctx context.Context, purge Purge) (Result, error) {
 		p.client.log.Warn("the cache had nothing to purge: if it holds any of the site, the template is wrong", "purge", r.Service, "requests", r.Requests)
 	}
 	if err != nil {
-		err = fmt.Errorf("purge %s: %w", r.Service, err)
+		err = fmt.Errorf("purge %s: %w", r.Service, p.hide.Error(err))
 		r.Error = err.Error()
 	}
 	return r, err

@@ -19,7 +19,7 @@ func TestFlags(t *testing.T) {
 		{"", "cloudfront:ID", nil},
 		{"akamai:1", `no service "akamai": use cloudfront:ID`, nil},
 		{"varnish:cache.internal", `no service "varnish": use cloudfront:ID`, nil},
-		{secret + ":1", "cloudfront:ID", nil},
+		{hush + ":1", "cloudfront:ID", nil},
 		{"cloudflare", `"cloudflare" lacks what follows the service's name: use cloudflare:ZONE`, nil},
 		{"http:", "use http:URL-TEMPLATE", nil},
 		{"cloudflare:zone", "CLOUDFLARE_API_TOKEN", func(o *Options) { o.CloudflareToken = "" }},
@@ -33,17 +33,17 @@ func TestFlags(t *testing.T) {
 		{"http:http://cache/?u={url}", "--purge-url", func(o *Options) { o.Sites = nil }},
 		{"http:cache{path}", "not a URL", nil},
 		{"http:http://cache/{path}", "http://cache{path}", nil},
-		{"http:http://cache/" + secret + "/{path}?k=" + secret, "begins with a slash", nil},
+		{"http:http://cache/" + hush + "/{path}?k=" + hush, "begins with a slash", nil},
 		{"http:http://cache/?u=/{path}", "begins with a slash", nil},
 		{"http:http://cache//purge{path}", "two slashes", nil},
-		{"http:http://cache//" + secret, "two slashes", nil},
-		{"http:http://user:" + secret + "@cache{path}", "has a user", nil},
+		{"http:http://cache//" + hush, "two slashes", nil},
+		{"http:http://user:" + hush + "@cache{path}", "has a user", nil},
 	} {
 		o := Options{Sites: []string{"https://api.example.org"}, CloudflareToken: "x", FastlyToken: "x"}
 		if c.change != nil {
 			c.change(&o)
 		}
-		if _, err := New(c.flag, o); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), secret) {
+		if _, err := New(c.flag, o); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), hush) {
 			t.Errorf("%q: got %v, want %q", c.flag, err, c.says)
 		}
 	}

@@ -239,7 +239,7 @@ func TestCloudflare(t *testing.T) {
 	p := s.open(t, "cloudflare:zone1", func(o *Options) { o.Sites = []string{"https://api.example.org", "https://www.example.org"} })
 	got := func() (all []map[string]any) {
 		for _, r := range s.told {
-			if r.method != http.MethodPost || r.path != "/client/v4/zones/zone1/purge_cache" || r.header.Get("Authorization") != "Bearer "+secret ||
+			if r.method != http.MethodPost || r.path != "/client/v4/zones/zone1/purge_cache" || r.header.Get("Authorization") != "Bearer "+hush ||
 				r.header.Get("Content-Type") != "application/json" {
 				t.Errorf("request or result: got %+v, want the documented form", r)
 			}
@@ -291,7 +291,7 @@ func TestFastly(t *testing.T) {
 	p := s.open(t, "fastly:service1")
 	got := func() (all []string) {
 		for _, r := range s.told {
-			if r.method != http.MethodPost || r.header.Get("Fastly-Key") != secret || r.body != "" || r.header.Get("Fastly-Soft-Purge") != "" {
+			if r.method != http.MethodPost || r.header.Get("Fastly-Key") != hush || r.body != "" || r.header.Get("Fastly-Soft-Purge") != "" {
 				t.Errorf("request or result: got %+v, want the documented form", r)
 			}
 			all = append(all, r.path+" "+r.query)
@@ -336,9 +336,9 @@ func TestTagsAtServices(t *testing.T) {
 		credentials func(r told) bool
 		tags        func(t *testing.T, r told) []string
 	}{
-		{"fastly:service1", 256, "/service/service1/purge", func(r told) bool { return r.header.Get("Fastly-Key") == secret },
+		{"fastly:service1", 256, "/service/service1/purge", func(r told) bool { return r.header.Get("Fastly-Key") == hush },
 			func(t *testing.T, r told) []string { return listOf(t, r, "surrogate_keys") }},
-		{"cloudflare:zone1", 100, "/client/v4/zones/zone1/purge_cache", func(r told) bool { return r.header.Get("Authorization") == "Bearer "+secret },
+		{"cloudflare:zone1", 100, "/client/v4/zones/zone1/purge_cache", func(r told) bool { return r.header.Get("Authorization") == "Bearer "+hush },
 			func(t *testing.T, r told) []string { return listOf(t, r, "tags") }},
 	} {
 		for _, n := range []int{1, c.most, c.most + 1, 3*c.most - 1} {
@@ -458,18 +458,18 @@ func TestHTTP(t *testing.T) {
 		{"{path}", Everything(), []string{"/*"}},
 		{"{path}", some, []string{"/_site", "/api/v1/lists/1/records", "/api/v1/lists/1/records?includeTags=false", "/api/v1/lists/1/searchFollowing",
 			"/api/v1/lists/1/searchFollowing?*", "/api/v1/users/*"}},
-		{"/all?k=" + secret, some, []string{"/all?k=" + secret}}, // one URL for everything, whatever changed
+		{"/all?k=" + hush, some, []string{"/all?k=" + hush}}, // one URL for everything, whatever changed
 		{"/", Everything(), []string{"/"}},
 		{"", some, []string{"/"}},
 		{"{path}", Purge{Wide: []string{"/users/a[b]~|'c*.eth/x"}}, []string{"/users/a[b]~|'c%2A.eth/x", "/users/a[b]~|'c%2A.eth/x?*"}},
 		{"/purge{path}", Purge{Exact: []string{"/_site"}}, []string{"/purge/_site"}},
-		{"/?u={url}&k=" + secret, Purge{Exact: []string{"/a?b=c"}}, []string{"/?u=https%3A%2F%2Fapi.example.org%2Fa%3Fb%3Dc&k=" + secret}},
+		{"/?u={url}&k=" + hush, Purge{Exact: []string{"/a?b=c"}}, []string{"/?u=https%3A%2F%2Fapi.example.org%2Fa%3Fb%3Dc&k=" + hush}},
 	} {
 		if got := purge("http:"+s.URL+c.template, c.what); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.template, got, c.want)
 		}
 	}
-	s.noSecret(t, s.open(t, "http:"+s.URL+"/"+secret+"{path}").service.name)
+	s.noSecret(t, s.open(t, "http:"+s.URL+"/"+hush+"{path}").service.name)
 	// Nothing to purge is no failure.
 	for _, status := range []int{http.StatusNotFound, http.StatusPreconditionFailed} {
 		s.answer = func(_ int, _ told, w http.ResponseWriter) { w.WriteHeader(status) }
@@ -491,7 +491,7 @@ func TestHTTP(t *testing.T) {
 	}
 	// No error contains the secret of a template either.
 	s.Close()
-	_, err := s.open(t, "http:"+s.URL+"/"+secret+"{path}", func(o *Options) { o.Patience = 1 }).Purge(t.Context(), some)
+	_, err := s.open(t, "http:"+s.URL+"/"+hush+"{path}", func(o *Options) { o.Patience = 1 }).Purge(t.Context(), some)
 	if err == nil {
 		t.Fatal("an unreachable server: got no error, want one")
 	}
@@ -502,8 +502,8 @@ func TestHTTP(t *testing.T) {
 // whatever the server answers.
 func TestSecretsInURLs(t *testing.T) {
 	for _, flag := range []string{
-		"http:%s/purge?token=" + secret, "http:%s/" + secret, "http:%s/?token=" + secret + "&u={url}", "http:%s/" + secret + "{path}",
-		"http:%s{path}?token=" + secret, "http:%s/" + secret + "/{url}", "http:%s/?u={url}&" + secret, "fastly:service1", "cloudflare:zone1",
+		"http:%s/purge?token=" + hush, "http:%s/" + hush, "http:%s/?token=" + hush + "&u={url}", "http:%s/" + hush + "{path}",
+		"http:%s{path}?token=" + hush, "http:%s/" + hush + "/{url}", "http:%s/?u={url}&" + hush, "fastly:service1", "cloudflare:zone1",
 		"cloudfront:EDFDVBD6EXAMPLE",
 	} {
 		for name, answer := range map[string]func(int, told, http.ResponseWriter){
@@ -520,7 +520,7 @@ func TestSecretsInURLs(t *testing.T) {
 				fmt.Fprintf(w, "%s?%s", r.path, r.query)
 			},
 			"elsewhere": func(_ int, r told, w http.ResponseWriter) {
-				w.Header().Set("Location", "http://other.invalid/"+secret)
+				w.Header().Set("Location", "http://other.invalid/"+hush)
 				w.WriteHeader(http.StatusMovedPermanently)
 			},
 			"broken": func(int, told, http.ResponseWriter) { panic(http.ErrAbortHandler) },

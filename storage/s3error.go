@@ -13,6 +13,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
+	"github.com/followpress/followpress/internal/plain"
 	"github.com/followpress/followpress/site"
 )
 
@@ -120,11 +121,12 @@ func unreachable(err error) bool {
 	return errors.As(err, &request) && !errors.Is(err, context.Canceled)
 }
 
-// firstLine shortens a text to its first line, because proxies answer with whole pages.
+// firstLine shortens a text to its first line, because proxies answer with whole pages, without what steers a terminal.
 func firstLine(text string) string {
 	const maxBytes = 200
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSuffix(text[:min(len(text), maxBytes)], ".")
+	text = plain.Line(text)
+	return strings.TrimSuffix(strings.ToValidUTF8(text[:min(len(text), maxBytes)], ""), ".")
 }
 
 // explainDelete is explain for Delete. Some servers report an error for missing objects, and some

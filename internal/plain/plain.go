@@ -31,6 +31,9 @@ func Text(text string) string {
 	return b.String()
 }
 
+// Line returns a text as it may be shown in a line of a terminal: that of Text, with one space for each run of white space.
+func Line(text string) string { return strings.Join(strings.Fields(Text(text)), " ") }
+
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
 
 // isUnseen reports whether a letter is not seen, but changes what is around it, or makes a text differ

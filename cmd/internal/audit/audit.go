@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/snapshot"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/site/note"
 	files "github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source/audit"
@@ -83,7 +84,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	subject, done, err := c.open(ctx, stderr)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.What, err)
+		return fmt.Errorf("%s: %w", secret.URL(c.What), err)
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	progress := command.NewProgress(stderr)

@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/followpress/followpress/internal/plain"
 )
 
 // Exit statuses.
@@ -199,8 +201,8 @@ func refuseEmpty(parsed *kong.Context, at *kong.Path) error {
 }
 
 // oneLine joins the lines of an error, since errors are promised to be one line and
-// joined errors have several.
-func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
+// joined errors have several. Nothing in them steers a terminal.
+func oneLine(text string) string { return plain.Line(strings.ReplaceAll(text, "\n", "; ")) }
 
 // envPrefix begins the names of variables that set flags.
 const envPrefix = "FOLLOWPRESS"

@@ -70,7 +70,7 @@ func Logger(stderr io.Writer, level slog.Level) *slog.Logger {
 func tellError(stderr io.Writer, name, text string) { tell(stderr, slog.LevelError, name+": "+text) }
 
 // Warn says a line that --quiet leaves.
-func Warn(stderr io.Writer, text string) { tell(stderr, slog.LevelWarn, text) }
+func Warn(stderr io.Writer, text string) { tell(stderr, slog.LevelWarn, oneLine(text)) }
 
 func tell(stderr io.Writer, level slog.Level, text string) {
 	if m, ok := stderr.(*messenger); ok {

@@ -17,6 +17,8 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/plain"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
@@ -167,7 +169,7 @@ func (v *Verify) Validate() error {
 
 // Run verifies.
 func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	return v.report(stdout, stderr, v.Dest, func(s session) (result, error) {
+	return v.report(stdout, stderr, secret.URL(v.Dest).String(), func(s session) (result, error) {
 		verify := v.verifyListed
 		if storage.IsWeb(v.Dest) {
 			verify = v.verifyOnline
@@ -266,7 +268,7 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 		return err
 	}
 	told.Note(dest, err)
-	fmt.Fprint(stderr, told)
+	fmt.Fprint(stderr, plain.Text(told.String())) // keys in a bucket are anybody's
 	stages := s.progress.Stages()
 	if staged, ok := told.(interface{ setStages([]command.Stage) }); ok {
 		staged.setStages(stages)

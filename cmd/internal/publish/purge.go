@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/purger"
 	"github.com/followpress/followpress/storage"
@@ -63,10 +64,10 @@ func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, e
 	o := purger.Options{
 		Sites: c.PurgeURL, Patience: patience, Log: s.log,
 		Tell:            func(line string) { fmt.Fprintln(s.stderr, line) },
-		CloudflareToken: os.Getenv("CLOUDFLARE_API_TOKEN"), FastlyToken: os.Getenv("FASTLY_API_TOKEN"),
+		CloudflareToken: secret.Text(os.Getenv("CLOUDFLARE_API_TOKEN")), FastlyToken: secret.Text(os.Getenv("FASTLY_API_TOKEN")),
 		AWS: func(ctx context.Context) (purger.Credentials, error) {
 			v, err := credentials(ctx)
-			return purger.Credentials{AccessKeyID: v.AccessKeyID, SecretAccessKey: v.SecretAccessKey, SessionToken: v.SessionToken}, err
+			return purger.Credentials{AccessKeyID: v.AccessKeyID, SecretAccessKey: secret.Text(v.SecretAccessKey), SessionToken: secret.Text(v.SessionToken)}, err
 		},
 		// The names that the services' own tools use.
 		Endpoints: map[purger.Kind]string{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/internal/sample"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -51,9 +52,9 @@ func (v *Verify) checkOnline() error {
 	}
 	switch {
 	case len(v.Key) == 0:
-		return fmt.Errorf("--dest=%s: nobody can list it, so that only what is signed can be checked: add --key=PUBLIC, the key of the publisher, or name the bucket", v.Dest)
+		return fmt.Errorf("--dest=%s: nobody can list it, so that only what is signed can be checked: add --key=PUBLIC, the key of the publisher, or name the bucket", secret.URL(v.Dest))
 	case len(v.Exclude) > 0:
-		return fmt.Errorf("--exclude is for a bucket: nobody can list --dest=%s", v.Dest)
+		return fmt.Errorf("--exclude is for a bucket: nobody can list --dest=%s", secret.URL(v.Dest))
 	}
 	_, err := v.readOptions(session{}).WithDefaults()
 	return err
@@ -75,9 +76,9 @@ func (v *Verify) verifyOnline(ctx context.Context, s session) (found *publisher.
 	}
 	found.Seconds = time.Since(begun).Seconds()
 	if errors.Is(err, storage.ErrNotFound) {
-		return found, fmt.Errorf("%s: there is no site: %w: name what has %s", v.Dest, err, site.RootKey)
+		return found, fmt.Errorf("%s: there is no site: %w: name what has %s", secret.URL(v.Dest), err, site.RootKey)
 	} else if err != nil {
-		return found, fmt.Errorf("%s: %w", v.Dest, err)
+		return found, fmt.Errorf("%s: %w", secret.URL(v.Dest), err)
 	}
 	return found, v.differs(found.Signed, "publish the site again; or a cache has objects of another site: purge it")
 }
@@ -87,7 +88,7 @@ func (v *Verify) differs(s *publisher.SignedVerification, advice string) error {
 	if s == nil || s.Differ == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is not what was signed: %d of %d differ: %s", v.Dest, s.Differ, s.Checked, advice)
+	return fmt.Errorf("%s is not what was signed: %d of %d differ: %s", secret.URL(v.Dest), s.Differ, s.Checked, advice)
 }
 
 // verifySigned checks note and root by the keys, and bodies by the manifest.

@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/snapshot"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/release"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/ranks"
@@ -26,8 +27,8 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	From string   `arg:"" name:"place" help:"Where the site is published: https://HOST, s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
-	Key  []string `sep:"none" placeholder:"PUBLIC" help:"A key that the site must be signed with, as followpress key prints it; may be repeated. Without one, the root is believed."`
+	From secret.URL `arg:"" name:"place" help:"Where the site is published: https://HOST, s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	Key  []string   `sep:"none" placeholder:"PUBLIC" help:"A key that the site must be signed with, as followpress key prints it; may be repeated. Without one, the root is believed."`
 	snapshot.Nodes
 	snapshot.Requests `group:"How nodes are asked:"`
 	command.S3
@@ -54,7 +55,7 @@ func (c *Command) Validate() error {
 	if _, err := note.ParseKeys(c.Key...); err != nil {
 		return fmt.Errorf("--key: %w", err)
 	}
-	return storage.CheckPublished(c.From)
+	return storage.CheckPublished(string(c.From))
 }
 
 // ErrDiffers says that the site is another one than its inputs make.
@@ -85,7 +86,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err != nil {
 		return fmt.Errorf("--key: %w", err)
 	}
-	store, err := storage.OpenPublished(ctx, c.From, c.Server())
+	store, err := storage.OpenPublished(ctx, string(c.From), c.Server())
 	if err != nil {
 		return err
 	}

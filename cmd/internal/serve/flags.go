@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/server"
 )
 
@@ -18,7 +19,7 @@ import (
 type Upstreams struct {
 	ProfileUpstream string        `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
 	BadgeUpstream   string        `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it."`
-	BadgeAPIKey     string        `name:"badge-api-key" placeholder:"KEY" help:"Sent to --badge-upstream as X-API-Key. Set FOLLOWPRESS_BADGE_API_KEY: others can see the flags of a process."`
+	BadgeAPIKey     secret.Text   `name:"badge-api-key" placeholder:"KEY" help:"Sent to --badge-upstream as X-API-Key. Set FOLLOWPRESS_BADGE_API_KEY: others can see the flags of a process."`
 	RefreshInterval time.Duration `default:"60s" placeholder:"DURATION" help:"Time between two refreshes of a list's details, or of its badges (default ${default})."`
 	RefreshRate     float64       `default:"10" placeholder:"N" help:"Refreshes per second, over all lists (default ${default})."`
 	StrictRefresh   bool          `help:"Answer a refresh that is asked for too often with 429, not with the stored object."`

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/gate"
@@ -32,7 +33,7 @@ import (
 type Options struct {
 	ProfileUpstream string        // URL with {address}; "": details are not refreshed
 	BadgeUpstream   string        // URL with {address} and {event_id}; "": badges are not refreshed
-	BadgeAPIKey     string        // sent to BadgeUpstream as X-API-Key; "" sends none
+	BadgeAPIKey     secret.Text   // sent to BadgeUpstream as X-API-Key; "" sends none
 	Interval        time.Duration // least time between refreshes of one object; 60 s
 	Rate            float64       // most refreshes per second, of all objects together; 10
 	ClientRate      float64       // most refreshes per second of one client, after the first 10; 1

@@ -9,12 +9,14 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 // An upstream is a source of fresh data. It is safe for concurrent use.
 type upstream struct {
-	template string // URL with {address}, and {event_id} for badges
-	key      string // sent as headerAPIKey; "" sends none
+	template string      // URL with {address}, and {event_id} for badges
+	key      secret.Text // sent as headerAPIKey; "" sends none
 	client   *http.Client
 }
 
@@ -34,11 +36,11 @@ var (
 
 // newUpstream returns nil for the template "". It refuses a template without the given placeholders,
 // and errors never contain the template or the key, which may be secret.
-func newUpstream(template, key string, transport http.RoundTripper, placeholders ...string) (*upstream, error) {
+func newUpstream(template string, key secret.Text, transport http.RoundTripper, placeholders ...string) (*upstream, error) {
 	if template == "" {
 		return nil, nil
 	}
-	if strings.ContainsFunc(key, unicode.IsControl) {
+	if strings.ContainsFunc(string(key), unicode.IsControl) {
 		return nil, errors.New("the API key contains a control character, such as a line end")
 	}
 	filled := template
@@ -83,7 +85,7 @@ func (u *upstream) get(ctx context.Context, most int64, replacements ...string) 
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "followpress")
 	if u.key != "" {
-		request.Header.Set(headerAPIKey, u.key)
+		request.Header.Set(headerAPIKey, string(u.key))
 	}
 	response, err := u.client.Do(request)
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/internal/plain"
+	"github.com/followpress/followpress/internal/secret"
 )
 
 // A kind of failure says what helps against it.
@@ -65,7 +68,7 @@ const maxQuote = 200
 
 // failedStatus is the failure of an answer that does not have status 2xx. hide replaces what may be
 // secret, before a quote may end in the middle of it.
-func failedStatus(r *http.Response, hide *strings.Replacer) *failure {
+func failedStatus(r *http.Response, hide *secret.Hider) *failure {
 	// It may be an error of JSON-RPC, which some nodes send with such a status.
 	f, body := readError(r.Body, hide)
 	if f != nil {
@@ -101,7 +104,7 @@ func failedStatus(r *http.Response, hide *strings.Replacer) *failure {
 }
 
 // readError reads an answer that is an error of JSON-RPC. The failure is nil if it is not.
-func readError(from io.Reader, hide *strings.Replacer) (f *failure, body []byte) {
+func readError(from io.Reader, hide *secret.Hider) (f *failure, body []byte) {
 	body, _ = io.ReadAll(io.LimitReader(from, 64<<10)) // what has come may say enough
 	var answer struct {
 		Error *struct {
@@ -137,7 +140,7 @@ func retryAfter(h http.Header) time.Duration {
 
 // classify makes a failure of an error of a request. ctx is that of the question,
 // without the time limit of the request; hide is as for failedStatus.
-func classify(ctx context.Context, err error, hide *strings.Replacer) error {
+func classify(ctx context.Context, err error, hide *secret.Hider) error {
 	var f *failure
 	var called *calledError
 	var malformed *jsontext.SyntacticError
@@ -197,46 +200,14 @@ func isRateLimit(code int, text string) bool {
 	return !sizeWords.MatchString(text) && (rateCodes[code] || rateWords.MatchString(text))
 }
 
-// quote is the beginning of a text of a node, in one line.
+// quote is the beginning of a text of a node, in one line that a terminal may show.
 func quote[T string | []byte](from T) string {
-	text := strings.ToValidUTF8(string(from[:min(len(from), maxQuote)]), "")
-	printable := func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}
-	return strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+	return plain.Line(strings.ToValidUTF8(string(from[:min(len(from), maxQuote)]), ""))
 }
 
-// shortestSecret keeps words of a path like /rpc/v1 readable.
-const shortestSecret = 6
-
-// hiding returns a replacer for the parts of a URL that may be secret: nodes often repeat them.
-func hiding(u *url.URL) *strings.Replacer {
-	var pairs []string
-	hide := func(s string) {
-		if len(s) >= shortestSecret {
-			pairs = append(pairs, s, "[hidden]")
-		}
-	}
-	hide(u.Redacted())
-	hide(u.String())
-	if u.User != nil {
-		password, _ := u.User.Password()
-		hide(u.User.Username())
-		hide(password)
-	}
-	for _, values := range u.Query() {
-		for _, v := range values {
-			hide(v)
-		}
-	}
-	hide(u.RawQuery)
-	for _, path := range []string{u.Path, u.EscapedPath()} {
-		for part := range strings.SplitSeq(path, "/") {
-			hide(part)
-		}
-	}
-	return strings.NewReplacer(pairs...)
+// hiding returns what hides the parts of a URL that may be secret: nodes often repeat them.
+func hiding(u *url.URL) *secret.Hider {
+	h := &secret.Hider{}
+	h.UseURL(u.String())
+	return h
 }

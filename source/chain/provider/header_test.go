@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
@@ -151,7 +152,7 @@ func TestWatchOfHostileNodes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c := &Chain{id: chain, sockets: []*socket{{url: "ws://127.0.0.1:1", hide: strings.NewReplacer()}}}
+	c := &Chain{id: chain, sockets: []*socket{{url: "ws://127.0.0.1:1", hide: &secret.Hider{}}}}
 	if err := c.Watch(ctx, 0, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: got %v", err)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/time/rate"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 // A node is what answers at one URL.
@@ -21,7 +23,7 @@ type node struct {
 	origin  string // nodes of one origin are one host to a quorum
 	url     string // it may have a key
 	http    *http.Client
-	hide    *strings.Replacer
+	hide    *secret.Hider
 	o       *Options
 	share   *share
 	limiter *rate.Limiter // the pace of this node, which is not faster than that of its share

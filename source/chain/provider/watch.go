@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-json"
 	"github.com/gorilla/websocket"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 const (
@@ -28,7 +29,7 @@ type socket struct {
 	name   string // of the host as one that tells by itself
 	url    string // it may have a key
 	header http.Header
-	hide   *strings.Replacer
+	hide   *secret.Hider
 }
 
 // newSocket is not ok if a URL is not of that kind.
