@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -280,5 +281,16 @@ func TestLeaseEndsByEitherClock(t *testing.T) {
 				t.Error("lease of a minute after two: got it held, want it ended")
 			}
 		})
+	}
+}
+
+// However long a lock says that its owner sends requests, others wait no longer than any owner does.
+func TestLeaseOfALock(t *testing.T) {
+	for said, want := range map[float64]time.Duration{
+		30: 30 * time.Second, 0: 0, -1: 0, maxLease.Seconds(): maxLease, maxLease.Seconds() + 1: maxLease, 1e300: maxLease, math.Inf(1): maxLease, math.Inf(-1): 0,
+	} {
+		if got := (lockBody{Lease: said}).lease(); got != want {
+			t.Errorf("a lease of %g s: got %v, want %v", said, got, want)
+		}
 	}
 }

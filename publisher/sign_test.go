@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -333,9 +334,22 @@ func TestSignerFails(t *testing.T) {
 	bucket, signing, other := openLocal(folder), newSigning(t), newSigning(t)
 	publish(t, asOf(t, objectsOf(5, ""), 20), bucket, Options{Signing: signing})
 	before := withoutFreeLock(readAll(t, folder))
-	broken := &Signing{Signers: other.Signers, Keys: signing.Keys}
-	if _, err := Publish(context.Background(), asOf(t, objectsOf(6, ""), 21), bucket, Options{Signing: broken}); err == nil {
-		t.Error("a signature of another key: got no error")
+	elsewhere, here := testkey.New(t, "other.example"), testkey.New(t, keyName)
+	two, err := note.ParseKeys(here.Public, elsewhere.Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, broken := range map[string]*Signing{
+		"a signature of another key":      {Signers: other.Signers, Keys: signing.Keys},
+		"a signature more than keys":      {Signers: slices.Concat(signing.Signers, other.Signers), Keys: signing.Keys},
+		"keys with two names":             {Signers: []note.Signer{here.Signer, elsewhere.Signer}, Keys: two, ReplaceNote: true},
+		"the same key twice":              {Signers: slices.Concat(signing.Signers, signing.Signers), Keys: signing.Keys},
+		"no signer":                       {Keys: signing.Keys},
+		"no key that readers could check": {Signers: signing.Signers},
+	} {
+		if _, err := Publish(context.Background(), asOf(t, objectsOf(6, ""), 21), bucket, Options{Signing: broken}); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
 	}
 	after := withoutFreeLock(readAll(t, folder))
 	if len(after) != len(before) {
@@ -346,6 +360,63 @@ func TestSignerFails(t *testing.T) {
 			t.Errorf("%s was changed", key)
 		}
 	}
+}
+
+// Wherever a publish was cut off: readers may have seen what it announced. So the site before it, published again, gets a
+// greater counter, and is refused where the root of the newer one is in the bucket, unless that is meant.
+func TestBackAfterACutOffPublish(t *testing.T) {
+	signing := newSigning(t)
+	first, second := asOf(t, objectsOf(4, ""), 20), asOf(t, objectsOf(5, "b"), 21)
+	o := Options{Signing: signing, BreakLock: true, drain: dead, Concurrency: 1}
+	announced, refused := 0, 0
+	for cut := 0; ; cut++ {
+		folder := t.TempDir()
+		bucket := openLocal(folder)
+		publish(t, first, bucket, o)
+		_, dying := Publish(context.Background(), second, &mortal{Bucket: bucket, left: cut}, o)
+		if dying != nil && !errors.Is(dying, errDead) {
+			t.Fatal(dying)
+		}
+		all := readAll(t, folder)
+		_, isAnnounced := all[note.NextKey]
+		isLive := all[site.RootKey] == second[site.RootKey]
+		if isLive {
+			refused++
+			if _, err := Publish(context.Background(), first, bucket, o); !errors.Is(err, ErrRollback) {
+				t.Errorf("cut off after %d writes, with the newer root: got %v, want ErrRollback", cut, err)
+			}
+		}
+		again := o
+		again.AllowRollback = true
+		publish(t, first, bucket, again)
+		equalSites(t, withoutNote(inBucket(t, folder)), first)
+		want := uint64(1)
+		if isAnnounced || isLive {
+			announced++
+			want = 3
+		}
+		if n := openNote(t, folder, signing.Keys); n.Counter != want {
+			t.Errorf("cut off after %d writes: got the counter %d, want %d", cut, n.Counter, want)
+		}
+		if dying == nil || t.Failed() {
+			break
+		}
+	}
+	if announced < 10 || refused < 2 {
+		t.Errorf("%d publishes were cut off after they had announced the site, and %d after its root: the test tests nothing", announced, refused)
+	}
+}
+
+// A root that somebody else has put says nothing of the objects: all are looked at.
+func TestRootOfSomebodyElse(t *testing.T) {
+	folder := t.TempDir()
+	bucket, signing := openLocal(folder), newSigning(t)
+	first, second := asOf(t, objectsOf(5, ""), 20), asOf(t, objectsOf(5, ""), 21)
+	publish(t, first, bucket, Options{Signing: signing})
+	overwrite(t, folder, site.RootKey, strings.Replace(first[site.RootKey], "2026-11-20", "2026-11-19", 1))
+	overwrite(t, folder, objectOf(t, folder), "{}") // of which the manifest knows nothing
+	publish(t, second, bucket, Options{Signing: signing})
+	equalSites(t, withoutNote(inBucket(t, folder)), second)
 }
 
 // A cutting bucket ends after a number of writes, and calls after with each that it has done.

@@ -1,10 +1,13 @@
 package note_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	xnote "golang.org/x/mod/sumdb/note"
 
 	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/site"
@@ -66,6 +69,92 @@ func TestOpen(t *testing.T) {
 	}
 	if err := n.Names([]byte("{}")); !errors.Is(err, note.ErrOtherRoot) {
 		t.Errorf("another root: got %v, want ErrOtherRoot", err)
+	}
+}
+
+// What is signed and yet not written as notes are is no note: other readers might read it otherwise.
+func TestOtherTexts(t *testing.T) {
+	key := testkey.New(t, name)
+	n := note.Of(name, 7, "2026-11-24T00:00:00Z", []byte("{}"))
+	now := time.Unix(1<<54, 0) // no counter is ahead
+	for what, text := range map[string]string{
+		"":                              n.Text(),
+		"a zero before the counter":     strings.Replace(n.Text(), "\n7\n", "\n07\n", 1),
+		"a counter of 0":                strings.Replace(n.Text(), "\n7\n", "\n0\n", 1),
+		"a counter that no browser has": strings.Replace(n.Text(), "\n7\n", "\n9007199254740992\n", 1),
+		"capital letters":               strings.Replace(n.Text(), n.Root.String(), strings.ToUpper(n.Root.String()), 1),
+		"no time":                       strings.Replace(n.Text(), "T00:00:00Z", "", 1),
+		"one line more":                 n.Text() + "more\n",
+		"another kind":                  strings.Replace(n.Text(), "site 1", "site 2", 1),
+	} {
+		signed, err := xnote.Sign(&xnote.Note{Text: text}, key.Signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := key.Keys.Open(signed, now); (err == nil) != (what == "") {
+			t.Errorf("with %q: got %+v and %v", what, got, err)
+		}
+	}
+}
+
+// A note has its bound, however many have signed it; and so have those that are announced.
+func TestBounds(t *testing.T) {
+	key := testkey.New(t, name)
+	sign := func(counter uint64) string {
+		signed, err := note.Sign(note.Of(name, counter, "2026-11-24T00:00:00Z", nil), key.Signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(signed)
+	}
+	signed := sign(7)
+	unknown := func(n int) (lines string) {
+		for i := range n {
+			line := make([]byte, 4+64)
+			line[0], line[1] = byte(i), 1
+			lines += "\u2014 " + strings.Repeat("a.", 100) + "a " + base64.StdEncoding.EncodeToString(line) + "\n"
+		}
+		return lines
+	}
+	for n, want := range map[int]bool{10: true, 40: true, 60: false} {
+		text := []byte(signed + unknown(n))
+		if _, _, err := key.Keys.Open(text, time.Now()); (err == nil) != want || want != (len(text) <= note.MaxBytes) {
+			t.Errorf("%d bytes: got %v", len(text), err)
+		}
+	}
+	var all [][]byte
+	for counter := range uint64(3 * note.MaxAnnounced) {
+		all = append(all, []byte(sign(counter+1)))
+	}
+	if got := key.Keys.OpenAnnounced(note.Join(all...), time.Now()); len(got) != note.MaxAnnounced {
+		t.Errorf("of %d that are announced: got %d, want %d", len(all), len(got), note.MaxAnnounced)
+	}
+}
+
+// Sole tells a note that has exactly the signatures of the keys.
+func TestSole(t *testing.T) {
+	one, two, unknown := testkey.New(t, name), testkey.New(t, name), testkey.New(t, name)
+	keys, err := note.ParseKeys(one.Public, two.Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, tt := range map[string]struct {
+		signers []note.Signer
+		want    bool
+	}{
+		"both":               {[]note.Signer{one.Signer, two.Signer}, true},
+		"in the other order": {[]note.Signer{two.Signer, one.Signer}, true},
+		"one of two":         {[]note.Signer{one.Signer}, false},
+		"both and another":   {[]note.Signer{one.Signer, two.Signer, unknown.Signer}, false},
+		"one and another":    {[]note.Signer{one.Signer, unknown.Signer}, false},
+	} {
+		signed, err := note.Sign(note.Of(name, 7, "2026-11-24T00:00:00Z", nil), tt.signers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := keys.Sole(signed); got != tt.want {
+			t.Errorf("signed by %s: got %t, want %t", what, got, tt.want)
+		}
 	}
 }
 

@@ -160,6 +160,31 @@ func TestKeepNames(t *testing.T) {
 	listed("after a refresh that stores nothing", "k", "j", "i", "next")
 }
 
+// TestKeepOfAnotherAccount: what was kept of another account, which had the list before, is not what this one has.
+func TestKeepOfAnotherAccount(t *testing.T) {
+	const other = "0x00000000000000000000000000000000000000ff"
+	type keeper interface {
+		Keep(replaced, by site.MD5, kept []byte) ([]byte, error)
+	}
+	for name, c := range map[string]struct {
+		kept, next keeper
+		has        string
+	}{
+		"badges": {refresh.KeptBadges{Address: other, Fetched: 9, Badges: []site.Badge{{EventID: "1"}}},
+			refresh.KeptBadges{Address: someAddress, Fetched: 2, Badges: []site.Badge{{EventID: "2"}}}, `"eventId":"2"`},
+		"profiles": {refresh.KeptProfile{Address: other, Profile: site.Profile{Name: "other", Fresh: 9}},
+			refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "mine", Fresh: 2}}, `"name":"mine"`},
+	} {
+		kept, err := c.kept.Keep(site.MD5{}, site.MD5{}, nil)
+		if err == nil {
+			kept, err = c.next.Keep(site.MD5{}, site.MD5{}, kept)
+		}
+		if err != nil || !strings.Contains(string(kept), c.has) || !strings.Contains(string(kept), someAddress) {
+			t.Errorf("%s: got %s, %v, want %s of %s", name, kept, err, c.has, someAddress)
+		}
+	}
+}
+
 // A note is kept about a copy.
 type note struct{}
 

@@ -251,6 +251,10 @@ func TestAddRefuses(t *testing.T) {
 		"chain":         {at(6, 0, operate(source.Place{Contract: foreign}, op(add, 1))), "not a contract"},
 		"kind":          {at(6, 0, source.Event{Kind: source.Transfer, Contract: records, Value: bytesOf(20)}), "not a contract"},
 		"unknown kind":  {at(6, 0, source.Event{Contract: records}), "unknown kind"},
+		"place":         {at(6, 0, source.Event{Kind: source.Location, Contract: records, Value: location(place(1))}), "not a contract"},
+		"primary list":  {at(6, 0, source.Event{Kind: source.AccountMetadata, Contract: registry, Key: "primary-list", Value: bytesOf(32)}), "not a contract"},
+		"user":          {at(6, 0, source.Event{Kind: source.ListMetadata, Contract: registry, Key: "user", Value: bytesOf(20)}), "not a contract"},
+		"long owner":    {at(6, 0, source.Event{Kind: source.Transfer, Contract: registry, Value: bytesOf(21)}), "21 bytes"},
 		"short owner":   {at(6, 0, source.Event{Kind: source.Transfer, Contract: registry, Value: bytesOf(19)}), "19 bytes"},
 	} {
 		r := replay.New(deployment())

@@ -131,6 +131,7 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 	for _, digits := range []int{1, 3} {
 		yesterday, today := p.Sign(t, siteOf(t, 23, 50, digits), 1), p.Sign(t, siteOf(t, 24, 50, digits), 2)
 		other := p.Sign(t, siteOf(t, 25, 0, digits), 9)
+		late := p.Sign(t, siteOf(t, 22, 50, digits), 3) // by a greater counter
 		elsewhere := testkey.New(t, "other.example").Sign(t, siteOf(t, 25, 0, digits), 9)
 		unchanged, changed, added := detailsOf(7), detailsOf(77), detailsOf(lists+1)
 		alteredToo := siteOf(t, 24, 50, digits).With(t, func(objects memsite.Site, _ *site.Root) { objects[changed] = `{"list":077,"day":66}` })
@@ -187,6 +188,15 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 				b.put(announced(t, forged))
 				b.put(memsite.Site{changed: forged[changed]})
 			}, nil, changed, checked.ErrAltered},
+			{"an announcement of a site of a day before", func(b bucket) {
+				b.put(announced(t, late))
+				b.put(memsite.Site{changed: late[changed]})
+			}, nil, changed, note.ErrOlder},
+			{"another site that is announced, with a note of an unknown key", func(b bucket) {
+				b.put(announced(t, other))
+				b.put(other)
+				b.put(memsite.Site{note.Key: stranger.Note(t, other, 9)})
+			}, note.ErrUnsigned, "", nil},
 			{"an announcement of 1 GiB", func(b bucket) {
 				b.put(announced(t, other))
 				b.grow(note.NextKey)
@@ -219,6 +229,45 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Who knows the keys of two sites believes neither about the other.
+func TestAnAnnouncementOfAnotherOrigin(t *testing.T) {
+	p, q := testkey.New(t, origin), testkey.New(t, "other.example")
+	keys, err := note.ParseKeys(p.Public, q.Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	today, elsewhere := p.Sign(t, siteOf(t, 24, 50, 1), 2), q.Sign(t, siteOf(t, 25, 50, 1), 9)
+	b := newBucket(t, today)
+	b.put(announced(t, elsewhere))
+	b.put(memsite.Site{detailsOf(77): elsewhere[detailsOf(77)]})
+	s, err := checked.Open(t.Context(), b.store(), keys, checked.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := s.Get(t.Context(), detailsOf(77)); !errors.Is(err, checked.ErrAltered) {
+		t.Errorf("got %q and %v, want ErrAltered", body, err)
+	}
+}
+
+// A modest store says less of its objects than they have.
+type modest struct{ store checked.Store }
+
+func (m modest) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	return m.store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error { return admit(ctx, min(size, 1)) })
+}
+
+func TestASizeIsNotBelieved(t *testing.T) {
+	s := siteOf(t, 24, 50, 1)
+	b := newBucket(t, s)
+	if _, err := checked.Open(t.Context(), modest{b.store()}, note.Keys{}, checked.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	b.put(memsite.Site{site.RootKey: s[site.RootKey] + strings.Repeat(" ", site.MaxRootBytes)})
+	if _, err := checked.Open(t.Context(), modest{b.store()}, note.Keys{}, checked.Options{}); !errors.Is(err, storage.ErrTooLarge) {
+		t.Errorf("a root that is too large: got %v, want ErrTooLarge", err)
 	}
 }
 
@@ -483,6 +532,17 @@ func TestDeltasAreChecked(t *testing.T) {
 		}
 		if body, err := s.Get(t.Context(), altered); !errors.Is(err, checked.ErrAltered) {
 			t.Errorf("%s, by a forged delta: got %q and %v, want ErrAltered", altered, body, err)
+		}
+	}
+	gone := patch
+	gone.Gone = []site.Key{patch.Objects[0].Key} // which the patch also has
+	for name, wrong := range map[string]shards.Patch{
+		"a patch that removes more": gone,
+		"a patch that lists more":   {Shard: patch.Shard, SHA256: patch.SHA256, Objects: entries(now), Gone: patch.Gone},
+	} {
+		b.put(memsite.Site{key: delta(wrong)})
+		if body, err := s.Get(t.Context(), key); !errors.Is(err, checked.ErrAltered) {
+			t.Errorf("a delta with %s: got %q and %v, want ErrAltered", name, body, err)
 		}
 	}
 	beside := shards.Patch{Shard: map[bool]string{true: "f", false: "0"}[shard == "0"], SHA256: site.Sum256(nil)}

@@ -94,6 +94,24 @@ func damagedIndex(t *testing.T, damage func(b bucket, index site.Key)) {
 	})
 }
 
+// An index that was altered after it was read is not given to readers who check by themselves.
+func TestAnIndexThatIsAlteredLater(t *testing.T) {
+	s := siteOf(t, 24, 50, 3)
+	index := site.ManifestKey(site.ManifestShard(detailsOf(60), 1))
+	b := newBucket(t, s)
+	is, err := checked.Open(t.Context(), b.store(), note.Keys{}, checked.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := is.Get(t.Context(), index); err != nil || string(body) != s[index] {
+		t.Fatalf("got %d bytes and %v, want the index", len(body), err)
+	}
+	b.put(memsite.Site{index: strings.Replace(s[index], "0", "1", 1)})
+	if body, err := is.Get(t.Context(), index); !errors.Is(err, checked.ErrAltered) {
+		t.Errorf("got %d bytes and %v, want ErrAltered", len(body), err)
+	}
+}
+
 // Who lists a shard and then asks for its objects reads it once.
 func TestAShardThatIsListedIsReadOnce(t *testing.T) {
 	s := siteOf(t, 24, 50, 3)

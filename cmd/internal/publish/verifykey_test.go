@@ -1,12 +1,20 @@
 package publish
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/followpress/followpress/internal/testenv/testkey"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/checked"
 )
 
 // TestVerifyKey: verify --key finds what is not signed, and says so with status 1.
@@ -81,7 +89,7 @@ func TestSignWithSaysNonsense(t *testing.T) {
 	for _, c := range []struct{ name, command, says string }{
 		{"no signature", "echo no signature", "--sign-with"},
 		{"that of another text", "head -c 64 /dev/zero", "not one of the public key"},
-		{"too much", "head -c 1000000 /dev/zero", "--sign-with"},
+		{"too much", "head -c 1000000 /dev/zero", "printed more than 4 KiB"},
 		{"a failure", "echo the HSM is away >&2; exit 3", "the HSM is away"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -94,5 +102,83 @@ func TestSignWithSaysNonsense(t *testing.T) {
 				t.Error("got a site, want none")
 			}
 		})
+	}
+}
+
+// TestCommandThatSignsHasNoOtherKey: the secret key in the environment is not passed on to the command of --sign-with.
+func TestCommandThatSignsHasNoOtherKey(t *testing.T) {
+	t.Setenv(secretVariable, "PRIVATE+KEY+follow.example+x")
+	t.Setenv("OTHER_VARIABLE", "passed")
+	signature, err := signWith(t.Context(), `test "$OTHER_VARIABLE" = passed && test -z "$`+secretVariable+`" && head -c 64 /dev/zero`, nil)
+	if err != nil || !bytes.Equal(signature, make([]byte, 64)) {
+		t.Errorf("got %d bytes and %v, want that the command has the other variables and not %s", len(signature), err, secretVariable)
+	}
+}
+
+// sampled compares a sample of a signed site, after some of its objects were altered.
+func sampled(t *testing.T, inShard func(shard string) bool, n int, altered memsite.Site) (publisher.SignedVerification, error) {
+	t.Helper()
+	objects := map[site.Key]string{}
+	for i := 0; len(objects) < 400; i++ {
+		if key := site.Key(fmt.Sprintf("api/v1/lists/%d/details", i)); inShard(site.ManifestShard(key, 1)) {
+			objects[key] = fmt.Sprint(i)
+		}
+	}
+	config, err := site.Config{BasePath: "api/v1"}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, folder := testkey.New(t, "follow.example"), t.TempDir()
+	made := memsite.New(t, site.Root{Format: site.Format, AsOf: "2026-11-24T00:00:00Z", Config: config, BucketDigits: 1, ShardDigits: 1,
+		Counts: site.Counts{Objects: len(objects)}}, objects)
+	put := func(s memsite.Site) {
+		for key, body := range s {
+			name := filepath.Join(folder, filepath.FromSlash(string(key)))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(body), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(k.Sign(t, made, 1))
+	signed, err := checked.Open(t.Context(), storage.OpenLocal(folder), k.Keys, checked.Options{Pinned: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(altered)
+	c := &comparison{site: signed, told: publisher.SignedVerification{Objects: signed.Root().Counts.Objects}, inFlight: 2, add: func(int64) {}}
+	err = c.sample(t.Context(), n)
+	return c.told, err
+}
+
+// TestSampleOfDamagedShards: of a shard that nobody can read, all that was drawn differs, so that the bound is about as
+// many.
+func TestSampleOfDamagedShards(t *testing.T) {
+	damaged := memsite.Site{}
+	for _, name := range site.HashPrefixes(1) {
+		damaged[site.ManifestKey(name)] = "damaged"
+	}
+	any := func(string) bool { return true }
+	if told, err := sampled(t, any, 100, damaged); err != nil || told.Differ != told.Checked || told.Checked < 100 || *told.Bound < 0.99 {
+		t.Errorf("all shards: got %+v, %v, want that all 100 differ", told, err)
+	}
+	if told, err := sampled(t, any, 100, nil); err != nil || told.Differ != 0 || told.Checked < 100 || *told.Bound > 0.1 {
+		t.Errorf("none: got %+v, %v, want that none differs", told, err)
+	}
+}
+
+// TestSampleOfAnUnevenManifest: whoever makes the manifest could put what is wrong into one shard, of which too little
+// would be drawn.
+func TestSampleOfAnUnevenManifest(t *testing.T) {
+	if told, err := sampled(t, func(shard string) bool { return shard == "7" }, 10, nil); !errors.Is(err, errUneven) {
+		t.Errorf("got %+v, %v, want that no sample says anything", told, err)
+	}
+}
+
+// TestSecretKeyAsAFlag: who gives a key where its file is meant is told so, without the key.
+func TestSecretKeyAsAFlag(t *testing.T) {
+	k := testkey.New(t, "follow.example")
+	status, stdout, stderr := runPublish("--site", demoSite(t, "out"), "--dest", "file://"+t.TempDir(), "--sign", k.Private)
+	if status != 2 || !strings.Contains(stderr, secretVariable) || strings.Contains(stdout+stderr, k.Private[len(k.Private)-8:]) {
+		t.Errorf("got status %d, %q, %q, want 2, the variable that may hold a key, and not the key", status, stdout, stderr)
 	}
 }
