@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -88,17 +90,53 @@ func (s *state) checkChains(blocks []block) error {
 	return nil
 }
 
+// shareOfWaits is the part of all places that the requests of one client may take.
+const shareOfWaits = 8
+
+// waits are the requests that wait for blocks, by client. It is safe for concurrent use.
+type waits struct {
+	most int // of all clients
+
+	mu  sync.Mutex
+	all int
+	of  map[netip.Addr]int // those with any
+}
+
+// begin takes a place for a client; it is false if too many are taken, by all or by this one.
+func (w *waits) begin(client netip.Addr) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all >= w.most || w.of[client] >= max(1, w.most/shareOfWaits) {
+		return false
+	}
+	w.all++
+	w.of[client]++
+	return true
+}
+
+func (w *waits) end(client netip.Addr) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all--
+	if w.of[client]--; w.of[client] == 0 {
+		delete(w.of, client)
+	}
+}
+
+func (w *waits) count() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return int64(w.all)
+}
+
 // wait waits until the graph has all blocks, but not longer than the time, nor than ctx and Run. If too many
-// requests wait, it does not.
-func (l *Live) wait(ctx context.Context, blocks []block, longest time.Duration) {
+// requests wait, of all clients or of this one, it does not.
+func (l *Live) wait(ctx context.Context, client netip.Addr, blocks []block, longest time.Duration) {
 	s := l.state.Load()
-	if s == nil || longest <= 0 || s.has(blocks) {
+	if s == nil || longest <= 0 || s.has(blocks) || !l.waiting.begin(client) {
 		return
 	}
-	defer l.waiting.Add(-1)
-	if l.waiting.Add(1) > int64(l.MaxWaiting) {
-		return
-	}
+	defer l.waiting.end(client)
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	for ; !s.has(blocks); s = l.state.Load() {

@@ -107,6 +107,7 @@ func TestAfterRefuses(t *testing.T) {
 func TestAfterIsNeverEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(site.APISpec)
+		o.MaxWaiting = 200 * 8 // all are one client
 		l := started(t, o, 1, 1)
 		begun := time.Now()
 		const every = 100 * time.Millisecond // a block
@@ -148,6 +149,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(site.APISpec)
 		o.MaxWaiting = 3
+		client := 0
 		l := started(t, o, 10, 10)
 		begun := time.Now()
 		ctx, leave := context.WithCancel(t.Context())
@@ -155,13 +157,15 @@ func TestWaitsAreBounded(t *testing.T) {
 		wait := func(ctx context.Context) {
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/leaderboard/followers", nil)
 			r.Header.Set("X-After", "8453:11")
+			client++
+			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", client)
 			l.ServeHTTP(httptest.NewRecorder(), r)
 			took <- time.Since(begun)
 		}
 		for range 3 {
 			go wait(ctx)
+			synctest.Wait()
 		}
-		synctest.Wait()
 		if got := l.Status().Waiting; got != 3 {
 			t.Errorf("waiting: got %d, want 3", got)
 		}
@@ -188,4 +192,53 @@ func TestWaitsAreBounded(t *testing.T) {
 			t.Errorf("waiting: got %d, want none", got)
 		}
 	})
+}
+
+// One client takes an eighth of the places at most, behind proxies too: others wait all the same.
+func TestWaitsOfOneClient(t *testing.T) {
+	for _, proxies := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			o := options(site.APISpec)
+			o.MaxWaiting, o.Server.Refresh.Proxies = 16, proxies
+			l := started(t, o, 10, 10)
+			begun, ctx, group := time.Now(), t.Context(), sync.WaitGroup{}
+			ask := func(client string) (took time.Duration) {
+				r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/leaderboard/followers", nil)
+				r.Header.Set("X-After", "8453:11")
+				r.RemoteAddr = client + ":7"
+				if proxies == 1 {
+					r.RemoteAddr = "192.0.2.99:7" // of the proxy, which appends to what the client has made up
+					r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d, %s", time.Now().Nanosecond()%250, strings.Trim(client, "[]")))
+				}
+				l.ServeHTTP(httptest.NewRecorder(), r)
+				return time.Since(begun)
+			}
+			waits := func(client string) {
+				group.Go(func() {
+					if got := ask(client); got != 10*time.Second {
+						t.Errorf("%s, %d proxies: waited %s, want 10 s", client, proxies, got)
+					}
+				})
+				synctest.Wait()
+			}
+			waits("192.0.2.1")
+			waits("192.0.2.1")
+			waits("[2001:db8::1]")
+			waits("[2001:db8::2]") // of the same network
+			for _, full := range []string{"192.0.2.1", "[2001:db8::3]"} {
+				if got := ask(full); got != 0 {
+					t.Errorf("%s, %d proxies: waited %s, want an answer at once", full, proxies, got)
+				}
+			}
+			waits("192.0.2.2")
+			waits("[2001:db8:0:1::1]")
+			group.Wait()
+			begun = time.Now()
+			waits("192.0.2.1") // its places are free again
+			group.Wait()
+			if err := l.stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 )
 
@@ -32,7 +33,7 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			l.shared.Refuse(w, r, badRequest(err.Error()))
 			return
 		}
-		l.wait(r.Context(), blocks, preferredWait(r.Header, l.MaxWait))
+		l.wait(r.Context(), server.ClientOf(r, l.Server.Refresh.Proxies), blocks, preferredWait(r.Header, l.MaxWait))
 		w = noStoreWriter{w}
 	}
 	s := l.use()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
@@ -49,7 +50,7 @@ type Options struct {
 
 	MaxLag     time.Duration // behind which a chain lags, and every answer is a 503; 15 min
 	MaxWait    time.Duration // that Prefer: wait may ask for, and that of X-After without it; 10 s
-	MaxWaiting int           // requests that wait for a block, others are answered at once; 1,024
+	MaxWaiting int           // requests that wait for a block, others are answered at once; 1,024. One client has an eighth at most, by Server.Refresh.Proxies
 	MaxStreams int           // of events, others get a 503; 10,000
 
 	Status http.Handler // answers /_live/status; nil means Status as JSON
@@ -128,7 +129,7 @@ type Live struct {
 	events *events
 
 	state   atomic.Pointer[state] // nil before the first graph
-	waiting atomic.Int64          // requests that wait for a block
+	waiting waits
 	graphs  graphs
 	ended   chan struct{} // closed when Run ends: nobody waits any more
 	merge   chan struct{} // has one element if what was refreshed asks for a new graph
@@ -166,7 +167,7 @@ func New(from Source, o Options) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{
-		Options: o, source: from, shared: shared, clock: newClock(), ended: make(chan struct{}), merge: make(chan struct{}, 1),
+		Options: o, source: from, shared: shared, clock: newClock(), waiting: waits{most: o.MaxWaiting, of: map[netip.Addr]int{}}, ended: make(chan struct{}), merge: make(chan struct{}, 1),
 		mostReplaced: mostReplaced,
 		events:       newEvents(), status: Status{Rounds: map[Outcome]uint64{}}, undone: map[uint64]uint64{},
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -61,6 +62,10 @@ type RefreshOptions = fresh.Options
 // UpstreamTimeout bounds all requests that one refresh makes to its upstream, unless
 // RefreshOptions.UpstreamTimeout says otherwise.
 const UpstreamTimeout = fresh.UpstreamTimeout
+
+// ClientOf is the address of the client of a request that came through so many proxies, each of which appends the address
+// of its client to X-Forwarded-For. Of IPv6 it is the network, /64. It is the zero Addr for clients without one.
+func ClientOf(r *http.Request, proxies int) netip.Addr { return fresh.ClientOf(r, proxies) }
 
 func (o Options) withDefaults() Options {
 	o.Log = cmp.Or(o.Log, slog.Default())

@@ -1,9 +1,17 @@
 package storage
 
 import (
+	"context"
+	"net"
+	"net/http"
 	"os"
 	"time"
 )
+
+// Dial makes connections of a Web by a function of a test.
+func (w *Web) Dial(dial func() net.Conn) {
+	w.client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return dial(), nil }
+}
 
 // Hurry makes tests wait less before a request is tried again.
 func Hurry() {

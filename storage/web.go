@@ -18,13 +18,15 @@ const (
 	webMost     = 64 << 20 // bytes of an object that Get takes: more than any of a site has
 	webUnsized  = 64 << 10 // bytes that are read before admit is asked, of a body whose size the server does not say
 	webTimeout  = 2 * time.Minute
-	webRedirect = 5 // redirects that are followed, all on the same server
+	webAnswer   = 30 * time.Second // until the header of an answer is there
+	webRedirect = 5                // redirects that are followed, all on the same server
 )
 
 // A Web is a site that is online: an edge, a fallback, or a public bucket. It can be read by key, but nobody can list it.
 type Web struct {
 	base   string // without a slash at the end
 	client *http.Client
+	pace   pace
 }
 
 // CheckPublished returns an error if a text is no place for OpenPublished.
@@ -68,8 +70,9 @@ func OpenWeb(text string) (*Web, error) {
 	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+		TLSHandshakeTimeout: webAnswer, ResponseHeaderTimeout: webAnswer,
 	}
-	return &Web{strings.TrimSuffix(u.String(), "/"), &http.Client{Transport: transport, Timeout: webTimeout, CheckRedirect: checkRedirect}}, nil
+	return &Web{base: strings.TrimSuffix(u.String(), "/"), client: &http.Client{Transport: transport, Timeout: webTimeout, CheckRedirect: checkRedirect}}, nil
 }
 
 // checkRedirect keeps to the server that was named: what another one says is not what was asked for.
@@ -95,10 +98,12 @@ func (w *Web) Get(ctx context.Context, key site.Key) ([]byte, error) {
 }
 
 // GetAdmitted is Get of any size that calls admit with the size in bytes before it allocates memory, and returns the error
-// of admit, if any. If the server does not say the size, admit is called while the body grows, with a size that it has
+// of admit, if any. A server that sends less than 1 KiB a second, over 30 s, is an error. If the server does not say the size, admit is called while the body grows, with a size that it has
 // at least, and at the end with that which it has.
 func (w *Web) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (_ []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+key.URLPath(), http.NoBody)
+	request, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r, err := http.NewRequestWithContext(request, http.MethodGet, w.base+key.URLPath(), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
@@ -108,6 +113,7 @@ func (w *Web) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx cont
 	if err != nil {
 		return nil, explainWeb(key, err)
 	}
+	answer.Body = w.pace.paced(request, answer.Body, cancel)
 	defer func() { _ = answer.Body.Close() }() // what was read counts
 	if err := checkAnswer(key, answer); err != nil {
 		return nil, err

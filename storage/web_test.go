@@ -1,14 +1,19 @@
 package storage_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -150,4 +155,93 @@ func openWeb(t *testing.T, text string) *storage.Web {
 	}
 	t.Cleanup(func() { _ = web.Close() })
 	return web
+}
+
+// A server that sends a byte a second is an error after half a minute, also if it does so object by object, or does not
+// end its header; one that sends 2 KiB a second, or waits for long before each small object, is not.
+func TestSlowServers(t *testing.T) {
+	const kib = 1 << 10
+	for _, tt := range []struct {
+		name              string
+		header            bool // it sends the header byte by byte
+		size, piece       int
+		pause, before     time.Duration
+		objects           int
+		says              string
+		atLeast, lessThan time.Duration
+	}{
+		{"a byte a second", false, kib, 1, time.Second, 0, 1, "less than 1 KiB a second", 30 * time.Second, 33 * time.Second},
+		{"small objects, a byte a second", false, 20, 1, time.Second, 0, 50, "less than 1 KiB a second", 30 * time.Second, 60 * time.Second},
+		{"nothing after the first byte", false, kib, 1, time.Hour, 0, 1, "less than 1 KiB a second", 30 * time.Second, 33 * time.Second},
+		{"a header, a byte a second", true, 1, 1, 0, 0, 1, "timeout awaiting response headers", 30 * time.Second, 33 * time.Second},
+		{"no header", false, 1, 1, 0, time.Hour, 1, "timeout awaiting response headers", 30 * time.Second, 33 * time.Second},
+		{"2 KiB a second", false, 100 * kib, 2 * kib, time.Second, 0, 2, "", 99 * time.Second, 102 * time.Second},
+		{"20 s before each small object", false, 100, 100, 0, 20 * time.Second, 10, "", 200 * time.Second, 201 * time.Second},
+	} {
+		for _, sized := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, sized: %t", tt.name, sized), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var servers sync.WaitGroup
+					serve := func(conn net.Conn) {
+						defer func() { _ = conn.Close() }()
+						for from := bufio.NewReader(conn); ; {
+							if _, err := http.ReadRequest(from); err != nil {
+								return
+							}
+							time.Sleep(tt.before)
+							header := "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+							if sized {
+								header = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", tt.size)
+							}
+							piece, pause := len(header), time.Duration(0)
+							if tt.header {
+								piece, pause = 1, time.Second
+							}
+							if !drip(conn, header, piece, pause) || !drip(conn, strings.Repeat("x", tt.size), tt.piece, tt.pause) {
+								return
+							}
+							if !sized {
+								return
+							}
+						}
+					}
+					web := openWeb(t, "http://site.example")
+					web.Dial(func() net.Conn {
+						client, server := net.Pipe()
+						servers.Go(func() { serve(server) })
+						return client
+					})
+					begun := time.Now()
+					var err error
+					for i := 0; i < tt.objects && err == nil; i++ {
+						_, err = web.Get(t.Context(), site.RootKey)
+					}
+					took := time.Since(begun)
+					if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+						t.Errorf("got %v, want %q", err, tt.says)
+					}
+					if took < tt.atLeast || took > tt.lessThan {
+						t.Errorf("it took %s, want %s to %s", took, tt.atLeast, tt.lessThan)
+					}
+					if err := web.Close(); err != nil {
+						t.Error(err)
+					}
+					servers.Wait()
+				})
+			})
+		}
+	}
+}
+
+// drip writes a text piece by piece; it is false if nobody reads it.
+func drip(to io.Writer, text string, piece int, pause time.Duration) bool {
+	for len(text) > 0 {
+		n := min(piece, len(text))
+		if _, err := io.WriteString(to, text[:n]); err != nil {
+			return false
+		}
+		text = text[n:]
+		time.Sleep(pause)
+	}
+	return true
 }

@@ -64,15 +64,15 @@ func (c *clients) limiter(client netip.Addr, now time.Time) *rate.Limiter {
 	return l
 }
 
-// WithClient returns a context for Refresh that knows the client of a request (see clientOf).
+// WithClient returns a context for Refresh that knows the client of a request (see ClientOf).
 func WithClient(ctx context.Context, r *http.Request, proxies int) context.Context {
-	return context.WithValue(ctx, clientKey{}, clientOf(r, proxies))
+	return context.WithValue(ctx, clientKey{}, ClientOf(r, proxies))
 }
 
-// clientOf is the address of the client of a request that came through so many proxies. What comes before
+// ClientOf is the address of the client of a request that came through so many proxies. What comes before
 // their entries in X-Forwarded-For the client may have made up. Of IPv6 it is the network, /64, of which a
 // client has all addresses.
-func clientOf(r *http.Request, proxies int) netip.Addr {
+func ClientOf(r *http.Request, proxies int) netip.Addr {
 	host := r.RemoteAddr
 	if proxies > 0 {
 		passed := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
