@@ -136,7 +136,7 @@ func (p *published) run(t *testing.T, args ...string) {
 
 func (p *published) publish(t *testing.T, siteFolder string, args ...string) {
 	t.Helper()
-	p.run(t, append([]string{"publish", "--site", siteFolder, "--dest", "file://" + p.folder, "--max-loss=100%"}, args...)...)
+	p.run(t, append([]string{"publish", "--site", siteFolder, "--dest", "file://" + p.folder, "--max-loss=100%", "--allow-rollback"}, args...)...)
 }
 
 // newPublished publishes the conformance site and starts fallback and edge. caching, if
