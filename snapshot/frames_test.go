@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -104,13 +105,17 @@ func randomFile(t *testing.T, r *rand.Rand) (file []byte) {
 	return file
 }
 
+// atOnce is one for all, because it takes megabytes. Tests that use it run one after the other.
+var atOnce = sync.OnceValues(func() (*zstd.Encoder, error) { return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)) })
+
 func compressedAtOnce(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	w, err := zstd.NewWriter(&file, zstd.WithEncoderConcurrency(1))
+	w, err := atOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.Reset(&file)
 	if _, err := w.Write(text); err != nil {
 		t.Fatal(err)
 	}
