@@ -229,6 +229,65 @@ func TestARefreshWithManyNames(t *testing.T) {
 	}
 }
 
+// A profile that claims to be of the future is of now: otherwise no later answer would be newer.
+func TestARefreshOfTheFuture(t *testing.T) {
+	t.Parallel()
+	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
+	files, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
+	published(t, files, bucket)
+	u := newUpstream(t)
+	base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
+	for _, ens := range []string{`{"name":"bob.eth","avatar":"https://img.example/future.png","fresh":4000000000000}`, `{"name":"bob.eth","avatar":"https://img.example/later.png"}`} {
+		u.tell(says(ens), scans)
+		r, body := request(t, http.MethodGet, base+"/api/v1/lists/2/details?cache=fresh")
+		isFresh(t, r, body)
+	}
+	all := content(t, bucket, "")
+	for _, key := range append(shows("bob.eth", "details", "account"), "_refresh/details/2") {
+		if !strings.Contains(all[key], "later.png") {
+			t.Errorf("%s: got %s, want the later profile", key, all[key])
+		}
+	}
+}
+
+// Badges that were fetched before those of the site are not reapplied, nor those of an account that had the list before.
+func TestReapplyingLeavesOtherBadges(t *testing.T) {
+	t.Parallel()
+	badges := fmt.Sprintf(`{"event_id":"2","token_id":"5","owner":%q}`+"\n"+`{"event_id":"2","token_id":"6","owner":%q}`, numbered(2), numbered(3))
+	for name, change := range map[string]struct{ day, from, to string }{
+		"the site is newer":            {"2099-01-01T00:00:00Z", "", ""},
+		"another account has the list": {dayOne, fmt.Sprintf(`{"token_id":"2","owner":%q}`, numbered(2)), fmt.Sprintf(`{"token_id":"2","owner":%q}`, numbered(3))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
+			first, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
+			published(t, first, bucket)
+			u := newUpstream(t)
+			u.tell(says(freshENS), scans)
+			base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
+			r, body := request(t, http.MethodGet, base+"/api/v1/lists/2/badges?cache=fresh")
+			isFresh(t, r, body)
+			next := wholeSnapshot(t, change.day, staleENS, badges)
+			text, err := afero.ReadFile(next, "lists.ndjson")
+			if err == nil {
+				err = afero.WriteFile(next, "lists.ndjson", []byte(strings.Replace(string(text), change.from, change.to, 1)), 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			second, _ := generatedEFP(t, next, nil)
+			published(t, second, bucket)
+			newHandler(t, bucket, server.Options{Refresh: u.options()}).Reapply(t.Context())
+			all := content(t, bucket, "api/")
+			for _, key := range shows("bob.eth", "badges") {
+				if want := readObject(t, second, key); all[key] != want {
+					t.Errorf("%s: got %s, want that of the site: %s", key, all[key], want)
+				}
+			}
+		})
+	}
+}
+
 // There is nothing to refresh where a user has no primary list; the lists of such a user are refreshed
 // all the same.
 func TestARefreshWithoutAPrimaryList(t *testing.T) {

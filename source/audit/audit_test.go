@@ -458,6 +458,24 @@ func TestWithoutState(t *testing.T) {
 	}
 }
 
+// A node whose contracts have fewer operations than its logs say lacks some: it has told nothing.
+func TestFewerOperationsThanLogs(t *testing.T) {
+	untold := 0
+	for seed := range uint64(6) {
+		h, w := later(t, seed)
+		w.set(meanrpc.Faults{State: 1, Says: func(function string, true []byte) []byte {
+			if function == "getListOpCount" {
+				return make([]byte, len(true))
+			}
+			return true
+		}})
+		untold += run(t, snapshotOf(t, h.Truth(), w.inputs(h)), w.options()).Untold
+	}
+	if untold == 0 {
+		t.Error("got no list that was not told, want those with operations after the block")
+	}
+}
+
 // Lists that are left out are named, count as wrong in the bound, and are no success if they are many: who
 // publishes old blocks would have them all left out.
 func TestLeftOut(t *testing.T) {

@@ -1,9 +1,16 @@
 package audit
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
 )
 
 // Rows are equal only if they are the records of the contract, each once, in their order.
@@ -35,5 +42,33 @@ func TestOtherRecords(t *testing.T) {
 	two := []Record{record("x", "y/z"), record("x/y", "z")}
 	if got := merged(slices.Clone(two)); len(got) != 2 {
 		t.Errorf("got %v, want that both stay", got)
+	}
+}
+
+// TestOwnersBefore: of several transfers after a block, the first one tells the owner at that block.
+func TestOwnersBefore(t *testing.T) {
+	chain := history.Production()[0]
+	if chain.Registry == nil {
+		t.Fatal("the chain has no registry")
+	}
+	address := func(n byte) history.Address { return history.Address{19: n} }
+	c := newChanges(source.Chain{ID: chain.ID, Registry: &source.Start{Address: site.Address(*chain.Registry)}})
+	for _, l := range []history.Log{
+		history.Transfer(*chain.Registry, address(1), address(2), history.Number(7)),
+		history.Transfer(*chain.Registry, address(2), address(3), history.Number(7)),
+		history.Transfer(*chain.Registry, address(0), address(4), history.Number(8)), // minted
+		history.Transfer(*chain.Registry, address(4), address(5), history.Number(8)),
+	} {
+		log := types.Log{Address: l.Address, Data: l.Data}
+		for _, topic := range l.Topics {
+			log.Topics = append(log.Topics, topic)
+		}
+		if err := c.add(&log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[source.Word]site.Address{source.Word{31: 7}: site.Address(address(1)), source.Word{31: 8}: {}}
+	if !maps.Equal(c.owners, want) || c.minted != 1 {
+		t.Errorf("got the owners %v, and %d minted, want %v, and 1", c.owners, c.minted, want)
 	}
 }
