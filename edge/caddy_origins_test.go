@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/followpress/followpress/edge"
+	"github.com/followpress/followpress/site"
 )
 
 // A witness is an origin that records what it received, with answers that the test sets.
@@ -128,6 +131,32 @@ func TestCaddyOriginsReceive(t *testing.T) {
 		}
 		if len(w.all()) != 24 || conditions[""] != 12 || conditions[`"x"`] != 12 {
 			t.Errorf("requests to the %s: got %d with conditions %v, want 24, half of them with a condition", what, len(w.all()), conditions)
+		}
+	}
+}
+
+// Whether the fallback and live are well is for whoever runs them: a client of Caddy gets the answer to any path that is none.
+func TestCaddyProbes(t *testing.T) {
+	t.Parallel()
+	for what, o := range map[string]*origins{"spec": newOrigins(t), "efp": newOriginsEFP(t, site.NamesCopies)} {
+		asked := newWitness(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+		live := newWitness(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/_site" { // the health check of Caddy
+				t.Errorf("%s: live was asked for %s", what, r.URL)
+			}
+		})
+		for _, base := range []string{
+			startCaddy(t, o.bucket.URL+"/bucket", ""), startCaddy(t, o.bucket.URL+"/bucket", asked.URL),
+			startCaddy(t, o.bucket.URL+"/bucket", asked.URL, func(o *edge.Options) { o.Live = live.URL }),
+		} {
+			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions} {
+				for _, path := range []string{"/healthz", "/readyz", "/%68ealthz", "/readyz?x=1"} {
+					sameAnswer(t, what+": "+method+" "+path, ask(t, method, base, path), o.direct(t, method, path))
+				}
+			}
+		}
+		if all := asked.all(); len(all) > 0 {
+			t.Errorf("%s: got requests to the fallback %v, want none", what, all)
 		}
 	}
 }

@@ -2,13 +2,17 @@ package edge_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/followpress/followpress/server"
 )
 
 // framings are headers of a client that say where its request ends, or that it is to become something else, with what
@@ -16,6 +20,7 @@ import (
 var framings = []string{
 	"Content-Length: 4\r\n\r\nbody",
 	"Content-Length: 28\r\n\r\nGET /_site HTTP/1.1\r\nHost: x",
+	"Content-Length: 32\r\n\r\nGET /_site HTTP/1.1\r\nHost: x\r\n\r\n",
 	"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
 	"Expect: 100-continue\r\nContent-Length: 4\r\n\r\nbody",
 	"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
@@ -40,29 +45,96 @@ func TestFramingStaysAtTheEdge(t *testing.T) {
 					h.ServeHTTP(w, r)
 				}))
 			}
-			bucket, fallback := watched(o.bucket.Config.Handler), watched(o.handler)
+			bucket, fallback, live := watched(o.bucket.Config.Handler), watched(o.handler), watched(o.liveOf(t).Config.Handler)
 			configs.Store(bucket.URL+"/bucket", o.config)
-			base := s.start(t, bucket.URL+"/bucket", fallback.URL)
-			n := 0
-			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
-				for _, framing := range framings {
-					n++
-					for _, path := range []string{
-						fmt.Sprintf("/api/v1/lists/%d/details", n), fmt.Sprintf("/api/v1/lists/8/searchFollowing?limit=%d&offset=1", n), "/api/v1/lists/1/details?cache=fresh",
-					} {
-						if a := sendFramed(t, base, method+" "+path, framing); a.status == 0 || a.status == http.StatusServiceUnavailable { // workerd says 500 to two lengths
-							t.Errorf("%s: %s %s, %q: got %d %s, want an answer", name, method, path, framing, a.status, a.body)
-						}
-						other := fmt.Sprintf("/api/v1/lists/8/searchFollowing?limit=%d&offset=2", n)
-						sameAnswer(t, name+": another client, after "+framing, ask(t, http.MethodGet, base, other), o.answer(other), s.unseen...)
-					}
-				}
-			}
-			if bucket.requests.Load() == 0 || fallback.requests.Load() == 0 {
+			sendFramings(t, name, s.start(t, bucket.URL+"/bucket", fallback.URL), o, s.unseen)
+			if live.requests.Load() > 0 || bucket.requests.Load() == 0 || fallback.requests.Load() == 0 {
 				t.Errorf("%s: got %d and %d requests to the origins, want some", name, bucket.requests.Load(), fallback.requests.Load())
 			}
+			// Its answers have another Cache-Control.
+			sendFramings(t, name+", live", s.start(t, bucket.URL+"/bucket", fallback.URL, before(live)), o, append([]string{"Cache-Control"}, s.unseen...))
+			if live.requests.Load() == 0 {
+				t.Errorf("%s: got no request to live, want some", name)
+			}
 		}
-	}, "cloudfront") // its function alone runs here; a service frames what it sends itself
+	})
+}
+
+// sendFramings sends requests with every framing, and after each one of another client.
+func sendFramings(t *testing.T, name, base string, o *origins, unseen []string) {
+	t.Helper()
+	n := 0
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
+		for _, framing := range framings {
+			n++
+			for _, path := range []string{
+				fmt.Sprintf("/api/v1/lists/%d/details", n), fmt.Sprintf("/api/v1/lists/8/searchFollowing?limit=%d&offset=1", n), "/api/v1/lists/1/details?cache=fresh",
+			} {
+				if a := sendFramed(t, base, method+" "+path, framing); a.status == 0 || a.status == http.StatusServiceUnavailable { // workerd says 500 to two lengths
+					t.Errorf("%s: %s %s, %q: got %d %s, want an answer", name, method, path, framing, a.status, a.body)
+				}
+				other := fmt.Sprintf("/api/v1/lists/8/searchFollowing?limit=%d&offset=2", n)
+				sameAnswer(t, name+": another client, after "+framing, ask(t, http.MethodGet, base, other), o.answer(other), unseen...)
+			}
+		}
+	}
+}
+
+// serve and live themselves take no body for a request, and answer what comes with one.
+func TestFramingOfServers(t *testing.T) {
+	o := newOrigins(t)
+	for name, handler := range map[string]http.Handler{"serve": o.handler, "live": o.liveOf(t).Config.Handler} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), server.Limits{}) }()
+		base := "http://" + listener.Addr().String()
+		sendFramings(t, name, base, o, []string{"Cache-Control"})
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
+			for _, framing := range framings {
+				if all := answersTo(t, base, method+" /_site", framing); all != 1 {
+					t.Errorf("%s: %s, %q: got %d answers, want one", name, method, framing, all)
+				}
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// answersTo counts the final answers to a request and what follows it, until the connection is closed or nothing comes.
+func answersTo(t *testing.T, base, line, framing string) (n int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(conn, line+" HTTP/1.1\r\nHost: x\r\n"+framing); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(line, " ")
+	reader := bufio.NewReader(conn)
+	for {
+		response, err := http.ReadResponse(reader, &http.Request{Method: method})
+		if err != nil {
+			return n
+		}
+		if response.StatusCode != http.StatusContinue {
+			n++
+		}
+		_, _ = io.Copy(io.Discard, response.Body) // the connection may be cut behind the answer
+		_ = response.Body.Close()
+	}
 }
 
 // sendFramed sends a request as it stands, and returns the first answer that is final.

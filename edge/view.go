@@ -190,20 +190,19 @@ type origin struct {
 	HostPort  string
 	Prefix    string // of all paths, without a slash at its end
 	TLS       bool
-	Hidden    []string // headers of its answers that the edge removes
-	Connect   string   // the longest time until there is a connection, in nginx's notation
-	Read      string   // between two reads of an answer, and before the first
-	Instead   string   // location of nginx that answers if the origin has failed
+	Connect   string // the longest time until there is a connection, in nginx's notation
+	Read      string // between two reads of an answer, and before the first
+	Instead   string // location of nginx that answers if the origin has failed
 }
 
-// hiddenHeaders are headers that buckets add to answers, headers meant for one client, and
-// headers that the edge sets itself.
-var hiddenHeaders = []string{
-	"Accept-Ranges", "Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
-	"Content-Security-Policy", "Last-Modified", "Set-Cookie", "Strict-Transport-Security", "Vary", "X-Amz-Bucket-Region", "X-Amz-Expiration", "X-Amz-Id-2",
-	"X-Amz-Replication-Status", "X-Amz-Request-Id", "X-Amz-Server-Side-Encryption", "X-Amz-Storage-Class", "X-Amz-Version-Id",
-	"X-Content-Type-Options", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Request-Id", "X-Xss-Protection",
+// passedHeaders are the headers of an origin's answer that an edge passes on. It sets others itself, or has none of them:
+// what a bucket, a proxy or a thief adds stays at the edge.
+var passedHeaders = []string{
+	"allow", "cache-control", "content-length", "content-type", "date", "etag", "retry-after", "x-as-of", "x-finalized", "x-heads", "x-refresh",
 }
+
+// Passed are the names of the headers of an origin that pass.
+func (v *view) Passed() []string { return passedHeaders }
 
 // plainURL matches URLs without characters that have a meaning in a configuration file.
 var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]/~-]+$`)
@@ -224,7 +223,7 @@ func parseOrigin(what, text string) (*origin, error) {
 	o := &origin{
 		Name: name, ShortName: what, Origin: u.Scheme + "://" + name, URL: strings.TrimRight(text, "/"), Scheme: u.Scheme,
 		Host: u.Host, Hostname: u.Hostname(), Port: u.Port(), Prefix: strings.TrimRight(u.Path, "/"), TLS: u.Scheme == "https",
-		Hidden: hiddenHeaders, Connect: "3s", Read: "15s", Instead: "unavailable",
+		Connect: "3s", Read: "15s", Instead: "unavailable",
 	}
 	if o.Port == "" {
 		o.Port = map[bool]string{false: "80", true: "443"}[o.TLS]

@@ -3,7 +3,19 @@
 {{if .EFP}}import crypto from 'crypto';
 {{end}}import fs from 'fs';
 
+// rules are those of resolve, made when they are needed: nginx runs this module again for every request that calls any of
+// its functions, and most call passed alone.
+let made = null;
+function rules() {
+  made = made || makeRules();
+  return made;
+}
+
+function makeRules() {
 {{template "resolve.js" .}}
+  return { resolve, problem, ownAnswer{{if .EFP}}, filled, page{{end}} };
+}
+
 // The last decision and its request line. Depending on the engine, requests share these
 // variables or each has its own.
 let decision = null;
@@ -17,7 +29,7 @@ function decide(r) {
     const line = request.split(' ');
     const uri = r.variables.request_uri || line[1] || '';
     const found = /^([^?]*)\??(.*)$/.exec(ascii(uri.replace(/^[a-zA-Z]+:\/\/[^\/?]*/, '')));
-    decision = found ? resolve(line[0], found[1], found[2]) : problem('no-such-route');
+    decision = found ? rules().resolve(line[0], found[1], found[2]) : rules().problem('no-such-route');
     decided = request;
   }
   return decision;
@@ -58,7 +70,7 @@ function forward(r) {
 
 function own(r) {
   const a = decide(r);
-  return send(r, ownAnswer(a, a.problem || 'no-such-route'{{if .Alone}}, r.headersIn['If-None-Match']{{end}}));
+  return send(r, rules().ownAnswer(a, a.problem || 'no-such-route'{{if .Alone}}, r.headersIn['If-None-Match']{{end}}));
 }
 
 // absent answers for an object that does not exist.
@@ -75,7 +87,7 @@ function absent(r) {
     return unknown(r, a);
   }
 {{- end}}
-  return send(r, ownAnswer(a, a.absent, r.headersIn['If-None-Match']));
+  return send(r, rules().ownAnswer(a, a.absent, r.headersIn['If-None-Match']));
 }
 
 {{if .EFP -}}
@@ -85,9 +97,9 @@ function unknown(r, a) {
     if (reply.status !== 200) {
       return unavailable(r);
     }
-    const body = filled(a, reply.responseText);
+    const body = rules().filled(a, reply.responseText);
     const etag = '"' + crypto.createHash('md5').update(body).digest('hex') + '"';
-    return send(r, page(a, body, etag, r.headersIn['If-None-Match']));
+    return send(r, rules().page(a, body, etag, r.headersIn['If-None-Match']));
   });
 }
 
@@ -125,7 +137,7 @@ function refused(r) {
 }
 
 function unavailable(r) {
-  send(r, ownAnswer(decide(r), 'unavailable'));
+  send(r, rules().ownAnswer(decide(r), 'unavailable'));
 }
 
 // Workers read the generation again after a second, by a clock of seconds. The rest is for a
@@ -157,6 +169,17 @@ function purge(r) {
   setTimeout(() => r.return(204), generationKnown);
 }
 
+const passing = { {{- range $i, $name := .Passed}}{{if $i}}, {{end}}'{{$name}}': 1{{end -}} };
+
+// passed removes the headers of an origin that no answer has. add_header adds to what is left.
+function passed(r) {
+  for (const name in r.headersOut) {
+    if (passing[name.toLowerCase()] !== 1) {
+      delete r.headersOut[name];
+    }
+  }
+}
+
 function send(r, answer) {
   Object.keys(answer.headers).forEach((name) => {
     r.headersOut[name] = answer.headers[name];
@@ -164,4 +187,4 @@ function send(r, answer) {
   r.return(answer.status, answer.body);
 }
 
-export default { kind, path, forward, own, refused, absent, rejected, unavailable, purge };
+export default { kind, path, forward, own, refused, absent, rejected, unavailable, purge, passed };
