@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"net/netip"
 	"regexp"
 	"strings"
 	"text/template"
@@ -21,7 +20,7 @@ func init() {
 			"legal":    legalPath,
 			"anyQuery": func(path string) string { return strings.TrimSuffix(path, "$") + `(?:\?.*)?$` },
 		},
-		view: func(v *view) (any, error) { return caddyView{v}, nil },
+		view: func(v *view) (any, error) { return caddyView{v}, v.Listen.checkCertificate() },
 	}
 }
 
@@ -103,30 +102,9 @@ func (v caddyView) OtherPage(r Row) string {
 	return strings.TrimSuffix(r.Path, "$") + `\?(?:.*&)?(?:` + strings.Join(all, "|") + ")"
 }
 
-// Site is the address of Caddy's site: the port alone, which answers for every host, or name:port.
-func (v caddyView) Site() string {
-	host, port := v.listen()
-	if _, err := netip.ParseAddr(host); err == nil || host == "*" {
-		host = ""
-	}
-	return host + ":" + port
-}
-
-// Bind is the address of this machine that Caddy listens at, "" for all.
-func (v caddyView) Bind() string {
-	host, _ := v.listen()
-	if address, err := netip.ParseAddr(host); err != nil || address.IsUnspecified() {
-		return ""
-	}
-	return host
-}
-
-func (v caddyView) listen() (host, port string) {
-	at := strings.LastIndexByte(v.Listen, ':')
-	return strings.Trim(v.Listen[:max(at, 0)], "[]"), v.Listen[at+1:]
-}
-
 // Gate is the socket between Caddy and itself, in Linux's abstract namespace: it leaves no file behind.
-func (v caddyView) Gate() string { return "@followpress-" + notPlain.ReplaceAllString(v.Listen, "-") }
+func (v caddyView) Gate() string {
+	return "@followpress-" + notPlain.ReplaceAllString(v.Listen.Text, "-")
+}
 
 var notPlain = regexp.MustCompile(`[^0-9A-Za-z]+`)

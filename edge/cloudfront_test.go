@@ -117,7 +117,7 @@ func event(r *http.Request, path, query string) value {
 		one["multiValue"] = append(one["multiValue"].([]any), value{"value": text})
 	}
 	headers := value{}
-	for _, name := range []string{"x-after", "prefer", "last-event-id"} {
+	for _, name := range []string{"x-after", "x-signed", "prefer", "last-event-id"} {
 		if r.Header.Get(name) != "" {
 			headers[name] = value{"value": r.Header.Get(name)}
 		}

@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,7 +32,7 @@ func TestCloudFrontLive(t *testing.T) {
 		c.load(string(code))
 		for _, one := range []struct {
 			method, path, query string
-			headers             []string // names
+			headers             []string // names, and values other than 1
 			origins, left       string
 		}{
 			{"GET", "/api/v1/lists/8/details", "", nil, "live bucket", ""},
@@ -44,10 +45,17 @@ func TestCloudFrontLive(t *testing.T) {
 			{"HEAD", "/_site", "", nil, "live bucket", ""},
 			{"GET", "/_live/events", "x=1", []string{"last-event-id", "prefer"}, "patient", "last-event-id"},
 			{"GET", "/_live/status", "", nil, "patient", ""},
+			{"GET", "/_live/status", "", []string{"x-signed"}, "patient", ""},
+			{"GET", "/api/v1/lists/8/details", "", []string{"x-signed"}, "live bucket", ""},
+			{"GET", "/api/v1/lists/8/details", "", []string{"x-signed: only"}, "bucket fallback", "x-signed"},
+			{"GET", "/api/v1/lists/8/details", "", []string{"x-signed: only", "x-after", "prefer"}, "bucket fallback", "x-signed"},
+			{"GET", "/api/v1/lists/8/searchFollowing", "term=a", []string{"x-signed: only"}, "fallback", "x-signed"},
+			{"GET", "/_site", "", []string{"x-signed: only"}, "bucket fallback", "x-signed"},
 		} {
 			request := httptest.NewRequest(one.method, "/", nil)
 			for _, name := range one.headers {
-				request.Header.Set(name, "1")
+				name, text, _ := strings.Cut(name, ": ")
+				request.Header.Set(name, cmp.Or(text, "1"))
 			}
 			got, err := c.handler(goja.Undefined(), c.vm.ToValue(event(request, one.path, one.query)))
 			if err != nil {
@@ -72,7 +80,7 @@ func TestCloudFrontLive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range []string{"MaxTTL: 2", "Headers: [X-After, Prefer, Last-Event-ID]", "- Id: live", "- Id: patient", "OriginReadTimeout: 1", "ConnectionAttempts: 1", "ConnectionTimeout: 1"} {
+		for _, line := range []string{"MaxTTL: 2", "Headers: [X-After, Prefer, Last-Event-ID, X-Signed]", "- Id: live", "- Id: patient", "OriginReadTimeout: 1", "ConnectionAttempts: 1", "ConnectionTimeout: 1"} {
 			if !strings.Contains(string(stack), " "+line+"\n") {
 				t.Errorf("the stack: got no line %q", line)
 			}

@@ -69,7 +69,7 @@ type Options struct {
 	Fallback string // URL of the fallback; "" means that there is none
 	Live     string // URL of `followpress live`, which is asked first; "" means that there is none
 
-	Listen    string // where nginx and Caddy listen: port, or host:port; "8080"
+	Listen    string // where nginx and Caddy listen: port, address:port, and Caddy also at name:port or name; "8080"
 	CacheDir  string // of nginx; /var/cache/nginx/followpress
 	CacheSize string // of nginx, in nginx's notation; 10g
 
@@ -147,7 +147,9 @@ func (d definition) templates() (*template.Template, error) {
 
 var commonFuncs = template.FuncMap{
 	"json": encodeJSON,
-	"list": func(all ...string) []string { return all },
+	// variable is the name that nginx gives a header in a variable.
+	"variable": func(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") },
+	"list":     func(all ...string) []string { return all },
 	// slash makes the expression for a path of the table one for the path of a URL.
 	"slash": func(path string) string { return "^/" + strings.TrimPrefix(path, "^") },
 }

@@ -11,11 +11,17 @@ func init() {
 	definitions[Nginx] = definition{
 		outputs: [][2]string{{"nginx.conf", "followpress.conf"}, {"nginx.js", "followpress.js"}},
 		parts:   []string{"resolve.js"},
-		view:    func(v *view) (any, error) { return nginxView{v}, nil },
+		view: func(v *view) (any, error) {
+			address, err := v.Listen.listenAddress()
+			return nginxView{v, address}, err
+		},
 	}
 }
 
-type nginxView struct{ *view }
+type nginxView struct {
+	*view
+	ListenAddress string
+}
 
 // DirectKept matches the URL paths that are keys as they stand and whose answers caches may
 // keep. With live they are asked of live, which has nothing that is kept beside a site.

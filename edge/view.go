@@ -55,8 +55,9 @@ type view struct {
 	CacheTag, TagHeader            string // the metadata that has them, and its header
 	AbsentTag                      string // of what a bucket does not have
 
-	Listen, CacheDir, CacheSize string
-	Purgers                     []netip.Prefix
+	Listen              place
+	CacheDir, CacheSize string
+	Purgers             []netip.Prefix
 }
 
 // absentSeconds is the max-age of the problems that say that an object does not exist.
@@ -94,8 +95,8 @@ func newView(o Options) (*view, error) {
 		RetryAfter:     strconv.Itoa(int(site.RetryAfter.Seconds())),
 		CloudFrontTags: tags.For(o.Config, "cloudfront"), CloudflareTags: tags.For(o.Config, "cloudflare"),
 		CacheTag: tags.CacheTag, TagHeader: tags.Header + tags.CacheTag, AbsentTag: tags.Absent,
-		Listen: cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
-		CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
+		CacheSize: cmp.Or(o.CacheSize, "10g"),
+		CacheDir:  cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
 	}
 	if o.Config.Pages {
 		v.PagePath = page.Path()
@@ -104,7 +105,6 @@ func newView(o Options) (*view, error) {
 		flag, value, want string
 		good              *regexp.Regexp
 	}{
-		{"listen", v.Listen, "a port, or host:port", plainListen},
 		{"cache-dir", v.CacheDir, "a folder without spaces and quotes", plainPath},
 		{"cache-size", v.CacheSize, "a size such as 10g", plainSize},
 	} {
@@ -118,6 +118,9 @@ func newView(o Options) (*view, error) {
 		}
 	}
 	var err error
+	if v.Listen, err = parseListen(cmp.Or(o.Listen, "8080")); err != nil {
+		return nil, err
+	}
 	if v.Purgers, err = parseNetworks(o.PurgeFrom); err != nil {
 		return nil, err
 	}
@@ -144,6 +147,9 @@ func newView(o Options) (*view, error) {
 	}
 	return v, nil
 }
+
+// Signed is the name of a header of requests. With the value "only" an edge answers past live, which nobody signs.
+func (v *view) Signed() string { return "X-Signed" }
 
 // LiveHeaders are the names of the headers of live answers in lower case, none without live.
 func (v *view) LiveHeaders() []string {
@@ -209,9 +215,8 @@ var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]/~-]+$`)
 
 // Values of flags without characters that have a meaning in a configuration file.
 var (
-	plainListen = regexp.MustCompile(`^(([A-Za-z0-9._*-]*|\[[0-9A-Fa-f:.]+\]):)?[0-9]+$`)
-	plainPath   = regexp.MustCompile(`^[^\x00-\x20\x7f;{}"'\\$#]+$`)
-	plainSize   = regexp.MustCompile(`^[0-9]+[kKmMgG]?$`)
+	plainPath = regexp.MustCompile(`^[^\x00-\x20\x7f;{}"'\\$#]+$`)
+	plainSize = regexp.MustCompile(`^[0-9]+[kKmMgG]?$`)
 )
 
 func parseOrigin(what, text string) (*origin, error) {

@@ -41,6 +41,7 @@ func TestWeb(t *testing.T) {
 			w.(http.Flusher).Flush()
 			_, _ = io.WriteString(w, large)
 		}, want: large, most: int64(len(large))},
+		"asks for the signed site":    {handler: func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("X-Signed")) }, want: "only"},
 		"empty":                       {handler: status(http.StatusOK)},
 		"absent":                      {handler: status(http.StatusNotFound), err: storage.ErrNotFound},
 		"forbidden":                   {handler: status(http.StatusForbidden), message: "status 403: a bucket that nobody may list"},

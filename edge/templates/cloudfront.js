@@ -5,11 +5,13 @@ function handler(event) {
   const request = event.request;
 {{- if .Live}}
   const headers = request.headers;
-  // Each has an answer of its own: it is part of the cache key.
+  const signed = (headers['x-signed'] || {}).value === 'only'; // nobody signs what live says
+  // What is left has an answer of its own: it is part of the cache key.
+  delete headers[signed ? 'x-after' : 'x-signed'];
   if (!headers['x-after']) {
     delete headers.prefer;
   }
-  if (/^\/_live\/[a-z]+$/.test(request.uri) && /^(GET|HEAD)$/.test(request.method)) {
+  if (!signed && /^\/_live\/[a-z]+$/.test(request.uri) && /^(GET|HEAD)$/.test(request.method)) {
     request.querystring = '';
     cf.selectRequestOriginById('patient');
     return request;
@@ -58,7 +60,11 @@ function handler(event) {
     }
   }
   // A group has two origins. Only the bucket has reports and what is kept beside the site, and only the fallback finds a name in another form.
-  const group = !/^\/_(log|reports|snapshot)\//.test(request.uri)
+  if (signed && asks) {
+    cf.selectRequestOriginById('fallback');
+    return request;
+  }
+  const group = !signed && !/^\/_(log|reports|snapshot)\//.test(request.uri)
     ? [headers['x-after'] || /(^|&){{.Fresh}}=/.test(request.querystring) ? 'patient' : 'live', asks || a.forward ? 'fallback' : 'bucket']
     : ['bucket', 'fallback'];
   cf.createRequestOriginGroup({

@@ -28,7 +28,8 @@ async function respond(a, request, env, context) {
   const body = await smallBody(request);
 {{- end}}
 {{- if .Live}}
-  const newer = /^\/_live\/[a-z]+$/.exec(new URL(request.url).pathname);
+  const signed = request.headers.get('{{.Signed}}') === 'only'; // nobody signs what live says
+  const newer = !signed && /^\/_live\/[a-z]+$/.exec(new URL(request.url).pathname);
   if (newer && (request.method === 'GET' || request.method === 'HEAD')) {
     const events = await trying(failures.objects, () => fetchEvents(newer[0], request));
     return events || own(a, 'unavailable', request);
@@ -38,7 +39,7 @@ async function respond(a, request, env, context) {
     return own(a, a.problem, request);
   }
 {{- if .Live}}
-  const live = await newest(a, request, context{{if .EFP}}, body{{end}});
+  const live = signed ? null : await newest(a, request, context{{if .EFP}}, body{{end}});
   if (live) {
     return live;
   }
@@ -406,6 +407,9 @@ function finish(response, request) {
   for (const name in table.every) {
     response.headers.set(name, table.every[name]);
   }
+{{- if .Live}}
+  response.headers.set('vary', '{{.Signed}}');
+{{- end}}
 {{- if .CloudflareTags}}
   response.headers.delete('cache-tag');
 {{- end}}

@@ -26,7 +26,7 @@ type Command struct {
 	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"URL of the fallback; without one the edge works on files alone."`
 	LiveURL     string   `name:"live-url" placeholder:"URL" help:"URL of followpress live, which is asked first; while it is away, slow or behind, bucket and fallback answer."`
 	Out         string   `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`
-	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port, or host:port (default ${default})."`
+	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port or address:port; Caddy also name:port for one host, with TLS if the port is 443 or missing (default ${default})."`
 	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Folder of the cache of nginx (default ${default})."`
 	CacheSize   string   `default:"10g" placeholder:"SIZE" help:"Largest size of that cache, as nginx writes sizes (default ${default})."`
 	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"Address or network that may purge nginx; may be repeated (default ${default})."`
