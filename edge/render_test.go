@@ -69,15 +69,6 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-func TestListenAddresses(t *testing.T) {
-	for _, address := range []string{"8080", "127.0.0.1:80", "[::1]:80", "*:80", "edge_1.example.org:80"} {
-		o := edge.Options{Config: siteConfig(t), Bucket: "http://bucket", Listen: address}
-		if conf := renderAll(t, edge.Nginx, o)["followpress.conf"]; !strings.Contains(conf, "listen "+address+";") {
-			t.Errorf("followpress.conf: got %s, want it to listen at %s", conf, address)
-		}
-	}
-}
-
 // Only addresses and networks get into a configuration.
 func TestPurgeFromIsChecked(t *testing.T) {
 	for _, from := range []string{"", "example.org", "10.0.0.0/33", "10.0.0.1; allow all", "fe80::1%eth0", "127.0.0.1/"} {
