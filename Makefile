@@ -5,6 +5,8 @@ LINTER   := $(BIN)/golangci-lint
 ACTIONLINT := $(BIN)/actionlint
 # In a Python virtual environment.
 CFNLINT  := $(BIN)/cfn-lint/installed
+# What people write Parquet with, in a Python virtual environment for each version of DuckDB.
+PARQUET  := $(foreach tools,latest duckdb-1.3 duckdb-1.4,$(BIN)/parquet/$(tools)/installed)
 # Servers that tests start, and tools that the benchmarks compare with; built from the modules in tools.
 SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
@@ -62,7 +64,7 @@ test: ## run the tests that need nothing but Go (minutes)
 test-all: ## run these, and all others: race detector, servers, browsers, Beam, Flink; installs what is missing
 	bash .ci/test
 
-test-nightly: test-tools flink-tools ## run what runs at night: all tests at length, faults, a soak (hours)
+test-nightly: test-tools flink-tools $(PARQUET) ## run what runs at night: all tests at length, faults, a soak (hours)
 	bash .ci/test nightly
 	$(MAKE) test-mutations
 	$(MAKE) soak SCHEDULES=$(NIGHTLY_SCHEDULES)
@@ -141,6 +143,8 @@ lint-tools: $(LINTER) $(ACTIONLINT) $(CFNLINT) # install what `make lint` needs 
 	@bash .ci/install shellcheck=shellcheck
 
 $(CFNLINT): internal/tools/cfn-lint/requirements.txt
+$(PARQUET): $(BIN)/parquet/%/installed: internal/tools/parquet/%.txt
+$(CFNLINT) $(PARQUET):
 	@bash .ci/install python3=python3 python3:ensurepip=python3-venv /etc/ssl/certs/ca-certificates.crt=ca-certificates
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<

@@ -182,7 +182,7 @@ func (s *rowScanner) hexadecimal(text []byte) bool {
 // textBytes is the length of the texts of a record.
 func (c *parquetRows) textBytes(row int) int {
 	n := len(c.values[recordType][row].ByteArray()) + len(c.values[recordData][row].ByteArray())
-	if c.values[recordTags] != nil {
+	if c.values[recordTags] != nil && c.columns[recordTags].kind == tagsColumn {
 		for _, v := range c.values[recordTags][c.begins[row]:c.begins[row+1]] {
 			n += len(v.ByteArray())
 		}
@@ -191,8 +191,12 @@ func (c *parquetRows) textBytes(row int) int {
 }
 
 func (s *rowScanner) tagsOf(c *parquetRows, row int) bool {
-	if c.values[recordTags] == nil {
+	switch {
+	case c.values[recordTags] == nil:
 		return true
+	case c.columns[recordTags].kind == jsonColumn:
+		s.record.Tags = s.record.Tags[:0]
+		return c.values[recordTags][row].IsNull()
 	}
 	tags := s.record.Tags
 	for _, v := range c.values[recordTags][c.begins[row]:c.begins[row+1]] {

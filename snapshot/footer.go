@@ -57,14 +57,12 @@ func (p *parquetFile) checkFooter(size int64) error {
 	return checkSchema(&meta)
 }
 
-// checkSchema checks that the columns are a tree that is not too deep, and that each row group has
-// all of them.
+// checkSchema checks that the columns are a tree that is not too deep.
 func checkSchema(meta *parquetformat.FileMetaData) error {
 	if len(meta.Schema) > maxColumns {
 		return fmt.Errorf("it has %d columns, more than %d", len(meta.Schema), maxColumns)
 	}
 	var left []int32 // children to come, by depth
-	leaves := 0
 	for i := range meta.Schema {
 		for len(left) > 0 && left[len(left)-1] == 0 {
 			left = left[:len(left)-1]
@@ -78,23 +76,11 @@ func checkSchema(meta *parquetformat.FileMetaData) error {
 		switch n := meta.Schema[i].NumChildren.V; {
 		case n < 0 || int(n) > len(meta.Schema):
 			return errFooter
-		case n == 0:
-			leaves++
-		default:
+		case n > 0:
 			left = append(left, n)
 		}
 		if len(left) > maxSchemaDepth {
 			return fmt.Errorf("its columns are nested more than %d deep", maxSchemaDepth)
-		}
-	}
-	for _, n := range left {
-		if n > 0 {
-			return errFooter
-		}
-	}
-	for i := range meta.RowGroups {
-		if n := len(meta.RowGroups[i].Columns); n > leaves {
-			return fmt.Errorf("row group %d has %d columns of %d", i, n, leaves)
 		}
 	}
 	return nil

@@ -103,7 +103,7 @@ func (p *parquetFile) checkChunk(c *pageCheck, begin, length int64) (size groupS
 		if err != nil {
 			return size, err
 		}
-		memory := bytes + pageValue*int64(c.values)
+		memory := bytes + pageValue*int64(max(c.values, c.made))
 		if c.header.Type == parquetformat.DictionaryPage {
 			dictionary = max(dictionary, memory)
 			size.row = max(size.row, c.longest)
@@ -119,13 +119,10 @@ func (p *parquetFile) checkChunk(c *pageCheck, begin, length int64) (size groupS
 // checkHeader checks what a page says of itself, and notes how many values it has.
 func (c *pageCheck) checkHeader(mostBytes int64) error {
 	h := &c.header
-	isV1, isV2, isDictionary := h.Type == parquetformat.DataPage, h.Type == parquetformat.DataPageV2, h.Type == parquetformat.DictionaryPage
-	if h.DataPageHeader.Valid != isV1 || h.DataPageHeaderV2.Valid != isV2 || h.DictionaryPageHeader.Valid != isDictionary {
-		return errors.New("the file is damaged: the header of a page is that of another type")
-	}
 	if int64(h.UncompressedPageSize) > mostBytes {
 		return fmt.Errorf("a page of %d bytes, more than %d MiB", h.UncompressedPageSize, maxPageBytes>>20)
 	}
+	c.made = 0
 	c.values = int(max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues))
 	if c.values > maxPageValues {
 		return fmt.Errorf("a page of %d values, more than %d", c.values, maxPageValues)
@@ -220,9 +217,6 @@ func (c *pageCheck) checkV2() (made int64, err error) {
 	}{
 		{h.RepetitionLevelsByteLength, c.column.MaxRepetitionLevel()}, {h.DefinitionLevelsByteLength, c.column.MaxDefinitionLevel()},
 	} {
-		if levels.length < 0 || int(levels.length) > len(data) {
-			return 0, errLevels
-		}
 		if levels.highest > 0 {
 			if err := c.checkRuns(data[:levels.length], bitsOf(levels.highest)); err != nil {
 				return 0, err

@@ -131,6 +131,7 @@ func TestSmallPagesOfMuchMemory(t *testing.T) {
 	}
 	const most = 1<<31 - 1
 	run := append(binary.AppendUvarint(nil, most<<1), 0)
+	packed := append(binary.AppendUvarint(nil, n<<1|1), 0) // 8,000 values, of which 8 are there
 	levels := append(binary.LittleEndian.AppendUint32(nil, uint32(len(run))), run...)
 	deltas := binary.AppendUvarint([]byte{128, 1, 4}, most)
 	shared, rest := make([]int32, n), make([]int32, n)
@@ -171,6 +172,8 @@ func TestSmallPagesOfMuchMemory(t *testing.T) {
 		"packed levels":       {user, format.Snappy, []forgedPage{v1(format.Plain, len(levels), snappy.Encode(nil, levels))}, "more values than it says"},
 		"levels of version 2": {user, format.Uncompressed, []forgedPage{v2(run, nil)}, "more values than it says"},
 		"an empty run before": {user, format.Uncompressed, []forgedPage{v2(append([]byte{0}, run...), nil)}, "more values than it says"},
+		"packed, not there":   {owner, format.Uncompressed, []forgedPage{dictionary, v1(format.RLEDictionary, len(packed)+1, append([]byte{1}, packed...))}, "more values than it says"},
+		"packed in no bits":   {owner, format.Uncompressed, []forgedPage{dictionary, v1(format.RLEDictionary, len(packed)+1, append([]byte{0}, packed...))}, "more values than it says"},
 		"indexes":             {owner, format.Uncompressed, []forgedPage{dictionary, v1(format.RLEDictionary, len(run)+1, append([]byte{1}, run...))}, "more values than it says"},
 		"RLE of no bits":      {owner, format.Uncompressed, []forgedPage{dictionary, v1(format.RLEDictionary, 6, append([]byte{0}, run...))}, "more values than it says"},
 		"zstd":                {owner, format.Zstd, []forgedPage{v1(format.Plain, 1000, inZstd)}, "larger than it says"},
@@ -181,7 +184,7 @@ func TestSmallPagesOfMuchMemory(t *testing.T) {
 		"shared texts":        {owner, format.Uncompressed, []forgedPage{v1(format.DeltaByteArray, len(texts), texts)}, "more than 64 MiB"},
 		"two headers": {owner, format.Uncompressed, []forgedPage{{
 			format.PageHeader{Type: format.DataPage, DataPageHeader: v1(format.Plain, 0, nil).header.DataPageHeader, DictionaryPageHeader: dictionary.header.DictionaryPageHeader}, nil,
-		}}, "that of another type"},
+		}}, "fewer rows"},
 	} {
 		dir := t.TempDir()
 		writeFile(t, dir, "lists.parquet", string(forge(t, whole, c.column, c.codec, c.pages...)))

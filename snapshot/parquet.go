@@ -130,7 +130,7 @@ func (p *parquetFile) open(columns []column) (err error) {
 		return fmt.Errorf("it is no Parquet file, or damaged: %w", err)
 	}
 	for _, wanted := range columns {
-		found, err := findColumn(p.parquet.Root(), wanted)
+		found, err := findColumn(p.parquet, wanted)
 		if err != nil {
 			return fmt.Errorf("column %s: %w", wanted.name, err)
 		}
@@ -165,17 +165,25 @@ func (l *lockedReader) ReadAt(p []byte, off int64) (int, error) {
 	return l.file.ReadAt(p, off)
 }
 
-// findColumn finds a column by its name, in any letter case.
-func findColumn(root *parquet.Column, wanted column) (leaf, error) {
-	var found *parquet.Column
-	for _, c := range root.Columns() {
-		if !strings.EqualFold(c.Name(), wanted.name) {
+// named returns the column of a name, in any letter case, or nil.
+func named(file *parquet.File, name string) (found *parquet.Column, err error) {
+	for _, c := range file.Root().Columns() {
+		if !strings.EqualFold(c.Name(), name) {
 			continue
 		}
 		if found != nil {
-			return leaf{}, errors.New("it is there twice")
+			return nil, errors.New("it is there twice")
 		}
 		found = c
+	}
+	return found, nil
+}
+
+// findColumn finds a column by its name, in any letter case.
+func findColumn(file *parquet.File, wanted column) (leaf, error) {
+	found, err := named(file, wanted.name)
+	if err != nil {
+		return leaf{}, err
 	}
 	l := leaf{column: wanted, index: -1}
 	switch {
@@ -189,7 +197,10 @@ func findColumn(root *parquet.Column, wanted column) (leaf, error) {
 		found = found.Columns()[0]
 	}
 	depth := 0
-	if wanted.kind == tagsColumn {
+	switch {
+	case wanted.kind == tagsColumn && found.Leaf() && found.MaxRepetitionLevel() == 0:
+		l.kind = jsonColumn // as fastparquet writes lists; or Null
+	case wanted.kind == tagsColumn:
 		depth = 1
 	}
 	if !found.Leaf() || found.MaxRepetitionLevel() != depth {
@@ -200,13 +211,31 @@ func findColumn(root *parquet.Column, wanted column) (leaf, error) {
 		l.element--
 	}
 	if !l.takes(found.Type()) {
+		if empty(file) || wanted.optional && allNull(file, l.index) { // NULL in DuckDB is a number
+			l.index = -1
+			return l, nil
+		}
 		return l, fmt.Errorf("it has the type %s, not %s", found.Type(), kindNames[wanted.kind])
 	}
 	return l, nil
 }
 
+func empty(file *parquet.File) bool {
+	return !slices.ContainsFunc(file.RowGroups(), func(g parquet.RowGroup) bool { return g.NumRows() > 0 })
+}
+
+// allNull reports whether a file says that a column has no value but null.
+func allNull(file *parquet.File, column int) bool {
+	for _, group := range file.Metadata().RowGroups {
+		if chunk := &group.Columns[column].MetaData; chunk.Statistics.NullCount != chunk.NumValues {
+			return false
+		}
+	}
+	return true
+}
+
 var kindNames = map[columnKind]string{
-	textColumn: "texts", jsonColumn: "JSON as text", numberColumn: "whole numbers of 32 or 64 bits", tagsColumn: "a list of texts", timeColumn: "timestamps or texts",
+	textColumn: "texts", jsonColumn: "JSON as text", numberColumn: "whole numbers of 32 or 64 bits", tagsColumn: "a list of texts, or JSON as text", timeColumn: "timestamps or texts",
 }
 
 // takes reports whether the values of a type suit the column, and notes how to read them.
@@ -215,6 +244,9 @@ func (l *leaf) takes(t parquet.Type) bool {
 	var logical parquetformat.LogicalTypeValue
 	if annotation := t.LogicalType(); annotation != nil {
 		logical = annotation.Value
+	}
+	if _, isNull := logical.(*parquetformat.NullType); isNull {
+		return true // all values are null, as in a table without rows
 	}
 	integer, isInteger := logical.(*parquetformat.IntType)
 	switch {

@@ -423,13 +423,21 @@ func TestUnsuitableParquet(t *testing.T) {
 	type flatTags struct {
 		noData
 		Data string `parquet:"data"`
-		Tags string `parquet:"tags"`
+		Tags int32  `parquet:"tags"`
+	}
+	type nestedTags struct {
+		noData
+		Data string `parquet:"data"`
+		Tags []struct {
+			Text, Other string
+		} `parquet:"tags,list"`
 	}
 	for want, file := range map[string][]byte{
 		"read records.parquet: column data: missing":                                                       parquetOf(t, []noData{{}}, 9),
 		"read records.parquet: column data: it is there twice":                                             parquetOf(t, []twice{{}}, 9),
 		"read records.parquet: column version: it has the type STRING, not whole numbers of 32 or 64 bits": parquetOf(t, []textVersion{{}}, 9),
-		"read records.parquet: column tags: it has another structure than a list of texts":                 parquetOf(t, []flatTags{{}}, 9),
+		"read records.parquet: column tags: it has the type INT(32,true), not a list of texts":             parquetOf(t, []flatTags{{}}, 9),
+		"read records.parquet: column tags: it has another structure than a list of texts":                 parquetOf(t, []nestedTags{{}}, 9),
 		"read records.parquet: it is no Parquet file, or damaged":                                          []byte("PAR1 PAR1"),
 	} {
 		dir := t.TempDir()
@@ -437,6 +445,35 @@ func TestUnsuitableParquet(t *testing.T) {
 		if err := snapshot.CheckTable(files(dir), snapshot.TableRecords); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// Tags may be a column of JSON texts, as fastparquet writes lists. A text that is no list of tags makes an
+// invalid row.
+func TestTagsAsJSON(t *testing.T) {
+	type record struct {
+		TokenID string  `parquet:"token_id"`
+		Version int64   `parquet:"version"`
+		Type    string  `parquet:"record_type"`
+		Data    string  `parquet:"data"`
+		Tags    *string `parquet:"tags,optional"`
+	}
+	var rows []record
+	for _, tags := range []*string{text(`["b", "a"]`), nil, text(`null`), text(`[]`), text(`["a"`), text(`"a"`), text(`[1]`)} {
+		rows = append(rows, record{"1", 1, "address", someAddress, tags})
+	}
+	dir := t.TempDir()
+	writeFile(t, dir, "records.parquet", string(parquetOf(t, rows, 9)))
+	var got, invalid []string
+	err := snapshot.Reader[string]{Snapshot: files(dir), Workers: 1, Untimed: true, Done: func(b snapshot.Block[string]) error {
+		return b.Each(func(r snapshot.Row[string]) error { got = append(got, r.Value); return nil },
+			func(e *snapshot.RowError) error { invalid = append(invalid, e.Error()); return nil })
+	}}.Records(t.Context(), func(r *snapshot.Record) (string, error) { return strings.Join(r.Tags, " "), nil })
+	if want := []string{"a b", "", "", ""}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got the tags %q and the error %v, want %q", got, err, want)
+	}
+	if len(invalid) != 3 || !strings.HasPrefix(invalid[0], "records.parquet:5: tags") || !strings.HasPrefix(invalid[2], "records.parquet:7: tags") {
+		t.Errorf("got the invalid rows %q, want 5 to 7, with their tags", invalid)
 	}
 }
 
