@@ -45,7 +45,7 @@ func places(t *testing.T) map[string]func(t *testing.T) place {
 		return place{
 			func(t *testing.T, n int) {
 				t.Helper()
-				if _, err := publisher.Publish(context.Background(), sites[n], to, publisher.Options{}); err != nil {
+				if _, err := publisher.Publish(context.Background(), sites[n], to, publisher.Options{AllowRollback: true}); err != nil {
 					t.Fatal(err)
 				}
 			},
