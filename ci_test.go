@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -78,6 +79,27 @@ func TestChanged(t *testing.T) {
 		"go() { true; }; export -f go":  changed,
 	} {
 		run(t, dir, want, "copy=$(mktemp -d); cp -R . $copy/tree; ln -s tree $copy/link; cd $copy/link; { "+lines+"; }; bash .ci/changed")
+	}
+}
+
+// Whoever moves a tag of an action or of an image changes nothing here, where jobs have secrets.
+func TestPinned(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{".github/workflows/*.yml", "Dockerfile", ".ci/*.Dockerfile"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: got %d files and the error %v", pattern, len(found), err)
+		}
+		files = append(files, found...)
+	}
+	named := regexp.MustCompile(`(?m)^\s*(?:- )?(?:uses: |FROM )(.*)$`)
+	pinned := regexp.MustCompile(`^\S+@(?:[0-9a-f]{40} # v\d|sha256:[0-9a-f]{64}( |$))`)
+	for _, file := range files {
+		for _, m := range named.FindAllStringSubmatch(read(t, file).text, -1) {
+			if !pinned.MatchString(m[1]) {
+				t.Errorf("%s: got %s, want a digest", file, m[1])
+			}
+		}
 	}
 }
 
