@@ -56,7 +56,6 @@ type Report struct {
 
 	Requests map[storage.Request]int `json:"requests,omitempty"` // set by the caller: requests made, or expected after a dry run
 	Retries  int64                   `json:"retries"`
-	Cost     *Cost                   `json:"cost,omitempty"` // set by the caller
 	Seconds  float64                 `json:"seconds"`
 
 	planned bool // whether Plan is set
@@ -165,9 +164,6 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "requests  %10d put or list, %d get, %d delete; %d tried again\n",
 			n, r.Requests[storage.Get]+r.Requests[storage.Head], r.Requests[storage.Delete], r.Retries)
 	}
-	if r.Cost != nil {
-		fmt.Fprintf(&b, "cost      %10s for requests, %s a month to store the site, at the prices given\n", dollars(r.Cost.Requests), dollars(r.Cost.StorageMonth))
-	}
 	fmt.Fprintf(&b, "%s: %s (%s)\n", r.Dest, r.Outcome, r.took())
 	if r.Outcome == Interrupted {
 		b.WriteString("run the same command again: it goes on where this one was\n")
@@ -216,10 +212,6 @@ func (r *Report) Markdown() string {
 	row("requests", "%d put or list, %d get, %d delete", r.Requests[storage.Put]+r.Requests[storage.List],
 		r.Requests[storage.Get]+r.Requests[storage.Head], r.Requests[storage.Delete])
 	row("tried again", "%d", r.Retries)
-	if r.Cost != nil {
-		row("cost of requests", "%s", dollars(r.Cost.Requests))
-		row("cost of storage, a month", "%s", dollars(r.Cost.StorageMonth))
-	}
 	row("time", "%s", r.took())
 	if r.Error != "" {
 		row("error", "%s", strings.ReplaceAll(strings.ReplaceAll(r.Error, "|", `\|`), "\n", " "))
@@ -228,5 +220,3 @@ func (r *Report) Markdown() string {
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
-
-func dollars(x float64) string { return fmt.Sprintf("$%.4f", x) }

@@ -28,7 +28,7 @@ import (
 type Publish struct {
 	source
 	command.MaxAge
-	DryRun bool `help:"Show what would be done, and write nothing. With prices, also what it would cost."`
+	DryRun bool `help:"Show what would be done, and write nothing."`
 	inputs
 	publishing
 }
@@ -426,7 +426,6 @@ type publishing struct {
 	signing `group:"A signature:"`
 	writing
 	tagging `group:"Caches to purge after a publish:"`
-	prices  `group:"Advanced:"`
 
 	keepInputs int // of sites, if from is one with inputs
 }
@@ -445,17 +444,7 @@ type tagging struct {
 // for many objects.
 const maxTagged = 200_000
 
-// prices are list prices (https://aws.amazon.com/s3/pricing/).
-type prices struct {
-	PricePut     float64 `placeholder:"DOLLARS" help:"Price of 1,000 requests that put or list, for the report; 0.005 at Amazon S3 Standard, us-east-1."`
-	PriceGet     float64 `placeholder:"DOLLARS" help:"Price of 1,000 requests that get; 0.0004 there."`
-	PriceStorage float64 `placeholder:"DOLLARS" help:"Price of 1 GB for a month; 0.023 there."`
-}
-
 func (p *publishing) checkPublishing(site string) error {
-	if p.PricePut < 0 || p.PriceGet < 0 || p.PriceStorage < 0 {
-		return errors.New("a price cannot be negative")
-	}
 	return errors.Join(p.checkSigning(), p.checkWriting(site))
 }
 
@@ -498,14 +487,8 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	report, err := publisher.Publish(ctx, from, to, o)
 	told.Report = report
 	report.Requests = to.Requests()
-	if report.Requests == nil { // a folder asks no price
-		return told, err
-	}
-	if report.Outcome == publisher.Planned {
+	if report.Requests != nil && report.Outcome == publisher.Planned { // a folder gets no requests
 		report.Requests = report.ExpectedRequests()
-	}
-	if prices := (publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}); prices != (publisher.Prices{}) {
-		report.Cost = prices.Of(report.Requests, report.Site.Bytes)
 	}
 	return told, err
 }

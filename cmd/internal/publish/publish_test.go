@@ -88,7 +88,6 @@ func TestUsage(t *testing.T) {
 		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "more than 100%"},
 		{"a negative age", "verify --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},
 		{"another negative age", "publish --site x --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},
-		{"price", "publish --site x --dest s3://bucket --price-put=-1", "price"},
 		{"report in the site", "publish --site x --dest s3://bucket --report x/report.json", "in the site"},
 		{"report in the destination", "publish --site x --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
 		{"purge all of nothing", "purge", "--purge=CACHE"},
@@ -163,7 +162,7 @@ func TestPublishToAFolder(t *testing.T) {
 			t.Fatalf("%v: %s", err, stdout)
 		}
 		if report.Outcome != publisher.Published || report.Done.Put != report.Site.Objects || report.Plan.Put != report.Done.Put ||
-			report.Plan.Bytes != report.Site.Bytes || report.Done.Manifests != 16 || report.Dest != "file://"+to || report.Cost != nil {
+			report.Plan.Bytes != report.Site.Bytes || report.Done.Manifests != 16 || report.Dest != "file://"+to {
 			t.Errorf("report: got %s", stdout)
 		}
 		equalFolders(t, to, folder)
@@ -347,18 +346,18 @@ func TestInitAndPublish(t *testing.T) {
 	})
 }
 
-// A dry run writes nothing, and counts at the prices given.
-func TestDryRunCosts(t *testing.T) {
+// A dry run writes nothing, and counts the requests of a publish.
+func TestDryRunCounts(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		bucket := s.Bucket(t)
 		status, stdout, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "s3://"+bucket, "--endpoint", s.Endpoint,
-			"--dry-run", "--report", "-", "--price-put", "1000", "--price-get", "0", "--price-storage", "1000000")
+			"--dry-run", "--report", "-")
 		var report publisher.Report
 		if err := json.Unmarshal([]byte(stdout), &report); status != command.Done || err != nil {
 			t.Fatalf("got status %d, %v: %s", status, err, stderr)
 		}
-		puts := float64(report.Site.Objects + 16 + 4) // manifest; lock, its probe, mark, root
-		if report.Outcome != publisher.Planned || report.Cost == nil || report.Cost.Requests != puts || report.Cost.StorageMonth != float64(report.Site.Bytes)/1000 {
+		puts := report.Site.Objects + 16 + 4 // manifest; lock, its probe, mark, root
+		if report.Outcome != publisher.Planned || report.Requests[storage.Put] != puts {
 			t.Errorf("report: got %s", stdout)
 		}
 		for object := range s.Client().ListObjectsIter(context.Background(), bucket, minio.ListObjectsOptions{Recursive: true}) {
