@@ -1,10 +1,10 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,14 +24,32 @@ func (r *replaceable) Get(ctx context.Context, key site.Key) ([]byte, error) {
 
 func (r *replaceable) replace(s memsite.Site) { r.site.Store(&s) }
 
+// A syncLog is a log that is read while others write to it.
+type syncLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *syncLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *syncLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // A site that becomes too old is told once, counts in a metric, and is served all the same; a newer one ends that.
 func TestASiteThatBecomesTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)))
-		var log bytes.Buffer
+		var log syncLog
 		store := &replaceable{}
 		store.replace(dailySite(t, 1))
-		h, err := server.New(t.Context(), store, server.Options{MaxAge: 36 * time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		h, err := server.New(t.Context(), store, server.Options{MaxAge: 36 * time.Hour, Poll: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
