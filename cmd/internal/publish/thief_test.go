@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -19,13 +20,19 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// Somebody who may write anywhere in a signed bucket, but has no key, changes what the bucket has. The next signed publish
-// then refuses, or its site is that of a bucket that nobody has touched; and readers with the key see only what was signed.
-func TestThief(t *testing.T) {
-	const seed = 1
-	k := testkey.New(t, "follow.example")
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(k.Private), 0o600); err != nil {
+// A vault is a signed bucket, and the publish that comes next.
+type vault struct {
+	key       testkey.Key
+	file      string       // of the key
+	after     string       // the next snapshot
+	bucket    string       // before that, which nobody has touched
+	old, want memsite.Site // what it has, and what it has after the publish
+}
+
+func newVault(t *testing.T) *vault {
+	t.Helper()
+	v := &vault{key: testkey.New(t, "follow.example"), file: filepath.Join(t.TempDir(), "key"), bucket: filepath.Join(t.TempDir(), "out")}
+	if err := os.WriteFile(v.file, []byte(v.key.Private), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	at := func(asOf string, change func(t *testing.T, dir string)) string {
@@ -35,46 +42,135 @@ func TestThief(t *testing.T) {
 		}
 		return dir
 	}
-	before, after := at("2026-01-01T00:00:00Z", asItIs), at("2026-01-01T01:00:00Z", aFollow)
-	publish := func(snapshot, to string) (status int, stderr string) {
-		if err := os.MkdirAll(filepath.Join(to, "_refresh"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		status, _, stderr = runPublish("--snapshot", snapshot, "--dest", "file://"+to, "--api", "efp", "--ranks-every", "24h",
-			"--sign", file, "--inputs", "--refreshed", filepath.Join(to, "_refresh"), "--no-sync")
-		return status, stderr
-	}
-	untouched, honest := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "out")
-	for _, run := range []struct{ snapshot, to string }{{before, untouched}, {before, honest}, {after, honest}} {
-		if status, stderr := publish(run.snapshot, run.to); status != command.Done {
+	before, honest := at("2026-01-01T00:00:00Z", asItIs), filepath.Join(t.TempDir(), "out")
+	v.after = at("2026-01-01T01:00:00Z", aFollow)
+	for _, run := range []struct{ snapshot, to string }{{before, v.bucket}, {before, honest}, {v.after, honest}} {
+		if status, stderr := v.publish(t, run.snapshot, run.to); status != command.Done {
 			t.Fatalf("got status %d: %s", status, stderr)
 		}
 	}
-	old, want := readSite(t, untouched), readSite(t, honest)
-	refused := 0
+	v.old, v.want = readSite(t, v.bucket), readSite(t, honest)
+	return v
+}
+
+func (v *vault) publish(t *testing.T, snapshot, to string) (status int, stderr string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(to, "_refresh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	status, _, stderr = runPublish("--snapshot", snapshot, "--dest", "file://"+to, "--api", "efp", "--ranks-every", "24h",
+		"--sign", v.file, "--inputs", "--refreshed", filepath.Join(to, "_refresh"), "--no-sync")
+	return status, stderr
+}
+
+// copy copies the bucket that nobody has touched.
+func (v *vault) copy(t *testing.T) (to string) {
+	t.Helper()
+	to = filepath.Join(t.TempDir(), "out")
+	if err := os.CopyFS(to, os.DirFS(v.bucket)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// robbed publishes to a bucket that somebody has changed, and reports whether that was refused.
+func (v *vault) robbed(t *testing.T, to, did string) (refused bool) {
+	t.Helper()
+	status, stderr := v.publish(t, v.after, to)
+	refused = status != command.Done
+	if root := body(t, to, "_site"); refused && root == v.want["_site"] {
+		t.Errorf("%s: the site was published in spite of %s", did, lastLine(stderr))
+	} else if !refused && root != v.want["_site"] {
+		t.Errorf("%s: the site is another one than that of a bucket that nobody has touched", did)
+	}
+	return refused
+}
+
+// Somebody who may write anywhere in a signed bucket, but has no key, changes what the bucket has. The next signed publish
+// then refuses, or its site is that of a bucket that nobody has touched; and readers with the key see only what was signed.
+func TestThief(t *testing.T) {
+	const seed = 1
+	v, refused := newVault(t), 0
 	for i := range servers.Rounds(20, 500) {
-		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		to := filepath.Join(t.TempDir(), "out")
-		if err := os.CopyFS(to, os.DirFS(untouched)); err != nil {
-			t.Fatal(err)
-		}
-		var did []string
+		random, to := rand.New(rand.NewPCG(seed, uint64(i))), v.copy(t)
+		var steps []string
 		for range 1 + random.IntN(3) {
-			did = append(did, steal(t, random, to, old))
+			steps = append(steps, steal(t, random, to, v.old))
 		}
-		onlySigned(t, random, to, k, old, want, did)
-		status, stderr := publish(after, to)
-		if status != command.Done {
+		did := strings.Join(steps, ", ")
+		v.onlySigned(t, random, to, did)
+		if v.robbed(t, to, did) {
 			refused++
-			if root := body(t, to, "_site"); root == want["_site"] {
-				t.Errorf("%q: the site was published in spite of %s", did, lastLine(stderr))
-			}
-		} else if root := body(t, to, "_site"); root != want["_site"] {
-			t.Errorf("%q: the site is another one than that of a bucket that nobody has touched", did)
 		}
-		onlySigned(t, random, to, k, old, want, did)
+		v.onlySigned(t, random, to, did)
 	}
 	t.Logf("%d publishes were refused", refused)
+}
+
+// Each input of a signed site that docs/proof.md lists is altered: what the table says checks it does so.
+func TestInputsOfASignedSite(t *testing.T) {
+	v := newVault(t)
+	write := func(t *testing.T, to, name, text string) {
+		t.Helper()
+		path := filepath.Join(to, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := func(prefix string) func(t *testing.T, to string) {
+		return func(t *testing.T, to string) {
+			for key, text := range v.old {
+				if strings.HasPrefix(string(key), prefix) {
+					write(t, to, string(key), text[:len(text)/2])
+				}
+			}
+		}
+	}
+	alter := map[string][]func(t *testing.T, to string){
+		"the tables of the snapshot": nil, // they are what is signed; rows are checked when they are read
+		"`_ranks` of the destination (`--ranks-every`)": {func(t *testing.T, to string) {
+			write(t, to, "_ranks", string(forgedRanks(t, []byte(v.old["_ranks"]))))
+		}},
+		"`_refresh/` (`--refreshed`)": {func(t *testing.T, to string) {
+			write(t, to, "_refresh/details/2", `{"name":"vitalik.eth","fresh":9000000000000}`)
+		}},
+		"notes and counters of the bucket": {
+			func(t *testing.T, to string) { write(t, to, "_site.note", "a note") },
+			func(t *testing.T, to string) { write(t, to, "_site.note", v.want["_site.note"]) },
+			func(t *testing.T, to string) { write(t, to, "_site", v.want["_site"][:100]) },
+			func(t *testing.T, to string) { write(t, to, "_next/_site.note", v.want["_site.note"]) },
+		},
+		"pieces of `--inputs`, shards of the manifest": {each("_manifest/"), each("_snapshot/")},
+		"the state, and its copy (`--state-from`)":     nil, // no publish reads them: TestDamagedCopies of live
+		"`--site`, `--ranks-from FILE`":                nil, // nothing checks them
+	}
+	table, err := os.ReadFile("../../../docs/proof.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(table), "| input | what checks it |\n|---|---|\n")
+	rows := 0
+	for line := range strings.Lines(text) {
+		name, ok := strings.CutPrefix(line, "| ")
+		if !ok {
+			break
+		}
+		name, _, _ = strings.Cut(name, " | ")
+		faults, known := alter[name]
+		if !known {
+			t.Errorf("no test alters the input %q", name)
+		}
+		for i, fault := range faults {
+			to := v.copy(t)
+			fault(t, to)
+			v.robbed(t, to, fmt.Sprintf("%s, %d", name, i))
+			v.onlySigned(t, rand.New(rand.NewPCG(1, 1)), to, name)
+		}
+		rows++
+	}
+	if rows != len(alter) {
+		t.Errorf("got %d rows in the table, want %d", rows, len(alter))
+	}
 }
 
 // steal changes the bucket in one place, and says how. A lock or a mark only makes a publish wait.
@@ -137,19 +233,19 @@ func steal(t *testing.T, random *rand.Rand, to string, old memsite.Site) string 
 }
 
 // onlySigned reads some objects with the key: each is that of one of both sites, or an error.
-func onlySigned(t *testing.T, random *rand.Rand, to string, k testkey.Key, old, want memsite.Site, did []string) {
+func (v *vault) onlySigned(t *testing.T, random *rand.Rand, to, did string) {
 	t.Helper()
-	reader, err := checked.Open(t.Context(), storage.OpenLocal(to), k.Keys, checked.Options{})
+	reader, err := checked.Open(t.Context(), storage.OpenLocal(to), v.key.Keys, checked.Options{})
 	if err != nil {
 		return
 	}
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(k site.Key) bool {
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(v.want)), func(k site.Key) bool {
 		return k == site.NoteKey || strings.HasPrefix(string(k), "_manifest/") // each has several forms that say the same
 	})
 	for range 40 {
 		key := keys[random.IntN(len(keys))]
-		if got, err := reader.Get(t.Context(), key); err == nil && string(got) != old[key] && string(got) != want[key] {
-			t.Errorf("%q: read of %s what nobody has signed: %.200q", did, key, got)
+		if got, err := reader.Get(t.Context(), key); err == nil && string(got) != v.old[key] && string(got) != v.want[key] {
+			t.Errorf("%s: read of %s what nobody has signed: %.200q", did, key, got)
 		}
 	}
 }
