@@ -67,7 +67,7 @@ func TestOwnersBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := map[source.Word]site.Address{source.Word{31: 7}: site.Address(address(1)), source.Word{31: 8}: {}}
+	want := map[source.Word]site.Address{{31: 7}: site.Address(address(1)), {31: 8}: {}}
 	if !maps.Equal(c.owners, want) || c.minted != 1 {
 		t.Errorf("got the owners %v, and %d minted, want %v, and 1", c.owners, c.minted, want)
 	}
