@@ -142,7 +142,7 @@ func TestRepublishUnderLoad(t *testing.T) {
 			}
 			publish := func(i int) {
 				t.Helper()
-				if _, err := publisher.Publish(t.Context(), sites[i], bucket, publisher.Options{Concurrency: 16}); err != nil {
+				if _, err := publisher.Publish(t.Context(), sites[i], bucket, publisher.Options{Concurrency: 16, AllowRollback: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
