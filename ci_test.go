@@ -129,4 +129,8 @@ func TestStagesFail(t *testing.T) {
 		dir := repository(t, test.standIn)
 		run(t, dir, test.status, "export CI=true; bash .ci/test "+test.stage)
 	}
+	// .ci/run has run make test before: unit is not run again, and is in the summary.
+	dir := repository(t, list+unlike+selected+fine+ended)
+	run(t, dir, 0, "export CI=true; bash .ci/test unit && echo 'test: ; false' >Makefile && UNIT_LOG=.tools/test-unit.log bash .ci/test servers"+
+		" && [ $(grep -c followpress/a .tools/test-summary) = 2 ]")
 }

@@ -201,8 +201,8 @@ type origin struct {
 	Instead   string // location of nginx that answers if the origin has failed
 }
 
-// passedHeaders are the headers of an origin's answer that an edge passes on. It sets others itself, or has none of them:
-// what a bucket, a proxy or a thief adds stays at the edge.
+// passedHeaders are the headers of an origin's answer that an edge passes on. An edge sets further ones itself. All others
+// end at the edge, whoever added them.
 var passedHeaders = []string{
 	"allow", "cache-control", "content-length", "content-type", "date", "etag", "retry-after", "x-as-of", "x-finalized", "x-heads", "x-refresh",
 }

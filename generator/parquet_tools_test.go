@@ -24,8 +24,7 @@ var parquetTools = []struct{ name, environment, tool string }{
 }
 
 // parquetVariants are what is done to the rows of a table before a tool writes them; a row that becomes
-// nil is left out. Columns in which everything is null have a type of their own, and so have lists
-// without elements.
+// nil is left out. Tools give columns of nulls, and lists without elements, types of their own.
 var parquetVariants = map[string]func(table string, row map[string]any) map[string]any{
 	"all": func(_ string, row map[string]any) map[string]any { return row },
 	"null": func(table string, row map[string]any) map[string]any {

@@ -29,8 +29,8 @@ const NotDone = "not done: "
 
 // SetUp makes a bucket ready for a site with this configuration: it creates the bucket, lets
 // everybody read the site's objects and nothing else, allows web pages of any origin to (CORS), and
-// tries whether the server can keep publishers apart. done has one line per step. A step that the server does not support or permit is
-// noted in done (NotDone), without an error. SetUp can be repeated.
+// tries whether the server can keep publishers apart. done has one line per step. A step that the
+// server does not support or permit is noted in done (NotDone), without an error. SetUp can be repeated.
 func SetUp(ctx context.Context, to interface {
 	Bucket
 	SetUpper

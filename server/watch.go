@@ -71,9 +71,9 @@ func (h *Handler) tellStale(was bool) bool {
 	return is
 }
 
-// Watch reads the root every Options.Poll to notice a new site, warns once it is older than Options.MaxAge, and reapplies the refreshes that
-// a publish overwrote. It returns when ctx ends and the work in the background is done. It must
-// run once at a time.
+// Watch reads the root every Options.Poll to notice a new site, warns once the site is older than
+// Options.MaxAge, and reapplies the refreshes that a publish overwrote. It returns when ctx ends and
+// the work in the background is done. It must run once at a time.
 func (h *Handler) Watch(ctx context.Context) {
 	var refreshes sync.WaitGroup
 	defer refreshes.Wait()

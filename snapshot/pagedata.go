@@ -46,6 +46,7 @@ var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 
 var (
 	errPageSize = errors.New("the file is damaged: a page is larger than it says")
+	errLevels   = errors.New("the file is damaged: the levels of a page")
 	errRuns     = errors.New("the file is damaged: a page has more values than it says")
 )
 
@@ -121,8 +122,14 @@ func (c *pageCheck) checkLevels(data []byte, highest int, encoding parquetformat
 	if highest == 0 {
 		return data, nil
 	}
-	length := 4 + int64(binary.LittleEndian.Uint32(data))
-	levels, rest := data[4:length], data[length:]
+	if len(data) < 4 {
+		return nil, errLevels
+	}
+	length := int64(binary.LittleEndian.Uint32(data))
+	if data = data[4:]; length > int64(len(data)) {
+		return nil, errLevels
+	}
+	levels, rest := data[:length], data[length:]
 	switch encoding {
 	case parquetformat.RLE:
 		return rest, c.checkRuns(levels, bitsOf(highest))

@@ -217,6 +217,9 @@ func (c *pageCheck) checkV2() (made int64, err error) {
 	}{
 		{h.RepetitionLevelsByteLength, c.column.MaxRepetitionLevel()}, {h.DefinitionLevelsByteLength, c.column.MaxDefinitionLevel()},
 	} {
+		if levels.length < 0 || int(levels.length) > len(data) {
+			return 0, errLevels
+		}
 		if levels.highest > 0 {
 			if err := c.checkRuns(data[:levels.length], bitsOf(levels.highest)); err != nil {
 				return 0, err

@@ -98,8 +98,8 @@ func (w *Web) Get(ctx context.Context, key site.Key) ([]byte, error) {
 }
 
 // GetAdmitted is Get of any size that calls admit with the size in bytes before it allocates memory, and returns the error
-// of admit, if any. A server that sends less than 1 KiB a second, over 30 s, is an error. If the server does not say the size, admit is called while the body grows, with a size that it has
-// at least, and at the end with that which it has.
+// of admit, if any. If the server does not say the size, admit is called while the body grows, with a size that it has at
+// least, and at the end with that which it has. A server that sends less than 1 KiB a second, over 30 s, is an error.
 func (w *Web) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (_ []byte, err error) {
 	request, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
