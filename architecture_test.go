@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"source/badge":               {"site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/chain":               {"site", "source", "source/chain/provider", "source/replay"},
 	"source/chain/provider":      {"internal/plain", "internal/secret"},
-	"source/follow":              {"site", "site/rules", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay"},
+	"source/follow":              {"site", "site/rules", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/profile", "source/replay"},
 	"source/postgres":            {"site", "snapshot", "source", "source/replay"},
 	"source/internal/ask":        {"source"},
 	"source/internal/collect":    {"site", "source/internal/ask", "source/internal/store"},

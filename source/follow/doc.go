@@ -1,5 +1,5 @@
-// Package follow follows the chains, or the database of an indexer: it makes the graph of the newest
-// blocks, round by round, for a process that answers from memory.
+// Package follow follows the chains: it makes the graph of the newest blocks, round by round, for a
+// process that answers from memory.
 //
 // # The path of a block
 //
@@ -19,8 +19,6 @@
 //  5. snapshot.NewMemory puts the rows together: by construction, and by a test on random histories, they are
 //     the bytes that `snapshot chain --finality latest --compress none` would write, but for older rows of ops, and
 //     ops_from, which says that they are missing.
-//
-// database.go does the same for a database, with a whole snapshot for each change.
 //
 // # What nodes may do
 //

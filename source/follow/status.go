@@ -6,7 +6,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// A Status says how a Follower or a Database gets on.
+// A Status says how a Follower gets on.
 type Status struct {
 	Chains []ChainStatus // in the order of the deployment
 	// Confirmed is when the contracts last confirmed what the state has; the zero time before. Confirming

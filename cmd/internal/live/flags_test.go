@@ -12,20 +12,17 @@ var unreachable = meanrpc.Faults{Trouble: meanrpc.Every(1, meanrpc.Trouble{Statu
 // Wrong usage is one clear error, before any work.
 func TestWrongFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--state s":                                      "--rpc=CHAIN=URL,URL or --dsn=URL",
-		"--rpc 1=http://n":                               "--state=DIR",
-		"--rpc 1=http://n --dsn x --state s":             "exclude each other",
-		"--rpc 1=ftp://n --state s":                      "chain 1: a URL must be like https://HOST/KEY",
-		"--rpc 1=wss://n --state s3://b":                 "the state is a folder on this machine",
-		"--dsn x --state-to file:///c":                   "for --rpc",
-		"--dsn x --profiles https://ens":                 "need --state",
-		"--dsn x --max-lag 2s":                           "a minute or more",
-		"--dsn x --publish-every 5s":                     "a minute or more",
-		"--dsn x --poll 0s":                              "--poll must be positive",
-		"--dsn x --dest bucket":                          "--dest:",
-		"--dsn x --cache-control=":                       "--cache-control",
-		"--dsn x --purge nowhere:1 --dest s3://bucket":   "--purge",
-		"--rpc 1=http://n --state /d/s --dest file:///d": "everybody may read",
+		"--state s":                                                                   "--rpc=CHAIN=URL,URL",
+		"--rpc 1=http://n":                                                            "--state=DIR",
+		"--rpc 1=ftp://n --state s":                                                   "chain 1: a URL must be like https://HOST/KEY",
+		"--rpc 1=wss://n --state s3://b":                                              "the state is a folder on this machine",
+		"--rpc 1=http://n --state s --max-lag 2s":                                     "a minute or more",
+		"--rpc 1=http://n --state s --publish-every 5s":                               "a minute or more",
+		"--rpc 1=http://n --state s --poll 0s":                                        "--poll must be positive",
+		"--rpc 1=http://n --state s --dest bucket":                                    "--dest:",
+		"--rpc 1=http://n --state s --cache-control=":                                 "--cache-control",
+		"--rpc 1=http://n --state s --purge nowhere:1 --dest s3://bucket":             "--purge",
+		"--rpc 1=http://n --state /d/s --dest file:///d":                              "everybody may read",
 		"--rpc 1=http://n --state s --dest s3://bkt/a --state-to s3://bkt/a/b":        "everybody may read",
 		"--rpc 1=http://n --state s --dest s3://bkt --state-from s3://bkt/state":      "everybody may read",
 		"--rpc 1=http://n --state s --state-to bucket":                                "--state-to:",
@@ -42,7 +39,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 	for _, args := range []string{
 		"--rpc 1=wss://n,https://m;10=http://o --state s --dest s3://bkt/a --state-to s3://bkt/b --state-from s3://other",
-		"--dsn x --dest file:///bucket --publish-concurrency 4 --concurrency 2",
+		"--rpc 1=http://n --state s --dest file:///bucket --publish-concurrency 4 --concurrency 2",
 	} {
 		if _, err := parse(strings.Fields(args)...); err != nil {
 			t.Errorf("%s: got %v, want no error", args, err)

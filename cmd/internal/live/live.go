@@ -20,10 +20,9 @@ import (
 type Command struct {
 	State string `placeholder:"DIR" help:"Folder that keeps what was read, as snapshot chain has it, so that a start takes seconds. One process at a time may use it."`
 	snapshot.Nodes
-	DSN string `name:"dsn" placeholder:"URL" help:"Instead of --rpc: the database of an indexer, as snapshot postgres takes it. Set FOLLOWPRESS_DSN if it has a password: others can see the flags of a process."`
 
 	Addr         string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
-	Poll         time.Duration `default:"2s" placeholder:"DURATION" help:"How often to ask for the newest block of each chain, or the database (default ${default})."`
+	Poll         time.Duration `default:"2s" placeholder:"DURATION" help:"How often to ask for the newest block of each chain (default ${default})."`
 	MaxLag       time.Duration `default:"15m" placeholder:"DURATION" help:"Answer 503 once the newest block of a chain is older, so that edges take the bucket (default ${default})."`
 	CacheControl string        `default:"public, max-age=2, stale-while-revalidate=10, stale-if-error=86400" placeholder:"TEXT" help:"Cache-Control of answers that change with the graph (default ${default})."`
 	StatusAddr   string        `placeholder:"HOST:PORT" help:"Where to serve a page about the state of this process, with plots, and the same as JSON; by default nowhere."`
@@ -82,25 +81,14 @@ func (c *Command) Validate() error {
 // checkSource checks the flags about what is followed.
 func (c *Command) checkSource() error {
 	switch {
-	case c.DSN == "" && len(c.RPC) == 0:
-		return errors.New("missing flags: --rpc=CHAIN=URL,URL or --dsn=URL")
-	case c.DSN != "" && len(c.RPC) > 0:
-		return errors.New("--rpc and --dsn exclude each other: the graph comes from chains or from a database")
-	case c.DSN == "" && c.State == "":
+	case len(c.RPC) == 0:
+		return errors.New("missing flags: --rpc=CHAIN=URL,URL")
+	case c.State == "":
 		return errors.New("missing flags: --state=DIR")
 	case strings.Contains(c.State, "://"):
 		return fmt.Errorf("--state=%s: the state is a folder on this machine; --state-to keeps a copy elsewhere", c.State)
-	case c.DSN != "" && (c.StateFrom != "" || c.StateTo != ""):
-		return errors.New("--state-from and --state-to are for --rpc: the database keeps what --dsn reads")
-	case c.State == "" && (c.ProfilesURL != "" || c.ProfilesFrom != ""):
-		return errors.New("--profiles and --profiles-from need --state, the folder where profiles are kept")
 	}
-	if c.DSN == "" {
-		if err := c.Requests.Check(&c.Nodes, schemes...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.Requests.Check(&c.Nodes, schemes...)
 }
 
 // checkPlaces checks the bucket, and those of copies, which readers of the bucket must not see.

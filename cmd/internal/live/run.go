@@ -138,16 +138,6 @@ func (c *Command) open(ctx context.Context, log *slog.Logger) (_ follower, close
 		tables.Files[snapshot.Table(name)] = file
 	}
 	told := &progress{log: log}
-	if c.DSN != "" {
-		if err := c.importProfiles(ctx, log); err != nil {
-			return nil, nil, err
-		}
-		db, err := follow.OpenDatabase(follow.DatabaseOptions{DSN: c.DSN, Poll: c.Poll, Tables: tables, Progress: told, Log: log})
-		if err != nil {
-			return nil, nil, fmt.Errorf("--dsn: %w", err)
-		}
-		return db, db.Close, nil
-	}
 	deployment, err := c.Read()
 	if err != nil {
 		return nil, nil, err
