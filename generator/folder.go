@@ -157,7 +157,7 @@ func writeFile(files afero.Fs, name string, body []byte) error {
 
 // A liveSite is the site at the output before the run.
 type liveSite struct {
-	root     site.Root // perhaps of format 1
+	root     site.Root
 	rootBody []byte
 	read     func(site.Key) ([]byte, error)
 	manifest *shards.Reader // nil until openManifest
@@ -202,7 +202,7 @@ func unreadable(ctx context.Context, err error) error {
 
 // isResharded reports whether the manifest of the site has other shards than a new one.
 func (l *liveSite) isResharded(x *index) bool {
-	return l.root.Format != site.Format || l.root.ShardDigits != x.root.ShardDigits
+	return l.root.ShardDigits != x.root.ShardDigits
 }
 
 // addedOrAltered says how an object of the manifest differs that the new site has.
@@ -220,7 +220,7 @@ func openLive(read func(site.Key) ([]byte, error)) *liveSite {
 	if err != nil {
 		return nil
 	}
-	root, err := site.ParseReplaced(body)
+	root, err := site.ParseRoot(body)
 	if err != nil {
 		return nil
 	}

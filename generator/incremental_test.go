@@ -240,6 +240,7 @@ func TestDamagedSiteIsWrittenAnew(t *testing.T) {
 		"root empty":           damage(site.RootKey, func(string) string { return "" }),
 		"root cut off":         damage(site.RootKey, func(body string) string { return body[:len(body)/2] }),
 		"root of another kind": damage(site.RootKey, func(body string) string { return strings.Replace(body, `"format":2`, `"format":99`, 1) }),
+		"root of an older one": damage(site.RootKey, func(body string) string { return strings.Replace(body, `"format":2`, `"format":1`, 1) }),
 		"manifest cut off":     damage("_manifest/", func(body string) string { return body[:len(body)/2] }),
 		"manifest empty":       damage("_manifest/", func(string) string { return "" }),
 		"manifest of another":  damage("_manifest/", func(string) string { return string(shards.Pack([]byte(`{"shard":"00","objects":[]}`))) }),

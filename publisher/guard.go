@@ -115,9 +115,9 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 		}
 		return fmt.Errorf(unknown, errors.New("it has a manifest and no "+string(site.RootKey)))
 	}
-	live, err := site.ParseReplaced(body)
+	live, err := site.ParseRoot(body)
 	switch {
-	case errors.Is(err, site.ErrFormat):
+	case errors.Is(err, site.ErrNewer):
 		return newerSite(err)
 	case err != nil && most < All:
 		return fmt.Errorf(unknown, err)

@@ -97,6 +97,8 @@ func TestGuard(t *testing.T) {
 		{"an empty root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "") }, "5%", "not known"},
 		{"a damaged root that is given up", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "{") }, "100%", ""},
 		{"a removed root", func(t *testing.T, bucket string) { removeFile(t, bucket, site.RootKey) }, "5%", "no _site"},
+		{"an older root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "5%", "publish it anew, with this version): if this site is complete, publish it with --max-loss 100%"},
+		{"an older root that is given up", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "100%", ""},
 		{"a newer root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":99}`) }, "5%", "newer version"},
 		{"a publish that was cut off", func(t *testing.T, bucket string) { writeFile(t, bucket, site.MarkKey, "{}") }, "5%", "10 lists instead of 20"},
 		{"a first publish that was cut off", func(t *testing.T, bucket string) {

@@ -186,7 +186,7 @@ var errInconsistent = errors.New("the bucket's manifest is not the one that its 
 type planner struct {
 	source *source
 	bucket *retryingBucket
-	live   *site.Root // nil if the bucket has no site yet; perhaps of format 1
+	live   *site.Root // nil if the bucket has no site yet
 
 	maxDelta int // of the text of a delta, in bytes
 
@@ -227,7 +227,7 @@ func (p *planner) plan(ctx context.Context) (result *plan, err error) {
 
 // isResharded reports whether the manifest in the bucket has other shards.
 func (p *planner) isResharded() bool {
-	return p.live != nil && (p.live.Format != site.Format || p.live.ShardDigits != p.source.root.ShardDigits)
+	return p.live != nil && p.live.ShardDigits != p.source.root.ShardDigits
 }
 
 // planIndexes plans the indexes that differ.
@@ -375,7 +375,7 @@ func (p *planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
 	return delta
 }
 
-// planResharded compares manifests with differently many shards, or of different formats.
+// planResharded compares manifests with differently many shards.
 func (p *planner) planResharded(ctx context.Context, result *plan) error {
 	digits := p.source.root.ShardDigits
 	next := storage.NewManifestReader(digits, func(ctx context.Context, shard string) ([]site.Entry, error) {

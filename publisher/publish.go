@@ -187,8 +187,8 @@ func (r *run) readState(ctx context.Context) (*state, error) {
 		return nil, err
 	default:
 		s.body, s.condition = body, storage.Condition(info.ETag)
-		root, err := site.ParseReplaced(body)
-		if errors.Is(err, site.ErrFormat) {
+		root, err := site.ParseRoot(body)
+		if errors.Is(err, site.ErrNewer) {
 			return nil, newerSite(err)
 		} else if err == nil {
 			s.root = &root

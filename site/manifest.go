@@ -61,7 +61,7 @@ type Entry struct {
 	Key    Key    `json:"key"`
 	Size   int64  `json:"size"` // of the body, in bytes
 	MD5    MD5    `json:"md5"`
-	SHA256 SHA256 `json:"sha256"` // zero if it is not known, as in sites of format 1
+	SHA256 SHA256 `json:"sha256"` // zero if it is not known, as of an object that was only listed
 }
 
 // NewEntry describes an object with a body.
@@ -114,8 +114,7 @@ func (e Entry) Append(b []byte) []byte {
 }
 
 // The text of an entry of a manifest: {"key":"…","size":…,"md5":"…","sha256":"…"} takes more bytes
-// than leastEntry for each entryCommas, which are those in it and the one before the next entry, and
-// so do entries of format 1, without sha256. Elements that are shorter, such as null, are no entries,
+// than leastEntry for each entryCommas, which are those in it and the one before the next entry. Elements that are shorter, such as null, are no entries,
 // and would take many times their bytes when they are decoded.
 const (
 	leastEntry  = 60
@@ -125,20 +124,6 @@ const (
 // ParseManifest decodes a shard. It fails unless the shard has that name, its keys are valid, sorted
 // and belong into this shard, and every entry has its digests.
 func ParseManifest(shard string, body []byte) (Manifest, error) {
-	m, err := ParseManifest1(shard, body)
-	if err != nil {
-		return Manifest{}, err
-	}
-	for _, e := range m.Objects {
-		if e.SHA256 == (SHA256{}) {
-			return Manifest{}, fmt.Errorf("read %s: %q has no sha256: %w", ManifestKey(shard), e.Key, ErrMalformed)
-		}
-	}
-	return m, nil
-}
-
-// ParseManifest1 is ParseManifest for shards of format 1, whose entries have no SHA-256.
-func ParseManifest1(shard string, body []byte) (Manifest, error) {
 	var m Manifest
 	if commas(body) > len(body)*entryCommas/leastEntry {
 		return Manifest{}, fmt.Errorf("read %s: more entries than its bytes can hold: %w", ManifestKey(shard), ErrMalformed)
@@ -150,7 +135,7 @@ func ParseManifest1(shard string, body []byte) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("read %s: it is not the shard %q", ManifestKey(shard), shard)
 	}
 	for i, e := range m.Objects {
-		if !e.Key.Valid() || ManifestShard(e.Key, len(shard)) != shard || e.Size < 0 || e.MD5 == (MD5{}) ||
+		if !e.Key.Valid() || ManifestShard(e.Key, len(shard)) != shard || e.Size < 0 || e.MD5 == (MD5{}) || e.SHA256 == (SHA256{}) ||
 			i > 0 && m.Objects[i-1].Key >= e.Key {
 			return Manifest{}, fmt.Errorf("read %s: object %d, %q, is malformed or out of order", ManifestKey(shard), i, e.Key)
 		}

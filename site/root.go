@@ -13,11 +13,7 @@ import (
 // it.
 const Format = 2
 
-// format1 is the format before: its root names all shards of the manifest, by MD5, and they are not
-// compressed.
-const format1 = 1
-
-// MaxRootBytes is more than the size of a root: one of format 1 names up to 65,536 shards.
+// MaxRootBytes is more than the size of a root.
 const MaxRootBytes = 4 << 20
 
 // A Root is the root of a site. It determines all objects: sites with equal roots are equal.
@@ -37,8 +33,6 @@ type Root struct {
 	// Live says that the objects are rendered when they are asked for. Nobody knows their digests and sizes then: there
 	// is no manifest, and Counts.Bytes is 0. No bucket, folder or file holds such a root.
 	Live bool `json:"live,omitempty"`
-
-	Manifest1 map[string]MD5 `json:"-"` // of a root of format 1, instead of Manifest: the digests of its shards; see ParseReplaced
 }
 
 // Counts says how much a site holds.
@@ -66,11 +60,11 @@ func (r Root) Encode() ([]byte, error) {
 	return body, nil
 }
 
-// ErrFormat says that another version of followpress, with another Format, wrote a site.
-var ErrFormat = errors.New("a site of another format")
+// ErrNewer says that a newer version of followpress, with a greater Format, wrote a site.
+var ErrNewer = errors.New("a site of a newer format")
 
 // ParseRoot decodes a root and fills the defaults of its Config. It fails if the root is malformed or that of a live
-// site, and with ErrFormat if this package cannot read the site.
+// site, and with ErrNewer if only a newer version can read the site.
 func ParseRoot(body []byte) (Root, error) {
 	r, err := ParseServedRoot(body)
 	if err == nil && r.Live {
@@ -81,25 +75,6 @@ func ParseRoot(body []byte) (Root, error) {
 
 // ParseServedRoot is ParseRoot for who needs no manifest: the root may be that of a live site.
 func ParseServedRoot(body []byte) (Root, error) {
-	r, err := parseRoot(body)
-	if err == nil && r.Format == format1 {
-		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: generate it again, or publish the new site, with this version: %w",
-			RootKey, r.Format, Format, ErrFormat)
-	}
-	return r, err
-}
-
-// ParseReplaced is ParseRoot for who replaces the site by another one: it also reads roots of format 1.
-func ParseReplaced(body []byte) (Root, error) {
-	r, err := parseRoot(body)
-	if err == nil && r.Format == format1 {
-		return r, nil
-	}
-	return ParseRoot(body)
-}
-
-// parseRoot decodes a root of any format that this version knows.
-func parseRoot(body []byte) (Root, error) {
 	if len(body) > MaxRootBytes {
 		return Root{}, fmt.Errorf("read %s: %d bytes, more than %d MiB", RootKey, len(body), MaxRootBytes>>20)
 	}
@@ -109,18 +84,17 @@ func parseRoot(body []byte) (Root, error) {
 	if err := json.Unmarshal(body, &known); err != nil {
 		return Root{}, fmt.Errorf("read %s: %w", RootKey, err)
 	}
-	var r Root
-	var err error
 	switch {
 	case known.Format < 1:
 		return Root{}, fmt.Errorf("read %s: it has no format", RootKey)
+	case known.Format < Format:
+		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: generate the site again, or publish it anew, with this version",
+			RootKey, known.Format, Format)
 	case known.Format > Format:
-		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: use a newer version: %w", RootKey, known.Format, Format, ErrFormat)
-	case known.Format == format1:
-		r, err = decodeRoot1(body)
-	default:
-		err = json.Unmarshal(body, &r)
+		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: use a newer version: %w", RootKey, known.Format, Format, ErrNewer)
 	}
+	var r Root
+	err := json.Unmarshal(body, &r)
 	if err == nil {
 		err = r.check()
 	}
@@ -128,19 +102,6 @@ func parseRoot(body []byte) (Root, error) {
 		return Root{}, fmt.Errorf("read %s: %w", RootKey, err)
 	}
 	return r, nil
-}
-
-// decodeRoot1 decodes a root of format 1.
-func decodeRoot1(body []byte) (Root, error) {
-	type fields Root
-	var old struct {
-		fields
-		Manifest map[string]MD5 `json:"manifest"` // hides that of the fields
-	}
-	err := json.Unmarshal(body, &old)
-	r := Root(old.fields)
-	r.Manifest1 = old.Manifest
-	return r, err
 }
 
 // check fills the defaults of the Config, and returns an error if a member is not valid.
@@ -167,22 +128,16 @@ func (r *Root) check() error {
 
 // hasItsManifest reports whether the root names the shards or indexes that its digits make; that of a live site names none.
 func (r *Root) hasItsManifest() bool {
-	switch {
-	case r.Live:
+	if r.Live {
 		return len(r.Manifest) == 0
-	case r.Format == format1:
-		return hasAll(r.Manifest1, r.ShardDigits)
 	}
-	return hasAll(r.Manifest, RootDigits(r.ShardDigits))
-}
-
-func hasAll[D any](digests map[string]D, digits int) bool {
+	digits := RootDigits(r.ShardDigits)
 	for _, name := range HashPrefixes(digits) {
-		if _, ok := digests[name]; !ok {
+		if _, ok := r.Manifest[name]; !ok {
 			return false
 		}
 	}
-	return len(digests) == 1<<(4*digits)
+	return len(r.Manifest) == 1<<(4*digits)
 }
 
 // RootDigits is the number of digits of the names in Root.Manifest, if names of shards have that many digits. A root

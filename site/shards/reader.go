@@ -57,8 +57,7 @@ const maxDeltas = 16
 // indexesAtOnce are the indexes that are read at a time.
 const indexesAtOnce = 16
 
-// Open returns a reader of the manifest of a root, and reads the indexes, up to 256 objects. The root may be of format
-// 1 (site.ParseReplaced). An index that is damaged is an error of the shards that it names.
+// Open returns a reader of the manifest of a root, and reads the indexes, up to 256 objects. An index that is damaged is an error of the shards that it names.
 func Open(ctx context.Context, root *site.Root, get Get) (*Reader, error) {
 	r := &Reader{root: root, get: get, indexes: map[string]readIndex{}}
 	if root.Manifest == nil {
@@ -119,8 +118,8 @@ func (r *Reader) readIndex(ctx context.Context, name string) (readIndex, error) 
 	return index, nil
 }
 
-// Digest is the digest of the text of a shard, as root and indexes name it. It is zero if that is not known: if the
-// index is damaged, and in format 1.
+// Digest is the digest of the text of a shard, as root and indexes name it. It is zero if the index is
+// damaged.
 func (r *Reader) Digest(shard string) site.SHA256 { return r.digests.Of(shard) }
 
 // Index returns the object of an index, and an error that wraps ErrDamaged if it is damaged.
@@ -151,9 +150,6 @@ func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 		return Shard{}, err
 	}
 	s := Shard{Object: site.NewEntry(key, body), Body: body}
-	if r.root.Manifest == nil {
-		return r.shard1(name, s)
-	}
 	text, err := unpack(key, body, maxShard)
 	if err != nil {
 		return s, fmt.Errorf("%w: %w", err, ErrDamaged)
@@ -198,19 +194,6 @@ func (r *Reader) indexOf(shard string) (index string, err error) {
 	}
 	index = shard[:site.RootDigits(r.root.ShardDigits)]
 	return index, r.indexes[index].err
-}
-
-// shard1 is the shard of a site of format 1.
-func (r *Reader) shard1(name string, s Shard) (Shard, error) {
-	if s.Object.MD5 != r.root.Manifest1[name] {
-		return s, fmt.Errorf("read %s: %w", s.Object.Key, ErrDamaged)
-	}
-	m, err := site.ParseManifest1(name, s.Body)
-	if err != nil {
-		return s, fmt.Errorf("%w: %w", err, ErrDamaged)
-	}
-	s.Objects, s.Put = m.Objects, m.Objects
-	return s, nil
 }
 
 // Delta reads the delta of the group of a shard, which is nil if there is none, and what it is stored as. It may be of
