@@ -58,12 +58,14 @@ func Open(ctx context.Context, o Options) (*Reader, error) {
 func (r *Reader) begin(ctx context.Context) error {
 	// Row-level security would hide rows without a word; with it off, that is an error. Cursors are planned
 	// for all rows, not for the first ones. The server's limits of time are for queries of a web service.
-	// Names of functions and operators mean those of PostgreSQL, whatever others have put into public.
+	// Names of functions and operators mean those of PostgreSQL, whatever others have put into public; nor does
+	// the planner compute conditions of tables.
 	err := r.exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL row_security = off;
+SET LOCAL constraint_exclusion = off;
 SET LOCAL lock_timeout = '10s';
 SET LOCAL cursor_tuple_fraction = 1;
 SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'`) // PostgreSQL 17 has it

@@ -87,10 +87,15 @@ const (
 // detect finds out which indexer made the database.
 func (r *Reader) detect(ctx context.Context) (*schema, error) {
 	s := &schema{columns: map[string]map[string]string{}}
-	err := r.query(ctx, `SELECT c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL), c.relkind IN ('v', 'm')
+	err := r.query(ctx, `WITH RECURSIVE base AS (
+  SELECT oid AS of, oid FROM pg_catalog.pg_type
+  UNION ALL SELECT b.of, t.typbasetype FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid WHERE t.typtype = 'd')
+SELECT c.relname, a.attname, pg_catalog.format_type(b.oid, NULL), c.relkind IN ('v', 'm')
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
+JOIN base b ON b.of = a.atttypid
+JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
 WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 AND NOT a.attisdropped`,
 		func(v [][]byte) error {
 			table := string(v[0])
@@ -112,22 +117,37 @@ WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attn
 	if err := s.hasTablesOfBoth(); err != nil {
 		return nil, err
 	}
+	if err := r.checkPlans(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.tell(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, s.checkColumns()
+}
+
+// tell tells both schemas apart.
+func (r *Reader) tell(ctx context.Context, s *schema) error {
+	v1, v2 := s.hasTable("efp_list_metadata"), s.hasTable("indexer_state")
+	if !slices.Contains(octets, s.columns["efp_list_records"]["slot"]) {
+		s.v1 = v1
+		return s.checkColumns()
+	}
 	slot, err := r.value(ctx, `SELECT octet_length(slot) FROM public.efp_list_records LIMIT 1`)
 	if err != nil {
-		return nil, fmt.Errorf("table efp_list_records: %w", err)
+		return fmt.Errorf("table efp_list_records: %w", err)
 	}
-	v1, v2 := s.hasTable("efp_list_metadata"), s.hasTable("indexer_state")
 	switch {
 	case v1 && (slot == slotBytes || slot == "" && !v2):
 		s.v1 = true
 	case v2 && (slot == slotText || slot == ""):
 	case !v1 && !v2:
-		return nil, errors.New("an unknown schema: neither the table efp_list_metadata of v1 nor indexer_state of v2 is in the schema public")
+		return errors.New("an unknown schema: neither the table efp_list_metadata of v1 nor indexer_state of v2 is in the schema public")
 	default:
-		return nil, fmt.Errorf("an unknown schema: slots of efp_list_records have %s bytes; v1 has %s and the table efp_list_metadata, v2 %s and indexer_state",
+		return fmt.Errorf("an unknown schema: slots of efp_list_records have %s bytes; v1 has %s and the table efp_list_metadata, v2 %s and indexer_state",
 			slot, slotBytes, slotText)
 	}
-	return s, nil
+	return nil
 }
 
 func (s *schema) hasTablesOfBoth() error {

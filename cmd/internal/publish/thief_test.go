@@ -2,6 +2,7 @@ package publish
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -86,13 +87,14 @@ func (v *vault) robbed(t *testing.T, to, did string) (refused bool) {
 	return refused
 }
 
+var thiefSeed = flag.Uint64("thief-seed", 1, "seed of what TestThief writes")
+
 // Somebody who may write anywhere in a signed bucket, but has no key, changes what the bucket has. The next signed publish
 // then refuses, or its site is that of a bucket that nobody has touched; and readers with the key see only what was signed.
 func TestThief(t *testing.T) {
-	const seed = 1
 	v, refused := newVault(t), 0
 	for i := range servers.Rounds(20, 500) {
-		random, to := rand.New(rand.NewPCG(seed, uint64(i))), v.copy(t)
+		random, to := rand.New(rand.NewPCG(*thiefSeed, uint64(i))), v.copy(t)
 		var steps []string
 		for range 1 + random.IntN(3) {
 			steps = append(steps, steal(t, random, to, v.old))
