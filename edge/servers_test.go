@@ -3,11 +3,13 @@ package edge_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -375,6 +378,54 @@ func TestFreshIsNeverCached(t *testing.T) {
 		}
 		if a := ask(t, http.MethodGet, base, "/api/v1/lists/1/details"); a.header.Get("X-Refresh") != "" || o.bucket.requests.Load() == 0 {
 			t.Error("a fresh answer was kept for others")
+		}
+	})
+}
+
+// What is refreshed too often is the stored answer at every edge, and says so; where refreshes are strict it is the problem.
+func TestLimitedRefreshes(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		const details = "/api/v1/lists/1/details"
+		upstream := newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"name":"alice.eth","display":"newer","records":{},"chains":{},"fresh":1795300000000,"errors":{}}`)
+		}))
+		for _, strict := range []bool{false, true} {
+			folder := t.TempDir()
+			if err := os.CopyFS(folder, os.DirFS(sitePath(t))); err != nil {
+				t.Fatal(err)
+			}
+			store := storage.OpenLocal(folder)
+			handler, err := server.New(t.Context(), store, server.Options{Refresh: server.RefreshOptions{
+				ProfileUpstream: upstream.URL + "/{address}", Interval: time.Hour, Strict: strict,
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			bucket, fallback := newOrigin(t, bucketHandler(handler.Root().Config, store, "")), newOrigin(t, handler)
+			configs.Store(bucket.URL+"/bucket", handler.Root().Config)
+			base := s.start(t, bucket.URL+"/bucket", fallback.URL)
+			asked := upstream.requests.Load()
+			fresh := ask(t, http.MethodGet, base, details+"?cache=fresh")
+			if fresh.status != http.StatusOK || fresh.header.Get("X-Refresh") != "" || !strings.Contains(fresh.body, `"display":"newer"`) {
+				t.Fatalf("the first refresh: got %d %v %s, want what the upstream says", fresh.status, fresh.header, fresh.body)
+			}
+			for range 2 {
+				again := ask(t, http.MethodGet, base, details+"?cache=fresh")
+				want := ask(t, http.MethodGet, fallback.URL, details+"?cache=fresh")
+				sameAnswer(t, "a refresh too soon", again, want, "Retry-After") // which counts down
+				if strict && again.status != http.StatusTooManyRequests || !strict && (again.body != fresh.body || again.header.Get("X-Refresh") != "limited") {
+					t.Errorf("strict %v: a refresh too soon: got %d %v %s", strict, again.status, again.header, again.body)
+				}
+				if wait, err := strconv.Atoi(again.header.Get("Retry-After")); err != nil || wait < 3000 || wait > 3600 {
+					t.Errorf("strict %v: Retry-After: got %q, want the rest of an hour", strict, again.header.Get("Retry-After"))
+				}
+			}
+			if n := upstream.requests.Load() - asked; n != 1 {
+				t.Errorf("strict %v: got %d requests to the upstream, want 1", strict, n)
+			}
+			if a := ask(t, http.MethodGet, base, details); a.status != http.StatusOK || a.header.Get("X-Refresh") != "" || a.header.Get("Retry-After") != "" {
+				t.Errorf("without cache=fresh: got %d %v, want the object as others get it", a.status, a.header)
+			}
 		}
 	})
 }

@@ -79,8 +79,9 @@ func TestPathsAsSent(t *testing.T) {
 	base := listen(t, handler)
 	for path, detail := range map[string]string{
 		`/api%2Fv1%2Fusers%2F"%2FsearchFollowing`: "There is nothing at this path.",
-		`/api/v1/users/a%2F"/searchFollowing`:     "No account has this name.",
-		"/api/v1/users/é.eth/searchFollowing":     "No account has this name.",
+		`/api/v1/users/a%2F"/searchFollowing`:     site.NoSuchName.Detail,
+		"/api/v1/users/é.eth/searchFollowing":     site.NoSuchName.Detail,
+		"/api/v1/users/0x123/searchFollowing":     "An address is 0x and 40 hexadecimal digits.",
 	} {
 		conn, err := net.Dial("tcp", base[len("http://"):])
 		if err != nil {

@@ -32,7 +32,7 @@ var (
 	NoSuchList = &Problem{"no-such-list", http.StatusNotFound,
 		"There is no list with this token_id.", cacheError}
 	NoSuchName = &Problem{"no-such-name", http.StatusNotFound,
-		"No account has this name.", cacheError}
+		"No account has this name. An address is 0x and 40 hexadecimal digits.", cacheError}
 	NoSuchRoute = &Problem{"no-such-route", http.StatusNotFound,
 		"There is nothing at this path.", cacheError}
 	MethodNotAllowed = &Problem{"method-not-allowed", http.StatusMethodNotAllowed,

@@ -4,6 +4,7 @@ package kit_test
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 const (
@@ -62,6 +64,29 @@ func TestKit(t *testing.T) {
 				t.Errorf("the kit against %s: %v\n%s", name, err, out)
 			}
 		})
+	}
+}
+
+// The kit's refresh buttons work however often they are pressed.
+func TestRefreshButtons(t *testing.T) {
+	wanted(t)
+	const says = "what the source says"
+	upstream := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := map[string]string{"/0x" + bob: "bob.eth"}[r.URL.Path]
+		fmt.Fprintf(w, `{"name":%q,"records":{"description":%q},"chains":{},"fresh":1795300000000,"errors":{}}`, cmp.Or(name, "alice.eth"), says)
+	}))
+	folder := t.TempDir()
+	if _, err := generator.ToPath(t.Context(), afero.FromIOFS{FS: snapshot(t)}, folder+"/site", generator.Options{Config: site.Config{API: site.APIEFP}}); err != nil {
+		t.Fatal(err)
+	}
+	handler, err := server.New(t.Context(), storage.OpenLocal(folder+"/site"), server.Options{
+		Log: slog.New(slog.DiscardHandler), Refresh: server.RefreshOptions{ProfileUpstream: upstream + "/{address}", Interval: time.Hour},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := node([]string{"KIT_API=" + serve(t, handler) + base, "KIT_FRESH=" + says}, "--test", "--test-reporter=spec", "refresh.test.mjs"); err != nil {
+		t.Errorf("the kit: %v\n%s", err, out)
 	}
 }
 

@@ -270,7 +270,11 @@ func sorts(r *site.Route) []string {
 
 // responses describes the answers of a route by status.
 func responses(r *site.Route, answer schema) map[string]any {
-	all := map[string]any{"200": map[string]any{"description": r.Summary, "content": content(r.ContentType, answer)}}
+	ok := map[string]any{"description": r.Summary, "content": content(r.ContentType, answer)}
+	all := map[string]any{"200": ok}
+	if slices.Contains(r.Params, site.ParamCache) {
+		ok["headers"] = refreshHeaders()
+	}
 	if r.Redirect {
 		all = map[string]any{"302": map[string]any{"description": r.Summary, "headers": map[string]any{
 			"Location": map[string]any{"description": "the URL of the picture", "schema": schema{"type": "string", "format": "uri"}},
@@ -290,6 +294,17 @@ func responses(r *site.Route, answer schema) map[string]any {
 		}
 	}
 	return all
+}
+
+// refreshHeaders describes the headers of an answer to cache=fresh that is the stored one.
+func refreshHeaders() map[string]any {
+	why := text()
+	why["enum"] = []string{"failed", "limited", "unavailable"}
+	return map[string]any{
+		"X-Refresh": map[string]any{"schema": why, "description": "why an answer to cache=fresh is the stored one: " +
+			"the source failed, it was asked for too often (servers that are strict answer 429), or there is nothing to ask"},
+		"Retry-After": map[string]any{"schema": schema{"type": "integer", "minimum": 1}, "description": "beside limited: seconds until the next refresh"},
+	}
 }
 
 // problems lists the problems that may answer a request to a route.

@@ -132,6 +132,11 @@ func TestOpenAPI(t *testing.T) {
 					continue
 				}
 				ids[operation.OperationID] = true
+				refreshes := slices.Contains(r.Params, site.ParamCache)
+				if ok := operation.Responses.Value("200"); ok != nil && (ok.Value.Headers["X-Refresh"] != nil) != refreshes ||
+					refreshes && !slices.Contains(ok.Value.Headers["X-Refresh"].Value.Schema.Value.Enum, any("limited")) {
+					t.Errorf("%s: got the headers %v, want X-Refresh where cache=fresh refreshes (%v)", r.Pattern, ok.Value.Headers, refreshes)
+				}
 				for _, p := range r.Params {
 					if got := operation.Parameters.GetByInAndName("query", string(p)); got == nil || got.Description == "" || got.Schema == nil {
 						t.Errorf("%s: the parameter %s is not described", r.Pattern, p)
