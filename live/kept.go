@@ -1,9 +1,11 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
 	"slices"
@@ -29,6 +31,9 @@ type kept struct {
 
 	swap chan struct{} // has an element while a graph catches up, and while what was kept elsewhere is restored
 
+	// writes order those who write an object, by a digest of its key: what is written last is noted last, too.
+	writes [64]chan struct{}
+
 	mu      sync.Mutex
 	objects map[site.Key]keptObject // without site.RefreshPrefix
 	numbers uint64                  // the last one
@@ -48,7 +53,11 @@ const (
 )
 
 func newKept(bucket Bucket, l *Live) *kept {
-	return &kept{bucket: bucket, live: l, swap: make(chan struct{}, 1), objects: map[site.Key]keptObject{}}
+	k := &kept{bucket: bucket, live: l, swap: make(chan struct{}, 1), objects: map[site.Key]keptObject{}}
+	for i := range k.writes {
+		k.writes[i] = make(chan struct{}, 1)
+	}
+	return k
 }
 
 // withoutPrefix is the key of kept data as graphs know it. ok is false for what is no data, such as notes about copies.
@@ -141,7 +150,7 @@ func (k *kept) watch(ctx context.Context) {
 
 // restore puts what was kept since a mark into the graph that serves. It returns the next mark.
 func (k *kept) restore(ctx context.Context, mark uint64) (uint64, error) {
-	unlock, err := k.lockSwap(ctx)
+	unlock, err := lock(ctx, k.swap)
 	if err != nil {
 		return mark, err
 	}
@@ -157,26 +166,27 @@ func (k *kept) restore(ctx context.Context, mark uint64) (uint64, error) {
 	return next, nil
 }
 
-// lockSwap waits until nobody else catches up or restores.
-func (k *kept) lockSwap(ctx context.Context) (unlock func(), err error) {
+// lock waits until nobody else holds a channel of one element, or until ctx ends.
+func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
 	select {
-	case k.swap <- struct{}{}:
-		return func() { <-k.swap }, nil
+	case held <- struct{}{}:
+		return func() { <-held }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// put writes an object that a refresh of a graph keeps. If another graph serves by then, it gets the data too.
+// put writes an object that a refresh of a graph keeps. If another graph serves by then, that one gets the data too, even if
+// the object was kept before: a refresh of that graph may have kept it, and not have shown it yet.
 func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition storage.Condition) (etag string, err error) {
-	etag, err = k.bucket.Put(ctx, o, condition)
+	etag, serves, err := k.write(ctx, o, condition)
 	if err != nil {
 		return "", err
 	}
-	if k.set(o.Key, o.Body, etag, math.MaxUint64) == by {
+	if serves == by {
 		return etag, nil // a graph that serves from now on finds what was kept
 	}
-	unlock, err := k.lockSwap(ctx)
+	unlock, err := lock(ctx, k.swap)
 	if err != nil {
 		return "", err
 	}
@@ -186,6 +196,31 @@ func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition s
 		return "", fmt.Errorf("restore %s in the newest graph: %w", o.Key, err)
 	}
 	return etag, nil
+}
+
+// write writes an object, unless the bucket has it already, and notes it. It returns the graph that serves, as set does.
+func (k *kept) write(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, serves *graph, err error) {
+	unlock, err := lock(ctx, k.writes[crc32.ChecksumIEEE([]byte(o.Key))%uint32(len(k.writes))])
+	if err != nil {
+		return "", nil, err
+	}
+	defer unlock()
+	etag = string(condition)
+	if !k.has(o, etag) {
+		if etag, err = k.bucket.Put(ctx, o, condition); err != nil {
+			return "", nil, err
+		}
+	}
+	return etag, k.set(o.Key, o.Body, etag, math.MaxUint64), nil
+}
+
+// has reports whether an object is known to be in the bucket, with an ETag that the caller has just read.
+func (k *kept) has(o storage.Object, etag string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	short, _ := withoutPrefix(o.Key)
+	have, known := k.objects[short]
+	return known && have.etag == etag && bytes.Equal(have.body, o.Body)
 }
 
 // since lists the keys of what was kept since a mark, and the next mark.
@@ -203,7 +238,7 @@ func (k *kept) since(mark uint64) (keys []site.Key, next uint64) {
 // catchUp puts into a graph that does not serve yet what was kept since it was begun, and then installs it. A refresh that
 // is kept at the same time is put into it by put, which waits until it is installed.
 func (k *kept) catchUp(ctx context.Context, g *graph, mark uint64, install func()) error {
-	unlock, err := k.lockSwap(ctx)
+	unlock, err := lock(ctx, k.swap)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -203,6 +206,52 @@ func TestTheNewerProfileStays(t *testing.T) {
 		stored, err := storage.OpenLocal(folder).Get(t.Context(), "api/v1/lists/104/details")
 		if err != nil || !strings.Contains(string(stored), newest) {
 			t.Errorf("got %s, %v, want %s", stored, err, newest)
+		}
+	}
+}
+
+// A refresh that was overtaken by one with newer data, of another fallback, leaves what that one has stored: the object, those
+// that show the same data, and badges, which do not say how old they are.
+func TestAnOvertakenRefreshChangesNothing(t *testing.T) {
+	t.Parallel()
+	files := efpSite(t, afero.FromIOFS{FS: fixtures.Demo()}, site.NamesCopies)
+	for path, answer := range map[string]func(n int) (profiles, badges http.HandlerFunc){
+		freshDetails: func(n int) (http.HandlerFunc, http.HandlerFunc) {
+			return profiles(func(string) site.Profile { return profileOf(fmt.Sprintf("x%d", n), 1_795_300_000_000+int64(n)) }).handler(t), nil
+		},
+		badgeData: func(n int) (http.HandlerFunc, http.HandlerFunc) {
+			return nil, tokens(t, map[string]string{"214087": strconv.Itoa(100 + n)})
+		},
+	} {
+		bucket := local(t, files)
+		before := content(t, bucket, "api/")
+		var newest string
+		newer := func() {
+			time.Sleep(2 * time.Millisecond) // another millisecond than that of the older one
+			u := newUpstream(t)
+			u.tell(answer(1))
+			newest = ask(newHandler(t, bucket, server.Options{Refresh: u.options()}), path).Body.String()
+		}
+		var overtaken sync.Once
+		var after map[site.Key]string
+		u := newUpstream(t)
+		u.tell(answer(0))
+		hooked := &hookedBucket{Local: bucket, put: func(key site.Key) {
+			if strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
+				overtaken.Do(func() {
+					newer()
+					after = content(t, bucket, "api/")
+				})
+			}
+		}}
+		w := ask(newHandler(t, hooked, server.Options{Refresh: u.options()}), path)
+		if w.Code != http.StatusOK || w.Body.String() != newest || maps.Equal(before, after) {
+			t.Errorf("%s: got %d %s, want the newer answer\n%s", path, w.Code, w.Body, newest)
+		}
+		for key, body := range content(t, bucket, "api/") {
+			if after[key] != body {
+				t.Errorf("%s: got %s, want what the newer refresh has stored\n%s", key, body, after[key])
+			}
 		}
 	}
 }

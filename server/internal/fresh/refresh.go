@@ -307,12 +307,12 @@ func (f *Refresher) replace(ctx context.Context, t Target, keep func(site.Key, [
 		return nil, refreshError, err
 	}
 	defer unlock()
-	body, result, err := f.replaceBy(ctx, t, data, stored, info)
+	data, body, result, err := f.replaceBy(ctx, t, data, stored, info)
 	if err != nil {
 		return nil, result, err
 	}
 	if t.Config.EFP() {
-		if err := f.replaceCopies(ctx, t, data, false, func(key site.Key, body []byte) { keep(key, body) }); err != nil {
+		if err := f.replaceCopies(ctx, t, data, data.olderThan(t.Object, body), func(key site.Key, body []byte) { keep(key, body) }); err != nil {
 			return nil, refreshError, err
 		}
 	}
@@ -320,27 +320,33 @@ func (f *Refresher) replace(ctx context.Context, t Target, keep func(site.Key, [
 }
 
 // replaceBy replaces the stored object, unless somebody else replaces it meanwhile by one with newer
-// data.
-func (f *Refresher) replaceBy(ctx context.Context, t Target, data upstreamData, stored []byte, info storage.Info) (body []byte, result string, err error) {
+// data. It returns the data that it has used: those that somebody else has kept meanwhile, if they are newer.
+func (f *Refresher) replaceBy(ctx context.Context, t Target, fetched upstreamData, stored []byte, info storage.Info) (data upstreamData, body []byte, result string, err error) {
+	data = fetched
 	for try := 0; ; try++ {
 		if body, err = data.applyTo(t.Object, stored); err != nil {
-			return nil, refreshError, err
+			return data, nil, refreshError, err
 		}
 		err = f.store(ctx, t, data, body, stored, info)
 		switch {
 		case err == nil && bytes.Equal(body, stored):
-			return body, refreshSame, nil
+			return data, body, refreshSame, nil
 		case err == nil:
-			return body, refreshDone, nil
+			return data, body, refreshDone, nil
 		case !errors.Is(err, storage.ErrCondition) || try == Tries:
-			return nil, refreshError, err
+			return data, nil, refreshError, err
 		}
-		// Another fallback or a publisher has replaced the object.
+		// Another fallback or a publisher has replaced the object, or an earlier refresh was restored.
 		if stored, info, err = f.fetcher.Read(ctx, f.bucket, t.key()); err != nil {
-			return nil, refreshError, err
+			return data, nil, refreshError, err
 		}
+		kept, err := f.fetcher.Get(ctx, t.keptKey())
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return data, nil, refreshError, err
+		}
+		data = data.orNewer(t.Config, kept)
 		if data.olderThan(t.Object, stored) {
-			return stored, refreshSame, nil
+			return data, stored, refreshSame, nil
 		}
 	}
 }
@@ -374,7 +380,8 @@ func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body
 }
 
 // keep replaces an object below site.RefreshPrefix by what merge makes of it: data or digests, and
-// those that other fallbacks have kept there. Of one that does not exist, merge gets nil.
+// those that other fallbacks have kept there. Of one that does not exist, merge gets nil. A bucket in memory is also told
+// what it keeps already: the memory of another site may lack it.
 func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []byte) ([]byte, error)) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
@@ -386,7 +393,7 @@ func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 			return err
 		}
 		body, err := merge(kept)
-		if err != nil || bytes.Equal(body, kept) {
+		if err != nil || bytes.Equal(body, kept) && !f.inMemory {
 			return err
 		}
 		err = f.put(ctx, site.Config{}, key, body, condition)

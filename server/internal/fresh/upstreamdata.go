@@ -26,6 +26,8 @@ type upstreamData interface {
 	olderThan(kind site.ListObject, stored []byte) bool
 	// newerThan reports whether a stored object may hold older data.
 	newerThan(kind site.ListObject, stored []byte) bool
+	// orNewer returns what a refresh of the same account has kept if that is newer, else the data itself.
+	orNewer(c site.Config, kept []byte) upstreamData
 	// owner is the account that the data is about.
 	owner() site.Address
 	// Keep encodes the object below site.RefreshPrefix: the generator merges its data into the
@@ -237,6 +239,13 @@ func (p profileData) newerThan(kind site.ListObject, stored []byte) bool {
 	return ok && rules.IsNewer(p.Fresh, fresh)
 }
 
+func (p profileData) orNewer(c site.Config, kept []byte) upstreamData {
+	if is, err := refresh.DecodeProfile(kept, p.owner(), time.UnixMilli(0)); err == nil && rules.IsNewer(is.Fresh, p.Fresh) {
+		p.Profile, _ = is.Within(c.ProfileLimits())
+	}
+	return p
+}
+
 type badgeData struct {
 	config site.Config
 	refresh.KeptBadges
@@ -267,5 +276,12 @@ func (b badgeData) applyTo(_ site.ListObject, stored []byte) ([]byte, error) {
 
 // olderThan is false: an object of badges does not say when they were fetched.
 func (b badgeData) olderThan(site.ListObject, []byte) bool { return false }
+
+func (b badgeData) orNewer(_ site.Config, kept []byte) upstreamData {
+	if is, account, err := refresh.DecodeKeptBadges(kept); err == nil && account == b.owner() && rules.IsNewer(is.Fetched, b.Fetched) {
+		b.KeptBadges = is
+	}
+	return b
+}
 
 func (b badgeData) newerThan(site.ListObject, []byte) bool { return true }
