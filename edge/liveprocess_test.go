@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -78,6 +79,19 @@ func (l *liveProcess) fails(how string) {
 	write(l.t, filepath.Dir(l.fault), filepath.Base(l.fault), how)
 }
 
+// triedPath tells how many requests had a fault.
+const triedPath = "/tried"
+
+// tried is how many requests had a fault so far.
+func (l *liveProcess) tried(t testing.TB) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(ask(t, http.MethodGet, l.url(), triedPath).body, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // before puts live in front of an edge.
 func (l *liveProcess) before(o *edge.Options) { o.Live = l.url() }
 
@@ -91,8 +105,16 @@ func serveLive() error {
 	if err != nil {
 		return err
 	}
+	var tried atomic.Int64
 	return http.ListenAndServe(os.Getenv(liveAt), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == triedPath {
+			_, _ = fmt.Fprint(w, tried.Load())
+			return
+		}
 		fault, _ := os.ReadFile(os.Getenv(liveFault)) // there is none at first
+		if len(fault) > 0 {
+			tried.Add(1)
+		}
 		switch string(fault) {
 		case "lag":
 			w.Header().Set("Retry-After", "5")

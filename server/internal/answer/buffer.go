@@ -83,20 +83,16 @@ func (b *buffer) acquire(ctx context.Context, bytes int64) error {
 	if b.gate == b.m.gates.Small {
 		beyond = mostPageBytes
 	}
-	for {
-		if err := b.gate.Take(ctx, bytes); err != nil {
-			return err
-		}
-		room := b.m.cache.Room(beyond)
-		if room == nil {
-			break
-		}
-		b.gate.Give(bytes)
+	if err := b.gate.Take(ctx, bytes); err != nil {
+		return err
+	}
+	b.granted = bytes // also while this waits for room: who came later must not come first
+	for room := b.m.cache.Room(beyond); room != nil; room = b.m.cache.Room(beyond) {
 		if err := waitFor(ctx, b.gate.Line, room); err != nil {
+			b.free()
 			return err
 		}
 	}
-	b.granted = bytes
 	b.body = make([]byte, 0, bufferBytes)
 	b.used = max(b.used, bufferBytes)
 	return nil
