@@ -134,3 +134,32 @@ func TestStagesFail(t *testing.T) {
 	run(t, dir, 0, "export CI=true; bash .ci/test unit && echo 'test: ; false' >Makefile && UNIT_LOG=.tools/test-unit.log bash .ci/test servers"+
 		" && [ $(grep -c followpress/a .tools/test-summary) = 2 ]")
 }
+
+// What the race detector leaves out is a test that there is, in a package that it runs.
+func TestRaceLeavesOutTests(t *testing.T) {
+	script := read(t, ".ci/test").text
+	var names []string
+	for _, match := range regexp.MustCompile(`(?m)^single\+?='([A-Za-z|]+)'$`).FindAllStringSubmatch(script, -1) {
+		names = append(names, strings.Split(strings.TrimPrefix(match[1], "|"), "|")...)
+	}
+	concurrent := regexp.MustCompile(`(?m)^concurrent='followpress/(.*)'$`).FindStringSubmatch(script)
+	if len(names) < 20 || concurrent == nil {
+		t.Fatalf("got the tests %q in the packages %q, want some", names, concurrent)
+	}
+	inRace := regexp.MustCompile("^" + concurrent[1])
+	var tests strings.Builder
+	err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") && inRace.MatchString(filepath.ToSlash(filepath.Dir(path))) {
+			tests.WriteString(read(t, path).text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.Contains(tests.String(), "\nfunc Test"+name+"(t *testing.T) {") {
+			t.Errorf(".ci/test leaves out Test%s: got no such test in a package that the race detector runs, want one", name)
+		}
+	}
+}

@@ -202,7 +202,7 @@ func TestCaddyHangingBucket(t *testing.T) {
 	base := startCaddy(t, bucket.URL+"/bucket", "")
 	begun := time.Now()
 	isUnavailable(t, "hanging", ask(t, http.MethodGet, base, "/api/v1/lists/8/details"))
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("an origin that hangs: got an answer after %v, want at most 20s", took)
+	if took := time.Since(begun); took > time.Minute {
+		t.Errorf("an origin that hangs: got an answer after %v, want at most a minute", took)
 	}
 }

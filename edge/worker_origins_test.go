@@ -89,8 +89,8 @@ func TestWorkerHangingBucket(t *testing.T) {
 	if a := ask(t, http.MethodGet, base, path); a.status != http.StatusOK || a.body != "kept" {
 		t.Errorf("the bucket hangs: got %d %s, want the stale answer", a.status, a.body)
 	}
-	if took := time.Since(begun); took < 10*time.Second || took > 20*time.Second {
-		t.Errorf("the bucket hangs: got an answer after %v, want 10s to 20s", took)
+	if took := time.Since(begun); took < 10*time.Second || took > time.Minute {
+		t.Errorf("the bucket hangs: got an answer after %v, want 10s to a minute", took)
 	}
 	isUnavailable(t, "nothing kept", ask(t, http.MethodGet, base, "/api/v1/lists/7/details"))
 }

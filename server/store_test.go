@@ -40,7 +40,7 @@ const storeTimeout = time.Second
 const settledAfter = 5 * time.Second
 
 // slack is what a machine that does a lot else may add.
-const slack = 3 * time.Second
+const slack = 20 * time.Second
 
 // While the store is slow, down or cuts connections, requests for cached objects are
 // answered as usual, and all others get a 503 with Retry-After in time, however many
