@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/afero"
@@ -154,30 +155,33 @@ func TestAPageThatStaysMixed(t *testing.T) {
 	t.Parallel()
 	store := &switching{old: follows(t, "old", map[string]int{"1": 2100}), next: follows(t, "new", map[string]int{"1": 3100}),
 		switched: map[site.Key]bool{site.SearchShardKey("1", 1): true}}
-	const timeout = 700 * time.Millisecond
-	handler := newHandler(t, store, server.Options{Timeout: timeout})
-	begun := time.Now()
-	w := ask(handler, longSearch)
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("got %d %v %.300s, want 503, Retry-After and no-store", w.Code, w.Header(), w.Body)
-	}
-	if took := time.Since(begun); took > 10*timeout {
-		t.Errorf("got an answer after %v, want one within ten timeouts", took)
-	}
-	for path, want := range map[string]int{ // what one shard answers is no mixture
-		"/api/v1/lists/1/searchFollowing?offset=10":   200,
-		"/api/v1/lists/1/searchFollowing?offset=1010": 200,
-		"/api/v1/lists/1/searchFollowing?term=eth":    200,
-		"/api/v1/lists/1/searchFollowing?term=zzz":    503,
-	} {
-		if w := ask(handler, path); w.Code != want {
-			t.Errorf("%s: got %d, want %d", path, w.Code, want)
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 700 * time.Millisecond
+		handler := newHandler(t, store, server.Options{Timeout: timeout})
+		defer handler.Close()
+		begun := time.Now()
+		w := ask(handler, longSearch)
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("got %d %v %.300s, want 503, Retry-After and no-store", w.Code, w.Header(), w.Body)
 		}
-	}
-	store.set(true, site.SearchShardKey("1", 0), site.SearchShardKey("1", 2), site.SearchShardKey("1", 3), site.RootKey)
-	if w := ask(handler, longSearch); w.Code != http.StatusOK {
-		t.Errorf("when it is consistent again: got %d, want 200", w.Code)
-	}
+		if took := time.Since(begun); took > timeout {
+			t.Errorf("got an answer after %v, want one within the timeout", took)
+		}
+		for path, want := range map[string]int{ // what one shard answers is no mixture
+			"/api/v1/lists/1/searchFollowing?offset=10":   200,
+			"/api/v1/lists/1/searchFollowing?offset=1010": 200,
+			"/api/v1/lists/1/searchFollowing?term=eth":    200,
+			"/api/v1/lists/1/searchFollowing?term=zzz":    503,
+		} {
+			if w := ask(handler, path); w.Code != want {
+				t.Errorf("%s: got %d, want %d", path, w.Code, want)
+			}
+		}
+		store.set(true, site.SearchShardKey("1", 0), site.SearchShardKey("1", 2), site.SearchShardKey("1", 3), site.RootKey)
+		if w := ask(handler, longSearch); w.Code != http.StatusOK {
+			t.Errorf("when it is consistent again: got %d, want 200", w.Code)
+		}
+	})
 }
 
 // In whatever order the objects of a site change while searches run, each answer is
