@@ -156,7 +156,7 @@ func (t *transfer) chooseBulk(ctx context.Context, p *plan) error {
 	return nil
 }
 
-var errNoUnpacking = errors.New("the server does not unpack archives: use --bulk=auto")
+var errNoUnpacking = errors.New("the server does not unpack archives")
 
 // batches cuts the objects of the plan into batches, across the bounds of shards where a server unpacks
 // archives. begins is called for each shard of a batch before the batch is sent, ends for each shard

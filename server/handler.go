@@ -59,6 +59,9 @@ type Options struct {
 // refreshes nothing.
 type RefreshOptions = fresh.Options
 
+// DefaultInFlightBytes is Options.InFlightBytes unless that is set.
+const DefaultInFlightBytes = 12 << 20
+
 // UpstreamTimeout bounds all requests that one refresh makes to its upstream, unless
 // RefreshOptions.UpstreamTimeout says otherwise.
 const UpstreamTimeout = fresh.UpstreamTimeout
@@ -70,7 +73,7 @@ func ClientOf(r *http.Request, proxies int) netip.Addr { return fresh.ClientOf(r
 func (o Options) withDefaults() Options {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	o.CacheBytes = cmp.Or(o.CacheBytes, 28<<20)
-	o.InFlightBytes = cmp.Or(o.InFlightBytes, 12<<20)
+	o.InFlightBytes = cmp.Or(o.InFlightBytes, DefaultInFlightBytes)
 	o.Poll = cmp.Or(o.Poll, 10*time.Second)
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
 	o.MaxRequests = cmp.Or(o.MaxRequests, 2048)

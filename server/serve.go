@@ -23,10 +23,13 @@ type Limits struct {
 	HeaderBytes    int           // of request line and headers, more than LeastHeaderBytes; 16 KiB
 }
 
+// WriteTimeout is Limits.WriteTimeout unless that is set.
+const WriteTimeout = 30 * time.Second
+
 func (l Limits) withDefaults() Limits {
 	l.HeaderTimeout = cmp.Or(l.HeaderTimeout, 5*time.Second)
 	l.RequestTimeout = cmp.Or(l.RequestTimeout, 10*time.Second)
-	l.WriteTimeout = cmp.Or(l.WriteTimeout, 30*time.Second)
+	l.WriteTimeout = cmp.Or(l.WriteTimeout, WriteTimeout)
 	l.IdleTimeout = cmp.Or(l.IdleTimeout, 2*time.Minute)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, 10*time.Second)
 	l.HeaderBytes = cmp.Or(l.HeaderBytes, 16<<10)

@@ -47,6 +47,9 @@ func Run(name, about string, grammar any, args []string, stdout, stderr io.Write
 	if len(args) > 0 && args[0] == "help" && len(parser.Model.Children) > 0 {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
+	if len(args) == 1 && args[0] == "--version" && len(parser.Model.Children) > 0 {
+		args = []string{"version"}
+	}
 	parsed, err := parser.Parse(args)
 	if status >= 0 { // --help or --version was answered
 		return status
@@ -74,12 +77,15 @@ func Run(name, about string, grammar any, args []string, stdout, stderr io.Write
 
 // NewParser makes the parser of Run.
 func NewParser(name, about string, grammar any, options ...kong.Option) *kong.Kong {
-	var common struct {
-		Version kong.VersionFlag `env:"-" help:"Show the version."`
+	if _, single := grammar.(Grammar); single { // a program with commands has one that does so
+		var common struct {
+			Version kong.VersionFlag `env:"-" help:"Show the version."`
+		}
+		options = append(slices.Clone(options), kong.Embed(&common))
 	}
 	parser, err := kong.New(grammar, append(options,
 		kong.Name(name), kong.Description(about), kong.PostBuild(ownVariables), kong.DefaultEnvars(envPrefix),
-		kong.Embed(&common), kong.Vars{"version": Version(name)}, kong.WithBeforeApply(refuseEmpty),
+		kong.Vars{"version": Version(name)}, kong.WithBeforeApply(refuseEmpty),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 	)...)
 	if err != nil {

@@ -33,7 +33,6 @@ type Command struct {
 	NoSync   bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
 	Rebuild  bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
 	command.Messages
-	Workers int `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
 	command.S3
 	Content `group:"How a snapshot is rendered:"`
 }
@@ -62,8 +61,6 @@ type Content struct {
 	PublicURL   string   `placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
 	Branding
 	LeaderboardMax int `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
-	MaxProfileText int `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
-	MaxProfile     int `default:"262144" placeholder:"BYTES" help:"Largest profile as JSON (default ${default}). What exceeds it is left out, the largest texts first, and reported."`
 	Ranking
 
 	HistoryWindow time.Duration `default:"999h" placeholder:"DURATION" help:"With --api=efp, of a snapshot with the table ops: how far back notifications and activity go, from the time of the snapshot (default ${default}, the longest that can be asked for). 0 leaves them out."`
@@ -80,22 +77,23 @@ type Branding struct {
 // Ranking are the flags that say how often the ranks in details change.
 type Ranking struct {
 	RanksEvery time.Duration `placeholder:"DURATION" help:"How often the ranks in details are those of now, by the time of snapshots, such as 24h. Between, they stay what they were, but for accounts whose own count changed; leaderboards are always of now. So a round changes few objects. By default always."`
-	RanksFresh bool          `help:"With --ranks-every: rank anew, whatever ranks the last site has."`
-	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: the last site, whose object _ranks says what ranks were, as s3://BUCKET[/PREFIX], a folder, also as file:///FOLDER, or a .tar file; or a copy of that object. publish and live take that of the destination by default; generate and preview have none, and so the ranks of now."`
+	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: the last site, whose object _ranks says what ranks were, as s3://BUCKET[/PREFIX], a folder, also as file:///FOLDER, or a .tar file; or a copy of that object. publish and live take that of the destination by default; generate and preview have none, and so the ranks of now. With none the ranks are those of now."`
 }
+
+// rankAnew is the --ranks-from of ranks that are those of now.
+const rankAnew = "none"
 
 func (r *Ranking) validate() error {
 	switch {
 	case r.RanksEvery < 0 || r.RanksEvery%time.Second != 0:
 		return fmt.Errorf("--ranks-every=%s: use whole seconds, such as 24h", r.RanksEvery)
-	case r.RanksFresh && r.RanksEvery == 0:
-		return errors.New("--ranks-fresh: only with --ranks-every, such as 24h")
 	case r.RanksFrom == nil:
 		return nil
-	case r.RanksFresh:
-		return errors.New("--ranks-fresh and --ranks-from exclude each other")
 	case r.RanksEvery == 0:
 		return errors.New("--ranks-from: only with --ranks-every, such as 24h")
+	}
+	if *r.RanksFrom == rankAnew {
+		return nil
 	}
 	if _, err := storage.ParsePlace(*r.RanksFrom); err != nil {
 		return fmt.Errorf("--ranks-from: %w", err)
@@ -104,14 +102,14 @@ func (r *Ranking) validate() error {
 }
 
 // Held reads the ranks that details show until they are due: those of --ranks-from, or of the site at usual if that
-// is not "". They are nil without --ranks-every, with --ranks-fresh, and if there are none yet. With keys, ranks of a
+// is not "". They are nil without --ranks-every, with --ranks-from=none, and if there are none yet. With keys, ranks of a
 // site are believed only if one of the keys has signed that site: they go into a site that is signed.
 func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Options, keys note.Keys) (*ranks.Held, error) {
 	from, flag := usual, "the destination"
 	if r.RanksFrom != nil {
 		from, flag = *r.RanksFrom, "--ranks-from"
 	}
-	if r.RanksEvery == 0 || r.RanksFresh || from == "" {
+	if r.RanksEvery == 0 || from == "" || from == rankAnew {
 		return nil, nil
 	}
 	var check func(context.Context, storage.Site) (storage.Site, error)
@@ -125,7 +123,7 @@ func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Optio
 		return nil, nil // the run creates it, or says what is missing
 	}
 	if err != nil && check != nil && !storage.Temporary(err) {
-		return nil, fmt.Errorf("%s: the ranks are not those of a site that this key has signed: %w; rank anew with --ranks-fresh", flag, err)
+		return nil, fmt.Errorf("%s: the ranks are not those of a site that this key has signed: %w; rank anew with --ranks-from=none", flag, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
@@ -142,12 +140,6 @@ func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Optio
 
 // Validate checks the flags before the run; kong calls it.
 func (r *Content) Validate() error {
-	if r.MaxProfileText == 0 { // else it would mean the default
-		return errors.New("--max-profile-text=0: every text would be left out")
-	}
-	if r.MaxProfile == 0 {
-		return errors.New("--max-profile=0: every text would be left out")
-	}
 	if _, err := r.location(); err != nil {
 		return err
 	}
@@ -163,7 +155,7 @@ func (r *Content) Validate() error {
 
 func (r *Content) config() site.Config {
 	c := site.Config{
-		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText, MaxProfile: r.MaxProfile,
+		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax,
 		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
 		ExplorerKeys: strings.Join(r.ExplorerKey, " "),
 		Pages:        r.Pages, PagesMin: r.PagesMin, PublicURL: r.PublicURL, Title: r.Title, Logo: r.Logo, Colour: r.Colour, Home: r.Home,
@@ -214,9 +206,6 @@ func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
-	if c.Workers < 0 {
-		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
-	}
 	if err := checkOut(c.Out); err != nil {
 		return err
 	}
@@ -270,7 +259,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	defer func() { err = errors.Join(err, closeFolder()) }()
 	progress := command.NewProgress(stderr)
-	o.Workers, o.Rebuild, o.DryRun, o.NoSync, o.Progress = c.Workers, c.Rebuild, c.DryRun, c.NoSync, progress
+	o.Rebuild, o.DryRun, o.NoSync, o.Progress = c.Rebuild, c.DryRun, c.NoSync, progress
 	report, err := generator.ToPath(ctx, folder, c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {

@@ -20,7 +20,6 @@ func TestWrongFlags(t *testing.T) {
 		"--rpc 1=http://n --state s --publish-every 5s":                               "a minute or more",
 		"--rpc 1=http://n --state s --poll 0s":                                        "--poll must be positive",
 		"--rpc 1=http://n --state s --dest bucket":                                    "--dest:",
-		"--rpc 1=http://n --state s --cache-control=":                                 "--cache-control",
 		"--rpc 1=http://n --state s --purge nowhere:1 --dest s3://bucket":             "--purge",
 		"--rpc 1=http://n --state /d/s --dest file:///d":                              "everybody may read",
 		"--rpc 1=http://n --state s --dest s3://bkt/a --state-to s3://bkt/a/b":        "everybody may read",
@@ -39,7 +38,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 	for _, args := range []string{
 		"--rpc 1=wss://n,https://m;10=http://o --state s --dest s3://bkt/a --state-to s3://bkt/b --state-from s3://other",
-		"--rpc 1=http://n --state s --dest file:///bucket --publish-concurrency 4 --concurrency 2",
+		"--rpc 1=http://n --state s --dest file:///bucket --concurrency 2",
 	} {
 		if _, err := parse(strings.Fields(args)...); err != nil {
 			t.Errorf("%s: got %v, want no error", args, err)

@@ -21,15 +21,13 @@ type Command struct {
 	State string `placeholder:"DIR" help:"Folder that keeps what was read, as snapshot chain has it, so that a start takes seconds. One process at a time may use it."`
 	snapshot.Nodes
 
-	Addr         string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
-	Poll         time.Duration `default:"2s" placeholder:"DURATION" help:"How often to ask for the newest block of each chain (default ${default})."`
-	MaxLag       time.Duration `default:"15m" placeholder:"DURATION" help:"Answer 503 once the newest block of a chain is older, so that edges take the bucket (default ${default})."`
-	CacheControl string        `default:"public, max-age=2, stale-while-revalidate=10, stale-if-error=86400" placeholder:"TEXT" help:"Cache-Control of answers that change with the graph (default ${default})."`
-	StatusAddr   string        `placeholder:"HOST:PORT" help:"Where to serve a page about the state of this process, with plots, and the same as JSON; by default nowhere."`
-	MetricsAddr  string        `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
-	LogLevel     string        `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
+	Addr        string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+	Poll        time.Duration `default:"2s" placeholder:"DURATION" help:"How often to ask for the newest block of each chain (default ${default})."`
+	MaxLag      time.Duration `default:"15m" placeholder:"DURATION" help:"Answer 503 once the newest block of a chain is older, so that edges take the bucket (default ${default})."`
+	StatusAddr  string        `placeholder:"HOST:PORT" help:"Where to serve a page about the state of this process, with plots, and the same as JSON; by default nowhere."`
+	MetricsAddr string        `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
+	LogLevel    string        `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
 	command.S3
-	Workers int `default:"0" placeholder:"N" help:"Goroutines that read and render a graph; 0 means one per core."`
 
 	Dest         string        `group:"Publishing on a clock:" placeholder:"URL" help:"Publish the site of finalized blocks to this bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER. --refreshed is its _refresh, unless it is set."`
 	PublishEvery time.Duration `group:"Publishing on a clock:" default:"1h" placeholder:"DURATION" help:"How often to publish, to ask for profiles and badges, and to copy the state (default ${default})."`
@@ -70,10 +68,6 @@ func (c *Command) Validate() error {
 		return fmt.Errorf("--max-lag=%v: chains have pauses; use a minute or more", c.MaxLag)
 	case c.PublishEvery < time.Minute:
 		return fmt.Errorf("--publish-every=%v: use a minute or more", c.PublishEvery)
-	case strings.ContainsAny(c.CacheControl, "\r\n") || c.CacheControl == "":
-		return errors.New("--cache-control must be the value of a header")
-	case c.Workers < 0:
-		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
 	}
 	return errors.Join(c.Tables.Check(&c.Profiles, c.State), c.Content.Validate(), c.Upstreams.Check(), c.Limits.Check(), c.checkPlaces())
 }

@@ -175,7 +175,6 @@ func (b *background) publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		o.Workers = b.Workers
 		report, err = b.Publish(ctx, publish.Destination{URL: b.Dest, Server: b.Server(), Log: b.log, Tell: &lines{b.log}}, files, o)
 		return err
 	})

@@ -230,7 +230,6 @@ func (p *instance) prepare(kept live.Bucket) error {
 	if err != nil {
 		return err
 	}
-	rendering.Workers = p.Workers
 	p.ready = make(chan struct{})
 	p.monitor = newMonitor(func() live.Status { return p.live.Status() }, p.source.Status)
 	hooks, first := p.monitor.hooks(), sync.OnceFunc(func() {
@@ -245,7 +244,7 @@ func (p *instance) prepare(kept live.Bucket) error {
 		}
 	}
 	answering := p.Handling()
-	answering.Log, answering.Refresh, answering.Describe, answering.CacheControl = p.log, p.Refresh(), templates.OpenAPI, p.CacheControl
+	answering.Log, answering.Refresh, answering.Describe = p.log, p.Refresh(), templates.OpenAPI
 	answering.Collectors = []prometheus.Collector{p.monitor}
 	p.live, err = live.New(p.source, live.Options{
 		Generator: rendering, Server: answering, Kept: kept, MaxLag: p.MaxLag, Hooks: hooks, Log: p.log,

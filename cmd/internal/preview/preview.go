@@ -9,8 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os/exec"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -37,7 +35,6 @@ type Command struct {
 	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes."`
 	Addr     string `placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default 127.0.0.1:8080, or the next port that is free)."`
 
-	Open bool `help:"Open the page in a browser."`
 	command.S3
 	generate.Content `group:"How a snapshot is rendered:"`
 }
@@ -95,13 +92,6 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	for _, path := range firstLinks(handler.Root(), examples, func(r row) row { return withAnswers(handler, r) }) {
 		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
 	}
-	if c.Open {
-		go func() { // some end when the browser does
-			if err := openBrowser(ctx, base+"/"); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(stderr, "--open: %v: open %s/ yourself\n", err, base)
-			}
-		}()
-	}
 	go handler.Watch(ctx)
 	return server.Serve(ctx, listener, withPages(handler, store, examples, log), log, server.Limits{})
 }
@@ -118,15 +108,6 @@ func (c *Command) listen() (net.Listener, error) {
 			return listener, err
 		}
 	}
-}
-
-// openBrowser opens a page with the program that the system has for that.
-func openBrowser(ctx context.Context, url string) error {
-	program := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
-	if program == nil {
-		program = []string{"xdg-open"}
-	}
-	return exec.CommandContext(ctx, program[0], append(program[1:], url)...).Run()
 }
 
 // open opens what is to be served. The demo shows all there is: it has pages, of a site at base.

@@ -130,28 +130,28 @@ func TestPublishBrokenParts(t *testing.T) {
 	}
 }
 
-// Parts in a bucket of one server are published to another server, over a connection that breaks.
+// Parts in a bucket are published to another bucket, over a connection that breaks.
 func TestPublishPartsFromABucket(t *testing.T) {
-	from, to := servers.Start(t, servers.MinIO), servers.Start(t, servers.VersityGW)
-	from.Env(t) // both have the same keys
-	viaFolder, viaParts := to.Bucket(t), to.Bucket(t)
-	at := "s3://" + from.Bucket(t) + "/some/parts"
-	place, err := storage.OpenParts(t.Context(), at, storage.S3Options{Endpoint: from.Endpoint})
+	s := servers.Start(t, servers.MinIO)
+	s.Env(t)
+	viaFolder, viaParts := s.Bucket(t), s.Bucket(t)
+	at := "s3://" + s.Bucket(t) + "/some/parts"
+	place, err := storage.OpenParts(t.Context(), at, storage.S3Options{Endpoint: s.Endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := from.Proxy(t)
-	flags := []string{"--endpoint", to.Endpoint, "--site-endpoint", proxy.Endpoint, "--site-region", "us-east-1"}
+	proxy := s.Proxy(t)
+	flags := []string{"--endpoint", proxy.Endpoint}
 	for _, change := range []func(*testing.T, string){asItIs, aFollow} {
 		path := generated(t, demoSnapshot(t, change), "site", site.Config{API: site.APIEFP})
 		readSite(t, path).PutParts(t, place)
-		publishedSite(t, path, "s3://"+viaFolder, "--endpoint", to.Endpoint)
+		publishedSite(t, path, "s3://"+viaFolder, "--endpoint", s.Endpoint)
 		proxy.Break(1_000_000, true)
 		if report := publishedSite(t, at+"/part-*", "s3://"+viaParts, flags...); report.Outcome != publisher.Published {
 			t.Errorf("got %q, want it published", report.Outcome)
 		}
 		proxy.Mend()
-		equalBuckets(t, to, viaFolder, viaParts)
+		equalBuckets(t, s, viaFolder, viaParts)
 		if report := publishedSite(t, at+"/part-*", "s3://"+viaParts, flags...); report.Outcome != publisher.Unchanged {
 			t.Errorf("again: got %q, want it unchanged", report.Outcome)
 		}

@@ -48,7 +48,7 @@ func (p *Publish) Validate() error {
 	if p.Site == "" && p.Snapshot == "" {
 		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
 	}
-	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkInputs(p.Snapshot, p.OnInvalid), p.CheckMaxAge(), p.checkPublishing(p.Site))
+	return errors.Join(p.check(p.Report), checkSite(p.Site, p.Dest), p.checkInputs(p.Snapshot, p.OnInvalid), p.CheckMaxAge(), p.checkPublishing(p.Site))
 }
 
 // Run publishes.
@@ -67,7 +67,6 @@ func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 // Init is the command that makes a bucket ready.
 type Init struct {
 	Site string `placeholder:"SITE" help:"Then publish this site: a folder or .tar file that generate wrote, or parts."`
-	siteServer
 	publishing
 }
 
@@ -80,14 +79,14 @@ func (*Init) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (i *Init) Validate() error {
-	return errors.Join(i.checkSite(i.Site, i.Dest), i.checkPublishing(i.Site))
+	return errors.Join(checkSite(i.Site, i.Dest), i.checkPublishing(i.Site))
 }
 
 // Run makes the bucket ready, and publishes if there is a site.
 func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
-			from := source{Site: i.Site, siteServer: i.siteServer}
+			from := source{Site: i.Site}
 			return i.publish(ctx, s, from.opener(i.Dest, &i.signing), false, i.setUp)
 		}
 		to, err := i.openToWrite(ctx, s, true)
@@ -101,7 +100,6 @@ func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 // Repair is the command that repairs what verify finds.
 type Repair struct {
 	Site string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote, or parts."`
-	siteServer
 	writing
 	excluding
 }
@@ -115,7 +113,7 @@ func (*Repair) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (r *Repair) Validate() error {
-	return errors.Join(r.checkSite(r.Site, r.Dest), r.checkWriting(r.Site), r.checkPatterns())
+	return errors.Join(checkSite(r.Site, r.Dest), r.checkWriting(r.Site), r.checkPatterns())
 }
 
 // Run repairs.
@@ -126,7 +124,7 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return told, err
 		}
-		from, err := r.openAt(ctx, r.Site, s, r.Server())
+		from, err := openAt(ctx, r.Site, s, r.Server())
 		if err != nil {
 			return told, err
 		}
@@ -280,12 +278,7 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 type destination struct {
 	Dest string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	command.S3
-	concurrency `group:"Advanced:"`
 	reporting
-}
-
-type concurrency struct {
-	Concurrency int `default:"0" placeholder:"N" help:"Most requests in flight, not counting the lock's heartbeats; fewer if the uplink or the server is slow. 0 means 64."`
 }
 
 func (d *destination) checkDestination() error {
@@ -303,7 +296,7 @@ func (d *destination) checkDestination() error {
 }
 
 func (d *destination) readOptions(s session) publisher.Options {
-	return publisher.Options{Concurrency: d.Concurrency, Patience: d.Patience, Progress: s.progress, Log: s.log}
+	return publisher.Options{Patience: d.Patience, Progress: s.progress, Log: s.log}
 }
 
 // openBucket opens the bucket. If write is set, it also removes what a killed run has left in a folder.
@@ -313,7 +306,7 @@ func (d *destination) openBucket(ctx context.Context, s session, write bool) (st
 		return nil, fmt.Errorf("--dest: %w", err)
 	}
 	o := d.Server()
-	o.Connections, o.Log = d.Concurrency, s.log
+	o.Log = s.log
 	to, err := storage.OpenBucket(ctx, at, o)
 	if local, ok := to.(*storage.Local); ok && write && err == nil {
 		err = local.CleanUp()
@@ -331,8 +324,7 @@ type writing struct {
 }
 
 type transfer struct {
-	Bulk   string `enum:"auto,on,off" default:"auto" placeholder:"auto|on|off" help:"Send many objects per request to a server that unpacks them (MinIO): auto tries it once if there is much to send, on fails if the server does not (default ${default})."`
-	NoSync bool   `help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
+	NoSync bool `help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
 }
 
 type lock struct {
@@ -343,7 +335,6 @@ type lock struct {
 
 type lease struct {
 	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"How long the lock is valid after a heartbeat (default ${default}). Other publishers wait that long, and 5s more, before they take it over."`
-	Owner     string        `placeholder:"NAME" help:"Name of this publisher in the lock; by default user@host."`
 }
 
 type purging struct {
@@ -381,8 +372,8 @@ func reportInSite(report, site string) bool {
 
 func (w *writing) writeOptions(s session) publisher.Options {
 	o := w.readOptions(s)
-	o.Bulk, o.MaxChanged = publisher.Bulk(w.Bulk), w.PurgeMax
-	o.NoLock, o.BreakLock, o.Lease, o.Owner = w.NoLock, w.BreakLock, w.LockLease, w.Owner
+	o.MaxChanged = w.PurgeMax
+	o.NoLock, o.BreakLock, o.Lease = w.NoLock, w.BreakLock, w.LockLease
 	return o
 }
 

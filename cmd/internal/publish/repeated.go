@@ -19,15 +19,14 @@ import (
 // Repeated has the flags of publish that a process has too that publishes again and again: all but those
 // that are about one run, such as a report or the lock of somebody else.
 type Repeated struct {
-	signing     `group:"A signature:"`
-	guards      `group:"Publishing on a clock:"`
-	caches      `group:"Publishing on a clock:"`
-	purging     `group:"Publishing on a clock:"`
-	tagging     `group:"Publishing on a clock:"`
-	concurrency `group:"Publishing on a clock:" prefix:"publish-"` // nodes have one too
-	patience    `group:"Publishing on a clock:"`
-	transfer    `group:"Publishing on a clock:"`
-	lease       `group:"Publishing on a clock:"`
+	signing  `group:"A signature:"`
+	guards   `group:"Publishing on a clock:"`
+	caches   `group:"Publishing on a clock:"`
+	purging  `group:"Publishing on a clock:"`
+	tagging  `group:"Publishing on a clock:"`
+	patience `group:"Publishing on a clock:"`
+	transfer `group:"Publishing on a clock:"`
+	lease    `group:"Publishing on a clock:"`
 }
 
 // A Destination is a bucket that Repeated publishes to.
@@ -42,7 +41,7 @@ type Destination struct {
 func (r *Repeated) publishing(to Destination) *publishing {
 	p := &publishing{guards: r.guards, signing: r.signing}
 	p.Dest, p.Endpoint, p.Region = to.URL, command.Endpoint(to.Server.Endpoint), to.Server.Region
-	p.caches, p.purging, p.concurrency, p.patience, p.transfer, p.lease, p.tagging = r.caches, r.purging, r.concurrency, r.patience, r.transfer, r.lease, r.tagging
+	p.caches, p.purging, p.patience, p.transfer, p.lease, p.tagging = r.caches, r.purging, r.patience, r.transfer, r.lease, r.tagging
 	return p
 }
 

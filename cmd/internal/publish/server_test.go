@@ -114,7 +114,7 @@ func slowWay(t *testing.T, s *servers.Server) (endpoint string, hang, mend func(
 			t.Fatal(err)
 		}
 	}
-	add(`{"name":"slow","type":"latency","attributes":{"latency":20}}`)
+	add(`{"name":"slow","type":"latency","attributes":{"latency":300}}`)
 	hang = func() { add(`{"name":"hang","type":"timeout","attributes":{"timeout":0}}`) }
 	mend = func() {
 		if err := proxy.Toxics.RemoveToxic(context.Background(), "hang"); err != nil {
@@ -129,8 +129,13 @@ func slowWay(t *testing.T, s *servers.Server) (endpoint string, hang, mend func(
 // begins when the lease has expired. It resumes the interrupted run.
 func TestInterrupted(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
-		from := demoSite(t, "site")
+		// Fewer than 200 objects are sent one by one, also to a server that unpacks archives.
+		few := readSite(t, generated(t, demoSnapshot(t, asItIs), "all", site.Config{LeaderboardMax: 10})).WithoutLists(t, 1)
+		from := few.Write(t, filepath.Join(t.TempDir(), "site"))
 		want := digests(t, from)
+		if len(want) < 100 || len(want) >= 200 {
+			t.Fatalf("the site has %d objects, want 100 to 199", len(want))
+		}
 		for _, c := range []struct {
 			signal syscall.Signal
 			hangs  bool
@@ -145,8 +150,8 @@ func TestInterrupted(t *testing.T) {
 				t.Parallel()
 				bucket := s.Bucket(t)
 				endpoint, hang, mend := slowWay(t, s)
-				args := []string{"--site", from, "--dest", "s3://" + bucket, "--lock-lease", "2s", "--bulk", "off"}
-				p := start(t, append(args, "--endpoint", endpoint, "--concurrency", "2")...)
+				args := []string{"--site", from, "--dest", "s3://" + bucket, "--lock-lease", "2s"}
+				p := start(t, append(args, "--endpoint", endpoint)...)
 				for begun := time.Now(); len(contents(t, s, bucket)) < 20; time.Sleep(20 * time.Millisecond) {
 					if time.Since(begun) > time.Minute {
 						t.Fatalf("objects put: got none, want some: %s", p.Stderr())

@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/site/ranks"
 )
 
-// Ranks that somebody without the key has put into a signed bucket are refused, and --ranks-fresh ranks anew.
+// Ranks that somebody without the key has put into a signed bucket are refused, and --ranks-from=none ranks anew.
 func TestForgedRanksAreNotSigned(t *testing.T) {
 	k, to := testkey.New(t, "follow.example"), filepath.Join(t.TempDir(), "out")
 	file := filepath.Join(t.TempDir(), "key")
@@ -35,19 +35,19 @@ func TestForgedRanksAreNotSigned(t *testing.T) {
 	}
 	signed := readSite(t, to)
 	status, _, stderr := runPublish(args...)
-	if status != command.Failed || !strings.Contains(stderr, "the ranks are not those of a site that this key has signed") || !strings.Contains(stderr, "--ranks-fresh") {
+	if status != command.Failed || !strings.Contains(stderr, "the ranks are not those of a site that this key has signed") || !strings.Contains(stderr, "--ranks-from=none") {
 		t.Errorf("forged ranks: got status %d: %s, want a refusal that names the way out", status, stderr)
 	}
 	if got := readSite(t, to); got["_site"] != signed["_site"] || got["_site.note"] != signed["_site.note"] {
 		t.Error("forged ranks: the site was replaced")
 	}
-	if status, _, stderr := runPublish(append(args, "--ranks-fresh")...); status != command.Done {
-		t.Errorf("--ranks-fresh: got status %d: %s", status, stderr)
+	if status, _, stderr := runPublish(append(args, "--ranks-from", "none")...); status != command.Done {
+		t.Errorf("--ranks-from=none: got status %d: %s", status, stderr)
 	}
 	// What the publish plans by is the manifest, so only verify and repair notice an object that changed beside it. But the
 	// next site does not depend on it.
 	if got := readSite(t, to); got["_site"] != signed["_site"] {
-		t.Error("--ranks-fresh: got another root than that of honest ranks")
+		t.Error("--ranks-from=none: got another root than that of honest ranks")
 	}
 }
 

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,31 +21,25 @@ import (
 
 // source are the flags that say what to publish: a site, or the site of a snapshot.
 type source struct {
-	Site string `placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
-	siteServer
-	Snapshot  string `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, or s3://BUCKET/PREFIX, in any of the formats that generate takes. Its site is rendered in memory."`
-	rendering `group:"How a snapshot is rendered:"`
+	Site             string                                `placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
+	Snapshot         string                                `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, or s3://BUCKET/PREFIX, in any of the formats that generate takes. Its site is rendered in memory."`
+	generate.Content `group:"How a snapshot is rendered:"` // the server of --refreshed=s3://… is that of the destination
 
 	keep bool // what the site was made of, to put it into the bucket
 }
 
-// siteServer are the flags of a site or a snapshot in a bucket.
-type siteServer struct {
-	SiteEndpoint command.Endpoint `group:"Advanced:" placeholder:"URL" help:"S3-compatible server of the s3://… that is read; by default that of the destination."`
-	SiteRegion   string           `group:"Advanced:" placeholder:"NAME" help:"Region of the bucket of the s3://… that is read; by default that of the destination."`
+// openAt opens a site, on the server of the destination.
+func openAt(ctx context.Context, at string, run session, destination storage.S3Options) (storage.Site, error) {
+	return storage.OpenSiteAt(ctx, at, readBy(run, destination))
 }
 
-// openAt opens a site. destination says how to reach the server of the destination.
-func (s *siteServer) openAt(ctx context.Context, at string, run session, destination storage.S3Options) (storage.Site, error) {
-	return storage.OpenSiteAt(ctx, at, s.serverOr(run, destination))
-}
-
-func (s *siteServer) serverOr(run session, destination storage.S3Options) storage.S3Options {
-	return storage.S3Options{Endpoint: cmp.Or(string(s.SiteEndpoint), destination.Endpoint), Region: cmp.Or(s.SiteRegion, destination.Region), Log: run.log}
+// readBy says how to reach a site or a snapshot that is read: as the destination, with other connections.
+func readBy(run session, destination storage.S3Options) storage.S3Options {
+	return storage.S3Options{Endpoint: destination.Endpoint, Region: destination.Region, Log: run.log}
 }
 
 // checkSite refuses parts in the destination.
-func (s *siteServer) checkSite(at, dest string) error {
+func checkSite(at, dest string) error {
 	place, ok := storage.PartsAt(at)
 	if !ok {
 		return nil
@@ -57,17 +50,11 @@ func (s *siteServer) checkSite(at, dest string) error {
 	}
 	to, invalid := storage.ParseLocation(dest) // that it is invalid is said of --dest
 	inside := invalid == nil && (from.Folder != "" && to.Folder != "" && command.Inside(from.Folder, to.Folder) ||
-		from.Bucket != "" && from.Bucket == to.Bucket && strings.HasPrefix(from.Prefix, to.Prefix) && s.SiteEndpoint == "")
+		from.Bucket != "" && from.Bucket == to.Bucket && strings.HasPrefix(from.Prefix, to.Prefix))
 	if inside {
 		return fmt.Errorf("--site=%s is in --dest=%s: verify would take the parts for unknown objects", at, dest)
 	}
 	return nil
-}
-
-// rendering are the flags of a snapshot. The server of --refreshed=s3://… is that of the destination.
-type rendering struct {
-	Workers int `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
-	generate.Content
 }
 
 // choose decides between the site and the snapshot. If both are set by variables, the site wins: a job
@@ -83,8 +70,6 @@ func (s *source) check(report string) error {
 	switch {
 	case s.Snapshot == "":
 		return nil
-	case s.Workers < 0:
-		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", s.Workers)
 	case command.Inside(report, s.Snapshot):
 		return fmt.Errorf("--report=%s is in the snapshot", report)
 	case s.Refreshed != nil && command.Inside(report, *s.Refreshed):
@@ -114,18 +99,17 @@ func (s *source) opener(dest string, signs *signing) opener {
 // the destination; with keys, as those have signed them.
 func (s *source) openFor(ctx context.Context, dest string, keys note.Keys, run session, server storage.S3Options) (_ openSite, _ *generator.Report, err error) {
 	if s.Snapshot == "" {
-		opened, err := s.openAt(ctx, s.Site, run, server)
+		opened, err := openAt(ctx, s.Site, run, server)
 		return opened, nil, err
 	}
 	o, err := s.Options(ctx, dest, server, keys)
 	if err != nil {
 		return nil, nil, err
 	}
-	folder, closeFolder, err := generate.OpenSnapshot(ctx, s.Snapshot, s.serverOr(run, server))
+	folder, closeFolder, err := generate.OpenSnapshot(ctx, s.Snapshot, readBy(run, server))
 	if err != nil {
 		return nil, nil, fmt.Errorf("--snapshot: %w", err)
 	}
-	o.Workers = s.Workers
 	if s.keep {
 		return s.openKept(ctx, run, folder, closeFolder, o)
 	}

@@ -109,7 +109,7 @@ func TestPublishASnapshot(t *testing.T) {
 				t.Errorf("got %q with %d of %d objects put, want all", report.Outcome, report.Done.Put, report.Site.Objects)
 			}
 			equalFolders(t, to, generated(t, first, "site", config))
-			if report := publishedFrom(t, first, dest, append(flags, "--workers", "1")...); report.Outcome != publisher.Unchanged {
+			if report := publishedFrom(t, first, dest, flags...); report.Outcome != publisher.Unchanged {
 				t.Errorf("again: got %q, want it unchanged", report.Outcome)
 			}
 			changed := publishedFrom(t, second, dest, flags...)
@@ -209,7 +209,7 @@ func TestPublishASnapshotFromABucket(t *testing.T) {
 		if status, _, stderr := runPublish("--site", generated(t, snapshot, "site.tar", site.Config{Explorer: true}), "--dest", "file://"+other+"2"); status != command.Done {
 			t.Fatal(stderr)
 		}
-		publishedFrom(t, "s3://"+from+"/snapshot", "file://"+other, "--site-endpoint", s.Endpoint)
+		publishedFrom(t, "s3://"+from+"/snapshot", "file://"+other, "--endpoint", s.Endpoint)
 		equalFolders(t, other, other+"2")
 		publishedFrom(t, "s3://"+from+"/snapshot", "s3://"+same, "--endpoint", s.Endpoint)
 		if status, _, stderr := runPublish("--site", generated(t, snapshot, "site.tar", site.Config{Explorer: true}), "--dest", "s3://"+same, "--endpoint", s.Endpoint); status != command.Done || !strings.Contains(stderr, "unchanged") {
@@ -348,10 +348,8 @@ func TestSiteOrSnapshot(t *testing.T) {
 		{name: "both variables", env: []string{"SITE", "SNAPSHOT"}},
 		{name: "both variables and a flag", args: []string{"--snapshot", snapshot}, env: []string{"SITE", "SNAPSHOT"}, fromSnapshot: true},
 		{name: "a flag of the other", args: []string{"--site", from, "--api", "efp"}, status: command.Usage, says: "--api is for a snapshot"},
-		{name: "workers for a site", args: []string{"--site", from, "--workers", "2"}, status: command.Usage, says: "--workers is for a snapshot"},
-		{name: "workers", args: []string{"--snapshot", snapshot, "--workers=-1"}, status: command.Usage, says: "--workers=-1"},
+		{name: "a number of the other", args: []string{"--site", from, "--leaderboard-max", "20"}, status: command.Usage, says: "--leaderboard-max is for a snapshot"},
 		{name: "report in the snapshot", args: []string{"--snapshot", snapshot, "--report", snapshot + "/r.json"}, status: command.Usage, says: "in the snapshot"},
-		{name: "no texts", args: []string{"--snapshot", snapshot, "--max-profile-text", "0"}, status: command.Usage, says: "--max-profile-text"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, variable := range c.env {

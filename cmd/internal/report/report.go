@@ -27,7 +27,6 @@ type Command struct {
 	Publish  string `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and add them to _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	Date     string `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). Publishing a second report of a date replaces the first."`
 	command.S3
-	Concurrency int `default:"0" placeholder:"N" help:"Most objects of each site that are read at a time; 0 means 32."`
 	command.Messages
 	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
 }
@@ -50,8 +49,6 @@ func (c *Command) Validate() error {
 		return errors.New("missing flags: --out=FILE, --json=FILE, --markdown=FILE or --publish=URL")
 	case isSame(c.Out, c.JSON), isSame(c.Out, c.Markdown), isSame(c.JSON, c.Markdown):
 		return errors.New("only one of --out, --json and --markdown can be written to one file or to standard output")
-	case c.Concurrency < 0:
-		return fmt.Errorf("--concurrency=%d: use 1 or more, or 0 for %d", c.Concurrency, report.DefaultConcurrency)
 	case c.Patience < 0:
 		return fmt.Errorf("--patience=%v: a time cannot be negative", c.Patience)
 	}
@@ -154,7 +151,7 @@ func (c *Command) compare(ctx context.Context, stderr io.Writer) (_ *report.Repo
 		return nil, err
 	}
 	r, err := report.Compare(ctx, report.Side{Site: from, Name: c.From}, report.Side{Site: to, Name: c.To},
-		report.Options{Date: date, Concurrency: c.Concurrency, Patience: c.Patience, Progress: progress})
+		report.Options{Date: date, Patience: c.Patience, Progress: progress})
 	return r, err
 }
 
@@ -193,7 +190,7 @@ func (c *Command) publish(ctx context.Context, r *report.Report, stderr io.Write
 	if err != nil {
 		return fmt.Errorf("--publish: %w", err)
 	}
-	to, err := storage.OpenBucket(ctx, at, c.server())
+	to, err := storage.OpenBucket(ctx, at, c.Server())
 	if err != nil {
 		return fmt.Errorf("--publish: %w", err)
 	}
@@ -205,10 +202,4 @@ func (c *Command) publish(ctx context.Context, r *report.Report, stderr io.Write
 		fmt.Fprintf(stderr, "%s: the report of %s is published\n", c.Publish, r.Date)
 	}
 	return err
-}
-
-func (c *Command) server() storage.S3Options {
-	o := c.Server()
-	o.Connections = c.Concurrency
-	return o
 }

@@ -121,7 +121,6 @@ func TestUsage(t *testing.T) {
 		"--from: ftp://x: use s3://":               {"--from", "ftp://x", "--to", to, "--out", "-"},
 		"--publish: x: use s3://":                  {"--from", from, "--to", to, "--publish", "x"},
 		"is in a site: name another file":          {"--from", from, "--to", to, "--out", filepath.Join(from, "r.html")},
-		"--concurrency=-1":                         {"--from", from, "--to", to, "--out", "-", "--concurrency=-1"},
 		"--saved excludes --from":                  {"--from", from, "--saved", "x", "--out", "-"},
 	} {
 		if status, _, stderr := run(t, args...); status != command.Usage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {

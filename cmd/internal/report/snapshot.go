@@ -41,7 +41,7 @@ type closer interface {
 // open opens a site, or renders that of a snapshot.
 func (c *Command) open(ctx context.Context, at string, progress *command.Progress) (closer, error) {
 	if !isSnapshot(at) {
-		return command.OpenSite(ctx, at, c.server())
+		return command.OpenSite(ctx, at, c.Server())
 	}
 	folder, err := snapshot.Open(at)
 	if err != nil {

@@ -32,8 +32,7 @@ type Command struct {
 	snapshot.Nodes
 	snapshot.Requests `group:"How nodes are asked:"`
 	command.S3
-	State   string `group:"Advanced:" placeholder:"DIR" help:"Folder for what is fetched and what is read of chains, which the next run finds there; by default a temporary one."`
-	Workers int    `group:"Advanced:" default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
+	State string `group:"Advanced:" placeholder:"DIR" help:"Folder for what is fetched and what is read of chains, which the next run finds there; by default a temporary one."`
 }
 
 // Help is what --help shows below the first line.
@@ -46,9 +45,6 @@ func (*Command) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
-	if c.Workers < 0 {
-		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
-	}
 	if err := c.Check(&c.Nodes, "http", "https"); err != nil {
 		return err
 	}
@@ -205,7 +201,7 @@ func (r *run) make(ctx context.Context, got *pieces.Fetched) (made *generator.Si
 	root := r.live.Root()
 	config := root.Config
 	config.Tags = "" // the publisher sets it
-	o := generator.Options{Config: config, Workers: r.Workers, Generator: root.Inputs.Generator, Progress: r.progress}
+	o := generator.Options{Config: config, Generator: root.Inputs.Generator, Progress: r.progress}
 	if got.HasRefreshed() {
 		o.Refreshed, o.SkipInvalid = got, true // as by who merged it: what counts has a digest
 	}

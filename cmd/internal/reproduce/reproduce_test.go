@@ -157,7 +157,7 @@ func TestEqual(t *testing.T) {
 	rows := map[string]row{
 		"demo":           {[]string{demo(t)}, nil},
 		"demo, efp":      {[]string{demo(t)}, []string{"--api=efp", "--explorer", "--names=lookup", "--history-window=1000h", "--pictures=off"}},
-		"settings":       {[]string{demo(t)}, []string{"--base-path=x/y", "--badges-field=poaps", "--leaderboard-max=12", "--max-profile-text=1000", "--tags=fastly"}},
+		"settings":       {[]string{demo(t)}, []string{"--base-path=x/y", "--badges-field=poaps", "--leaderboard-max=12", "--tags=fastly"}},
 		"two sites":      {[]string{demo(t), later}, []string{"--api=efp"}},
 		"held ranks":     {[]string{demo(t), later}, []string{"--ranks-every=24h"}},
 		"refreshed":      {[]string{demo(t)}, []string{"--refreshed=" + refreshed}},

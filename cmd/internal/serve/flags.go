@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,51 +18,35 @@ import (
 
 // Upstreams are the flags about fresh data (cache=fresh).
 type Upstreams struct {
-	ProfileUpstream string        `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
-	BadgeUpstream   string        `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it."`
-	BadgeAPIKey     secret.Text   `name:"badge-api-key" placeholder:"KEY" help:"Sent to --badge-upstream as X-API-Key. Set FOLLOWPRESS_BADGE_API_KEY: others can see the flags of a process."`
-	RefreshInterval time.Duration `default:"60s" placeholder:"DURATION" help:"Time between two refreshes of a list's details, or of its badges (default ${default})."`
-	RefreshRate     float64       `default:"10" placeholder:"N" help:"Refreshes per second, over all lists (default ${default})."`
-	StrictRefresh   bool          `help:"Answer a refresh that is asked for too often with 429, not with the stored object."`
-	ClientRate      float64       `name:"refresh-client-rate" default:"1" placeholder:"N" help:"Refreshes per second of one client, after the first 10 (default ${default})."`
-	Proxies         int           `placeholder:"N" help:"How many servers before this one append the address of their client to X-Forwarded-For. 0, the default, means that clients connect directly."`
+	ProfileUpstream string `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
+	BadgeUpstream   string `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it. $FOLLOWPRESS_BADGE_API_KEY is sent to it as X-API-Key."`
+	StrictRefresh   bool   `help:"Answer a refresh that is asked for too often with 429, not with the stored object."`
+	Proxies         int    `placeholder:"N" help:"How many servers before this one append the address of their client to X-Forwarded-For. 0, the default, means that clients connect directly."`
 }
+
+// badgeKey is the variable of the key of the badges' upstream. It is no flag, since others can see the
+// flags of a process.
+const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
 
 // Refresh says where fresh data comes from.
 func (u *Upstreams) Refresh() server.RefreshOptions {
 	return server.RefreshOptions{
-		ProfileUpstream: u.ProfileUpstream, BadgeUpstream: u.BadgeUpstream, BadgeAPIKey: u.BadgeAPIKey,
-		Interval: u.RefreshInterval, Rate: u.RefreshRate, ClientRate: u.ClientRate, Strict: u.StrictRefresh, Proxies: u.Proxies,
+		ProfileUpstream: u.ProfileUpstream, BadgeUpstream: u.BadgeUpstream, BadgeAPIKey: secret.Text(os.Getenv(badgeKey)),
+		Strict: u.StrictRefresh, Proxies: u.Proxies,
 	}
 }
 
 // Check checks the flags.
 func (u *Upstreams) Check() error {
-	switch {
-	case u.RefreshInterval <= 0:
-		return errors.New("--refresh-interval must be positive")
-	case !(u.RefreshRate > 0): // NaN is a number to strconv
-		return errors.New("--refresh-rate must be positive")
-	case !(u.ClientRate > 0):
-		return errors.New("--refresh-client-rate must be positive")
-	}
 	return u.Refresh().Validate()
 }
 
 // Limits are the flags about what a server takes, and how it stops.
 type Limits struct {
-	CacheBytes uint64        `default:"29360128" placeholder:"BYTES" help:"Memory of the cache of hot objects (default ${default})."`
-	InFlight   int64         `name:"in-flight-bytes" default:"12582912" placeholder:"BYTES" help:"Memory for objects being read and for answers that are not in the cache; requests beyond that wait, then get a 503 (default ${default})."`
-	Timeout    time.Duration `default:"5s" placeholder:"DURATION" help:"Time limit for an answer; if the store is slower, the answer is a 503 (default ${default})."`
-
-	MaxRequests    int           `default:"2048" placeholder:"N" help:"Concurrent requests; more get a 503 (default ${default})."`
-	MaxHeaderBytes int           `default:"16384" placeholder:"BYTES" help:"Longest request line with headers; longer ones get a 431 (default ${default})."`
-	HeaderTimeout  time.Duration `default:"5s" placeholder:"DURATION" help:"Time for a client to send its headers (default ${default})."`
-	RequestTimeout time.Duration `default:"10s" placeholder:"DURATION" help:"Time for a client to send its request (default ${default})."`
-	WriteTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"Time for a client to take its answer (default ${default})."`
-	IdleTimeout    time.Duration `default:"2m" placeholder:"DURATION" help:"Idle time of a connection (default ${default})."`
-	DrainDelay     time.Duration `default:"0s" placeholder:"DURATION" help:"How long to keep serving after SIGTERM while /readyz returns 503 (default ${default}). Set it to the time that a load balancer needs to notice."`
-	DrainTimeout   time.Duration `default:"10s" placeholder:"DURATION" help:"After that delay, how long to wait for requests in flight (default ${default})."`
+	CacheBytes   uint64        `default:"29360128" placeholder:"BYTES" help:"Memory of the cache of hot objects (default ${default})."`
+	Timeout      time.Duration `default:"5s" placeholder:"DURATION" help:"Time limit for an answer; if the store is slower, the answer is a 503 (default ${default})."`
+	DrainDelay   time.Duration `default:"0s" placeholder:"DURATION" help:"How long to keep serving after SIGTERM while /readyz returns 503 (default ${default}). Set it to the time that a load balancer needs to notice."`
+	DrainTimeout time.Duration `default:"10s" placeholder:"DURATION" help:"After that delay, how long to wait for requests in flight (default ${default})."`
 }
 
 // Check checks the flags.
@@ -70,19 +55,16 @@ func (l *Limits) Check() error {
 		flag string
 		good bool
 	}{
-		{"timeout", l.Timeout > 0}, {"max-requests", l.MaxRequests > 0}, {"max-header-bytes", l.MaxHeaderBytes > 0}, {"header-timeout", l.HeaderTimeout > 0},
-		{"request-timeout", l.RequestTimeout > 0}, {"write-timeout", l.WriteTimeout > 0}, {"idle-timeout", l.IdleTimeout > 0},
-		{"drain-timeout", l.DrainTimeout > 0}, {"cache-bytes", l.CacheBytes > 0}, {"in-flight-bytes", l.InFlight > 0},
+		{"timeout", l.Timeout > 0}, {"drain-timeout", l.DrainTimeout > 0}, {"cache-bytes", l.CacheBytes > 0},
 	} {
 		if !least.good {
 			return fmt.Errorf("--%s must be positive", least.flag)
 		}
 	}
 	switch {
-	case l.WriteTimeout <= l.Timeout+server.UpstreamTimeout:
-		return fmt.Errorf("--write-timeout=%v must be more than --timeout and %v for upstreams: else answers are cut off", l.WriteTimeout, server.UpstreamTimeout)
-	case l.MaxHeaderBytes <= server.LeastHeaderBytes:
-		return fmt.Errorf("--max-header-bytes must be more than %d", server.LeastHeaderBytes)
+	case l.Timeout >= server.WriteTimeout-server.UpstreamTimeout:
+		return fmt.Errorf("--timeout=%v must be less than %v: clients have %v to take an answer, of which an upstream may take %v",
+			l.Timeout, server.WriteTimeout-server.UpstreamTimeout, server.WriteTimeout, server.UpstreamTimeout)
 	case l.DrainDelay < 0:
 		return errors.New("--drain-delay cannot be negative")
 	}
@@ -91,14 +73,11 @@ func (l *Limits) Check() error {
 
 // Handling are the options of a handler within the limits.
 func (l *Limits) Handling() server.Options {
-	return server.Options{CacheBytes: l.CacheBytes, InFlightBytes: l.InFlight, Timeout: l.Timeout, MaxRequests: l.MaxRequests}
+	return server.Options{CacheBytes: l.CacheBytes, Timeout: l.Timeout}
 }
 
 func (l *Limits) connections() server.Limits {
-	return server.Limits{
-		HeaderTimeout: l.HeaderTimeout, RequestTimeout: l.RequestTimeout, WriteTimeout: l.WriteTimeout,
-		IdleTimeout: l.IdleTimeout, DrainTimeout: l.DrainTimeout, HeaderBytes: l.MaxHeaderBytes,
-	}
+	return server.Limits{DrainTimeout: l.DrainTimeout}
 }
 
 // A Service is what Limits.Serve runs until it is told to stop.

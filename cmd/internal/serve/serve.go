@@ -35,7 +35,7 @@ type Command struct {
 	Upstreams
 	Checks
 	Limits
-	Memory int64 `placeholder:"BYTES" help:"Memory that the server may use, without the pages of its binary, some 17 MiB. More than it needs spares it garbage collections. The default, 0, is what it needs: --cache-bytes, --in-flight-bytes, 8 MiB, and the index of a .tar file."`
+	Memory int64 `placeholder:"BYTES" help:"Memory that the server may use, without the pages of its binary, some 17 MiB. More than it needs spares it garbage collections. The default, 0, is what it needs: --cache-bytes, 20 MiB, and the index of a .tar file."`
 
 	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
 
@@ -75,7 +75,7 @@ func (c *Command) Validate() error {
 
 // needed is the memory that the limits leave room for, in bytes, without the index of a tar file.
 func (c *Command) needed() int64 {
-	beside := min(c.InFlight, math.MaxInt64/2) + besides
+	const beside = server.DefaultInFlightBytes + besides
 	return int64(min(c.CacheBytes, uint64(math.MaxInt64-beside))) + beside
 }
 
@@ -85,7 +85,7 @@ func (c *Command) checkMemory() error {
 	case c.Memory == 0:
 		return nil
 	case c.Memory < c.needed():
-		return fmt.Errorf("--memory=%d is less than %d, which are --cache-bytes, --in-flight-bytes and 8 MiB: allow more, or lower those", c.Memory, c.needed())
+		return fmt.Errorf("--memory=%d is less than %d, which are --cache-bytes and 20 MiB: allow more, or lower those", c.Memory, c.needed())
 	case c.Memory > available:
 		return fmt.Errorf("--memory=%d is more than this machine, or its control group, has: %d", c.Memory, available)
 	}

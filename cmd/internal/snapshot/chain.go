@@ -47,7 +47,6 @@ type Nodes struct {
 // Requests are the flags about how nodes are asked.
 type Requests struct {
 	Quorum      int     `default:"1" placeholder:"N" help:"How many hosts of a chain must give the same answer (default ${default}). Logs that two hosts agree on need no contracts to confirm them."`
-	Spread      bool    `help:"Share the requests among all URLs of a chain; otherwise the next one is asked only after a failure."`
 	Concurrency int     `default:"8" placeholder:"N" help:"Requests at a time with one key, or to one host, for all chains together (default ${default})."`
 	Rate        float64 `default:"0" placeholder:"N" help:"Requests per second with one key, or to one host; 0 means as many as it takes (default ${default})."`
 	MaxRange    uint64  `default:"10000" placeholder:"BLOCKS" help:"Blocks that one request asks for at most (default ${default}); what a node takes is found out."`
@@ -120,7 +119,7 @@ func (r *Requests) Check(nodes *Nodes, schemes ...string) error {
 // Options are those of the provider that the flags ask for.
 func (r *Requests) Options(finality string) provider.Options {
 	return provider.Options{
-		Finality: finality, Quorum: r.Quorum, Spread: r.Spread, Concurrency: r.Concurrency, Rate: r.Rate, MaxRange: r.MaxRange, Batch: r.Batch,
+		Finality: finality, Quorum: r.Quorum, Concurrency: r.Concurrency, Rate: r.Rate, MaxRange: r.MaxRange, Batch: r.Batch,
 	}
 }
 

@@ -19,26 +19,14 @@ const (
 
 // asking says how a question is asked.
 type asking struct {
-	turn   int      // how far after Chain.first the node is that is asked first
 	except []string // origins that are not asked
 	insist int      // how often each node is asked though it has refused this question
 
 	patience time.Duration // instead of that of the options, if it is shorter; 0 means no other
 }
 
-// turn is asking.turn for the next question.
-func (c *Chain) turn() int {
-	if !c.o.Spread {
-		return 0
-	}
-	return int(c.turns.Add(1))
-}
-
 // workers is how many questions are asked at a time.
 func (c *Chain) workers() int {
-	if c.o.Spread {
-		return c.o.Concurrency * len(c.nodes)
-	}
 	return c.o.Concurrency * c.o.Quorum
 }
 
@@ -137,7 +125,7 @@ func (c *Chain) choose(how asking, failures, refusals map[*node]int) (*node, err
 	var least [3]time.Duration
 	var broken []error
 	for i := range c.nodes {
-		n := c.nodes[(i+how.turn+int(c.first.Load()))%len(c.nodes)]
+		n := c.nodes[(i+int(c.first.Load()))%len(c.nodes)]
 		if slices.Contains(how.except, n.origin) {
 			continue
 		}

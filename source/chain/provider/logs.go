@@ -239,7 +239,7 @@ func (r *reading) finish(j *job, b Blocks, tooLarge error) {
 	}
 	half := (j.size() + 1) / 2
 	j.state, j.most = waiting, half
-	if now := r.c.likely(0, 1)[0].sizes.now(); now > half && now < j.size() {
+	if now := r.c.likely(1)[0].sizes.now(); now > half && now < j.size() {
 		j.most = now // the size that worked before more was tried
 	}
 	r.split(slices.Index(r.jobs, j), j.most, half)
@@ -255,11 +255,11 @@ func (p *Blocks) bytes() int {
 }
 
 // likely are the nodes that a question will be put to, if all goes well.
-func (c *Chain) likely(turn, n int) []*node {
+func (c *Chain) likely(n int) []*node {
 	var all []*node
 	var except []string
 	for range n {
-		best, err := c.choose(asking{turn: turn, except: except}, nil, nil)
+		best, err := c.choose(asking{except: except}, nil, nil)
 		if err != nil {
 			break // the question will fail
 		}
@@ -276,7 +276,7 @@ func (c *Chain) likely(turn, n int) []*node {
 func (c *Chain) nextSize(alone bool) (size uint64, sized map[*sizes]uint64, ok bool) {
 	sized = map[*sizes]uint64{}
 	size = c.o.MaxRange
-	for _, n := range c.likely(0, c.o.Quorum) {
+	for _, n := range c.likely(c.o.Quorum) {
 		own, ok := n.sizes.next(alone)
 		if !ok {
 			for s, size := range sized {
@@ -292,7 +292,7 @@ func (c *Chain) nextSize(alone bool) (size uint64, sized map[*sizes]uint64, ok b
 
 // fetch asks for a job. A failure of kind asked means that it has to be smaller.
 func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (Blocks, error) {
-	how := asking{turn: r.c.turn()}
+	how := asking{}
 	if j.size() == 1 {
 		how.insist = lastInsists
 	}

@@ -247,8 +247,7 @@ func TestQuorum(t *testing.T) {
 	})
 }
 
-// The first URL gets all requests while it answers, and the others the rest; with Spread all get
-// their share.
+// The first URL gets all requests while it answers, and the others the rest.
 func TestURLs(t *testing.T) {
 	blocks := some(7, 20_000, 10)
 	synctest.Test(t, func(t *testing.T) {
@@ -277,18 +276,6 @@ func TestURLs(t *testing.T) {
 		read()
 		if n := first.Counts().Calls["eth_getLogs"]; n != 200 {
 			t.Errorf("the first node was asked %d times, want 200 because it answers again", n)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		nodes := []*meanrpc.Node{newNodeOf(blocks, meanrpc.Faults{}), newNodeOf(blocks, meanrpc.Faults{}), nil}
-		c, _ := dial(t, Options{MaxRange: 100, Spread: true}, nodes[0], nodes[1], nil) // the third cannot be reached
-		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
-			t.Fatal(err)
-		}
-		for i, n := range nodes[:2] {
-			if got := n.Counts().Calls["eth_getLogs"]; got < 50 || got > 150 {
-				t.Errorf("node %d was asked %d times of 200", i, got)
-			}
 		}
 	})
 }
@@ -394,7 +381,7 @@ func TestRightOrError(t *testing.T) {
 			last := 100 + r.Uint64N(2_000)
 			blocks := some(seed, last, 1+r.IntN(200))
 			o := Options{
-				Quorum: 1 + r.IntN(2), Spread: r.IntN(2) == 0, Concurrency: 1 + r.IntN(8), MaxRange: 1 + r.Uint64N(last),
+				Quorum: 1 + r.IntN(2), Concurrency: 1 + r.IntN(8), MaxRange: 1 + r.Uint64N(last),
 				Patience: time.Duration(1+r.IntN(300)) * time.Second, Batch: 1 + r.IntN(3),
 			}
 			var nodes []http.Handler

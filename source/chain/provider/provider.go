@@ -43,7 +43,6 @@ var (
 type Options struct {
 	Finality    string        // which block is the head; "" means Finalized
 	Quorum      int           // how many hosts must give the same answer; 0 means 1
-	Spread      bool          // share the requests among all URLs; otherwise the next one is asked only after a failure
 	Concurrency int           // requests in flight for each key or, without one, host; 0 means 8
 	Rate        float64       // requests per second likewise; 0 means no limit but what the node tells
 	Shares      *Shares       // shared by chains with the same options, which count together then; nil means those of this chain
@@ -195,7 +194,6 @@ type Chain struct {
 	o       Options
 	nodes   []*node
 	sockets []*socket
-	turns   atomic.Int64
 	final   atomic.Uint64         // blocks up to this one will not change, as far as is known
 	first   atomic.Int64          // the number of the node that is asked first
 	head    atomic.Pointer[Block] // the last answer of Head; nodes that do not have it are asked for nothing else
@@ -301,7 +299,7 @@ func (c *Chain) Times(ctx context.Context, blocks map[uint64]common.Hash) (map[u
 	g.SetLimit(c.workers())
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(blocks)), c.o.Batch) {
 		g.Go(func() error {
-			found, err := agree(ctx, c, asking{turn: c.turn(), insist: 2}, func(ctx context.Context, n *node) (map[uint64]int64, error) {
+			found, err := agree(ctx, c, asking{insist: 2}, func(ctx context.Context, n *node) (map[uint64]int64, error) {
 				if err := n.follows(ctx, c.head.Load()); err != nil {
 					return nil, err
 				}
