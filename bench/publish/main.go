@@ -1,4 +1,4 @@
-// Command publish compares followpress publish with rclone and with minio-go, with the same site and the
+// Command publish compares followpress publish with rclone, with the same site and the
 // same servers in one run, and prints a table. `make bench-publish` builds what it
 // needs.
 package main
@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +19,7 @@ import (
 
 func main() {
 	b := &bench{Bench: rig.Bench{Name: "publish", Objects: measure.Objects / 10, Rounds: 1}, transfers: map[servers.Kind]int{}}
-	flag.BoolVar(&b.onlyLimits, "only-limits", false, "measure only what minio-go does with the same files")
-	b.Main(b.generate, b.besideMinioGo, b.besideRclone)
+	b.Main(b.generate, b.besideRclone)
 }
 
 // A bench keeps the figures of a run.
@@ -32,24 +30,11 @@ type bench struct {
 	objects   int                  // of the site
 	last      report               // of the publish before
 	memory    []float64            // the peaks of all publishes
-
-	onlyLimits bool
-}
-
-// besideMinioGo measures publish beside the library that sends its requests.
-func (b *bench) besideMinioGo(ctx context.Context) error {
-	if err := b.limits(ctx, servers.MinIO, "MinIO", loop, snowball); err != nil {
-		return err
-	}
-	return b.limits(ctx, servers.VersityGW, "versitygw", loop)
 }
 
 // besideRclone measures publish beside rclone.
 func (b *bench) besideRclone(ctx context.Context) error {
-	if b.onlyLimits {
-		return nil
-	}
-	for _, part := range []func(context.Context) error{b.minio, b.rendered, b.versitygw, b.aboutRclone} {
+	for _, part := range []func(context.Context) error{b.minio, b.versitygw, b.aboutRclone} {
 		if err := part(ctx); err != nil {
 			return err
 		}
