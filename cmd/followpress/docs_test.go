@@ -115,8 +115,8 @@ func beamFlags(t *testing.T) (names []string) {
 // Everything that documents name exists: verbs, their flags and variables, programs to run,
 // targets of make.
 func TestDocumentsNameWhatExists(t *testing.T) {
-	flags := map[string][]string{"": {"help", "version"}} // by verb; all of them by ""
-	variables := []string{"FOLLOWPRESS_SIGN_KEY"}         // a secret: no flag has it
+	flags := map[string][]string{"": {"help", "version"}}                      // by verb; all of them by ""
+	variables := []string{"FOLLOWPRESS_SIGN_KEY", "FOLLOWPRESS_BADGE_API_KEY"} // secrets: no flag has them
 	for _, verb := range commands(t) {
 		flags[verb.Path] = []string{"help"}
 		for _, f := range verb.Node.Flags {
