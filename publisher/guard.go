@@ -78,6 +78,18 @@ func (p Percent) checkLoss(live, next site.Counts) error {
 // ErrRollback says that the bucket has a newer site than the one to publish, or had one that its readers have seen.
 var ErrRollback = errors.New("the site is older than the one in the bucket")
 
+// ErrFuture says that a site is as of a time that is yet to come. If it were published, all sites after it would be older.
+var ErrFuture = errors.New("the site is as of the future")
+
+// refuseFuture is an error if the site is as of a time after Options.NotAfter.
+func (r *run) refuseFuture() error {
+	if most := r.options.NotAfter; !most.IsZero() && r.asOf.After(most) {
+		return fmt.Errorf("%w: as_of is %s, and may be %s at most: nobody could publish after it without --allow-rollback: set the clock, or find out where the snapshot has that time from",
+			ErrFuture, r.source.root.AsOf, most.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
 // refuseRollback is an error if the site is older than one as of that time, unless that is allowed.
 func (r *run) refuseRollback(live string) error {
 	if r.options.AllowRollback || !r.isOlder(live) {

@@ -51,6 +51,7 @@ type Options struct {
 	Patience      time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
 	MaxChanged    int           // limit of the keys in Report.Changed; with more changes it is Unknown
 	MaxLoss       *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means All
+	NotAfter      time.Time     // a site that is as of a later time is refused with ErrFuture; zero means any time
 	AllowRollback bool          // publish a site that is older than the live one, whatever it lacks. Readers of a signed bucket refuse it
 	Tags          string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
 	Exclude       []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches

@@ -107,6 +107,9 @@ func newLifetimes(parent context.Context) lifetimes {
 
 // publish makes the bucket equal to the site. If it is already, that takes three requests, and one for the note.
 func (r *run) publish(ctx context.Context) error {
+	if err := r.refuseFuture(); err != nil {
+		return err
+	}
 	body, _, err := r.bucket.read(ctx, site.RootKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err

@@ -120,7 +120,7 @@ func (m *metrics) watch(s *shared) {
 		}
 		return 0
 	}))
-	gauge("site_stale", "1 if the snapshot of the live site is older than --max-age, else 0; always 0 without that flag.", of(func(h *Handler) float64 {
+	gauge("site_stale", "1 if the snapshot of the live site is older than --max-age, or more than a day ahead of the clock, else 0.", of(func(h *Handler) float64 {
 		if h.stale() {
 			return 1
 		}

@@ -57,7 +57,7 @@ func TestASiteThatBecomesTooOld(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go h.Watch(ctx)
-		const warning, end = "older than --max-age: find out", "not older than --max-age any more"
+		const warning, end = "older than --max-age, or as of a time to come: find out", "not older than --max-age any more"
 		for _, tt := range []struct {
 			after           time.Duration
 			next            int // the day of the site that is put then; 0 for none
@@ -69,6 +69,8 @@ func TestASiteThatBecomesTooOld(t *testing.T) {
 			{100 * time.Hour, 0, 1, 1, 0},
 			{0, 6, 0, 1, 1},
 			{48 * time.Hour, 0, 1, 2, 1},
+			{0, 10, 1, 2, 1}, // more than a day ahead of the clock
+			{2 * time.Minute, 9, 0, 2, 2},
 		} {
 			if tt.next > 0 {
 				store.replace(dailySite(t, tt.next))

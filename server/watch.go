@@ -48,14 +48,15 @@ func (h *Handler) Ready() bool { return h.live.Load() != nil && !h.draining.Load
 // still answers those that come.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
-// stale reports whether the site that is served is older than Options.MaxAge.
+// stale reports whether the site that is served is older than Options.MaxAge, or as of a time to come.
 func (h *Handler) stale() bool {
 	root := h.Root()
-	if root == nil || h.options.MaxAge == 0 {
+	if root == nil {
 		return false
 	}
 	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
-	return time.Since(asOf) > h.options.MaxAge
+	age := time.Since(asOf)
+	return age < -site.MaxAhead || h.options.MaxAge > 0 && age > h.options.MaxAge
 }
 
 // tellStale logs when the site has become older than Options.MaxAge, and when a newer one is served. was is what the last
@@ -64,7 +65,7 @@ func (h *Handler) tellStale(was bool) bool {
 	is := h.stale()
 	switch {
 	case is && !was:
-		h.log.Warn("the site is older than --max-age: find out why no newer one is published", "as_of", h.Root().AsOf, "max_age", h.options.MaxAge.String())
+		h.log.Warn("the site is older than --max-age, or as of a time to come: find out why no newer one is published", "as_of", h.Root().AsOf, "max_age", h.options.MaxAge.String())
 	case was && !is:
 		h.log.Info("the site is not older than --max-age any more", "as_of", h.Root().AsOf)
 	}

@@ -13,6 +13,9 @@ import (
 // it.
 const Format = 2
 
+// MaxAhead is how far as_of of a root, and the counter of a note, may be ahead of the clock of who reads or publishes it.
+const MaxAhead = 24 * time.Hour
+
 // MaxRootBytes is more than the size of a root.
 const MaxRootBytes = 4 << 20
 

@@ -41,7 +41,7 @@ const Key = site.NoteKey
 const MaxBytes = 16 << 10
 
 // MaxAhead is how far a counter may be ahead of the clock of who reads or publishes it.
-const MaxAhead = 24 * time.Hour
+const MaxAhead = site.MaxAhead
 
 // kind is the first line, which no other signed text begins with.
 const kind = "followpress site 1"

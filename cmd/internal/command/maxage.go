@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/followpress/followpress/site"
 )
 
 // MaxAge is the flag about how old a site may be.
@@ -19,16 +21,17 @@ func (m MaxAge) CheckMaxAge() error {
 	return nil
 }
 
-// CheckAge is an error if a snapshot as of that time, in RFC 3339, is older now than the flag allows.
+// CheckAge is an error if a snapshot as of that time, in RFC 3339, is older now than the flag allows, or is more than
+// site.MaxAhead ahead of the clock.
 func (m MaxAge) CheckAge(asOf string) error {
-	if m.MaxAge == 0 {
-		return nil
-	}
 	made, err := time.Parse(time.RFC3339, asOf)
 	if err != nil {
-		return fmt.Errorf("--max-age: the site's as_of: %w", err)
+		return fmt.Errorf("the site's as_of: %w", err)
 	}
-	if age := time.Since(made); age > m.MaxAge {
+	switch age := time.Since(made); {
+	case age < -site.MaxAhead:
+		return fmt.Errorf("the site is as of %s, more than a day ahead of the clock: set the clock, or publish a site of the past with --allow-rollback", asOf)
+	case m.MaxAge > 0 && age > m.MaxAge:
 		return fmt.Errorf("the site is as of %s, %v ago, and --max-age=%v: find out why no newer snapshot was made or published",
 			asOf, age.Round(time.Second), m.MaxAge)
 	}

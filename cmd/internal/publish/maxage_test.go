@@ -29,6 +29,7 @@ func snapshotAsOf(t *testing.T, asOf time.Time) string {
 func TestMaxAge(t *testing.T) {
 	now := time.Now()
 	stale, good := snapshotAsOf(t, now.Add(-49*time.Hour)), snapshotAsOf(t, now.Add(-47*time.Hour))
+	soon, future := snapshotAsOf(t, now.Add(23*time.Hour)), snapshotAsOf(t, now.Add(25*time.Hour))
 	dest := "file://" + t.TempDir()
 	const says = "ago, and --max-age=48h0m0s"
 	for _, tt := range []struct {
@@ -49,6 +50,10 @@ func TestMaxAge(t *testing.T) {
 		{"verify --max-age 48h", command.Done, ""}, // the newer one is live
 		{"publish --allow-rollback --snapshot " + stale, command.Done, ""},
 		{"verify --max-age 48h", command.Failed, says},
+		{"publish --dry-run --allow-rollback --snapshot " + future, command.Failed, "the site is as of the future: as_of is"},
+		{"publish --allow-rollback --snapshot " + future, command.Failed, "the site is as of the future: as_of is"},
+		{"publish --snapshot " + soon, command.Done, ""},
+		{"verify", command.Done, ""},
 	} {
 		args := append(strings.Fields(tt.args), "--dest", dest)
 		status, _, stderr := run(args[0], args[1:]...)

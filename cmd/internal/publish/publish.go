@@ -20,6 +20,7 @@ import (
 	"github.com/followpress/followpress/internal/plain"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 )
@@ -462,7 +463,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	}
 	o := p.writeOptions(s)
 	o.DryRun, o.MaxLoss, o.Overwrite = dryRun, &p.MaxLoss, p.Overwrite
-	o.Unsigned, o.AllowRollback = p.Unsigned, p.AllowRollback
+	o.Unsigned, o.AllowRollback, o.NotAfter = p.Unsigned, p.AllowRollback, time.Now().Add(note.MaxAhead)
 	if o.Signing, err = p.open(ctx); err != nil {
 		return told, err
 	}
