@@ -90,11 +90,11 @@ func (s *state) checkChains(blocks []block) error {
 	return nil
 }
 
-// shareOfWaits is the part of all places that the requests of one client may take.
-const shareOfWaits = 8
+// shareOfPlaces is the part of all places that the requests of one client may take.
+const shareOfPlaces = 8
 
-// waits are the requests that wait for blocks, by client. It is safe for concurrent use.
-type waits struct {
+// places are the requests that wait for blocks, or the streams of events, by client. It is safe for concurrent use.
+type places struct {
 	most int // of all clients
 
 	mu  sync.Mutex
@@ -102,11 +102,13 @@ type waits struct {
 	of  map[netip.Addr]int // those with any
 }
 
+func newPlaces(most int) places { return places{most: most, of: map[netip.Addr]int{}} }
+
 // begin takes a place for a client; it is false if too many are taken, by all or by this one.
-func (w *waits) begin(client netip.Addr) bool {
+func (w *places) begin(client netip.Addr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.all >= w.most || w.of[client] >= max(1, w.most/shareOfWaits) {
+	if w.all >= w.most || w.of[client] >= max(1, w.most/shareOfPlaces) {
 		return false
 	}
 	w.all++
@@ -114,7 +116,7 @@ func (w *waits) begin(client netip.Addr) bool {
 	return true
 }
 
-func (w *waits) end(client netip.Addr) {
+func (w *places) end(client netip.Addr) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all--
@@ -123,7 +125,7 @@ func (w *waits) end(client netip.Addr) {
 	}
 }
 
-func (w *waits) count() int64 {
+func (w *places) count() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return int64(w.all)

@@ -242,3 +242,39 @@ func TestWaitsOfOneClient(t *testing.T) {
 		})
 	}
 }
+
+// One client takes an eighth of the streams at most; those of others begin all the same, and its own once one has ended.
+func TestStreamsOfOneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(site.APISpec)
+		o.MaxStreams = 16
+		l := started(t, o, 10, 10)
+		group := sync.WaitGroup{}
+		begin := func(client string) (status func() int, end context.CancelFunc) {
+			ctx, cancel := context.WithCancel(t.Context())
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, live.EventsPath, nil)
+			r.RemoteAddr = client + ":7"
+			group.Go(func() { l.ServeHTTP(w, r) })
+			synctest.Wait()
+			return func() int { return w.Code }, cancel
+		}
+		_, end := begin("192.0.2.1")
+		begin("192.0.2.1")
+		if status, _ := begin("192.0.2.1"); status() != http.StatusServiceUnavailable || l.Status().Streams != 2 {
+			t.Errorf("its third: got %d and %d streams, want 503 and 2", status(), l.Status().Streams)
+		}
+		if status, _ := begin("192.0.2.2"); status() != http.StatusOK || l.Status().Streams != 3 {
+			t.Errorf("another client: got %d and %d streams, want 200 and 3", status(), l.Status().Streams)
+		}
+		end()
+		synctest.Wait()
+		if status, _ := begin("192.0.2.1"); status() != http.StatusOK || l.Status().Streams != 3 {
+			t.Errorf("after one has ended: got %d and %d streams, want 200 and 3", status(), l.Status().Streams)
+		}
+		if err := l.stop(); err != nil {
+			t.Error(err)
+		}
+		group.Wait()
+	})
+}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -31,8 +30,7 @@ const (
 // events are the rounds that streams tell. Every stream reads the same bytes, so one that reads slowly costs nothing but
 // its connection; if it falls behind what is kept, it hears a reset. It is safe for concurrent use.
 type events struct {
-	prefix  string // of ids: that of the process
-	streams atomic.Int64
+	prefix string // of ids: that of the process
 
 	mu    sync.Mutex
 	first uint64   // number of the first kept round; numbers follow each other

@@ -219,10 +219,10 @@ func TestStreamsThatDoNotRead(t *testing.T) {
 		var mu sync.Mutex
 		held := map[*byte]int{}
 		var streams sync.WaitGroup
-		for range most {
-			streams.Go(func() {
-				l.ServeHTTP(&stuck{header: http.Header{}, mu: &mu, held: held}, httptest.NewRequest(http.MethodGet, live.EventsPath, nil))
-			})
+		for i := range most {
+			r := httptest.NewRequest(http.MethodGet, live.EventsPath, nil)
+			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:7", i%8) // each has its share
+			streams.Go(func() { l.ServeHTTP(&stuck{header: http.Header{}, mu: &mu, held: held}, r) })
 		}
 		synctest.Wait()
 		if w := get(l, live.EventsPath); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {

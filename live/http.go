@@ -125,11 +125,12 @@ func (l *Live) serveStatus(w http.ResponseWriter, r *http.Request) {
 }
 
 func (l *Live) serveEvents(w http.ResponseWriter, r *http.Request) {
-	defer l.events.streams.Add(-1)
-	if l.events.streams.Add(1) > int64(l.MaxStreams) || l.Ready() != nil {
+	client := server.ClientOf(r, l.Server.Refresh.Proxies)
+	if l.Ready() != nil || !l.streams.begin(client) {
 		l.shared.Refuse(w, r, site.Unavailable)
 		return
 	}
+	defer l.streams.end(client)
 	setHeaders(w.Header(), site.EveryHeader())
 	w.Header()["Cache-Control"] = noStore
 	if r.Method == http.MethodHead {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
@@ -51,7 +50,7 @@ type Options struct {
 	MaxLag     time.Duration // behind which a chain lags, and every answer is a 503; 15 min
 	MaxWait    time.Duration // that Prefer: wait may ask for, and that of X-After without it; 10 s
 	MaxWaiting int           // requests that wait for a block, others are answered at once; 1,024. One client has an eighth at most, by Server.Refresh.Proxies
-	MaxStreams int           // of events, others get a 503; 10,000
+	MaxStreams int           // of events, others get a 503; 10,000. One client has an eighth at most, likewise
 
 	Status http.Handler // answers /_live/status; nil means Status as JSON
 	Hooks  Hooks
@@ -128,11 +127,11 @@ type Live struct {
 	clock  clock
 	events *events
 
-	state   atomic.Pointer[state] // nil before the first graph
-	waiting waits
-	graphs  graphs
-	ended   chan struct{} // closed when Run ends: nobody waits any more
-	merge   chan struct{} // has one element if what was refreshed asks for a new graph
+	state            atomic.Pointer[state] // nil before the first graph
+	waiting, streams places
+	graphs           graphs
+	ended            chan struct{} // closed when Run ends: nobody waits any more
+	merge            chan struct{} // has one element if what was refreshed asks for a new graph
 
 	mostReplaced int64 // see the constant
 
@@ -167,7 +166,7 @@ func New(from Source, o Options) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{
-		Options: o, source: from, shared: shared, clock: newClock(), waiting: waits{most: o.MaxWaiting, of: map[netip.Addr]int{}}, ended: make(chan struct{}), merge: make(chan struct{}, 1),
+		Options: o, source: from, shared: shared, clock: newClock(), waiting: newPlaces(o.MaxWaiting), streams: newPlaces(o.MaxStreams), ended: make(chan struct{}), merge: make(chan struct{}, 1),
 		mostReplaced: mostReplaced,
 		events:       newEvents(), status: Status{Rounds: map[Outcome]uint64{}}, undone: map[uint64]uint64{},
 	}

@@ -88,7 +88,7 @@ func (l *Live) Status() Status {
 		is.NotReady = err.Error()
 	}
 	is.Graphs, _ = l.graphs.count()
-	is.Waiting, is.Streams, is.Chains = l.waiting.count(), l.events.streams.Load(), []ChainStatus{}
+	is.Waiting, is.Streams, is.Chains = l.waiting.count(), l.streams.count(), []ChainStatus{}
 	if l.kept != nil {
 		is.Kept.Objects, is.Kept.Bytes = l.kept.objectsAndBytes()
 	}

@@ -169,21 +169,7 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 		return err
 	}
 	s.notes.announced = signing.Keys.OpenAnnounced(body, signing.clock())
-	return r.refuseSignedRollback(s)
-}
-
-// refuseSignedRollback is an error if a note that readers have seen is of a later time, whatever root the bucket has now.
-func (r *run) refuseSignedRollback(s *state) error {
-	seen := []string{s.notes.live.AsOf}
-	if a, ok := s.notes.of(s.body); ok { // nobody has seen the others live
-		seen = append(seen, a.AsOf)
-	}
-	for _, seen := range seen {
-		if err := r.refuseRollback(seen); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.refuseRollback(s.notes.live.AsOf) // which readers have seen, whatever root the bucket has now: guard reads that
 }
 
 // replacesNote reports whether the run signs over a note that it does not believe: then it does not believe the manifest

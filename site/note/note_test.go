@@ -1,6 +1,7 @@
 package note_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -236,5 +237,21 @@ func TestAhead(t *testing.T) {
 		if got := len(key.Keys.OpenAnnounced(signed, now)); (got == 0) != (want != nil) {
 			t.Errorf("%s ahead: got %d announced", ahead, got)
 		}
+	}
+}
+
+// The greatest counter comes first, in whatever order somebody has joined the notes: the next one must be greater.
+func TestTheGreatestCounterComesFirst(t *testing.T) {
+	key := testkey.New(t, name)
+	var signed [3][]byte
+	for i := range signed {
+		var err error
+		if signed[i], err = note.Sign(note.Of(name, uint64(1+i), "2026-11-24T00:00:00Z", nil), key.Signer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := key.Keys.OpenAnnounced(note.Join(signed[1], signed[0], signed[2]), time.Unix(0, 0))
+	if len(all) != 3 || all[0].Counter != 3 || all[2].Counter != 1 || !bytes.Equal(all[0].Signed, signed[2]) {
+		t.Errorf("got %+v, want the counters 3, 2, 1", all)
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -455,6 +457,54 @@ func TestWithoutState(t *testing.T) {
 		if compared == 0 {
 			t.Errorf("%s: nothing was compared", name)
 		}
+	}
+}
+
+// Whenever the newest blocks are replaced while a node answers after them: nothing that it has told before goes with what
+// it tells after, so that no list is called wrong.
+func TestReplacedMeanwhile(t *testing.T) {
+	h := history.Random(6, history.Options{Chains: history.Production(), Transactions: 60})
+	c := h.Chains[slices.IndexFunc(h.Chains, func(c history.Chain) bool { return c.Registry != nil })]
+	truth, last := h.Truth(), uint64(0)
+	for b := range h.Of(c.ID) {
+		last = max(last, b.Number)
+	}
+	ends, moved := false, 0
+	for n := 1; !ends && n < 60; n++ {
+		w := newWorld(t, h)
+		node := w.nodes[c.ID]
+		in := w.inputs(h)
+		node.SetHead(last+3, last, last)
+		var once sync.Once
+		ends = true
+		node.Set(meanrpc.Faults{State: 1, Trouble: func(r meanrpc.Request) *meanrpc.Trouble {
+			if r.N == n {
+				once.Do(func() { // every list gets another owner
+					ends = false
+					var logs []history.Log
+					for _, l := range truth.Lists {
+						token, ok := new(big.Int).SetString(l.Token, 10)
+						if !ok {
+							t.Error(l.Token)
+						}
+						logs = append(logs, history.Transfer(*c.Registry, l.Owner, history.Address{19: 77}, history.Word(token.FillBytes(make([]byte, 32)))))
+					}
+					node.Reorg(last+2, history.Block{Chain: c.ID, Number: last + 3, Time: node.Time(last) + 9, Logs: logs})
+				})
+			}
+			return nil
+		}})
+		r, err := audit.Run(t.Context(), snapshotOf(t, truth, in), w.options())
+		if err != nil {
+			t.Fatalf("replaced before request %d: %v", n, err)
+		}
+		if r.Wrong > 0 || len(r.Differences) > 0 {
+			t.Errorf("replaced before request %d: %s", n, r)
+		}
+		moved += r.Right
+	}
+	if !ends || moved == 0 {
+		t.Errorf("the audit had more than 60 requests (%t), and found %d lists right: the test tests nothing", !ends, moved)
 	}
 }
 

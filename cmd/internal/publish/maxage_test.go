@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/generator"
 )
 
 // snapshotAsOf is the demo's snapshot, as of another time.
@@ -60,5 +63,12 @@ func TestMaxAge(t *testing.T) {
 		if status != tt.status || !strings.Contains(lastLine(stderr), tt.says) {
 			t.Errorf("%s: got status %d and %q, want %d and %q", tt.args, status, lastLine(stderr), tt.status, tt.says)
 		}
+	}
+	ahead := filepath.Join(t.TempDir(), "out") // which no publish has put
+	if _, err := generator.ToPath(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), future), ahead, generator.Options{NoSync: true}); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := run("verify", "--dest", "file://"+ahead); status != command.Failed || !strings.Contains(lastLine(stderr), "more than a day ahead of the clock") {
+		t.Errorf("verify of a site of a time to come: got status %d and %q", status, lastLine(stderr))
 	}
 }

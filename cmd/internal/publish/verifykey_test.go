@@ -150,6 +150,28 @@ func sampled(t *testing.T, inShard func(shard string) bool, n int, altered memsi
 	return c.told, err
 }
 
+// TestListedWhereNobodyLooks: what a shard lists although its key belongs to another one has no reader, so it differs.
+func TestListedWhereNobodyLooks(t *testing.T) {
+	k := testkey.New(t, "follow.example")
+	config, err := site.Config{BasePath: "api/v1"}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := memsite.New(t, site.Root{Format: site.Format, AsOf: "2026-11-24T00:00:00Z", Config: config, BucketDigits: 1, ShardDigits: 1}, map[site.Key]string{})
+	web, err := storage.OpenWeb(newOnline(t, k.Sign(t, made, 1)).url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := checked.Open(t.Context(), web, k.Keys, checked.Options{Pinned: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &comparison{site: signed, add: func(int64) {}}
+	if err := c.compare(t.Context(), "api/v1/lists/1/details"); err != nil || c.told.Differ != 1 || c.told.Checked != 1 {
+		t.Errorf("got %+v and %v, want one that differs", c.told, err)
+	}
+}
+
 // TestSampleOfDamagedShards: of a shard that nobody can read, all that was drawn differs, so that the bound is about as
 // many.
 func TestSampleOfDamagedShards(t *testing.T) {

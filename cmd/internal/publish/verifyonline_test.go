@@ -108,6 +108,10 @@ func TestVerifyOnline(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	published := filesOf(t, folder)
+	if status, _, stderr := runPublish("--snapshot", demoSnapshot(t, aFollow), "--dest", "file://"+folder, "--sign", key.File(t), "--no-sync"); status != 0 {
+		t.Fatal(stderr)
+	}
+	next := filesOf(t, folder)
 	const board = "api/v1/leaderboard/followers"
 	replace := func(key site.Key, from, to string) func(o *online) {
 		return func(o *online) {
@@ -150,6 +154,14 @@ func TestVerifyOnline(t *testing.T) {
 		{"busy for ever", func(o *online) {
 			o.fail = func(key site.Key, n int) int { return map[bool]int{true: http.StatusServiceUnavailable}[key == board] }
 		}, []string{"--key", key.Public, "--patience", "300ms"}, 1, "got status 503"},
+		{"another site meanwhile", func(o *online) {
+			o.fail = func(key site.Key, _ int) int {
+				if strings.HasPrefix(string(key), "api/") {
+					o.objects = next
+				}
+				return 0
+			}
+		}, all, 1, "another site was published meanwhile"},
 		{"what no manifest lists", func(o *online) { o.objects["api/v1/lists/4444/details"] = "{}" }, all, 0, "not looked for: objects that the manifest does not list"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

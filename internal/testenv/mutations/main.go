@@ -186,15 +186,15 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"publisher": {quick, publishing, {"purger", []string{"-test.run=Naive"}}, simulation},
 		"purger":    {{"purger", nil}},
 		"generator": {{"generator", []string{"-test.run=Inputs|MissingObjects|HeldRanks|WindowEdges|RefreshedMerge|OutputThatIsRefused|DiffEquals"}}, {"server", []string{"-test.run=Histor"}}},
-		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack"}}, {"server", []string{"-test.run=Histor|Feed"}},
+		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack|TooOld"}}, {"server", []string{"-test.run=Histor|Feed"}},
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
 		"storage":  {{"storage/checked", nil}, {"storage", nil}, publishing},
 		"site":     {{"site/shards", nil}, {"site/rules", nil}, {"site/refresh", nil}, {"site/note", nil}, publishing},
-		"cmd":      {{"cmd/internal/publish", []string{"-test.run=Forged|RefreshesAre|Sample|CommandThat|Nonsense|SecretKey"}}, {"cmd/internal/live", nil}},
+		"cmd":      {{"cmd/internal/publish", []string{"-test.run=Forged|RefreshesAre|Sample|CommandThat|Nonsense|SecretKey|ListedWhere|MaxAge|VerifyOnline$"}}, {"cmd/internal/live", nil}},
 		"internal": {{"internal/staging", nil}},
 		"live":     {{"live", nil}, simulation},
 		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs|Ops|Frames"}}, {"snapshot/pieces", nil}, {"cmd/internal/reproduce", []string{"-test.run=Faults|Resumes"}}},
-		"source": {{"source", []string{"-test.run=From"}}, {"source/replay", nil}, {"source/badge", []string{"-test.run=Told"}}, {"source/audit", nil},
+		"source": {{"source", []string{"-test.run=From"}}, {"source/replay", nil}, {"source/badge", []string{"-test.run=Told"}}, {"source/audit", nil}, {"source/chain", []string{"-test.run=CountsThat|NewestBlockIs|QuorumThat"}},
 			{"source/chain/provider", []string{"-test.run=Multicall"}}},
 	}
 	for _, m := range all {
