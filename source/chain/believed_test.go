@@ -8,7 +8,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
@@ -45,7 +44,7 @@ func (a *asked) Call(_ context.Context, calls []provider.Call, _ provider.Block,
 // syncOf reads base from nodes, up to block 100. Its logs have five operations of a slot, which the returned ledger has.
 func syncOf(a *asked) (c *chainSync, l *ledger, slot subject) {
 	c = &chainSync{chain: base, decoder: newDecoder(base), store: &store{contracts: newDecoder(base).addresses()}, nodes: a, head: provider.Block{Number: 100}, doubted: map[subject]bool{}}
-	slot = subject{question: ops, contract: site.Address(base.Records[0].Address)}
+	slot = subject{question: ops, contract: base.Records[0].Address}
 	l = newLedger()
 	l.ops[slot] = 5
 	return c, l, slot
