@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/afero"
@@ -32,45 +33,51 @@ func ask(handler http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
+// A transport answers requests in this process.
+type transport func(*http.Request) *http.Response
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r), nil }
+
 // Many concurrent requests to refresh one list cause one refresh, and all get its result.
 func TestOneRefreshForAll(t *testing.T) {
 	t.Parallel()
 	const clients = 1000
-	files := demo(t)
-	b := local(t, files)
-	u := newUpstream(t)
-	o := server.Options{Refresh: u.options()}
-	o.Refresh.Interval = time.Hour
-	o.Refresh.UpstreamTimeout = time.Minute
-	handler := newHandler(t, b, o)
-	answer := profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t)
-	u.tell(func(w http.ResponseWriter, r *http.Request) {
-		for begun := time.Now(); handler.RefreshesWaiting() < clients && time.Since(begun) < 30*time.Second; {
-			time.Sleep(time.Millisecond)
+	b := local(t, demo(t))
+	synctest.Test(t, func(t *testing.T) {
+		answer := profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t)
+		var asked atomic.Int64
+		handler := newHandler(t, b, server.Options{Refresh: server.RefreshOptions{
+			ProfileUpstream: "http://upstream/a/{address}", Interval: time.Hour, Rate: 1e6, ClientRate: 1e6,
+			Transport: transport(func(r *http.Request) *http.Response {
+				asked.Add(1)
+				synctest.Wait() // until all wait
+				w := httptest.NewRecorder()
+				answer(w, r)
+				return w.Result()
+			}),
+		}})
+		defer handler.Close()
+		answers := make([]*httptest.ResponseRecorder, clients)
+		var group sync.WaitGroup
+		for i := range clients {
+			group.Go(func() { answers[i] = ask(handler, freshDetails) })
 		}
-		time.Sleep(100 * time.Millisecond) // the last has been counted, and is about to wait
-		answer(w, r)
-	}, nil)
-	answers := make([]*httptest.ResponseRecorder, clients)
-	var group sync.WaitGroup
-	for i := range clients {
-		group.Go(func() { answers[i] = ask(handler, freshDetails) })
-	}
-	group.Wait()
-	for _, w := range answers {
-		if w.Code != http.StatusOK || w.Body.String() != answers[0].Body.String() || w.Header().Get("X-Refresh") != "" {
-			t.Fatalf("got %d %v %s, want 200 and the same answer for all", w.Code, w.Header(), w.Body)
+		group.Wait()
+		for _, w := range answers {
+			if w.Code != http.StatusOK || w.Body.String() != answers[0].Body.String() || w.Header().Get("X-Refresh") != "" {
+				t.Fatalf("got %d %v %s, want 200 and the same answer for all", w.Code, w.Header(), w.Body)
+			}
 		}
-	}
-	if !strings.Contains(answers[0].Body.String(), `"name":"x"`) {
-		t.Errorf("got %s, want the fresh profile", answers[0].Body)
-	}
-	if asked := u.requests(); len(asked) != 1 {
-		t.Errorf("got %d requests to the upstream, want 1", len(asked))
-	}
-	if w := ask(handler, freshDetails); w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "limited" {
-		t.Errorf("the next: got %d %v, want 200 with X-Refresh: limited", w.Code, w.Header())
-	}
+		if !strings.Contains(answers[0].Body.String(), `"name":"x"`) {
+			t.Errorf("got %s, want the fresh profile", answers[0].Body)
+		}
+		if n := asked.Load(); n != 1 {
+			t.Errorf("got %d requests to the upstream, want 1", n)
+		}
+		if w := ask(handler, freshDetails); w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "limited" {
+			t.Errorf("the next: got %d %v, want 200 with X-Refresh: limited", w.Code, w.Header())
+		}
+	})
 }
 
 // A client that disconnects does not cancel the refresh for the others.
