@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Over an uplink that is too slow for --concurrency requests at once, few requests time out. All at once they would, since
+// Over an uplink that is too slow for 64 requests at once, few requests time out. All at once they would, since
 // each would get a few kilobytes per second. How long a run takes is measured on virtual time, by TestSlowUplink.
 func TestASlowUplink(t *testing.T) {
 	const rate, lists, size = 200e3, 16, 250e3

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// However long the lists, at most --concurrency requests are in flight, of all kinds
+// However long the lists, at most Options.Concurrency requests are in flight, of all kinds
 // but those of the lock. If nothing limits them there are exactly that many.
 func TestConcurrencyIsAPromise(t *testing.T) {
 	busy := temporary(t)

@@ -73,7 +73,7 @@ type Init struct {
 
 // Help is what --help shows below the first line.
 func (*Init) Help() string {
-	return `It creates the bucket if there is none, makes the objects of a site, and nothing else, readable for everybody, and allows browsers of all origins (CORS). What the server does not support is reported and skipped. With --site, it publishes that site; without, the flags for reports, purges and prices do nothing.
+	return `It creates the bucket if there is none, makes the objects of a site, and nothing else, readable for everybody, and allows browsers of all origins (CORS). What the server does not support is reported and skipped. With --site, it publishes that site; without, the flags for reports and purges do nothing.
 
 	followpress init --dest s3://BUCKET --site site.tar`
 }
