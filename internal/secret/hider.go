@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/internal/plain"
 )
 
-// shortest keeps short words of a URL like /purge?all=1 readable, in bytes.
+// shortest keeps short words of a message readable, in bytes: a shorter credential is hidden only where one stands.
 const shortest = 6
 
 // A Hider replaces the credentials that were used in texts. The zero value hides nothing yet. It is safe for concurrent
@@ -26,11 +26,14 @@ type Hider struct {
 	mu    sync.Mutex
 	known map[string]bool // in all spellings
 	match *regexp.Regexp  // nil if known has changed, or is empty
+	short map[string]*regexp.Regexp
 }
 
-// Use returns a credential for a request, and hides it from then on. One of less than 6 bytes is not hidden.
+// Use returns a credential for a request, and hides it from then on. One of less than 6 bytes is hidden where URLs and
+// headers have credentials: before an @, and after a colon, an equals sign or Bearer.
 func (h *Hider) Use(t Text) string {
 	h.hide(string(t))
+	h.hideShort(string(t))
 	return string(t)
 }
 
@@ -45,6 +48,7 @@ func (h *Hider) UseURL(text string) {
 	if user, _, ok := strings.Cut(rest[:end], "@"); ok {
 		for part := range strings.SplitSeq(user, ":") {
 			h.hide(part)
+			h.hideShort(part)
 		}
 	}
 	parts := strings.FieldsFunc(rest[end:], func(r rune) bool { return strings.ContainsRune("/?#&={}", r) })
@@ -55,7 +59,22 @@ func (h *Hider) UseURL(text string) {
 	for pair := range strings.SplitSeq(query, "&") { // a value may have slashes
 		_, value, _ := strings.Cut(pair, "=")
 		h.hide(value)
+		h.hideShort(value)
 	}
+}
+
+// hideShort hides a credential that is too short to be replaced everywhere.
+func (h *Hider) hideShort(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if text == "" || len(text) >= shortest || h.short[text] != nil {
+		return
+	}
+	if h.short == nil {
+		h.short = map[string]*regexp.Regexp{}
+	}
+	is := regexp.QuoteMeta(strings.ToValidUTF8(text, "\ufffd"))
+	h.short[text] = regexp.MustCompile(`(?i)(//|[:=]["']?\s?|\b(?:bearer|basic|token)\s)` + is + `([@:&#\s"'<>,;)]|$)`)
 }
 
 // hide adds the spellings in which a server may repeat a text.
@@ -118,6 +137,9 @@ func (h *Hider) Replace(text string) string {
 		h.match = regexp.MustCompile("(?i)" + strings.Join(all, "|"))
 	}
 	match := h.match
+	for _, short := range h.short {
+		text = short.ReplaceAllString(text, "${1}"+hidden+"${2}")
+	}
 	h.mu.Unlock()
 	if match == nil {
 		return text

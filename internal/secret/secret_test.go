@@ -88,9 +88,25 @@ func TestHider(t *testing.T) {
 		}
 	}
 	h.UseURL("https://user-0:password-0@host.example/first-0{path}second-0/x?token=value-0/more-0&short=1")
-	got := h.Replace("USER-0 password-0 host.example first-0 second-0 token value-0/more-0 value-0 short=1")
-	if want := "[hidden] [hidden] host.example [hidden] [hidden] token [hidden] [hidden] short=1"; got != want {
+	got := h.Replace("USER-0 password-0 host.example first-0 second-0 token value-0/more-0 value-0 short=1 1")
+	if want := "[hidden] [hidden] host.example [hidden] [hidden] token [hidden] [hidden] short=[hidden] 1"; got != want {
 		t.Errorf("parts of a URL: got %q, want %q", got, want)
+	}
+}
+
+// A credential of a few letters is hidden where a credential stands, and not in every word that has these letters.
+func TestShortCredentials(t *testing.T) {
+	h := &Hider{}
+	h.Use("k3y")
+	h.UseURL("https://me:pa55@host.example/purge?all=1")
+	for echo, want := range map[string]string{
+		"no me:pa55@host, me": "no me:[hidden]@host, me", "https://me:pa55@host.example/purge?all=1": "https://[hidden]:[hidden]@host.example/purge?all=[hidden]",
+		"?key=k3y&x=k3yed": "?key=[hidden]&x=k3yed", "Authorization: Bearer K3Y": "Authorization: Bearer [hidden]", `{"key":"k3y"}`: `{"key":"[hidden]"}`,
+		"X-API-Key: k3y": "X-API-Key: [hidden]", "monk3y": "monk3y", "11 of 12": "11 of 12", "the name me is taken": "the name me is taken",
+	} {
+		if got := h.Replace(echo); got != want {
+			t.Errorf("%q: got %q, want %q", echo, got, want)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
@@ -32,7 +33,7 @@ import (
 type Options struct {
 	State  string                  // folder of the state; badges are kept in its folder badges
 	URL    string                  // of the API, such as https://api.poap.tech
-	Key    string                  // sent as X-API-Key; "" sends none. It is in no error and in no log
+	Key    secret.Text             // sent as X-API-Key; "" sends none. It is in no error and in no log
 	Events []string                // event ids
 	Wanted map[site.Address]uint32 // whom to ask about without requests by event, and how many lists follow them
 	Budget source.Budget           // retries count too, and waiting
@@ -83,7 +84,7 @@ func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	}
 	header := http.Header{}
 	if o.Key != "" {
-		header.Set(headerKey, o.Key)
+		header.Set(headerKey, string(o.Key))
 	}
 	c, err := collect.Open[meta](folder(o.State), ask.Options{URL: o.URL, Header: header, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source/postgres"
@@ -58,7 +59,7 @@ func BenchmarkWrite(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r, err := postgres.Open(b.Context(), postgres.Options{DSN: dsn, Progress: quiet{}})
+		r, err := postgres.Open(b.Context(), postgres.Options{DSN: secret.Text(dsn), Progress: quiet{}})
 		if err != nil {
 			b.Fatal(err)
 		}

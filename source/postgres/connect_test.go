@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/source/postgres"
 )
 
@@ -22,7 +23,7 @@ func TestMalformedDSN(t *testing.T) {
 		"postgres://u:pa55 w0rd@127.0.0.1:1/db":        "spaces",
 		"postgres://u:pa55w0rd@127.0.0.1/db?sslmode=x": "sslmode",
 	} {
-		_, err := postgres.Open(t.Context(), postgres.Options{DSN: dsn, Progress: quiet{}})
+		_, err := postgres.Open(t.Context(), postgres.Options{DSN: secret.Text(dsn), Progress: quiet{}})
 		if err == nil {
 			t.Errorf("%s: got no error", dsn)
 		} else if text := err.Error(); !strings.Contains(text, want) || strings.Contains(text, "pa55") || strings.Contains(text, "w0rd") {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
@@ -170,7 +171,7 @@ func whole(ctx context.Context, dsn, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	r, err := postgres.Open(ctx, postgres.Options{DSN: dsn, Progress: quiet{}})
+	r, err := postgres.Open(ctx, postgres.Options{DSN: secret.Text(dsn), Progress: quiet{}})
 	if err != nil {
 		return err
 	}

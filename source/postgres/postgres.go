@@ -18,13 +18,14 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 )
 
 // Options say which database is read.
 type Options struct {
-	DSN      string          // a URL, postgres://user:password@host:5432/name, or key=value pairs; what is absent is taken from PG… variables
+	DSN      secret.Text     // a URL, postgres://user:password@host:5432/name, or key=value pairs; what is absent is taken from PG… variables
 	Progress source.Progress // never nil
 }
 
@@ -44,7 +45,7 @@ type Reader struct {
 func Open(ctx context.Context, o Options) (*Reader, error) {
 	r := &Reader{progress: o.Progress, begun: time.Now(), report: Report{Ignored: map[string]uint64{}, Warnings: []string{}}}
 	var err error
-	if r.conn, err = connect(ctx, o.DSN); err != nil {
+	if r.conn, err = connect(ctx, string(o.DSN)); err != nil {
 		return nil, explain(fmt.Errorf("connect: %w", err))
 	}
 	if err := r.begin(ctx); err != nil {

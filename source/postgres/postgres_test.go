@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -45,7 +46,7 @@ func read(t *testing.T, dsn string) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := postgres.Open(t.Context(), postgres.Options{DSN: dsn, Progress: quiet{}})
+	r, err := postgres.Open(t.Context(), postgres.Options{DSN: secret.Text(dsn), Progress: quiet{}})
 	if err != nil {
 		t.Fatal(err)
 	}

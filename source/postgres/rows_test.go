@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/source/postgres"
 )
@@ -159,7 +160,7 @@ ALTER ROLE hurried SET statement_timeout = '1s'; ALTER ROLE hurried SET idle_in_
 	if _, err := locking.Exec(t.Context(), "BEGIN; LOCK efp_account_metadata"); err != nil {
 		t.Fatal(err)
 	}
-	r, err := postgres.Open(t.Context(), postgres.Options{DSN: strings.Replace(dsn, "test@", "hurried@", 1), Progress: quiet{}})
+	r, err := postgres.Open(t.Context(), postgres.Options{DSN: secret.Text(strings.Replace(dsn, "test@", "hurried@", 1)), Progress: quiet{}})
 	if err != nil {
 		t.Fatal(err)
 	}

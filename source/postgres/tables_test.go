@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
@@ -246,7 +247,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 // try reads a database into a snapshot that nobody wants.
 func try(t *testing.T, ctx context.Context, dsn string) error { //nolint:revive // t comes first
 	t.Helper()
-	r, err := postgres.Open(ctx, postgres.Options{DSN: dsn, Progress: quiet{}})
+	r, err := postgres.Open(ctx, postgres.Options{DSN: secret.Text(dsn), Progress: quiet{}})
 	if err != nil {
 		return err
 	}
@@ -289,7 +290,7 @@ func TestOneMomentCounts(t *testing.T) {
 	server := databases.Start(t)
 	dsn := server.Database(t)
 	databases.FillV2(t, dsn, chain(mint(0, 1), []history.Log{op(0, 1, 9, "")}), 1)
-	r, err := postgres.Open(t.Context(), postgres.Options{DSN: dsn, Progress: quiet{}})
+	r, err := postgres.Open(t.Context(), postgres.Options{DSN: secret.Text(dsn), Progress: quiet{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +391,7 @@ func TestAReplicaThatHasToGoOn(t *testing.T) {
 	dsn := server.Database(t)
 	databases.FillV2(t, dsn, chain(mint(0, 1), []history.Log{op(0, 1, 9, "")}), 1)
 	replica := server.Replica(t, "max_standby_streaming_delay=100ms")
-	r, err := postgres.Open(t.Context(), postgres.Options{DSN: strings.Replace(dsn, server.Address, replica.Address, 1), Progress: quiet{}})
+	r, err := postgres.Open(t.Context(), postgres.Options{DSN: secret.Text(strings.Replace(dsn, server.Address, replica.Address, 1)), Progress: quiet{}})
 	if err != nil {
 		t.Fatal(err)
 	}

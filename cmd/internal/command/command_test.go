@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -104,5 +106,18 @@ func TestProgressInPlainLines(t *testing.T) {
 	lines := strings.Split(out.String(), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "read      3 in ") || !strings.HasPrefix(lines[1], "write     5 of 5 in ") {
 		t.Errorf("%q", lines)
+	}
+}
+
+// What a summary repeats of a server or a profile neither turns its lines round nor controls a terminal that shows it.
+func TestSummariesAreClean(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "summary")
+	t.Setenv("GITHUB_STEP_SUMMARY", name)
+	if err := WriteSummary("### done\n\n- a\u202eb \x1b[31m \u009b \x07\n"); err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(name)
+	if want := "### done\n\n- a\ufffdb \ufffd[31m \ufffd \ufffd\n"; err != nil || string(body) != want {
+		t.Errorf("got %q and %v, want %q", body, err, want)
 	}
 }

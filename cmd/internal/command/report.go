@@ -11,6 +11,7 @@ import (
 	json "github.com/goccy/go-json"
 	"golang.org/x/sys/unix"
 
+	"github.com/followpress/followpress/internal/plain"
 	"github.com/followpress/followpress/site"
 )
 
@@ -161,7 +162,8 @@ func WriteFile(name string, body []byte, stdout io.Writer) (err error) {
 	return nil
 }
 
-// WriteSummary adds to the summary of a job of GitHub Actions, if this is one.
+// WriteSummary adds to the summary of a job of GitHub Actions, if this is one. Texts of others in it are as they may be
+// shown (plain.Text).
 func WriteSummary(markdown string) (err error) {
 	name := os.Getenv("GITHUB_STEP_SUMMARY")
 	if name == "" {
@@ -171,7 +173,7 @@ func WriteSummary(markdown string) (err error) {
 	if err != nil {
 		return fmt.Errorf("write the summary of the job: %w", err)
 	}
-	_, err = file.WriteString(markdown)
+	_, err = file.WriteString(plain.Text(markdown))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("write the summary of the job: %w", err)
 	}

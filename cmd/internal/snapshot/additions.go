@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/generate"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
@@ -115,7 +116,7 @@ func (p *Profiles) refresh(ctx context.Context, state string, wanted map[site.Ad
 
 func (t *Tables) refresh(ctx context.Context, state string, wanted map[site.Address]uint32, progress source.Progress) (*badge.Report, error) {
 	report, err := badge.Refresh(ctx, badge.Options{
-		State: state, URL: string(t.Badges), Key: os.Getenv(badgeKey), Events: t.BadgeEvents, Wanted: wanted, Budget: t.BadgeBudget, Progress: progress,
+		State: state, URL: string(t.Badges), Key: secret.Text(os.Getenv(badgeKey)), Events: t.BadgeEvents, Wanted: wanted, Budget: t.BadgeBudget, Progress: progress,
 	})
 	if errors.Is(err, badge.ErrKey) {
 		return nil, fmt.Errorf("--badges: %w: check %s; a new key takes up to a day to work", err, badgeKey)

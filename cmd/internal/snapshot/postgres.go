@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/postgres"
@@ -13,8 +14,8 @@ import (
 
 // Postgres is the command that reads the database of an indexer.
 type Postgres struct {
-	DSN   string `name:"dsn" placeholder:"URL" help:"The database, postgres://USER@HOST/NAME or key=value pairs; what is absent comes from PGHOST, PGPASSWORD and the like. Set FOLLOWPRESS_DSN if it has a password: others can see the flags of a process."`
-	State string `placeholder:"DIR" help:"Folder that keeps the answers of --profiles and --badges between runs."`
+	DSN   secret.Text `name:"dsn" placeholder:"URL" help:"The database, postgres://USER@HOST/NAME or key=value pairs; what is absent comes from PGHOST, PGPASSWORD and the like. Set FOLLOWPRESS_DSN if it has a password: others can see the flags of a process."`
+	State string      `placeholder:"DIR" help:"Folder that keeps the answers of --profiles and --badges between runs."`
 	output
 	Profiles   `group:"Profiles that the database does not have:"`
 	command.S3 `group:"Profiles that the database does not have:"`
