@@ -76,7 +76,7 @@ func TestRecommended(t *testing.T) {
 	s := validRows().adding("recommended",
 		`{"address":"`+bob+`","class":"A"}`, "", // blank lines are skipped
 		`{"class":null,"address":"`+carol+`"}`,
-		`{"address":"0X`+strings.ToUpper(bob[2:])+`","class":"Z"}`,
+		`{"address":"0x`+strings.ToUpper(bob[2:])+`","class":"Z"}`,
 		`{"address":"`+alice+`","class":"<&>","unknown":1}`)
 	want := [][2]string{{bob, "A"}, {carol, ""}, {alice, "<&>"}}
 	for _, s := range []snapshot{s, s.compressed(t, ".gz"), s.compressed(t, ".zst")} {

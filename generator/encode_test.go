@@ -109,8 +109,7 @@ func recode(t testing.TB, route routes.ID, key site.Key, body string) string {
 	return ""
 }
 
-// canonical encodes the objects that pass through once more, from maps: their keys
-// must be sorted and their numbers have the digits that they had.
+// canonical encodes the objects of texts once more, from maps: their keys must be sorted.
 func canonical(t testing.TB, d site.ListDetails) site.ListDetails {
 	t.Helper()
 	for _, raw := range []*json.RawMessage{&d.ENS.Records, &d.ENS.Chains, &d.ENS.Errors} {
@@ -119,16 +118,47 @@ func canonical(t testing.TB, d site.ListDetails) site.ListDetails {
 	return d
 }
 
-// TestNumbersPassThrough: what a profile passes through keeps its digits.
-func TestNumbersPassThrough(t *testing.T) {
-	const address = "0x0101010101010101010101010101010101010101"
-	s := emptySnapshot().adding("lists", `{"token_id":"1","owner":"`+address+`"}`).adding("accounts",
-		`{"address":"`+address+`","ens":{"records":{"z":-12345678901234567890.50,"a":[1E400, -0 ,1.0],"":{"b":null,"a":{}}}}}`)
+// TestMapsOfTexts: profiles of snapshots and of refreshes show texts only, and dates of events are those of the specification;
+// what is no text, and what is no date, is counted.
+func TestMapsOfTexts(t *testing.T) {
+	newer := refreshed{
+		"details/1": `{"address":"` + alice + `","name":"alice.eth","records":{"a":"b","c":7,"d":null},"fresh":200}`,
+		"details/2": `{"address":"` + bob + `","records":{"not newer":false},"fresh":50}`,
+	}
+	s := beforeRefreshes().adding("accounts",
+		`{"address":"`+carol+`","ens":{"records":{"z":-12345678901234567890.50,"a":[1E400, -0 ,1.0],"":{"b":null},"n":null,"t":"é"},"chains":{"eth":"0x","60":true}}}`,
+		`{"address":"0x`+strings.Repeat("d", 40)+`","ens":{"records":{"description":null,"avatar":null},"errors":{}}}`,
+	).adding("lists", `{"token_id":"4","owner":"`+carol+`"}`)
+	s = s.with("events.ndjson", strings.Replace(strings.Replace(s["events.ndjson"], `"start_date":"s"`, `"start_date":"2026-09-24T23:30:00-07:00"`, 1),
+		`"end_date":"e"`, `"end_date":"25-Sep-2026"`, 1))
+	files, report, err := generator.ToMemory(t.Context(), s.fs(), withRefreshed(newer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := readTree(t, files)
 	c, _ := site.Config{}.WithDefaults()
-	details := inMemory(t, s, small)[c.ListKey("1", site.Details)]
-	const want = `"records":{"":{"a":{},"b":null},"a":[1E400,-0,1.0],"z":-12345678901234567890.50}`
-	if !strings.Contains(details, want) {
-		t.Errorf("details: got %s, want %s in them", details, want)
+	for token, want := range map[string]string{
+		"1": `"records":{"a":"b"},"chains":{},"fresh":200`,
+		"4": `"records":{"t":"é"},"chains":{"eth":"0x"},"fresh":0`,
+	} {
+		if details := got[c.ListKey(token, site.Details)]; !strings.Contains(details, want) {
+			t.Errorf("list %s: got %s, want in it %s", token, details, want)
+		}
+	}
+	const dates = `"start_date":"24-Sep-2026","end_date":"25-Sep-2026","expiry_date":"x"`
+	if badges := got[c.ListKey("2", site.Badges)]; !strings.Contains(badges, dates) {
+		t.Errorf("badges: got %s, want in it %s", badges, dates)
+	}
+	if want := (generator.NoTextReport{Profiles: 2, Entries: 5}); report.NoTexts != want || report.OtherDates != 4 {
+		t.Errorf("report: got %+v and %d other dates, want %+v and 4", report.NoTexts, report.OtherDates, want)
+	}
+	for _, line := range []string{
+		"left out           2 profiles, 5 entries that are no texts\n",
+		"events             4 dates that are not like 31-Jan-2026, shown as they are\n",
+	} {
+		if !strings.Contains(report.String(), line) {
+			t.Errorf("report: got\n%s, want in it\n%s", report, line)
+		}
 	}
 }
 

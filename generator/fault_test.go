@@ -188,7 +188,8 @@ var invalidRows = map[string]map[string]string{ // table → row → reason
 	"accounts": {
 		`{"address":"` + bob + `"`:                                          "bad JSON",
 		`{"primary_list":"1"}`:                                              "address: nothing is not an address (0x and 40 hexadecimal digits)",
-		`{"address":"0X` + strings.ToUpper(alice[2:]) + `"}`:                "address: a second account with the address " + alice,
+		`{"address":"0x` + strings.ToUpper(alice[2:]) + `"}`:                "address: a second account with the address " + alice,
+		`{"address":"0X` + alice[2:] + `"}`:                                 "address: \"0X" + alice[2:] + "\" begins with 0X, where 0x belongs",
 		`{"address":"` + bob + `","primary_list":1}`:                        "primary_list: number where a text belongs",
 		`{"address":"` + bob + `","primary_list":""}`:                       "primary_list: nothing is not a canonical decimal of at most 78 digits",
 		`{"address":"` + bob + `","primary_list":"01"}`:                     `primary_list: "01" is not a canonical decimal of at most 78 digits`,

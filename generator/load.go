@@ -95,6 +95,7 @@ func (l *loader) readEvents(ctx context.Context) error {
 		}
 		l.eventOf[id] = uint32(len(g.Events))
 		g.Events = append(g.Events, r.Value)
+		l.report.OtherDates += r.Value.OtherDates()
 		return nil
 	})
 }
@@ -120,6 +121,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		address site.Address
 		profile render.Profile
 		long    []site.LongText // left out of the profile
+		noTexts int             // as long
 		primary uint32          // the list that the account names as primary; none, or noList if there is no such list
 	}
 	const noList = render.None - 1
@@ -128,6 +130,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		if in.ENS != nil {
 			var ens site.Profile
 			ens, r.long = in.ENS.Within(l.limits)
+			r.noTexts = ens.NoTexts
 			r.profile = render.EncodeProfile(ens)
 		}
 		if in.Primary != "" {
@@ -159,6 +162,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 			g.Profiles.Set(account, r.Value.profile)
 		}
 		l.report.LongTexts.add(l.report.table(snapshot.TableAccounts).file, r.Line, r.Value.long)
+		l.report.NoTexts.add(r.Value.noTexts)
 		return checkSize("accounts", len(g.Accounts))
 	})
 	err := l.countBytes(snapshot.TableAccounts, rows.Accounts(ctx, convert))

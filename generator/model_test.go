@@ -6,6 +6,7 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,13 +220,18 @@ func (m *model) chooseNames(before map[string]site.Profile) {
 	}
 }
 
-// An anyObject is a JSON object whose numbers keep their digits.
+// An anyObject is a JSON object. Only entries that are texts are shown.
 type anyObject map[string]any
 
 func (o *anyObject) UnmarshalJSON(b []byte) error {
 	d := stdjson.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	return d.Decode((*map[string]any)(o))
+	err := d.Decode((*map[string]any)(o))
+	maps.DeleteFunc(*o, func(_ string, value any) bool {
+		_, isText := value.(string)
+		return !isText
+	})
+	return err
 }
 
 // encode is the object as the site shows it; null and nothing are the empty one.
@@ -271,6 +277,17 @@ func (m *model) readRecords(t testing.TB, s snapshot) {
 func (m *model) readBadges(t testing.TB, s snapshot) {
 	t.Helper()
 	m.events = decodeRows[site.Event](t, s, "events")
+	iso := regexp.MustCompile(`^(20\d\d-\d\d-\d\d)([T ].*)?$`)
+	for i := range m.events {
+		e := &m.events[i]
+		for _, date := range []*string{&e.StartDate, &e.EndDate, &e.ExpiryDate} {
+			if found := iso.FindStringSubmatch(*date); found != nil {
+				if day, err := time.Parse(time.DateOnly, found[1]); err == nil {
+					*date = day.Format("02-Jan-2006")
+				}
+			}
+		}
+	}
 	for _, row := range decodeRows[struct {
 		EventID string `json:"event_id"`
 		TokenID string `json:"token_id"`

@@ -132,6 +132,7 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 		p, long := fresh.Within(m.limits)
 		m.profiles[account] = render.EncodeProfile(p)
 		m.report.LongTexts.add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
+		m.report.NoTexts.add(p.NoTexts)
 	}
 	return nil
 }

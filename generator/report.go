@@ -27,6 +27,8 @@ type Report struct {
 	Operations int                     `json:"operations,omitempty"` // rows of ops that the site shows
 	Invalid    []*RowError             `json:"invalid"`              // the first 1,000 invalid rows and refreshed objects
 	LongTexts  LongTextReport          `json:"long_texts"`           // texts of profiles that were left out
+	NoTexts    NoTextReport            `json:"no_texts"`             // entries of profiles that were left out
+	OtherDates int                     `json:"other_dates"`          // dates of events in another form than 31-Jan-2026, which are shown as they are
 	Counts     site.Counts             `json:"counts"`
 	Kinds      []KindReport            `json:"kinds,omitempty"` // which objects hold the bytes, the most first; none of a live site, or from Beam
 	Written    WriteReport             `json:"written"`
@@ -53,6 +55,19 @@ type LongTextReport struct {
 	Most        int               `json:"most_bytes"`         // limit of a text in bytes
 	MostProfile int               `json:"most_profile_bytes"` // limit of a profile as JSON
 	Examples    []LongTextExample `json:"examples"`           // the first 10
+}
+
+// A NoTextReport counts entries of profiles that are left out since they are neither texts nor null (site.Profile.NoTexts).
+type NoTextReport struct {
+	Profiles int `json:"profiles"` // that had any
+	Entries  int `json:"entries"`
+}
+
+func (r *NoTextReport) add(entries int) {
+	if entries > 0 {
+		r.Profiles++
+		r.Entries += entries
+	}
 }
 
 // A LongTextExample is a text that was left out, and its row or object.
@@ -185,6 +200,12 @@ func (r *Report) String() string {
 	}
 	if r.LongTexts.LeftOut > 0 {
 		fmt.Fprintf(&b, "%s\n", &r.LongTexts)
+	}
+	if n := r.NoTexts; n.Entries > 0 {
+		fmt.Fprintf(&b, "left out  %10d profiles, %d entries that are no texts\n", n.Profiles, n.Entries)
+	}
+	if r.OtherDates > 0 {
+		fmt.Fprintf(&b, "events    %10d dates that are not like 31-Jan-2026, shown as they are\n", r.OtherDates)
 	}
 	fmt.Fprintf(&b, "site      %10d objects, %.1f MB, of %d lists and %d accounts, as of %s\n",
 		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)

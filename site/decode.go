@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -35,7 +36,7 @@ func DecodeObject(data []byte, into any) error {
 	return nil
 }
 
-// DecodeEvent decodes an event. An error names the member that is missing or malformed.
+// DecodeEvent decodes an event, and normalizes it. An error names the member that is missing or malformed.
 func DecodeEvent(data []byte) (Event, error) {
 	var in struct {
 		ID          *uint64 `json:"id"`
@@ -74,7 +75,54 @@ func DecodeEvent(data []byte) (Event, error) {
 		}
 		*member.to = *member.from
 	}
+	e.Normalize()
 	return e, nil
+}
+
+// Normalize makes the dates of an event those of answers, 31-Jan-2026, of which it understands ISO 8601.
+func (e *Event) Normalize() {
+	for _, date := range e.dates() {
+		*date = shownDate(*date)
+	}
+}
+
+// eventDate is the form of the dates of events in answers (2.6).
+const eventDate = "02-Jan-2006"
+
+// isoDates are the forms of dates and times of ISO 8601 of which answers show the date. Seconds may have decimals.
+var isoDates = func() (forms []string) {
+	for _, date := range []string{"2006-01-02", "20060102"} {
+		forms = append(forms, date)
+		for _, time := range []string{"T15:04", "T15:04:05", " 15:04", " 15:04:05", "T1504", "T150405"} {
+			for _, zone := range []string{"", "Z07:00", "Z0700", "Z07"} {
+				forms = append(forms, date+time+zone)
+			}
+		}
+	}
+	return forms
+}()
+
+// shownDate returns a date or a time of ISO 8601 as answers show dates, 31-Jan-2026: it is the date in the text, whatever
+// the zone of a time. Any other text stays as it is.
+func shownDate(text string) string {
+	for _, form := range isoDates {
+		if at, err := time.Parse(form, text); err == nil {
+			return at.Format(eventDate)
+		}
+	}
+	return text
+}
+
+func (e *Event) dates() []*string { return []*string{&e.StartDate, &e.EndDate, &e.ExpiryDate} }
+
+// OtherDates counts the dates of an event that are not like 31-Jan-2026, and are shown as they are.
+func (e *Event) OtherDates() (n int) {
+	for _, date := range e.dates() {
+		if at, err := time.Parse(eventDate, *date); err != nil || at.Format(eventDate) != *date {
+			n++
+		}
+	}
+	return n
 }
 
 // DecodeDetails decodes an answer to /details, and its address. Errors wrap ErrMalformed.
@@ -101,8 +149,11 @@ func CheckTokenID(member, text string) error {
 // DecodeAddress is ParseAddress with an error that names the member.
 func DecodeAddress(member, text string) (Address, error) {
 	address, err := ParseAddress(text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return address, fmt.Errorf("%s: %s is %w", member, Quoted(text), err)
+	case text[1] != 'x':
+		return Address{}, fmt.Errorf("%s: %s begins with 0X, where 0x belongs", member, Quoted(text))
 	}
 	return address, nil
 }

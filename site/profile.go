@@ -14,18 +14,19 @@ import (
 )
 
 // Normalize returns the profile as the API writes it: Records, Chains and Errors become JSON objects
-// with sorted keys and without white space, {} for null or nothing. An error names the member that is
-// no object.
+// with sorted keys and without white space, {} for null or nothing. Their values are texts: an entry that is null is left out,
+// and so is any other that is no text, which NoTexts counts. An error names the member that is no object.
 func (p Profile) Normalize() (Profile, error) {
 	for _, member := range []struct {
 		name   string
 		object *json.RawMessage
 	}{{"records", &p.Records}, {"chains", &p.Chains}, {"errors", &p.Errors}} {
-		object, err := canonicalObject(*member.object)
+		object, noTexts, err := textsOf(*member.object)
 		if err != nil {
 			return Profile{}, fmt.Errorf("ens.%s: %w", member.name, err)
 		}
 		*member.object = object
+		p.NoTexts += noTexts
 	}
 	return p, nil
 }
@@ -87,7 +88,7 @@ func (p Profile) Within(limits ProfileLimits) (Profile, []LongText) {
 	}
 	parts := p.parts()
 	slices.SortStableFunc(parts, func(a, b profilePart) int { return b.bytes - a.bytes })
-	left := map[*json.RawMessage]map[string]any{} // the entries of objects that lose some
+	left := map[*json.RawMessage]map[string]string{} // the entries of objects that lose some
 	for _, part := range parts {
 		if over <= 0 {
 			break
@@ -104,7 +105,7 @@ func (p Profile) Within(limits ProfileLimits) (Profile, []LongText) {
 		left[part.object] = part.entries
 	}
 	for object, entries := range left {
-		*object, _ = encodeValue(entries) // what was decoded from JSON can be encoded
+		*object = encodeTexts(entries)
 	}
 	return p, long
 }
@@ -114,8 +115,8 @@ type profilePart struct {
 	LongText
 	bytes   int // as JSON
 	text    *string
-	object  *json.RawMessage // with the entry
-	entries map[string]any   // of the object
+	object  *json.RawMessage  // with the entry
+	entries map[string]string // of the object
 	entry   string
 }
 
@@ -125,15 +126,11 @@ func (p *Profile) parts() (all []profilePart) {
 		all = append(all, profilePart{LongText: LongText{name, len(*text)}, bytes: len(rawjson.AppendString(nil, *text)) - len(`""`), text: text})
 	}
 	object := func(name string, object *json.RawMessage) {
-		entries, err := decodeEntries(*object)
-		if err != nil {
-			return // it would not be canonical
-		}
+		entries := decodeTexts(*object)
 		for _, entry := range slices.Sorted(maps.Keys(entries)) {
-			value, _ := encodeValue(entries[entry])
 			all = append(all, profilePart{
-				LongText: LongText{name + "." + shortened(entry), max(len(entry), valueBytes(entries[entry]))},
-				bytes:    len(rawjson.AppendString(nil, entry)) + len(":") + len(value),
+				LongText: LongText{name + "." + shortened(entry), max(len(entry), len(entries[entry]))},
+				bytes:    len(rawjson.AppendString(nil, entry)) + len(":") + len(rawjson.AppendString(nil, entries[entry])),
 				object:   object, entries: entries, entry: entry,
 			})
 		}
@@ -157,8 +154,7 @@ func (p *Profile) mostBytes() int {
 }
 
 // WithoutLongTexts leaves out the texts of a normalized profile that are longer than most bytes, and
-// lists them. An entry of Records, Chains or Errors is left out if its name or its value is longer; the
-// length of a value other than a string is that of its JSON.
+// lists them. An entry of Records, Chains or Errors is left out if its name or its value is longer.
 func (p Profile) WithoutLongTexts(most int) (Profile, []LongText) {
 	var long []LongText
 	for _, member := range []struct {
@@ -186,13 +182,10 @@ func withoutLongEntries(object json.RawMessage, member string, most int) (json.R
 	if len(object) <= most { // so no entry is longer either
 		return object, nil
 	}
-	entries, err := decodeEntries(object)
-	if err != nil {
-		return object, nil // it would not be canonical
-	}
+	entries := decodeTexts(object)
 	var long []LongText
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		if n := max(len(name), valueBytes(entries[name])); n > most {
+		if n := max(len(name), len(entries[name])); n > most {
 			long = append(long, LongText{member + "." + shortened(name), n})
 			delete(entries, name)
 		}
@@ -200,16 +193,7 @@ func withoutLongEntries(object json.RawMessage, member string, most int) (json.R
 	if long == nil {
 		return object, nil
 	}
-	rest, _ := encodeValue(entries) // what was decoded from JSON can be encoded
-	return rest, long
-}
-
-func valueBytes(value any) int {
-	if text, ok := value.(string); ok {
-		return len(text)
-	}
-	body, _ := encodeValue(value)
-	return len(body)
+	return encodeTexts(entries), long
 }
 
 // shortened is the beginning of a name, for reports.
@@ -221,61 +205,47 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
-// mostNested is how deep the objects of a profile nest at most. JSON decoders have limits of their own,
-// so an object at such a limit could not be read where it is a part of another one.
-const mostNested = 100
-
-// canonicalObject rewrites a JSON object with sorted keys and without white space; null and nothing
-// become {}. Numbers keep their digits.
-func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
+// textsOf rewrites a JSON object with sorted keys and without white space; null and nothing become {}. It leaves out entries
+// that are no texts, and counts those that are not null either.
+func textsOf(raw json.RawMessage) (object json.RawMessage, noTexts int, err error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "{}" {
-		return json.RawMessage("{}"), nil
+		return json.RawMessage("{}"), 0, nil
 	}
 	if raw[0] != '{' {
-		return nil, fmt.Errorf("%s where an object belongs", Quoted(string(raw)))
+		return nil, 0, fmt.Errorf("%s where an object belongs", Quoted(string(raw)))
 	}
 	var s rawjson.Scanner
 	s.Reset(raw)
-	if object := s.Object(); s.Done() {
-		return object, nil
+	if object := s.Texts(); s.Done() {
+		return object, 0, nil
 	}
-	entries, err := decodeEntries(raw)
-	if err != nil {
-		return nil, fmt.Errorf("bad JSON: %w", err)
+	var entries map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber() // some have no float64
+	if err := decoder.Decode(&entries); err != nil {
+		return nil, 0, fmt.Errorf("bad JSON: %w", err)
 	}
-	if nestsDeeper(entries, mostNested) {
-		return nil, fmt.Errorf("nested more than %d deep", mostNested)
-	}
-	return encodeValue(entries)
-}
-
-// nestsDeeper reports whether a decoded value has more than levels of objects and arrays.
-func nestsDeeper(value any, levels int) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, member := range value {
-			if levels == 0 || nestsDeeper(member, levels-1) {
-				return true
-			}
-		}
-	case []any:
-		for _, element := range value {
-			if levels == 0 || nestsDeeper(element, levels-1) {
-				return true
-			}
+	texts := make(map[string]string, len(entries))
+	for name, value := range entries {
+		if text, ok := value.(string); ok {
+			texts[name] = text
+		} else if value != nil {
+			noTexts++
 		}
 	}
-	return false
+	return encodeTexts(texts), noTexts, nil
 }
 
-func decodeEntries(object []byte) (entries map[string]any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(object))
-	decoder.UseNumber() // keeps the digits
-	err = decoder.Decode(&entries)
-	return entries, err
+// decodeTexts decodes what textsOf has returned.
+func decodeTexts(object json.RawMessage) (texts map[string]string) {
+	if json.Unmarshal(object, &texts) != nil {
+		return nil // it is not what textsOf returns
+	}
+	return texts
 }
 
-func encodeValue(value any) ([]byte, error) {
-	return json.MarshalWithOption(value, json.DisableHTMLEscape())
+func encodeTexts(texts map[string]string) json.RawMessage {
+	body, _ := json.MarshalWithOption(texts, json.DisableHTMLEscape()) // texts can be encoded
+	return body
 }

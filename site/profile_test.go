@@ -30,14 +30,12 @@ func TestWithoutLongTexts(t *testing.T) {
 			[]site.LongText{{"name", 301}, {"avatar", 301}, {"header", 301}, {"display", 301}, {"resolver", 301}},
 		},
 		"entries": {
-			`{"records":{"b":"<&>","a":"` + long + `"},"chains":{"60":"` + long + `"},"errors":{"c":"` + long + `","d":1.50}}`,
-			`{"records":{"b":"<&>"},"errors":{"d":1.50}}`,
+			`{"records":{"b":"<&>","a":"` + long + `"},"chains":{"60":"` + long + `"},"errors":{"c":"` + long + `","d":"1.50"}}`,
+			`{"records":{"b":"<&>"},"errors":{"d":"1.50"}}`,
 			[]site.LongText{{"records.a", 301}, {"chains.60", 301}, {"errors.c", 301}},
 		},
-		"the name of an entry":       {`{"records":{"` + long + `":"x","y":1}}`, `{"records":{"y":1}}`, []site.LongText{{"records." + long[:80] + "…", 301}}},
-		"a value that is no text":    {`{"records":{"a":["` + long + `"],"b":[1, 2]}}`, `{"records":{"b":[1,2]}}`, []site.LongText{{"records.a", 305}}},
+		"the name of an entry":       {`{"records":{"` + long + `":"x","y":""}}`, `{"records":{"y":""}}`, []site.LongText{{"records." + long[:80] + "…", 301}}},
 		"many texts, none too long":  {`{"records":{"a":"` + fits + `","b":"` + fits + `"}}`, `{"records":{"a":"` + fits + `","b":"` + fits + `"}}`, nil},
-		"deep in a value":            {`{"records":{"a":{"b":{"c":"` + long + `"}}}}`, `{}`, []site.LongText{{"records.a", 315}}},
 		"a name cut in a character":  {`{"records":{"a` + fits + `":""}}`, `{}`, []site.LongText{{"records.a" + strings.Repeat("é", 39) + "…", 301}}},
 		"members that are not there": {`{"records":null,"chains":{}}`, `{}`, nil},
 	} {
@@ -78,7 +76,7 @@ func quoted(t testing.TB, text string) string {
 // TestWithin: a profile has as many bytes as it may, and loses the largest parts otherwise.
 func TestWithin(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
-	whole := `{"name":"n","avatar":"` + x(300) + `","records":{"a":"` + x(300) + `","b":["` + x(500) + `"]},"errors":{"` + x(200) + `":1}}`
+	whole := `{"name":"n","avatar":"` + x(300) + `","records":{"a":"` + x(300) + `","b":"` + x(500) + `"},"errors":{"` + x(200) + `":""}}`
 	size := len(encode(t, profileOf(t, whole)))
 	for _, c := range []struct {
 		most int
@@ -86,10 +84,10 @@ func TestWithin(t *testing.T) {
 		left []site.LongText
 	}{
 		{size, whole, nil},
-		{size - 1, strings.Replace(whole, `,"b":["`+x(500)+`"]`, "", 1), []site.LongText{{"records.b", 504}}},
+		{size - 1, strings.Replace(whole, `,"b":"`+x(500)+`"`, "", 1), []site.LongText{{"records.b", 500}}},
 		// The entry is larger as JSON than the avatar, by its name; then they are in order.
-		{size - 520, `{"name":"n","avatar":"` + x(300) + `","errors":{"` + x(200) + `":1}}`, []site.LongText{{"records.b", 504}, {"records.a", 300}}},
-		{size - 900, `{"name":"n","errors":{"` + x(200) + `":1}}`, []site.LongText{{"records.b", 504}, {"records.a", 300}, {"avatar", 300}}},
+		{size - 520, `{"name":"n","avatar":"` + x(300) + `","errors":{"` + x(200) + `":""}}`, []site.LongText{{"records.b", 500}, {"records.a", 300}}},
+		{size - 900, `{"name":"n","errors":{"` + x(200) + `":""}}`, []site.LongText{{"records.b", 500}, {"records.a", 300}, {"avatar", 300}}},
 	} {
 		limits := site.ProfileLimits{Text: 1000, Whole: c.most}
 		in := profileOf(t, whole)
@@ -105,8 +103,37 @@ func TestWithin(t *testing.T) {
 		}
 	}
 	// Whatever a profile consists of, it fits in the end.
-	hostile := profileOf(t, `{"name":"`+strings.Repeat(`\u0001`, 900)+`","resolver":"`+strings.Repeat(`\u2028`, 900)+`","chains":{"`+x(900)+`":{}},"fresh":-9223372036854775808}`)
+	hostile := profileOf(t, `{"name":"`+strings.Repeat(`\u0001`, 900)+`","resolver":"`+strings.Repeat(`\u2028`, 900)+`","chains":{"`+x(900)+`":""},"fresh":-9223372036854775808}`)
 	if got, _ := hostile.Within(site.ProfileLimits{Text: 1 << 20, Whole: 1 << 10}); len(encode(t, got)) > 1<<10 {
 		t.Errorf("got %d bytes, want at most 1024", len(encode(t, got)))
+	}
+}
+
+// TestMapsOfTexts: records, chains and errors have texts only (2.5). What is null costs nothing; what is neither is counted.
+func TestMapsOfTexts(t *testing.T) {
+	for in, want := range map[string]struct {
+		object  string
+		noTexts int
+	}{
+		`{"b":null,"a":"1","c":null}`: {`{"a":"1"}`, 0},
+		`{"a":null}`:                  {`{}`, 0},
+		`{"a":"1","a":null}`:          {`{}`, 0},
+		`{"a":null,"a":"1"}`:          {`{"a":"1"}`, 0},
+		`{"d":[1,"x"],"c":{"x":"y"},"b":-1.5e400,"a":true,"e":"\u00e9"}`:           {`{"e":"é"}`, 4},
+		`{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `,"b":""}`: {`{"b":""}`, 1},
+	} {
+		for _, member := range []string{"records", "chains", "errors"} {
+			p := profileOf(t, `{"`+member+`":`+in+`}`)
+			got := map[string]json.RawMessage{"records": p.Records, "chains": p.Chains, "errors": p.Errors}
+			if string(got[member]) != want.object || p.NoTexts != want.noTexts {
+				t.Errorf("%s of %s: got %s and %d that are no texts, want %+v", member, in, got[member], p.NoTexts, want)
+			}
+		}
+	}
+	if p := profileOf(t, `{"records":{"a":1},"chains":{"b":[]},"errors":{"c":false,"d":null}}`); p.NoTexts != 3 {
+		t.Errorf("got %d that are no texts, want those of all three", p.NoTexts)
+	}
+	if _, err := (site.Profile{Records: json.RawMessage(`{"a":nope}`)}).Normalize(); err == nil {
+		t.Error("got no error, want that it is no JSON")
 	}
 }

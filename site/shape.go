@@ -13,7 +13,7 @@ type ListDetails struct {
 	PrimaryList *string `json:"primary_list"`
 }
 
-// A Profile is a name-service profile. Records, Chains and Errors are JSON objects that pass through.
+// A Profile is a name-service profile. Records, Chains and Errors are JSON objects, of texts once Normalize has returned them.
 type Profile struct {
 	Name     string          `json:"name"`
 	Avatar   string          `json:"avatar"`
@@ -24,6 +24,8 @@ type Profile struct {
 	Fresh    int64           `json:"fresh"` // milliseconds since the Unix epoch
 	Resolver string          `json:"resolver"`
 	Errors   json.RawMessage `json:"errors"`
+
+	NoTexts int `json:"-"` // entries that Normalize has left out since they are neither texts nor null
 }
 
 // Ranks are the positions of an account in the leaderboards, as decimals from "1"; "0" means unranked.

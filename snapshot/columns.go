@@ -137,7 +137,8 @@ func (s *rowScanner) columnsOfAccount(c *parquetRows, row int) bool {
 	a := &s.account
 	*a = Account{}
 	var err error
-	if a.Address, err = site.ParseAddress(c.values[accountAddress][row].ByteArray()); err != nil {
+	address := c.values[accountAddress][row].ByteArray()
+	if a.Address, err = site.ParseAddress(address); err != nil || address[1] != 'x' {
 		return false
 	}
 	if primary := c.optional(accountPrimary, row); !primary.IsNull() {
@@ -171,7 +172,7 @@ func (c *parquetRows) optional(column, row int) parquet.Value {
 
 // hexadecimal decodes a text into s.data. It reports false if it is none.
 func (s *rowScanner) hexadecimal(text []byte) bool {
-	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {
+	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
 		return false
 	}
 	var err error

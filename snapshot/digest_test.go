@@ -100,7 +100,7 @@ func oddOps(seed uint64) string {
 	for i := range 50 {
 		members := []string{
 			fmt.Sprintf(`"token_id":"%d"`, r.IntN(9)), fmt.Sprintf(`"time":"2026-01-31T%02d:00:00.%d+01:00"`, i/3, i%3*4), `"chain_id": 10`,
-			fmt.Sprintf(`"block":%d`, i), `"log_index":0`, fmt.Sprintf(`"op":"0X01010101%040X"`, i),
+			fmt.Sprintf(`"block":%d`, i), `"log_index":0`, fmt.Sprintf(`"op":"0x01010101%040X"`, i),
 		}
 		r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 		b.WriteString("{" + strings.Join(members, " ,") + "}\n")

@@ -239,7 +239,7 @@ func manyRows(n int) (r rows) {
 		if g.IntN(2) == 0 {
 			user := address()
 			l.User, account.Primary = &user, fmt.Sprint(i)
-			ens, _ := site.Profile{Name: texts[g.IntN(len(texts))], Records: []byte(`{"b":"1","a":[1,2]}`), Fresh: g.Int64()}.Normalize()
+			ens, _ := site.Profile{Name: texts[g.IntN(len(texts))], Records: []byte(`{"b":"1","a":"2","c":null}`), Fresh: g.Int64()}.Normalize()
 			account.ENS = &ens
 		}
 		class := ""

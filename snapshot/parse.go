@@ -234,8 +234,8 @@ func parseTime(member, text string) (int64, error) {
 }
 
 func parseHex(member, text string) ([]byte, error) {
-	if len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' {
-		if data, err := hex.DecodeString(text[2:]); err == nil {
+	if digits, ok := strings.CutPrefix(text, "0x"); ok {
+		if data, err := hex.DecodeString(digits); err == nil {
 			return data, nil
 		}
 	}

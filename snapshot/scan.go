@@ -188,7 +188,7 @@ func (s *rowScanner) ens() site.Profile {
 		case text != nil:
 			*text = view(s.Text())
 		case object != nil:
-			*object = s.Object()
+			*object = s.Texts()
 		default:
 			p.Fresh = s.Int()
 		}
@@ -199,8 +199,9 @@ func (s *rowScanner) ens() site.Profile {
 var noEntries = []byte("{}")
 
 func (s *rowScanner) address() site.Address {
-	address, err := site.ParseAddress(s.Text())
-	if err != nil {
+	text := s.Text()
+	address, err := site.ParseAddress(text)
+	if err != nil || text[1] != 'x' {
 		s.Fail()
 	}
 	return address

@@ -38,15 +38,15 @@ const someAddress = "0x420A29c4234e7236be10cfa39760d52b850eb1c1"
 // usualRows are rows as programs write them, which need no decoder.
 var usualRows = []string{
 	`{"token_id":"1","version":1,"record_type":"address","data":"` + someAddress + `"}`,
-	`{"token_id":"1","version":4294967295,"record_type":"2","data":"0X00ff","tags":["top8","block","top8","é"],"added":"2026-01-31T00:00:00Z"}`,
+	`{"token_id":"1","version":4294967295,"record_type":"2","data":"0x00fF","tags":["top8","block","top8","é"],"added":"2026-01-31T00:00:00Z"}`,
 	`{ "data" : "0x" , "tags" : [ ] , "version" : 0 , "added" : null , "record_type" : "é" ,"token_id" : "0" }`,
 	`{"token_id":"1","version":1,"record_type":"address","data":"0x","tags":null,"added":"2026-01-31T00:00:00.1239Z"}`,
 	`{"address":"` + someAddress + `"}`,
 	`{"address":"` + someAddress + `","primary_list":null,"ens":null}`,
 	`{"address":"` + someAddress + `","primary_list":"7","ens":{}}`,
-	`{"address":"` + someAddress + `","ens":{"name":"é.eth","avatar":"a","header":"h","display":"d","records":{"a":"\"\\\b\f\n\r\t é","b":[1,-2.50,null,true,false,{}]},"chains":{},"fresh":-7,"resolver":"r","errors":null}}`,
-	`{"address":"` + someAddress + `","ens":{"fresh":0,"records":{"description":"x","avatar":"y","com.twitter":"z"},"chains":{"60":{"c":1,"b":{"z":[],"y":0}}}}}`,
-	`{"address":"` + someAddress + `","ens":{"records":{ "b" : "1" , "a" : [ "x" , 2 ] }, "fresh":1726680254493}}`,
+	`{"address":"` + someAddress + `","ens":{"name":"é.eth","avatar":"a","header":"h","display":"d","records":{"a":"\"\\\b\f\n\r\t é","b":null},"chains":{},"fresh":-7,"resolver":"r","errors":null}}`,
+	`{"address":"` + someAddress + `","ens":{"fresh":0,"records":{"description":"x","avatar":"y","com.twitter":"z"},"chains":{"60":"0x","0":null,"a":null}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{ "b" : null , "a" : "x" }, "fresh":1726680254493}}`,
 }
 
 // unusualRows are rows that differ from usual ones in a little, valid or not.
@@ -70,7 +70,10 @@ var unusualRows = []string{
 	`{"token_id":"1","version":1,"record_type":"address","data":"0x","added":7}`,
 	`{"token_id":"1","version":1,"record_type":"address","data":"0x","added":"yesterday"}`,
 	`{"token_id":"1","version":1,"record_type":"address","data":"0x","more":{}}`,
-	`{"address":"` + someAddress + `","ens":{"records":{"a":1,"a":2}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"a":"1","a":"2"}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"a":"1","b":"2","a":null}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"a":null,"b":"2","a":"1"}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"a":"1","b":1.50,"c":[true],"d":{"e":"f"}}}}`,
 	`{"address":"` + someAddress + `","ens":{"records":{"\u0061":1}}}`,
 	`{"address":"` + someAddress + `","ens":{"records":{"a":"\u00e9\/\u2028` + "\u2028" + `"}}}`,
 	`{"address":"` + someAddress + `","ens":{"records":{"a":1e5,"b":-0,"c":01}}}`,
@@ -86,7 +89,7 @@ func TestLineEndsInNames(t *testing.T) {
 	for _, name := range []string{"a\u2028", "\u2029"} {
 		var records []string
 		for _, text := range []string{`x`, `\u0078`} {
-			a, err := decodeAccount([]byte(`{"address":"` + someAddress + `","ens":{"records":{"` + name + `":{"` + name + `":"` + text + `"}}}}`))
+			a, err := decodeAccount([]byte(`{"address":"` + someAddress + `","ens":{"records":{"` + name + `":"` + text + `"}}}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,14 +21,17 @@ type Scanner struct {
 	wide   bool // whether there was a byte beyond ASCII
 	failed bool
 
-	// What Object has made of a document.
+	// What Texts has made of a document.
 	out     []byte
 	members []memberSpan
 	scratch []byte
 }
 
 // A memberSpan says where a member of an object is in Scanner.out.
-type memberSpan struct{ begin, keyEnd, end int }
+type memberSpan struct {
+	begin, keyEnd, end int
+	null               bool
+}
 
 // Reset begins a document. What the Scanner has returned before is overwritten.
 func (s *Scanner) Reset(data []byte) {
@@ -179,58 +182,15 @@ func (s *Scanner) atEnd() bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// mostScanned is how deep an object nests that a Scanner reads.
-const mostScanned = 16
-
-// Object reads an object and returns it with sorted keys and without white space, in memory of the
-// Scanner. It takes escapes as go-json writes them, and none in keys.
-func (s *Scanner) Object() []byte {
+// Texts reads an object whose members are texts or null and returns it with sorted keys, without those that are null and
+// without white space, in memory of the Scanner. It takes escapes as go-json writes them, and none in keys.
+func (s *Scanner) Texts() []byte {
 	begin := len(s.out)
-	if s.peek() != '{' {
-		s.failed = true
-	}
-	s.appendValue(mostScanned)
-	if s.failed {
-		return nil
-	}
-	return s.out[begin:len(s.out):len(s.out)]
-}
-
-// appendValue reads a value and appends it to s.out.
-func (s *Scanner) appendValue(levels int) {
-	switch c := s.peek(); {
-	case s.failed:
-	case c == '"':
-		s.appendText()
-	case c == '{' && levels > 0:
-		s.appendObject(levels - 1)
-	case c == '[' && levels > 0:
-		s.appendArray(levels - 1)
-	case c == '-' || isDigit(c):
-		s.appendNumber()
-	default:
-		s.appendWord()
-	}
-}
-
-func (s *Scanner) appendArray(levels int) {
-	s.out = append(s.out, '[')
-	empty := true
-	for s.Begin('['); s.More(']'); empty = false {
-		if !empty {
-			s.out = append(s.out, ',')
-		}
-		s.appendValue(levels)
-	}
-	s.out = append(s.out, ']')
-}
-
-func (s *Scanner) appendObject(levels int) {
-	start, firstMember := len(s.out), len(s.members)
+	s.members = s.members[:0]
 	s.out = append(s.out, '{')
-	sorted := true
+	usual := true
 	for s.Begin('{'); s.More('}'); {
-		if len(s.members) > firstMember {
+		if len(s.members) > 0 {
 			s.out = append(s.out, ',')
 		}
 		m := memberSpan{begin: len(s.out)}
@@ -240,33 +200,42 @@ func (s *Scanner) appendObject(levels int) {
 		}
 		s.out = append(append(append(s.out, '"'), name...), '"', ':')
 		m.keyEnd = len(s.out) - 2
-		s.appendValue(levels)
+		if m.null = s.Null(); !m.null {
+			s.appendText()
+		}
 		m.end = len(s.out)
-		if len(s.members) > firstMember && compareKeys(s.out, s.members[len(s.members)-1], m) >= 0 {
-			sorted = false
+		if m.null || len(s.members) > 0 && compareKeys(s.out, s.members[len(s.members)-1], m) >= 0 {
+			usual = false
 		}
 		s.members = append(s.members, m)
 	}
 	s.out = append(s.out, '}')
-	if !sorted && !s.failed {
-		s.sortMembers(start, s.members[firstMember:])
+	if !usual && !s.failed {
+		s.sortMembers(begin)
 	}
-	s.members = s.members[:firstMember]
+	if s.failed {
+		return nil
+	}
+	return s.out[begin:len(s.out):len(s.out)]
 }
 
-// sortMembers sorts the object at the end of s.out.
-func (s *Scanner) sortMembers(start int, members []memberSpan) {
+// sortMembers sorts the object at the end of s.out, and leaves out what is null.
+func (s *Scanner) sortMembers(start int) {
+	members := s.members
 	slices.SortFunc(members, func(a, b memberSpan) int { return compareKeys(s.out, a, b) })
-	s.scratch = append(s.scratch[:0], s.out[start:]...)
 	for i, m := range members {
 		if i > 0 && compareKeys(s.out, members[i-1], m) == 0 {
 			s.failed = true // the last one of a repeated member counts
 			return
 		}
 	}
+	s.scratch = append(s.scratch[:0], s.out[start:]...)
 	s.out = append(s.out[:start], '{')
-	for i, m := range members {
-		if i > 0 {
+	for _, m := range members {
+		if m.null {
+			continue
+		}
+		if len(s.out) > start+1 {
 			s.out = append(s.out, ',')
 		}
 		s.out = append(s.out, s.scratch[m.begin-start:m.end-start]...)
@@ -329,46 +298,4 @@ func canonicalEscape(b []byte) int {
 		return 2
 	}
 	return 0
-}
-
-// appendNumber takes whole numbers and decimals.
-func (s *Scanner) appendNumber() {
-	begin := s.at
-	if s.data[s.at] == '-' {
-		s.at++
-	}
-	digits := s.skipDigits()
-	if digits == 0 || digits > 1 && s.data[s.at-digits] == '0' {
-		s.failed = true
-	}
-	if s.at < len(s.data) && s.data[s.at] == '.' {
-		s.at++
-		if s.skipDigits() == 0 {
-			s.failed = true
-		}
-	}
-	if !s.atEnd() {
-		s.failed = true
-	}
-	s.out = append(s.out, s.data[begin:s.at]...)
-}
-
-// skipDigits returns how many there were.
-func (s *Scanner) skipDigits() int {
-	begin := s.at
-	for s.at < len(s.data) && isDigit(s.data[s.at]) {
-		s.at++
-	}
-	return s.at - begin
-}
-
-func (s *Scanner) appendWord() {
-	for _, word := range [...]string{"null", "true", "false"} {
-		if rest := s.data[s.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
-			s.at += len(word)
-			s.out = append(s.out, word...)
-			return
-		}
-	}
-	s.failed = true
 }

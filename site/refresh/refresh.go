@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -186,33 +187,88 @@ func (b KeptBadges) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
 	return counted(kept, func(writes int) any { b.Writes = writes; return b })
 }
 
+// An Update is a profile that an upstream sent, which may leave members out.
+type Update struct {
+	KeptProfile
+	told []string // the members that the upstream sent
+}
+
+// DecodeUpdate is DecodeProfile of what an upstream sent.
+func DecodeUpdate(body []byte, account site.Address, fetched time.Time) (Update, error) {
+	p, told, err := decodeProfile(body, account, fetched)
+	return Update{p, told}, err
+}
+
+// Over returns the profile with the members of a stored profile that the upstream left out. The upstream clears a member by
+// null, "" or {}. The time in Fresh is always that of the update.
+func (u Update) Over(stored site.Profile) KeptProfile {
+	p := u.KeptProfile
+	keep := func(name string, text *string, stored string) {
+		if !slices.Contains(u.told, name) {
+			*text = stored
+		}
+	}
+	keep("name", &p.Name, stored.Name)
+	keep("avatar", &p.Avatar, stored.Avatar)
+	keep("header", &p.Header, stored.Header)
+	keep("display", &p.Display, stored.Display)
+	keep("resolver", &p.Resolver, stored.Resolver)
+	keepObject := func(name string, object *json.RawMessage, stored json.RawMessage) {
+		if !slices.Contains(u.told, name) && len(stored) > 0 {
+			*object = stored
+		}
+	}
+	keepObject("records", &p.Records, stored.Records)
+	keepObject("chains", &p.Chains, stored.Chains)
+	keepObject("errors", &p.Errors, stored.Errors)
+	return p
+}
+
 // DecodeProfile decodes the profile of an account that an upstream sent or a refresh kept: the members
 // of ens, and optionally the address, which must be the account's. Fresh defaults to the time fetched.
 // An object without any member of a profile, such as an error report, is an error.
 func DecodeProfile(body []byte, account site.Address, fetched time.Time) (KeptProfile, error) {
+	p, _, err := decodeProfile(body, account, fetched)
+	return p, err
+}
+
+// profileMembers are the names of the members of a profile.
+var profileMembers = []string{"name", "avatar", "header", "display", "records", "chains", "fresh", "resolver", "errors"}
+
+// decodeProfile also returns which members the object has, null or not.
+func decodeProfile(body []byte, account site.Address, fetched time.Time) (p KeptProfile, told []string, err error) {
 	var in struct {
 		Address *string `json:"address"`
 		site.Profile
 	}
 	if err := site.DecodeObject(body, &in); err != nil {
-		return KeptProfile{}, err
+		return p, nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := site.DecodeObject(body, &members); err != nil {
+		return p, nil, err
 	}
 	if in.Address != nil {
 		if err := checkAccount("address", *in.Address, account); err != nil {
-			return KeptProfile{}, err
+			return p, nil, err
 		}
 	}
-	if p := in.Profile; p.Name+p.Avatar+p.Header+p.Display+p.Resolver == "" && p.Records == nil && p.Chains == nil && p.Errors == nil && p.Fresh == 0 {
-		return KeptProfile{}, errors.New("an object without any member of a profile")
+	for name := range members {
+		if name := strings.ToLower(name); slices.Contains(profileMembers, name) { // the decoder takes names in any case
+			told = append(told, name)
+		}
 	}
-	p, err := in.Normalize()
-	if err != nil {
-		return KeptProfile{}, err
+	if len(told) == 0 {
+		return p, nil, errors.New("an object without any member of a profile")
+	}
+	p.Address = account.String()
+	if p.Profile, err = in.Normalize(); err != nil {
+		return KeptProfile{}, nil, err
 	}
 	if p.Fresh <= 0 {
 		p.Fresh = fetched.UnixMilli()
 	}
-	return KeptProfile{Address: account.String(), Profile: p}, nil
+	return p, told, nil
 }
 
 // DecodeKeptProfile decodes an object site.RefreshKey(Details, …), and the address in it: nil for the
@@ -296,6 +352,7 @@ func DecodeKeptBadges(body []byte) (KeptBadges, site.Address, error) {
 		if b.Collection == nil {
 			continue
 		}
+		b.Collection.Event.Normalize()
 		err := site.CheckTokenID("tokenId", b.Collection.TokenID)
 		if err == nil {
 			err = checkAccount("owner", b.Collection.Owner, account)

@@ -73,6 +73,38 @@ func TestDecodeProfile(t *testing.T) {
 	}
 }
 
+// TestUpdate: a member that an upstream leaves out stays as it is stored; null and what is empty clear it.
+func TestUpdate(t *testing.T) {
+	account, err := site.ParseAddress(someAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched := time.UnixMilli(5000)
+	const stored = `"name":"a.eth","avatar":"v","header":"h","display":"A","records":{"a":"1"},"chains":{"eth":"0x"},"fresh":9,"resolver":"r","errors":{"e":"f"}}`
+	was, err := refresh.DecodeProfile([]byte("{"+stored), account, fetched)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]string{
+		`{"fresh":7}`:      strings.Replace(stored, `:9,`, `:7,`, 1),
+		`{"name":"b.eth"}`: strings.NewReplacer(`a.eth`, `b.eth`, `:9,`, `:5000,`).Replace(stored),
+		`{"name":null,"Avatar":"","HEADER":null,"display":"","records":null,"chains":{},"resolver":null,"errors":{}}`: `"name":"","avatar":"","header":"","display":"","records":{},"chains":{},"fresh":5000,"resolver":"","errors":{}}`,
+		`{"records":{"b":null,"c":2,"d":"3"},"errors":null}`:                                                          strings.NewReplacer(`{"a":"1"}`, `{"d":"3"}`, `{"e":"f"}`, `{}`, `:9,`, `:5000,`).Replace(stored),
+		`{"header":null}`: strings.NewReplacer(`"h"`, `""`, `:9,`, `:5000,`).Replace(stored),
+	} {
+		u, err := refresh.DecodeUpdate([]byte(in), account, fetched)
+		if err != nil {
+			t.Fatalf("%s: %v", in, err)
+		}
+		if got := encode(t, u.Over(was.Profile)); got != `{"address":"`+someAddress+`",`+want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+		if got := encode(t, u.Over(site.Profile{})); !strings.Contains(got, `"records":{`) {
+			t.Errorf("%s, nothing stored: got %s, want objects", in, got)
+		}
+	}
+}
+
 func TestDecodeCollection(t *testing.T) {
 	account, err := site.ParseAddress(someAddress)
 	if err != nil {

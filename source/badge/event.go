@@ -42,10 +42,9 @@ var dateForms = []string{
 // the time is left out. What is not understood stays as it is.
 func normalDate(text string) string {
 	date := strings.TrimSpace(text)
-	if len(date) > len("2006-01-02") && (date[10] == 'T' || date[10] == ' ') {
-		if _, err := time.Parse(time.DateOnly, date[:10]); err == nil {
-			date = date[:10]
-		}
+	e := site.Event{StartDate: date}
+	if e.Normalize(); e.StartDate != date {
+		return e.StartDate
 	}
 	for _, form := range dateForms {
 		if at, err := time.Parse(form, date); err == nil {

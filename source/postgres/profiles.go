@@ -140,6 +140,9 @@ func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 		p.ENS.Records = nil
 		normal, err = p.ENS.Normalize()
 	}
+	if normal.NoTexts > 0 {
+		r.report.Ignored["entries of records that are no texts"] += uint64(normal.NoTexts)
+	}
 	p.ENS = normal
 	return p, err
 }

@@ -316,6 +316,10 @@ func (r *refresher) take(address site.Address, entry json.RawMessage) error {
 		r.fail(address, "invalid profile", err)
 		return nil
 	}
+	if p.NoTexts > 0 {
+		r.report.Altered++
+		r.report.NoTexts += p.NoTexts
+	}
 	return r.found(address, p.Profile, now)
 }
 

@@ -21,6 +21,8 @@ type Report struct {
 	Found     int            `json:"found"`       // of those, with a profile
 	Absent    int            `json:"absent"`      // of those, without one
 	Dropped   int            `json:"dropped"`     // profiles that were known, and are gone
+	NoTexts   int            `json:"no_texts"`    // entries of the profiles found that were left out, since they are neither texts nor null
+	Altered   int            `json:"altered"`     // profiles found that had such entries
 	Doubted   int            `json:"doubted"`     // profiles that were not dropped because the worker knew hardly any
 	Forgotten int            `json:"forgotten"`   // accounts that nobody has wanted for 90 days
 	Failed    map[string]int `json:"failed"`      // accounts without a usable answer, by reason
@@ -46,6 +48,9 @@ func (r *Report) String() string {
 	collect.WriteCost(&b, r.Cost, r.Bulk)
 	for _, example := range r.Examples {
 		fmt.Fprintf(&b, "failed    %s\n", example)
+	}
+	if r.NoTexts > 0 {
+		fmt.Fprintf(&b, "left out  %10d profiles, %d entries that are no texts\n", r.Altered, r.NoTexts)
 	}
 	if r.Doubted > 0 {
 		fmt.Fprintf(&b, "kept      %d profiles that are said to be gone: the worker knew hardly any in this run\n", r.Doubted)

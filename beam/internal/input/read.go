@@ -130,12 +130,13 @@ func (r *readAccounts) ProcessElement(ctx context.Context, element string, emit 
 		primary string
 		profile wire.Profile
 		long    []site.LongText
+		noTexts int
 	}
 	convert := func(in *snapshot.Account) (account, error) { //nolint:unparam // as Accounts asks
 		a := account{address: in.Address, primary: strings.Clone(in.Primary)}
 		if in.ENS != nil {
 			ens, long := in.ENS.Within(r.Options.Limits)
-			a.profile, a.long = wire.Profile(render.EncodeProfile(ens)), long
+			a.profile, a.long, a.noTexts = wire.Profile(render.EncodeProfile(ens)), long, ens.NoTexts
 		}
 		return a, nil
 	}
@@ -143,6 +144,7 @@ func (r *readAccounts) ProcessElement(ctx context.Context, element string, emit 
 	return r.read(ctx, c, element, func(files afero.Fs, name string) error {
 		return fileReader(files, name, rows(c, func(line int, a *account) error {
 			c.leftOut(line, a.long)
+			c.noTexts(a.noTexts)
 			row := wire.AccountRow{Position: c.at(line), Primary: a.primary, Profile: a.profile}
 			emit(wire.AddressKey(a.address), row.Append(nil))
 			return nil

@@ -29,6 +29,12 @@ const TableRefreshed snapshot.Table = "refreshed"
 // LongTexts is the name of the count of texts that were left out.
 const LongTexts = "long_texts"
 
+// Names of the counts of entries of profiles that are no texts, and of profiles that had any.
+const (
+	NoTexts        = "no_texts"
+	NoTextProfiles = "no_texts/profiles"
+)
+
 // RowCount is the name of the count of rows, valid or not.
 func RowCount(t snapshot.Table) string { return "rows/" + string(t) }
 
@@ -106,6 +112,14 @@ func (c *tally) leftOut(line int, long []site.LongText) {
 	}
 }
 
+// noTexts counts the entries of a profile that are no texts.
+func (c *tally) noTexts(entries int) {
+	if entries > 0 {
+		c.counts[NoTexts] += int64(entries)
+		c.counts[NoTextProfiles]++
+	}
+}
+
 // end ends reading, with an error or without.
 func (c *tally) end(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
@@ -167,6 +181,8 @@ func (t *Tables) Fill(r *generator.Report, events Result, recommended *Result, c
 	r.LongTexts = generator.LongTextReport{
 		LeftOut: int(counts[LongTexts]), Most: t.options.Limits.Text, MostProfile: t.options.Limits.Whole, Examples: []generator.LongTextExample{},
 	}
+	r.NoTexts = generator.NoTextReport{Profiles: int(counts[NoTextProfiles]), Entries: int(counts[NoTexts])}
+	r.OtherDates = events.OtherDates
 	r.Tables[string(snapshot.TableEvents)] = &events.TableReport
 	add := func(table snapshot.Table) {
 		if table != TableRefreshed {

@@ -133,7 +133,8 @@ func (t *Tables) elements(s beam.Scope, table snapshot.Table) beam.PCollection {
 // A Result is what was read of a table.
 type Result struct {
 	generator.TableReport
-	Invalid []*snapshot.RowError // all that were skipped, at most MaxInvalid
+	Invalid    []*snapshot.RowError // all that were skipped, at most MaxInvalid
+	OtherDates int                  // as generator.Report counts them; of events
 }
 
 // MaxInvalid bounds the invalid rows that a report lists; all are counted.
@@ -142,12 +143,13 @@ const MaxInvalid = 1000
 // Events reads the events.
 func (t *Tables) Events(ctx context.Context) (events []site.Event, r Result, err error) {
 	known := map[uint64]bool{}
-	r, err = readAll(ctx, t, snapshot.TableEvents, site.DecodeEvent, func(e site.Event, _ *Result) error {
+	r, err = readAll(ctx, t, snapshot.TableEvents, site.DecodeEvent, func(e site.Event, r *Result) error {
 		if known[e.ID] {
 			return fmt.Errorf("id: a second event with the id %d", e.ID)
 		}
 		known[e.ID] = true
 		events = append(events, e)
+		r.OtherDates += e.OtherDates()
 		return nil
 	})
 	return events, r, err

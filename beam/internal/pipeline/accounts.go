@@ -120,6 +120,10 @@ func (f *profilesFn) ProcessElement(
 		if len(p.ENS) == 0 || rules.IsNewer(r.Fresh, p.Fresh) {
 			p, merged = r.Profile, true
 			f.stats.add(input.LongTexts, int64(len(r.Long)))
+			if r.NoTexts > 0 {
+				f.stats.add(input.NoTexts, int64(r.NoTexts))
+				f.stats.add(input.NoTextProfiles, 1)
+			}
 			for i, text := range r.Long {
 				at := wire.Position{Line: r.Number}
 				input.NoteLong(notes, input.TableRefreshed, at, string(site.RefreshKey(site.Details, r.Token)), i, text)

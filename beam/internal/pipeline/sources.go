@@ -102,7 +102,7 @@ func (f *refreshedFn) ProcessElement(token string, value []byte, emit func(strin
 			r.IsAbout, r.About = true, *about
 		}
 		profile, r.Long = profile.Within(f.Limits)
-		r.Profile = wire.Profile(render.EncodeProfile(profile))
+		r.Profile, r.NoTexts = wire.Profile(render.EncodeProfile(profile)), profile.NoTexts
 	}
 	emit(token, r.Append([]byte{kindRefreshed}))
 	return d.Err()

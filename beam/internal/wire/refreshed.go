@@ -14,6 +14,7 @@ type Refreshed struct {
 	About   site.Address
 	Badges  bool
 	Profile                 // unless it is of badges
+	NoTexts int             // entries that are left out of the profile, as site.Profile counts them
 	Long    []site.LongText // left out of the profile
 	Fetched int64           // when the badges were fetched, in milliseconds since the Unix epoch
 	Held    []BadgeRow      // of the known events that it is about; no token ID: the account does not have the badge
@@ -25,7 +26,7 @@ func (r *Refreshed) Append(b []byte) []byte {
 	b = append(AppendBool(b, r.IsAbout), r.About[:]...)
 	b = AppendBool(b, r.Badges)
 	if !r.Badges {
-		b = r.Profile.Append(b)
+		b = binary.AppendUvarint(r.Profile.Append(b), uint64(r.NoTexts))
 		for _, text := range r.Long {
 			b = binary.AppendUvarint(AppendText(b, text.Member), uint64(text.Bytes))
 		}
@@ -42,7 +43,7 @@ func (r *Refreshed) Append(b []byte) []byte {
 func (d *Decoder) Refreshed() (r Refreshed) {
 	r.Number, r.Token, r.IsAbout, r.About, r.Badges = d.Uvarint(), d.Text(), d.Bool(), d.Address(), d.Bool()
 	if !r.Badges {
-		r.Profile = d.Profile()
+		r.Profile, r.NoTexts = d.Profile(), int(d.Uvarint())
 		for d.More() {
 			r.Long = append(r.Long, site.LongText{Member: d.Text(), Bytes: int(d.Uvarint())})
 		}

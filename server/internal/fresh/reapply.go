@@ -146,7 +146,7 @@ func (f *Refresher) kept(ctx context.Context, t Target, root *site.Root, stored,
 		p, err := refresh.DecodeProfile(kept, account, time.UnixMilli(0))
 		if err == nil && (t.Config.EFP() || rules.IsNewer(p.Fresh, details.ENS.Fresh)) {
 			p.Profile, _ = p.Within(t.Config.ProfileLimits())
-			return profileData{p}, nil
+			return &profileData{KeptProfile: p}, nil
 		}
 		return nil, nil
 	}

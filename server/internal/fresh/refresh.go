@@ -230,7 +230,7 @@ func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, kee
 		// The first client may leave; others may wait for the result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
-		o, result, err := f.replace(ctx, t, keep)
+		o, result, err := f.replace(ctx, t, log, keep)
 		f.counts.Refreshed(t.Object, result)
 		if err != nil {
 			log.Warn("refresh failed", "key", t.key(), "result", result, "error", err)
@@ -283,7 +283,9 @@ const (
 // replace fetches fresh data, keeps it for the next run of the generator, and replaces the stored
 // object and its copies. It calls keep as Refresh says, and returns what that made of the object. A panic becomes an error:
 // on the goroutine of a flight it would end the process.
-func (f *Refresher) replace(ctx context.Context, t Target, keep func(site.Key, []byte) *cache.Object) (o *cache.Object, result string, err error) {
+func (f *Refresher) replace(
+	ctx context.Context, t Target, log *slog.Logger, keep func(site.Key, []byte) *cache.Object,
+) (o *cache.Object, result string, err error) {
 	result = refreshError // of a panic
 	defer fetch.Guard(&err)
 	stored, info, err := f.fetcher.Read(ctx, f.bucket, t.key())
@@ -301,6 +303,9 @@ func (f *Refresher) replace(ctx context.Context, t Target, keep func(site.Key, [
 		return nil, refreshFailed, err
 	case err != nil:
 		return nil, refreshError, err
+	}
+	if p, ok := data.(*profileData); ok && p.NoTexts > 0 {
+		log.Warn("entries of a profile that are no texts are left out", "key", t.key(), "entries", p.NoTexts)
 	}
 	unlock, err := f.writes.lock(ctx, t.keptKey())
 	if err != nil {
@@ -324,7 +329,10 @@ func (f *Refresher) replace(ctx context.Context, t Target, keep func(site.Key, [
 func (f *Refresher) replaceBy(ctx context.Context, t Target, fetched upstreamData, stored []byte, info storage.Info) (data upstreamData, body []byte, result string, err error) {
 	data = fetched
 	for try := 0; ; try++ {
-		if body, err = data.applyTo(t.Object, stored); err != nil {
+		if err = data.complete(stored); err == nil {
+			body, err = data.applyTo(t.Object, stored)
+		}
+		if err != nil {
 			return data, nil, refreshError, err
 		}
 		err = f.store(ctx, t, data, body, stored, info)
@@ -356,13 +364,14 @@ func (f *Refresher) replaceBy(ctx context.Context, t Target, fetched upstreamDat
 // next run of the generator, the digest of body for runs of the publisher, which compare the
 // bucket with its manifest at any time.
 func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body, stored []byte, info storage.Info) error {
-	if p, ok := data.(profileData); ok && t.Config.EFP() {
+	if p, ok := data.(*profileData); ok && t.Config.EFP() {
 		details, _, err := site.DecodeDetails(stored)
 		if err != nil {
 			return err
 		}
-		p.Names = lookupNames(details.ENS.Name)
-		data = p
+		named := *p
+		named.Names = lookupNames(details.ENS.Name)
+		data = &named
 	}
 	keep := func(kept []byte) ([]byte, error) {
 		if f.inMemory {

@@ -28,6 +28,8 @@ type upstreamData interface {
 	newerThan(kind site.ListObject, stored []byte) bool
 	// orNewer returns what a refresh of the same account has kept if that is newer, else the data itself.
 	orNewer(c site.Config, kept []byte) upstreamData
+	// complete takes from a stored object, not a copy, what the upstream left out.
+	complete(stored []byte) error
 	// owner is the account that the data is about.
 	owner() site.Address
 	// Keep encodes the object below site.RefreshPrefix: the generator merges its data into the
@@ -51,22 +53,21 @@ func (f *Refresher) fetch(ctx context.Context, t Target, stored []byte, memory *
 	return f.fetchBadges(ctx, t, stored, memory)
 }
 
-func (f *Refresher) fetchProfile(ctx context.Context, t Target, account site.Address) (data profileData, err error) {
+func (f *Refresher) fetchProfile(ctx context.Context, t Target, account site.Address) (*profileData, error) {
 	body, err := f.ask(ctx, site.Details, f.profiles, maxUpstreamBytes, "{address}", account.String())
 	if errors.Is(err, errUpstreamAbsent) {
 		err = fmt.Errorf("%w: status 404", ErrUpstream)
 	}
 	if err != nil {
-		return data, err
+		return nil, err
 	}
 	now := time.Now()
-	p, err := refresh.DecodeProfile(body, account, now)
+	u, err := refresh.DecodeUpdate(body, account, now)
 	if err != nil {
-		return data, fmt.Errorf("%w: profile of %s: %w", ErrUpstream, account, err)
+		return nil, fmt.Errorf("%w: profile of %s: %w", ErrUpstream, account, err)
 	}
-	p.Fresh = min(p.Fresh, now.UnixMilli())           // otherwise no later answer would be newer
-	p.Profile, _ = p.Within(t.Config.ProfileLimits()) // as the generator does
-	return profileData{p}, nil
+	u.Fresh = min(u.Fresh, now.UnixMilli()) // otherwise no later answer would be newer
+	return &profileData{KeptProfile: u.KeptProfile, update: &u, limits: t.Config.ProfileLimits()}, nil
 }
 
 // fetchBadges asks for each event of the stored object, badgesAtOnce at a time.
@@ -170,9 +171,27 @@ func (f *Refresher) ask(ctx context.Context, object site.ListObject, u *upstream
 	return bytes.TrimSpace(body), err
 }
 
-type profileData struct{ refresh.KeptProfile }
+// profileData is a profile that an upstream sent or a refresh kept.
+type profileData struct {
+	refresh.KeptProfile
+	update *refresh.Update // nil for a profile that a refresh kept: it is whole
+	limits site.ProfileLimits
+}
 
-func (p profileData) applyTo(kind site.ListObject, stored []byte) ([]byte, error) {
+func (p *profileData) complete(stored []byte) error {
+	if p.update == nil {
+		return nil
+	}
+	details, _, err := site.DecodeDetails(stored)
+	if err != nil {
+		return err
+	}
+	p.KeptProfile = p.update.Over(details.ENS)
+	p.Profile, _ = p.Within(p.limits) // as the generator does
+	return nil
+}
+
+func (p *profileData) applyTo(kind site.ListObject, stored []byte) ([]byte, error) {
 	if kind == site.Account {
 		a, _, err := decodeAccount(stored)
 		if err != nil {
@@ -192,7 +211,7 @@ func (p profileData) applyTo(kind site.ListObject, stored []byte) ([]byte, error
 	return encode(details)
 }
 
-func (p profileData) owner() site.Address { return addressOf(p.Address) }
+func (p *profileData) owner() site.Address { return addressOf(p.Address) }
 
 // addressOf is the address of data, which was checked when it was decoded.
 func addressOf(text string) site.Address {
@@ -200,7 +219,7 @@ func addressOf(text string) site.Address {
 	return address
 }
 
-func (p profileData) belongsTo(address string) error {
+func (p *profileData) belongsTo(address string) error {
 	if address != p.Address {
 		return fmt.Errorf("%w: the list belongs to another account now", ErrUpstream)
 	}
@@ -229,21 +248,24 @@ func freshOf(kind site.ListObject, stored []byte) (fresh int64, ok bool) {
 // mostSkew is how far the clocks of fallbacks may be apart.
 const mostSkew = time.Hour
 
-func (p profileData) olderThan(kind site.ListObject, stored []byte) bool {
+func (p *profileData) olderThan(kind site.ListObject, stored []byte) bool {
 	fresh, ok := freshOf(kind, stored)
 	return ok && rules.IsNewer(fresh, p.Fresh)
 }
 
-func (p profileData) newerThan(kind site.ListObject, stored []byte) bool {
+func (p *profileData) newerThan(kind site.ListObject, stored []byte) bool {
 	fresh, ok := freshOf(kind, stored)
 	return ok && rules.IsNewer(p.Fresh, fresh)
 }
 
-func (p profileData) orNewer(c site.Config, kept []byte) upstreamData {
-	if is, err := refresh.DecodeProfile(kept, p.owner(), time.UnixMilli(0)); err == nil && rules.IsNewer(is.Fresh, p.Fresh) {
-		p.Profile, _ = is.Within(c.ProfileLimits())
+func (p *profileData) orNewer(c site.Config, kept []byte) upstreamData {
+	is, err := refresh.DecodeProfile(kept, p.owner(), time.UnixMilli(0))
+	if err != nil || !rules.IsNewer(is.Fresh, p.Fresh) {
+		return p
 	}
-	return p
+	newer := &profileData{KeptProfile: p.KeptProfile}
+	newer.Profile, _ = is.Within(c.ProfileLimits())
+	return newer
 }
 
 type badgeData struct {
@@ -252,6 +274,9 @@ type badgeData struct {
 }
 
 func (b badgeData) owner() site.Address { return addressOf(b.Address) }
+
+// complete does nothing: an answer about a badge is whole.
+func (b badgeData) complete([]byte) error { return nil }
 
 // applyTo keeps the events of the stored object, which a publish may have changed since the
 // upstream was asked.
