@@ -2,9 +2,14 @@
 // objects in the bucket. answer gives exactly the answers of the followpress server, the
 // named functions give their JSON. See docs/client.md.
 
-/** openSite returns the API of the site at a URL: the folder or bucket that has _site. */
+/** openSite returns the API of the site at a URL: the folder or bucket that has _site. What is no URL is a TypeError. */
 export function openSite(base, options = {}) {
   base = String(base).replace(/\/*$/, '/');
+  try {
+    new URL(base, globalThis.location?.href);
+  } catch (cause) {
+    throw new TypeError(`openSite: ${base} is no URL of a site: use https://HOST/ or https://HOST/PATH/`, { cause });
+  }
   return api(base, options, reader(base, options));
 }
 
@@ -48,7 +53,8 @@ function api(base, options, shared, since = 0, blocks = '', wait = 0) {
         return { ...a, ...seen };
       } catch (cause) {
         if (cause !== mixed || pause > 1600) {
-          const detail = 'The data cannot be read at the moment. Try again in a few seconds.';
+          const detail =
+            cause === noSite ? `There is no site at ${base}.` : 'The data cannot be read at the moment. Try again in a few seconds.';
           return { ...problem(503, 'Service Unavailable', detail), cause };
         }
         await new Promise((done) => setTimeout(done, pause));
@@ -142,6 +148,7 @@ class Problem extends Error {
   }
 }
 const mixed = new Error('mixed');
+const noSite = new Error('no site: there is no _site, or something else');
 
 const svg = 'image/svg+xml';
 const problemType = 'application/problem+json';
@@ -293,11 +300,15 @@ function reader(
 
 // open reads the root and returns what requests need of the site.
 async function open(get) {
-  const found = await get('_site');
-  if (!found) {
-    throw new Error('no site');
+  let root;
+  try {
+    root = (await get('_site'))?.json;
+  } catch (error) {
+    throw error instanceof SyntaxError ? noSite : error; // a page, say
   }
-  const root = found.json;
+  if (!root?.format) {
+    throw noSite;
+  }
   if (root.format !== 2) {
     throw new Error(`_site: format ${root.format}, not 2`);
   }

@@ -346,6 +346,24 @@ test('what cannot be read is 503', async () => {
   }
 });
 
+test('a URL without a site says so', async () => {
+  for (const wrong of ['bucket', 'bucket.example/site', undefined, {}]) {
+    assert.throws(() => openSite(wrong), (error) => error instanceof TypeError && error.message.includes(`openSite: ${wrong}`), String(wrong));
+  }
+  for (const [found, says] of [
+    [undefined, 'There is no site at https://bucket.example/x/.'],
+    [403, 'There is no site at https://bucket.example/x/.'],
+    ['<!doctype html>', 'There is no site at https://bucket.example/x/.'],
+    ['{}', 'There is no site at https://bucket.example/x/.'],
+    [500, 'The data cannot be read at the moment. Try again in a few seconds.'],
+    ['{"format":3}', 'The data cannot be read at the moment. Try again in a few seconds.'],
+  ]) {
+    const fetch = async () => (typeof found === 'string' ? new Response(found) : new Response('', { status: found ?? 404 }));
+    const fp = openSite('https://bucket.example/x', { fetch });
+    await assert.rejects(fp.stats(), (error) => error instanceof ApiError && error.status === 503 && error.message === says, found);
+  }
+});
+
 test('a bucket that may not be listed answers 403 for what is not there', async () => {
   const fp = openSite('https://bucket.example/', { fetch: site({ _site: root(false), 'api/v1/lists/1/details': 403 }).read });
   const a = await fp.answer('GET', '/api/v1/lists/1/details');
