@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/scan"
+	"github.com/followpress/followpress/storage"
 )
 
 // Examples are values that a site has answers for, to show on a start page.
@@ -18,6 +20,10 @@ type Examples struct {
 	Term    string // a search term that finds an entry of the list; "" if no entry has a name
 	Other   string // the address of an account that the list follows; "" if there is none
 	Sharded bool   // the list is known to be long enough to have search shards
+
+	// Listless is the address of an account that the list follows and that has no primary list; "" if none is near the list's
+	// begin, and under APISpec, which answers nothing about such accounts.
+	Listless string
 }
 
 // FindExamples takes examples from the top of the following leaderboard. For a site without lists
@@ -55,9 +61,18 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 		x.Other = page.Following[0].Data
 	}
 	for _, entry := range page.Following {
-		if name := []rune(entry.ENS.Name); len(name) >= 3 {
+		if name := []rune(entry.ENS.Name); x.Term == "" && len(name) >= 3 {
 			x.Term = string(name[:3])
-			break
+		}
+		if x.Listless != "" || !root.Config.EFP() {
+			continue
+		}
+		switch primary, err := primaryList(ctx, store, root, entry.Data); {
+		case errors.Is(err, storage.ErrNotFound): // the site is being replaced
+		case err != nil:
+			return x, err
+		case primary == "":
+			x.Listless = entry.Data
 		}
 	}
 	return x, nil

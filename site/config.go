@@ -66,9 +66,11 @@ const AddressPlaceholder = "{address}"
 
 const (
 	defaultProfileURL = "https://efp.app/" + AddressPlaceholder
-	defaultBadges     = "badges"
 	defaultEFPBadges  = "poaps"
 )
+
+// DefaultBadges is the member that holds the badges in the specification, the default of Config.BadgesField under APISpec.
+const DefaultBadges = "badges"
 
 // Config holds what an operator may choose about a site. It is part of the root, so that all servers
 // and edges of a site agree. The zero value of a field means the default that its comment names.
@@ -177,7 +179,7 @@ func (c Config) WithDefaults() (Config, error) {
 		c.BadgesField = cmp.Or(c.BadgesField, defaultEFPBadges)
 		c.ProfileURL = cmp.Or(c.ProfileURL, defaultProfileURL)
 	}
-	c.BadgesField = cmp.Or(c.BadgesField, defaultBadges)
+	c.BadgesField = cmp.Or(c.BadgesField, DefaultBadges)
 	if c.LeaderboardMax == 0 {
 		c.LeaderboardMax = 100
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/generate"
+	"github.com/followpress/followpress/cmd/internal/serve"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/templates"
@@ -33,15 +34,19 @@ const poll = time.Second
 type Command struct {
 	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it: a folder, or s3://BUCKET/PREFIX; in any of the formats that generate takes."`
 	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes."`
-	Addr     string `placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default 127.0.0.1:8080, or the next port that is free)."`
+	Addr     string `placeholder:"HOST:PORT" help:"Where to listen; a port alone is one of this machine only, and port 0 takes a free one (default 127.0.0.1:8080, or the next port that is free)."`
 
 	command.S3
+
+	DemoUpstream    bool `group:"Fresh data (cache=fresh):" default:"true" help:"Of the demo: start a source of fresh profiles and badges on this machine that says something newer, unless an upstream is named. --demo-upstream=false leaves it out."`
+	serve.Upstreams `group:"Fresh data (cache=fresh):"`
+
 	generate.Content `group:"How a snapshot is rendered:"`
 }
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `Without flags it renders the demo snapshot in memory and serves that, with the whole read API; --api spec shows the demo with that of the specification. The page at / is the explorer; another one, at /_preview, has a live link for every route. A site is reloaded when generate replaces it.
+	return `Without flags it serves the demo from memory, with the whole read API: badges have the specification's name, or with --api efp that of the service. The page at / is the explorer; the one at /_preview has a live link for every route. A site is reloaded when generate replaces it, and cache=fresh leaves it as it was.
 
 	followpress preview --site site.tar`
 }
@@ -51,9 +56,15 @@ func (c *Command) BeforeApply(parsed *kong.Context) error {
 	given := command.Given(parsed)
 	if c.Snapshot == "" && c.Site == "" && !given["snapshot"] && !given["site"] && !command.Asked(parsed, "api") {
 		c.API = site.APIEFP
+		if !command.Asked(parsed, "badges-field") {
+			c.BadgesField = site.DefaultBadges
+		}
 	}
 	return nil
 }
+
+// Validate checks the flags before the run; kong calls it.
+func (c *Command) Validate() error { return errors.Join(c.Content.Validate(), c.Upstreams.Check()) }
 
 // AfterApply decides between --snapshot and --site.
 func (c *Command) AfterApply(parsed *kong.Context) error {
@@ -69,13 +80,26 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, listener.Close()) }()
-	store, err := c.open(ctx, "http://"+listener.Addr().String(), stderr)
+	opened, err := c.open(ctx, "http://"+listener.Addr().String(), stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if c.DemoUpstream && c.Snapshot == "" && c.Site == "" && !c.Refresh().Refreshes() {
+		wait, failed := c.startDemoUpstream(ctx)
+		if failed != nil {
+			return failed
+		}
+		defer func() { stop(); err = errors.Join(err, wait()) }()
+	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	handler, err := server.New(ctx, store, server.Options{Log: log, Poll: poll, Describe: templates.OpenAPI})
+	store, o := server.Store(opened), server.Options{Log: log, Poll: poll, Describe: templates.OpenAPI, Refresh: c.Refresh()}
+	if o.Refresh.Refreshes() {
+		store, o.Refresh.InMemory = &patched{Site: opened}, true
+	}
+	handler, err := server.New(ctx, store, o)
 	if err != nil {
 		return err
 	}

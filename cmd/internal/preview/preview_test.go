@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -242,7 +243,7 @@ func TestStartPageOfTheWholeAPI(t *testing.T) {
 	root := &site.Root{Config: config, BucketDigits: 1, TokenDigits: 1, ShardDigits: 1}
 	x := server.Examples{
 		TokenID: "5", Address: "0x0101010101010101010101010101010101010101", Name: "alice.eth", Term: "fox",
-		Other: "0x0202020202020202020202020202020202020202",
+		Other: "0x0202020202020202020202020202020202020202", Listless: "0x2121212121212121212121212121212121212121",
 	}
 	all := groups(root, x, func(r row) row { return r })
 	if len(all) > 6 {
@@ -368,7 +369,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 		t.Errorf("details: got %s, want what was refreshed without its long text", body)
 	}
 	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1",
-		"--api=v2", "--api=spec --names=lookup"} {
+		"--api=v2", "--api=spec --names=lookup", "--profile-upstream=https://x"} {
 		var f Command
 		parser, err := kong.New(&f)
 		if err != nil {
@@ -424,8 +425,13 @@ func TestAPIOfTheDemo(t *testing.T) {
 				t.Setenv("FOLLOWPRESS_API", c.env)
 			}
 			var f Command
-			if _, err := command.NewParser("preview", "", &f).Parse(c.args); err != nil || f.API != c.want {
+			if _, err := command.NewParser("preview", "", &f).Parse(c.args); err != nil || f.API != c.want || !f.DemoUpstream {
 				t.Errorf("%q in the environment, %q: got the API %q and %v, want %q", c.env, c.args, f.API, err, c.want)
+			}
+			// Who looks at the demo reads the specification; who asks for an API gets what generate makes of it.
+			want := map[bool]string{true: site.DefaultBadges}[c.env == "" && !slices.ContainsFunc(c.args, func(arg string) bool { return !strings.HasPrefix(arg, "--names") })]
+			if f.BadgesField != want {
+				t.Errorf("%q in the environment, %q: got the badges field %q, want %q", c.env, c.args, f.BadgesField, want)
 			}
 		})
 	}
