@@ -27,6 +27,8 @@ func Parse(body []byte) (*Report, error) {
 		return nil, fmt.Errorf("read the report: %w", err)
 	}
 	switch {
+	case r.Format > Format:
+		return nil, fmt.Errorf("read the report: format %d, this version reads %d: a newer followpress made it, so update this one", r.Format, Format)
 	case r.Format != Format:
 		return nil, fmt.Errorf("read the report: format %d, this version reads %d", r.Format, Format)
 	case !validDate(string(r.Date)):

@@ -94,7 +94,7 @@ func ParseServedRoot(body []byte) (Root, error) {
 		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: generate the site again, or publish it anew, with this version",
 			RootKey, known.Format, Format)
 	case known.Format > Format:
-		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: use a newer version: %w", RootKey, known.Format, Format, ErrNewer)
+		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: a newer followpress made it, so update this one: %w", RootKey, known.Format, Format, ErrNewer)
 	}
 	var r Root
 	err := json.Unmarshal(body, &r)

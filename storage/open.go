@@ -96,6 +96,9 @@ func OpenSite(path string) (Site, error) {
 		if holdsParts(path) {
 			return nil, fmt.Errorf("open the site: %s holds a site in parts: name them '%s', in quotes", path, filepath.Join(path, allParts[1:]))
 		}
+		if holds(path, "meta.json") && !holds(path, string(site.RootKey)) {
+			return nil, fmt.Errorf("open the site: %s is a snapshot, and no site: use --snapshot %[1]s (generate, publish, preview)", path)
+		}
 		return folderAt(path), nil
 	}
 	if !strings.HasSuffix(path, ".tar") {
@@ -115,11 +118,13 @@ func OpenSite(path string) (Site, error) {
 // holdsParts reports whether a folder holds parts, maybe of a run that has not ended, and no root of a
 // site.
 func holdsParts(folder string) bool {
-	holds := func(name string) bool {
-		_, err := os.Lstat(filepath.Join(folder, name))
-		return err == nil
-	}
-	return !holds(string(site.RootKey)) && slices.ContainsFunc([]string{RootPart, PartName("0"), PartName("00"), PartName("000"), PartName("0000")}, holds)
+	return !holds(folder, string(site.RootKey)) && slices.ContainsFunc([]string{RootPart, PartName("0"), PartName("00"), PartName("000"), PartName("0000")},
+		func(name string) bool { return holds(folder, name) })
+}
+
+func holds(folder, name string) bool {
+	_, err := os.Lstat(filepath.Join(folder, name))
+	return err == nil
 }
 
 // OpenSiteAt is OpenSite that opens parts in a bucket, too: s3://BUCKET/part-* or

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -89,10 +90,12 @@ func TestOpenSiteSaysWhatIsWrong(t *testing.T) {
 	if _, err := storage.OpenSite(missing); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
 		t.Errorf("a missing path: got %v, want ErrNotExist", err)
 	}
+	write("meta.json", []byte(`{"format":1}`))
 	for path, want := range map[string]string{
-		write("site.zip", whole):                       "neither a folder nor a .tar file",
+		folder:                   "is a snapshot, and no site: use --snapshot",
+		write("site.zip", whole): "neither a folder nor a .tar file",
 		write("noise.tar", bytes.Repeat(whole, 1)[7:]): "invalid tar header",
-		write("short.tar", whole[:len(whole)/2-100]):   "unexpected EOF",
+		write("short.tar", whole[:len(whole)/2-100]):   fmt.Sprintf("it is cut off after %d bytes", len(whole)/2-100),
 	} {
 		if _, err := storage.OpenSite(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", path, err, want)

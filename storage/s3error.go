@@ -87,11 +87,14 @@ func explain(verb string, key site.Key, err error) error {
 }
 
 func explainNoAnswer(err error) error {
+	var dns *net.DNSError
 	switch {
 	case isNetworkError(err) && wasSent(err):
 		return &UnansweredError{err}
 	case isNetworkError(err):
 		return &temporaryError{err}
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Errorf("%w: DNS knows no host %s: check --endpoint and --region, or the machine's DNS", err, dns.Name)
 	case unreachable(err):
 		return fmt.Errorf("%w: check --endpoint, HTTPS_PROXY and the server's certificate", err)
 	}

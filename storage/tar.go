@@ -252,6 +252,8 @@ func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
 		case errors.Is(err, io.EOF):
 			slices.Sort(index)
 			return slices.Clip(index), nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, fmt.Errorf("it is cut off after %d bytes: copy or generate it again: %w", t.info.Size(), err)
 		case err != nil:
 			return nil, err
 		case ctx.Err() != nil:

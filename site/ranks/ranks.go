@@ -105,6 +105,9 @@ func Parse(body []byte) (*Held, error) {
 	if err := json.Unmarshal(line, &head); err != nil {
 		return malformed("its first line: %v", err)
 	}
+	if head.Format > format {
+		return malformed("format %d, this version reads %d: a newer followpress made it, so update this one", head.Format, format)
+	}
 	if head.Format != format {
 		return malformed("format %d, this version reads %d", head.Format, format)
 	}

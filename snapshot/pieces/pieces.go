@@ -97,6 +97,9 @@ func ParseIndex(body []byte) (*Index, error) {
 	if err := json.Unmarshal(body, &x); err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrIndex, site.JSONReason(err))
 	}
+	if x.Format > format {
+		return nil, fmt.Errorf("%w: format %d, this version reads %d: a newer followpress made it, so update this one", ErrIndex, x.Format, format)
+	}
 	if x.Format != format {
 		return nil, fmt.Errorf("%w: format %d, this version reads %d", ErrIndex, x.Format, format)
 	}

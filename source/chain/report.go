@@ -70,11 +70,11 @@ type Undone struct {
 func (c *chainSync) finish() PerChain {
 	r := c.report
 	if c.store != nil {
-		r.Stored = c.store.events
 		if top := c.store.top(); top != nil {
-			r.To, r.Tokens = top.Block, top.Tokens
+			r.Stored, r.To, r.Tokens = top.Events, top.Block, top.Tokens
 			r.AsOf = time.Unix(top.Time, 0).UTC().Format(time.RFC3339)
 		}
+		r.Events -= min(r.Events, c.store.events-r.Stored) // what could not be written is read again
 	}
 	if c.nodes != nil {
 		r.Cost = c.nodes.Cost()

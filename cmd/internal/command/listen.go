@@ -4,12 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 )
 
-// Listen listens at the address of a flag. The listener may be closed twice: a server closes
-// it too.
+// Listen listens at the address of a flag, HOST:PORT; a port alone is one of this machine only. The listener may be
+// closed twice: a server closes it too.
 func Listen(flag, address string) (net.Listener, error) {
+	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+		address = "127.0.0.1:" + address
+	}
 	l, err := net.Listen("tcp", address)
+	if bad := (*net.AddrError)(nil); errors.As(err, &bad) {
+		return nil, fmt.Errorf("--%s=%s: %s: want HOST:PORT, such as 0.0.0.0:8080, or a port of this machine only", flag, address, bad.Err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (--%s chooses another address)", err, flag)
 	}

@@ -149,6 +149,9 @@ func (r *Content) Validate() error {
 	if _, err := note.ParseKeys(r.ExplorerKey...); err != nil {
 		return fmt.Errorf("--explorer-key: %w", err)
 	}
+	if r.Pages && r.API == site.APIEFP && r.PublicURL == "" {
+		return errors.New("--pages needs --public-url, the address of the site, such as https://HOST")
+	}
 	_, err := r.config().WithDefaults()
 	return err
 }

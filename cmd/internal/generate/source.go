@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
@@ -43,6 +46,9 @@ func ChooseSource(parsed *kong.Context, snapshot, site *string) error {
 // closed.
 func OpenSnapshot(ctx context.Context, location string, server storage.S3Options) (_ afero.Fs, closeFiles func() error, err error) {
 	if !strings.HasPrefix(location, "s3://") {
+		if err := noSnapshot(location); err != nil {
+			return nil, nil, err
+		}
 		folder, err := snapshot.Open(location)
 		if err != nil {
 			return nil, nil, err
@@ -58,4 +64,25 @@ func OpenSnapshot(ctx context.Context, location string, server storage.S3Options
 		return nil, nil, err
 	}
 	return files, func() error { return nil }, nil
+}
+
+// noSnapshot says what a file or a folder is that is no folder of a snapshot, and which flag takes it. It returns nil for
+// all others, of which reading says what is missing.
+func noSnapshot(location string) error {
+	holds := func(name string) bool {
+		_, err := os.Stat(filepath.Join(location, name))
+		return err == nil
+	}
+	info, err := os.Stat(location)
+	switch {
+	case err != nil:
+		return nil
+	case info.Mode().IsRegular() && strings.HasSuffix(location, ".tar"):
+		return fmt.Errorf("%s is a file, and a snapshot is a folder: if it is a site that generate wrote, use --site %[1]s (publish, preview, serve)", location)
+	case info.Mode().IsRegular():
+		return fmt.Errorf("%s is a file, and a snapshot is a folder: name the one that holds meta.json and the tables", location)
+	case holds(string(site.RootKey)) && !holds("meta.json"):
+		return fmt.Errorf("%s is a site, and no snapshot: use --site %[1]s (publish, preview, serve)", location)
+	}
+	return nil
 }

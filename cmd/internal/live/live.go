@@ -21,7 +21,7 @@ type Command struct {
 	State string `placeholder:"DIR" help:"Folder that keeps what was read, as snapshot chain has it, so that a start takes seconds. One process at a time may use it."`
 	snapshot.Nodes
 
-	Addr        string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+	Addr        string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Where to listen; a port alone is one of this machine only, and port 0 takes a free one (default ${default})."`
 	Poll        time.Duration `default:"2s" placeholder:"DURATION" help:"How often to ask for the newest block of each chain (default ${default})."`
 	MaxLag      time.Duration `default:"15m" placeholder:"DURATION" help:"Answer 503 once the newest block of a chain is older, so that edges take the bucket (default ${default})."`
 	StatusAddr  string        `placeholder:"HOST:PORT" help:"Where to serve a page about the state of this process, with plots, and the same as JSON; by default nowhere."`

@@ -27,7 +27,7 @@ type Command struct {
 	Site string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), a .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
 	command.S3
 
-	Addr        string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+	Addr        string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; a port alone is one of this machine only, and port 0 takes a free one (default ${default})."`
 	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
 
 	Poll time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for a new site (default ${default})."`
