@@ -19,10 +19,10 @@ func TestExamplesOfTheWholeAPI(t *testing.T) {
 	)
 	files := afero.NewMemMapFs()
 	for key, body := range map[string]string{
-		"leaderboard/following":       `[{"rank":1,"address":"` + address + `","following_count":"1"}]`,
-		"users/" + address + "/lists": `{"primary_list":"7","lists":["3","7"]}`,
-		"lists/7/details":             `{"address":"` + address + `","ens":{"name":"alice.eth"}}`,
-		"lists/7/searchFollowing":     `{"following":[{"data":"` + other + `","ens":{"name":"bob.eth"}},{"data":"` + listless + `"}]}`,
+		"leaderboard/following":        `[{"rank":1,"address":"` + address + `","following_count":"1"}]`,
+		"users/" + address + "/lists":  `{"primary_list":"7","lists":["3","7"]}`,
+		"lists/7/details":              `{"address":"` + address + `","ens":{"name":"alice.eth"}}`,
+		"lists/7/searchFollowing":      `{"following":[{"data":"` + other + `","ens":{"name":"bob.eth"}},{"data":"` + listless + `"}]}`,
 		"users/" + other + "/lists":    `{"primary_list":"8","lists":["8"]}`,
 		"users/" + listless + "/lists": `{"primary_list":null,"lists":["9"]}`,
 	} {
