@@ -27,7 +27,7 @@ func (f *final) Finalized(_ context.Context, w *snapshot.Writer) (snapshot.Meta,
 	if f.calls++; f.calls <= f.fails {
 		return snapshot.Meta{}, &fullDisk{}
 	}
-	return snapshot.Meta{AsOf: time.Unix(1_700_000_000, 0)}, w.WriteList(snapshot.List{TokenID: "1", Owner: site.Address{1}})
+	return snapshot.Meta{AsOf: time.Unix(900_000_000, 0)}, w.WriteList(snapshot.List{TokenID: "1", Owner: site.Address{1}})
 }
 
 func (*final) Renew() {}
