@@ -15,8 +15,8 @@ export interface Options {
   keys?: string[];
   /** Takes a site that is older than one that this browser has seen. */
   allowRollback?: boolean;
-  /** Takes profiles and badges that are not what was signed, since a fallback has refreshed them. Nobody has signed these. */
-  unsignedRefreshes?: boolean;
+  /** Public keys of fallbacks: profiles and badges may also be what one of these has refreshed and signed. */
+  refreshedKeys?: string[];
   /** Is called whenever a root was checked. */
   verified?: (proof: Proof) => void;
   /** Is called whenever an object was checked, and with the error if it is not believed or could not be read. */

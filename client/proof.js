@@ -66,9 +66,10 @@ function patched({ shard, objects }, { shards }) {
  * proof returns check(key, url, init, sent), which returns a response with a body that was checked, or with 404, or
  * throws an error with a code. sent becomes the response: what it is checked by is read at the same time.
  */
-export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefreshes, verified, checked }) {
+export function proof(base, fetch, timeout, { keys, refreshedKeys, allowRollback, verified, checked }) {
   const kept = new Map(); // what shards of the manifest list
   let known;
+  let refreshers;
   let live;
   let cache; // of requests; those at the same time may take each other's
 
@@ -78,15 +79,15 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
   // parts are the texts of notes, each with its signatures after it.
   const parts = async (key) => textOf(await get(key)).split('\n\n');
 
-  // note checks the text of a note: a key that is known and has the name of the site must have signed it.
-  async function note(text, signatures) {
-    known ??= await Promise.all(keys.map(keyOf)).catch(() => fail('keys', 'unsupported'));
-    const [kind, origin, counter, asOf, digest] = text.split('\n');
+  const imported = (texts) => Promise.all(texts.map(keyOf)).catch(() => fail('keys', 'unsupported'));
+
+  // signers are the keys, of those that are known, that have signed a text.
+  async function signers(from, text, signatures) {
     const by = [];
     try {
       for (const [, base64] of signatures.matchAll(/ (\S+)$/gm)) {
         const signature = decoded(base64);
-        const one = known.find(({ id }) => id === hex(signature.slice(0, 4)));
+        const one = from.find(({ id }) => id === hex(signature.slice(0, 4)));
         if (one) {
           (await crypto.subtle.verify('Ed25519', one.key, signature.slice(4), bytesOf(text + '\n'))) ? by.push(one) : fail();
         }
@@ -94,6 +95,14 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     } catch {
       fail(noteKey);
     }
+    return by;
+  }
+
+  // note checks the text of a note: a key that is known and has the name of the site must have signed it.
+  async function note(text, signatures) {
+    known ??= await imported(keys);
+    const [kind, origin, counter, asOf, digest] = text.split('\n');
+    const by = await signers(known, text, signatures);
     if (kind !== 'followpress site 1' || !by.some(({ name }) => name === origin)) {
       fail(noteKey, 'unsigned');
     }
@@ -177,6 +186,26 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     return (await shard).find((object) => object.key === key) ?? {};
   }
 
+  // isRefreshed says whether a refresh has put a body in place of one that is listed, as a signed entry says.
+  async function isRefreshed(key, digest, listed) {
+    refreshers ??= await imported(refreshedKeys);
+    for (const at of [key.replace(/.*\/lists\/(.+)\/(.+)/, '_refresh/$2/$1'), '_refresh/copies/' + (await digestOf(bytesOf(key)))]) {
+      try {
+        const all = textOf(await get(at));
+        const entry = all.slice(0, all.lastIndexOf(',"note":')) + '}';
+        const [text, signatures] = JSON.parse(all).note.split('\n\n');
+        const [kind, of, time, sha256] = text.split('\n');
+        if (kind === 'followpress refresh 1' && of === at && new Date(time) < Date.now() + 864e5 && sha256 === (await digestOf(bytesOf(entry))) &&
+          (await signers(refreshers, text, signatures)).length &&
+          JSON.parse(entry).stored.some((put) => put.sha256 === digest && listed.includes(put.from_sha256))) {
+          return true;
+        }
+      } catch {
+        // nobody has signed it
+      }
+    }
+  }
+
   // object is the body of an object, which is right if the manifest of one of the roots says so. What no manifest lists
   // is absent, whatever the bucket has.
   async function object(key, sent, roots, last) {
@@ -189,10 +218,11 @@ export function proof(base, fetch, timeout, { keys, allowRollback, unsignedRefre
     if (!present.length) {
       return;
     }
-    const refreshed = unsignedRefreshes && /\/(account|badges|details)$/.test(key);
+    const refreshed = refreshedKeys && /\/(account|badges|details)$/.test(key);
     const bytes = await body(key, sent, Math.max(refreshed << 20, ...present.map(({ size }) => size)));
     const digest = bytes && (await digestOf(bytes));
-    if (bytes && (refreshed || present.some(({ sha256 }) => sha256 === digest))) {
+    const right = present.map(({ sha256 }) => sha256);
+    if (bytes && (right.includes(digest) || (refreshed && (await isRefreshed(key, digest, right))))) {
       return bytes;
     }
     // If one of the roots has none, what there is may be left over from a site before.

@@ -22,6 +22,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/shards"
 )
 
@@ -44,12 +45,14 @@ type proofJob struct {
 const (
 	asked    = "/api/v1/lists/7/records"
 	askedKey = site.Key("api/v1/lists/7/records")
+
+	detailsKey = site.Key("api/v1/lists/7/details")
 )
 
 // proofSite is a small site with that many digits in the names of shards, whose lists say which version it is.
 func proofSite(t *testing.T, digits, version int) memsite.Site {
 	t.Helper()
-	objects := map[site.Key]string{"_errors/no-such-list": `{"status":404}`}
+	objects := map[site.Key]string{"_errors/no-such-list": `{"status":404}`, detailsKey: `{"ens":"of the site"}`}
 	for i := range 60 {
 		shown := version
 		if i%3 == 0 {
@@ -108,6 +111,52 @@ func withDeltas(t *testing.T, from, to memsite.Site) memsite.Site {
 		stored[site.DeltaKey(group)] = string(shards.Pack(delta.Append(nil)))
 	}
 	return stored
+}
+
+// addRefreshed adds what a fallback has refreshed, which is believed if the page has the key that signed the entry about it.
+func addRefreshed(t *testing.T, is memsite.Site, add func(proofJob, testkey.Key, memsite.Site)) {
+	t.Helper()
+	refresher := testkey.New(t, "refresher")
+	const put = `{"ens":"refreshed"}`
+	entry := func(k testkey.Key, key site.Key, from string) string {
+		kept, err := refresh.KeepCopy([]byte(from), []byte(put), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := note.SignEntry(key, time.Now(), kept, k.Signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(signed)
+	}
+	const at = site.Key("_refresh/details/7")
+	copied := site.RefreshCopyKey(detailsKey)
+	for name, c := range map[string]struct {
+		at    site.Key
+		entry string
+		code  string
+	}{
+		"signed":                            {at, entry(refresher, at, is[detailsKey]), ""},
+		"signed, as a copy":                 {copied, entry(refresher, copied, is[detailsKey]), ""},
+		"signed by another of that name":    {at, entry(testkey.New(t, "refresher"), at, is[detailsKey]), "altered"},
+		"signed of another object":          {at, entry(refresher, "_refresh/details/8", is[detailsKey]), "altered"},
+		"in place of what another site had": {at, entry(refresher, at, "older"), "altered"},
+		"not signed":                        {at, `{"stored":[]}`, "altered"},
+		"altered":                           {at, strings.Replace(entry(refresher, at, is[detailsKey]), `"writes":1`, `"writes":2`, 1), "altered"},
+	} {
+		s := testkey.New(t, "follow.example")
+		bucket := s.Sign(t, is, 7)
+		bucket[detailsKey], bucket[c.at] = put, c.entry
+		job := proofJob{Name: "refreshed, " + name, Path: "/api/v1/lists/7/details", Code: c.code, Options: map[string]any{"refreshedKeys": []string{refresher.Public}}}
+		if c.code == "" {
+			job.Bodies = []string{put}
+		}
+		add(job, s, bucket)
+	}
+	s := testkey.New(t, "follow.example")
+	bucket := s.Sign(t, is, 7)
+	bucket[detailsKey], bucket[at] = put, entry(refresher, at, is[detailsKey])
+	add(proofJob{Name: "refreshed, of a page without that key", Path: "/api/v1/lists/7/details", Code: "altered"}, s, bucket)
 }
 
 // stages are a bucket during the publish of a signed site that replaces another one, step by step.
@@ -256,10 +305,11 @@ func TestProof(t *testing.T) {
 		b["_next/6/"+shardOf(askedKey)] = old[shardOf(askedKey)]
 	})
 
+	addRefreshed(t, is, add)
 	s := key()
 	fresh := s.Sign(t, is, 7)
-	fresh["api/v1/lists/7/details"] = `{"unlisted":true}`
-	add(proofJob{Name: "an object that no manifest lists is absent", Path: "/api/v1/lists/7/details", Status: 404}, s, fresh)
+	fresh["api/v1/lists/107/details"] = `{"unlisted":true}`
+	add(proofJob{Name: "an object that no manifest lists is absent", Path: "/api/v1/lists/107/details", Status: 404}, s, fresh)
 
 	newest, rolled := serve(t, s.Sign(t, is, 8)), s.Sign(t, old, 7)
 	add(proofJob{Name: "a rollback", Before: newest, Code: "older"}, s, rolled)

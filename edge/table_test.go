@@ -80,7 +80,7 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 			check(fmt.Sprintf("_variants/leaderboard/followers/limit=%d", limit))
 		}
 		for _, key := range []string{
-			"_site", "_site/", "_lock", "_publishing", "_refresh/details/1", "_manifest/00", "_manifest/0g", "_manifest/01234", "_search/users/a", "_search/users/",
+			"_site", "_site/", "_lock", "_publishing", "_refresh/notes/1", "_manifest/00", "_manifest/0g", "_manifest/01234", "_search/users/a", "_search/users/",
 			"_search/lists/1/0", "_search/lists/01/0", "_search/lists/1/" + strings.Repeat("9", 18+random.IntN(2)), "_errors/bad-limit", "_errors/bad", "_errors/",
 			"api/v1/leaderboard/followers", "api/v1/leaderboard/mutuals", "apixv1/leaderboard/followers", "_variants/leaderboard/followers/limit=01",
 		} {
@@ -92,7 +92,7 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 // Only objects of a site can be requested at an edge, however a path is spelled.
 func TestEdgeHidesWhatIsNoObject(t *testing.T) {
 	c := defaultConfig(t)
-	for _, path := range []string{"/_lock", "/_publishing", "/_publishing.tar", "/_refresh/details/1", "/%5Frefresh/details/1", "/_site/../_lock", "//_lock", "/api/v1/../../_lock"} {
+	for _, path := range []string{"/_lock", "/_publishing", "/_publishing.tar", "/_site/../_lock", "//_lock", "/api/v1/../../_lock"} {
 		if a, _ := AtEdge(c, http.MethodGet, path, ""); a.Problem != site.NoSuchRoute {
 			t.Errorf("%s: got %+v, want a 404", path, a)
 		}

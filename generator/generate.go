@@ -26,8 +26,9 @@ type Options struct {
 	Workers     int       // goroutines that parse and render; 0 means one per core; the site does not depend on it
 	SkipInvalid bool      // report invalid rows and continue; otherwise the first one stops the run
 	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
-	// RefreshedLeft is how many objects of refreshes are not merged because nobody has signed them, for the report.
-	RefreshedLeft int
+	// RefreshedLeft says, after Refreshed was read, how many objects it has left out because nobody has signed them, for
+	// the report; nil means none.
+	RefreshedLeft func() int
 	BadgesAsOf    time.Time // when the badges of the snapshot were read, which refreshed ones must be newer than; zero: as_of
 	// Ranks are those that details show until they are due again, if the configuration has RanksEvery. nil means none:
 	// they are those of the snapshot then.

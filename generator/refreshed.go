@@ -39,9 +39,6 @@ type accountEvent struct{ account, event uint32 }
 // Badges are merged after those of the snapshot have been read.
 func (l *loader) readRefreshed(ctx context.Context) error {
 	if l.refreshed == nil {
-		if n := l.refreshedLeft; n > 0 {
-			l.report.Refreshed = &RefreshedReport{Objects: n, WithoutEffect: map[string]int{Unsigned: n}}
-		}
 		return nil
 	}
 	l.progress.Stage("refreshed", 0)
@@ -83,6 +80,11 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		}
 	}
 	m.count()
+	if l.refreshedLeft != nil {
+		left := l.refreshedLeft()
+		counts.Objects += left
+		counts.WithoutEffect[Unsigned] += left
+	}
 	return nil
 }
 

@@ -20,7 +20,7 @@ type reader struct {
 	skipInvalid   bool
 	limits        site.ProfileLimits // what exceeds them is left out
 	refreshed     Refreshed          // nil for none
-	refreshedLeft int                // see Options
+	refreshedLeft func() int         // see Options
 	badgesAsOf    time.Time          // of the badges; zero for as_of of the snapshot
 	window        site.Window        // of operations; 0 for none
 	efp           bool               // whether the site has the API efp, which shows more of a snapshot

@@ -121,7 +121,7 @@ func (k *kept) set(key site.Key, body []byte, etag string, unlessAfter uint64) *
 	short, ok := withoutPrefix(key)
 	if have, known := k.objects[short]; ok && (!known || have.etag != etag && have.number <= unlessAfter) {
 		k.numbers++
-		k.objects[short] = keptObject{body, etag, k.numbers}
+		k.objects[short] = keptObject{k.live.Server.Refresh.Signing.Believed(key, body), etag, k.numbers}
 	}
 	if s := k.live.state.Load(); s != nil {
 		return s.graph
@@ -279,6 +279,9 @@ func (k *kept) snapshot() (keptSnapshot, uint64) {
 // Each calls found with each object, in the order of keys.
 func (k keptSnapshot) Each(_ context.Context, found func(key site.Key, body []byte) error) error {
 	for _, key := range slices.Sorted(maps.Keys(k)) {
+		if k[key].body == nil {
+			continue // a key must have signed it, and none has
+		}
 		if err := found(key, k[key].body); err != nil {
 			return err
 		}

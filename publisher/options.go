@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/site/tags"
 )
@@ -56,6 +57,7 @@ type Options struct {
 	Tags          string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
 	Exclude       []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
 	Signing       *Signing      // how to sign the site; nil means not at all. Repair leaves the note alone
+	Refreshers    note.Keys     // keys of who signs refreshes. In a signed bucket, only what they signed says that a refresh has put an object
 	Unsigned      bool          // publish without a signature even to a bucket that has one, whose note is removed first
 	Inputs        Inputs        // what the site was made of, to put beside it; nil means that the bucket keeps what it has
 	KeepInputs    int           // how many sites the bucket keeps the inputs of, the new one too; 0 means DefaultKeepInputs. Only with Inputs

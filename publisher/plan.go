@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -188,7 +189,8 @@ type planner struct {
 	bucket *retryingBucket
 	live   *site.Root // nil if the bucket has no site yet
 
-	maxDelta int // of the text of a delta, in bytes
+	maxDelta   int       // of the text of a delta, in bytes
+	refreshers note.Keys // see Options
 
 	next, was *shards.Reader // of both manifests; was is nil if the bucket has no site yet
 	stale     map[routes.ID]bool

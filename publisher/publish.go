@@ -447,7 +447,7 @@ func (r *run) finish(outcome Outcome, settled bool) {
 // plan compares manifests, or the site with a listing where the bucket's manifest cannot be
 // trusted. The caller closes the plan.
 func (r *run) plan(ctx context.Context, s *state) (*plan, error) { //nolint:gocyclo // a kind of damage after the other
-	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, maxDelta: r.options.maxDelta}
+	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, maxDelta: r.options.maxDelta, refreshers: r.options.Refreshers}
 	r.options.Progress.Stage("compare", 0)
 	damaged := s.body != nil && s.root == nil || r.hasOtherRoot(s)
 	if s.body == nil && s.mark == nil {

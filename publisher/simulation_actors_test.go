@@ -41,7 +41,7 @@ func (w *world) options(p *process, s simulatedSite) Options {
 	name := p.name
 	p.older = s.older
 	o := Options{
-		clock: p.clock, anyRules: true, Signing: w.signing(name), AllowRollback: w.chance(800, name, "allow rollback"), MaxChanged: []int{0, 1000, 1000}[w.draw(name, "max changed")%3],
+		clock: p.clock, anyRules: true, Signing: w.signing(name), Refreshers: w.refreshSigning().Keys, AllowRollback: w.chance(800, name, "allow rollback"), MaxChanged: []int{0, 1000, 1000}[w.draw(name, "max changed")%3],
 
 		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second, time.Minute, time.Minute}[w.draw(name, "lease")%4],
 		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,
@@ -152,7 +152,7 @@ func (w *world) answer(p *process, s simulatedSite) (end func()) {
 	l, err := live.New(feed, live.Options{
 		Generator: generator.Options{Config: s.root.Config, Workers: 1}, Kept: p, MaxLag: 24 * time.Hour, Log: slog.New(slog.DiscardHandler),
 		Server: server.Options{CacheBytes: 64 << 10, Refresh: server.RefreshOptions{
-			ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{},
+			ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{}, Signing: w.refreshSigning(),
 		}},
 	})
 	if err != nil {
@@ -288,7 +288,7 @@ func (w *world) fallback(ctx context.Context, name string, refreshes int) {
 	p.refreshes = true
 	h, err := server.New(ctx, p, server.Options{
 		Log: slog.New(slog.DiscardHandler), CacheBytes: 64 << 10,
-		Refresh: server.RefreshOptions{ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{}},
+		Refresh: server.RefreshOptions{ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{}, Signing: w.refreshSigning()},
 	})
 	if err != nil {
 		w.noteFrom(name, "%v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/internal/testenv/testkey"
+	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
@@ -20,6 +21,7 @@ import (
 // signatures are what a signed world knows of its notes. All its publishers sign.
 type signatures struct {
 	keys       [2]testkey.Key       // of publishers; readers know the first one alone
+	refresher  testkey.Key          // of fallbacks and lives
 	roots      map[site.SHA256]bool // those of which a note has been in the bucket, be it an announcement
 	last       note.Note            // the note of the bucket; the zero note until it has one
 	rolledBack bool                 // whether a site has replaced one of a later time
@@ -27,7 +29,7 @@ type signatures struct {
 }
 
 func newSignatures(t testing.TB) *signatures {
-	return &signatures{keys: [2]testkey.Key{testkey.New(t, keyName), testkey.New(t, keyName)}, roots: map[site.SHA256]bool{}, removed: map[site.Key]bool{}}
+	return &signatures{keys: [2]testkey.Key{testkey.New(t, keyName), testkey.New(t, keyName)}, refresher: testkey.New(t, "refresher"), roots: map[site.SHA256]bool{}, removed: map[site.Key]bool{}}
 }
 
 // signing is how a process signs: with the key that readers know, or while keys are rotated with both.
@@ -43,6 +45,14 @@ func (w *world) signing(name string) *Signing {
 	var err error
 	if s.Keys, err = note.ParseKeys(publics...); err != nil {
 		panic(err)
+	}
+	return s
+}
+
+// refreshSigning is how a process signs what it refreshes.
+func (w *world) refreshSigning() (s server.RefreshSigning) {
+	if w.signatures != nil {
+		s.Signer, s.Keys = w.signatures.refresher.Signer, w.signatures.refresher.Keys
 	}
 	return s
 }
@@ -136,7 +146,7 @@ func (w *world) checkingReaders(group *sync.WaitGroup) {
 
 // opened is the site for a reader, which has read nothing of it yet.
 func (w *world) opened(p *process) *checked.Site {
-	return checked.New(admitting{p}, w.signatures.keys[0].Keys, checked.Options{UnsignedRefreshes: true, AllowRollback: w.chance(500, p.name, "allow rollback")})
+	return checked.New(admitting{p}, w.signatures.keys[0].Keys, checked.Options{Refreshers: w.signatures.refresher.Keys, AllowRollback: w.chance(500, p.name, "allow rollback")})
 }
 
 // read reads an object, and checks that a reader may be told so: never what nobody has signed, and never that something is

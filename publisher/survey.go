@@ -7,9 +7,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -30,6 +32,8 @@ type survey struct {
 	found    func(finding)           // is told everything but what is right; shards come in their order, unknown objects before
 	progress Progress
 
+	refreshers note.Keys // see Options
+
 	// Results.
 	expected int        // number of objects that the manifest names, its own shards included
 	listed   int        // number of listed objects
@@ -38,6 +42,7 @@ type survey struct {
 
 	digests digestCount
 	kept    *keptRefreshes // nil until needed
+	signed  bool           // whether the bucket is; not known until kept is needed
 }
 
 // A finding is an object that the bucket and the manifest do not have alike.
@@ -353,6 +358,10 @@ func (s *survey) findRefreshed(ctx context.Context, objects []compared) error {
 		if err != nil {
 			return err
 		}
+		_, _, err = s.bucket.read(ctx, site.NoteKey)
+		if s.signed = err == nil; !s.signed && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
 		s.kept = kept
 	}
 	return parallel(ctx, maxPlanners, len(candidates), func(ctx context.Context, i int) error {
@@ -380,6 +389,11 @@ func (s *survey) refreshesOf(ctx context.Context, want site.Entry) (possible []s
 			continue
 		} else if err != nil {
 			return nil, err
+		}
+		if s.signed {
+			if body, err = s.refreshers.OpenEntry(key, body, time.Now()); err != nil {
+				continue // the object counts as altered
+			}
 		}
 		refreshes, err := refresh.Replacements(body)
 		if err != nil {
@@ -412,7 +426,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 		result.close()
 		return nil, err
 	}
-	s := &survey{bucket: p.bucket, root: next, manifest: manifest, own: manifest, ours: true, progress: progress, configs: configs,
+	s := &survey{bucket: p.bucket, root: next, manifest: manifest, own: manifest, ours: true, progress: progress, configs: configs, refreshers: p.refreshers,
 		found: p.planFindings(result),
 		upToDate: func(info storage.Info) bool {
 			route, ok := next.Config.RouteOf(info.Key)

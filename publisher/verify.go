@@ -147,7 +147,7 @@ func (v *Verification) add(f finding) {
 
 // take takes a survey of a site, whatever the headers of its objects are, and takes over the results.
 func (v *Verification) take(ctx context.Context, s *survey, o Options) error {
-	s.configs, s.exclude, s.progress = []site.Config{s.root.Config}, o.Exclude, o.Progress
+	s.configs, s.exclude, s.progress, s.refreshers = []site.Config{s.root.Config}, o.Exclude, o.Progress, o.Refreshers
 	s.upToDate = func(storage.Info) bool { return true }
 	if err := s.take(ctx); err != nil {
 		return err

@@ -59,6 +59,9 @@ type Options struct {
 // refreshes nothing.
 type RefreshOptions = fresh.Options
 
+// RefreshSigning says who signs what refreshes keep.
+type RefreshSigning = fresh.Signing
+
 // DefaultInFlightBytes is Options.InFlightBytes unless that is set.
 const DefaultInFlightBytes = 12 << 20
 

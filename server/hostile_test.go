@@ -417,7 +417,7 @@ func TestTraversal(t *testing.T) {
 	// What a bucket holds beside a site.
 	files := demo(t)
 	const secret = `{"secret":true}`
-	for _, private := range []string{"_lock", "_publishing", "_publishing.tar", "_refresh/details/104", "_refresh/badges/104", "secret"} {
+	for _, private := range []string{"_lock", "_publishing", "_publishing.tar", "_refresh/notes/104", "_refresh/104", "secret"} {
 		if err := afero.WriteFile(files, private, []byte(secret), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -434,8 +434,8 @@ func TestTraversal(t *testing.T) {
 		},
 		404: {
 			"/", "//", "/.", "/..", "/../", "/../../../../etc/passwd", "//_site", "/_site/", "/./_site", "/api/v1/../../_site",
-			"/_lock", "/_publishing", "/_publishing.tar", "/_refresh/details/104", "/_refresh/badges/104", "/_refresh", "/_refresh/", "/secret",
-			"/%5flock", "/_%6cock", "/_lock%00", "/_lock?x", "//_lock", "/./_lock", "/_refresh%2fdetails%2f104", "/%5Frefresh/details/104",
+			"/_lock", "/_publishing", "/_publishing.tar", "/_refresh/notes/104", "/_refresh/104", "/_refresh", "/_refresh/", "/secret",
+			"/%5flock", "/_%6cock", "/_lock%00", "/_lock?x", "//_lock", "/./_lock", "/_refresh%2fnotes%2f104", "/%5Frefresh/notes/104",
 			"/api/v1/../../_lock", "/api/v1/%2e%2e/%2e%2e/_lock", "/api/v1/..%2f..%2f_lock", "/api/v1/lists/../../../_lock",
 			"/_errors/../_lock", "/_errors/..%2f_lock", "/_errors/%2e%2e/_lock", "/_errors/%2e%2e%2f_lock", "/_errors/", "/_errors/.", "/_errors/..",
 			"/_search/lists/1/..%2f..%2f..%2f_lock", "/_search/lists/..%2f..%2f_refresh/details", "/_search/users/../../_lock",
@@ -448,7 +448,7 @@ func TestTraversal(t *testing.T) {
 			`/_errors\..\_lock`, `/\_lock`, `/..\_lock`, "/%5c..%5c_lock", "/..%5c_lock",
 			"/%c0%ae%c0%ae/_lock", "/%c0%ae%c0%ae%c0%af_lock", "/_errors/%c0%ae%c0%ae%c0%af_lock", "/%e0%80%ae%e0%80%ae/_lock", "//%00", "/api%2fv1/../_site",
 			"/%252e%252e/_lock", "/_errors/%252e%252e%252f_lock", "/_errors/no-such-list%00", "/_errors/no-such-list%20", "/_errors/no-such-list.",
-			"http://elsewhere/_lock", "http://elsewhere/../_lock", "http://x/_refresh/details/104", "*", "/;/_lock", "/_site;x", "/healthz/../_lock",
+			"http://elsewhere/_lock", "http://elsewhere/../_lock", "http://x/_refresh/notes/104", "*", "/;/_lock", "/_site;x", "/healthz/../_lock",
 			"/readyz/", "/metrics", "/debug/pprof/", "/.followpress", "/.git/config",
 		},
 		400: {

@@ -41,7 +41,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 	})
 	t.Run("kept", func(t *testing.T) {
 		b := local(t, files)
-		kept, err := refresh.KeptProfile{Address: account, Profile: long}.Keep(site.MD5{}, site.Sum(nil), nil)
+		kept, err := refresh.KeptProfile{Address: account, Profile: long}.Keep(nil, []byte{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

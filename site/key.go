@@ -76,7 +76,7 @@ const (
 	// RanksKey has the counts by which details rank accounts, under Config.RanksEvery (package ranks).
 	RanksKey Key = "_ranks"
 	// RefreshPrefix begins the keys of what refreshes have kept.
-	RefreshPrefix Key = "_refresh/"
+	RefreshPrefix Key = refreshFolder + "/"
 	// RefreshCopies begins the keys of those that are no data, but notes about copies.
 	RefreshCopies = RefreshPrefix + "copies/"
 
@@ -130,6 +130,7 @@ const (
 	formerLogFolder         = "_log"
 	nextFolder              = "_next"
 	keptFolder              = "_snapshot"
+	refreshFolder           = "_refresh"
 	headName                = "head"
 
 	// DiscoverShardKey has all accounts that discover pages through.
@@ -303,9 +304,11 @@ func ParseRefreshKey(key Key) (object ListObject, tokenID string, ok bool) {
 // refreshedObjects are the objects of a list that refreshes may replace.
 var refreshedObjects = []ListObject{Details, Badges}
 
-// RefreshCopyKey is the key of what refreshes have noted about an object that shows what they fetched
+// RefreshCopyKey is the key, with a SHA-256 in it, of what refreshes have noted about an object that shows what they fetched
 // for another one. Only under APIEFP.
-func RefreshCopyKey(key Key) Key { return RefreshCopies + key }
+func RefreshCopyKey(key Key) Key {
+	return RefreshCopies + Key(Sum256([]byte(key)).String())
+}
 
 // RefreshesOf returns the keys of what refreshes may have kept about the object with a key: its
 // RefreshKey, its RefreshCopyKey, or both. There are none for objects that are never refreshed.
@@ -334,7 +337,7 @@ func (c Config) RefreshesOf(key Key) (keys []Key) {
 func (c Config) PublicKeys() []string {
 	keys := []string{
 		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", manifestPrefix + "*", string(RootKey),
-		string(NoteKey), string(NextPrefix) + "*", keptFolder + "/*",
+		string(NoteKey), string(NextPrefix) + "*", keptFolder + "/*", string(RefreshPrefix) + "*",
 	}
 	if c.EFP() {
 		keys = append(keys, unknownPrefix+"*", clientPrefix+"*", string(OpenAPIKey))

@@ -237,11 +237,11 @@ func TestRefreshesOf(t *testing.T) {
 		key       site.Key
 		spec, efp []site.Key
 	}{
-		{"api/v1/lists/7/details", []site.Key{"_refresh/details/7"}, []site.Key{"_refresh/details/7", "_refresh/copies/api/v1/lists/7/details"}},
-		{"api/v1/lists/7/badges", []site.Key{"_refresh/badges/7"}, []site.Key{"_refresh/badges/7", "_refresh/copies/api/v1/lists/7/badges"}},
-		{"api/v1/lists/7/account", nil, []site.Key{"_refresh/copies/api/v1/lists/7/account"}},
-		{"api/v1/users/bob.eth/account", nil, []site.Key{"_refresh/copies/api/v1/users/bob.eth/account"}},
-		{"api/v1/users/bob.eth/badges", nil, []site.Key{"_refresh/copies/api/v1/users/bob.eth/badges"}},
+		{"api/v1/lists/7/details", []site.Key{"_refresh/details/7"}, []site.Key{"_refresh/details/7", site.RefreshCopyKey("api/v1/lists/7/details")}},
+		{"api/v1/lists/7/badges", []site.Key{"_refresh/badges/7"}, []site.Key{"_refresh/badges/7", site.RefreshCopyKey("api/v1/lists/7/badges")}},
+		{"api/v1/lists/7/account", nil, []site.Key{site.RefreshCopyKey("api/v1/lists/7/account")}},
+		{"api/v1/users/bob.eth/account", nil, []site.Key{site.RefreshCopyKey("api/v1/users/bob.eth/account")}},
+		{"api/v1/users/bob.eth/badges", nil, []site.Key{site.RefreshCopyKey("api/v1/users/bob.eth/badges")}},
 		{"api/v1/users/bob.eth/stats", nil, nil},
 		{"api/v1/lists/7/records", nil, nil},
 		{"api/v1/leaderboard/account", nil, nil},

@@ -403,7 +403,7 @@ func TestResolveOtherObjects(t *testing.T) {
 		"_variants/leaderboard/followers/limit=01", "_variants/leaderboard/followers/Limit=5", "_variants/leaderboard/followers/5",
 		"_variants/leaderboard/mutuals/limit=5", "_variants/leaderboard/../limit=5",
 		"_errors", "_errors/", "_errors/404", "_errors/..", "_errors/No-Such-List", "_errors/no-such-list/",
-		"_refresh", "_refresh/", "_refresh/details/1", "_refresh/badges/1",
+		"_refresh", "_refresh/", "_refresh/details/01", "_refresh/details/x", "_refresh/records/1", "_refresh/copies/1", "_refresh/copies/api/v1/lists/1/details",
 		"api", "api/", "api/v1", "api/v1/", "api/v1/_site", "api/v1/_errors/no-such-list", "api/v2/leaderboard/followers",
 		"API/v1/leaderboard/followers", "leaderboard/followers", "api%2Fv1/leaderboard/followers", "api//v1/leaderboard/followers",
 		"api/v1//leaderboard/followers", "./api/v1/leaderboard/followers", "api/v1/../v1/leaderboard/followers",

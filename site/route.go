@@ -102,9 +102,9 @@ func RouteBy(id routes.ID) *Route { return allRoutes[id] }
 // without a new one. Reports stay there whatever site is published.
 func (r *Route) Kept() bool { return r.segments[0] == reportsFolder || r.isBeside() }
 
-// isBeside reports whether the objects of the route are put beside a site by who publishes it.
+// isBeside reports whether the objects of the route are put beside a site, by who publishes it or refreshes it.
 func (r *Route) isBeside() bool {
-	return slices.Contains([]string{nextFolder, keptFolder, string(NoteKey)}, r.segments[0])
+	return slices.Contains([]string{nextFolder, keptFolder, refreshFolder, string(NoteKey)}, r.segments[0])
 }
 
 // UnderAPI reports whether the route is an endpoint of the API. Other routes are

@@ -48,7 +48,7 @@ func TestRoutes(t *testing.T) {
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		entry := slices.Contains([]routes.ID{
 			routes.Manifest, routes.ManifestDelta, routes.Root, routes.Note,
-			routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.Index, routes.Explorer, routes.ExplorerWorker,
+			routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.RefreshedDetails, routes.RefreshedBadges, routes.RefreshedCopy, routes.Index, routes.Explorer, routes.ExplorerWorker,
 			routes.Reports, routes.ReportPage, routes.ReportData, routes.Ranks,
 		}, r.ID)
 		if forever := strings.Contains(r.CacheControl, "immutable"); forever != (strings.Contains(r.Pattern, "{asset}") || r.ID == routes.KeptPiece) {
@@ -98,7 +98,7 @@ func TestRouteOfRefuses(t *testing.T) {
 			"_errors", "_errors/", "_errors/x", "_errors/..", "_manifest/", "_manifest/x", "_manifest/A", "_manifest/00000", "_manifest/0/0",
 			"_search/users/", "_search/users/alice.eth", "_search/lists/1", "_search/lists/1/x", "_search/lists/01/0", "_search/lists/1/-1",
 			"_variants/leaderboard/followers/limit=", "_variants/leaderboard/followers/limit=x", "_variants/leaderboard/followers/limit=05",
-			"_variants/leaderboard/nothing/limit=5", "_refresh", "_refresh/details/1",
+			"_variants/leaderboard/nothing/limit=5", "_refresh", "_refresh/details", "_refresh/details/01", "_refresh/records/1", "_refresh/copies/" + anyDigest + "/x", "_refresh/copies/api/v1/lists/1/details",
 			"_explore", "_explore/", "_explore/index", "_explore/Index.html", "_explore/index.html/", "_explore/x.js", "_explore/sw.css", "_explore/app-ABCD123.js",
 			"_explore/app-ABCD12345.js", "_explore/app-abcd1234.js", "_explore/App-ABCD1234.js", "_explore/-ABCD1234.js", "_explore/app-ABCD1234.jsx", "_explore/app-ABCD1234",
 			"_explore/../app-ABCD1234.js", "_explore/a/app-ABCD1234.js", "_explore/app-ABCD1234.css/x", "_explore/top/", "_explore/topx", "_explore/" + long + "-ABCD1234.js",
@@ -124,8 +124,8 @@ var anyDigest = strings.Repeat("0a", 32)
 // Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
 	rules := site.AllFeatures().HeaderRules()
-	// Those of the note and the inputs are left out: sites were generated before there were any.
-	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return routes.Note <= r.ID && r.ID <= routes.KeptPiece })
+	// Those of notes, inputs and refreshes are left out: what has them is no part of a site.
+	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return routes.Note <= r.ID && r.ID <= routes.RefreshedCopy })
 	equal(t, "routes with rules", len(rules), len(all))
 	for _, one := range all {
 		for _, other := range all {

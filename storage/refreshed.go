@@ -149,15 +149,6 @@ func (r *Refreshed) Each(ctx context.Context, found func(key site.Key, body []by
 	return stop
 }
 
-// Count returns how many objects Each would find.
-func (r *Refreshed) Count(ctx context.Context) (int, error) {
-	keys, err := r.list(ctx)
-	if err != nil {
-		return 0, r.explain(err)
-	}
-	return len(keys), nil
-}
-
 // list returns all keys of data in order. Keys that end in a slash are skipped: S3 consoles create
 // such empty objects to show folders. So are notes about copies, which have no data of their own.
 func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {

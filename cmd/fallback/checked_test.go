@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/afero"
 
@@ -253,22 +255,35 @@ func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
 	})
 }
 
-func TestRefreshedObjectsAreUnsigned(t *testing.T) {
-	a := testkey.New(t, "follow.example")
-	s := a.Sign(t, demo(t, 24), 1)
+// What a fallback refreshes is served by others if they know its key, and by nobody else. It believes only what it has
+// signed itself of what is kept already, and signs nothing that somebody has altered.
+func TestRefreshedObjectsNeedASignature(t *testing.T) {
+	publisher, refresher := testkey.New(t, "follow.example"), testkey.New(t, "refresher")
+	s := publisher.Sign(t, demo(t, 24), 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"name":"refreshed.eth","fresh":%d}`, time.Now().UnixMilli())
+	}))
+	defer upstream.Close()
 	onBuckets(t, func(t *testing.T, open func() attacked) {
 		b := open()
 		b.put(s)
 		key := details(s)[0]
-		id := strings.Split(string(key), "/")[3]
-		refreshed := strings.Replace(s[key], "24", "77", 1)
-		kept := fmt.Sprintf(`{"stored":[{"md5":"%s","from":"%s"}]}`, site.Sum([]byte(refreshed)), site.Sum([]byte(s[key])))
-		b.put(memsite.Site{key: refreshed, site.RefreshKey(site.Details, id): kept})
-		run(t, executable(t), append(b.args, "--key="+a.Public)...).is(key, http.StatusBadGateway)
-		p := run(t, executable(t), append(b.args, "--key="+a.Public, "--allow-unsigned-refreshes")...)
-		p.is(key, http.StatusOK, refreshed)
-		b.put(memsite.Site{details(s)[1]: refreshed})
-		p.is(details(s)[1], http.StatusBadGateway)
+		of := site.RefreshKey(site.Details, strings.Split(string(key), "/")[3])
+		b.put(memsite.Site{of: `{"name":"vitalik.eth","fresh":9000000000000,"stored":[]}`})
+		checks := append(b.args, "--key="+publisher.Public)
+		signs := run(t, executable(t), append(checks, "--refresh-key="+refresher.File(t), "--profile-upstream="+upstream.URL+"/{address}")...)
+		response, refreshed := get(t, signs.base+key.URLPath()+"?cache=fresh")
+		if response.StatusCode != http.StatusOK || !strings.Contains(refreshed, "refreshed.eth") {
+			t.Fatalf("got %d %s, want what the upstream says, and not what nobody has signed", response.StatusCode, refreshed)
+		}
+		run(t, executable(t), append(checks, "--refreshed-key="+refresher.Public)...).is(key, http.StatusOK, refreshed)
+		run(t, executable(t), checks...).is(key, http.StatusBadGateway)
+
+		altered := strings.Replace(refreshed, "refreshed.eth", "vitalik.eth", 1)
+		b.put(memsite.Site{details(s)[1]: altered})
+		if response, body := get(t, signs.base+details(s)[1].URLPath()+"?cache=fresh"); response.StatusCode == http.StatusOK {
+			t.Errorf("an altered object was refreshed: got %s", body)
+		}
 	})
 }
 
@@ -280,6 +295,11 @@ func TestKeyFlags(t *testing.T) {
 	}{
 		{"--key: read the key", []string{"--key=nonsense"}},
 		{"are for --key", []string{"--allow-rollback"}},
+		{"are for --key", []string{"--refreshed-key=" + a.Public}},
+		{"--refreshed-key: read the key", []string{"--key=" + a.Public, "--refreshed-key=nonsense"}},
+		{"--refresh-key needs --key", []string{"--refresh-key=" + a.File(t), "--profile-upstream=https://x/{address}"}},
+		{"is for --profile-upstream", []string{"--key=" + a.Public, "--refresh-key=" + a.File(t)}},
+		{"--refresh-key: read the key", []string{"--key=" + a.Public, "--refresh-key=/nowhere", "--profile-upstream=https://x/{address}"}},
 		{"nobody has signed it", []string{"--key=" + a.Public, "--profile-upstream=https://x/{address}"}},
 	} {
 		p := begin(t, executable(t), nil, append([]string{"--site=" + t.TempDir()}, tt.args...)...)

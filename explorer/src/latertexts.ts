@@ -70,8 +70,8 @@ export const proofTexts = own({
   wrong: 'That is no public key. Use what followpress key has printed: NAME+1a2b3c4d+…',
   check: 'Check with these',
   forget: 'Forget all keys',
-  refreshed: 'Take profiles and badges that were refreshed',
-  aboutRefreshed: 'A server may replace them between two versions of the site. Nobody signs these.',
+  refreshers: 'Public keys of servers that refresh (optional)',
+  aboutRefreshers: 'A server may replace profiles and badges between two versions of the site. With its key, they are believed.',
   limits: 'What is not checked',
   limitsOf: [
     'This page: its program comes from the same site. Who can alter the site can alter what this page says. Commands below do not depend on it, nor does a page with your own copy (npm) of the client library or Subresource Integrity.',

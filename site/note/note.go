@@ -217,18 +217,11 @@ func (k Keys) Open(signed []byte, now time.Time) (n Note, by []string, err error
 	if len(signed) > MaxBytes {
 		return fail(fmt.Errorf("%d bytes, more than %d KiB", len(signed), MaxBytes>>10))
 	}
-	opened, err := note.Open(signed, note.VerifierList(k.verifiers...))
-	var unverified *note.UnverifiedNoteError
-	var invalid *note.InvalidSignatureError
-	switch {
-	case errors.As(err, &unverified):
-		return fail(ErrUnsigned)
-	case errors.As(err, &invalid):
-		return fail(fmt.Errorf("%w: %s", ErrForged, invalid.Name))
-	case err != nil:
+	text, by, err := k.openText(signed)
+	if err != nil {
 		return fail(err)
 	}
-	if n, err = parse(opened.Text); err != nil {
+	if n, err = parse(text); err != nil {
 		return fail(err)
 	}
 	if err := n.Ahead(now); err != nil {
@@ -237,10 +230,26 @@ func (k Keys) Open(signed []byte, now time.Time) (n Note, by []string, err error
 	if !slices.ContainsFunc(k.verifiers, func(v note.Verifier) bool { return v.Name() == n.Origin }) {
 		return fail(fmt.Errorf("it is of the site %s, and no known key has that name: %w", site.Quoted(n.Origin), ErrUnsigned))
 	}
+	return n, by, nil
+}
+
+// openText checks the signatures of a note, and returns its text and the names of the known keys that have signed it.
+func (k Keys) openText(signed []byte) (text string, by []string, err error) {
+	opened, err := note.Open(signed, note.VerifierList(k.verifiers...))
+	var unverified *note.UnverifiedNoteError
+	var invalid *note.InvalidSignatureError
+	switch {
+	case errors.As(err, &unverified):
+		return "", nil, ErrUnsigned
+	case errors.As(err, &invalid):
+		return "", nil, fmt.Errorf("%w: %s", ErrForged, invalid.Name)
+	case err != nil:
+		return "", nil, err
+	}
 	for _, s := range opened.Sigs {
 		by = append(by, s.Name)
 	}
-	return n, by, nil
+	return opened.Text, by, nil
 }
 
 // Sole reports whether a signed note has a signature of each of the keys, and of no other.

@@ -47,6 +47,10 @@ type KeptBadges struct {
 type Replacement struct {
 	MD5  site.MD5 `json:"md5"`
 	From site.MD5 `json:"from"` // the object of the site that this refresh, or the first before it, replaced
+
+	// The same bodies, for readers who trust nobody's MD5.
+	SHA256     site.SHA256 `json:"sha256"`
+	FromSHA256 site.SHA256 `json:"from_sha256"`
 }
 
 // maxStored bounds the refreshes of one object that fallbacks may run at the same time.
@@ -65,21 +69,22 @@ func Replacements(kept []byte) ([]Replacement, error) {
 	return in.Stored, nil
 }
 
-// withStored adds a refresh that replaces one body by another to those that kept lists, unless it stores none: then by is 0.
-func withStored(replaced, by site.MD5, kept []byte) []Replacement {
+// withStored adds a refresh that replaces one body by another to those that kept lists, unless it stores none: then by is
+// nil.
+func withStored(replaced, by, kept []byte) []Replacement {
 	before, err := Replacements(kept)
 	if err != nil {
 		before = nil // it is malformed: replace it
 	}
-	if by == (site.MD5{}) {
+	if by == nil {
 		return before
 	}
-	next := Replacement{MD5: by, From: replaced}
-	was := slices.IndexFunc(before, func(r Replacement) bool { return r.MD5 == replaced })
-	all := []Replacement{next}
+	digest := site.Sum(replaced)
+	was := slices.IndexFunc(before, func(r Replacement) bool { return r.MD5 == digest })
+	all := []Replacement{{MD5: site.Sum(by), From: digest, SHA256: site.Sum256(by), FromSHA256: site.Sum256(replaced)}}
 	if was >= 0 {
-		all[0].From = before[was].From
-		if by != replaced { // the object is still that one until this refresh stores its own
+		all[0].From, all[0].FromSHA256 = before[was].From, before[was].FromSHA256
+		if all[0].MD5 != digest { // the object is still that one until this refresh stores its own
 			all = append(all, before[was])
 		}
 	}
@@ -91,12 +96,11 @@ func withStored(replaced, by site.MD5, kept []byte) []Replacement {
 	return all
 }
 
-// Keep encodes the object site.RefreshKey for a refresh that is about to replace one body by another; their
-// digests are 0 if it stores none. kept
-// is that object so far, nil for none: of both profiles the one with the greater Fresh stays. If
+// Keep encodes the object site.RefreshKey for a refresh that is about to replace one body by another; both are nil if it
+// stores none. kept is that object so far, nil for none: of both profiles the one with the greater Fresh stays. If
 // nothing changes, the result equals kept.
-func (p KeptProfile) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
-	p.Names = withNames(p.Names, by != (site.MD5{}) && !hasStored(replaced, kept), kept)
+func (p KeptProfile) Keep(replaced, by, kept []byte) ([]byte, error) {
+	p.Names = withNames(p.Names, by != nil && !hasStored(replaced, kept), kept)
 	p.Stored = withStored(replaced, by, kept)
 	if account, err := site.ParseAddress(p.Address); err == nil {
 		if was, err := DecodeProfile(kept, account, time.UnixMilli(0)); err == nil && rules.IsNewer(was.Fresh, p.Fresh) {
@@ -143,9 +147,9 @@ func Names(kept []byte) []string {
 const maxNames = 4
 
 // hasStored reports whether a body is one that kept says a refresh has stored. Otherwise it is the site's own.
-func hasStored(body site.MD5, kept []byte) bool {
+func hasStored(body, kept []byte) bool {
 	stored, err := Replacements(kept)
-	return err == nil && slices.ContainsFunc(stored, func(r Replacement) bool { return r.MD5 == body })
+	return err == nil && slices.ContainsFunc(stored, func(r Replacement) bool { return r.MD5 == site.Sum(body) })
 }
 
 // withNames adds the names that kept lists to newer ones. The last one is the site's, under which the site has objects:
@@ -165,7 +169,7 @@ func withNames(names []string, ofSite bool, kept []byte) (all []string) {
 
 // KeepCopy encodes the object site.RefreshCopyKey for a refresh that is about to replace one body by another,
 // like Keep of KeptProfile.
-func KeepCopy(replaced, by site.MD5, kept []byte) ([]byte, error) {
+func KeepCopy(replaced, by, kept []byte) ([]byte, error) {
 	note := struct {
 		Stored []Replacement `json:"stored"`
 		Writes int           `json:"writes"`
@@ -179,7 +183,7 @@ func KeepCopy(replaced, by site.MD5, kept []byte) ([]byte, error) {
 }
 
 // Keep is like that of KeptProfile: of both sets of badges the one that was fetched later stays.
-func (b KeptBadges) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
+func (b KeptBadges) Keep(replaced, by, kept []byte) ([]byte, error) {
 	if was, _, err := DecodeKeptBadges(kept); err == nil && was.Address == b.Address && rules.IsNewer(was.Fetched, b.Fetched) {
 		b = was
 	}

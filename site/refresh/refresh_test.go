@@ -154,7 +154,7 @@ func TestDecodeKeptBadges(t *testing.T) {
 // others. Nothing but the profile of another site takes its place.
 func TestKeepNames(t *testing.T) {
 	var kept []byte
-	replace := func(name string, replaced, by site.MD5) {
+	replace := func(name string, replaced, by []byte) {
 		t.Helper()
 		var err error
 		if kept, err = (refresh.KeptProfile{Address: someAddress, Names: []string{name}}).Keep(replaced, by, kept); err != nil {
@@ -163,7 +163,7 @@ func TestKeepNames(t *testing.T) {
 	}
 	rename := func(from, to string) {
 		t.Helper()
-		replace(from, site.Sum([]byte(from)), site.Sum([]byte(to)))
+		replace(from, []byte(from), []byte(to))
 	}
 	listed := func(when string, want ...string) {
 		t.Helper()
@@ -188,7 +188,7 @@ func TestKeepNames(t *testing.T) {
 		rename(names[i], name)
 	}
 	listed("after four more", "j", "i", "h", "next")
-	replace("k", site.MD5{}, site.MD5{})
+	replace("k", nil, nil)
 	listed("after a refresh that stores nothing", "k", "j", "i", "next")
 }
 
@@ -196,7 +196,7 @@ func TestKeepNames(t *testing.T) {
 func TestKeepOfAnotherAccount(t *testing.T) {
 	const other = "0x00000000000000000000000000000000000000ff"
 	type keeper interface {
-		Keep(replaced, by site.MD5, kept []byte) ([]byte, error)
+		Keep(replaced, by, kept []byte) ([]byte, error)
 	}
 	for name, c := range map[string]struct {
 		kept, next keeper
@@ -207,9 +207,9 @@ func TestKeepOfAnotherAccount(t *testing.T) {
 		"profiles": {refresh.KeptProfile{Address: other, Profile: site.Profile{Name: "other", Fresh: 9}},
 			refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "mine", Fresh: 2}}, `"name":"mine"`},
 	} {
-		kept, err := c.kept.Keep(site.MD5{}, site.MD5{}, nil)
+		kept, err := c.kept.Keep(nil, nil, nil)
 		if err == nil {
-			kept, err = c.next.Keep(site.MD5{}, site.MD5{}, kept)
+			kept, err = c.next.Keep(nil, nil, kept)
 		}
 		if err != nil || !strings.Contains(string(kept), c.has) || !strings.Contains(string(kept), someAddress) {
 			t.Errorf("%s: got %s, %v, want %s of %s", name, kept, err, c.has, someAddress)
@@ -220,21 +220,27 @@ func TestKeepOfAnotherAccount(t *testing.T) {
 // A note is kept about a copy.
 type note struct{}
 
-func (note) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
+func (note) Keep(replaced, by, kept []byte) ([]byte, error) {
 	return refresh.KeepCopy(replaced, by, kept)
+}
+
+// replacement is what is stored of one text that replaced another.
+func replacement(text, from string) refresh.Replacement {
+	return refresh.Replacement{
+		MD5: site.Sum([]byte(text)), SHA256: site.Sum256([]byte(text)), From: site.Sum([]byte(from)), FromSHA256: site.Sum256([]byte(from)),
+	}
 }
 
 // A stored refresh lists the objects that refreshes have put, the newest first, each
 // once, at most as many as can be under way, with the site's object that the first of
 // them replaced. Of two refreshes the fresher one is kept.
 func TestKeep(t *testing.T) {
-	sum := func(text string) site.MD5 { return site.Sum([]byte(text)) }
 	profile := refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "new", Fresh: 2}}
 	older := refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "old", Fresh: 1}}
 	badges := refresh.KeptBadges{Address: someAddress, Fetched: 2, Badges: []site.Badge{{EventID: "2"}}}
 	earlier := refresh.KeptBadges{Address: someAddress, Fetched: 1, Badges: []site.Badge{{EventID: "1"}}}
 	type keeper interface {
-		Keep(replaced, by site.MD5, kept []byte) ([]byte, error)
+		Keep(replaced, by, kept []byte) ([]byte, error)
 	}
 	for name, c := range map[string]struct {
 		first, second keeper
@@ -253,7 +259,7 @@ func TestKeep(t *testing.T) {
 				var got []string
 				for _, r := range stored {
 					for _, text := range strings.Split("a b c d e f g h i j", " ") {
-						if r.MD5 == sum(text) && r.From == sum("of the site") {
+						if r == replacement(text, "of the site") {
 							got = append(got, text)
 						}
 					}
@@ -262,23 +268,23 @@ func TestKeep(t *testing.T) {
 					t.Fatalf("stored: got %v of %d (%v, %v), want %v", got, len(stored), err, readErr, want)
 				}
 			}
-			kept, err := c.first.Keep(sum("of the site"), sum("a"), nil)
+			kept, err := c.first.Keep([]byte("of the site"), []byte("a"), nil)
 			check(kept, err, "a")
-			kept, err = c.second.Keep(sum("a"), sum("b"), kept)
+			kept, err = c.second.Keep([]byte("a"), []byte("b"), kept)
 			if check(kept, err, "b", "a"); !strings.Contains(string(kept), c.has) {
 				t.Errorf("kept: got %s, want %s", kept, c.has)
 			}
 			for _, text := range []string{"c", "d", "e", "f", "g", "h", "i", "j"} { // none of which comes to be put
-				if kept, err = c.first.Keep(sum("b"), sum(text), kept); err != nil {
+				if kept, err = c.first.Keep([]byte("b"), []byte(text), kept); err != nil {
 					t.Fatal(err)
 				}
 			}
 			check(kept, err, "j", "b", "i", "h", "g", "f", "e", "d")
-			kept, err = c.first.Keep(sum("j"), sum("j"), kept)
+			kept, err = c.first.Keep([]byte("j"), []byte("j"), kept)
 			check(kept, err, "j", "b", "i", "h", "g", "f", "e", "d")
 		})
 	}
-	if kept, err := profile.Keep(sum(""), sum("a"), []byte("damaged")); err != nil || !strings.Contains(string(kept), "new") {
+	if kept, err := profile.Keep([]byte(""), []byte("a"), []byte("damaged")); err != nil || !strings.Contains(string(kept), "new") {
 		t.Errorf("over what cannot be read: got %s, %v, want the new profile", kept, err)
 	}
 }

@@ -26,6 +26,9 @@ const (
 	NextDelta
 	KeptIndex
 	KeptPiece
+	RefreshedDetails
+	RefreshedBadges
+	RefreshedCopy
 
 	// Only under site.APIEFP.
 	UserAccount

@@ -33,9 +33,9 @@ type Options struct {
 	Seen note.Note
 	// AllowRollback means that the store may go back to an older site than was seen.
 	AllowRollback bool
-	// UnsignedRefreshes means that an object may also be what its entry below site.RefreshPrefix says that a refresh has
-	// put in its place. Nobody has signed those entries. They are returned as they are.
-	UnsignedRefreshes bool
+	// Refreshers are the keys that sign entries below site.RefreshPrefix (note.SignEntry): an object may also be what such
+	// an entry says that a refresh has put in its place. Entries are returned as they are. Without keys there are none.
+	Refreshers note.Keys
 	// ManifestBytes is the memory for what shards of the manifest list, those that were asked for last; 0 means 8 MiB. A
 	// shard takes some 56 KiB.
 	ManifestBytes int
@@ -175,7 +175,7 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 		return st.signed, admit(ctx, int64(len(st.signed)))
 	case strings.HasPrefix(string(key), string(site.NextPrefix)):
 		return s.getNext(ctx, key, admit)
-	case s.options.UnsignedRefreshes && strings.HasPrefix(string(key), string(site.RefreshPrefix)):
+	case !s.options.Refreshers.None() && strings.HasPrefix(string(key), string(site.RefreshPrefix)):
 		return s.bounded(ctx, key, maxRefresh)
 	}
 	return s.getListed(ctx, key, admit)
@@ -210,8 +210,8 @@ func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx conte
 // getOrRefreshed is get, which a refresh may have replaced.
 func (s *Site) getOrRefreshed(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, *AlteredError, error) {
 	body, altered, err := s.get(ctx, st, key, admit)
-	if err == nil && altered != nil && s.options.UnsignedRefreshes {
-		if body, err := s.refreshed(ctx, st.live.root.Config, key, admit); body != nil || err != nil {
+	if err == nil && altered != nil && !s.options.Refreshers.None() {
+		if body, err := s.refreshed(ctx, st, key, admit); body != nil || err != nil {
 			return body, nil, err
 		}
 	}

@@ -3,31 +3,19 @@ package checked
 import (
 	"context"
 	"errors"
-	"slices"
+	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/storage"
 )
 
-// refreshed returns an object that a refresh has replaced, by what is kept about it; nil if none has put the body that
-// the store has.
-func (s *Site) refreshed(ctx context.Context, c site.Config, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
-	var put []refresh.Replacement
-	for _, of := range c.RefreshesOf(key) {
-		kept, err := s.optional(ctx, of, maxRefresh)
-		switch {
-		case errors.Is(err, storage.ErrTooLarge) || err == nil && kept == nil:
-			continue
-		case err != nil:
-			return nil, err
-		}
-		if stored, err := refresh.Replacements(kept); err == nil {
-			put = append(put, stored...)
-		}
-	}
-	if len(put) == 0 {
-		return nil, nil
+// refreshed returns an object that a refresh has put in place of one that a state lists, as a signed entry says; nil if
+// there is no such entry.
+func (s *Site) refreshed(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	put, err := s.replacements(ctx, st.live.root.Config, key)
+	if len(put) == 0 || err != nil {
+		return nil, err
 	}
 	var refused error
 	body, err := s.store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
@@ -45,8 +33,38 @@ func (s *Site) refreshed(ctx context.Context, c site.Config, key site.Key, admit
 	case err != nil:
 		return nil, err
 	}
-	if digest := site.Sum(body); !slices.ContainsFunc(put, func(r refresh.Replacement) bool { return r.MD5 == digest }) {
-		return nil, nil
+	e, err := s.expect(ctx, st, key)
+	if err != nil {
+		return nil, err
 	}
-	return body, nil
+	digest := site.Sum256(body)
+	for n, listed := range e.right {
+		for _, r := range put {
+			if r.SHA256 == digest && r.FromSHA256 == listed.sha256 {
+				return body, s.pinnedTo(key, st, e.of[n:], nil)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// replacements are those that signed entries about an object list.
+func (s *Site) replacements(ctx context.Context, c site.Config, key site.Key) (put []refresh.Replacement, err error) {
+	for _, of := range c.RefreshesOf(key) {
+		signed, err := s.optional(ctx, of, maxRefresh)
+		switch {
+		case errors.Is(err, storage.ErrTooLarge) || err == nil && signed == nil:
+			continue
+		case err != nil:
+			return nil, err
+		}
+		entry, err := s.options.Refreshers.OpenEntry(of, signed, time.Now())
+		if err != nil {
+			continue // the object counts as altered
+		}
+		if stored, err := refresh.Replacements(entry); err == nil {
+			put = append(put, stored...)
+		}
+	}
+	return put, nil
 }

@@ -46,19 +46,20 @@ func (*Command) Help() string {
 
 // Content are the flags that decide what is in the site of a snapshot.
 type Content struct {
-	OnInvalid   string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row, or to skip and report it (default ${default})."`
-	Refreshed   *string  `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site, unless it is signed: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
-	BasePath    string   `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
-	API         string   `enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
-	Names       string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
-	ProfileURL  string   `placeholder:"URL" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
-	BadgesField string   `placeholder:"NAME" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
-	Explorer    bool     `default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
-	Pictures    string   `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
-	ExplorerKey []string `sep:"none" placeholder:"PUBLIC" help:"Public key that the site is signed with (publish --sign): the explorer then checks what it shows, and says so. May be repeated: any of the keys will do. A site that none of them signs is not published. That of what live and preview serve from memory does not get it."`
-	Pages       bool     `help:"With --api=efp: add u/NAME/index.html for each account with a name, a page without JavaScript for people, search engines and previews of links; sitemap.xml and robots.txt; badges (_badge/NAME.svg); and embed.js, the element <follow-card> for other sites. Needs --public-url."`
-	PagesMin    int      `default:"0" placeholder:"N" help:"With --pages: an account without a name has a page too, under its address, if it has at least N followers; 0 means none has (default ${default})."`
-	PublicURL   string   `placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
+	OnInvalid    string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row, or to skip and report it (default ${default})."`
+	Refreshed    *string  `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER. A signed site takes only what is signed (--refreshed-key)."`
+	RefreshedKey []string `sep:"none" placeholder:"PUBLIC" help:"Take only refreshed data that this key has signed (serve --refresh-key); may be repeated: any of the keys will do."`
+	BasePath     string   `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
+	API          string   `enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
+	Names        string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
+	ProfileURL   string   `placeholder:"URL" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
+	BadgesField  string   `placeholder:"NAME" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
+	Explorer     bool     `default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
+	Pictures     string   `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
+	ExplorerKey  []string `sep:"none" placeholder:"PUBLIC" help:"Public key that the site is signed with (publish --sign): the explorer then checks what it shows, and says so. May be repeated: any of the keys will do. A site that none of them signs is not published. That of what live and preview serve from memory does not get it."`
+	Pages        bool     `help:"With --api=efp: add u/NAME/index.html for each account with a name, a page without JavaScript for people, search engines and previews of links; sitemap.xml and robots.txt; badges (_badge/NAME.svg); and embed.js, the element <follow-card> for other sites. Needs --public-url."`
+	PagesMin     int      `default:"0" placeholder:"N" help:"With --pages: an account without a name has a page too, under its address, if it has at least N followers; 0 means none has (default ${default})."`
+	PublicURL    string   `placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
 	Branding
 	LeaderboardMax int `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
 	Ranking
@@ -143,6 +144,9 @@ func (r *Content) Validate() error {
 	if _, err := r.location(); err != nil {
 		return err
 	}
+	if _, err := r.Refreshers(); err != nil {
+		return err
+	}
 	if err := r.validate(); err != nil {
 		return err
 	}
@@ -184,7 +188,7 @@ func (r *Content) location() (at storage.Location, err error) {
 
 // Options are those of the generator that the flags ask for, with the s3://… of --refreshed and --ranks-from on some
 // server. ranksFrom is the usual --ranks-from, "" for none. keys are those that sign the site; without any, ranks and
-// refreshed data are taken as they are. What refreshes have kept is not signed, so a signed site has none of it.
+// refreshed data are taken as they are. A signed site has only what a key of --refreshed-key has signed.
 func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.S3Options, keys note.Keys) (o generator.Options, err error) {
 	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip", Generator: release.Version()}
 	if o.Ranks, err = r.Held(ctx, ranksFrom, server, keys); err != nil {
@@ -195,16 +199,48 @@ func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.
 		return o, err
 	}
 	refreshed, err := storage.OpenRefreshed(ctx, at, server)
-	if err == nil && !keys.None() {
-		o.RefreshedLeft, err = refreshed.Count(ctx)
-	}
 	if err != nil {
 		return o, fmt.Errorf("--refreshed: %w", err)
 	}
-	if keys.None() {
-		o.Refreshed = refreshed
+	refreshers, err := r.Refreshers()
+	if err != nil {
+		return o, err
+	}
+	o.Refreshed = refreshed
+	if !keys.None() || !refreshers.None() {
+		signed := &signedRefreshes{from: refreshed, keys: refreshers}
+		o.Refreshed, o.RefreshedLeft = signed, func() int { return signed.left }
 	}
 	return o, nil
+}
+
+// Refreshers are the keys of --refreshed-key.
+func (r *Content) Refreshers() (note.Keys, error) {
+	keys, err := note.ParseKeys(r.RefreshedKey...)
+	if err != nil {
+		return keys, fmt.Errorf("--refreshed-key: %w", err)
+	}
+	return keys, nil
+}
+
+// signedRefreshes are those objects of refreshes that one of the keys has signed.
+type signedRefreshes struct {
+	from generator.Refreshed
+	keys note.Keys
+	left int // how many others the last Each has left out
+}
+
+// Each implements generator.Refreshed.
+func (s *signedRefreshes) Each(ctx context.Context, found func(key site.Key, body []byte) error) error {
+	s.left = 0
+	return s.from.Each(ctx, func(key site.Key, body []byte) error {
+		entry, err := s.keys.OpenEntry(site.RefreshPrefix+key, body, time.Now())
+		if err != nil {
+			s.left++
+			return nil //nolint:nilerr // whoever can write there must not be able to stop every run
+		}
+		return found(key, entry)
+	})
 }
 
 // Validate checks the flags before the run; kong calls it.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -175,7 +176,11 @@ func (b *background) publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		report, err = b.Publish(ctx, publish.Destination{URL: b.Dest, Server: b.Server(), Log: b.log, Tell: &lines{b.log}}, files, o)
+		refreshers, err := content.Refreshers()
+		if err != nil {
+			return err
+		}
+		report, err = b.Publish(ctx, publish.Destination{URL: b.Dest, Server: b.Server(), Log: b.log, Tell: &lines{b.log}, Refreshers: refreshers}, files, o)
 		return err
 	})
 	told.At, told.Seconds = time.Now(), time.Since(begun).Seconds()
@@ -208,6 +213,13 @@ func (b *background) publish(ctx context.Context) error {
 // along, unless a flag says otherwise, or there is no site yet.
 func (b *background) content(ctx context.Context) (*generate.Content, error) {
 	content := b.Content
+	own, err := b.RefreshPublic()
+	if err != nil {
+		return nil, err
+	}
+	if own != "" {
+		content.RefreshedKey = append(slices.Clone(content.RefreshedKey), own)
+	}
 	if content.Refreshed != nil || !b.refreshes() {
 		return &content, nil
 	}

@@ -245,6 +245,9 @@ func (p *instance) prepare(kept live.Bucket) error {
 	}
 	answering := p.Handling()
 	answering.Log, answering.Refresh, answering.Describe = p.log, p.Refresh(), templates.OpenAPI
+	if answering.Refresh.Signing, err = p.Signing(p.RefreshedKey...); err != nil {
+		return err
+	}
 	answering.Collectors = []prometheus.Collector{p.monitor}
 	p.live, err = live.New(p.source, live.Options{
 		Generator: rendering, Server: answering, Kept: kept, MaxLag: p.MaxLag, Hooks: hooks, Log: p.log,

@@ -56,6 +56,9 @@ func (p *Publish) Validate() error {
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
 		p.keepInputs = p.KeepInputs
+		if p.refreshers, err = p.source.Refreshers(); err != nil {
+			return nil, err
+		}
 		p.keep = p.Inputs
 		told, err := p.publish(ctx, s, p.opener(p.Dest, &p.signing), p.DryRun)
 		if err == nil {
@@ -103,6 +106,7 @@ type Repair struct {
 	Site string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote, or parts."`
 	writing
 	excluding
+	refreshed
 }
 
 // Help is what --help shows below the first line.
@@ -132,6 +136,9 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		defer func() { err = errors.Join(err, from.Close()) }()
 		o := r.writeOptions(s)
 		o.Exclude = r.Exclude
+		if o.Refreshers, err = r.refreshers(); err != nil {
+			return told, err
+		}
 		v, err := publisher.Repair(ctx, from, to, o)
 		if v != nil {
 			told = v
@@ -189,6 +196,9 @@ func (v *Verify) verifyListed(ctx context.Context, s session) (*publisher.Verifi
 	}
 	o := v.readOptions(s)
 	o.Exclude = v.Exclude
+	if o.Refreshers, err = v.refreshers(); err != nil {
+		return &publisher.Verification{}, err
+	}
 	found, err := publisher.Verify(ctx, to, o)
 	if found == nil {
 		return &publisher.Verification{}, err
@@ -419,7 +429,8 @@ type publishing struct {
 	writing
 	tagging `group:"Caches to purge after a publish:"`
 
-	keepInputs int // of sites, if from is one with inputs
+	keepInputs int       // of sites, if from is one with inputs
+	refreshers note.Keys // of publisher.Options
 }
 
 type guards struct {
@@ -463,7 +474,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	}
 	o := p.writeOptions(s)
 	o.DryRun, o.MaxLoss, o.Overwrite = dryRun, &p.MaxLoss, p.Overwrite
-	o.Unsigned, o.AllowRollback, o.NotAfter = p.Unsigned, p.AllowRollback, time.Now().Add(note.MaxAhead)
+	o.Unsigned, o.AllowRollback, o.NotAfter, o.Refreshers = p.Unsigned, p.AllowRollback, time.Now().Add(note.MaxAhead), p.refreshers
 	if o.Signing, err = p.open(ctx); err != nil {
 		return told, err
 	}

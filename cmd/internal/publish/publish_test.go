@@ -314,7 +314,7 @@ func TestInitAndPublish(t *testing.T) {
 		}
 		for path, want := range map[string]int{
 			"api/v1/leaderboard/followers": http.StatusOK, "_site": http.StatusOK,
-			"_lock": http.StatusForbidden, "_refresh/details/1": http.StatusForbidden,
+			"_lock": http.StatusForbidden, "_lock/1": http.StatusForbidden,
 		} {
 			response, err := http.Get(s.Endpoint + "/new-bucket/a/prefix/" + path)
 			if err != nil {

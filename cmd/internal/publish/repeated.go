@@ -35,11 +35,14 @@ type Destination struct {
 	Server storage.S3Options // of s3://…
 	Log    *slog.Logger
 	Tell   io.Writer // gets lines about purges
+
+	Refreshers note.Keys // of publisher.Options
 }
 
 // publishing is the publish that the flags describe.
 func (r *Repeated) publishing(to Destination) *publishing {
 	p := &publishing{guards: r.guards, signing: r.signing}
+	p.refreshers = to.Refreshers
 	p.Dest, p.Endpoint, p.Region = to.URL, command.Endpoint(to.Server.Endpoint), to.Server.Region
 	p.caches, p.purging, p.patience, p.transfer, p.lease, p.tagging = r.caches, r.purging, r.patience, r.transfer, r.lease, r.tagging
 	return p

@@ -68,8 +68,9 @@ func forgedRanks(t *testing.T, honest []byte) []byte {
 	return nil
 }
 
-// What refreshes have kept is signed by nobody, so a signed site has none of it, and the publish says how much it left.
-func TestRefreshesAreNotSigned(t *testing.T) {
+// Of what refreshes have kept, a signed site has only what a key that it knows has signed, and the publish says how much it
+// left.
+func TestRefreshesNeedASignature(t *testing.T) {
 	k, to := testkey.New(t, "follow.example"), filepath.Join(t.TempDir(), "out")
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte(k.Private), 0o600); err != nil {
@@ -98,6 +99,15 @@ func TestRefreshesAreNotSigned(t *testing.T) {
 	}
 	if got := readSite(t, to); got["_site"] != signed["_site"] {
 		t.Error("got another root, want that without refreshes")
+	}
+	refresher := testkey.New(t, "refresher")
+	writeFile(t, to, "_refresh/details/102", signedRefresh(t, refresher, "_refresh/details/102", `{"name":"signed.eth","fresh":9000000000000}`))
+	status, _, stderr = runPublish(append(args, "--refreshed", filepath.Join(to, "_refresh"), "--refreshed-key", refresher.Public)...)
+	if status != command.Done || !strings.Contains(stderr, "4 without effect (nobody has signed it)") {
+		t.Errorf("with a key: got status %d: %s, want a publish that says that it left 4 objects", status, stderr)
+	}
+	if got := readSite(t, to); !strings.Contains(got["api/v1/users/signed.eth/account"], "signed.eth") || got["api/v1/users/vitalik.eth/account"] != "" {
+		t.Error("want what was signed merged, and nothing else")
 	}
 	// Without a signature they count as before, and junk stops nobody.
 	other := filepath.Join(t.TempDir(), "out")

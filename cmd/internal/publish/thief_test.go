@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
 )
@@ -25,6 +27,7 @@ import (
 type vault struct {
 	key       testkey.Key
 	file      string       // of the key
+	refresher testkey.Key  // of a fallback, which has refreshed a profile
 	after     string       // the next snapshot
 	bucket    string       // before that, which nobody has touched
 	old, want memsite.Site // what it has, and what it has after the publish
@@ -32,7 +35,7 @@ type vault struct {
 
 func newVault(t *testing.T) *vault {
 	t.Helper()
-	v := &vault{key: testkey.New(t, "follow.example"), file: filepath.Join(t.TempDir(), "key"), bucket: filepath.Join(t.TempDir(), "out")}
+	v := &vault{key: testkey.New(t, "follow.example"), refresher: testkey.New(t, "refresher"), file: filepath.Join(t.TempDir(), "key"), bucket: filepath.Join(t.TempDir(), "out")}
 	if err := os.WriteFile(v.file, []byte(v.key.Private), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +48,19 @@ func newVault(t *testing.T) *vault {
 	}
 	before, honest := at("2026-01-01T00:00:00Z", asItIs), filepath.Join(t.TempDir(), "out")
 	v.after = at("2026-01-01T01:00:00Z", aFollow)
+	for _, to := range []string{v.bucket, honest} {
+		writeFile(t, to, refreshedKey, signedRefresh(t, v.refresher, refreshedKey, `{"name":"refreshed.eth","fresh":9000000000000}`))
+	}
 	for _, run := range []struct{ snapshot, to string }{{before, v.bucket}, {before, honest}, {v.after, honest}} {
 		if status, stderr := v.publish(t, run.snapshot, run.to); status != command.Done {
 			t.Fatalf("got status %d: %s", status, stderr)
 		}
 	}
 	v.old, v.want = readSite(t, v.bucket), readSite(t, honest)
+	if !strings.Contains(v.want["api/v1/users/refreshed.eth/account"], "refreshed.eth") {
+		t.Fatal("the signed refresh was not merged")
+	}
+	delete(v.old, refreshedKey) // who removes it undoes the refresh, and that is all
 	return v
 }
 
@@ -60,8 +70,30 @@ func (v *vault) publish(t *testing.T, snapshot, to string) (status int, stderr s
 		t.Fatal(err)
 	}
 	status, _, stderr = runPublish("--snapshot", snapshot, "--dest", "file://"+to, "--api", "efp", "--ranks-every", "24h",
-		"--sign", v.file, "--inputs", "--refreshed", filepath.Join(to, "_refresh"), "--no-sync")
+		"--sign", v.file, "--inputs", "--refreshed", filepath.Join(to, "_refresh"), "--refreshed-key", v.refresher.Public, "--no-sync")
 	return status, stderr
+}
+
+// refreshedKey is what a fallback has kept of a profile.
+const refreshedKey = "_refresh/details/102"
+
+// signedRefresh is an entry that a fallback has signed.
+func signedRefresh(t *testing.T, k testkey.Key, key site.Key, entry string) string {
+	t.Helper()
+	signed, err := note.SignEntry(key, time.Now(), []byte(entry), k.Signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(signed)
+}
+
+// writeFile writes an object of a bucket that is a folder.
+func writeFile(t *testing.T, to, name, text string) {
+	t.Helper()
+	path := filepath.Join(to, filepath.FromSlash(name))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // copy copies the bucket that nobody has touched.
@@ -112,18 +144,11 @@ func TestThief(t *testing.T) {
 // Each input of a signed site that docs/proof.md lists is altered: what the table says checks it does so.
 func TestInputsOfASignedSite(t *testing.T) {
 	v := newVault(t)
-	write := func(t *testing.T, to, name, text string) {
-		t.Helper()
-		path := filepath.Join(to, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	each := func(prefix string) func(t *testing.T, to string) {
 		return func(t *testing.T, to string) {
 			for key, text := range v.old {
 				if strings.HasPrefix(string(key), prefix) {
-					write(t, to, string(key), text[:len(text)/2])
+					writeFile(t, to, string(key), text[:len(text)/2])
 				}
 			}
 		}
@@ -131,16 +156,24 @@ func TestInputsOfASignedSite(t *testing.T) {
 	alter := map[string][]func(t *testing.T, to string){
 		"the tables of the snapshot": nil, // they are what is signed; rows are checked when they are read
 		"`_ranks` of the destination (`--ranks-every`)": {func(t *testing.T, to string) {
-			write(t, to, "_ranks", string(forgedRanks(t, []byte(v.old["_ranks"]))))
+			writeFile(t, to, "_ranks", string(forgedRanks(t, []byte(v.old["_ranks"]))))
 		}},
-		"`_refresh/` (`--refreshed`)": {func(t *testing.T, to string) {
-			write(t, to, "_refresh/details/2", `{"name":"vitalik.eth","fresh":9000000000000}`)
-		}},
+		"`_refresh/` (`--refreshed`)": {
+			func(t *testing.T, to string) {
+				writeFile(t, to, "_refresh/details/104", `{"name":"vitalik.eth","fresh":9000000000000}`)
+			},
+			func(t *testing.T, to string) {
+				writeFile(t, to, "_refresh/details/104", body(t, to, refreshedKey))
+			},
+			func(t *testing.T, to string) {
+				writeFile(t, to, "_refresh/details/104", signedRefresh(t, v.key, "_refresh/details/104", `{"name":"vitalik.eth","fresh":9000000000000}`))
+			},
+		},
 		"notes and counters of the bucket": {
-			func(t *testing.T, to string) { write(t, to, "_site.note", "a note") },
-			func(t *testing.T, to string) { write(t, to, "_site.note", v.want["_site.note"]) },
-			func(t *testing.T, to string) { write(t, to, "_site", v.want["_site"][:100]) },
-			func(t *testing.T, to string) { write(t, to, "_next/_site.note", v.want["_site.note"]) },
+			func(t *testing.T, to string) { writeFile(t, to, "_site.note", "a note") },
+			func(t *testing.T, to string) { writeFile(t, to, "_site.note", v.want["_site.note"]) },
+			func(t *testing.T, to string) { writeFile(t, to, "_site", v.want["_site"][:100]) },
+			func(t *testing.T, to string) { writeFile(t, to, "_next/_site.note", v.want["_site.note"]) },
 		},
 		"pieces of `--inputs`, shards of the manifest": {each("_manifest/"), each("_snapshot/")},
 		"the state, and its copy (`--state-from`)":     nil, // no publish reads them: TestDamagedCopies of live
@@ -179,7 +212,7 @@ func TestInputsOfASignedSite(t *testing.T) {
 func steal(t *testing.T, random *rand.Rand, to string, old memsite.Site) string {
 	keys := slices.Sorted(maps.Keys(old))
 	beside := []string{"_ranks", "_site", "_site.note", "_next/_site.note", "_next/9/_site", "_refresh/details/2", "_refresh/badges/2",
-		"_refresh/None", "_refresh/copies/api/v1/users/a/account", "_snapshot/index/x", "_reports/index", "_log/index", "stranger.txt"}
+		"_refresh/None", "_refresh/copies/x", "_snapshot/index/x", "_reports/index", "_log/index", "stranger.txt"}
 	key := string(keys[random.IntN(len(keys))])
 	switch random.IntN(4) {
 	case 0:

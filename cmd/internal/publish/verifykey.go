@@ -23,11 +23,25 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
+// refreshed are the flags about what refreshes have put.
+type refreshed struct {
+	RefreshedKey []string `sep:"none" placeholder:"PUBLIC" help:"In a signed bucket, objects may also be what a refresh has put, if this key has signed it (serve --refresh-key); may be repeated."`
+}
+
+// refreshers are the keys that sign what refreshes put.
+func (r *refreshed) refreshers() (note.Keys, error) {
+	keys, err := note.ParseKeys(r.RefreshedKey...)
+	if err != nil {
+		return keys, fmt.Errorf("--refreshed-key: %w", err)
+	}
+	return keys, nil
+}
+
 // checking are the flags of verify about the signature.
 type checking struct {
-	Key                    []string `sep:"none" placeholder:"PUBLIC" help:"Also check the signature by this public key, and read the objects to compare their SHA-256; may be repeated: any of the keys will do."`
-	AllowUnsignedRefreshes bool     `help:"With --key, take what the bucket says that refreshes have put: no signature is about it."`
-	Sample                 int      `placeholder:"N" help:"With --key, read so many objects, each as likely as the others, and say what that means for all; 0 means all."`
+	Key []string `sep:"none" placeholder:"PUBLIC" help:"Also check the signature by this public key, and read the objects to compare their SHA-256; may be repeated: any of the keys will do."`
+	refreshed
+	Sample int `placeholder:"N" help:"With --key, read so many objects, each as likely as the others, and say what that means for all; 0 means all."`
 }
 
 func (c *checking) checkKeys() error {
@@ -36,10 +50,11 @@ func (c *checking) checkKeys() error {
 		return fmt.Errorf("--key: %w", err)
 	case c.Sample < 0:
 		return fmt.Errorf("--sample=%d: use 1 or more, or 0 for all", c.Sample)
-	case (c.Sample > 0 || c.AllowUnsignedRefreshes) && len(c.Key) == 0:
-		return errors.New("--sample and --allow-unsigned-refreshes are for --key")
+	case c.Sample > 0 && len(c.Key) == 0:
+		return errors.New("--sample is for --key")
 	}
-	return nil
+	_, err := c.refreshers()
+	return err
 }
 
 // shardsInFlight are the shards of the manifest that are in memory at a time.
@@ -97,11 +112,15 @@ func (v *Verify) verifySigned(ctx context.Context, s session, from storage.Site)
 	if err != nil {
 		return nil, err
 	}
+	refreshers, err := v.refreshers()
+	if err != nil {
+		return nil, err
+	}
 	o, err := v.readOptions(s).WithDefaults()
 	if err != nil {
 		return nil, err
 	}
-	signed, err := checked.Open(ctx, command.NewPatient(from, o.Patience, s.log), keys, checked.Options{Pinned: true, UnsignedRefreshes: v.AllowUnsignedRefreshes})
+	signed, err := checked.Open(ctx, command.NewPatient(from, o.Patience, s.log), keys, checked.Options{Pinned: true, Refreshers: refreshers})
 	if err != nil {
 		return nil, err
 	}

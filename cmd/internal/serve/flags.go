@@ -12,16 +12,21 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/cmd/internal/key"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site/note"
 )
 
 // Upstreams are the flags about fresh data (cache=fresh).
 type Upstreams struct {
 	ProfileUpstream string `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
 	BadgeUpstream   string `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it. $FOLLOWPRESS_BADGE_API_KEY is sent to it as X-API-Key."`
+	RefreshKey      string `placeholder:"KEYFILE" help:"Sign what is refreshed with this key, which followpress key made. A signed site and readers with keys take only that (--refreshed-key)."`
 	StrictRefresh   bool   `help:"Answer a refresh that is asked for too often with 429, not with the stored object."`
 	Proxies         int    `placeholder:"N" help:"How many servers before this one append the address of their client to X-Forwarded-For. 0, the default, means that clients connect directly."`
+
+	secret string // the key, as a pipe can be read once
 }
 
 // badgeKey is the variable of the key of the badges' upstream. It is no flag, since others can see the
@@ -38,7 +43,43 @@ func (u *Upstreams) Refresh() server.RefreshOptions {
 
 // Check checks the flags.
 func (u *Upstreams) Check() error {
-	return u.Refresh().Validate()
+	_, err := u.Signing()
+	return errors.Join(err, u.Refresh().Validate())
+}
+
+// Signing is what --refresh-key says, with other keys that are believed too.
+func (u *Upstreams) Signing(others ...string) (s server.RefreshSigning, err error) {
+	if u.RefreshKey == "" {
+		return s, nil
+	}
+	if !u.Refresh().Refreshes() {
+		return s, errors.New("--refresh-key is for --profile-upstream and --badge-upstream: it signs what they are asked for")
+	}
+	public, err := u.RefreshPublic()
+	if err != nil {
+		return s, err
+	}
+	if s.Signer, err = note.ParsePrivate(u.secret); err != nil {
+		return s, fmt.Errorf("--refresh-key: %w", err)
+	}
+	if s.Keys, err = note.ParseKeys(append([]string{public}, others...)...); err != nil {
+		return s, fmt.Errorf("--refreshed-key: %w", err)
+	}
+	return s, nil
+}
+
+// RefreshPublic is the public key of --refresh-key, "" without one.
+func (u *Upstreams) RefreshPublic() (public string, err error) {
+	if u.secret == "" && u.RefreshKey != "" {
+		u.secret, err = key.Read(u.RefreshKey)
+	}
+	if u.secret != "" {
+		public, err = note.Public(u.secret)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--refresh-key: %w", err)
+	}
+	return public, nil
 }
 
 // Limits are the flags about what a server takes, and how it stops.

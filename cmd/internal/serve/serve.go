@@ -143,9 +143,16 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err != nil {
 		return err
 	}
+	refreshers, err := c.refreshers()
+	if err != nil {
+		return err
+	}
+	if o.Refresh.Signing, err = c.Signing(c.RefreshedKey...); err != nil {
+		return err
+	}
 	site := server.Store(store)
 	if !keys.None() {
-		site, o.CacheBytes = c.checked(store, keys, o.CacheBytes)
+		site, o.CacheBytes = c.checked(store, keys, refreshers, o.CacheBytes)
 	}
 	handler, err := server.New(ctx, site, o)
 	switch {

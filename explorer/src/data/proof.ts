@@ -73,24 +73,23 @@ remember();
 
 const isKey = (text: string): boolean => /^[a-z\d.-]+\+[0-9a-f]{8}\+[\w+/]+={0,2}$/i.test(text) && !text.startsWith('PRIVATE+');
 
-/** Checks by these keys from now on, one a word, and loads the page again. False if one is none; without any, all are forgotten. */
-export function use(text: string): boolean {
+/**
+ * Checks by these keys from now on, one a word, and what was refreshed by others, and loads the page again. False if one
+ * is none; without any, all are forgotten.
+ */
+export function use(text: string, refreshers = ''): boolean {
   const keys = text.match(/\S+/g) ?? [];
-  if (!keys.every(isKey)) {
+  const others = refreshers.match(/\S+/g) ?? [];
+  if (![...keys, ...others].every(isKey)) {
     return false;
   }
   keep('own', keys);
+  keep('refreshers', others);
   if (!keys[0]) {
     keep('first', []);
   }
   location.reload();
   return true;
-}
-
-/** Whether profiles and badges are taken that nobody has signed, since a fallback has refreshed them. */
-export function takeRefreshed(takes: boolean): void {
-  keep('refreshed', takes ? ['yes'] : []);
-  location.reload();
 }
 
 /** Whose note the site has, which nobody has checked; null for none. Of a live site nobody asks. */

@@ -46,7 +46,7 @@ const none = (): void => undefined;
 
 const words = (text?: string | null): string[] => text?.match(/\S+/g) ?? [];
 /** Where the browser keeps something about this site. */
-export const placeOf = (what: 'own' | 'first' | 'refreshed' | 'reports' | 'mine' | 'viewed' | 'visits'): string => `followpress ${what} ${base}`;
+export const placeOf = (what: 'own' | 'first' | 'refreshers' | 'reports' | 'mine' | 'viewed' | 'visits'): string => `followpress ${what} ${base}`;
 /** Keeps something about this site in the browser, '' for nothing. */
 export function keep(what: Parameters<typeof placeOf>[0], text: string): void {
   try {
@@ -71,7 +71,8 @@ export const seal = {
   named: words(document.querySelector<HTMLMetaElement>('meta[name="followpress-keys"]')?.content),
   /** Those that are used; none if nothing is checked. */
   keys: [] as readonly string[],
-  refreshed: kept('refreshed').length > 0,
+  /** Those of the reader for what a fallback refreshes. */
+  refreshers: kept('refreshers'),
   /** The objects that were checked, with why they are not believed. */
   objects: new Map<string, Error | undefined>(),
   proof: undefined as Proof | undefined,
@@ -85,7 +86,7 @@ seal.keys = own[0] ? own : !checks ? [] : before[0] ? before : named;
 const open = (how: RequestInit) => openSite(base, {
   fetch: (url, init) => fetch(url, { ...how, ...init }),
   keys: seal.keys[0] ? [...seal.keys] : undefined,
-  unsignedRefreshes: seal.refreshed,
+  refreshedKeys: seal.refreshers[0] ? seal.refreshers : undefined,
   verified: (proof) => {
     seal.proof = proof;
     seal.tell();

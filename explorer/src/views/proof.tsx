@@ -1,7 +1,7 @@
 // What this browser has checked, by which keys, and what nobody has checked.
 
 import { useState } from 'preact/hooks';
-import { claimed, takeRefreshed, use, type Standing } from '../data/proof';
+import { claimed, use, type Standing } from '../data/proof';
 import { base, seal } from '../data/site';
 import { proofTexts } from '../latertexts';
 import { named, plain, type Text } from '../text';
@@ -131,12 +131,13 @@ function List({ keys }: { keys: readonly string[] }) {
 }
 
 function Keys({ now }: { now: Standing }) {
-  const { own, first, named: claims, keys, refreshed } = seal;
+  const { own, first, named: claims, refreshers } = seal;
   const [typed, type] = useState(own.join('\n'));
+  const [others, typeOthers] = useState(refreshers.join('\n'));
   const [isWrong, wrong] = useState(false);
   const submit = (event: Event) => {
     event.preventDefault();
-    wrong(!use(typed));
+    wrong(!use(typed, others));
   };
   const site = first[0] ? first : claims;
   return (
@@ -178,6 +179,22 @@ function Keys({ now }: { now: Standing }) {
             value={typed}
             onInput={(event) => type(event.currentTarget.value)}
           />
+        </div>
+        <div>
+          <label for="refreshers">{proofTexts.refreshers}</label>
+          <p id="about-refreshers" class="quiet small">
+            {proofTexts.aboutRefreshers}
+          </p>
+          <textarea
+            id="refreshers"
+            rows={2}
+            spellcheck={false}
+            autocomplete="off"
+            dir="ltr"
+            aria-describedby="about-refreshers wrong"
+            value={others}
+            onInput={(event) => typeOthers(event.currentTarget.value)}
+          />
           <p id="wrong" class="bad" role="alert">
             {isWrong && proofTexts.wrong}
           </p>
@@ -191,17 +208,6 @@ function Keys({ now }: { now: Standing }) {
           )}
         </div>
       </form>
-      {keys[0] && (
-        <div>
-          <label class="field">
-            <input type="checkbox" checked={refreshed} aria-describedby="about-refreshed" onChange={(event) => takeRefreshed(event.currentTarget.checked)} />
-            {proofTexts.refreshed}
-          </label>
-          <p id="about-refreshed" class="quiet small">
-            {proofTexts.aboutRefreshed}
-          </p>
-        </div>
-      )}
     </section>
   );
 }

@@ -138,7 +138,7 @@ func (f *Refresher) namesOf(ctx context.Context, t Target, account site.Address)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, err
 	}
-	names := refresh.Names(kept)
+	names := refresh.Names(f.signing.Believed(site.RefreshKey(site.Details, t.TokenID), kept))
 	body, err := f.fetcher.Get(ctx, t.Config.UserObjectKey(account.String(), site.Account))
 	if errors.Is(err, storage.ErrNotFound) {
 		return names, nil
@@ -187,7 +187,7 @@ func (f *Refresher) replaceCopy(ctx context.Context, t Target, c copied, data up
 			return nil, err
 		}
 		err = f.keep(ctx, site.RefreshCopyKey(c.key), func(kept []byte) ([]byte, error) {
-			return refresh.KeepCopy(site.Sum(stored), site.Sum(body), kept)
+			return refresh.KeepCopy(stored, body, kept)
 		})
 		if err == nil {
 			err = f.put(ctx, t.Config, c.key, body, storage.Condition(info.ETag))

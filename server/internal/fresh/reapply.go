@@ -110,7 +110,7 @@ func (f *Refresher) reapplyOne(ctx context.Context, t Target, root *site.Root, p
 	} else if err != nil {
 		return err
 	}
-	data, err := f.kept(ctx, t, root, stored, kept)
+	data, err := f.kept(ctx, t, root, stored, f.signing.Believed(t.keptKey(), kept))
 	if err != nil || data == nil {
 		return err
 	}

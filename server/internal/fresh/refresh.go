@@ -12,6 +12,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
@@ -47,8 +49,35 @@ type Options struct {
 
 	// BadgesAsOf is when the badges of the site were read, which refreshed ones must be newer than; zero: as_of of the site.
 	BadgesAsOf time.Time
+	Signing    Signing // of what is kept below site.RefreshPrefix
 	// InMemory says that replaced objects are in the memory of this process only, so nobody else has to know their digests.
 	InMemory bool
+}
+
+// A Signing says who signs entries below site.RefreshPrefix (note.SignEntry). The zero value means nobody.
+type Signing struct {
+	Signer note.Signer
+	Keys   note.Keys // with a Signer, only what one of them has signed is believed
+}
+
+// Believed is what counts of an entry; nil if a key must have signed it, and none has.
+func (s Signing) Believed(key site.Key, entry []byte) []byte {
+	if s.Signer == nil {
+		return entry
+	}
+	entry, err := s.Keys.OpenEntry(key, entry, time.Now())
+	if err != nil {
+		return nil
+	}
+	return entry
+}
+
+// seal signs an entry, if somebody signs.
+func (s Signing) seal(key site.Key, entry []byte) ([]byte, error) {
+	if s.Signer == nil {
+		return entry, nil
+	}
+	return note.SignEntry(key, time.Now(), entry, s.Signer)
 }
 
 // UpstreamTimeout is the default of Options.UpstreamTimeout.
@@ -100,6 +129,7 @@ type Refresher struct {
 	badgesAsOf      time.Time          // see Options
 	inMemory        bool               // see Options
 	strict          bool               // see Options
+	signing         Signing            // see Options
 	*Limits
 }
 
@@ -172,6 +202,7 @@ func New(o Options, l *Limits, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 	return &Refresher{
 		writes: newLocks(), bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Limits: l,
 		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf, inMemory: o.InMemory, strict: o.Strict,
+		signing: o.Signing,
 	}, nil
 }
 
@@ -375,9 +406,9 @@ func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body
 	}
 	keep := func(kept []byte) ([]byte, error) {
 		if f.inMemory {
-			return data.Keep(site.MD5{}, site.MD5{}, kept)
+			return data.Keep(nil, nil, kept)
 		}
-		return data.Keep(site.Sum(stored), site.Sum(body), kept)
+		return data.Keep(stored, body, kept)
 	}
 	if err := f.keep(ctx, t.keptKey(), keep); err != nil {
 		return fmt.Errorf("keep the fresh data: %w", err)
@@ -389,8 +420,9 @@ func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body
 }
 
 // keep replaces an object below site.RefreshPrefix by what merge makes of it: data or digests, and
-// those that other fallbacks have kept there. Of one that does not exist, merge gets nil. A bucket in memory is also told
-// what it keeps already: the memory of another site may lack it.
+// those that other fallbacks have kept there. Of one that does not exist, or that nobody has signed though somebody
+// should have, merge gets nil. A bucket in memory is also told what it keeps already: the memory of another site may lack
+// it.
 func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []byte) ([]byte, error)) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
@@ -401,8 +433,12 @@ func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
+		kept = f.signing.Believed(key, kept)
 		body, err := merge(kept)
 		if err != nil || bytes.Equal(body, kept) && !f.inMemory {
+			return err
+		}
+		if body, err = f.signing.seal(key, body); err != nil {
 			return err
 		}
 		err = f.put(ctx, site.Config{}, key, body, condition)
@@ -415,6 +451,9 @@ func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 // put stores an object if the condition holds, with the tags that those of c have. It retries once if that may help.
 func (f *Refresher) put(ctx context.Context, c site.Config, key site.Key, body []byte, condition storage.Condition) error {
 	route := site.RouteBy(routes.Details)
+	if strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
+		route = site.RouteBy(routes.RefreshedDetails)
+	}
 	o := storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
 		ContentType: route.ContentType, CacheControl: route.CacheControl, Metadata: tags.Metadata(c, key),

@@ -35,7 +35,7 @@ type upstreamData interface {
 	// Keep encodes the object below site.RefreshPrefix: the generator merges its data into the
 	// next site, and its digests tell the publisher that the replaced object is not damaged.
 	// kept is the present object; nil for none.
-	Keep(replaced, by site.MD5, kept []byte) ([]byte, error)
+	Keep(replaced, by, kept []byte) ([]byte, error)
 }
 
 // fetch asks the upstream for the data of a stored object. An error about the upstream or its
