@@ -161,6 +161,19 @@ func (r *Report) Skipped() int {
 	return n
 }
 
+// tellAltered says what of the rows is shown in another way than it was written.
+func (r *Report) tellAltered(b *strings.Builder) {
+	if r.LongTexts.LeftOut > 0 {
+		fmt.Fprintf(b, "%s\n", &r.LongTexts)
+	}
+	if n := r.NoTexts; n.Entries > 0 {
+		fmt.Fprintf(b, "left out  %10d profiles, %d entries that are no texts\n", n.Profiles, n.Entries)
+	}
+	if r.OtherDates > 0 {
+		fmt.Fprintf(b, "events    %10d dates that are not like 31-Jan-2026, shown as they are\n", r.OtherDates)
+	}
+}
+
 // String formats the report for a person, in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
@@ -198,15 +211,7 @@ func (r *Report) String() string {
 		}
 		fmt.Fprintf(&b, "skipped   %s\n", e)
 	}
-	if r.LongTexts.LeftOut > 0 {
-		fmt.Fprintf(&b, "%s\n", &r.LongTexts)
-	}
-	if n := r.NoTexts; n.Entries > 0 {
-		fmt.Fprintf(&b, "left out  %10d profiles, %d entries that are no texts\n", n.Profiles, n.Entries)
-	}
-	if r.OtherDates > 0 {
-		fmt.Fprintf(&b, "events    %10d dates that are not like 31-Jan-2026, shown as they are\n", r.OtherDates)
-	}
+	r.tellAltered(&b)
 	fmt.Fprintf(&b, "site      %10d objects, %.1f MB, of %d lists and %d accounts, as of %s\n",
 		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)
 	if len(r.Kinds) > 0 {

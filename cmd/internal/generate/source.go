@@ -76,7 +76,7 @@ func noSnapshot(location string) error {
 	info, err := os.Stat(location)
 	switch {
 	case err != nil:
-		return nil
+		return nil //nolint:nilerr // reading says it
 	case info.Mode().IsRegular() && strings.HasSuffix(location, ".tar"):
 		return fmt.Errorf("%s is a file, and a snapshot is a folder: if it is a site that generate wrote, use --site %[1]s (publish, preview, serve)", location)
 	case info.Mode().IsRegular():

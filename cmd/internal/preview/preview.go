@@ -64,7 +64,7 @@ func (c *Command) BeforeApply(parsed *kong.Context) error {
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (c *Command) Validate() error { return errors.Join(c.Content.Validate(), c.Upstreams.Check()) }
+func (c *Command) Validate() error { return errors.Join(c.Content.Validate(), c.Check()) }
 
 // AfterApply decides between --snapshot and --site.
 func (c *Command) AfterApply(parsed *kong.Context) error {

@@ -56,7 +56,7 @@ func (p *Publish) Validate() error {
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
 		p.keepInputs = p.KeepInputs
-		if p.refreshers, err = p.source.Refreshers(); err != nil {
+		if p.refreshers, err = p.Refreshers(); err != nil {
 			return nil, err
 		}
 		p.keep = p.Inputs
