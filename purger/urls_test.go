@@ -134,6 +134,7 @@ func TestURLsOfEveryRoute(t *testing.T) {
 		c.LeaderboardKey(site.Followers), c.ListKey("1", site.Records), c.ListKey("1", site.Details), c.ListKey("1", site.Badges),
 		c.ListKey("1", site.SearchFollowing), c.UserKey("bob"), site.LeaderboardLimitKey(site.Following, 3), site.SearchShardKey("1", 0),
 		site.UserBucketKey("a"), site.ManifestKey("a"), site.DeltaKey("a"), site.Key("_snapshot/index/" + strings.Repeat("0a", 32)), site.Key("_snapshot/" + strings.Repeat("0a", 32)),
+		site.RefreshKey(site.Details, "1"), site.RefreshKey(site.Badges, "1"), site.RefreshCopyKey("a"),
 		site.NoteKey, site.NextPrefix + site.NoteKey, site.NextKey(7, site.RootKey), site.NextKey(7, site.ManifestKey("a")), site.NextKey(7, site.DeltaKey("a")),
 		site.IndexKey, site.ExplorerPageKey, site.ExplorerKey("sw.js"), site.ExplorerKey("app-ABCD1234.js"), site.ExplorerKey("app-ABCD1234.css"),
 		site.TopKey, site.NetworkKey, site.ReportsKey, site.ReportKey("2026-01-31", site.ReportPage), site.ReportKey("2026-01-31", site.ReportData),

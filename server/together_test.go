@@ -367,6 +367,17 @@ func TestReapplyingIsTriedAgain(t *testing.T) {
 	}
 }
 
+// A waiting bucket does something before each write.
+type waiting struct {
+	bucket
+	do func()
+}
+
+func (w waiting) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	w.do()
+	return w.bucket.Put(ctx, o, condition)
+}
+
 // Refreshes during a publish of another site are not lost: they are stored for the next
 // run of the generator, and stay in the objects that the new site does not change.
 func TestAPublishLosesNoRefresh(t *testing.T) {
@@ -419,7 +430,10 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 		}
 		eventually(t, "some refreshes", func() bool { return refreshed.Load() > 10 || t.Failed() })
 		before := refreshed.Load()
-		_, err := publisher.Publish(t.Context(), storage.NewFolder(next), open(), publisher.Options{Concurrency: 2, Bulk: publisher.BulkOff})
+		refreshes := sync.OnceFunc(func() {
+			eventually(t, "refreshes meanwhile", func() bool { return refreshed.Load() > before+10 || t.Failed() })
+		})
+		_, err := publisher.Publish(t.Context(), storage.NewFolder(next), waiting{open(), refreshes}, publisher.Options{Concurrency: 2, Bulk: publisher.BulkOff})
 		during := refreshed.Load() - before
 		close(ended)
 		group.Wait()
