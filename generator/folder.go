@@ -175,11 +175,7 @@ func (l *liveSite) openManifest(ctx context.Context) (err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		body, err := l.read(key)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: %w", err, shards.ErrAbsent)
-		}
-		return body, err
+		return l.read(key)
 	})
 	return unreadable(ctx, err)
 }
@@ -230,7 +226,9 @@ func openLive(read func(site.Key) ([]byte, error)) *liveSite {
 func openLiveFolder(files afero.Fs, path string) *liveSite {
 	return openLive(func(key site.Key) ([]byte, error) {
 		file, err := regular.Open(files, filepath.Join(path, filepath.FromSlash(string(key))))
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %w", err, site.ErrNotFound)
+		} else if err != nil {
 			return nil, err
 		}
 		body, err := io.ReadAll(file)

@@ -267,7 +267,7 @@ func TestHistory(t *testing.T) {
 				"_search/notifications/older/" + site.Key(address(1)) + "/0", site.NotificationsKey(address(1), 99), site.NotificationsKey(address(999), 0),
 				"_search/activity/older/1/0", site.ActivityKey("1", 99), site.ActivityKey("99", 0),
 			} {
-				if body, err := opened.Get(t.Context(), key); !errors.Is(err, generator.ErrNoObject) {
+				if body, err := opened.Get(t.Context(), key); !errors.Is(err, site.ErrNotFound) {
 					t.Errorf("%s: %s: got %.100s, %v, want no object", name, key, body, err)
 				}
 			}

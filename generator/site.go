@@ -18,9 +18,6 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// ErrNoObject says that a site has no object with the key.
-var ErrNoObject = errors.New("no such object")
-
 // A Site is the site of a snapshot, in memory as a graph: each object is rendered when it is read. Its
 // methods may be called from many goroutines.
 type Site struct {
@@ -101,7 +98,7 @@ func (s *Site) Close() error {
 	return s.index.entries.close()
 }
 
-// Get renders an object, or returns ErrNoObject. The caller must not change the root's body.
+// Get renders an object, or returns site.ErrNotFound. The caller must not change the root's body.
 func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	body, _, err := s.render(ctx, key, math.MaxInt)
 	return body, err
@@ -150,7 +147,7 @@ func (s *Site) render(ctx context.Context, key site.Key, most int) (body []byte,
 	}
 	route, ok := s.renderer.Config.RouteOf(key)
 	if !ok || route.ID == routes.Manifest && s.index == nil {
-		return nil, 0, fmt.Errorf("%s: %w", key, ErrNoObject)
+		return nil, 0, fmt.Errorf("%s: %w", key, site.ErrNotFound)
 	}
 	if route.ID == routes.Manifest {
 		body, err := s.manifest(key)
@@ -162,7 +159,7 @@ func (s *Site) render(ctx context.Context, key site.Key, most int) (body []byte,
 	s.renderer.RenderObject(route, key, &r.scratch, &s.cuts, r.emit)
 	switch {
 	case !r.found:
-		return nil, 0, fmt.Errorf("%s: %w", key, ErrNoObject)
+		return nil, 0, fmt.Errorf("%s: %w", key, site.ErrNotFound)
 	case r.size > most:
 		return nil, r.size, nil
 	}
@@ -180,7 +177,7 @@ func (s *Site) manifest(key site.Key) ([]byte, error) {
 	}
 	n, ok := slices.BinarySearch(entries.shardNames, name)
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
+		return nil, fmt.Errorf("%s: %w", key, site.ErrNotFound)
 	}
 	per := entries.shardsPerPartition()
 	partition, err := s.partition(n / per)

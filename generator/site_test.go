@@ -199,7 +199,7 @@ func compareObjects(ctx context.Context, from *generator.Site, keys []site.Key, 
 		body, err := from.Get(ctx, key)
 		wanted, ok := want[key]
 		switch {
-		case !ok && !errors.Is(err, generator.ErrNoObject):
+		case !ok && !errors.Is(err, site.ErrNotFound):
 			return fmt.Errorf("%s: got %.200s and %s, want no object", key, body, fmt.Sprint(err))
 		case ok && err != nil:
 			return err

@@ -155,6 +155,6 @@ func openLiveTar(ctx context.Context, files afero.Fs, path string) *liveSite {
 		if body, ok := index[key]; ok {
 			return body, nil
 		}
-		return nil, fmt.Errorf("%s in %s: %w", key, path, fs.ErrNotExist)
+		return nil, fmt.Errorf("%s in %s: %w", key, path, site.ErrNotFound)
 	})
 }

@@ -143,11 +143,7 @@ func (g *graph) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx co
 	if made == nil {
 		return nil, errFreed
 	}
-	body, err := made.GetAdmitted(ctx, key, admit)
-	if errors.Is(err, generator.ErrNoObject) {
-		err = storage.ErrNotFound
-	}
-	return body, err
+	return made.GetAdmitted(ctx, key, admit)
 }
 
 func (g *graph) replacement(key site.Key) ([]byte, bool) {

@@ -133,7 +133,7 @@ func readManifest(t testing.TB, root *site.Root, objects memorySite) *shards.Rea
 	manifest, err := shards.Open(t.Context(), root, func(_ context.Context, key site.Key) ([]byte, error) {
 		body, ok := objects[key]
 		if !ok {
-			return nil, shards.ErrAbsent
+			return nil, site.ErrNotFound
 		}
 		return []byte(body), nil
 	})

@@ -481,10 +481,7 @@ func (p *planner) staleRoutes() map[routes.ID]bool {
 func openLiveManifest(ctx context.Context, bucket *retryingBucket, root *site.Root) (*shards.Reader, error) {
 	return shards.Open(ctx, root, func(ctx context.Context, key site.Key) ([]byte, error) {
 		body, _, err := bucket.read(ctx, key)
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			err = fmt.Errorf("%w: %w", err, shards.ErrAbsent)
-		case errors.Is(err, storage.ErrTooLarge):
+		if errors.Is(err, storage.ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", err, shards.ErrDamaged)
 		}
 		return body, err

@@ -83,7 +83,7 @@ func (r *reader) readShard(root sight, parsed *site.Root, name string) bool {
 		if body, ok := r.place.get(r.t, key); ok {
 			return []byte(body), nil
 		}
-		return nil, shards.ErrAbsent
+		return nil, site.ErrNotFound
 	})
 	if err != nil {
 		r.t.Error(err)

@@ -348,7 +348,7 @@ func (w *world) manifestError(s simulatedSite, shard string) error {
 	manifest, err := shards.Open(context.Background(), &s.root, func(_ context.Context, key site.Key) ([]byte, error) {
 		o, ok := w.objects[key]
 		if !ok {
-			return nil, shards.ErrAbsent
+			return nil, site.ErrNotFound
 		}
 		return o.body, nil
 	})

@@ -83,13 +83,10 @@ func (s *source) manifest(ctx context.Context) (*shards.Reader, error) {
 
 func (s *source) getManifest(ctx context.Context, key site.Key) ([]byte, error) {
 	body, err := s.site.Get(ctx, key)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil, fmt.Errorf("%w: %w", err, shards.ErrAbsent)
-	case err != nil:
-		return nil, s.broken(key, err)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		err = s.broken(key, err)
 	}
-	return body, nil
+	return body, err
 }
 
 func (s *source) damaged(err error) error {

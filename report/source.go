@@ -59,13 +59,10 @@ func open(ctx context.Context, from Site, name string, policy retry.Policy) (*so
 func (s *source) openManifest(ctx context.Context) (err error) {
 	s.manifest, err = shards.Open(ctx, &s.root, func(ctx context.Context, key site.Key) ([]byte, error) {
 		body, err := s.get(ctx, key, maxShard)
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			return nil, fmt.Errorf("%w: %w", err, shards.ErrAbsent)
-		case err != nil:
-			return nil, s.explain(key, err)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			err = s.explain(key, err)
 		}
-		return body, nil
+		return body, err
 	})
 	return err
 }

@@ -16,6 +16,10 @@ import (
 // This file decodes and checks what was not made by this run: rows of snapshots, answers of upstreams and
 // objects.
 
+// ErrNotFound says that a site, or where one is kept, has no object with the key. It is the only error that says so:
+// other packages return it, and wrap it, as it is.
+var ErrNotFound = errors.New("no such object")
+
 // ErrMalformed says that the body of an object has not the form that its key demands.
 var ErrMalformed = errors.New("malformed object")
 

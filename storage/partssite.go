@@ -251,7 +251,7 @@ func (o *openParts) getManifest(ctx context.Context, key site.Key) ([]byte, erro
 	}
 	shard := strings.TrimPrefix(string(key), string(site.ManifestKey("")))
 	if len(shard) != o.root.ShardDigits { // an index that the part of the root lacks, or a delta: parts have none
-		return nil, shards.ErrAbsent
+		return nil, ErrNotFound
 	}
 	return o.head(ctx, o.file(shard), shard, admitAll)
 }

@@ -20,8 +20,8 @@ import (
 
 // Errors for callers to tell apart. After any other error, the request may have had an effect.
 var (
-	// ErrNotFound says that no object has the key.
-	ErrNotFound = errors.New("no such object")
+	// ErrNotFound says that no object has the key. It is that of package site.
+	ErrNotFound = site.ErrNotFound
 	// ErrCondition says that the condition of a Put did not hold; nothing was written.
 	ErrCondition = errors.New("the object is not what the condition names")
 	// ErrUnsupported says that the server does not support this kind of request.

@@ -12,18 +12,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Get reads an object. It returns an error that wraps ErrAbsent if there is none, and one that wraps ErrDamaged if there
+// A Get reads an object. It returns an error that wraps site.ErrNotFound if there is none, and one that wraps ErrDamaged if there
 // is one that nobody should read, as it is too large. It is called from many goroutines.
 type Get func(ctx context.Context, key site.Key) ([]byte, error)
 
-// Errors for callers to tell apart. Others are those of Get.
-var (
-	// ErrAbsent is what a Get says of an object that does not exist.
-	ErrAbsent = errors.New("no such object")
-	// ErrDamaged says that an object of the manifest is not the one that the root names: it is missing, or altered, or
-	// the objects of another site are being put.
-	ErrDamaged = errors.New("it is not what _site names")
-)
+// ErrDamaged says that an object of the manifest is not the one that the root names: it is missing, or altered, or the
+// objects of another site are being put. Other errors are those of Get.
+var ErrDamaged = errors.New("it is not what _site names")
 
 // A Reader reads the manifest of a site, whatever way it is stored. Methods may be called from many goroutines.
 type Reader struct {
@@ -95,7 +90,7 @@ func (r *Reader) readIndex(ctx context.Context, name string) (readIndex, error) 
 	key := site.ManifestKey(name)
 	body, err := r.get(ctx, key)
 	switch {
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, site.ErrNotFound):
 		return readIndex{site.Entry{Key: key}, fmt.Errorf("read %s: %w: %w", key, err, ErrDamaged)}, nil
 	case errors.Is(err, ErrDamaged):
 		return readIndex{site.Entry{Key: key}, err}, nil
@@ -144,7 +139,7 @@ func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 		return Shard{}, fmt.Errorf("read %s: its index %s: %w", key, site.ManifestKey(index), err)
 	}
 	body, err := r.get(ctx, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, site.ErrNotFound) {
 		return Shard{}, fmt.Errorf("read %s: %w: %w", key, err, ErrDamaged)
 	} else if err != nil {
 		return Shard{}, err
@@ -239,7 +234,7 @@ func (r *Reader) readDelta(ctx context.Context, d *readDelta) {
 	defer close(d.ready)
 	key := site.DeltaKey(d.name)
 	body, err := r.get(ctx, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, site.ErrNotFound) {
 		return
 	} else if err != nil {
 		d.err = err

@@ -61,7 +61,7 @@ func (b bucket) open(t testing.TB) *shards.Reader {
 		if body, ok := b.objects[key]; ok {
 			return body, nil
 		}
-		return nil, shards.ErrAbsent
+		return nil, site.ErrNotFound
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestFailingStore(t *testing.T) {
 		if body, ok := b.objects[key]; ok {
 			return body, nil
 		}
-		return nil, shards.ErrAbsent
+		return nil, site.ErrNotFound
 	})
 	if err != nil {
 		t.Fatal(err)

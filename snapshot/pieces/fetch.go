@@ -24,7 +24,7 @@ var ErrAltered = errors.New("it was altered")
 // ErrNone says that a bucket has no index for a root.
 var ErrNone = errors.New("the bucket does not keep what the site was made of")
 
-// A Fetch reads an object of at most that many bytes. An error wraps fs.ErrNotExist if there is none.
+// A Fetch reads an object of at most that many bytes. An error wraps site.ErrNotFound if there is none.
 type Fetch func(ctx context.Context, key site.Key, most int64) ([]byte, error)
 
 // A Fetched is what a site was made of, in a folder.
@@ -51,7 +51,7 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 	}
 	key := kept.IndexKey(site.Sum256(body))
 	text, err := fetch(ctx, key, MaxIndexBytes)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, site.ErrNotFound) {
 		return nil, fmt.Errorf("%w: there is no %s: publish with --inputs", ErrNone, key)
 	} else if err != nil {
 		return nil, err

@@ -100,13 +100,10 @@ func (s *Site) get(ctx context.Context, key site.Key, most int64) (body []byte, 
 func (s *Site) Lists(ctx context.Context) (tokens []string, err error) {
 	manifest, err := shards.Open(ctx, &s.root, func(ctx context.Context, key site.Key) ([]byte, error) {
 		body, err := s.get(ctx, key, mostShard)
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			return nil, fmt.Errorf("%w: %w", err, shards.ErrAbsent)
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", key, err)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			err = fmt.Errorf("%s: %w", key, err)
 		}
-		return body, nil
+		return body, err
 	})
 	if err != nil {
 		return nil, err

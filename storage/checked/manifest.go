@@ -193,9 +193,6 @@ func (s *Site) partOfManifest(ctx context.Context, v *version, key site.Key) ([]
 		}
 	}
 	body, err := s.bounded(ctx, key, v.most(key))
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("%w: %w", err, shards.ErrAbsent)
-	}
 	return body, asDamage(err)
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
@@ -133,18 +132,10 @@ func render(ctx context.Context, run session, snapshot afero.Fs, o generator.Opt
 	return &renderedSite{Site: opened}, report, nil
 }
 
-// A renderedSite is a site of the generator with the errors of package storage.
+// A renderedSite is a site of the generator, and what it was made of.
 type renderedSite struct {
 	*generator.Site
 	inputs *keptInputs // nil if they are not wanted
-}
-
-func (s *renderedSite) Get(ctx context.Context, key site.Key) ([]byte, error) {
-	body, err := s.Site.Get(ctx, key)
-	if errors.Is(err, generator.ErrNoObject) {
-		return nil, storage.ErrNotFound
-	}
-	return body, err
 }
 
 // published is the report of a publish, and of what was rendered for it and purged after it.

@@ -11,7 +11,6 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
-	"github.com/followpress/followpress/storage"
 )
 
 // isSnapshot reports whether a location is the folder of a snapshot.
@@ -51,16 +50,5 @@ func (c *Command) open(ctx context.Context, at string, progress *command.Progres
 	if err = errors.Join(err, folder.Close()); err != nil {
 		return nil, err
 	}
-	return renderedSite{rendered}, nil
-}
-
-// A renderedSite is a site of the generator with the errors of package storage.
-type renderedSite struct{ *generator.Site }
-
-func (s renderedSite) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
-	body, err := s.Site.GetAdmitted(ctx, key, admit)
-	if errors.Is(err, generator.ErrNoObject) {
-		return nil, storage.ErrNotFound
-	}
-	return body, err
+	return rendered, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -71,13 +70,7 @@ func membersOf(a, b *site.Root) (names []string) {
 // objects compares what the manifests list.
 func (d *differences) objects(ctx context.Context, live *checked.Site, made *generator.Site, root *site.Root) error {
 	is := live.Root()
-	ours, err := shards.Open(ctx, root, func(ctx context.Context, key site.Key) ([]byte, error) {
-		body, err := made.Get(ctx, key)
-		if errors.Is(err, generator.ErrNoObject) {
-			err = storage.ErrNotFound
-		}
-		return body, err
-	})
+	ours, err := shards.Open(ctx, root, made.Get)
 	if err != nil {
 		return err
 	}

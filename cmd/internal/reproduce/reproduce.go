@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -63,16 +62,12 @@ const patience = 20 * time.Second
 // fetchFrom reads the parts of what a site was made of.
 func fetchFrom(store checked.Store) pieces.Fetch {
 	return func(ctx context.Context, key site.Key, most int64) ([]byte, error) {
-		body, err := store.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
+		return store.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
 			if size > most {
 				return fmt.Errorf("read %s: %w: it has %d bytes or more, and should have %d at most", key, pieces.ErrAltered, size, most)
 			}
 			return nil
 		})
-		if errors.Is(err, storage.ErrNotFound) {
-			return nil, fmt.Errorf("read %s: %w", key, fs.ErrNotExist)
-		}
-		return body, err
 	}
 }
 
