@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"snapshot":                   {"internal/rawjson", "internal/inorder", "site", "internal/regular", "internal/staging"},
 	"source":                     {"site", "snapshot"},
 	"snapshot/pieces":            {"site", "site/kept", "snapshot"},
-	"source/audit":               {"internal/retry", "internal/sample", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay
+	"source/audit":               {"internal/sample", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay
 	"source/badge":               {"internal/secret", "site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/chain":               {"site", "source", "source/chain/provider", "source/replay"},
 	"source/chain/provider":      {"internal/plain", "internal/secret"},
@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"generator/render":           {"internal/rawjson", "site", "site/page", "site/ranks", "site/routes", "site/scan", "client", "explorer", "internal/inorder", "internal/plain", "snapshot", "internal/templates"},
 	"publisher":                  {"internal/inorder", "internal/retry", "internal/sample", "site", "site/kept", "site/note", "site/shards", "site/refresh", "site/routes", "site/tags", "storage"},
 	"purger":                     {"internal/plain", "internal/retry", "internal/secret", "site", "site/page", "site/routes", "site/tags"},
-	"report":                     {"internal/inorder", "internal/plain", "internal/retry", "site", "site/shards", "site/refresh", "site/routes", "site/scan", "storage"},
+	"report":                     {"internal/inorder", "internal/plain", "site", "site/shards", "site/refresh", "site/routes", "site/scan", "storage"},
 	"server":                     {"site", "site/routes", "site/tags", "site/scan", "storage", "storage/checked", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
 	"server/internal/answer":     {"internal/rawjson", "site", "site/op", "site/routes", "site/scan", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/cache":      {"site", "site/scan", "storage", "server/internal/fetch", "server/internal/gate"},
@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 	"bench/sources":              {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"cmd/internal/audit":         {"internal/secret", "site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
-	"cmd/internal/command":       {"internal/plain", "internal/release", "internal/retry", "site", "storage"},
+	"cmd/internal/command":       {"internal/plain", "internal/release", "site", "storage"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
 	"cmd/internal/generate":      {"internal/release", "site", "site/note", "site/ranks", "generator", "snapshot", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/report"},
 	"cmd/internal/key":           {"site/note"},

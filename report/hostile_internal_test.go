@@ -12,6 +12,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/storage"
 )
 
 // allocated is how many bytes f allocates, freed ones included. It runs alone.
@@ -33,7 +34,7 @@ func (o one) GetAdmitted(ctx context.Context, _ site.Key, admit func(context.Con
 // TestHostileMemory: what is small as JSON and large when it is decoded is refused, or counted only.
 func TestHostileMemory(t *testing.T) {
 	shard := []byte(`{"shard":"0","objects":[{}` + strings.Repeat(",{}", 1<<20) + `]}`)
-	s := &source{site: one(shards.Pack(shard)), name: "new", root: site.Root{Format: site.Format, ShardDigits: 1, Manifest: map[string]site.SHA256{"0": site.Sum256(shard)}}}
+	s := &source{site: storage.Retrying{From: one(shards.Pack(shard))}, name: "new", root: site.Root{Format: site.Format, ShardDigits: 1, Manifest: map[string]site.SHA256{"0": site.Sum256(shard)}}}
 	if err := s.openManifest(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -68,14 +67,9 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// attemptTime is how long one request may take: 256 MiB over a slow line.
-const attemptTime = 5 * time.Minute
-
-func retrying(patience time.Duration) retry.Policy {
-	return retry.Policy{
-		Retryable: storage.Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Patience: patience,
-		Hint: "check --endpoint, and that the server is up",
-	}
+// retrying is how requests are made again. One may take as long as 256 MiB over a slow line.
+func retrying(patience time.Duration) storage.Retry {
+	return storage.Retry{Patience: patience, Attempt: 5 * time.Minute, Hint: "check --endpoint, and that the server is up"}
 }
 
 const dateFormat = time.DateOnly

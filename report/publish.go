@@ -11,7 +11,6 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
@@ -86,13 +85,11 @@ func object(key site.Key, body []byte, id routes.ID) storage.Object {
 // A publication writes to a bucket, and retries what fails for a passing reason.
 type publication struct {
 	bucket Bucket
-	retry  retry.Policy
+	retry  storage.Retry
 }
 
 func (p *publication) put(ctx context.Context, o storage.Object, condition storage.Condition) error {
-	return p.retry.Do(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, attemptTime)
-		defer cancel()
+	return p.retry.Do(ctx, func(ctx context.Context) error {
 		_, err := p.bucket.Put(ctx, o, condition)
 		return err
 	})
@@ -137,9 +134,7 @@ func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
 func (p *publication) readIndex(ctx context.Context) (index Index, condition storage.Condition, err error) {
 	var body []byte
 	var info storage.Info
-	err = p.retry.Do(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, attemptTime)
-		defer cancel()
+	err = p.retry.Do(ctx, func(ctx context.Context) error {
 		body, info, err = p.bucket.Read(ctx, site.ReportsKey)
 		return err
 	})

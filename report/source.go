@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/shards"
@@ -14,12 +13,7 @@ import (
 )
 
 // A Site is a site to compare: a folder, a tar file or a bucket of package storage.
-type Site interface {
-	// GetAdmitted reads an object, or returns storage.ErrNotFound. It calls admit with the size in
-	// bytes before it allocates memory, and returns the error of admit, if any. It is called from
-	// many goroutines.
-	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
-}
+type Site = storage.Reader
 
 // Limits of what is read, in bytes. Nothing that followpress writes comes near them.
 const (
@@ -32,18 +26,17 @@ const (
 
 // A source reads one of the sites.
 type source struct {
-	site  Site
-	name  string // for people
-	retry retry.Policy
-	root  site.Root
+	site storage.Retrying
+	name string // for people
+	root site.Root
 
 	manifest *shards.Reader
 
 	shards, objects, bytes, refreshed atomic.Int64 // read so far
 }
 
-func open(ctx context.Context, from Site, name string, policy retry.Policy) (*source, error) {
-	s := &source{site: from, name: name, retry: policy}
+func open(ctx context.Context, from Site, name string, retry storage.Retry) (*source, error) {
+	s := &source{site: storage.Retrying{From: from, Retry: retry}, name: name}
 	body, err := s.get(ctx, site.RootKey, maxRoot)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, fmt.Errorf("%s: there is no site: it has no %s", name, site.RootKey)
@@ -67,27 +60,8 @@ func (s *source) openManifest(ctx context.Context) (err error) {
 	return err
 }
 
-type sizeError struct{ size, most int64 }
-
-func (e *sizeError) Error() string {
-	return fmt.Sprintf("it has %d bytes, expected at most %d", e.size, e.most)
-}
-
-func (s *source) get(ctx context.Context, key site.Key, most int64) (body []byte, err error) {
-	err = s.retry.Do(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, attemptTime)
-		defer cancel()
-		body, err = s.site.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
-			if size > most {
-				return &sizeError{size, most}
-			}
-			return nil
-		})
-		return err
-	})
-	if err == nil && int64(len(body)) > most { // of a size that the server has not said
-		err = &sizeError{int64(len(body)), most}
-	}
+func (s *source) get(ctx context.Context, key site.Key, most int64) ([]byte, error) {
+	body, err := s.site.GetBounded(ctx, key, most)
 	s.bytes.Add(int64(len(body)))
 	return body, err
 }
@@ -96,8 +70,7 @@ const damagedHint = "the site is damaged or was replaced meanwhile: try again, a
 
 // explain says which object of which site an error is about, and what to do if it is damaged.
 func (s *source) explain(key site.Key, err error) error {
-	var size *sizeError
-	if errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrNotFound) || errors.Is(err, site.ErrMalformed) || errors.As(err, &size) {
+	if errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrNotFound) || errors.Is(err, site.ErrMalformed) || errors.Is(err, storage.ErrTooLarge) {
 		return fmt.Errorf("%s: %s: %w: %s", s.name, key, err, damagedHint)
 	}
 	return fmt.Errorf("%s: %s: %w", s.name, key, err)
@@ -134,7 +107,7 @@ func (s *source) room(key site.Key) int64 {
 // has stored in its place.
 func (s *source) read(ctx context.Context, e site.Entry) ([]byte, error) {
 	if e.Size > maxObject {
-		return nil, s.explain(e.Key, &sizeError{e.Size, maxObject})
+		return nil, s.explain(e.Key, &storage.SizeError{Size: e.Size, Most: maxObject})
 	}
 	body, err := s.get(ctx, e.Key, e.Size+s.room(e.Key))
 	if err != nil {

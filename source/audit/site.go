@@ -12,19 +12,11 @@ import (
 	json "github.com/goccy/go-json"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
 )
-
-// A Store has the objects of a site. It is called from many goroutines.
-type Store interface {
-	// GetAdmitted reads an object, or returns an error that wraps storage.ErrNotFound. It calls admit with the size
-	// before it allocates memory, and returns its error.
-	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
-}
 
 // Limits of what is read, in bytes. Nothing that followpress writes comes near them.
 const (
@@ -34,16 +26,14 @@ const (
 )
 
 const (
-	readAtOnce  = 32              // objects
-	attemptTime = 2 * time.Minute // of one request
-	patience    = 2 * time.Minute // with requests that fail temporarily
+	readAtOnce = 32              // objects
+	patience   = 2 * time.Minute // with requests that fail temporarily
 )
 
 // A Site is a site as a Subject. It says nothing that its manifest does not vouch for.
 type Site struct {
-	store Store
+	store storage.Retrying
 	root  site.Root
-	retry retry.Policy
 	lists map[string]*listObjects
 }
 
@@ -53,11 +43,9 @@ type listObjects struct {
 }
 
 // OpenSite reads the root of a site.
-func OpenSite(ctx context.Context, store Store) (*Site, error) {
-	s := &Site{store: store, retry: retry.Policy{
-		Retryable: storage.Temporary, First: 200 * time.Millisecond, Longest: 10 * time.Second, Patience: patience,
-	}}
-	body, err := s.get(ctx, site.RootKey, site.MaxRootBytes)
+func OpenSite(ctx context.Context, store storage.Reader) (*Site, error) {
+	s := &Site{store: storage.Retrying{From: store, Retry: storage.Retry{Patience: patience}}}
+	body, err := s.store.GetBounded(ctx, site.RootKey, site.MaxRootBytes)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, fmt.Errorf("there is no site, and no snapshot: no %s, and no meta.json", site.RootKey)
 	} else if err != nil {
@@ -76,30 +64,10 @@ func (s *Site) Inputs() Inputs {
 	return in
 }
 
-var errSize = errors.New("it is larger than it can be")
-
-func (s *Site) get(ctx context.Context, key site.Key, most int64) (body []byte, err error) {
-	err = s.retry.Do(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, attemptTime)
-		defer cancel()
-		body, err = s.store.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
-			if size > most {
-				return fmt.Errorf("%w: %d bytes, at most %d", errSize, size, most)
-			}
-			return nil
-		})
-		return err
-	})
-	if err == nil && int64(len(body)) > most { // of a size that the server has not said
-		err = fmt.Errorf("%w: %d bytes, at most %d", errSize, len(body), most)
-	}
-	return body, err
-}
-
 // Lists implements Subject. It reads the manifest.
 func (s *Site) Lists(ctx context.Context) (tokens []string, err error) {
 	manifest, err := shards.Open(ctx, &s.root, func(ctx context.Context, key site.Key) ([]byte, error) {
-		body, err := s.get(ctx, key, mostShard)
+		body, err := s.store.GetBounded(ctx, key, mostShard)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			err = fmt.Errorf("%s: %w", key, err)
 		}
@@ -176,11 +144,11 @@ func (s *Site) object(ctx context.Context, e site.Entry, name string, most int64
 	case e.Key == "":
 		return nil, damagedError{fmt.Errorf("the manifest has no %s of it", name)}
 	case e.Size > most:
-		return nil, damagedError{fmt.Errorf("%s: %w: %d bytes by the manifest", e.Key, errSize, e.Size)}
+		return nil, damagedError{fmt.Errorf("%s: %w, by the manifest", e.Key, &storage.SizeError{Size: e.Size, Most: most})}
 	}
-	body, err := s.get(ctx, e.Key, e.Size)
+	body, err := s.store.GetBounded(ctx, e.Key, e.Size)
 	switch {
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, errSize), errors.Is(err, storage.ErrDamaged), errors.Is(err, checked.ErrAltered):
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrTooLarge), errors.Is(err, storage.ErrDamaged), errors.Is(err, checked.ErrAltered):
 		return nil, damagedError{fmt.Errorf("%s: %w", e.Key, err)}
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", e.Key, err)

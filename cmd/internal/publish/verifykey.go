@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/internal/sample"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/publisher"
@@ -120,7 +119,7 @@ func (v *Verify) verifySigned(ctx context.Context, s session, from storage.Site)
 	if err != nil {
 		return nil, err
 	}
-	signed, err := checked.Open(ctx, command.NewPatient(from, o.Patience, s.log), keys, checked.Options{Pinned: true, Refreshers: refreshers})
+	signed, err := checked.Open(ctx, storage.Retrying{From: from, Retry: storage.Retry{Patience: o.Patience, Log: s.log, Hint: "check the address, and that the server is up"}}, keys, checked.Options{Pinned: true, Refreshers: refreshers})
 	if err != nil {
 		return nil, err
 	}

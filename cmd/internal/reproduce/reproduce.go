@@ -60,14 +60,16 @@ var ErrDiffers = errors.New("the site is not what its inputs make")
 const patience = 20 * time.Second
 
 // fetchFrom reads the parts of what a site was made of.
-func fetchFrom(store checked.Store) pieces.Fetch {
+func fetchFrom(store storage.Retrying) pieces.Fetch {
 	return func(ctx context.Context, key site.Key, most int64) ([]byte, error) {
-		return store.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
-			if size > most {
-				return fmt.Errorf("read %s: %w: it has %d bytes or more, and should have %d at most", key, pieces.ErrAltered, size, most)
-			}
-			return nil
-		})
+		body, err := store.GetBounded(ctx, key, most)
+		switch {
+		case errors.Is(err, storage.ErrTooLarge):
+			err = fmt.Errorf("read %s: %w: %w", key, pieces.ErrAltered, err)
+		case errors.Is(err, storage.ErrNotFound):
+			err = fmt.Errorf("read %s: %w", key, err)
+		}
+		return body, err
 	}
 }
 
@@ -82,7 +84,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	from := command.NewPatient(store, patience, nil)
+	from := storage.Retrying{From: store, Retry: storage.Retry{Patience: patience, Hint: "check the address, and that the server is up"}}
 	live, err := checked.Open(ctx, from, keys, checked.Options{Pinned: true})
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("%s: there is no site: %w", c.From, err)
@@ -127,7 +129,7 @@ func (r *run) say(format string, args ...any) error {
 }
 
 // reproduce compares the tables with the chains, if there are nodes, and then the site with the tables.
-func (r *run) reproduce(ctx context.Context, from checked.Store) (err error) {
+func (r *run) reproduce(ctx context.Context, from storage.Retrying) (err error) {
 	var facts *facts
 	if len(r.RPC) > 0 {
 		if facts, err = r.readChains(ctx); err != nil {
@@ -181,7 +183,7 @@ func quotedVersion(version string) string {
 }
 
 // fetch fetches what the site was made of, and compares it with the root.
-func (r *run) fetch(ctx context.Context, from checked.Store) (*pieces.Fetched, error) {
+func (r *run) fetch(ctx context.Context, from storage.Retrying) (*pieces.Fetched, error) {
 	r.progress.Stage("fetch", 0)
 	got, err := pieces.Get(ctx, fetchFrom(from), r.live.Root(), r.live.RootBody(), r.dir, r.progress.AddBytes)
 	if err != nil {

@@ -1,0 +1,83 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/followpress/followpress/internal/retry"
+	"github.com/followpress/followpress/site"
+)
+
+// A Retry says for how long a request that fails temporarily is made again. It may be copied, and used from many
+// goroutines.
+type Retry struct {
+	Patience time.Duration // after the first failure; 0 means no limit
+	Attempt  time.Duration // of one request, with its body; 0 means 2 minutes
+	Hint     string        // what to check, for the error after giving up; may be empty
+	Log      *slog.Logger  // is told of each request that is made again; nil means none
+}
+
+// Do calls attempt, with a context that ends after the time of one, until it succeeds, fails with an error that is not
+// Temporary, or the patience ends. The attributes describe the request in the log.
+func (r Retry) Do(ctx context.Context, attempt func(context.Context) error, attributes ...any) error {
+	limit := r.Attempt
+	if limit == 0 {
+		limit = 2 * time.Minute
+	}
+	policy := retry.Policy{
+		Retryable: Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Patience: r.Patience, Hint: r.Hint, Log: r.Log,
+	}
+	return policy.Do(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return attempt(ctx)
+	}, attributes...)
+}
+
+// A Reader is the part of a Site that reads of strangers need. It is called from many goroutines.
+type Reader interface {
+	// GetAdmitted reads an object, or returns an error that wraps ErrNotFound. It calls admit with the size in bytes
+	// before it allocates memory, and returns the error of admit, if any.
+	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
+}
+
+// Retrying is a Reader that makes the requests of another one again that fail temporarily.
+type Retrying struct {
+	From Reader
+	Retry
+}
+
+// GetAdmitted implements Reader. It may call admit again for each attempt.
+func (r Retrying) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
+	err = r.Do(ctx, func(ctx context.Context) error {
+		body, err = r.From.GetAdmitted(ctx, key, admit)
+		return err
+	}, "key", key)
+	return body, err
+}
+
+// GetBounded reads an object of at most so many bytes. A larger one is a *SizeError.
+func (r Retrying) GetBounded(ctx context.Context, key site.Key, most int64) ([]byte, error) {
+	body, err := r.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
+		if size > most {
+			return &SizeError{size, most}
+		}
+		return nil
+	})
+	if err == nil && int64(len(body)) > most { // of a size that the server has not said
+		err = &SizeError{int64(len(body)), most}
+	}
+	return body, err
+}
+
+// A SizeError says that an object has more bytes than it may have. It wraps ErrTooLarge.
+type SizeError struct{ Size, Most int64 }
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("it has %d bytes, expected at most %d", e.Size, e.Most)
+}
+
+// Unwrap returns ErrTooLarge.
+func (e *SizeError) Unwrap() error { return ErrTooLarge }
