@@ -86,7 +86,7 @@ func TestFailure(t *testing.T) {
 		{"_site", []string{"--site=" + damaged}},
 		{"a .tar file cannot store", []string{"--site=" + dir + ".tar", "--profile-upstream=https://x/{address}"}},
 		{"--addr chooses another address", []string{"--site=" + dir, "--addr=" + taken}},
-		{"--addr chooses another address", []string{"--site=" + dir, "--addr=nonsense"}},
+		{"--addr=nonsense: missing port in address: want HOST:PORT", []string{"--site=" + dir, "--addr=nonsense"}},
 		{"--metrics-addr chooses another address", []string{"--site=" + dir, "--addr=127.0.0.1:0", "--metrics-addr=" + taken}},
 	} {
 		fails(t, nil, c.line, c.args...)
