@@ -1,6 +1,8 @@
 package generator
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -102,7 +104,7 @@ func (s *entryStore) add(entries []site.Entry) error {
 	for i := range entries {
 		bytes += entries[i].Size
 		a.kinds.add(kindOf(entries[i].Key, s.base), kindCount{1, entries[i].Size})
-		shard := site.ManifestShardNumber(entries[i].Key, s.digits)
+		shard := shardNumber(entries[i].Key, s.digits)
 		a.shards = append(a.shards, uint16(shard))
 		ends[shard/per+1]++
 	}
@@ -222,4 +224,11 @@ func (s *entryStore) close() error {
 		return nil
 	}
 	return s.file.Close()
+}
+
+// shardNumber is the place of site.ManifestShard among all shards with names of as many digits.
+func shardNumber(key site.Key, digits int) int {
+	var short [128]byte // most keys fit, without an allocation
+	sum := sha256.Sum256(append(short[:0], key...))
+	return int(binary.BigEndian.Uint16(sum[:]) >> (16 - 4*digits))
 }

@@ -2,7 +2,6 @@ package site
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -361,13 +360,6 @@ func UserBucket(user string, digits int) string { return hashPrefix(user, digits
 // ManifestShard is the name of the shard of the manifest that lists a key: the first hexadecimal
 // digits of the SHA-256 of the key, as many as Root.ShardDigits says.
 func ManifestShard(key Key, digits int) string { return hashPrefix(string(key), digits) }
-
-// ManifestShardNumber is the place of ManifestShard among all shards with names of as many digits.
-func ManifestShardNumber(key Key, digits int) int {
-	var short [128]byte // most keys fit, without an allocation
-	sum := sha256.Sum256(append(short[:0], key...))
-	return int(binary.BigEndian.Uint16(sum[:]) >> (16 - 4*digits))
-}
 
 // maxHashDigits bounds the digits of buckets and shards. 65,536 of them with thousands of entries each
 // are more than any site needs.

@@ -129,7 +129,6 @@ func TestHashPrefix(t *testing.T) {
 		for digits := 1; digits <= 4; digits++ {
 			equal(t, "bucket of "+text, site.UserBucket(text, digits), digest[:digits])
 			equal(t, "shard of "+text, site.ManifestShard(site.Key(text), digits), digest[:digits])
-			equal(t, "number of the shard of "+text, site.HashPrefixes(digits)[site.ManifestShardNumber(site.Key(text), digits)], digest[:digits])
 		}
 	}
 }
