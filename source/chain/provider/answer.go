@@ -104,6 +104,9 @@ func (a *logsAnswer) read(from *jsontext.Decoder) error {
 	})
 }
 
+// A valueError says that an answer has a value that no other attempt would change.
+type valueError struct{ error }
+
 // mostTopics is how many topics a log has at most, by the rules of the EVM.
 const mostTopics = 4
 
@@ -123,6 +126,9 @@ func readLog(from *jsontext.Decoder, l *types.Log) error {
 		case "blockNumber":
 			l.BlockNumber, err = readQuantity(from)
 		case "blockHash":
+			if from.PeekKind() == 'n' {
+				return &valueError{errors.New("blockHash: null: the log is of no block")}
+			}
 			err = readFixed(from, l.BlockHash[:])
 		case "logIndex":
 			var index uint64

@@ -103,7 +103,9 @@ func (c *Chain) ask(ctx context.Context, how asking, question func(context.Conte
 		case fatal:
 			return nil, err
 		case asked:
-			refusals[n]++
+			if refusals[n]++; errors.As(err, new(*valueError)) {
+				refusals[n] = max(refusals[n], how.insist) // asking again would not help
+			}
 			if how.insist == 0 || c.allRefused(how, refusals) {
 				return nil, err
 			}

@@ -94,7 +94,15 @@ func (n *node) failure(k kind, err error) error { return n.name(fail(k, err)) }
 
 func (n *node) block(ctx context.Context, tag string) (Block, error) {
 	var answer blockAnswer
-	if err := n.one(ctx, "eth_getBlockByNumber", &answer, tag, false); err != nil {
+	err := n.one(ctx, "eth_getBlockByNumber", &answer, tag, false)
+	if k := kindOf(err); (tag == Finalized || tag == Safe) && (err == nil && !answer.found || err != nil && (k == asked || k == behind)) {
+		// Nodes say so in four ways, of which some are also those of a block that is yet to come.
+		if err == nil {
+			err = errors.New("null")
+		}
+		return Block{}, n.failure(asked, fmt.Errorf("it knows no %s block (%v)", tag, err)) //nolint:errorlint // its kind must not be found
+	}
+	if err != nil {
 		return Block{}, err
 	}
 	if !answer.found {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,11 @@ func failedStatus(r *http.Response, hide *secret.Hider) *failure {
 		if f.kind == passing || f.kind == asked && !sizeWords.Match(body) {
 			f.kind, f.err = refused, fmt.Errorf("%w (check the URL and its key)", f.err)
 		}
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout, statusTimeout:
+	case http.StatusRequestTimeout:
+		if f.kind != asked { // providers say so of ranges, with an error of JSON-RPC
+			f.kind = slow
+		}
+	case http.StatusGatewayTimeout, statusTimeout:
 		f.kind = slow
 	default:
 		if f.kind == passing && status/100 == 3 {
@@ -103,17 +108,22 @@ func failedStatus(r *http.Response, hide *secret.Hider) *failure {
 	return f
 }
 
-// readError reads an answer that is an error of JSON-RPC. The failure is nil if it is not.
+// readError reads an answer that is an error of JSON-RPC, or a batch that begins with one. The failure is nil if it is not.
 func readError(from io.Reader, hide *secret.Hider) (f *failure, body []byte) {
 	body, _ = io.ReadAll(io.LimitReader(from, 64<<10)) // what has come may say enough
-	var answer struct {
+	type answer struct {
 		Error *struct {
 			Code    int    `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(body, &answer) == nil && answer.Error != nil && answer.Error.Code != 0 {
-		f = failedCall(answer.Error.Code, hide.Replace(answer.Error.Message))
+	all := make([]answer, 1)
+	err := json.Unmarshal(body, &all[0])
+	if bytes.HasPrefix(bytes.TrimSpace(body), []byte{'['}) {
+		err = json.Unmarshal(body, &all)
+	}
+	if err == nil && len(all) > 0 && all[0].Error != nil && all[0].Error.Code != 0 {
+		f = failedCall(all[0].Error.Code, hide.Replace(all[0].Error.Message))
 	}
 	return f, body
 }
@@ -144,6 +154,12 @@ func classify(ctx context.Context, err error, hide *secret.Hider) error {
 	var f *failure
 	var called *calledError
 	var malformed *jsontext.SyntacticError
+	var value *valueError
+	var of *url.Error
+	told := err
+	if errors.As(err, &of) {
+		told = of.Err // its URL may have a key
+	}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -154,13 +170,12 @@ func classify(ctx context.Context, err error, hide *secret.Hider) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(slow, errors.New("no answer in time"))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, errMissing), errors.As(err, &malformed):
-		return fail(slow, fmt.Errorf("the answer is cut off: %s", quote(hide.Replace(err.Error()))))
+		return fail(slow, fmt.Errorf("the answer is cut off: %s", quote(hide.Replace(told.Error()))))
 	}
-	var of *url.Error
-	if errors.As(err, &of) {
-		err = of.Err // its URL may have a key
+	if errors.As(err, &value) {
+		return fail(asked, &valueError{errors.New(quote(hide.Replace(told.Error())))})
 	}
-	return fail(passing, errors.New(quote(hide.Replace(err.Error()))))
+	return fail(passing, errors.New(quote(hide.Replace(told.Error()))))
 }
 
 func failedCall(code int, text string) *failure {

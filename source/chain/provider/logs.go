@@ -352,7 +352,8 @@ func (r *reading) all(ctx context.Context, n *node, j *job) (Blocks, error) {
 	var logs logsAnswer
 	var last blockAnswer
 	err := n.both(ctx, call{"eth_getLogs", []any{r.filter(j.from, j.to)}, &logs}, call{"eth_getBlockByNumber", []any{hexutil.Uint64(j.to), false}, &last})
-	if kindOf(err) == asked && j.size() == 1 {
+	var value *valueError
+	if kindOf(err) == asked && j.size() == 1 && !errors.As(err, &value) {
 		return r.block(ctx, n, j.to, 0, err)
 	} else if err != nil {
 		return Blocks{}, err

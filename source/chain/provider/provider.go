@@ -227,7 +227,11 @@ func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 			return err
 		})
 		if err != nil {
-			return Block{}, fmt.Errorf("chain %d: the %s block: %w", c.id, c.o.Finality, err)
+			hint := ""
+			if c.o.Finality != Latest && kindOf(err) == asked {
+				hint = "; choose another last block with --finality"
+			}
+			return Block{}, fmt.Errorf("chain %d: the %s block: %w%s", c.id, c.o.Finality, err, hint)
 		}
 		if len(used) == 0 || one.Number < head.Number {
 			head = one

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
@@ -133,13 +135,80 @@ func TestHead(t *testing.T) {
 		if b, err := c.Head(t.Context(), 0); err != nil || b.Number != 800 {
 			t.Errorf("quorum: got %v, %v, want block 800", b, err)
 		}
-		node.Set(meanrpc.Faults{Methods: map[string]func() *meanrpc.RPCError{"eth_getBlockByNumber": func() *meanrpc.RPCError {
-			return &meanrpc.RPCError{Code: -32602, Message: "unknown tag finalized"}
-		}}})
-		c, _ = dial(t, Options{}, node)
-		_, err = c.Head(t.Context(), 0)
-		checkError(t, "unknown tag", err, "0.test: error -32602: unknown tag finalized")
 	})
+}
+
+// A node that knows no finalized block says so in many ways. Each is an error soon, which says what to do.
+func TestNoFinalizedBlock(t *testing.T) {
+	for name, body := range map[string]string{
+		"null":           `{"jsonrpc":"2.0","id":0,"result":null}`,
+		"no such block":  `{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"finalized block not found"}}`,
+		"unknown block":  `{"jsonrpc":"2.0","id":0,"error":{"code":-39001,"message":"Unknown block"}}`,
+		"no such number": `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"strconv.ParseUint: parsing \"finalized\": invalid syntax"}}`,
+		"unknown tag":    `{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"unknown tag finalized"}}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			knows, node := newNodeOf(nil, meanrpc.Faults{}), newNodeOf(nil, meanrpc.Faults{})
+			knows.SetHead(1000, 950, 900)
+			c, _ := dial(t, Options{}, node)
+			node.Set(failing(meanrpc.Trouble{Body: body}))
+			began := time.Now()
+			_, err := c.Head(t.Context(), 0)
+			checkError(t, name, err, "0.test: it knows no finalized block")
+			checkError(t, name, err, "choose another last block with --finality")
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("%s: an error after %v, want it soon", name, took)
+			}
+			c, _ = dial(t, Options{}, node, knows)
+			if b, err := c.Head(t.Context(), 0); err != nil || b.Number != 900 {
+				t.Errorf("%s, with another node: got %v, %v, want block 900", name, b, err)
+			}
+		})
+	}
+}
+
+// A log of no block is an error soon.
+func TestLogOfNoBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNodeOf(nil, meanrpc.Faults{})
+		node.SetHead(100, 100, 100)
+		c, _ := dial(t, Options{}, node)
+		const answer = `{"jsonrpc":"2.0","id":0,"result":[{"address":"0x0000000000000000000000000000000000000001","blockHash":null}]}`
+		node.Set(meanrpc.Faults{Trouble: func(r meanrpc.Request) *meanrpc.Trouble {
+			switch {
+			case !slices.Contains(r.Methods, "eth_getLogs"):
+				return nil
+			case len(r.Methods) > 1:
+				return &meanrpc.Trouble{Body: "[" + answer + "]"}
+			}
+			return &meanrpc.Trouble{Body: answer}
+		}})
+		began := time.Now()
+		_, _, err := collect(t.Context(), c, 1, 100)
+		checkError(t, "blockHash", err, "0.test: log 0 of the answer: blockHash: null")
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("an error after %v, want it soon", took)
+		}
+	})
+}
+
+// Some nodes refuse a call with a list of errors.
+func TestErrorsInAList(t *testing.T) {
+	const text = "Block range limit exceeded. See more details at https://docs.example/limits"
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"` + text + `"}}`,
+		` [{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"` + text + `"}},{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"b"}}]`,
+	} {
+		f := failedStatus(&http.Response{StatusCode: http.StatusForbidden, Body: io.NopCloser(strings.NewReader(body))}, &secret.Hider{})
+		if f.kind != asked || !strings.Contains(f.Error(), text) {
+			t.Errorf("%s: got %v of kind %d, want a question to halve", body, f, f.kind)
+		}
+	}
+	for _, body := range []string{"[]", "[1]", "[{}]", "[", ""} {
+		if f := failedStatus(&http.Response{StatusCode: http.StatusForbidden, Body: io.NopCloser(strings.NewReader(body))}, &secret.Hider{}); f.kind != refused {
+			t.Errorf("%s: got %v of kind %d, want a URL that answers nothing", body, f, f.kind)
+		}
+	}
 }
 
 // A block has the number, hash and time that the node says. One that no node has is ErrBehind.
