@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ func readMeta(snapshot afero.Fs, into any) (err error) {
 	case len(body) > maxMetaBytes:
 		return fmt.Errorf("meta.json: more than %d KiB", maxMetaBytes>>10)
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(body, byteOrderMark), into); err != nil {
 		return fmt.Errorf("meta.json: %s", site.JSONReason(err))
 	}
 	return nil

@@ -172,11 +172,18 @@ func parseColumns[R any](b block, s *rowScanner, f form[R], take func(number int
 	}
 }
 
-// parseLines calls take with each line, but for blank ones.
+// byteOrderMark is U+FEFF in UTF-8.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// parseLines calls take with each line, but for blank ones, without the white space of JSON around the line. A byte order
+// mark before the first one is skipped (RFC 8259, section 8.1).
 func parseLines(b block, take func(number int, line []byte)) {
 	number := b.first
 	for line := range bytes.Lines(b.lines) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
+		if number == 1 {
+			line = bytes.TrimPrefix(line, byteOrderMark)
+		}
+		if line = bytes.Trim(line, " \t\r\n"); len(line) > 0 {
 			take(number, line)
 		}
 		number++

@@ -50,10 +50,60 @@ type fileFormat struct {
 
 var fileFormats = []fileFormat{
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
-	{".ndjson.gz", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
+	{".ndjson.gz", openGzip},
 	{zstdEnding, openZstd},
 	{".parquet", nil},
 }
+
+func openGzip(r io.Reader) (io.ReadCloser, error) {
+	z := &gzipReader{from: bufio.NewReader(r)}
+	var err error
+	if z.member, err = gzip.NewReader(z.from); err != nil {
+		return nil, err
+	}
+	z.member.Multistream(false)
+	return z, nil
+}
+
+// A gzipReader reads the members of a file. Zero bytes after the last one fill a block of a tape or a disk, and are
+// ignored, as gzip does.
+type gzipReader struct {
+	from   *bufio.Reader
+	member *gzip.Reader
+}
+
+// Read implements io.Reader.
+func (z *gzipReader) Read(p []byte) (int, error) {
+	n, err := z.member.Read(p)
+	if !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	switch next, err := z.from.Peek(1); {
+	case err != nil:
+		return n, err
+	case next[0] == 0:
+		return n, z.zeros()
+	}
+	err = z.member.Reset(z.from)
+	z.member.Multistream(false)
+	return n, err
+}
+
+// zeros is io.EOF if nothing but zero bytes comes.
+func (z *gzipReader) zeros() error {
+	for {
+		b, err := z.from.ReadByte()
+		if err != nil {
+			return err
+		}
+		if b != 0 {
+			return gzip.ErrHeader
+		}
+	}
+}
+
+// Close implements io.Closer.
+func (z *gzipReader) Close() error { return z.member.Close() }
 
 const zstdEnding = ".ndjson.zst"
 
