@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
 )
 
 // killsWanted is how many publishers are killed, over all servers; KILLS in the
@@ -210,12 +212,19 @@ func leftLock(t *testing.T, p place) []site.Key {
 }
 
 // checkPut checks that what was right before a run is not put, except the root, and the rest
-// once: but for two objects that the server is asked with whether it takes many at once.
+// once: but for two objects that the server is asked with whether it takes many at once. A shard of the
+// manifest that a delta changes is put again when the site goes back to what the shard says: without a
+// listing nobody knows that the text below the delta is the right one.
 func checkPut(t *testing.T, r *recorder, before map[site.Key]minio.ObjectInfo, next memory) {
 	t.Helper()
 	var again, twice []site.Key
+	changed := func(key site.Key) bool {
+		name, isShard := strings.CutPrefix(string(key), string(site.ManifestKey("")))
+		_, ok := before[site.DeltaKey(shards.Group(name))]
+		return isShard && ok
+	}
 	for key, n := range r.objectsPut() {
-		if key != site.RootKey && before[key].ETag == site.Sum([]byte(next[key])).String() {
+		if key != site.RootKey && !changed(key) && before[key].ETag == site.Sum([]byte(next[key])).String() {
 			again = append(again, key)
 		}
 		if n > 1 {

@@ -80,7 +80,7 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 	}
 	in := region(o.Region, endpoint)
 	client, err := minio.NewCore(endpoint.Host, &minio.Options{
-		Creds: creds, Secure: secure, Transport: matchSigner{m, creds, in}, Region: in, MaxRetries: 1,
+		Creds: creds, Secure: secure, Transport: s3Only{matchSigner{m, creds, in}}, Region: in, MaxRetries: 1,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the bucket: %w", err)

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -51,6 +52,14 @@ var temporary = map[string]bool{
 // signed in a header, not in the URL.
 func explain(verb string, key site.Key, err error) error {
 	what := strings.TrimSpace(verb + " " + string(key))
+	var page *notS3Error
+	if errors.As(err, &page) {
+		return fmt.Errorf("%s: %w", what, page)
+	}
+	var malformed *xml.SyntaxError
+	if errors.As(err, &malformed) && verb == "list" {
+		return fmt.Errorf("%s: %w: if a key in the bucket has a character that XML cannot hold, keep the site below a prefix of its own", what, err)
+	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) || answer.Code == "" && answer.StatusCode == 0 {
 		return explainNoAnswer(fmt.Errorf("%s: %w", what, err))
@@ -67,7 +76,7 @@ func explain(verb string, key site.Key, err error) error {
 	}
 	reason := fmt.Errorf("%s: %s (%s, status %d)", what, firstLine(answer.Message), firstLine(answer.Code), answer.StatusCode)
 	if hint, ok := permanent[answer.Code]; ok {
-		return fmt.Errorf("%w: %s", reason, hint)
+		return fmt.Errorf("%w: %s", reason, inRegion(hint, answer.Region))
 	}
 	switch {
 	case answer.StatusCode == http.StatusPreconditionFailed:
@@ -81,9 +90,17 @@ func explain(verb string, key site.Key, err error) error {
 	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
 		return fmt.Errorf("%w: %s", reason, permanent["AccessDenied"])
 	case answer.StatusCode == http.StatusMovedPermanently, answer.StatusCode == http.StatusTemporaryRedirect:
-		return fmt.Errorf("%w: %s", reason, permanent["PermanentRedirect"])
+		return fmt.Errorf("%w: %s", reason, inRegion(permanent["PermanentRedirect"], answer.Region))
 	}
 	return reason
+}
+
+// inRegion is a hint to check the region, and which one the server has named, if it has.
+func inRegion(hint, region string) string {
+	if region = firstLine(region); region != "" && strings.Contains(hint, "--region") {
+		return fmt.Sprintf("%s (the server names --region %s)", hint, region)
+	}
+	return hint
 }
 
 func explainNoAnswer(err error) error {

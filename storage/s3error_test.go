@@ -2,7 +2,11 @@ package storage
 
 import (
 	"errors"
+	"io"
+	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -22,5 +26,40 @@ func TestUnknownHosts(t *testing.T) {
 		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "certificate") != strings.Contains(c.want, "certificate") {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
+	}
+}
+
+// A server that answers with pages is none of S3, whatever is asked; an object may be a page, and a proxy may be busy.
+func TestPagesAreNoS3(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		header http.Header
+		want   string
+	}{
+		"a page":             {200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "this is no S3 API: check --endpoint"},
+		"a console":          {400, http.Header{"Content-Type": {"text/html"}}, "this is no S3 API: check --endpoint"},
+		"a wall":             {403, http.Header{"Content-Type": {"text/html"}}, "this is no S3 API: check --endpoint"},
+		"another method":     {405, http.Header{"Content-Type": {"text/html"}}, "this is no S3 API: check --endpoint"},
+		"a proxy that waits": {503, http.Header{"Content-Type": {"text/html"}}, ""},
+		"a redirect": {301, http.Header{"Content-Type": {"application/xml"}, "X-Amz-Bucket-Region": {"eu-west-3"}},
+			"the server names --region eu-west-3"},
+		"a listing that breaks": {200, http.Header{"Content-Type": {"application/xml"}}, "a character that XML cannot hold"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			maps.Copy(w.Header(), c.header)
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, "<ListBucketResult><Key>a\bb</Key>")
+		}))
+		t.Setenv("AWS_ACCESS_KEY_ID", "x")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "y")
+		b, err := OpenS3(t.Context(), Location{Bucket: "bucket"}, S3Options{Endpoint: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = b.List(t.Context(), "", "", func(Info) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), c.want) || Temporary(err) != (c.status == 503) {
+			t.Errorf("%s: got %v (temporary: %v), want %q", name, err, Temporary(err), c.want)
+		}
+		server.Close()
 	}
 }

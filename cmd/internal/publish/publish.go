@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -222,8 +223,22 @@ func (v *Verify) verifyListed(ctx context.Context, s session) (*publisher.Verifi
 }
 
 func leftAlone(v *publisher.Verification) error {
-	return fmt.Errorf("%d objects are none of a site's, like %s: name them with --exclude, remove them, or keep the site below a prefix of its own",
-		v.Foreign.Count, v.Foreign.Keys[0])
+	like, exclude := string(v.Foreign.Keys[0]), ""
+	if quoted := strconv.Quote(like); quoted != `"`+like+`"` {
+		like, exclude = quoted, " "+excludedBy(like)
+	}
+	return fmt.Errorf("%d objects are none of a site's, like %s: name them with --exclude%s, remove them, or keep the site below a prefix of its own",
+		v.Foreign.Count, like, exclude)
+}
+
+// excludedBy is a pattern for --exclude, quoted for a shell, that matches a key, whatever characters it has.
+func excludedBy(key string) string {
+	return "'" + strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) || strings.ContainsRune(`*?[\'`, r) {
+			return '?'
+		}
+		return r
+	}, key) + "'"
 }
 
 // excluding has what verify and repair leave out.
