@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 	"bench/sources":              {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"cmd/internal/audit":         {"internal/secret", "site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
-	"cmd/internal/command":       {"internal/plain", "internal/release", "site", "storage"},
+	"cmd/internal/command":       {"internal/plain", "internal/release", "site", "site/note", "storage"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
 	"cmd/internal/generate":      {"internal/release", "site", "site/note", "site/ranks", "generator", "snapshot", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/report"},
 	"cmd/internal/key":           {"site/note"},

@@ -366,8 +366,8 @@ func newLoad(o *origins, base string, rate int) *load {
 	return l
 }
 
-// becomes sends requests until the edge has switched to an origin: each path was answered from there, and none since from the
-// other one. The limit only ends the test.
+// becomes sends requests until the edge has switched to an origin. Then each path was answered from that origin, and none from
+// the other origin since. The limit of time only ends the test.
 func (l *load) becomes(t *testing.T, name string, want wanted) {
 	t.Helper()
 	settled := 2 * len(l.paths)

@@ -118,8 +118,8 @@ func canonical(t testing.TB, d site.ListDetails) site.ListDetails {
 	return d
 }
 
-// TestMapsOfTexts: profiles of snapshots and of refreshes show texts only, and dates of events are those of the specification;
-// what is no text, and what is no date, is counted.
+// TestMapsOfTexts: profiles of snapshots and of refreshes show texts only, and dates of events are those of the specification.
+// The report counts values that are no texts, and dates that it cannot read.
 func TestMapsOfTexts(t *testing.T) {
 	newer := refreshed{
 		"details/1": `{"address":"` + alice + `","name":"alice.eth","records":{"a":"b","c":7,"d":null},"fresh":200}`,

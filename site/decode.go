@@ -16,8 +16,8 @@ import (
 // This file decodes and checks what was not made by this run: rows of snapshots, answers of upstreams and
 // objects.
 
-// ErrNotFound says that a site, or where one is kept, has no object with the key. It is the only error that says so:
-// other packages return it, and wrap it, as it is.
+// ErrNotFound says that a site, or the store of a site, has no object with the key. No other error says so: packages
+// return ErrNotFound, or wrap it.
 var ErrNotFound = errors.New("no such object")
 
 // ErrMalformed says that the body of an object has not the form that its key demands.

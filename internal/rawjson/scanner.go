@@ -182,8 +182,8 @@ func (s *Scanner) atEnd() bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// Texts reads an object whose members are texts or null and returns it with sorted keys, without those that are null and
-// without white space, in memory of the Scanner. It takes escapes as go-json writes them, and none in keys.
+// Texts reads an object whose members are texts or null. It returns the object with sorted keys, without null members and
+// white space, in memory of the Scanner. Texts takes escapes as go-json writes them, and none in keys.
 func (s *Scanner) Texts() []byte {
 	begin := len(s.out)
 	s.members = s.members[:0]

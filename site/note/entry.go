@@ -25,8 +25,8 @@ func entryText(key site.Key, at string, entry []byte) string {
 	return fmt.Sprintf("%s\n%s\n%s\n%s\n", entryKind, key, at, site.Sum256(entry))
 }
 
-// SignEntry signs an entry below site.RefreshPrefix, which is a JSON object. It appends a member note: a signed note
-// whose text has four lines:
+// SignEntry signs an entry below site.RefreshPrefix, which is a JSON object. It appends the member note. The text of
+// that signed note has four lines:
 //
 //	followpress refresh 1
 //	_refresh/details/7

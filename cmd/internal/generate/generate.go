@@ -150,8 +150,8 @@ func (r *Content) Validate() error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	if _, err := note.ParseKeys(r.ExplorerKey...); err != nil {
-		return fmt.Errorf("--explorer-key: %w", err)
+	if _, err := command.PublicKeys("explorer-key", r.ExplorerKey); err != nil {
+		return err
 	}
 	if r.Pages && r.API == site.APIEFP && r.PublicURL == "" {
 		return errors.New("--pages needs --public-url, the address of the site, such as https://HOST")
@@ -216,11 +216,7 @@ func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.
 
 // Refreshers are the keys of --refreshed-key.
 func (r *Content) Refreshers() (note.Keys, error) {
-	keys, err := note.ParseKeys(r.RefreshedKey...)
-	if err != nil {
-		return keys, fmt.Errorf("--refreshed-key: %w", err)
-	}
-	return keys, nil
+	return command.PublicKeys("refreshed-key", r.RefreshedKey)
 }
 
 // signedRefreshes are those objects of refreshes that one of the keys has signed.

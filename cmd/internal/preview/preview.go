@@ -64,7 +64,12 @@ func (c *Command) BeforeApply(parsed *kong.Context) error {
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (c *Command) Validate() error { return errors.Join(c.Content.Validate(), c.Check()) }
+func (c *Command) Validate() error {
+	if c.RefreshKey != "" {
+		return errors.New("--refresh-key: preview keeps what is refreshed in memory, and signs nothing")
+	}
+	return errors.Join(c.Content.Validate(), c.Check())
+}
 
 // AfterApply decides between --snapshot and --site.
 func (c *Command) AfterApply(parsed *kong.Context) error {

@@ -437,6 +437,15 @@ func TestAPIOfTheDemo(t *testing.T) {
 	}
 }
 
+// A key to sign with would have no effect.
+func TestPreviewSignsNothing(t *testing.T) {
+	f := Command{}
+	f.RefreshKey = "key"
+	if err := f.Validate(); err == nil || !strings.Contains(err.Error(), "preview keeps what is refreshed in memory") {
+		t.Errorf("got %v, want an error that says why", err)
+	}
+}
+
 func TestNothingToServe(t *testing.T) {
 	for _, f := range []Command{{Snapshot: t.TempDir()}, {Site: t.TempDir()}, {Addr: "nowhere:-1"}} {
 		if err := f.Run(context.Background(), io.Discard, io.Discard); err == nil || strings.Contains(err.Error(), "\n") {

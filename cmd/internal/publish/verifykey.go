@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/internal/sample"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/publisher"
@@ -29,11 +30,7 @@ type refreshed struct {
 
 // refreshers are the keys that sign what refreshes put.
 func (r *refreshed) refreshers() (note.Keys, error) {
-	keys, err := note.ParseKeys(r.RefreshedKey...)
-	if err != nil {
-		return keys, fmt.Errorf("--refreshed-key: %w", err)
-	}
-	return keys, nil
+	return command.PublicKeys("refreshed-key", r.RefreshedKey)
 }
 
 // checking are the flags of verify about the signature.
@@ -44,9 +41,9 @@ type checking struct {
 }
 
 func (c *checking) checkKeys() error {
-	switch _, err := note.ParseKeys(c.Key...); {
+	switch _, err := command.PublicKeys("key", c.Key); {
 	case err != nil:
-		return fmt.Errorf("--key: %w", err)
+		return err
 	case c.Sample < 0:
 		return fmt.Errorf("--sample=%d: use 1 or more, or 0 for all", c.Sample)
 	case c.Sample > 0 && len(c.Key) == 0:

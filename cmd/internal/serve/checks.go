@@ -3,8 +3,8 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
@@ -41,19 +41,11 @@ func (c *Command) refreshers() (note.Keys, error) {
 	if err != nil || signing.Signer != nil {
 		return signing.Keys, err
 	}
-	keys, err := note.ParseKeys(c.RefreshedKey...)
-	if err != nil {
-		return keys, fmt.Errorf("--refreshed-key: %w", err)
-	}
-	return keys, nil
+	return command.PublicKeys("refreshed-key", c.RefreshedKey)
 }
 
 func (c *Checks) keys() (note.Keys, error) {
-	keys, err := note.ParseKeys(c.Key...)
-	if err != nil {
-		return keys, fmt.Errorf("--key: %w", err)
-	}
-	return keys, nil
+	return command.PublicKeys("key", c.Key)
 }
 
 // checked returns a store that returns only what was signed, and the bytes that are left of those of the cache.

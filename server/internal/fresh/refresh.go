@@ -419,10 +419,9 @@ func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body
 	return f.put(ctx, t.Config, t.key(), body, storage.Condition(info.ETag))
 }
 
-// keep replaces an object below site.RefreshPrefix by what merge makes of it: data or digests, and
-// those that other fallbacks have kept there. Of one that does not exist, or that nobody has signed though somebody
-// should have, merge gets nil. A bucket in memory is also told what it keeps already: the memory of another site may lack
-// it.
+// keep replaces an object below site.RefreshPrefix by what merge makes of the object: data or digests, with those of
+// other fallbacks. Merge gets nil for an object that does not exist, and for one without the signature that Signing asks
+// for. A bucket in memory is also told what it keeps already, since the memory of another site may lack the object.
 func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []byte) ([]byte, error)) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
