@@ -1,4 +1,4 @@
-package followpress
+package conventions
 
 import (
 	"errors"
