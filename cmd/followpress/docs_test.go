@@ -196,8 +196,8 @@ func TestCommandsPage(t *testing.T) {
 	page := head + mark
 	for _, verb := range commands(t) {
 		var help, stderr bytes.Buffer
-		if status := command.Run("followpress", about, &verbs{}, append(strings.Fields(verb.Path), "--help"), &help, &stderr); status != command.Done {
-			t.Fatalf("%s --help: got status %d, %s", verb.Path, status, &stderr)
+		if status := command.Run("followpress", about, &verbs{}, append(strings.Fields(verb.Path), "--help-all"), &help, &stderr); status != command.Done {
+			t.Fatalf("%s --help-all: got status %d, %s", verb.Path, status, &stderr)
 		}
 		page += fmt.Sprintf("\n## %s\n\n```text\n%s```\n", verb.Path, &help)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,8 +25,8 @@ func TestEachCommandHasHelp(t *testing.T) {
 			t.Errorf("%s: got %d words before the flags, want four lines", name, words)
 		}
 		var help, stderr bytes.Buffer
-		if status := command.Run("followpress", about, &verbs{}, append(strings.Fields(name), "--help"), &help, &stderr); status != command.Done || stderr.Len() > 0 {
-			t.Errorf("%s --help: got status %d, %s", name, status, &stderr)
+		if status := command.Run("followpress", about, &verbs{}, append(strings.Fields(name), "--help-all"), &help, &stderr); status != command.Done || stderr.Len() > 0 {
+			t.Errorf("%s --help-all: got status %d, %s", name, status, &stderr)
 		}
 		text := strings.Join(strings.Fields(help.String()), " ")
 		for _, flag := range verb.Flags {
@@ -35,6 +37,38 @@ func TestEachCommandHasHelp(t *testing.T) {
 			if !strings.Contains(text, "--"+flag.Name) || !variables || flag.Help == "" || flag.Hidden {
 				t.Errorf("%s: --%s and %q are explained: got no, want yes", name, flag.Name, flag.Envs)
 			}
+		}
+	}
+}
+
+// --help fits a screen or two, and says how many flags --help-all has beside those that it shows.
+func TestHelpIsShort(t *testing.T) {
+	const most = 80
+	shown := regexp.MustCompile(`(?m)^ {2,6}(?:-\w, +)?--[a-z]`)
+	left := regexp.MustCompile(`(?m)^  .*\((\d+)\)$`)
+	for _, leaf := range commands(t) {
+		ask := func(how string) string {
+			var help bytes.Buffer
+			if status := command.Run("followpress", about, &verbs{}, append(strings.Fields(leaf.Path), how), &help, &help); status != command.Done {
+				t.Errorf("%s %s: got status %d", leaf.Path, how, status)
+			}
+			return help.String()
+		}
+		short, all := ask("--help"), ask("--help-all")
+		if lines := strings.Count(short, "\n"); lines > most {
+			t.Errorf("%s --help: got %d lines, want at most %d", leaf.Path, lines, most)
+		}
+		first, more, _ := strings.Cut(short, "\nMore flags, ")
+		sum := len(shown.FindAllString(first, -1))
+		for _, count := range left.FindAllStringSubmatch(more, -1) {
+			n, err := strconv.Atoi(count[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+		if want := len(shown.FindAllString(all, -1)); sum != want {
+			t.Errorf("%s --help: got %d flags with those that it counts, want the %d of --help-all", leaf.Path, sum, want)
 		}
 	}
 }

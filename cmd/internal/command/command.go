@@ -77,16 +77,20 @@ func Run(name, about string, grammar any, args []string, stdout, stderr io.Write
 
 // NewParser makes the parser of Run.
 func NewParser(name, about string, grammar any, options ...kong.Option) *kong.Kong {
+	var common struct {
+		HelpAll helpAll `env:"-" hidden:"" help:"Show all flags, with their variables."` // --help names it
+	}
+	options = append(slices.Clone(options), kong.Embed(&common))
 	if _, single := grammar.(Grammar); single { // a program with commands has one that does so
-		var common struct {
+		var version struct {
 			Version kong.VersionFlag `env:"-" help:"Show the version."`
 		}
-		options = append(slices.Clone(options), kong.Embed(&common))
+		options = append(options, kong.Embed(&version))
 	}
 	parser, err := kong.New(grammar, append(options,
 		kong.Name(name), kong.Description(about), kong.PostBuild(ownVariables), kong.DefaultEnvars(envPrefix),
 		kong.Vars{"version": Version(name)}, kong.WithBeforeApply(refuseEmpty),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
+		kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 	)...)
 	if err != nil {
 		panic("command: " + err.Error()) // a mistake in a struct tag

@@ -49,17 +49,17 @@ type Content struct {
 	OnInvalid    string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row, or to skip and report it (default ${default})."`
 	Refreshed    *string  `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER. A signed site takes only what is signed (--refreshed-key)."`
 	RefreshedKey []string `sep:"none" placeholder:"PUBLIC" help:"Take only refreshed data that this key has signed (serve --refresh-key); may be repeated: any of the keys will do."`
-	BasePath     string   `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
-	API          string   `enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
+	BasePath     string   `first:"" default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
+	API          string   `first:"" enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
 	Names        string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
 	ProfileURL   string   `placeholder:"URL" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
 	BadgesField  string   `placeholder:"NAME" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
-	Explorer     bool     `default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
+	Explorer     bool     `first:"" default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
 	Pictures     string   `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
 	ExplorerKey  []string `sep:"none" placeholder:"PUBLIC" help:"Public key that the site is signed with (publish --sign): the explorer then checks what it shows, and says so. May be repeated: any of the keys will do. A site that none of them signs is not published. That of what live and preview serve from memory does not get it."`
-	Pages        bool     `help:"With --api=efp: add u/NAME/index.html for each account with a name, a page without JavaScript for people, search engines and previews of links; sitemap.xml and robots.txt; badges (_badge/NAME.svg); and embed.js, the element <follow-card> for other sites. Needs --public-url."`
+	Pages        bool     `first:"" help:"With --api=efp: add u/NAME/index.html for each account with a name, a page without JavaScript for people, search engines and previews of links; sitemap.xml and robots.txt; badges (_badge/NAME.svg); and embed.js, the element <follow-card> for other sites. Needs --public-url."`
 	PagesMin     int      `default:"0" placeholder:"N" help:"With --pages: an account without a name has a page too, under its address, if it has at least N followers; 0 means none has (default ${default})."`
-	PublicURL    string   `placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
+	PublicURL    string   `first:"" placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
 	Branding
 	LeaderboardMax int `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
 	Ranking

@@ -26,11 +26,11 @@ type Command struct {
 	MaxLag      time.Duration `default:"15m" placeholder:"DURATION" help:"Answer 503 once the newest block of a chain is older, so that edges take the bucket (default ${default})."`
 	StatusAddr  string        `placeholder:"HOST:PORT" help:"Where to serve a page about the state of this process, with plots, and the same as JSON; by default nowhere."`
 	MetricsAddr string        `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
-	LogLevel    string        `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
+	LogLevel    string        `group:"Advanced:" enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
 	command.S3
 
-	Dest         string        `group:"Publishing on a clock:" placeholder:"URL" help:"Publish the site of finalized blocks to this bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER. --refreshed is its _refresh, unless it is set."`
-	PublishEvery time.Duration `group:"Publishing on a clock:" default:"1h" placeholder:"DURATION" help:"How often to publish, to ask for profiles and badges, and to copy the state (default ${default})."`
+	Dest         string        `first:"" group:"Publishing on a clock:" placeholder:"URL" help:"Publish the site of finalized blocks to this bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER. --refreshed is its _refresh, unless it is set."`
+	PublishEvery time.Duration `first:"" group:"Publishing on a clock:" default:"1h" placeholder:"DURATION" help:"How often to publish, to ask for profiles and badges, and to copy the state (default ${default})."`
 	publish.Repeated
 
 	StateFrom string `group:"Copies of the state:" placeholder:"URL" help:"If --state is empty, begin with the copy of a state in this private bucket or folder."`
