@@ -47,7 +47,8 @@
 //  2. upstream.go asks the upstream. upstreamdata.go merges the answer into the stored object, with the decoders
 //     of site that also read the rows of a snapshot.
 //  3. The data is kept under _refresh/, with the digest of the object that is about to be put. Then a conditional
-//     write replaces the stored object, unless another writer was faster. Under api=efp, copies.go finds the list
+//     write replaces the stored object, unless another writer was faster (conditional.go, also for stores without
+//     such writes). Under api=efp, copies.go finds the list
 //     that stands for the account, and replaces the other objects that show the data in the same way.
 //  4. generator/refreshed.go merges the kept data into the next snapshot, before names are chosen. If a publish
 //     overwrites a refreshed object in the meantime, reapply.go restores it when watch.go notices the new site.

@@ -19,19 +19,19 @@ import (
 )
 
 // Shared is what handlers that follow each other have in common, each for a site of its own: the options, the metrics,
-// the bounds of what is done at a time, and the limits of refreshes. It is safe for concurrent use.
+// the bounds of what is done at a time, and what refreshes share. It is safe for concurrent use.
 type Shared struct{ *shared }
 
 type shared struct {
-	options  Options
-	gates    gates
-	metrics  *metrics
-	limits   *fresh.Limits
-	log      *slog.Logger
-	poll     time.Duration
-	timeout  time.Duration
-	refresh  RefreshOptions
-	describe func(site.Config) ([]byte, error) // nil for none
+	options   Options
+	gates     gates
+	metrics   *metrics
+	refreshes *fresh.Shared
+	log       *slog.Logger
+	poll      time.Duration
+	timeout   time.Duration
+	refresh   RefreshOptions
+	describe  func(site.Config) ([]byte, error) // nil for none
 
 	lifetime, problemLifetime []string // values of Cache-Control; nil for those of the routes and problems
 
@@ -47,12 +47,12 @@ func NewShared(o Options) (*Shared, error) {
 
 func newShared(o Options) (*shared, error) {
 	o = o.withDefaults()
-	limits, err := fresh.NewLimits(o.Refresh)
+	refreshes, err := fresh.NewShared(o.Refresh, o.Log)
 	if err != nil {
 		return nil, err
 	}
 	s := &shared{
-		options: o, gates: newGates(o), metrics: newMetrics(), limits: limits, log: o.Log, poll: o.Poll, timeout: o.Timeout,
+		options: o, gates: newGates(o), metrics: newMetrics(), refreshes: refreshes, log: o.Log, poll: o.Poll, timeout: o.Timeout,
 		refresh: o.Refresh, describe: o.Describe, failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
 	if o.CacheControl != "" {
@@ -69,7 +69,7 @@ func newShared(o Options) (*shared, error) {
 func (s *shared) newHandler(store Store, live bool) (_ *Handler, err error) {
 	m := s.metrics
 	h := &Handler{shared: s, fetcher: &fetch.Fetcher{Store: store, Timeout: s.timeout, Observe: m.stored, Live: live}}
-	h.refresher, err = fresh.New(s.refresh, s.limits, h.fetcher, s.gates.fresh, fresh.Counts{Refreshed: m.refreshed, Asked: m.asked})
+	h.refresher, err = fresh.New(s.refresh, s.refreshes, h.fetcher, s.gates.fresh, fresh.Counts{Refreshed: m.refreshed, Asked: m.asked})
 	if err != nil {
 		return nil, err
 	}

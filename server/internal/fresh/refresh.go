@@ -104,9 +104,9 @@ func (o Options) WithDefaults() Options {
 // Validate says what is wrong with the options, if anything. New calls it; commands call it first,
 // to tell wrong usage from failure.
 func (o Options) Validate() error {
-	limits, err := NewLimits(o)
+	shared, err := NewShared(o, nil)
 	if err == nil {
-		_, err = New(o, limits, &fetch.Fetcher{}, Gates{}, Counts{})
+		_, err = New(o, shared, &fetch.Fetcher{}, Gates{}, Counts{})
 	}
 	return err
 }
@@ -130,30 +130,31 @@ type Refresher struct {
 	inMemory        bool               // see Options
 	strict          bool               // see Options
 	signing         Signing            // see Options
-	*Limits
+	*Shared
 }
 
-// Limits say how often refreshes are allowed. Refreshers of one site after another share them. They are safe for
-// concurrent use.
-type Limits struct {
-	clients  *clients
-	interval time.Duration
-	all      *rate.Limiter
-	mu       sync.Mutex
-	last     map[site.Key]time.Time // time of the last refresh, by Target.keptKey
-	swept    time.Time              // when expired entries were last removed from last
+// Shared is what refreshers of one site after another have in common: how often refreshes are allowed, and what is known
+// of the store. It is safe for concurrent use.
+type Shared struct {
+	conditional *conditional
+	clients     *clients
+	interval    time.Duration
+	all         *rate.Limiter
+	mu          sync.Mutex
+	last        map[site.Key]time.Time // time of the last refresh, by Target.keptKey
+	swept       time.Time              // when expired entries were last removed from last
 }
 
-// NewLimits returns the limits of the options.
-func NewLimits(o Options) (*Limits, error) {
+// NewShared takes the limits of the options. log is told once if the store has no conditional writes.
+func NewShared(o Options, log *slog.Logger) (*Shared, error) {
 	o = o.WithDefaults()
 	for _, each := range []float64{o.Interval.Seconds(), o.Rate, o.ClientRate} {
 		if each < 0 || math.IsInf(each, 0) || math.IsNaN(each) {
 			return nil, errors.New("the interval and the rates of refreshes must be positive")
 		}
 	}
-	return &Limits{
-		clients: newClients(o.ClientRate), interval: o.Interval,
+	return &Shared{
+		conditional: &conditional{log: log}, clients: newClients(o.ClientRate), interval: o.Interval,
 		all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
 	}, nil
 }
@@ -179,7 +180,7 @@ type Counts struct {
 }
 
 // New returns nil if the options name no upstream.
-func New(o Options, l *Limits, f *fetch.Fetcher, g Gates, counts Counts) (*Refresher, error) {
+func New(o Options, s *Shared, f *fetch.Fetcher, g Gates, counts Counts) (*Refresher, error) {
 	o = o.WithDefaults()
 	if o.Proxies < 0 {
 		return nil, errors.New("the number of proxies cannot be negative")
@@ -200,7 +201,7 @@ func New(o Options, l *Limits, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 		return nil, errors.New("refreshes are stored: the site must be in a bucket or in a folder")
 	}
 	return &Refresher{
-		writes: newLocks(), bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Limits: l,
+		writes: newLocks(), bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Shared: s,
 		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf, inMemory: o.InMemory, strict: o.Strict,
 		signing: o.Signing,
 	}, nil
@@ -285,7 +286,7 @@ func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, kee
 }
 
 // admit counts a refresh, or refuses it with a *TooOftenError.
-func (f *Limits) admit(key site.Key, now time.Time) error {
+func (f *Shared) admit(key site.Key, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if wait := f.interval - now.Sub(f.last[key]); wait > 0 {
@@ -447,7 +448,8 @@ func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 	}
 }
 
-// put stores an object if the condition holds, with the tags that those of c have. It retries once if that may help.
+// put stores an object if the condition holds, with the tags that those of c have. Where the store has no conditional
+// writes, put compares the condition first. It retries once if that may help.
 func (f *Refresher) put(ctx context.Context, c site.Config, key site.Key, body []byte, condition storage.Condition) error {
 	route := site.RouteBy(routes.Details)
 	if strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
@@ -457,5 +459,5 @@ func (f *Refresher) put(ctx context.Context, c site.Config, key site.Key, body [
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
 		ContentType: route.ContentType, CacheControl: route.CacheControl, Metadata: tags.Metadata(c, key),
 	}
-	return f.fetcher.Put(ctx, f.bucket, o, condition)
+	return f.putIf(ctx, o, condition)
 }
