@@ -2,7 +2,7 @@
 // in front of the bucket of a site: nginx, Caddy, CloudFront and Cloudflare Workers.
 //
 // Each kind has a file here, with its definition, and its templates in
-// edge/templates. All are rendered from the table of TableOf and decide as
+// templates/edge. All are rendered from the table of TableOf and decide as
 // site.Config.Resolve does; the tests run them in the real programs and compare.
 //
 // # The path of a request at an edge
@@ -11,7 +11,7 @@
 //     regular expressions and text of both (TableOf); group.go joins rows that edges treat alike.
 //     site.Config.Resolve makes the same decision in Go.
 //  2. edge/ renders that into configurations: edge.go selects the kind, view.go holds what all kinds need, and
-//     each kind has a file. The templates are in edge/templates: nginx, CloudFront and the Worker share
+//     each kind has a file. The templates are in templates/edge: nginx, CloudFront and the Worker share
 //     resolve.js; Caddy makes the decision in matchers.
 //  3. The edge answers bad requests itself and objects from its cache or the bucket. It forwards everything else
 //     to the fallback, in a normal form that is also its cache key.
@@ -46,7 +46,6 @@ package edge
 
 import (
 	"bytes"
-	"embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,6 +55,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates"
 )
 
 // A Kind is a program or a service that can stand in front of a bucket.
@@ -131,18 +131,15 @@ func Render(kind Kind, o Options) ([]File, error) {
 	return files, nil
 }
 
-//go:embed templates
-var texts embed.FS
-
 func (d definition) templates() (*template.Template, error) {
 	var files []string
 	for _, name := range d.parts {
-		files = append(files, "templates/"+name)
+		files = append(files, "edge/"+name)
 	}
 	for _, o := range d.outputs {
-		files = append(files, "templates/"+o[0])
+		files = append(files, "edge/"+o[0])
 	}
-	return template.New("").Funcs(commonFuncs).Funcs(d.funcs).ParseFS(texts, files...)
+	return template.New("").Funcs(commonFuncs).Funcs(d.funcs).ParseFS(templates.Edge, files...)
 }
 
 var commonFuncs = template.FuncMap{

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 var badOrder = &site.Problem{Name: "bad-order", Status: 400, Detail: "The order must be rank, name or a/b.", CacheControl: "public, max-age=60"}
@@ -80,7 +80,7 @@ func TestNewParameter(t *testing.T) {
 					t.Errorf("%s: got forward %q, problem %v, want %q, %v", request, forward, got.Problem, want.forward, want.problem)
 				}
 			}
-			api, err := templates.OpenAPI(config)
+			api, err := openapi.Describe(config)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,10 +18,10 @@ import (
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 // A twin is a site of the API efp with the answers that it is compared with.
@@ -165,7 +165,7 @@ func (w *twin) checkFiles() {
 			}
 		}
 	}
-	want, err := templates.OpenAPI(w.config)
+	want, err := openapi.Describe(w.config)
 	if err != nil || w.objects[site.OpenAPIKey] != string(want) {
 		w.t.Errorf("%s: got %.100s, want the description of the API (%v)", site.OpenAPIKey, w.objects[site.OpenAPIKey], err)
 	}

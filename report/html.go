@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"html/template"
@@ -11,19 +10,12 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
-)
-
-var (
-	//go:embed page.html.tmpl
-	pageTemplate string
-
-	//go:embed style.css
-	style string
+	"github.com/followpress/followpress/templates"
 )
 
 // policy lets a page do nothing but show itself: no script, no request, and no style but its own.
 var policy = func() string {
-	sum := sha256.Sum256([]byte(style))
+	sum := sha256.Sum256([]byte(templates.ReportStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
 }()
 
@@ -39,7 +31,7 @@ type fromTo struct{ From, To Text }
 // pages are the templates. They are not executed, but copies that know where links lead.
 var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(template.FuncMap{
 	"policy": func() Text { return plain(policy) },
-	"style":  func() template.CSS { return template.CSS(style) }, // ours
+	"style":  func() template.CSS { return template.CSS(templates.ReportStyle) }, // ours
 	"count":  func(n any) Text { return number(wholeNumber(n)) },
 	"bytes":  size,
 	"orDash": func(n int) Text {
@@ -54,7 +46,7 @@ var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(template.
 	"rate":       rate,
 	"seconds":    func(s float64) Text { return textf("%.3f", s) },
 	"boardTitle": boardTitle,
-}).Parse(pageTemplate))
+}).Parse(templates.Report))
 
 // links are the functions of templates that say where an explorer shows something; "" without an explorer, for no link.
 func links(explorer Text) template.FuncMap {

@@ -8,11 +8,11 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 // The description of a site without one is made once, and is answered and counted like an object. Every other
@@ -53,14 +53,14 @@ func TestDescription(t *testing.T) {
 					if c.err != nil {
 						return nil, c.err
 					}
-					return templates.OpenAPI(got)
+					return openapi.Describe(got)
 				},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer handler.Close()
-			want, err := templates.OpenAPI(handler.Root().Config)
+			want, err := openapi.Describe(handler.Root().Config)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -75,5 +75,5 @@
 // # Stability
 //
 // The API may change until version 1. The HTTP API that it answers is described by the OpenAPI
-// document of package templates.
+// document of package templates/openapi.
 package server

@@ -7,9 +7,9 @@ import (
 
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/internal/inorder"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 // An efpRenderer renders the objects that only the API efp has, and with them everything else of an
@@ -67,7 +67,7 @@ type text struct {
 
 // apiTexts returns the description of the API and the client library.
 func apiTexts(config site.Config) ([]text, error) {
-	api, err := templates.OpenAPI(config)
+	api, err := openapi.Describe(config)
 	if err != nil {
 		return nil, err
 	}

@@ -10,10 +10,10 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/explorer"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/templates"
 )
 
 // An exploreRenderer renders the explorer and what only it reads. It is immutable, like the Site.

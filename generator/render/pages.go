@@ -15,11 +15,11 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/plain"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/templates"
 )
 
 // Limits of what a page shows.
@@ -59,12 +59,12 @@ func newPageRenderer(ctx context.Context, e *efpRenderer, workers int) (*pageRen
 	if err := p.fillSitemaps(ctx, workers); err != nil {
 		return nil, err
 	}
-	embed, err := templates.Embed(e.config)
+	embed, err := embedScript(e.config)
 	if err != nil {
 		return nil, err
 	}
 	p.texts = []text{
-		{page.StyleKey, templates.PageStyle(e.config)}, {page.RobotsKey, templates.Robots(e.config)}, {page.EmbedKey, embed},
+		{page.StyleKey, pageStyle(e.config)}, {page.RobotsKey, robots(e.config)}, {page.EmbedKey, embed},
 	}
 	home := e.config.Home
 	if home == "" && e.config.Explorer {

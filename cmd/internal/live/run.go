@@ -18,7 +18,6 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/serve"
 	snapshots "github.com/followpress/followpress/cmd/internal/snapshot"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -29,6 +28,7 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 	"github.com/followpress/followpress/source/follow"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 // A follower makes rounds, and snapshots of what is final.
@@ -244,7 +244,7 @@ func (p *instance) prepare(kept live.Bucket) error {
 		}
 	}
 	answering := p.Handling()
-	answering.Log, answering.Refresh, answering.Describe = p.log, p.Refresh(), templates.OpenAPI
+	answering.Log, answering.Refresh, answering.Describe = p.log, p.Refresh(), openapi.Describe
 	if answering.Refresh.Signing, err = p.Signing(p.RefreshedKey...); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package live
 
 import (
 	"bytes"
-	_ "embed"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -10,20 +9,15 @@ import (
 	"time"
 
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/templates"
 )
 
-var (
-	//go:embed status.html
-	statusHTML string
-	//go:embed status.css
-	statusCSS string
-
-	statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
-		"seconds": seconds,
-		"ago":     func(t time.Time) string { return seconds(time.Since(t).Seconds()) + " ago" },
-		"mib":     func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) },
-	}).Parse(statusHTML))
-)
+var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
+	"seconds": seconds,
+	"ago":     func(t time.Time) string { return seconds(time.Since(t).Seconds()) + " ago" },
+	"mib":     func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) },
+}).Parse(templates.Status))
 
 // pages is the handler of the status for operators: a page with plots under /, the same as JSON under
 // /status.json. The page renews itself, and needs no script.
@@ -54,7 +48,7 @@ func (m *monitor) pages() http.Handler {
 		return page.Bytes(), err
 	})
 	answer("/status.json", "application/json", func() ([]byte, error) { return json.MarshalIndent(m.status(), "", " ") })
-	answer("/status.css", "text/css; charset=utf-8", func() ([]byte, error) { return []byte(statusCSS), nil })
+	answer("/status.css", "text/css; charset=utf-8", func() ([]byte, error) { return []byte(templates.StatusStyle), nil })
 	return mux
 }
 

@@ -20,11 +20,11 @@ import (
 	"github.com/followpress/followpress/cmd/internal/serve"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 // poll is short, so that a newly generated site shows up at once.
@@ -100,7 +100,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		defer func() { stop(); err = errors.Join(err, wait()) }()
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	store, o := server.Store(opened), server.Options{Log: log, Poll: poll, Describe: templates.OpenAPI, Refresh: c.Refresh()}
+	store, o := server.Store(opened), server.Options{Log: log, Poll: poll, Describe: openapi.Describe, Refresh: c.Refresh()}
 	if o.Refresh.Refreshes() {
 		store, o.Refresh.InMemory = &patched{Site: opened}, true
 	}

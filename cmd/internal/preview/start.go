@@ -13,11 +13,12 @@ import (
 	"sync"
 
 	"github.com/followpress/followpress/client/examples"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/templates"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 var startPage = template.Must(template.New("start").Parse(templates.Start))
@@ -109,7 +110,7 @@ func groups(root *site.Root, x server.Examples, shown func(row) row) []group {
 	for _, t := range titles {
 		g := group{Title: t.title}
 		for _, r := range root.Config.Routes() {
-			if r.UnderAPI() && templates.Section(r) == t.section {
+			if r.UnderAPI() && openapi.Section(r) == t.section {
 				g.Rows = append(g.Rows, shown(endpoint(root.Config, r, x)))
 			}
 		}

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 // Command is the command with its flags.
@@ -138,7 +138,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		defer func() { err = errors.Join(err, metrics.Close()) }()
 	}
 	o := c.Handling()
-	o.MaxAge, o.Log, o.Poll, o.Refresh, o.Describe = c.MaxAge.MaxAge, log, c.Poll, c.Refresh(), templates.OpenAPI
+	o.MaxAge, o.Log, o.Poll, o.Refresh, o.Describe = c.MaxAge.MaxAge, log, c.Poll, c.Refresh(), openapi.Describe
 	keys, err := c.keys()
 	if err != nil {
 		return err

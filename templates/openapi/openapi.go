@@ -1,4 +1,6 @@
-package templates
+// Package openapi describes the API of a site, an OpenAPI document made from the tables of site: the operations here,
+// the schemas of their answers in schema.go.
+package openapi
 
 import (
 	"fmt"
@@ -23,9 +25,9 @@ var (
 	reference    = regexp.MustCompile(`"` + refPrefix + `(\w+)"`)
 )
 
-// OpenAPI returns the description of the API of a site with this configuration, an OpenAPI 3.1 document
+// Describe returns the description of the API of a site with this configuration, an OpenAPI 3.1 document
 // in JSON. It depends on nothing else. The error names a route that is not described.
-func OpenAPI(config site.Config) ([]byte, error) {
+func Describe(config site.Config) ([]byte, error) {
 	type operations map[string]any
 	paths, answers := map[string]operations{}, answers(config)
 	for _, r := range config.Routes() {

@@ -1,4 +1,4 @@
-package templates_test
+package openapi_test
 
 import (
 	"bytes"
@@ -20,11 +20,11 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
 // apis are configurations of both APIs.
@@ -57,7 +57,7 @@ type description struct {
 
 func describe(t testing.TB, config site.Config) description {
 	t.Helper()
-	text, err := templates.OpenAPI(config)
+	text, err := openapi.Describe(config)
 	if err != nil {
 		t.Fatal(err)
 	}

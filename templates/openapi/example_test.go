@@ -1,4 +1,4 @@
-package templates_test
+package openapi_test
 
 import (
 	"fmt"
@@ -6,16 +6,16 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates/openapi"
 )
 
-func ExampleOpenAPI() {
+func ExampleDescribe() {
 	config, err := site.Config{}.WithDefaults() // of the root of a site, usually
 	if err != nil {
 		log.Fatal(err)
 	}
-	body, err := templates.OpenAPI(config)
+	body, err := openapi.Describe(config)
 	if err != nil {
 		log.Fatal(err)
 	}
