@@ -18,7 +18,7 @@ const digestMetadata = "Followpress-Md5"
 func (s *S3) Digest(ctx context.Context, key site.Key) (site.MD5, error) {
 	info, err := s.core.StatObject(ctx, s.bucket, s.name(key), minio.StatObjectOptions{})
 	if err != nil {
-		return site.MD5{}, explain("head", key, err)
+		return site.MD5{}, s.explainHead(ctx, "look at", key, err)
 	}
 	var digest site.MD5
 	if digest.UnmarshalText([]byte(info.UserMetadata[digestMetadata])) == nil {

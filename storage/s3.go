@@ -248,7 +248,7 @@ func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
 func (s *S3) Stat(ctx context.Context, key site.Key) (Info, error) {
 	info, err := s.core.StatObject(ctx, s.bucket, s.name(key), minio.StatObjectOptions{})
 	if err != nil {
-		return Info{}, explain("look at", key, err)
+		return Info{}, s.explainHead(ctx, "look at", key, err)
 	}
 	return infoOf(key, info), nil
 }

@@ -95,6 +95,20 @@ func explain(verb string, key site.Key, err error) error {
 	return reason
 }
 
+// explainHead is explain for HEAD requests, whose answers have no body: a status that may have several reasons is asked for
+// once more by a listing.
+func (s *S3) explainHead(ctx context.Context, verb string, key site.Key, err error) error {
+	switch minio.ToErrorResponse(err).StatusCode {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusMovedPermanently, http.StatusTemporaryRedirect:
+		errFound := errors.New("found")
+		told := s.List(ctx, key, "", func(Info) error { return errFound })
+		if told != nil && !errors.Is(told, errFound) {
+			return fmt.Errorf("%s: %w", strings.TrimSpace(verb+" "+string(key)), told)
+		}
+	}
+	return explain(verb, key, err)
+}
+
 // inRegion is a hint to check the region, and which one the server has named, if it has.
 func inRegion(hint, region string) string {
 	if region = firstLine(region); region != "" && strings.Contains(hint, "--region") {

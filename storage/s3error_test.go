@@ -63,3 +63,46 @@ func TestPagesAreNoS3(t *testing.T) {
 		server.Close()
 	}
 }
+
+// The answer to HEAD has no body that says why a request was refused: looks for a bucket and for an object say it all the same.
+func TestHeadsSayWhy(t *testing.T) {
+	const malformed = `<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region is wrong</Message><Region>eu-west-3</Region></Error>`
+	for name, c := range map[string]struct {
+		status int
+		region string // in a header
+		body   string
+		want   string
+	}{
+		"a wrong region":                  {400, "", malformed, "check --region (the server names --region eu-west-3)"},
+		"a wrong region, named in header": {400, "eu-west-3", strings.Replace(malformed, "<Region>eu-west-3</Region>", "", 1), "the server names --region eu-west-3"},
+		"another region":                  {301, "eu-west-3", "", "the server names --region eu-west-3"},
+		"an expired token":                {400, "eu-west-3", "<Error><Code>ExpiredToken</Code></Error>", "the credentials have expired"},
+		"an unknown key":                  {403, "", "<Error><Code>InvalidAccessKeyId</Code></Error>", "the server does not know it"},
+		"no right":                        {403, "", "", "s3:ListBucket"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/xml")
+			if c.region != "" {
+				w.Header().Set("X-Amz-Bucket-Region", c.region)
+			}
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		t.Setenv("AWS_ACCESS_KEY_ID", "x")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "y")
+		b, err := OpenS3(t.Context(), Location{Bucket: "bucket"}, S3Options{Endpoint: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, look := range map[string]func() error{
+			"an object": func() error { _, err := b.Stat(t.Context(), "key"); return err },
+			"a digest":  func() error { _, err := b.Digest(t.Context(), "key"); return err },
+			"a bucket":  func() error { _, err := b.Create(t.Context()); return err },
+		} {
+			if err := look(); err == nil || !strings.Contains(err.Error(), c.want) || Temporary(err) {
+				t.Errorf("%s, %s: got %v, want %q", name, what, err, c.want)
+			}
+		}
+		server.Close()
+	}
+}

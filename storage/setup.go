@@ -21,7 +21,7 @@ import (
 func (s *S3) Create(ctx context.Context) (created bool, err error) {
 	exists, err := s.core.BucketExists(ctx, s.bucket)
 	if err != nil {
-		return false, explain("look for the bucket", "", err)
+		return false, s.explainHead(ctx, "look for the bucket", "", err)
 	}
 	if exists {
 		return false, nil
