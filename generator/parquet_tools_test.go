@@ -108,10 +108,24 @@ func sameAsNDJSON(t *testing.T, s snapshot, want objects, folder string) {
 // demo: the tables are those of the command in its first lines.
 func TestParquetOfTools(t *testing.T) {
 	for variant := range parquetVariants {
-		s := variantOf(t, variant)
-		want := inMemory(t, s, smallEFP)
-		for _, tool := range parquetTools {
-			sameAsNDJSON(t, s, want, filepath.Join("testdata", "parquet", tool.name, variant))
+		t.Run(variant, func(t *testing.T) {
+			s := variantOf(t, variant)
+			want := inMemory(t, s, smallEFP)
+			for _, tool := range parquetTools {
+				t.Run(tool.name, func(t *testing.T) { sameAsNDJSON(t, s, want, filepath.Join("testdata", "parquet", tool.name, variant)) })
+			}
+		})
+	}
+}
+
+// Reading a file prints nothing: the library of Parquet has warnings about the pages of fastparquet.
+func TestParquetIsReadInSilence(t *testing.T) {
+	for variant := range parquetVariants {
+		var stderr strings.Builder
+		read := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestParquetOfTools$/^"+variant+"$/^fastparquet$")
+		read.Stderr = &stderr
+		if err := read.Run(); err != nil || stderr.Len() > 0 {
+			t.Errorf("%s: got the error %v and printed %q, want nothing", variant, err, stderr.String())
 		}
 	}
 }

@@ -1,16 +1,21 @@
 package snapshot
 
 import (
-	"context"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
+	"sync"
 
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	parquetformat "github.com/parquet-go/parquet-go/format"
-	"golang.org/x/sync/semaphore"
 )
 
 // Limits of a page of Parquet. Common writers make pages of 1 MiB.
@@ -24,213 +29,229 @@ const (
 	largePage     = 8 << 20
 )
 
-// checking bounds the large pages that are checked at a time, in bytes. No check waits for anything else.
-var checking = semaphore.NewWeighted(maxCheckedBytes)
+// A pageStream reads the pages of a column in a row group one after the other. As an io.ReaderAt it has
+// the pages unpacked: the library, which makes as much memory as a page claims, gets each page after
+// its claims were checked.
+type pageStream struct {
+	column    *parquet.Column
+	codec     parquetformat.CompressionCodec
+	section   *io.SectionReader
+	at        int64 // where the next header is
+	mostBytes int64 // of a page
 
-const maxCheckedBytes = 128 << 20
+	header  parquetformat.PageHeader
+	values  int   // of the page, with those that are null
+	longest int64 // bytes of a value of the dictionary, which any row may have
 
-// A groupSize is about the memory that a row group takes.
-type groupSize struct {
-	row   int64 // of a row where they are longest, apart from tags
-	pages int64 // of the largest page of each column and the dictionaries
+	page             [2][]byte // a header of its own, and the page unpacked
+	begin            int64     // of what is left of both, among all unpacked pages
+	packed, unpacked []byte    // memory of the page, or spare
 }
 
-// checkPages checks the pages of a row group's columns. The library makes as much memory as they claim,
-// so a small file could demand gigabytes.
-func (p *parquetFile) checkPages(rowGroup int) (size groupSize, err error) {
-	defer recovered(&err)
-	c := sparePageChecks.Get().(*pageCheck)
-	defer c.giveBack()
-	leaves := leavesOf(p.parquet.Root(), nil)
-	for _, l := range p.columns {
-		if l.index < 0 {
-			continue
-		}
-		chunk := &p.parquet.Metadata().RowGroups[rowGroup].Columns[l.index].MetaData
-		begin := chunk.DataPageOffset
-		if chunk.DictionaryPageOffset != 0 {
-			begin = chunk.DictionaryPageOffset
-		}
-		c.column = leaves[l.index]
-		chunkSize, err := p.checkChunk(c, begin, chunk.TotalCompressedSize)
-		if err != nil {
-			return size, fmt.Errorf("column %s: %w", l.name, err)
-		}
-		if l.kind != tagsColumn {
-			size.row += chunkSize.row
-		}
-		if size.pages += chunkSize.pages; size.pages > max(maxGroupBytes, p.parquet.Size()) {
-			return size, fmt.Errorf("its pages take more than %d MiB together: write smaller ones", maxGroupBytes>>20)
-		}
+// pagesOf returns the pages of a column in a row group.
+func (p *parquetFile) pagesOf(rowGroup int, l leaf) (*pageStream, error) {
+	chunk := &p.meta.RowGroups[rowGroup].Columns[l.index].MetaData
+	begin, length := chunk.DataPageOffset, chunk.TotalCompressedSize
+	if chunk.DictionaryPageOffset != 0 {
+		begin = chunk.DictionaryPageOffset
 	}
-	return size, nil
+	if begin < 0 || length < 0 || begin > p.size {
+		return nil, errors.New("the file is damaged: a column is outside the file")
+	}
+	return &pageStream{
+		column: l.source, codec: chunk.Codec, section: io.NewSectionReader(p.at, begin, min(length, p.size-begin)),
+		mostBytes: max(maxPageBytes, p.size),
+	}, nil
 }
 
-// leavesOf appends the leaf columns, in their order.
-func leavesOf(c *parquet.Column, leaves []*parquet.Column) []*parquet.Column {
-	if c.Leaf() {
-		return append(leaves, c)
+// nextHeader reads the header of the next page, and says where the page itself begins.
+func (s *pageStream) nextHeader() (begin int64, err error) {
+	if s.at >= s.section.Size() {
+		return 0, io.EOF
 	}
-	for _, child := range c.Columns() {
-		leaves = leavesOf(child, leaves)
-	}
-	return leaves
-}
-
-// checkChunk checks the pages from an offset on.
-func (p *parquetFile) checkChunk(c *pageCheck, begin, length int64) (size groupSize, err error) {
-	if begin < 0 || length < 0 || begin > p.parquet.Size() {
-		return size, errors.New("the file is damaged: a column is outside the file")
-	}
-	var dictionary, largest int64
-	length = min(length, p.parquet.Size()-begin)
-	section := io.NewSectionReader(p.at, begin, length)
-	for at := int64(0); at < length; {
-		c.header = parquetformat.PageHeader{}
-		header, err := readHeader(section, at, length-at, &c.header)
-		if err != nil {
-			return size, err
-		}
-		if err := c.checkHeader(max(maxPageBytes, p.parquet.Size())); err != nil {
-			return size, err
-		}
-		page := at + header
-		at = page + int64(c.header.CompressedPageSize)
-		if c.header.CompressedPageSize < 0 || at > length {
-			return size, fmt.Errorf("the file is damaged: a page of %d bytes does not fit in", c.header.CompressedPageSize)
-		}
-		bytes, err := c.checkPage(io.NewSectionReader(section, page, at-page))
-		if err != nil {
-			return size, err
-		}
-		memory := bytes + pageValue*int64(max(c.values, c.made))
-		if c.header.Type == parquetformat.DictionaryPage {
-			dictionary = max(dictionary, memory)
-			size.row = max(size.row, c.longest)
-		} else {
-			largest = max(largest, memory)
-			size.row = max(size.row, bytes/int64(max(1, c.values)))
-		}
-	}
-	size.pages = dictionary + largest
-	return size, nil
-}
-
-// checkHeader checks what a page says of itself, and notes how many values it has.
-func (c *pageCheck) checkHeader(mostBytes int64) error {
-	h := &c.header
-	if int64(h.UncompressedPageSize) > mostBytes {
-		return fmt.Errorf("a page of %d bytes, more than %d MiB", h.UncompressedPageSize, maxPageBytes>>20)
-	}
-	c.made = 0
-	c.values = int(max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues))
-	if c.values > maxPageValues {
-		return fmt.Errorf("a page of %d values, more than %d", c.values, maxPageValues)
-	}
-	if h.UncompressedPageSize < 0 || c.values < 0 {
-		return errors.New("the file is damaged: a negative size")
-	}
-	return nil
-}
-
-// checkPage checks what is in a page, and returns how many bytes the library will make of it.
-func (c *pageCheck) checkPage(r *io.SectionReader) (size int64, err error) {
-	size = int64(c.header.UncompressedPageSize)
-	if both := size + r.Size(); both > largePage {
-		both = min(both, maxCheckedBytes)
-		if err := checking.Acquire(context.Background(), both); err != nil {
-			return 0, err
-		}
-		defer func() {
-			c.packed, c.unpacked = nil, nil
-			checking.Release(both)
-		}()
-	}
-	c.packed = slices.Grow(c.packed[:0], int(r.Size()))[:r.Size()]
-	if _, err := io.ReadFull(r, c.packed); err != nil {
+	s.header = parquetformat.PageHeader{}
+	length, err := readHeader(s.section, s.at, s.section.Size()-s.at, &s.header)
+	if err != nil {
 		return 0, err
 	}
-	var made int64
-	switch c.header.Type {
-	case parquetformat.DictionaryPage:
-		err = c.checkDictionary()
-	case parquetformat.DataPage:
-		made, err = c.checkV1()
-	case parquetformat.DataPageV2:
-		made, err = c.checkV2()
+	h := &s.header
+	begin = s.at + length
+	s.at = begin + int64(h.CompressedPageSize)
+	s.values = int(max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues))
+	switch t := s.column.Type(); {
+	case h.UncompressedPageSize < 0 || int64(h.UncompressedPageSize) > s.mostBytes:
+		return 0, fmt.Errorf("a page of %d bytes, more than %d MiB", h.UncompressedPageSize, maxPageBytes>>20)
+	case s.values > maxPageValues:
+		return 0, fmt.Errorf("a page of %d values, more than %d", s.values, maxPageValues)
+	case t.Kind() == parquet.FixedLenByteArray && int64(t.Length())*int64(s.values) > s.mostBytes:
+		return 0, fmt.Errorf("a page of %d values of %d bytes, more than %d MiB", s.values, t.Length(), maxPageBytes>>20)
+	case h.CompressedPageSize < 0 || s.at > s.section.Size():
+		return 0, fmt.Errorf("the file is damaged: a page of %d bytes does not fit in", h.CompressedPageSize)
 	}
-	return max(size, made), err
+	return begin, nil
 }
 
-func (c *pageCheck) checkDictionary() error {
-	encoding := c.header.DictionaryPageHeader.V.Encoding
-	if encoding != parquetformat.Plain && encoding != plainDictionary {
-		return errEncoding(encoding)
+// size reads the headers of all pages. It says about how much memory a row takes where rows are longest, and how much the
+// largest page and the dictionary take.
+func (s *pageStream) size() (row, pages int64, err error) {
+	var dictionary, largest int64
+	for {
+		_, err := s.nextHeader()
+		if errors.Is(err, io.EOF) {
+			s.at = 0
+			return row, dictionary + largest, nil
+		} else if err != nil {
+			return 0, 0, err
+		}
+		size := int64(s.header.UncompressedPageSize)
+		memory := size + pageValue*int64(s.values)
+		if s.header.Type == parquetformat.DictionaryPage {
+			dictionary = max(dictionary, memory)
+		} else {
+			largest, row = max(largest, memory), max(row, size/int64(max(1, s.values)))
+		}
 	}
-	if err := c.checkFixed(); err != nil {
-		return err
+}
+
+// ReadAt implements io.ReaderAt for reading from the beginning to the end.
+func (s *pageStream) ReadAt(p []byte, off int64) (n int, err error) {
+	if off != s.begin {
+		return 0, errors.New("the file is damaged: a dictionary is missing")
 	}
-	isText := c.column.Type().Kind() == parquet.ByteArray
-	data, err := c.unpack(c.packed, isText)
+	for n < len(p) {
+		if len(s.page[0])+len(s.page[1]) == 0 {
+			if err := s.load(); err != nil {
+				return n, err
+			}
+		}
+		for i := range s.page {
+			copied := copy(p[n:], s.page[i])
+			n, s.page[i], s.begin = n+copied, s.page[i][copied:], s.begin+int64(copied)
+		}
+		if len(s.page[1]) == 0 && cap(s.packed)+cap(s.unpacked) > largePage {
+			s.packed, s.unpacked, s.page[1] = nil, nil, nil // the library has a copy
+		}
+	}
+	return n, nil
+}
+
+// load reads the next page, unpacks and checks it.
+func (s *pageStream) load() error {
+	begin, err := s.nextHeader()
 	if err != nil {
 		return err
 	}
-	c.longest = int64(c.column.Type().Length())
-	for isText && len(data) >= 4 {
+	s.packed = slices.Grow(s.packed[:0], int(s.at-begin))[:s.at-begin]
+	if n, err := s.section.ReadAt(s.packed, begin); n < len(s.packed) {
+		return err
+	}
+	if crc := uint32(s.header.CRC); crc != 0 && crc != crc32.ChecksumIEEE(s.packed) {
+		return errors.New("the file is damaged: the checksum of a page")
+	}
+	var data []byte
+	switch h := &s.header; h.Type {
+	case parquetformat.DictionaryPage:
+		if data, err = s.unpack(0); err == nil {
+			err = s.checkDictionary(data)
+		}
+	case parquetformat.DataPage:
+		if data, err = s.unpack(0); err == nil {
+			data, err = s.checkPage(data, h.DataPageHeader.V.Encoding)
+		}
+	case parquetformat.DataPageV2:
+		v2 := &h.DataPageHeaderV2.V
+		levels := int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
+		if v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 || levels > int64(len(s.packed)) {
+			return errLevels
+		}
+		if data, err = s.unpack(int(levels)); err == nil {
+			data, err = s.checkPage(data, v2.Encoding)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	size := int32(len(data))
+	header := parquetformat.PageHeader{
+		Type: s.header.Type, UncompressedPageSize: size, CompressedPageSize: size,
+		DataPageHeader: s.header.DataPageHeader, DataPageHeaderV2: s.header.DataPageHeaderV2, DictionaryPageHeader: s.header.DictionaryPageHeader,
+	}
+	header.DataPageHeader.V.Statistics, header.DataPageHeaderV2.V.Statistics = parquetformat.Statistics{}, parquetformat.Statistics{}
+	encoded, err := thrift.Marshal(new(thrift.CompactProtocol), &header)
+	if err != nil {
+		return err
+	}
+	s.page = [2][]byte{encoded, data}
+	return nil
+}
+
+// zstdDecoder unpacks no more than there is room for.
+var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true))
+})
+
+var errPageSize = errors.New("the file is damaged: a page is larger than it says")
+
+// unpack unpacks a page, but for so many bytes at its beginning. It must not be larger than it says.
+func (s *pageStream) unpack(levels int) (data []byte, err error) {
+	size, packed := int(s.header.UncompressedPageSize)-levels, s.packed[levels:]
+	v2 := &s.header.DataPageHeaderV2
+	if s.codec == parquetformat.Uncompressed || len(packed) == 0 || v2.Valid && v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V {
+		return s.packed, nil
+	}
+	if size < 0 {
+		return nil, errPageSize
+	}
+	s.unpacked = append(slices.Grow(s.unpacked[:0], levels+size+1), s.packed[:levels]...)
+	room := s.unpacked[levels : levels+size+1]
+	switch s.codec {
+	case parquetformat.Snappy:
+		n := 0
+		if n, err = snappy.DecodedLen(packed); n > size {
+			return nil, errPageSize
+		} else if err == nil {
+			data, err = snappy.Decode(room, packed)
+		}
+	case parquetformat.Zstd:
+		decoder, failed := zstdDecoder()
+		if failed != nil {
+			return nil, failed
+		}
+		data, err = decoder.DecodeAll(packed, room[:0:size])
+		if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+			return nil, errPageSize
+		}
+	case parquetformat.Gzip:
+		var n int
+		unpacker := new(gzip.Reader)
+		if err = unpacker.Reset(bytes.NewReader(packed)); err == nil {
+			if n, err = io.ReadFull(unpacker, room); err == nil {
+				return nil, errPageSize
+			}
+		}
+		if data = room[:n]; errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil
+		}
+	default:
+		return nil, fmt.Errorf("the compression %s is not supported: use ZSTD, SNAPPY, GZIP or none", s.codec)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the file is damaged: %w", err)
+	}
+	return s.unpacked[:levels+len(data)], nil
+}
+
+// checkDictionary notes the longest value.
+func (s *pageStream) checkDictionary(data []byte) error {
+	encoding := s.header.DictionaryPageHeader.V.Encoding
+	if encoding != parquetformat.Plain && encoding != plainDictionary {
+		return errEncoding(encoding)
+	}
+	s.longest = max(s.longest, int64(s.column.Type().Length()))
+	for s.column.Type().Kind() == parquet.ByteArray && len(data) >= 4 {
 		n := int64(binary.LittleEndian.Uint32(data))
-		c.longest = max(c.longest, n)
+		s.longest = max(s.longest, n)
 		data = data[min(4+n, int64(len(data))):]
 	}
 	return nil
-}
-
-// checkFixed checks the memory of values of the same length, which the library makes at once.
-func (c *pageCheck) checkFixed() error {
-	if t := c.column.Type(); t.Kind() == parquet.FixedLenByteArray && int64(t.Length())*int64(c.values) > maxPageBytes {
-		return fmt.Errorf("a page of %d values of %d bytes, more than %d MiB", c.values, t.Length(), maxPageBytes>>20)
-	}
-	return nil
-}
-
-func (c *pageCheck) checkV1() (made int64, err error) {
-	h := &c.header.DataPageHeader.V
-	repetition, definition := c.column.MaxRepetitionLevel(), c.column.MaxDefinitionLevel()
-	data, err := c.unpack(c.packed, repetition > 0 || definition > 0 || h.Encoding != parquetformat.Plain)
-	if err != nil || data == nil {
-		return 0, err
-	}
-	if data, err = c.checkLevels(data, repetition, h.RepetitionLevelEncoding); err != nil {
-		return 0, err
-	}
-	if data, err = c.checkLevels(data, definition, h.DefinitionLevelEncoding); err != nil {
-		return 0, err
-	}
-	return c.checkValues(data, h.Encoding)
-}
-
-func (c *pageCheck) checkV2() (made int64, err error) {
-	h := &c.header.DataPageHeaderV2.V
-	data := c.packed
-	for _, levels := range []struct {
-		length  int32
-		highest int
-	}{
-		{h.RepetitionLevelsByteLength, c.column.MaxRepetitionLevel()}, {h.DefinitionLevelsByteLength, c.column.MaxDefinitionLevel()},
-	} {
-		if levels.length < 0 || int(levels.length) > len(data) {
-			return 0, errLevels
-		}
-		if levels.highest > 0 {
-			if err := c.checkRuns(data[:levels.length], bitsOf(levels.highest)); err != nil {
-				return 0, err
-			}
-		}
-		data = data[levels.length:]
-	}
-	if !h.IsCompressed.Valid || h.IsCompressed.V {
-		if data, err = c.unpack(data, h.Encoding != parquetformat.Plain); err != nil || data == nil {
-			return 0, err
-		}
-	}
-	return c.checkValues(data, h.Encoding)
 }

@@ -75,13 +75,16 @@ type parquetFile struct {
 	name    string
 	file    afero.File
 	at      io.ReaderAt // the file
-	parquet *parquet.File
-	columns []leaf // as in tableColumns
+	size    int64
+	meta    parquetformat.FileMetaData
+	parquet *parquet.File // as if no page were compressed
+	columns []leaf        // as in tableColumns
 }
 
 // A leaf is a column of a file.
 type leaf struct {
 	column
+	source   *parquet.Column
 	index    int   // among the leaf columns of the file; -1 if the file does not have it
 	element  int   // of lists: definition level of elements, null or not
 	unsigned bool  // of numbers
@@ -122,15 +125,12 @@ func (p *parquetFile) open(columns []column) (err error) {
 		at = &lockedReader{file: p.file}
 	}
 	p.at = at
-	if err := p.checkFooter(info.Size()); err != nil {
+	p.size = info.Size()
+	if err := p.openFooter(); err != nil {
 		return err
 	}
-	p.parquet, err = parquet.OpenFile(at, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return fmt.Errorf("it is no Parquet file, or damaged: %w", err)
-	}
 	for _, wanted := range columns {
-		found, err := findColumn(p.parquet, wanted)
+		found, err := p.findColumn(wanted)
 		if err != nil {
 			return fmt.Errorf("column %s: %w", wanted.name, err)
 		}
@@ -180,8 +180,8 @@ func named(file *parquet.File, name string) (found *parquet.Column, err error) {
 }
 
 // findColumn finds a column by its name, in any letter case.
-func findColumn(file *parquet.File, wanted column) (leaf, error) {
-	found, err := named(file, wanted.name)
+func (p *parquetFile) findColumn(wanted column) (leaf, error) {
+	found, err := named(p.parquet, wanted.name)
 	if err != nil {
 		return leaf{}, err
 	}
@@ -206,12 +206,12 @@ func findColumn(file *parquet.File, wanted column) (leaf, error) {
 	if !found.Leaf() || found.MaxRepetitionLevel() != depth {
 		return l, fmt.Errorf("it has another structure than %s", kindNames[wanted.kind])
 	}
-	l.index, l.element = found.Index(), found.MaxDefinitionLevel()
+	l.source, l.index, l.element = found, found.Index(), found.MaxDefinitionLevel()
 	if found.Optional() {
 		l.element--
 	}
 	if !l.takes(found.Type()) {
-		if empty(file) || wanted.optional && allNull(file, l.index) { // NULL in DuckDB is a number
+		if p.empty() || wanted.optional && p.allNull(l.index) { // NULL in DuckDB is a number
 			l.index = -1
 			return l, nil
 		}
@@ -220,13 +220,13 @@ func findColumn(file *parquet.File, wanted column) (leaf, error) {
 	return l, nil
 }
 
-func empty(file *parquet.File) bool {
-	return !slices.ContainsFunc(file.RowGroups(), func(g parquet.RowGroup) bool { return g.NumRows() > 0 })
+func (p *parquetFile) empty() bool {
+	return !slices.ContainsFunc(p.meta.RowGroups, func(g parquetformat.RowGroup) bool { return g.NumRows > 0 })
 }
 
-// allNull reports whether a file says that a column has no value but null.
-func allNull(file *parquet.File, column int) bool {
-	for _, group := range file.Metadata().RowGroups {
+// allNull reports whether the file says that a column has no value but null.
+func (p *parquetFile) allNull(column int) bool {
+	for _, group := range p.meta.RowGroups {
 		if chunk := &group.Columns[column].MetaData; chunk.Statistics.NullCount != chunk.NumValues {
 			return false
 		}
@@ -345,30 +345,46 @@ func (p *parquetFile) rowGroups() []rowSource {
 func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSource {
 	return func(yield func(block, error) bool) {
 		var readers []*columnReader
-		for _, l := range p.columns {
-			readers = append(readers, &columnReader{leaf: l})
-		}
 		defer func() {
 			for _, r := range readers {
 				r.close()
 			}
 		}()
-		size, err := p.checkPages(number)
-		if err != nil {
-			yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
-			return
-		}
-		if !yield(block{pages: max(1, size.pages)}, nil) {
-			return
-		}
-		most := min(rowsInBlock, max(1, bytesInBlock/max(1, size.row)))
-		for left := group.NumRows(); left > 0; {
-			rows, err := p.nextRows(readers, group, int(min(left, most)))
+		failed := func(err error) { yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err)) }
+		var pages, row int64
+		for _, l := range p.columns {
+			r, size, err := p.reader(group, number, l)
+			if err == nil {
+				if pages += size; pages > max(maxGroupBytes, p.size) {
+					err = fmt.Errorf("its pages take more than %d MiB together: write smaller ones", maxGroupBytes>>20)
+				}
+			}
 			if err != nil {
-				yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
+				failed(err)
 				return
 			}
-			rows.bytes += rows.n * int(size.row)
+			readers = append(readers, r)
+		}
+		if !yield(block{pages: max(1, pages)}, nil) {
+			return
+		}
+		for _, r := range readers {
+			if err := r.begin(); err != nil {
+				failed(err)
+				return
+			}
+			if r.kind != tagsColumn {
+				row += r.row
+			}
+		}
+		most := min(rowsInBlock, max(1, bytesInBlock/max(1, row)))
+		for left := group.NumRows(); left > 0; {
+			rows, err := p.nextRows(readers, int(min(left, most)))
+			if err != nil {
+				failed(err)
+				return
+			}
+			rows.bytes += rows.n * int(row)
 			n := rows.n // whoever gets the rows may give them back
 			if !yield(block{file: p.name, first: first, rows: rows}, nil) {
 				return
@@ -376,19 +392,17 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 			left -= int64(n)
 			first += n
 		}
-		if err := p.checkEnd(readers, group); err != nil {
-			yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
+		if err := checkEnd(readers); err != nil {
+			failed(err)
 		}
 	}
 }
 
 // nextRows reads at most n rows, and at least one.
-func (p *parquetFile) nextRows(readers []*columnReader, group parquet.RowGroup, n int) (rows *parquetRows, err error) {
-	defer recovered(&err)
-	rows = p.takeRows(n)
+func (p *parquetFile) nextRows(readers []*columnReader, n int) (*parquetRows, error) {
+	rows := p.takeRows(n)
 	for i, r := range readers {
 		if r.kind == tagsColumn && r.index >= 0 { // first, because many tags make fewer rows
-			r.open(group)
 			if err := r.lists(n, rows, i); err != nil {
 				return nil, fmt.Errorf("column %s: %w", r.name, err)
 			}
@@ -397,7 +411,6 @@ func (p *parquetFile) nextRows(readers []*columnReader, group parquet.RowGroup, 
 	}
 	for i, r := range readers {
 		if r.kind != tagsColumn && r.index >= 0 {
-			r.open(group)
 			rows.values[i] = slices.Grow(rows.values[i][:0], rows.n)[:rows.n]
 			if read, err := r.read(rows.values[i]); err != nil {
 				return nil, fmt.Errorf("column %s: %w", r.name, err)
@@ -412,13 +425,8 @@ func (p *parquetFile) nextRows(readers []*columnReader, group parquet.RowGroup, 
 var errTooFew = errors.New("the file is damaged: it has fewer rows than the row group says")
 
 // checkEnd returns an error if a column has more rows than the row group says.
-func (p *parquetFile) checkEnd(readers []*columnReader, group parquet.RowGroup) (err error) {
-	defer recovered(&err)
+func checkEnd(readers []*columnReader) error {
 	for _, r := range readers {
-		if r.index < 0 {
-			continue
-		}
-		r.open(group)
 		n, err := r.read(make([]parquet.Value, 1))
 		if err == nil && n+len(r.ahead) > 0 {
 			err = errors.New("the file is damaged: it has more rows than the row group says")
@@ -430,19 +438,43 @@ func (p *parquetFile) checkEnd(readers []*columnReader, group parquet.RowGroup) 
 	return nil
 }
 
-// A columnReader reads the values of a column in a row group.
+// A columnReader reads the values of a column in a row group; none if the file does not have it.
 type columnReader struct {
 	leaf
-	pages  parquet.Pages       // nil before the first
+	stream *pageStream
+	row    int64               // about the bytes of a row where rows are longest
+	pages  parquet.Pages       // those of stream
 	values parquet.ValueReader // of the current page; nil between pages
 	ahead  []parquet.Value     // of lists: values that were read, but belong to later rows
 	buf    []parquet.Value
 }
 
-func (r *columnReader) open(group parquet.RowGroup) {
-	if r.pages == nil {
-		r.pages = group.ColumnChunks()[r.index].Pages()
+// reader returns a reader of a column, and says about how much memory its pages take.
+func (p *parquetFile) reader(group parquet.RowGroup, number int, l leaf) (r *columnReader, size int64, err error) {
+	r = &columnReader{leaf: l}
+	if l.index < 0 {
+		return r, 0, nil
 	}
+	if r.stream, err = p.pagesOf(number, l); err == nil {
+		r.row, size, err = r.stream.size()
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("column %s: %w", l.name, err)
+	}
+	r.pages = group.ColumnChunks()[l.index].(*parquet.FileColumnChunk).PagesFrom(r.stream)
+	return r, size, nil
+}
+
+// begin reads the first page, and with it the dictionary, because that says how long rows may be.
+func (r *columnReader) begin() error {
+	if r.pages == nil {
+		return nil
+	}
+	if _, err := r.read(nil); err != nil {
+		return fmt.Errorf("column %s: %w", r.name, err)
+	}
+	r.row = max(r.row, r.stream.longest)
+	return nil
 }
 
 func (r *columnReader) close() {
@@ -451,9 +483,10 @@ func (r *columnReader) close() {
 	}
 }
 
-// read reads values until into is full, or fewer at the end.
+// read reads values until into is full, or fewer at the end, and the page that they are in.
 func (r *columnReader) read(into []parquet.Value) (n int, err error) {
-	for n < len(into) {
+	defer recovered(&err)
+	for r.pages != nil {
 		if r.values == nil {
 			page, err := r.pages.ReadPage()
 			if errors.Is(err, io.EOF) {
@@ -462,6 +495,9 @@ func (r *columnReader) read(into []parquet.Value) (n int, err error) {
 				return n, err
 			}
 			r.values = page.Values()
+		}
+		if n == len(into) {
+			break
 		}
 		read, err := r.values.ReadValues(into[n:])
 		n += read
