@@ -12,6 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/spf13/afero"
+
+	room "github.com/followpress/followpress/snapshot/internal/parquet"
 )
 
 // TestReadAheadBytes: of large blocks few are read ahead, one that is larger than all that may be read
@@ -23,7 +25,7 @@ func TestReadAheadBytes(t *testing.T) {
 				*read++
 				b := block{lines: make([]byte, 0, 5<<20)}
 				if i == 10 {
-					b = block{rows: &parquetRows{bytes: 2 * bytesAhead}}
+					b = block{rows: &room.Rows{Bytes: 2 * bytesAhead}}
 				}
 				if !yield(b, nil) {
 					return
@@ -62,25 +64,25 @@ func TestReadAheadPages(t *testing.T) {
 				if pages > 0 && !yield(block{pages: pages}, nil) {
 					return
 				}
-				most.Store(max(most.Load(), reading.Add(min(pages, maxGroupBytes)))) // one at a time, or it is too many
+				most.Store(max(most.Load(), reading.Add(min(pages, room.MaxGroupBytes)))) // one at a time, or it is too many
 				for range blocks {
 					if !yield(block{lines: make([]byte, 1)}, nil) {
 						return
 					}
 				}
-				reading.Add(-min(pages, maxGroupBytes))
+				reading.Add(-min(pages, room.MaxGroupBytes))
 			}
 		}
 		sources := []rowSource{
 			source(100*mib, 3), source(0, 1), source(0, 0), source(100*mib, 0), source(100*mib, 1), source(0, 100),
-			source(maxGroupBytes, 1), source(10*maxGroupBytes, 1), source(1, 1), source(100*mib, 100), source(200*mib, 100),
+			source(room.MaxGroupBytes, 1), source(10*room.MaxGroupBytes, 1), source(1, 1), source(100*mib, 100), source(200*mib, 100),
 		}
 		sideBySide(sources, 8)(func(block, error) bool {
 			synctest.Wait()
 			rows++
 			return true
 		})
-		if rows != 308 || most.Load() > maxGroupBytes {
+		if rows != 308 || most.Load() > room.MaxGroupBytes {
 			t.Errorf("got %d blocks and %d MiB of pages at a time, want 308 and at most 256 MiB", rows, most.Load()/mib)
 		}
 	})
@@ -139,7 +141,7 @@ func TestWorstRowGroups(t *testing.T) {
 					t.Errorf("%d MiB are in use, want those of pages of 256 MiB", used)
 				}
 			}
-			got += b.rows.n
+			got += b.rows.N
 			return true
 		})
 		if err := table.close(); err != nil || got != 8*len(rows) {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
 // Canonical calls found with each row of a table in canonical form, without the end of the line, in the order of the
@@ -29,10 +30,10 @@ func Canonical(ctx context.Context, snapshot afero.Fs, t Table, untimed bool, fo
 	case TableOps:
 		return canonicalReader(snapshot, untimed, found).Ops(ctx, canonical)
 	}
-	return fmt.Errorf("table %q: use one of %v", t, allTables())
+	return fmt.Errorf("table %q: use one of %v", t, rowjson.AllTables())
 }
 
-func canonical[R any](row *R) ([]byte, error) { return canonicalRow(nil, row) }
+func canonical[R any](row *R) ([]byte, error) { return rowjson.Canonical(nil, row) }
 
 func canonicalTable[R any](ctx context.Context, snapshot afero.Fs, t Table, parse func([]byte) (R, error), found func([]byte) error) error {
 	return canonicalReader(snapshot, false, found).Table(ctx, t, func(line []byte) ([]byte, error) {

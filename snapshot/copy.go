@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
 // CopyTable takes a whole table from a file of rows, compressed if its name ends in .gz or .zst. The
@@ -19,7 +20,7 @@ import (
 func (w *Writer) CopyTable(table, file string) error {
 	t, ok := w.tables[Table(table)]
 	if !ok {
-		return fmt.Errorf("table %q: use one of %v", table, allTables())
+		return fmt.Errorf("table %q: use one of %v", table, rowjson.AllTables())
 	}
 	if t.copied != "" || t.rows > 0 {
 		return fmt.Errorf("table %s has rows already: it cannot be copied from %s", table, file)
@@ -53,7 +54,7 @@ func (w *Writer) copyRows(table Table, file string) error {
 	case TableBadges:
 		return copyTable(t, file, ParseBadge, func(Badge) error { return nil })
 	case TableOps:
-		return copyTable(t, file, ParseOp, func(o Op) error { return w.ops.add(&o) })
+		return copyTable(t, file, ParseOp, func(o Op) error { return w.ops.Add(&o) })
 	default:
 		return copyTable(t, file, ParseRecommended, func(Recommended) error { return nil })
 	}
@@ -70,7 +71,7 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 	if err != nil {
 		return err
 	}
-	parseRows := func(p *Block[copiedRow[T]], b block, _ *rowScanner) {
+	parseRows := func(p *Block[copiedRow[T]], b block, _ *rowjson.Scanner) {
 		parseLines(b, func(number int, line []byte) {
 			value, err := parse(line)
 			p.add(number, copiedRow[T]{line, value}, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
 // A Digest is the digest of the rows of a table, whatever files have them: the SHA-256 of the SHA-256 of each row in its
@@ -28,19 +29,19 @@ func (d *Digest) Add(row []byte) {
 
 // AddAccount adds the row of an account, as WriteAccount writes it.
 func (d *Digest) AddAccount(a Account) error {
-	row, err := appendAccount(nil, a)
+	row, err := rowjson.AppendAccount(nil, a)
 	return d.addRow(row, err)
 }
 
 // AddEvent adds the row of an event, as WriteEvent writes it.
 func (d *Digest) AddEvent(e site.Event) error {
-	row, err := appendEvent(nil, e)
+	row, err := rowjson.AppendEvent(nil, e)
 	return d.addRow(row, err)
 }
 
 // AddBadge adds the row of a badge, as WriteBadge writes it.
 func (d *Digest) AddBadge(badge Badge) error {
-	row, err := appendBadge(nil, badge)
+	row, err := rowjson.AppendBadge(nil, badge)
 	return d.addRow(row, err)
 }
 
@@ -92,7 +93,7 @@ func TableDigest(ctx context.Context, snapshot afero.Fs, t Table, untimed bool) 
 	case TableOps:
 		err = digestReader[struct{}](snapshot, &d).Ops(ctx, func(*Op) (none struct{}, err error) { return none, nil })
 	default:
-		err = fmt.Errorf("table %q: use one of %v", t, allTables())
+		err = fmt.Errorf("table %q: use one of %v", t, rowjson.AllTables())
 	}
 	if err != nil {
 		return site.SHA256{}, err
@@ -109,41 +110,4 @@ func digestReader[T any](snapshot afero.Fs, d *Digest) Reader[T] {
 	return Reader[T]{Snapshot: snapshot, Digest: d, Done: func(b Block[T]) error {
 		return b.Each(func(Row[T]) error { return nil }, func(e *RowError) error { return e })
 	}}
-}
-
-// canonicalRow appends the canonical form of a row that the reader has taken: what a Writer writes of it.
-func canonicalRow(b []byte, row any) ([]byte, error) {
-	switch row := row.(type) {
-	case *Record:
-		return appendRecord(b, *row)
-	case *Account:
-		return appendReadAccount(b, row), nil
-	case *Op:
-		return appendReadOp(b, row)
-	case *List:
-		return appendList(b, *row)
-	case *site.Event:
-		return appendEvent(b, *row)
-	case *Badge:
-		return appendBadge(b, *row)
-	case *Recommended:
-		return appendRecommended(b, *row)
-	}
-	return nil, fmt.Errorf("%T is no row of a table, and has no digest", row) // the caller has given another parser
-}
-
-// maxSpareRow bounds the memory for a canonical row that is kept for the next one.
-const maxSpareRow = 1 << 20
-
-// sum appends the digest of a row to sums.
-func (s *rowScanner) sum(sums []byte, row any) ([]byte, error) {
-	b, err := canonicalRow(s.canonical[:0], row)
-	if err != nil {
-		return nil, err
-	}
-	if cap(b) <= maxSpareRow {
-		s.canonical = b
-	}
-	sum := sha256.Sum256(b)
-	return append(sums, sum[:]...), nil
 }

@@ -150,5 +150,8 @@ func (f openedFile) Read(p []byte) (int, error) { return f.at.Read(p) }
 
 func (f openedFile) Seek(offset int64, whence int) (int64, error) { return f.at.Seek(offset, whence) }
 
+// Shared says that ReadAt may be called concurrently.
+func (openedFile) Shared() {}
+
 // Close leaves the file open for others.
 func (openedFile) Close() error { return nil }

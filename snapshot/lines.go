@@ -9,27 +9,12 @@ import (
 	"io"
 
 	"github.com/followpress/followpress/internal/inorder"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
 const (
-	blockBytes   = 256 << 10 // size of a block, which one worker parses
-	maxLineBytes = 16 << 20  // limit of a row
+	blockBytes = 256 << 10 // size of a block, which one worker parses
 )
-
-// A RowError is an invalid row of a snapshot, or an invalid refreshed object.
-type RowError struct {
-	File   string `json:"file"` // name of the table's file, or key of the object
-	Line   int    `json:"line"` // from 1; 0 for an object
-	Reason string `json:"reason"`
-}
-
-// Error is "file:line: reason", or "key: reason" for an object.
-func (e *RowError) Error() string {
-	if e.Line == 0 {
-		return e.File + ": " + e.Reason
-	}
-	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
-}
 
 // A Row is a parsed line of a table.
 type Row[T any] struct {
@@ -54,19 +39,19 @@ func (p *Block[T]) sum(row int) []byte { return p.sums[row*sha256.Size : (row+1)
 
 // readBlocks parses the blocks of a source, whose memory goes back to lines.
 func readBlocks[T any](
-	ctx context.Context, source rowSource, workers int, lines recycler[byte], hashed bool, parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
+	ctx context.Context, source rowSource, workers int, lines recycler[byte], hashed bool, parse func(*Block[T], block, *rowjson.Scanner), done func(Block[T]) error,
 ) error {
 	rows, sums := make(recycler[Row[T]], spares(workers)), make(recycler[byte], spares(workers))
 	parseBlock := func(b block, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
-		s := takeScanner()
-		defer s.giveBack()
+		s := rowjson.TakeScanner()
+		defer s.GiveBack()
 		p := Block[T]{File: b.file, Rows: rows.take(roundUp(b.mostRows()))[:0], lines: b.lines}
 		if hashed {
 			p.sums = sums.take(sha256.Size * cap(p.Rows))[:0]
 		}
 		parse(&p, b, s)
 		if b.rows != nil {
-			b.rows.giveBack()
+			b.rows.GiveBack()
 		}
 		return p, nil
 	}
@@ -87,7 +72,7 @@ const shortestRow = 14
 // mostRows is how many rows a block may have. Lines that are too short to be rows do not count.
 func (b block) mostRows() int {
 	if b.rows != nil {
-		return b.rows.n
+		return b.rows.N
 	}
 	return min(bytes.Count(b.lines, []byte{'\n'}), len(b.lines)/shortestRow) + 1
 }
@@ -95,7 +80,7 @@ func (b block) mostRows() int {
 // add adds a row, which is not valid if there is an error.
 func (p *Block[T]) add(number int, value T, err error) {
 	if err != nil {
-		p.Invalid = append(p.Invalid, &RowError{p.File, number, err.Error()})
+		p.Invalid = append(p.Invalid, &RowError{File: p.File, Line: number, Reason: err.Error()})
 	} else {
 		p.Rows = append(p.Rows, Row[T]{number, value})
 	}
@@ -150,7 +135,7 @@ func (p Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) 
 			refused, invalid = invalid[0], invalid[1:]
 		} else {
 			if err := accept(rows[0]); err != nil {
-				refused = &RowError{p.File, rows[0].Line, err.Error()}
+				refused = &RowError{File: p.File, Line: rows[0].Line, Reason: err.Error()}
 				at := len(p.Rows) - len(rows)
 				add(at)
 				hashed = at + 1
@@ -206,7 +191,7 @@ func (f *tableFile) cut(memory recycler[byte], yield func(block) bool) error {
 		size := blockBytes
 		if len(rest) > blockBytes/2 {
 			// Double the size each time, so that a long line is not copied once per block.
-			size = len(rest) + max(blockBytes, min(len(rest), maxLineBytes-len(rest)))
+			size = len(rest) + max(blockBytes, min(len(rest), rowjson.MaxLineBytes-len(rest)))
 		}
 		buf := memory.take(size)
 		copy(buf, rest)
@@ -221,8 +206,8 @@ func (f *tableFile) cut(memory recycler[byte], yield func(block) bool) error {
 			cut = len(buf)
 		}
 		rest = append(rest[:0], buf[cut:]...) // whoever gets the block may give back its memory
-		if len(rest) > maxLineBytes {
-			return &RowError{f.name, number + bytes.Count(buf[:cut], []byte{'\n'}), fmt.Sprintf("a line of more than %d MiB", maxLineBytes>>20)}
+		if len(rest) > rowjson.MaxLineBytes {
+			return &RowError{File: f.name, Line: number + bytes.Count(buf[:cut], []byte{'\n'}), Reason: fmt.Sprintf("a line of more than %d MiB", rowjson.MaxLineBytes>>20)}
 		}
 		first := number
 		number += bytes.Count(buf[:cut], []byte{'\n'})

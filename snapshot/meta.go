@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
 const metaName = "meta.json"
@@ -80,7 +81,7 @@ func ReadOpsFrom(snapshot afero.Fs) (from string, err error) {
 	if err := readMeta(snapshot, &meta); err != nil || meta.OpsFrom == nil {
 		return "", err
 	}
-	if _, err := parseTime("ops_from", *meta.OpsFrom); err != nil {
+	if _, err := rowjson.ParseTime("ops_from", *meta.OpsFrom); err != nil {
 		return "", fmt.Errorf("meta.json: %w", err)
 	}
 	return *meta.OpsFrom, nil

@@ -100,7 +100,7 @@ func TestOps(t *testing.T) {
 		t.Errorf("parts in the wrong order: got %v, want an error that names the first row of the second", err)
 	}
 
-	line, err := snapshot.OpRows([]snapshot.Op{{"7", 1_793_445_753_000, 8453, 23456789, 12, op.Append(nil, op.Tag, site.Address{0xab}, "top8")}})
+	line, err := snapshot.OpRows([]snapshot.Op{{TokenID: "7", Time: 1_793_445_753_000, Chain: 8453, Block: 23456789, LogIndex: 12, Op: op.Append(nil, op.Tag, site.Address{0xab}, "top8")}})
 	if err != nil {
 		t.Fatal(err)
 	}

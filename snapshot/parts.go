@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/followpress/followpress/snapshot/internal/parquet"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/spf13/afero"
 	"golang.org/x/sync/semaphore"
 )
@@ -31,7 +33,7 @@ func partOf(name string) (t Table, p part, ok bool) {
 		return "", part{}, false
 	}
 	table, number, numbered := strings.Cut(stem, "-")
-	if numbered && (number == "" || strings.Trim(number, "0123456789") != "") || !slices.Contains(allTables(), Table(table)) {
+	if numbered && (number == "" || strings.Trim(number, "0123456789") != "") || !slices.Contains(rowjson.AllTables(), Table(table)) {
 		return "", part{}, false
 	}
 	return Table(table), part{name, number, fileFormats[at]}, true
@@ -182,15 +184,15 @@ type rowSource = iter.Seq2[block, error]
 // A block is a sequence of rows, which one worker parses, or says what is to come.
 type block struct {
 	file  string
-	first int          // number of the first line or row
-	lines []byte       // whole lines
-	rows  *parquetRows // rows of Parquet instead
-	pages int64        // neither: bytes of pages that the source will have in memory
+	first int           // number of the first line or row
+	lines []byte        // whole lines
+	rows  *parquet.Rows // rows of Parquet instead
+	pages int64         // neither: bytes of pages that the source will have in memory
 }
 
 type tableReader struct {
 	sources []rowSource // in the order of rows
-	open    []*parquetFile
+	open    []*parquet.File
 }
 
 // openTable opens a table. Times of records are read only if timed. Lines are read into memory that whoever gets a block
@@ -209,12 +211,20 @@ func openTable(snapshot afero.Fs, from selection, timed bool, memory recycler[by
 			r.sources = append(r.sources, p.lineBlocks(snapshot, memory))
 			continue
 		}
-		file, err := openParquet(snapshot, p.name, columnsOf(from.table, timed))
+		file, err := parquet.Open(snapshot, p.name, parquet.Columns(from.table, timed))
 		if err != nil {
 			return nil, errors.Join(err, r.close())
 		}
 		r.open = append(r.open, file)
-		r.sources = append(r.sources, file.rowGroups()...)
+		for _, rows := range file.RowGroups() {
+			r.sources = append(r.sources, func(yield func(block, error) bool) {
+				for b, err := range rows {
+					if !yield(block{file: p.name, first: b.First, rows: b.Rows, pages: b.Pages}, err) {
+						return
+					}
+				}
+			})
+		}
 	}
 	return r, nil
 }
@@ -222,18 +232,18 @@ func openTable(snapshot afero.Fs, from selection, timed bool, memory recycler[by
 func (r *tableReader) close() error {
 	var errs []error
 	for _, file := range r.open {
-		errs = append(errs, file.close())
+		errs = append(errs, file.Close())
 	}
 	return errors.Join(errs...)
 }
 
 func (p part) check(snapshot afero.Fs, t Table) error {
 	if p.format.unpack == nil {
-		file, err := openParquet(snapshot, p.name, columnsOf(t, false))
+		file, err := parquet.Open(snapshot, p.name, parquet.Columns(t, false))
 		if err != nil {
 			return err
 		}
-		return file.close()
+		return file.Close()
 	}
 	file, err := openFile(snapshot, p.name, p.format.unpack)
 	if err != nil {
@@ -280,7 +290,7 @@ func sideBySide(sources []rowSource, workers int) rowSource {
 		defer readers.Wait()
 		defer stop()
 		queues := make([]*queue, len(sources))
-		pages := semaphore.NewWeighted(maxGroupBytes)
+		pages := semaphore.NewWeighted(parquet.MaxGroupBytes)
 		last := make(chan struct{}) // of the last queue: admitted
 		close(last)
 		begin := func(i int) {
@@ -332,7 +342,7 @@ func (q *queue) admit(ctx context.Context, pages *semaphore.Weighted, bytes int6
 	case <-ctx.Done():
 		return false
 	}
-	bytes = min(bytes, maxGroupBytes) // more only if the file is larger
+	bytes = min(bytes, parquet.MaxGroupBytes) // more only if the file is larger
 	if pages.Acquire(ctx, bytes) != nil {
 		return false
 	}
@@ -370,7 +380,7 @@ func (q *queue) fill(ctx context.Context, source rowSource, pages *semaphore.Wei
 func (b block) size() int64 {
 	n := cap(b.lines)
 	if b.rows != nil {
-		n = b.rows.bytes
+		n = b.rows.Bytes
 	}
 	return int64(min(n, bytesAhead))
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"runtime"
 
+	"github.com/followpress/followpress/snapshot/internal/parquet"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/spf13/afero"
 )
 
@@ -52,22 +54,22 @@ func (r Reader[T]) Table(ctx context.Context, t Table, parse func(line []byte) (
 func (r Reader[T]) Records(ctx context.Context, convert func(*Record) (T, error)) error {
 	timed := !r.Untimed
 	return readTable(ctx, r.reading(), TableRecords, form[Record]{
-		scan: func(s *rowScanner, line []byte) (*Record, bool) { return s.scanRecord(line, timed) },
-		columns: func(s *rowScanner, rows *parquetRows, row int) (*Record, bool) {
-			return &s.record, s.columnsOfRecord(rows, row)
+		scan: func(s *rowjson.Scanner, line []byte) (*Record, bool) { return s.ScanRecord(line, timed) },
+		columns: func(s *rowjson.Scanner, rows *parquet.Rows, row int) (*Record, bool) {
+			return rows.Record(s, row)
 		},
-		decode: func(line []byte) (Record, error) { return decodeRecord(line, timed) },
+		decode: func(line []byte) (Record, error) { return rowjson.DecodeRecord(line, timed) },
 	}, convert)
 }
 
 // Accounts reads the table accounts, as Records does.
 func (r Reader[T]) Accounts(ctx context.Context, convert func(*Account) (T, error)) error {
 	return readTable(ctx, r.reading(), TableAccounts, form[Account]{
-		scan: (*rowScanner).scanAccount,
-		columns: func(s *rowScanner, rows *parquetRows, row int) (*Account, bool) {
-			return &s.account, s.columnsOfAccount(rows, row)
+		scan: (*rowjson.Scanner).ScanAccount,
+		columns: func(s *rowjson.Scanner, rows *parquet.Rows, row int) (*Account, bool) {
+			return rows.Account(s, row)
 		},
-		decode: decodeAccount,
+		decode: rowjson.DecodeAccount,
 	}, convert)
 }
 
@@ -75,16 +77,16 @@ func (r Reader[T]) Accounts(ctx context.Context, convert func(*Account) (T, erro
 // decoder of JSON: ok is false for the others, which decode then takes, so that all have the same rules
 // and the same errors.
 type form[R any] struct {
-	scan    func(s *rowScanner, line []byte) (value *R, ok bool)
-	columns func(s *rowScanner, rows *parquetRows, row int) (value *R, ok bool)
+	scan    func(s *rowjson.Scanner, line []byte) (value *R, ok bool)
+	columns func(s *rowjson.Scanner, rows *parquet.Rows, row int) (value *R, ok bool)
 	decode  func(line []byte) (R, error)
 }
 
 // decoded is the form of a table of few rows: all are decoded.
 func decoded[R any](decode func(line []byte) (R, error)) form[R] {
 	return form[R]{
-		scan:    func(*rowScanner, []byte) (*R, bool) { return nil, false },
-		columns: func(*rowScanner, *parquetRows, int) (*R, bool) { return nil, false },
+		scan:    func(*rowjson.Scanner, []byte) (*R, bool) { return nil, false },
+		columns: func(*rowjson.Scanner, *parquet.Rows, int) (*R, bool) { return nil, false },
 		decode:  decode,
 	}
 }
@@ -111,7 +113,7 @@ func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], 
 		return err
 	}
 	defer func() { err = errors.Join(err, table.close()) }()
-	parse := func(p *Block[T], b block, s *rowScanner) {
+	parse := func(p *Block[T], b block, s *rowjson.Scanner) {
 		parseBlock(p, b, s, r.hashed, f, convert)
 		if r.Complete != nil {
 			p.take = r.Complete(p.Rows)
@@ -120,7 +122,7 @@ func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], 
 	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, lines, r.hashed, parse, r.Done)
 }
 
-func parseBlock[R, T any](p *Block[T], b block, s *rowScanner, hashed bool, f form[R], convert func(*R) (T, error)) {
+func parseBlock[R, T any](p *Block[T], b block, s *rowjson.Scanner, hashed bool, f form[R], convert func(*R) (T, error)) {
 	take := func(number int, row *R, err error) {
 		var value T
 		if err == nil && hashed {
@@ -150,20 +152,20 @@ func parseBlock[R, T any](p *Block[T], b block, s *rowScanner, hashed bool, f fo
 }
 
 // hash adds the digest of the next row.
-func (p *Block[T]) hash(s *rowScanner, row any) (err error) {
-	p.sums, err = s.sum(p.sums, row)
+func (p *Block[T]) hash(s *rowjson.Scanner, row any) (err error) {
+	p.sums, err = s.Sum(p.sums, row)
 	return err
 }
 
 // parseColumns parses rows of Parquet. An unusual one becomes a line of JSON that says the same.
-func parseColumns[R any](b block, s *rowScanner, f form[R], take func(number int, row *R, err error)) {
+func parseColumns[R any](b block, s *rowjson.Scanner, f form[R], take func(number int, row *R, err error)) {
 	var line []byte
-	for i := range b.rows.n {
+	for i := range b.rows.N {
 		row, ok := f.columns(s, b.rows, i)
 		var err error
 		if !ok {
 			var decoded R
-			if line, err = b.rows.appendLine(line[:0], i); err == nil {
+			if line, err = b.rows.AppendLine(line[:0], i); err == nil {
 				decoded, err = f.decode(line)
 			}
 			row = &decoded

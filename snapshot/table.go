@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -14,33 +13,6 @@ import (
 
 // format is the version of snapshots that this package reads and writes.
 const format = 1
-
-// A Table is one of the tables of a snapshot.
-type Table string
-
-// The tables. Only the last two may be missing.
-const (
-	TableEvents      Table = "events"
-	TableLists       Table = "lists"
-	TableAccounts    Table = "accounts"
-	TableRecords     Table = "records"
-	TableBadges      Table = "badges"
-	TableRecommended Table = "recommended"
-	TableOps         Table = "ops"
-)
-
-// Tables returns the tables that every snapshot has, in the order in which to read them: rows refer
-// only to earlier tables.
-func Tables() []Table {
-	return []Table{TableEvents, TableLists, TableAccounts, TableRecords, TableBadges}
-}
-
-func allTables() []Table { return append(Tables(), optionalTables...) }
-
-// optionalTables may be missing.
-var optionalTables = []Table{TableRecommended, TableOps}
-
-func (t Table) optional() bool { return slices.Contains(optionalTables, t) }
 
 // A fileFormat is the ending of tables' files, and how to read such files.
 type fileFormat struct {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/klauspost/compress/gzip"
 )
 
@@ -51,14 +52,14 @@ func (t *tableWriter) add(row func([]byte) ([]byte, error), once func() error) e
 		return t.err
 	}
 	b, err := row(t.buf)
-	if err == nil && len(b)-len(t.buf) > maxLineBytes {
-		err = fmt.Errorf("a line of more than %d MiB", maxLineBytes>>20)
+	if err == nil && len(b)-len(t.buf) > rowjson.MaxLineBytes {
+		err = fmt.Errorf("a line of more than %d MiB", rowjson.MaxLineBytes>>20)
 	}
 	if err == nil && once != nil {
 		err = once()
 	}
 	if err != nil {
-		return &RowError{filepath.Base(t.path), t.rows + 1, err.Error()}
+		return &RowError{File: filepath.Base(t.path), Line: t.rows + 1, Reason: err.Error()}
 	}
 	return t.end(b)
 }

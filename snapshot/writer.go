@@ -16,6 +16,7 @@ import (
 
 	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
 // WriteOptions are options of a Writer.
@@ -42,7 +43,7 @@ type Writer struct {
 	accounts unique[site.Address]
 	events   unique[uint64]
 
-	ops rowOrder
+	ops rowjson.Order
 }
 
 // Create begins a snapshot that Commit puts into the folder dir. Until then the snapshot that is
@@ -70,7 +71,7 @@ func Create(dir string, o WriteOptions) (*Writer, error) {
 	}
 	w := newWriter()
 	w.staging = s
-	for _, table := range allTables() {
+	for _, table := range rowjson.AllTables() {
 		w.tables[table] = &tableWriter{path: filepath.Join(s.Next(), string(table)+ending)}
 	}
 	if err := w.prepare(); err != nil {
@@ -117,37 +118,37 @@ func checkFolder(dir string) error {
 // WriteList writes a row of lists.
 func (w *Writer) WriteList(l List) error {
 	return w.tables[TableLists].add(
-		func(b []byte) ([]byte, error) { return appendList(b, l) },
+		func(b []byte) ([]byte, error) { return rowjson.AppendList(b, l) },
 		func() error { return w.lists.add(l.TokenID) })
 }
 
 // WriteRecord writes a row of records.
 func (w *Writer) WriteRecord(r Record) error {
-	return w.tables[TableRecords].add(func(b []byte) ([]byte, error) { return appendRecord(b, r) }, nil)
+	return w.tables[TableRecords].add(func(b []byte) ([]byte, error) { return rowjson.AppendRecord(b, r) }, nil)
 }
 
 // WriteAccount writes a row of accounts.
 func (w *Writer) WriteAccount(a Account) error {
 	return w.tables[TableAccounts].add(
-		func(b []byte) ([]byte, error) { return appendAccount(b, a) },
+		func(b []byte) ([]byte, error) { return rowjson.AppendAccount(b, a) },
 		func() error { return w.accounts.add(a.Address) })
 }
 
 // WriteEvent writes a row of events.
 func (w *Writer) WriteEvent(e site.Event) error {
 	return w.tables[TableEvents].add(
-		func(b []byte) ([]byte, error) { return appendEvent(b, e) },
+		func(b []byte) ([]byte, error) { return rowjson.AppendEvent(b, e) },
 		func() error { return w.events.add(e.ID) })
 }
 
 // WriteBadge writes a row of badges.
 func (w *Writer) WriteBadge(badge Badge) error {
-	return w.tables[TableBadges].add(func(b []byte) ([]byte, error) { return appendBadge(b, badge) }, nil)
+	return w.tables[TableBadges].add(func(b []byte) ([]byte, error) { return rowjson.AppendBadge(b, badge) }, nil)
 }
 
 // WriteRecommended writes a row of recommended. A snapshot without such rows has no such table.
 func (w *Writer) WriteRecommended(r Recommended) error {
-	return w.tables[TableRecommended].add(func(b []byte) ([]byte, error) { return appendRecommended(b, r) }, nil)
+	return w.tables[TableRecommended].add(func(b []byte) ([]byte, error) { return rowjson.AppendRecommended(b, r) }, nil)
 }
 
 // Begin makes a table that is there even if it gets no rows, which only matters for those that may be
@@ -155,7 +156,7 @@ func (w *Writer) WriteRecommended(r Recommended) error {
 func (w *Writer) Begin(t Table) error {
 	table, ok := w.tables[t]
 	if !ok {
-		return fmt.Errorf("table %q: use one of %v", t, allTables())
+		return fmt.Errorf("table %q: use one of %v", t, rowjson.AllTables())
 	}
 	table.begun = true
 	return table.open()
@@ -183,7 +184,7 @@ func (w *Writer) Commit(m Meta) error {
 		return err
 	}
 	for table, t := range w.tables {
-		if !table.optional() {
+		if !table.Optional() {
 			err = errors.Join(err, t.open())
 		}
 		err = errors.Join(err, t.close())
@@ -225,7 +226,7 @@ func encodeMeta(m Meta) ([]byte, error) {
 		return nil, errors.New("meta.json: as_of: missing")
 	}
 	b := strconv.AppendUint([]byte(`{"format":`), format, 10)
-	b, err := appendTime(append(b, `,"as_of":`...), "as_of", m.AsOf.UnixMilli())
+	b, err := rowjson.AppendTime(append(b, `,"as_of":`...), "as_of", m.AsOf.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("meta.json: %w", err)
 	}
@@ -233,7 +234,7 @@ func encodeMeta(m Meta) ([]byte, error) {
 		b = strconv.AppendUint(append(b, `,"list_ops":`...), *m.ListOps, 10)
 	}
 	if m.OpsFrom != nil {
-		if b, err = appendTime(append(b, `,"ops_from":`...), "ops_from", m.OpsFrom.UnixMilli()); err != nil {
+		if b, err = rowjson.AppendTime(append(b, `,"ops_from":`...), "ops_from", m.OpsFrom.UnixMilli()); err != nil {
 			return nil, fmt.Errorf("meta.json: %w", err)
 		}
 	}

@@ -38,7 +38,9 @@ var mayImport = map[string][]string{
 	"internal/regular":           {},
 	"internal/staging":           {"internal/publicdir"},
 	"site/kept":                  {"site"},
-	"snapshot":                   {"internal/rawjson", "internal/inorder", "site", "internal/regular", "internal/staging"},
+	"snapshot":                   {"internal/inorder", "site", "internal/regular", "internal/staging", "snapshot/internal/parquet", "snapshot/internal/rowjson"},
+	"snapshot/internal/parquet":  {"internal/rawjson", "site", "site/rules", "snapshot/internal/rowjson"},
+	"snapshot/internal/rowjson":  {"internal/rawjson", "site", "site/op", "site/rules"},
 	"source":                     {"site", "snapshot"},
 	"snapshot/pieces":            {"site", "site/kept", "snapshot"},
 	"source/audit":               {"internal/sample", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay

@@ -1,6 +1,7 @@
-package snapshot
+package rowjson
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/followpress/followpress/site"
@@ -54,4 +55,22 @@ type Badge struct {
 type Recommended struct {
 	Address site.Address
 	Class   string // "" for none
+}
+
+// MaxLineBytes is the most bytes that a row may have.
+const MaxLineBytes = 16 << 20
+
+// A RowError is an invalid row of a snapshot, or an invalid refreshed object.
+type RowError struct {
+	File   string `json:"file"` // name of the table's file, or key of the object
+	Line   int    `json:"line"` // from 1; 0 for an object
+	Reason string `json:"reason"`
+}
+
+// Error is "file:line: reason", or "key: reason" for an object.
+func (e *RowError) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Reason
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
 }

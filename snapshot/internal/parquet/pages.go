@@ -1,4 +1,4 @@
-package snapshot
+package parquet
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go"
+	lib "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	parquetformat "github.com/parquet-go/parquet-go/format"
 )
@@ -24,7 +24,7 @@ const (
 	maxPageValues = 16 << 20
 	// Of a row group's columns, a page of each with its dictionary. Row groups that are read ahead have
 	// as much together. Some writers make one page of each column of a row group.
-	maxGroupBytes = 256 << 20 // unless the file is larger
+	MaxGroupBytes = 256 << 20 // unless the file is larger
 	pageValue     = 8         // bytes for each value: lengths or indexes, and levels
 	largePage     = 8 << 20
 )
@@ -33,7 +33,7 @@ const (
 // the pages unpacked: the library, which makes as much memory as a page claims, gets each page after
 // its claims were checked.
 type pageStream struct {
-	column    *parquet.Column
+	column    *lib.Column
 	codec     parquetformat.CompressionCodec
 	section   *io.SectionReader
 	at        int64 // where the next header is
@@ -49,7 +49,7 @@ type pageStream struct {
 }
 
 // pagesOf returns the pages of a column in a row group.
-func (p *parquetFile) pagesOf(rowGroup int, l leaf) (*pageStream, error) {
+func (p *File) pagesOf(rowGroup int, l leaf) (*pageStream, error) {
 	chunk := &p.meta.RowGroups[rowGroup].Columns[l.index].MetaData
 	begin, length := chunk.DataPageOffset, chunk.TotalCompressedSize
 	if chunk.DictionaryPageOffset != 0 {
@@ -83,7 +83,7 @@ func (s *pageStream) nextHeader() (begin int64, err error) {
 		return 0, fmt.Errorf("a page of %d bytes, more than %d MiB", h.UncompressedPageSize, maxPageBytes>>20)
 	case s.values > maxPageValues:
 		return 0, fmt.Errorf("a page of %d values, more than %d", s.values, maxPageValues)
-	case t.Kind() == parquet.FixedLenByteArray && int64(t.Length())*int64(s.values) > s.mostBytes:
+	case t.Kind() == lib.FixedLenByteArray && int64(t.Length())*int64(s.values) > s.mostBytes:
 		return 0, fmt.Errorf("a page of %d values of %d bytes, more than %d MiB", s.values, t.Length(), maxPageBytes>>20)
 	case h.CompressedPageSize < 0 || s.at > s.section.Size():
 		return 0, fmt.Errorf("the file is damaged: a page of %d bytes does not fit in", h.CompressedPageSize)
@@ -248,7 +248,7 @@ func (s *pageStream) checkDictionary(data []byte) error {
 		return errEncoding(encoding)
 	}
 	s.longest = max(s.longest, int64(s.column.Type().Length()))
-	for s.column.Type().Kind() == parquet.ByteArray && len(data) >= 4 {
+	for s.column.Type().Kind() == lib.ByteArray && len(data) >= 4 {
 		n := int64(binary.LittleEndian.Uint32(data))
 		s.longest = max(s.longest, n)
 		data = data[min(4+n, int64(len(data))):]

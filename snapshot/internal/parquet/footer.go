@@ -1,4 +1,4 @@
-package snapshot
+package parquet
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/parquet-go/parquet-go"
+	lib "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	parquetformat "github.com/parquet-go/parquet-go/format"
 )
@@ -31,7 +31,7 @@ var errFooter = errors.New("it is no Parquet file, or damaged: its footer")
 
 // openFooter reads the footer, which describes the file, and opens it for the library as if no page were
 // compressed: a pageStream unpacks them.
-func (p *parquetFile) openFooter() error {
+func (p *File) openFooter() error {
 	const tail = 8 // the footer's length, and PAR1
 	var end [tail]byte
 	if p.size < tail {
@@ -77,7 +77,7 @@ func (p *parquetFile) openFooter() error {
 		return fmt.Errorf("%w: %w", errFooter, err)
 	}
 	described = slices.Concat([]byte("PAR1"), described, binary.LittleEndian.AppendUint32(nil, uint32(len(described))), []byte("PAR1"))
-	p.parquet, err = parquet.OpenFile(bytes.NewReader(described), int64(len(described)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	p.parquet, err = lib.OpenFile(bytes.NewReader(described), int64(len(described)), lib.SkipPageIndex(true), lib.SkipBloomFilters(true))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFooter, err)
 	}

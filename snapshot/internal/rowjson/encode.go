@@ -1,4 +1,4 @@
-package snapshot
+package rowjson
 
 import (
 	"cmp"
@@ -15,7 +15,8 @@ import (
 // The functions below append rows as compact JSON, members in the order of docs/format.md. They
 // refuse what the reader would refuse.
 
-func appendList(b []byte, l List) ([]byte, error) {
+// AppendList appends a row of lists.
+func AppendList(b []byte, l List) ([]byte, error) {
 	if err := site.CheckTokenID("token_id", l.TokenID); err != nil {
 		return nil, err
 	}
@@ -27,30 +28,31 @@ func appendList(b []byte, l List) ([]byte, error) {
 	return append(b, `"}`...), nil
 }
 
-func appendRecord(b []byte, r Record) ([]byte, error) {
-	b, err := appendRecordBegin(b, r.TokenID)
+// AppendRecord appends a row of records.
+func AppendRecord(b []byte, r Record) ([]byte, error) {
+	b, err := AppendRecordBegin(b, r.TokenID)
 	if err != nil {
 		return nil, err
 	}
 	if r.Type == "" {
 		return nil, fmt.Errorf("record_type of a record of list %s: missing or empty", r.TokenID)
 	}
-	if b, err = appendRecordRest(b, r); err != nil {
+	if b, err = AppendRecordRest(b, r); err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.TokenID, err)
 	}
 	return b, nil
 }
 
-// appendRecordBegin appends what the rows of a list have in common.
-func appendRecordBegin(b []byte, tokenID string) ([]byte, error) {
+// AppendRecordBegin appends what the rows of a list have in common.
+func AppendRecordBegin(b []byte, tokenID string) ([]byte, error) {
 	if err := site.CheckTokenID("token_id", tokenID); err != nil {
 		return nil, err
 	}
 	return append(append(append(b, `{"token_id":"`...), tokenID...), '"'), nil
 }
 
-// appendRecordRest appends what comes after the token id. There must be a type.
-func appendRecordRest(b []byte, r Record) (_ []byte, err error) {
+// AppendRecordRest appends what comes after the token id. There must be a type.
+func AppendRecordRest(b []byte, r Record) (_ []byte, err error) {
 	b = append(strconv.AppendUint(append(b, `,"version":`...), uint64(r.Version), 10), `,"record_type":`...)
 	if b, err = appendText(b, "record_type", r.Type); err != nil {
 		return nil, err
@@ -71,14 +73,15 @@ func appendRecordRest(b []byte, r Record) (_ []byte, err error) {
 		b = append(b, ']')
 	}
 	if r.Added != NoTime {
-		if b, err = appendTime(append(b, `,"added":`...), "added", r.Added); err != nil {
+		if b, err = AppendTime(append(b, `,"added":`...), "added", r.Added); err != nil {
 			return nil, err
 		}
 	}
 	return append(b, '}'), nil
 }
 
-func appendAccount(b []byte, a Account) ([]byte, error) {
+// AppendAccount appends a row of accounts.
+func AppendAccount(b []byte, a Account) ([]byte, error) {
 	if a.Primary != "" {
 		if err := site.CheckTokenID("primary_list", a.Primary); err != nil {
 			return nil, fmt.Errorf("account %s: %w", a.Address, err)
@@ -134,7 +137,8 @@ func checkProfile(p *site.Profile) error {
 	return nil
 }
 
-func appendEvent(b []byte, e site.Event) (_ []byte, err error) {
+// AppendEvent appends a row of events.
+func AppendEvent(b []byte, e site.Event) (_ []byte, err error) {
 	b = strconv.AppendUint(append(b, `{"id":`...), e.ID, 10)
 	text := func(member, value string) {
 		if err == nil {
@@ -161,7 +165,8 @@ func appendEvent(b []byte, e site.Event) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-func appendBadge(b []byte, badge Badge) ([]byte, error) {
+// AppendBadge appends a row of badges.
+func AppendBadge(b []byte, badge Badge) ([]byte, error) {
 	if err := cmp.Or(site.CheckTokenID("event_id", badge.EventID), site.CheckTokenID("token_id", badge.TokenID)); err != nil {
 		return nil, err
 	}
@@ -171,7 +176,8 @@ func appendBadge(b []byte, badge Badge) ([]byte, error) {
 	return append(b, `"}`...), nil
 }
 
-func appendRecommended(b []byte, r Recommended) (_ []byte, err error) {
+// AppendRecommended appends a row of recommended.
+func AppendRecommended(b []byte, r Recommended) (_ []byte, err error) {
 	b = r.Address.Append(append(b, `{"address":"`...))
 	b = append(b, '"')
 	if r.Class != "" {
@@ -196,10 +202,10 @@ func checkText(member, text string) error {
 	return nil
 }
 
-// appendTime appends a time in UTC as RFC 3339, with milliseconds unless they are 0.
-func appendTime(b []byte, member string, ms int64) ([]byte, error) {
+// AppendTime appends a time in UTC as RFC 3339, with milliseconds unless they are 0.
+func AppendTime(b []byte, member string, ms int64) ([]byte, error) {
 	t := time.UnixMilli(ms).UTC()
-	if !isWritable(ms) {
+	if !IsWritable(ms) {
 		return nil, fmt.Errorf("%s: %d ms since 1970 is in the year %d, which RFC 3339 cannot write", member, ms, t.Year())
 	}
 	layout := time.RFC3339 // package time formats this one much faster than any other
@@ -209,8 +215,8 @@ func appendTime(b []byte, member string, ms int64) ([]byte, error) {
 	return append(t.AppendFormat(append(b, '"'), layout), '"'), nil
 }
 
-// isWritable reports whether RFC 3339 can write a time: it has years of four digits.
-func isWritable(ms int64) bool {
+// IsWritable reports whether RFC 3339 can write a time: it has years of four digits.
+func IsWritable(ms int64) bool {
 	const begin, end = -62_167_219_200_000, 253_402_300_800_000 // the years 0 and 10000
 	return begin <= ms && ms < end
 }

@@ -1,7 +1,6 @@
-package snapshot
+package parquet
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -9,15 +8,16 @@ import (
 	"unicode/utf8"
 
 	json "github.com/goccy/go-json"
-	"github.com/parquet-go/parquet-go"
+	lib "github.com/parquet-go/parquet-go"
 
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// appendLine appends a row as an object. A column without a value is left out.
-func (c *parquetRows) appendLine(line []byte, row int) ([]byte, error) {
+// AppendLine appends a row as an object. A column without a value is left out.
+func (c *Rows) AppendLine(line []byte, row int) ([]byte, error) {
 	line = append(line, '{')
 	for i, l := range c.columns {
 		if c.values[i] == nil || l.kind != tagsColumn && c.values[i][row].IsNull() {
@@ -36,16 +36,16 @@ func (c *parquetRows) appendLine(line []byte, row int) ([]byte, error) {
 		if err != nil {
 			return line, err
 		}
-		if len(line) > maxLineBytes {
+		if len(line) > rowjson.MaxLineBytes {
 			return line, errLongRow
 		}
 	}
 	return append(line, '}'), nil
 }
 
-var errLongRow = fmt.Errorf("a row of more than %d MiB", maxLineBytes>>20)
+var errLongRow = fmt.Errorf("a row of more than %d MiB", rowjson.MaxLineBytes>>20)
 
-func appendTexts(line []byte, texts []parquet.Value) (_ []byte, err error) {
+func appendTexts(line []byte, texts []lib.Value) (_ []byte, err error) {
 	line = append(line, '[')
 	for i, v := range texts {
 		if i > 0 {
@@ -61,23 +61,23 @@ func appendTexts(line []byte, texts []parquet.Value) (_ []byte, err error) {
 }
 
 func appendBytes(line, text []byte) ([]byte, error) {
-	if len(line)+len(text) > maxLineBytes {
+	if len(line)+len(text) > rowjson.MaxLineBytes {
 		return line, errLongRow
 	}
 	if !utf8.Valid(text) {
 		return line, errors.New("not valid UTF-8")
 	}
-	return rawjson.AppendString(line, view(text)), nil
+	return rawjson.AppendString(line, rowjson.View(text)), nil
 }
 
-func (l *leaf) appendValue(line []byte, v parquet.Value) ([]byte, error) {
+func (l *leaf) appendValue(line []byte, v lib.Value) ([]byte, error) {
 	switch {
 	case l.kind == numberColumn:
 		return l.appendNumber(line, v), nil
 	case l.kind == timeColumn && l.isNumber:
-		return appendTime(line, l.name, l.milliseconds(v))
+		return rowjson.AppendTime(line, l.name, l.milliseconds(v))
 	case l.kind == jsonColumn:
-		if len(v.ByteArray()) > maxLineBytes {
+		if len(v.ByteArray()) > rowjson.MaxLineBytes {
 			return line, errLongRow
 		}
 		if text := v.ByteArray(); !json.Valid(text) {
@@ -88,16 +88,16 @@ func (l *leaf) appendValue(line []byte, v parquet.Value) ([]byte, error) {
 	return appendBytes(line, v.ByteArray())
 }
 
-func (l *leaf) appendNumber(line []byte, v parquet.Value) []byte {
-	if l.unsigned && v.Kind() == parquet.Int64 {
+func (l *leaf) appendNumber(line []byte, v lib.Value) []byte {
+	if l.unsigned && v.Kind() == lib.Int64 {
 		return strconv.AppendUint(line, v.Uint64(), 10)
 	}
 	return strconv.AppendInt(line, l.number(v), 10)
 }
 
 // number returns a whole number; a negative one for what does not fit.
-func (l *leaf) number(v parquet.Value) int64 {
-	if v.Kind() == parquet.Int64 {
+func (l *leaf) number(v lib.Value) int64 {
+	if v.Kind() == lib.Int64 {
 		return v.Int64()
 	}
 	if l.unsigned {
@@ -106,15 +106,19 @@ func (l *leaf) number(v parquet.Value) int64 {
 	return int64(v.Int32())
 }
 
-// columnsOfRecord makes a record of a row. It reports false for a row that is unusual or not valid.
-func (s *rowScanner) columnsOfRecord(c *parquetRows, row int) bool {
-	r := &s.record
+// Record makes a record of a row, in the memory of the scanner. It reports false for a row that is unusual or not valid.
+func (c *Rows) Record(s *rowjson.Scanner, row int) (*rowjson.Record, bool) {
+	r := &s.Record
+	return r, c.record(s, r, row)
+}
+
+func (c *Rows) record(s *rowjson.Scanner, r *rowjson.Record, row int) bool {
 	token, kind := c.values[recordToken][row], c.values[recordType][row]
-	*r = Record{TokenID: view(token.ByteArray()), Type: view(kind.ByteArray()), Tags: r.Tags[:0], Added: NoTime}
+	*r = rowjson.Record{TokenID: rowjson.View(token.ByteArray()), Type: rowjson.View(kind.ByteArray()), Tags: r.Tags[:0], Added: rowjson.NoTime}
 	if !site.ValidTokenID(r.TokenID) || r.Type == "" || r.Type != rules.TypeAddress && !utf8.ValidString(r.Type) {
 		return false
 	}
-	if c.textBytes(row) > maxLineBytes/8 {
+	if c.textBytes(row) > rowjson.MaxLineBytes/8 {
 		return false // the line may be too long: a byte becomes at most six
 	}
 	version := c.values[recordVersion][row]
@@ -123,26 +127,30 @@ func (s *rowScanner) columnsOfRecord(c *parquetRows, row int) bool {
 		return false
 	}
 	r.Version = uint32(n)
-	if !s.hexadecimal(c.values[recordData][row].ByteArray()) || !s.tagsOf(c, row) {
+	if !s.Hexadecimal(c.values[recordData][row].ByteArray()) || !c.tags(s, row) {
 		return false
 	}
-	r.Data = s.data[:len(s.data):len(s.data)]
+	r.Data = s.Data[:len(s.Data):len(s.Data)]
 	var ok bool
 	r.Added, ok = c.timeOf(recordAdded, row)
 	return ok
 }
 
-// columnsOfAccount is columnsOfRecord of an account.
-func (s *rowScanner) columnsOfAccount(c *parquetRows, row int) bool {
-	a := &s.account
-	*a = Account{}
+// Account is Record of an account.
+func (c *Rows) Account(s *rowjson.Scanner, row int) (*rowjson.Account, bool) {
+	a := &s.Account
+	return a, c.account(s, a, row)
+}
+
+func (c *Rows) account(s *rowjson.Scanner, a *rowjson.Account, row int) bool {
+	*a = rowjson.Account{}
 	var err error
 	address := c.values[accountAddress][row].ByteArray()
 	if a.Address, err = site.ParseAddress(address); err != nil || address[1] != 'x' {
 		return false
 	}
 	if primary := c.optional(accountPrimary, row); !primary.IsNull() {
-		if a.Primary = view(primary.ByteArray()); !site.ValidTokenID(a.Primary) {
+		if a.Primary = rowjson.View(primary.ByteArray()); !site.ValidTokenID(a.Primary) {
 			return false
 		}
 	}
@@ -151,37 +159,27 @@ func (s *rowScanner) columnsOfAccount(c *parquetRows, row int) bool {
 		return true
 	}
 	text := ens.ByteArray()
-	if len(text) > maxLineBytes/2 {
+	if len(text) > rowjson.MaxLineBytes/2 {
 		return false // the line may be too long
 	}
 	s.Reset(text)
 	if !s.Null() {
-		s.profile = s.ens()
-		a.ENS = &s.profile
+		s.Profile = s.ScanProfile()
+		a.ENS = &s.Profile
 	}
 	return s.Done()
 }
 
 // optional returns a value of a column that the file may lack; null then.
-func (c *parquetRows) optional(column, row int) parquet.Value {
+func (c *Rows) optional(column, row int) lib.Value {
 	if c.values[column] == nil {
-		return parquet.Value{}
+		return lib.Value{}
 	}
 	return c.values[column][row]
 }
 
-// hexadecimal decodes a text into s.data. It reports false if it is none.
-func (s *rowScanner) hexadecimal(text []byte) bool {
-	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
-		return false
-	}
-	var err error
-	s.data, err = hex.AppendDecode(s.data[:0], text[2:])
-	return err == nil
-}
-
 // textBytes is the length of the texts of a record.
-func (c *parquetRows) textBytes(row int) int {
+func (c *Rows) textBytes(row int) int {
 	n := len(c.values[recordType][row].ByteArray()) + len(c.values[recordData][row].ByteArray())
 	if c.values[recordTags] != nil && c.columns[recordTags].kind == tagsColumn {
 		for _, v := range c.values[recordTags][c.begins[row]:c.begins[row+1]] {
@@ -191,44 +189,75 @@ func (c *parquetRows) textBytes(row int) int {
 	return n
 }
 
-func (s *rowScanner) tagsOf(c *parquetRows, row int) bool {
+func (c *Rows) tags(s *rowjson.Scanner, row int) bool {
 	switch {
 	case c.values[recordTags] == nil:
 		return true
 	case c.columns[recordTags].kind == jsonColumn:
-		s.record.Tags = s.record.Tags[:0]
+		s.Record.Tags = s.Record.Tags[:0]
 		return c.values[recordTags][row].IsNull()
 	}
-	tags := s.record.Tags
+	tags := s.Record.Tags
 	for _, v := range c.values[recordTags][c.begins[row]:c.begins[row+1]] {
 		if v.IsNull() || !utf8.Valid(v.ByteArray()) {
 			return false
 		}
-		tags = append(tags, view(v.ByteArray()))
+		tags = append(tags, rowjson.View(v.ByteArray()))
 	}
-	s.setTags(tags)
+	s.SetTags(tags)
 	return true
 }
 
-// setTags sorts the tags of a record.
-func (s *rowScanner) setTags(tags []string) {
-	if len(tags) > 1 {
-		tags = rules.MergeTags(tags)
-	}
-	s.record.Tags = tags
-}
-
-// timeOf returns a time in milliseconds since the Unix epoch, NoTime if there is none. It reports false
+// timeOf returns a time in milliseconds since the Unix epoch, rowjson.NoTime if there is none. It reports false
 // for what is not valid.
-func (c *parquetRows) timeOf(column, row int) (ms int64, ok bool) {
+func (c *Rows) timeOf(column, row int) (ms int64, ok bool) {
 	if len(c.values) <= column || c.values[column] == nil || c.values[column][row].IsNull() {
-		return NoTime, true
+		return rowjson.NoTime, true
 	}
 	l, v := &c.columns[column], c.values[column][row]
 	if l.isNumber {
 		ms = l.milliseconds(v)
-		return ms, isWritable(ms)
+		return ms, rowjson.IsWritable(ms)
 	}
-	ms, err := parseTime(l.name, view(v.ByteArray()))
+	ms, err := rowjson.ParseTime(l.name, rowjson.View(v.ByteArray()))
 	return ms, err == nil
+}
+
+// The columns of ops, as in tableColumns.
+const (
+	opToken = iota
+	opTime
+	opChain
+	opBlock
+	opLog
+	opBytes
+)
+
+// Op is Record of an operation.
+func (c *Rows) Op(s *rowjson.Scanner, row int) (*rowjson.Op, bool) {
+	o := &s.Op
+	return o, c.op(s, o, row)
+}
+
+func (c *Rows) op(s *rowjson.Scanner, o *rowjson.Op, row int) bool {
+	*o = rowjson.Op{TokenID: rowjson.View(c.values[opToken][row].ByteArray())}
+	text := c.values[opBytes][row].ByteArray()
+	if len(text) > rowjson.HexDigits(rowjson.MaxOp) || !s.Hexadecimal(text) {
+		return false
+	}
+	o.Op = s.Data[:len(s.Data):len(s.Data)]
+	var numbers [opLog - opChain + 1]int64
+	for i := range numbers {
+		v := c.values[opChain+i][row]
+		if numbers[i] = c.columns[opChain+i].number(v); v.IsNull() || numbers[i] < 0 {
+			return false // 2^63 and more are for the decoder
+		}
+	}
+	if numbers[2] > math.MaxUint32 {
+		return false
+	}
+	o.Chain, o.Block, o.LogIndex = uint64(numbers[0]), uint64(numbers[1]), uint32(numbers[2])
+	at, ok := c.timeOf(opTime, row)
+	o.Time = at
+	return ok && at != rowjson.NoTime && o.Check() == nil
 }

@@ -1,4 +1,4 @@
-package snapshot
+package parquet
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/parquet-go/parquet-go"
+	lib "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/rle"
 	parquetformat "github.com/parquet-go/parquet-go/format"
 )
@@ -54,7 +54,7 @@ func (s *pageStream) checkPage(page []byte, encoding parquetformat.Encoding) ([]
 			there = bytes.Count(decoded[:s.values], []byte{byte(highest)})
 		}
 	}
-	if encoding == parquetformat.Plain && s.column.Type().Kind() == parquet.ByteArray && surplus(data) {
+	if encoding == parquetformat.Plain && s.column.Type().Kind() == lib.ByteArray && surplus(data) {
 		rest := data
 		for ; there > 0 && len(rest) >= 4; there-- {
 			rest = rest[min(4+int64(binary.LittleEndian.Uint32(rest)), int64(len(rest))):]
@@ -133,7 +133,7 @@ func (s *pageStream) checkShared(data []byte) error {
 		if err != nil {
 			return err
 		}
-		lengths, err := parquet.DeltaBinaryPacked.DecodeInt32(nil, data[:len(data)-len(rest)])
+		lengths, err := lib.DeltaBinaryPacked.DecodeInt32(nil, data[:len(data)-len(rest)])
 		if err != nil {
 			return err
 		}

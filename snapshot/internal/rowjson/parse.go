@@ -1,4 +1,4 @@
-package snapshot
+package rowjson
 
 import (
 	"bytes"
@@ -69,12 +69,12 @@ func ParseRecord(line []byte) (Record, error) { return parseRecord(line, false) 
 func ParseTimedRecord(line []byte) (Record, error) { return parseRecord(line, true) }
 
 func parseRecord(line []byte, timed bool) (Record, error) {
-	s := takeScanner()
-	defer s.giveBack()
-	if r, ok := s.scanRecord(line, timed); ok {
+	s := TakeScanner()
+	defer s.GiveBack()
+	if r, ok := s.ScanRecord(line, timed); ok {
 		return r.clone(), nil
 	}
-	return decodeRecord(line, timed)
+	return DecodeRecord(line, timed)
 }
 
 // clone returns a record that shares no memory with r.
@@ -90,7 +90,8 @@ func (r *Record) clone() Record {
 	return c
 }
 
-func decodeRecord(line []byte, timed bool) (Record, error) {
+// DecodeRecord reads any row of records.
+func DecodeRecord(line []byte, timed bool) (Record, error) {
 	var untimed untimedMembers
 	in, into := &untimed.recordMembers, any(&untimed)
 	if timed {
@@ -117,7 +118,7 @@ func decodeRecord(line []byte, timed bool) (Record, error) {
 		return Record{}, err
 	}
 	if in.Added != nil {
-		added, err := parseTime("added", *in.Added)
+		added, err := ParseTime("added", *in.Added)
 		if err != nil {
 			return Record{}, err
 		}
@@ -138,12 +139,12 @@ func parseTags(in []*string) (tags []string, err error) {
 
 // ParseAccount parses a row of accounts. A profile comes back as site.Profile.Normalize returns it.
 func ParseAccount(line []byte) (Account, error) {
-	s := takeScanner()
-	defer s.giveBack()
-	if a, ok := s.scanAccount(line); ok {
+	s := TakeScanner()
+	defer s.GiveBack()
+	if a, ok := s.ScanAccount(line); ok {
 		return a.clone(), nil
 	}
-	return decodeAccount(line)
+	return DecodeAccount(line)
 }
 
 // clone returns an account that shares no memory with a.
@@ -156,7 +157,8 @@ func (a *Account) clone() Account {
 	return c
 }
 
-func decodeAccount(line []byte) (Account, error) {
+// DecodeAccount reads any row of accounts.
+func DecodeAccount(line []byte) (Account, error) {
 	var in struct {
 		Address string        `json:"address"`
 		Primary *string       `json:"primary_list"`
@@ -219,15 +221,15 @@ func ParseRecommended(line []byte) (Recommended, error) {
 	return Recommended{address, strings.Clone(*in.Class)}, nil
 }
 
-// parseTime returns a time in milliseconds since the Unix epoch, cut off.
-func parseTime(member, text string) (int64, error) {
+// ParseTime returns a time in milliseconds since the Unix epoch, cut off.
+func ParseTime(member, text string) (int64, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	// Package time also takes an hour of one digit, and a comma as the decimal point.
 	if err != nil || text[len("2026-01-31T00")] != ':' || strings.Contains(text, ",") {
 		return 0, fmt.Errorf("%s: %s is not a time like 2026-01-31T00:00:00Z (RFC 3339)", member, site.Quoted(text))
 	}
 	ms := t.UnixMilli()
-	if !isWritable(ms) { // because of its offset
+	if !IsWritable(ms) { // because of its offset
 		return 0, fmt.Errorf("%s: %s is not in the years 0 to 9999 in UTC", member, site.Quoted(text))
 	}
 	return ms, nil

@@ -1,4 +1,4 @@
-package snapshot
+package rowjson
 
 import (
 	"math"
@@ -16,7 +16,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add("12", uint32(0), "\xff", []byte{1}, "\xed\xa0\x80", "", int64(-62_167_219_200_000))
 	f.Fuzz(func(t *testing.T, token string, version uint32, kind string, data []byte, tagA, tagB string, added int64) {
 		in := Record{TokenID: token, Version: version, Type: kind, Data: data, Tags: []string{tagA, tagB}, Added: added}
-		line, err := appendRecord(nil, in)
+		line, err := AppendRecord(nil, in)
 		if err != nil {
 			return
 		}
@@ -34,7 +34,7 @@ func FuzzAccount(f *testing.F) {
 	f.Add("1", "", `{"a":"\ud800"}`, `{"a":1},"x":{}`, int64(0))
 	f.Fuzz(func(t *testing.T, primary, name, records, chains string, fresh int64) {
 		profile := site.Profile{Name: name, Records: []byte(records), Chains: []byte(chains), Fresh: fresh}
-		line, err := appendAccount(nil, Account{Primary: primary, ENS: &profile})
+		line, err := AppendAccount(nil, Account{Primary: primary, ENS: &profile})
 		if err != nil {
 			return
 		}

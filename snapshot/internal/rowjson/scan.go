@@ -1,24 +1,26 @@
-package snapshot
+package rowjson
 
 import (
+	"encoding/hex"
 	"math"
 	"sync"
 	"unsafe"
 
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
-// A rowScanner reads rows in the form in which programs write them, without a decoder and without
+// A Scanner reads rows in the form in which programs write them, without a decoder and without
 // allocating. It reports false for all others, valid or not: those are for the decoder, which also
 // says what is wrong. What it returns is valid until the next row, and as long as the line.
-type rowScanner struct {
+type Scanner struct {
 	rawjson.Scanner
-	record  Record
-	op      Op
-	data    []byte // of the record, or the op
-	account Account
-	profile site.Profile
+	Record  Record
+	Op      Op
+	Data    []byte // of the record, or the op
+	Account Account
+	Profile site.Profile
 
 	canonical []byte // spare memory of sum
 }
@@ -39,43 +41,46 @@ const (
 	memberENS
 )
 
-var rowScanners = sync.Pool{New: func() any { return &rowScanner{data: []byte{}} }}
+var rowScanners = sync.Pool{New: func() any { return &Scanner{Data: []byte{}} }}
 
-func takeScanner() *rowScanner { return rowScanners.Get().(*rowScanner) }
+// TakeScanner returns a Scanner, for GiveBack.
+func TakeScanner() *Scanner { return rowScanners.Get().(*Scanner) }
 
-func (s *rowScanner) giveBack() {
+// GiveBack says that the Scanner is not used any more.
+func (s *Scanner) GiveBack() {
 	s.Reset(nil) // do not keep the line in memory
 	rowScanners.Put(s)
 }
 
 // start begins a row. The decoder takes none that begins with white space.
-func (s *rowScanner) start(line []byte) {
+func (s *Scanner) start(line []byte) {
 	s.Reset(line)
 	if len(line) == 0 || line[0] != '{' {
 		s.Fail()
 	}
 }
 
-func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
+// ScanRecord reads a row of records; with their times if timed.
+func (s *Scanner) ScanRecord(line []byte, timed bool) (*Record, bool) {
 	s.start(line)
-	r := &s.record
+	r := &s.Record
 	*r = Record{Tags: r.Tags[:0], Added: NoTime}
 	seen := 0
 	for s.Begin('{'); s.More('}'); {
 		member := 0
 		switch string(s.Name()) {
 		case "token_id":
-			member, r.TokenID = memberToken, view(s.Text())
+			member, r.TokenID = memberToken, View(s.Text())
 		case "version":
 			member, r.Version = memberVersion, uint32(s.Uint(math.MaxUint32))
 		case "record_type":
-			member, r.Type = memberType, view(s.Text())
+			member, r.Type = memberType, View(s.Text())
 		case "data":
 			member = memberData
-			if !s.hexadecimal(s.Text()) {
+			if !s.Hexadecimal(s.Text()) {
 				s.Fail()
 			}
-			r.Data = s.data[:len(s.data):len(s.data)]
+			r.Data = s.Data[:len(s.Data):len(s.Data)]
 		case "tags":
 			member = memberTags
 			s.scanTags()
@@ -92,18 +97,18 @@ func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
 	return r, s.Done() && seen&required == required && r.Type != "" && site.ValidTokenID(r.TokenID)
 }
 
-func (s *rowScanner) scanTags() {
+func (s *Scanner) scanTags() {
 	if s.Null() {
 		return
 	}
-	tags := s.record.Tags
+	tags := s.Record.Tags
 	for s.Begin('['); s.More(']'); {
-		tags = append(tags, view(s.Text()))
+		tags = append(tags, View(s.Text()))
 	}
-	s.setTags(tags)
+	s.SetTags(tags)
 }
 
-func (s *rowScanner) scanAdded(timed bool) {
+func (s *Scanner) scanAdded(timed bool) {
 	if s.Null() {
 		return
 	}
@@ -111,16 +116,17 @@ func (s *rowScanner) scanAdded(timed bool) {
 	if !timed || s.Failed() {
 		return
 	}
-	added, err := parseTime("added", view(text))
+	added, err := ParseTime("added", View(text))
 	if err != nil {
 		s.Fail()
 	}
-	s.record.Added = added
+	s.Record.Added = added
 }
 
-func (s *rowScanner) scanAccount(line []byte) (*Account, bool) {
+// ScanAccount reads a row of accounts.
+func (s *Scanner) ScanAccount(line []byte) (*Account, bool) {
 	s.start(line)
-	a := &s.account
+	a := &s.Account
 	*a = Account{}
 	seen := 0
 	for s.Begin('{'); s.More('}'); {
@@ -131,7 +137,7 @@ func (s *rowScanner) scanAccount(line []byte) (*Account, bool) {
 		case "primary_list":
 			member = memberPrimary
 			if !s.Null() {
-				a.Primary = view(s.Text())
+				a.Primary = View(s.Text())
 				if !site.ValidTokenID(a.Primary) {
 					s.Fail()
 				}
@@ -139,8 +145,8 @@ func (s *rowScanner) scanAccount(line []byte) (*Account, bool) {
 		case "ens":
 			member = memberENS
 			if !s.Null() {
-				s.profile = s.ens()
-				a.ENS = &s.profile
+				s.Profile = s.ScanProfile()
+				a.ENS = &s.Profile
 			}
 		}
 		if member == 0 || seen&member != 0 {
@@ -151,8 +157,8 @@ func (s *rowScanner) scanAccount(line []byte) (*Account, bool) {
 	return a, s.Done() && seen&memberAddress != 0
 }
 
-// ens reads a profile, as site.Profile.Normalize returns it.
-func (s *rowScanner) ens() site.Profile {
+// ScanProfile reads a profile, as site.Profile.Normalize returns it.
+func (s *Scanner) ScanProfile() site.Profile {
 	p := site.Profile{Records: noEntries, Chains: noEntries, Errors: noEntries}
 	seen := 0
 	for s.Begin('{'); s.More('}'); {
@@ -186,7 +192,7 @@ func (s *rowScanner) ens() site.Profile {
 		switch {
 		case s.Failed() || s.Null():
 		case text != nil:
-			*text = view(s.Text())
+			*text = View(s.Text())
 		case object != nil:
 			*object = s.Texts()
 		default:
@@ -198,7 +204,7 @@ func (s *rowScanner) ens() site.Profile {
 
 var noEntries = []byte("{}")
 
-func (s *rowScanner) address() site.Address {
+func (s *Scanner) address() site.Address {
 	text := s.Text()
 	address, err := site.ParseAddress(text)
 	if err != nil || text[1] != 'x' {
@@ -207,5 +213,23 @@ func (s *rowScanner) address() site.Address {
 	return address
 }
 
-// view is a string that shares its memory with b.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// View is a string that shares its memory with b.
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// Hexadecimal decodes a text into s.Data. It reports false if it is none.
+func (s *Scanner) Hexadecimal(text []byte) bool {
+	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
+		return false
+	}
+	var err error
+	s.Data, err = hex.AppendDecode(s.Data[:0], text[2:])
+	return err == nil
+}
+
+// SetTags sorts the tags of a record.
+func (s *Scanner) SetTags(tags []string) {
+	if len(tags) > 1 {
+		tags = rules.MergeTags(tags)
+	}
+	s.Record.Tags = tags
+}

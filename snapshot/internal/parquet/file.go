@@ -1,16 +1,18 @@
-package snapshot
+package parquet
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
+	lib "github.com/parquet-go/parquet-go"
 	parquetformat "github.com/parquet-go/parquet-go/format"
 	"github.com/spf13/afero"
 )
@@ -34,23 +36,23 @@ type column struct {
 }
 
 // tableColumns are the columns of each table. Others are ignored.
-var tableColumns = map[Table][]column{
-	TableEvents: {
+var tableColumns = map[rowjson.Table][]column{
+	rowjson.TableEvents: {
 		{name: "id", kind: numberColumn}, {name: "fancy_id"}, {name: "name"}, {name: "event_url"}, {name: "image_url"}, {name: "country"},
 		{name: "city"}, {name: "description"}, {name: "year", kind: numberColumn}, {name: "start_date"}, {name: "end_date"}, {name: "expiry_date"},
 	},
-	TableLists: {{name: "token_id"}, {name: "owner"}, {name: "user", optional: true}},
+	rowjson.TableLists: {{name: "token_id"}, {name: "owner"}, {name: "user", optional: true}},
 	// The order of these is that of the constants below.
-	TableRecords: {
+	rowjson.TableRecords: {
 		{name: "token_id"}, {name: "version", kind: numberColumn}, {name: "record_type"}, {name: "data"},
 		{name: "tags", kind: tagsColumn, optional: true}, {name: "added", kind: timeColumn, optional: true},
 	},
 	// So is the order of these.
-	TableAccounts:    {{name: "address"}, {name: "primary_list", optional: true}, {name: "ens", kind: jsonColumn, optional: true}},
-	TableBadges:      {{name: "event_id"}, {name: "token_id"}, {name: "owner"}},
-	TableRecommended: {{name: "address"}, {name: "class", optional: true}},
+	rowjson.TableAccounts:    {{name: "address"}, {name: "primary_list", optional: true}, {name: "ens", kind: jsonColumn, optional: true}},
+	rowjson.TableBadges:      {{name: "event_id"}, {name: "token_id"}, {name: "owner"}},
+	rowjson.TableRecommended: {{name: "address"}, {name: "class", optional: true}},
 	// And of these.
-	TableOps: {
+	rowjson.TableOps: {
 		{name: "token_id"}, {name: "time", kind: timeColumn}, {name: "chain_id", kind: numberColumn}, {name: "block", kind: numberColumn},
 		{name: "log_index", kind: numberColumn}, {name: "op"},
 	},
@@ -71,20 +73,21 @@ const (
 	accountENS
 )
 
-type parquetFile struct {
+// A File is an open file of a table.
+type File struct {
 	name    string
 	file    afero.File
 	at      io.ReaderAt // the file
 	size    int64
 	meta    parquetformat.FileMetaData
-	parquet *parquet.File // as if no page were compressed
-	columns []leaf        // as in tableColumns
+	parquet *lib.File // as if no page were compressed
+	columns []leaf    // as in tableColumns
 }
 
 // A leaf is a column of a file.
 type leaf struct {
 	column
-	source   *parquet.Column
+	source   *lib.Column
 	index    int   // among the leaf columns of the file; -1 if the file does not have it
 	element  int   // of lists: definition level of elements, null or not
 	unsigned bool  // of numbers
@@ -92,36 +95,36 @@ type leaf struct {
 	divisor  int64 // of times that are numbers: how many are a millisecond; 0 for INT96
 }
 
-// columnsOf are the columns to read. Times are ignored unless they are wanted, whatever they are.
-func columnsOf(t Table, timed bool) []column {
+// Columns are the columns to read. Times are ignored unless they are wanted, whatever they are.
+func Columns(t rowjson.Table, timed bool) []column {
 	columns := tableColumns[t]
-	if t == TableRecords && !timed {
+	if t == rowjson.TableRecords && !timed {
 		return columns[:recordAdded]
 	}
 	return columns
 }
 
-// openParquet opens a table and finds its columns.
-func openParquet(files afero.Fs, name string, columns []column) (*parquetFile, error) {
+// Open opens a table and finds its columns.
+func Open(files afero.Fs, name string, columns []column) (*File, error) {
 	file, err := files.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open table %s: %w", name, err)
 	}
-	p := &parquetFile{name: name, file: file}
+	p := &File{name: name, file: file}
 	if err := p.open(columns); err != nil {
 		return nil, errors.Join(fmt.Errorf("read %s: %w", name, err), file.Close())
 	}
 	return p, nil
 }
 
-func (p *parquetFile) open(columns []column) (err error) {
+func (p *File) open(columns []column) (err error) {
 	defer recovered(&err)
 	info, err := p.file.Stat()
 	if err != nil {
 		return err
 	}
 	var at io.ReaderAt = p.file
-	if _, shared := p.file.(openedFile); !shared {
+	if _, shared := p.file.(interface{ Shared() }); !shared {
 		at = &lockedReader{file: p.file}
 	}
 	p.at = at
@@ -139,7 +142,8 @@ func (p *parquetFile) open(columns []column) (err error) {
 	return nil
 }
 
-func (p *parquetFile) close() error {
+// Close closes the file.
+func (p *File) Close() error {
 	if err := p.file.Close(); err != nil {
 		return fmt.Errorf("close %s: %w", p.name, err)
 	}
@@ -166,7 +170,7 @@ func (l *lockedReader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // named returns the column of a name, in any letter case, or nil.
-func named(file *parquet.File, name string) (found *parquet.Column, err error) {
+func named(file *lib.File, name string) (found *lib.Column, err error) {
 	for _, c := range file.Root().Columns() {
 		if !strings.EqualFold(c.Name(), name) {
 			continue
@@ -180,7 +184,7 @@ func named(file *parquet.File, name string) (found *parquet.Column, err error) {
 }
 
 // findColumn finds a column by its name, in any letter case.
-func (p *parquetFile) findColumn(wanted column) (leaf, error) {
+func (p *File) findColumn(wanted column) (leaf, error) {
 	found, err := named(p.parquet, wanted.name)
 	if err != nil {
 		return leaf{}, err
@@ -220,12 +224,12 @@ func (p *parquetFile) findColumn(wanted column) (leaf, error) {
 	return l, nil
 }
 
-func (p *parquetFile) empty() bool {
+func (p *File) empty() bool {
 	return !slices.ContainsFunc(p.meta.RowGroups, func(g parquetformat.RowGroup) bool { return g.NumRows > 0 })
 }
 
 // allNull reports whether the file says that a column has no value but null.
-func (p *parquetFile) allNull(column int) bool {
+func (p *File) allNull(column int) bool {
 	for _, group := range p.meta.RowGroups {
 		if chunk := &group.Columns[column].MetaData; chunk.Statistics.NullCount != chunk.NumValues {
 			return false
@@ -239,7 +243,7 @@ var kindNames = map[columnKind]string{
 }
 
 // takes reports whether the values of a type suit the column, and notes how to read them.
-func (l *leaf) takes(t parquet.Type) bool {
+func (l *leaf) takes(t lib.Type) bool {
 	kind := t.Kind()
 	var logical parquetformat.LogicalTypeValue
 	if annotation := t.LogicalType(); annotation != nil {
@@ -252,8 +256,8 @@ func (l *leaf) takes(t parquet.Type) bool {
 	switch {
 	case l.kind == numberColumn:
 		l.unsigned = isInteger && !integer.IsSigned
-		return (kind == parquet.Int32 || kind == parquet.Int64) && (logical == nil || isInteger)
-	case kind == parquet.ByteArray || kind == parquet.FixedLenByteArray:
+		return (kind == lib.Int32 || kind == lib.Int64) && (logical == nil || isInteger)
+	case kind == lib.ByteArray || kind == lib.FixedLenByteArray:
 		_, isDecimal := logical.(*parquetformat.DecimalType)
 		return !isDecimal
 	case l.kind != timeColumn:
@@ -262,14 +266,14 @@ func (l *leaf) takes(t parquet.Type) bool {
 	l.isNumber = true
 	timestamp, ok := logical.(*parquetformat.TimestampType)
 	if !ok {
-		return kind == parquet.Int96
+		return kind == lib.Int96
 	}
 	l.divisor = int64(time.Millisecond / max(timestamp.Unit.Value.Duration(), 1))
-	return kind == parquet.Int64 && l.divisor > 0
+	return kind == lib.Int64 && l.divisor > 0
 }
 
 // milliseconds returns a time in milliseconds since the Unix epoch, cut off.
-func (l *leaf) milliseconds(v parquet.Value) int64 {
+func (l *leaf) milliseconds(v lib.Value) int64 {
 	if l.divisor != 0 {
 		n := v.Int64()
 		ms := n / l.divisor
@@ -290,23 +294,23 @@ const (
 	bytesInBlock = 16 << 20 // of values, beside the rest of the pages that they are in
 )
 
-// parquetRows are some rows, column by column.
-type parquetRows struct {
-	n       int
+// Rows are some rows, column by column.
+type Rows struct {
+	N       int // how many
 	columns []leaf
-	values  [][]parquet.Value // by column; nil for one that the file does not have
-	begins  []int32           // where the tags of each row begin, and the end
-	bytes   int               // about the memory of the values
+	values  [][]lib.Value // by column; nil for one that the file does not have
+	begins  []int32       // where the tags of each row begin, and the end
+	Bytes   int           // about the memory of the values
 }
 
-// spareRows has parquetRows that are not used any more. Without them, the garbage collector would have
+// spareRows has Rows that are not used any more. Without them, the garbage collector would have
 // much to do.
-var spareRows = sync.Pool{New: func() any { return new(parquetRows) }}
+var spareRows = sync.Pool{New: func() any { return new(Rows) }}
 
 // takeRows returns rows whose values are still to be read.
-func (p *parquetFile) takeRows(n int) *parquetRows {
-	rows := spareRows.Get().(*parquetRows)
-	rows.n, rows.columns, rows.bytes = n, p.columns, 0
+func (p *File) takeRows(n int) *Rows {
+	rows := spareRows.Get().(*Rows)
+	rows.N, rows.columns, rows.Bytes = n, p.columns, 0
 	rows.values = slices.Grow(rows.values[:0], len(p.columns))[:len(p.columns)]
 	for i, l := range p.columns {
 		if l.index < 0 {
@@ -316,8 +320,8 @@ func (p *parquetFile) takeRows(n int) *parquetRows {
 	return rows
 }
 
-// giveBack says that the rows are not used any more. It keeps none with many tags.
-func (c *parquetRows) giveBack() {
+// GiveBack says that the rows are not used any more. It keeps none with many tags.
+func (c *Rows) GiveBack() {
 	for _, values := range c.values {
 		if cap(values) > 4*rowsInBlock {
 			return
@@ -326,9 +330,16 @@ func (c *parquetRows) giveBack() {
 	spareRows.Put(c)
 }
 
-// rowGroups returns a source for each row group.
-func (p *parquetFile) rowGroups() []rowSource {
-	var sources []rowSource
+// A Block is some rows of a file, or says what is to come.
+type Block struct {
+	First int // number of the first row
+	Rows  *Rows
+	Pages int64 // without Rows: bytes of pages that the row group will have in memory
+}
+
+// RowGroups returns a source for each row group.
+func (p *File) RowGroups() []iter.Seq2[Block, error] {
+	var sources []iter.Seq2[Block, error]
 	first := 1
 	for i, group := range p.parquet.RowGroups() {
 		rows := group.NumRows()
@@ -342,21 +353,21 @@ func (p *parquetFile) rowGroups() []rowSource {
 
 // rowGroup yields the rows of a row group, of which the first one has that number in the file. Before
 // them it yields a block that says how much memory its pages take.
-func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSource {
-	return func(yield func(block, error) bool) {
+func (p *File) rowGroup(group lib.RowGroup, number, first int) iter.Seq2[Block, error] {
+	return func(yield func(Block, error) bool) {
 		var readers []*columnReader
 		defer func() {
 			for _, r := range readers {
 				r.close()
 			}
 		}()
-		failed := func(err error) { yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err)) }
+		failed := func(err error) { yield(Block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err)) }
 		var pages, row int64
 		for _, l := range p.columns {
 			r, size, err := p.reader(group, number, l)
 			if err == nil {
-				if pages += size; pages > max(maxGroupBytes, p.size) {
-					err = fmt.Errorf("its pages take more than %d MiB together: write smaller ones", maxGroupBytes>>20)
+				if pages += size; pages > max(MaxGroupBytes, p.size) {
+					err = fmt.Errorf("its pages take more than %d MiB together: write smaller ones", MaxGroupBytes>>20)
 				}
 			}
 			if err != nil {
@@ -365,7 +376,7 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 			}
 			readers = append(readers, r)
 		}
-		if !yield(block{pages: max(1, pages)}, nil) {
+		if !yield(Block{Pages: max(1, pages)}, nil) {
 			return
 		}
 		for _, r := range readers {
@@ -384,9 +395,9 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 				failed(err)
 				return
 			}
-			rows.bytes += rows.n * int(row)
-			n := rows.n // whoever gets the rows may give them back
-			if !yield(block{file: p.name, first: first, rows: rows}, nil) {
+			rows.Bytes += rows.N * int(row)
+			n := rows.N // whoever gets the rows may give them back
+			if !yield(Block{First: first, Rows: rows}, nil) {
 				return
 			}
 			left -= int64(n)
@@ -399,22 +410,22 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 }
 
 // nextRows reads at most n rows, and at least one.
-func (p *parquetFile) nextRows(readers []*columnReader, n int) (*parquetRows, error) {
+func (p *File) nextRows(readers []*columnReader, n int) (*Rows, error) {
 	rows := p.takeRows(n)
 	for i, r := range readers {
 		if r.kind == tagsColumn && r.index >= 0 { // first, because many tags make fewer rows
 			if err := r.lists(n, rows, i); err != nil {
 				return nil, fmt.Errorf("column %s: %w", r.name, err)
 			}
-			rows.n = len(rows.begins) - 1
+			rows.N = len(rows.begins) - 1
 		}
 	}
 	for i, r := range readers {
 		if r.kind != tagsColumn && r.index >= 0 {
-			rows.values[i] = slices.Grow(rows.values[i][:0], rows.n)[:rows.n]
+			rows.values[i] = slices.Grow(rows.values[i][:0], rows.N)[:rows.N]
 			if read, err := r.read(rows.values[i]); err != nil {
 				return nil, fmt.Errorf("column %s: %w", r.name, err)
-			} else if read < rows.n {
+			} else if read < rows.N {
 				return nil, fmt.Errorf("column %s: %w", r.name, errTooFew)
 			}
 		}
@@ -427,7 +438,7 @@ var errTooFew = errors.New("the file is damaged: it has fewer rows than the row 
 // checkEnd returns an error if a column has more rows than the row group says.
 func checkEnd(readers []*columnReader) error {
 	for _, r := range readers {
-		n, err := r.read(make([]parquet.Value, 1))
+		n, err := r.read(make([]lib.Value, 1))
 		if err == nil && n+len(r.ahead) > 0 {
 			err = errors.New("the file is damaged: it has more rows than the row group says")
 		}
@@ -442,15 +453,15 @@ func checkEnd(readers []*columnReader) error {
 type columnReader struct {
 	leaf
 	stream *pageStream
-	row    int64               // about the bytes of a row where rows are longest
-	pages  parquet.Pages       // those of stream
-	values parquet.ValueReader // of the current page; nil between pages
-	ahead  []parquet.Value     // of lists: values that were read, but belong to later rows
-	buf    []parquet.Value
+	row    int64           // about the bytes of a row where rows are longest
+	pages  lib.Pages       // those of stream
+	values lib.ValueReader // of the current page; nil between pages
+	ahead  []lib.Value     // of lists: values that were read, but belong to later rows
+	buf    []lib.Value
 }
 
 // reader returns a reader of a column, and says about how much memory its pages take.
-func (p *parquetFile) reader(group parquet.RowGroup, number int, l leaf) (r *columnReader, size int64, err error) {
+func (p *File) reader(group lib.RowGroup, number int, l leaf) (r *columnReader, size int64, err error) {
 	r = &columnReader{leaf: l}
 	if l.index < 0 {
 		return r, 0, nil
@@ -461,7 +472,7 @@ func (p *parquetFile) reader(group parquet.RowGroup, number int, l leaf) (r *col
 	if err != nil {
 		return nil, 0, fmt.Errorf("column %s: %w", l.name, err)
 	}
-	r.pages = group.ColumnChunks()[l.index].(*parquet.FileColumnChunk).PagesFrom(r.stream)
+	r.pages = group.ColumnChunks()[l.index].(*lib.FileColumnChunk).PagesFrom(r.stream)
 	return r, size, nil
 }
 
@@ -484,7 +495,7 @@ func (r *columnReader) close() {
 }
 
 // read reads values until into is full, or fewer at the end, and the page that they are in.
-func (r *columnReader) read(into []parquet.Value) (n int, err error) {
+func (r *columnReader) read(into []lib.Value) (n int, err error) {
 	defer recovered(&err)
 	for r.pages != nil {
 		if r.values == nil {
@@ -521,7 +532,7 @@ const (
 
 // lists reads at most n lists, and at least one, into a column of rows: their values that are there,
 // or null, and where each list begins, and the end.
-func (r *columnReader) lists(n int, rows *parquetRows, column int) error {
+func (r *columnReader) lists(n int, rows *Rows, column int) error {
 	values, begins := rows.values[column][:0], rows.begins[:0]
 	before := 0 // bytes of the lists before the last one
 	for {
@@ -532,25 +543,25 @@ func (r *columnReader) lists(n int, rows *parquetRows, column int) error {
 		}
 		atEnd := len(r.ahead) == 0
 		if atEnd || r.ahead[0].RepetitionLevel() == 0 {
-			full := len(begins) == n || len(values) > tagsInBlock || rows.bytes > bytesInBlock
+			full := len(begins) == n || len(values) > tagsInBlock || rows.Bytes > bytesInBlock
 			if full || atEnd && len(begins) > 0 {
 				rows.values[column], rows.begins = values, append(begins, int32(len(values)))
 				return nil
 			}
-			begins, before = append(begins, int32(len(values))), rows.bytes
+			begins, before = append(begins, int32(len(values))), rows.Bytes
 		}
 		if atEnd || len(begins) == 0 {
 			return errTooFew
 		}
 		if v := r.ahead[0]; v.DefinitionLevel() >= r.element {
 			values = append(values, v)
-			rows.bytes += len(v.ByteArray())
+			rows.Bytes += len(v.ByteArray())
 		}
 		switch {
 		case len(values)-int(begins[len(begins)-1]) > maxTags:
 			return fmt.Errorf("a list of more than %d texts", maxTags)
-		case rows.bytes-before > maxLineBytes:
-			return fmt.Errorf("a list of more than %d MiB", maxLineBytes>>20)
+		case rows.Bytes-before > rowjson.MaxLineBytes:
+			return fmt.Errorf("a list of more than %d MiB", rowjson.MaxLineBytes>>20)
 		}
 		r.ahead = r.ahead[1:]
 	}
@@ -559,7 +570,7 @@ func (r *columnReader) lists(n int, rows *parquetRows, column int) error {
 // readAhead reads values of lists.
 func (r *columnReader) readAhead() error {
 	if r.buf == nil {
-		r.buf = make([]parquet.Value, valuesAtOnce)
+		r.buf = make([]lib.Value, valuesAtOnce)
 	}
 	read, err := r.read(r.buf)
 	r.ahead = r.buf[:read]

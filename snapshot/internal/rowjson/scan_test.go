@@ -1,4 +1,4 @@
-package snapshot
+package rowjson
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 // It returns how many of the scanners took the row.
 func sameAsDecoder(t testing.TB, line string) (taken int) {
 	t.Helper()
-	s := takeScanner()
-	defer s.giveBack()
+	s := TakeScanner()
+	defer s.GiveBack()
 	compare := func(what string, got any, err error, want any) {
 		taken++
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -21,13 +21,13 @@ func sameAsDecoder(t testing.TB, line string) (taken int) {
 		}
 	}
 	for _, timed := range []bool{false, true} {
-		if r, ok := s.scanRecord([]byte(line), timed); ok {
-			want, err := decodeRecord([]byte(line), timed)
+		if r, ok := s.ScanRecord([]byte(line), timed); ok {
+			want, err := DecodeRecord([]byte(line), timed)
 			compare("record", r.clone(), err, want)
 		}
 	}
-	if a, ok := s.scanAccount([]byte(line)); ok {
-		want, err := decodeAccount([]byte(line))
+	if a, ok := s.ScanAccount([]byte(line)); ok {
+		want, err := DecodeAccount([]byte(line))
 		compare("account", a.clone(), err, want)
 	}
 	return taken
@@ -89,7 +89,7 @@ func TestLineEndsInNames(t *testing.T) {
 	for _, name := range []string{"a\u2028", "\u2029"} {
 		var records []string
 		for _, text := range []string{`x`, `\u0078`} {
-			a, err := decodeAccount([]byte(`{"address":"` + someAddress + `","ens":{"records":{"` + name + `":"` + text + `"}}}`))
+			a, err := DecodeAccount([]byte(`{"address":"` + someAddress + `","ens":{"records":{"` + name + `":"` + text + `"}}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,19 +156,19 @@ func FuzzScan(f *testing.F) {
 
 // TestScanWithoutAllocation: memory for a row is only needed by what the caller makes of it.
 func TestScanWithoutAllocation(t *testing.T) {
-	s := takeScanner()
-	defer s.giveBack()
+	s := TakeScanner()
+	defer s.GiveBack()
 	for _, line := range usualRows[:4] {
 		b := []byte(line)
-		s.scanRecord(b, true) // the first one makes the memory
-		if n := testing.AllocsPerRun(100, func() { s.scanRecord(b, true) }); n > 0 {
+		s.ScanRecord(b, true) // the first one makes the memory
+		if n := testing.AllocsPerRun(100, func() { s.ScanRecord(b, true) }); n > 0 {
 			t.Errorf("%s: %.0f allocations, want none", line, n)
 		}
 	}
 	for _, line := range usualRows[7:] {
 		b := []byte(line)
-		s.scanAccount(b)
-		if n := testing.AllocsPerRun(100, func() { s.scanAccount(b) }); n > 0 {
+		s.ScanAccount(b)
+		if n := testing.AllocsPerRun(100, func() { s.ScanAccount(b) }); n > 0 {
 			t.Errorf("%s: %.0f allocations, want none", line, n)
 		}
 	}

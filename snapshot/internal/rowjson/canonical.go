@@ -1,0 +1,45 @@
+package rowjson
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Canonical appends the canonical form of a row that the reader has taken: what a Writer writes of it.
+func Canonical(b []byte, row any) ([]byte, error) {
+	switch row := row.(type) {
+	case *Record:
+		return AppendRecord(b, *row)
+	case *Account:
+		return appendReadAccount(b, row), nil
+	case *Op:
+		return appendReadOp(b, row)
+	case *List:
+		return AppendList(b, *row)
+	case *site.Event:
+		return AppendEvent(b, *row)
+	case *Badge:
+		return AppendBadge(b, *row)
+	case *Recommended:
+		return AppendRecommended(b, *row)
+	}
+	return nil, fmt.Errorf("%T is no row of a table, and has no digest", row) // the caller has given another parser
+}
+
+// maxSpareRow bounds the memory for a canonical row that is kept for the next one.
+const maxSpareRow = 1 << 20
+
+// Sum appends the digest of a row to sums.
+func (s *Scanner) Sum(sums []byte, row any) ([]byte, error) {
+	b, err := Canonical(s.canonical[:0], row)
+	if err != nil {
+		return nil, err
+	}
+	if cap(b) <= maxSpareRow {
+		s.canonical = b
+	}
+	sum := sha256.Sum256(b)
+	return append(sums, sum[:]...), nil
+}
