@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
+	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
 // CopyTable takes a whole table from a file of rows, compressed if its name ends in .gz or .zst. The
@@ -67,15 +68,9 @@ type copiedRow[T any] struct {
 
 // copyTable copies the lines of a file that parse and accept take.
 func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error), accept func(T) error) error {
-	rows, err := openFile(afero.NewOsFs(), file, openerOf(file))
+	rows, err := lines.Open(afero.NewOsFs(), file, openerOf(file))
 	if err != nil {
 		return err
-	}
-	parseRows := func(p *Block[copiedRow[T]], b block, _ *rowjson.Scanner) {
-		parseLines(b, func(number int, line []byte) {
-			value, err := parse(line)
-			p.add(number, copiedRow[T]{line, value}, err)
-		})
 	}
 	reject := func(e *RowError) error {
 		if t.err != nil {
@@ -83,9 +78,11 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 		}
 		return e
 	}
-	workers := runtime.GOMAXPROCS(0)
-	lines := make(recycler[byte], spares(workers))
-	return readBlocks(context.Background(), rows.blocks(lines), workers, lines, false, parseRows, func(b Block[copiedRow[T]]) error {
+	parseRow := func(line []byte) (copiedRow[T], error) {
+		value, err := parse(line)
+		return copiedRow[T]{line, value}, err
+	}
+	return table.Lines(context.Background(), rows, parseRow, func(b Block[copiedRow[T]]) error {
 		return b.Each(func(r Row[copiedRow[T]]) error {
 			if err := accept(r.Value.value); err != nil {
 				return err
@@ -97,7 +94,7 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 
 // openerOf returns how to read a file, by its name.
 func openerOf(file string) func(io.Reader) (io.ReadCloser, error) {
-	lines := fileFormats[:3]
-	at := slices.IndexFunc(lines, func(f fileFormat) bool { return filepath.Ext(f.ending) == filepath.Ext(file) })
-	return lines[max(at, 0)].unpack
+	formats := lines.Formats[:3]
+	at := slices.IndexFunc(formats, func(f lines.Format) bool { return filepath.Ext(f.Ending) == filepath.Ext(file) })
+	return formats[max(at, 0)].Unpack
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/internal/regular"
+	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
 // A Folder is the folder of a snapshot, for reading. It stays the snapshot that it was when it was
@@ -66,7 +67,7 @@ func open(dir string) (f *Folder, whole bool, err error) {
 	f.files = map[string]*os.File{}
 	for _, entry := range entries {
 		name := entry.Name()
-		if !isFileName(name) {
+		if !table.IsFileName(name) {
 			continue
 		}
 		f.files[name] = nil // also of a dangling link, so that reading it fails instead of a part being lost
@@ -94,7 +95,8 @@ func openRegular(path string) (*os.File, error) {
 	return file, nil
 }
 
-func (f *Folder) names() []string { return slices.Sorted(maps.Keys(f.files)) }
+// Names returns the names of the files; nil if they must be found by their paths.
+func (f *Folder) Names() []string { return slices.Sorted(maps.Keys(f.files)) }
 
 // Open opens a file. It may be open several times.
 func (f *Folder) Open(name string) (afero.File, error) {

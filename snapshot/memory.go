@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
+	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
 // Rows are rows of a table as bytes, which never change. Rows of records may be those of several
@@ -197,7 +199,7 @@ func (r Rows) WithPrimary(naming []Account) (_ Rows, err error) {
 func InMemory() *Writer {
 	w := newWriter()
 	for _, table := range rowjson.AllTables() {
-		w.tables[table] = &tableWriter{path: string(table) + fileFormats[0].ending, memory: true}
+		w.tables[table] = &tableWriter{path: string(table) + lines.Formats[0].Ending, memory: true}
 	}
 	return w
 }
@@ -229,10 +231,10 @@ func NewMemory(m Meta, tables map[Table][]Piece) (afero.Fs, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := memory{metaName: {{rows: Rows{meta, 1}}}}
+	files := memory{table.MetaName: {{rows: Rows{meta, 1}}}}
 	for _, t := range rowjson.AllTables() {
 		if pieces, ok := tables[t]; ok || !t.Optional() {
-			files[string(t)+fileFormats[0].ending] = pieces
+			files[string(t)+lines.Formats[0].Ending] = pieces
 		}
 	}
 	return afero.FromIOFS{FS: files}, nil

@@ -12,17 +12,17 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
+	"github.com/followpress/followpress/snapshot/internal/table"
 )
-
-const metaName = "meta.json"
 
 // maxMetaBytes bounds meta.json, which names 64 chains at most.
 const maxMetaBytes = 64 << 10
 
 // readMeta decodes meta.json.
 func readMeta(snapshot afero.Fs, into any) (err error) {
-	file, err := snapshot.Open(metaName)
+	file, err := snapshot.Open(table.MetaName)
 	if err != nil {
 		return fmt.Errorf("read meta.json: %w", err)
 	}
@@ -34,7 +34,7 @@ func readMeta(snapshot afero.Fs, into any) (err error) {
 	case len(body) > maxMetaBytes:
 		return fmt.Errorf("meta.json: more than %d KiB", maxMetaBytes>>10)
 	}
-	if err := json.Unmarshal(bytes.TrimPrefix(body, byteOrderMark), into); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(body, lines.ByteOrderMark), into); err != nil {
 		return fmt.Errorf("meta.json: %s", site.JSONReason(err))
 	}
 	return nil
@@ -47,7 +47,7 @@ func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
 		AsOf   string `json:"as_of"`
 	}
 	if err := readMeta(snapshot, &meta); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%s is not there: is this the folder of a snapshot? name the one that holds meta.json and the tables", realName(snapshot, metaName))
+		return "", fmt.Errorf("%s is not there: is this the folder of a snapshot? name the one that holds meta.json and the tables", realName(snapshot, table.MetaName))
 	} else if err != nil {
 		return "", err
 	}
@@ -107,4 +107,19 @@ func ReadInputs(snapshot afero.Fs) (site.Inputs, error) {
 		return site.Inputs{}, fmt.Errorf("meta.json: %w", err)
 	}
 	return told, nil
+}
+
+// format is the version of snapshots that this package reads and writes.
+const format = 1
+
+// realName returns the path of a file of a snapshot, if the snapshot is in a folder.
+func realName(snapshot afero.Fs, name string) string {
+	if folder, ok := snapshot.(interface {
+		RealPath(name string) (string, error)
+	}); ok {
+		if path, err := folder.RealPath(name); err == nil {
+			return path
+		}
+	}
+	return name
 }

@@ -1,6 +1,17 @@
 package snapshot
 
-import "github.com/followpress/followpress/snapshot/internal/rowjson"
+import (
+	"context"
+	"io"
+	"iter"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/lines"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
+	"github.com/followpress/followpress/snapshot/internal/table"
+)
 
 // A Table is one of the tables of a snapshot.
 type Table = rowjson.Table
@@ -29,6 +40,62 @@ type (
 	Recommended = rowjson.Recommended
 	Op          = rowjson.Op
 )
+
+// A Reader reads a table. It parses rows on several goroutines and calls Done with all of them, block
+// by block in their order and never concurrently.
+type Reader[T any] = table.Reader[T]
+
+// A Block has successive rows of a table, those that are valid and those that are not, each in the
+// order of lines.
+type Block[T any] = table.Block[T]
+
+// A Row is a parsed line of a table.
+type Row[T any] = table.Row[T]
+
+// A Digest is the digest of the rows of a table, whatever files have them.
+type Digest = table.Digest
+
+// ErrNoTable says that a snapshot does not have a table.
+var ErrNoTable = table.ErrNoTable
+
+// CheckTable opens the files of a table and closes them again. An error wraps ErrNoTable if the table
+// is missing.
+func CheckTable(snapshot afero.Fs, t Table) error { return table.Check(snapshot, t) }
+
+// TableFiles returns the names of the files of a table, in the order of their rows. An error wraps
+// ErrNoTable if the table is missing.
+func TableFiles(snapshot afero.Fs, t Table) (names []string, err error) {
+	return table.Files(snapshot, t)
+}
+
+// TableBytes is the size of the files of a table, as they are stored.
+func TableBytes(snapshot afero.Fs, t Table) (total int64, err error) { return table.Bytes(snapshot, t) }
+
+// TableDigest reads a table to its end and returns its digest. An invalid row is a *RowError; that a row may be there
+// only once is checked of ops alone. If untimed, times of records do not count, as for a site with the API spec. An
+// error wraps ErrNoTable if the table is missing.
+func TableDigest(ctx context.Context, snapshot afero.Fs, t Table, untimed bool) (site.SHA256, error) {
+	return table.DigestOf(ctx, snapshot, t, untimed)
+}
+
+// Canonical calls found with each row of a table in canonical form, without the end of the line, in the order of the
+// table. The row is only valid until found returns. Its options and errors are those of TableDigest.
+func Canonical(ctx context.Context, snapshot afero.Fs, t Table, untimed bool, found func(row []byte) error) error {
+	return table.Canonical(ctx, snapshot, t, untimed, found)
+}
+
+// Accounts reads the rows of accounts that have a profile, in the order of the table, with constant
+// memory. It ends with the first error; an invalid row is a *RowError.
+func Accounts(snapshot afero.Fs) iter.Seq2[Account, error] {
+	if _, err := ReadAsOf(snapshot); err != nil {
+		return func(yield func(Account, error) bool) { yield(Account{}, err) }
+	}
+	return table.Profiles(snapshot)
+}
+
+// Compress returns what compresses rows into w as a Writer does. Each Write must be of whole rows if frames are to end at
+// the ends of rows. Close leaves w open.
+func Compress(w io.Writer) (io.WriteCloser, error) { return lines.Compress(w) }
 
 // A RowError is an invalid row of a snapshot, or an invalid refreshed object.
 type RowError = rowjson.RowError

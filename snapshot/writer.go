@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
+	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
 // WriteOptions are options of a Writer.
@@ -108,7 +109,7 @@ func checkFolder(dir string) error {
 		return fmt.Errorf("inspect the folder of the snapshot: %w", err)
 	}
 	for _, entry := range entries {
-		if entry.IsDir() || !isFileName(entry.Name()) {
+		if entry.IsDir() || !table.IsFileName(entry.Name()) {
 			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost: name another folder", dir, entry.Name())
 		}
 	}
@@ -192,7 +193,7 @@ func (w *Writer) Commit(m Meta) error {
 	if err != nil {
 		return fmt.Errorf("write the snapshot: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(w.staging.Next(), metaName), meta, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.staging.Next(), table.MetaName), meta, 0o644); err != nil {
 		return fmt.Errorf("write the snapshot: %w", err)
 	}
 	if err := w.staging.SyncNext(); err != nil {

@@ -1,4 +1,4 @@
-package snapshot
+package lines
 
 import (
 	"bufio"
@@ -146,7 +146,7 @@ func TestFramesEqualWhole(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 27))
 		file := randomFile(t, r)
 		want, wantError := read(file, openZstd)
-		got, gotError := read(file, openFrames(2+r.IntN(7)))
+		got, gotError := read(file, OpenFrames(2+r.IntN(7)))
 		if !bytes.Equal(got, want) || gotError != wantError {
 			t.Fatalf("seed %d: got %d bytes and the error %q, want %d and %q", seed, len(got), gotError, len(want), wantError)
 		}
@@ -197,7 +197,7 @@ func TestFramesThatAreNotSmall(t *testing.T) {
 func TestFramesLeftAlone(t *testing.T) {
 	file := bytes.Repeat(compressedAtOnce(t, bytes.Repeat([]byte("row\n"), 100_000)), 40)
 	for n := range 40 {
-		rows, err := openFrames(1 + n%4)(bytes.NewReader(file))
+		rows, err := OpenFrames(1 + n%4)(bytes.NewReader(file))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package snapshot
+package lines
 
 import (
 	"bufio"
@@ -76,8 +76,8 @@ type frame struct {
 	rest     io.Reader     // nil for a small frame
 }
 
-// openFrames opens a file of zstd, of which as many goroutines unpack frames as there are workers.
-func openFrames(workers int) func(io.Reader) (io.ReadCloser, error) {
+// OpenFrames opens a file of zstd, of which as many goroutines unpack frames as there are workers.
+func OpenFrames(workers int) func(io.Reader) (io.ReadCloser, error) {
 	return func(r io.Reader) (io.ReadCloser, error) {
 		in := bufio.NewReaderSize(r, 64<<10)
 		if _, err := in.Peek(1); err != nil {

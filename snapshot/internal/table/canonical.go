@@ -1,4 +1,4 @@
-package snapshot
+package table
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 // Canonical calls found with each row of a table in canonical form, without the end of the line, in the order of the
 // table. The row is only valid until found returns. If untimed, records have no times. An invalid row is a *RowError; that
 // a row may be there only once is checked of ops alone. An error wraps ErrNoTable if the table is missing.
-func Canonical(ctx context.Context, snapshot afero.Fs, t Table, untimed bool, found func(row []byte) error) error {
+func Canonical(ctx context.Context, snapshot afero.Fs, t rowjson.Table, untimed bool, found func(row []byte) error) error {
 	switch t {
-	case TableEvents:
+	case rowjson.TableEvents:
 		return canonicalTable(ctx, snapshot, t, site.DecodeEvent, found)
-	case TableLists:
-		return canonicalTable(ctx, snapshot, t, ParseList, found)
-	case TableBadges:
-		return canonicalTable(ctx, snapshot, t, ParseBadge, found)
-	case TableRecommended:
-		return canonicalTable(ctx, snapshot, t, ParseRecommended, found)
-	case TableAccounts:
+	case rowjson.TableLists:
+		return canonicalTable(ctx, snapshot, t, rowjson.ParseList, found)
+	case rowjson.TableBadges:
+		return canonicalTable(ctx, snapshot, t, rowjson.ParseBadge, found)
+	case rowjson.TableRecommended:
+		return canonicalTable(ctx, snapshot, t, rowjson.ParseRecommended, found)
+	case rowjson.TableAccounts:
 		return canonicalReader(snapshot, untimed, found).Accounts(ctx, canonical)
-	case TableRecords:
+	case rowjson.TableRecords:
 		return canonicalReader(snapshot, untimed, found).Records(ctx, canonical)
-	case TableOps:
+	case rowjson.TableOps:
 		return canonicalReader(snapshot, untimed, found).Ops(ctx, canonical)
 	}
 	return fmt.Errorf("table %q: use one of %v", t, rowjson.AllTables())
@@ -35,7 +35,7 @@ func Canonical(ctx context.Context, snapshot afero.Fs, t Table, untimed bool, fo
 
 func canonical[R any](row *R) ([]byte, error) { return rowjson.Canonical(nil, row) }
 
-func canonicalTable[R any](ctx context.Context, snapshot afero.Fs, t Table, parse func([]byte) (R, error), found func([]byte) error) error {
+func canonicalTable[R any](ctx context.Context, snapshot afero.Fs, t rowjson.Table, parse func([]byte) (R, error), found func([]byte) error) error {
 	return canonicalReader(snapshot, false, found).Table(ctx, t, func(line []byte) ([]byte, error) {
 		row, err := parse(line)
 		if err != nil {
@@ -47,6 +47,6 @@ func canonicalTable[R any](ctx context.Context, snapshot afero.Fs, t Table, pars
 
 func canonicalReader(snapshot afero.Fs, untimed bool, found func([]byte) error) Reader[[]byte] {
 	return Reader[[]byte]{Snapshot: snapshot, Untimed: untimed, Done: func(b Block[[]byte]) error {
-		return b.Each(func(r Row[[]byte]) error { return found(r.Value) }, func(e *RowError) error { return e })
+		return b.Each(func(r Row[[]byte]) error { return found(r.Value) }, func(e *rowjson.RowError) error { return e })
 	}}
 }

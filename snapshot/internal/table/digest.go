@@ -1,4 +1,4 @@
-package snapshot
+package table
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (d *Digest) Add(row []byte) {
 }
 
 // AddAccount adds the row of an account, as WriteAccount writes it.
-func (d *Digest) AddAccount(a Account) error {
+func (d *Digest) AddAccount(a rowjson.Account) error {
 	row, err := rowjson.AppendAccount(nil, a)
 	return d.addRow(row, err)
 }
@@ -40,7 +40,7 @@ func (d *Digest) AddEvent(e site.Event) error {
 }
 
 // AddBadge adds the row of a badge, as WriteBadge writes it.
-func (d *Digest) AddBadge(badge Badge) error {
+func (d *Digest) AddBadge(badge rowjson.Badge) error {
 	row, err := rowjson.AppendBadge(nil, badge)
 	return d.addRow(row, err)
 }
@@ -69,29 +69,29 @@ func (d *Digest) Sum() (sum site.SHA256) {
 	return sum
 }
 
-// TableDigest reads a table to its end and returns its digest. An invalid row is a *RowError; that a row may be there
+// DigestOf reads a table to its end and returns its digest. An invalid row is a *RowError; that a row may be there
 // only once is checked of ops alone. If untimed, times of records do not count, as for a site with the API spec. An
 // error wraps ErrNoTable if the table is missing.
-func TableDigest(ctx context.Context, snapshot afero.Fs, t Table, untimed bool) (site.SHA256, error) {
+func DigestOf(ctx context.Context, snapshot afero.Fs, t rowjson.Table, untimed bool) (site.SHA256, error) {
 	var d Digest
 	var err error
 	switch t {
-	case TableEvents:
+	case rowjson.TableEvents:
 		err = digestTable(ctx, snapshot, t, &d, site.DecodeEvent)
-	case TableLists:
-		err = digestTable(ctx, snapshot, t, &d, ParseList)
-	case TableBadges:
-		err = digestTable(ctx, snapshot, t, &d, ParseBadge)
-	case TableRecommended:
-		err = digestTable(ctx, snapshot, t, &d, ParseRecommended)
-	case TableAccounts:
-		err = digestReader[struct{}](snapshot, &d).Accounts(ctx, func(*Account) (none struct{}, err error) { return none, nil })
-	case TableRecords:
+	case rowjson.TableLists:
+		err = digestTable(ctx, snapshot, t, &d, rowjson.ParseList)
+	case rowjson.TableBadges:
+		err = digestTable(ctx, snapshot, t, &d, rowjson.ParseBadge)
+	case rowjson.TableRecommended:
+		err = digestTable(ctx, snapshot, t, &d, rowjson.ParseRecommended)
+	case rowjson.TableAccounts:
+		err = digestReader[struct{}](snapshot, &d).Accounts(ctx, func(*rowjson.Account) (none struct{}, err error) { return none, nil })
+	case rowjson.TableRecords:
 		r := digestReader[struct{}](snapshot, &d)
 		r.Untimed = untimed
-		err = r.Records(ctx, func(*Record) (none struct{}, err error) { return none, nil })
-	case TableOps:
-		err = digestReader[struct{}](snapshot, &d).Ops(ctx, func(*Op) (none struct{}, err error) { return none, nil })
+		err = r.Records(ctx, func(*rowjson.Record) (none struct{}, err error) { return none, nil })
+	case rowjson.TableOps:
+		err = digestReader[struct{}](snapshot, &d).Ops(ctx, func(*rowjson.Op) (none struct{}, err error) { return none, nil })
 	default:
 		err = fmt.Errorf("table %q: use one of %v", t, rowjson.AllTables())
 	}
@@ -101,13 +101,13 @@ func TableDigest(ctx context.Context, snapshot afero.Fs, t Table, untimed bool) 
 	return d.Sum(), nil
 }
 
-func digestTable[T any](ctx context.Context, snapshot afero.Fs, t Table, d *Digest, parse func([]byte) (T, error)) error {
+func digestTable[T any](ctx context.Context, snapshot afero.Fs, t rowjson.Table, d *Digest, parse func([]byte) (T, error)) error {
 	return digestReader[T](snapshot, d).Table(ctx, t, parse)
 }
 
 // digestReader reads a table for its digest only.
 func digestReader[T any](snapshot afero.Fs, d *Digest) Reader[T] {
 	return Reader[T]{Snapshot: snapshot, Digest: d, Done: func(b Block[T]) error {
-		return b.Each(func(Row[T]) error { return nil }, func(e *RowError) error { return e })
+		return b.Each(func(Row[T]) error { return nil }, func(e *rowjson.RowError) error { return e })
 	}}
 }

@@ -1,4 +1,4 @@
-package snapshot
+package lines
 
 import (
 	"bufio"
@@ -11,19 +11,16 @@ import (
 	"github.com/spf13/afero"
 )
 
-// format is the version of snapshots that this package reads and writes.
-const format = 1
-
-// A fileFormat is the ending of tables' files, and how to read such files.
-type fileFormat struct {
-	ending string
-	unpack func(io.Reader) (io.ReadCloser, error) // to lines of JSON; nil for Parquet
+// A Format is the ending of tables' files, and how to read such files.
+type Format struct {
+	Ending string
+	Unpack func(io.Reader) (io.ReadCloser, error) // to lines of JSON; nil for Parquet
 }
 
-var fileFormats = []fileFormat{
+var Formats = []Format{
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
 	{".ndjson.gz", openGzip},
-	{zstdEnding, openZstd},
+	{ZstdEnding, openZstd},
 	{".parquet", nil},
 }
 
@@ -77,7 +74,7 @@ func (z *gzipReader) zeros() error {
 // Close implements io.Closer.
 func (z *gzipReader) Close() error { return z.member.Close() }
 
-const zstdEnding = ".ndjson.zst"
+const ZstdEnding = ".ndjson.zst"
 
 func openZstd(r io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReader(r)
@@ -107,43 +104,13 @@ func (z zstdReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// realName returns the path of a file of a snapshot, if the snapshot is in a folder.
-func realName(snapshot afero.Fs, name string) string {
-	if folder, ok := snapshot.(interface {
-		RealPath(name string) (string, error)
-	}); ok {
-		if path, err := folder.RealPath(name); err == nil {
-			return path
-		}
-	}
-	return name
-}
-
-type tableFile struct {
+type File struct {
 	io.Reader        // the rows
-	name      string // of the file
+	Name      string // of the file
 	close     func() error
 }
 
-// ErrNoTable says that a snapshot does not have a table.
-var ErrNoTable = errors.New("is not there")
-
-// CheckTable opens the files of a table and closes them again. An error wraps ErrNoTable if the table
-// is missing.
-func CheckTable(snapshot afero.Fs, t Table) error {
-	parts, err := partsOf(snapshot, t)
-	if err != nil {
-		return err
-	}
-	for _, p := range parts {
-		if err := p.check(snapshot, t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func openFile(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, error)) (*tableFile, error) {
+func Open(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, error)) (*File, error) {
 	file, err := files.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open table %s: %w", name, err)
@@ -152,14 +119,14 @@ func openFile(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read %s: %w", name, explainTruncated(err)), file.Close())
 	}
-	return &tableFile{Reader: rows, name: name, close: func() error {
+	return &File{Reader: rows, Name: name, close: func() error {
 		return errors.Join(rows.Close(), file.Close())
 	}}, nil
 }
 
-func (f *tableFile) closed() error {
+func (f *File) Closed() error {
 	if err := f.close(); err != nil {
-		return fmt.Errorf("close %s: %w", f.name, err)
+		return fmt.Errorf("close %s: %w", f.Name, err)
 	}
 	return nil
 }

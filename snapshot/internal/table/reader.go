@@ -1,13 +1,13 @@
-package snapshot
+package table
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"runtime"
 
+	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/parquet"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/spf13/afero"
@@ -15,13 +15,13 @@ import (
 
 // A Reader reads a table. It parses rows on several goroutines and calls Done with all of them, block
 // by block in their order and never concurrently. Blank lines are skipped. Its methods return the first
-// error of reading or of Done; a line that is too long is a *RowError.
+// error of reading or of Done; a line that is too long is a *rowjson.RowError.
 type Reader[T any] struct {
 	Snapshot afero.Fs
-	File     string // one file of the table (TableFiles), for readers that share the files among them; "" for all
-	Workers  int    // goroutines that parse; 0 means one per core
-	Untimed  bool   // the times of records are not read, and may be anything
-	After    *Op    // of the table ops: rows must come after this one, too; nil for the first file, and for all
+	File     string      // one file of the table (TableFiles), for readers that share the files among them; "" for all
+	Workers  int         // goroutines that parse; 0 means one per core
+	Untimed  bool        // the times of records are not read, and may be anything
+	After    *rowjson.Op // of the table ops: rows must come after this one, too; nil for the first file, and for all
 
 	// Complete, unless nil, gets the valid rows of each block, which it may change, before Done. It is
 	// called concurrently. Block.Take calls what it returns.
@@ -45,28 +45,28 @@ func (r Reader[T]) reading() reading[T] {
 
 // Table reads a table whose rows parse parses. The lines that parse gets are only valid until Done
 // returns, those of Parquet only until parse returns.
-func (r Reader[T]) Table(ctx context.Context, t Table, parse func(line []byte) (T, error)) error {
+func (r Reader[T]) Table(ctx context.Context, t rowjson.Table, parse func(line []byte) (T, error)) error {
 	return readTable(ctx, r.reading(), t, decoded(parse), same)
 }
 
 // Records reads the table records: convert makes of each valid row what Done gets. The record, and what
 // it refers to, is only valid until convert returns, which must not change it.
-func (r Reader[T]) Records(ctx context.Context, convert func(*Record) (T, error)) error {
+func (r Reader[T]) Records(ctx context.Context, convert func(*rowjson.Record) (T, error)) error {
 	timed := !r.Untimed
-	return readTable(ctx, r.reading(), TableRecords, form[Record]{
-		scan: func(s *rowjson.Scanner, line []byte) (*Record, bool) { return s.ScanRecord(line, timed) },
-		columns: func(s *rowjson.Scanner, rows *parquet.Rows, row int) (*Record, bool) {
+	return readTable(ctx, r.reading(), rowjson.TableRecords, form[rowjson.Record]{
+		scan: func(s *rowjson.Scanner, line []byte) (*rowjson.Record, bool) { return s.ScanRecord(line, timed) },
+		columns: func(s *rowjson.Scanner, rows *parquet.Rows, row int) (*rowjson.Record, bool) {
 			return rows.Record(s, row)
 		},
-		decode: func(line []byte) (Record, error) { return rowjson.DecodeRecord(line, timed) },
+		decode: func(line []byte) (rowjson.Record, error) { return rowjson.DecodeRecord(line, timed) },
 	}, convert)
 }
 
 // Accounts reads the table accounts, as Records does.
-func (r Reader[T]) Accounts(ctx context.Context, convert func(*Account) (T, error)) error {
-	return readTable(ctx, r.reading(), TableAccounts, form[Account]{
+func (r Reader[T]) Accounts(ctx context.Context, convert func(*rowjson.Account) (T, error)) error {
+	return readTable(ctx, r.reading(), rowjson.TableAccounts, form[rowjson.Account]{
 		scan: (*rowjson.Scanner).ScanAccount,
-		columns: func(s *rowjson.Scanner, rows *parquet.Rows, row int) (*Account, bool) {
+		columns: func(s *rowjson.Scanner, rows *parquet.Rows, row int) (*rowjson.Account, bool) {
 			return rows.Account(s, row)
 		},
 		decode: rowjson.DecodeAccount,
@@ -105,10 +105,10 @@ type reading[T any] struct {
 	hashed   bool // the digest of each row is wanted
 }
 
-func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], convert func(*R) (T, error)) (err error) {
+func readTable[R, T any](ctx context.Context, r reading[T], t rowjson.Table, f form[R], convert func(*R) (T, error)) (err error) {
 	r.Workers = cmp.Or(r.Workers, runtime.GOMAXPROCS(0))
-	lines := make(recycler[byte], spares(r.Workers))
-	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, lines, r.Workers)
+	spare := make(lines.Recycler[byte], lines.Spares(r.Workers))
+	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, spare, r.Workers)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func readTable[R, T any](ctx context.Context, r reading[T], t Table, f form[R], 
 			p.take = r.Complete(p.Rows)
 		}
 	}
-	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, lines, r.hashed, parse, r.Done)
+	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, spare, r.hashed, parse, r.Done)
 }
 
 func parseBlock[R, T any](p *Block[T], b block, s *rowjson.Scanner, hashed bool, f form[R], convert func(*R) (T, error)) {
@@ -139,7 +139,7 @@ func parseBlock[R, T any](p *Block[T], b block, s *rowjson.Scanner, hashed bool,
 	if b.rows != nil {
 		parseColumns(b, s, f, take)
 	} else {
-		parseLines(b, func(number int, line []byte) {
+		lines.Block{First: b.first, Lines: b.lines}.Each(func(number int, line []byte) {
 			row, ok := f.scan(s, line)
 			if ok {
 				take(number, row, nil)
@@ -174,20 +174,18 @@ func parseColumns[R any](b block, s *rowjson.Scanner, f form[R], take func(numbe
 	}
 }
 
-// byteOrderMark is U+FEFF in UTF-8.
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
-// parseLines calls take with each line, but for blank ones, without the white space of JSON around the line. A byte order
-// mark before the first one is skipped (RFC 8259, section 8.1).
-func parseLines(b block, take func(number int, line []byte)) {
-	number := b.first
-	for line := range bytes.Lines(b.lines) {
-		if number == 1 {
-			line = bytes.TrimPrefix(line, byteOrderMark)
+// Lines parses the lines of a file, as Reader.Table does.
+func Lines[T any](ctx context.Context, file *lines.File, parse func(line []byte) (T, error), done func(Block[T]) error) error {
+	workers := runtime.GOMAXPROCS(0)
+	spare := make(lines.Recycler[byte], lines.Spares(workers))
+	blocks := func(yield func(block, error) bool) {
+		for b, err := range file.Blocks(spare) {
+			if !yield(block{first: b.First, lines: b.Lines, file: file.Name}, err) {
+				return
+			}
 		}
-		if line = bytes.Trim(line, " \t\r\n"); len(line) > 0 {
-			take(number, line)
-		}
-		number++
 	}
+	return readBlocks(ctx, blocks, workers, spare, false, func(p *Block[T], b block, s *rowjson.Scanner) {
+		parseBlock(p, b, s, false, decoded(parse), same)
+	}, done)
 }

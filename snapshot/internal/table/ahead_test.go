@@ -1,4 +1,4 @@
-package snapshot
+package table
 
 import (
 	"bytes"
@@ -13,7 +13,9 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/snapshot/internal/lines"
 	room "github.com/followpress/followpress/snapshot/internal/parquet"
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
 // TestReadAheadBytes: of large blocks few are read ahead, one that is larger than all that may be read
@@ -126,7 +128,7 @@ func TestWorstRowGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		table, err := openTable(files, selection{table: TableLists}, false, make(recycler[byte]), 8)
+		table, err := openTable(files, selection{table: rowjson.TableLists}, false, make(lines.Recycler[byte]), 8)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package snapshot
+package table
 
 import (
 	"cmp"
@@ -12,41 +12,45 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/parquet"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/spf13/afero"
 	"golang.org/x/sync/semaphore"
 )
 
+// MetaName is the file of a snapshot that is no table.
+const MetaName = "meta.json"
+
 // A part is a file of a table: the only one, or one of several with numbers in their names.
 type part struct {
 	name   string
 	number string // decimal digits; "" for the only file of a table
-	format fileFormat
+	format lines.Format
 }
 
 // partOf returns what the name of a file says. ok is false if it is not the name of a table's file.
-func partOf(name string) (t Table, p part, ok bool) {
+func partOf(name string) (t rowjson.Table, p part, ok bool) {
 	stem, _, _ := strings.Cut(name, ".")
-	at := slices.IndexFunc(fileFormats, func(f fileFormat) bool { return name[len(stem):] == f.ending })
+	at := slices.IndexFunc(lines.Formats, func(f lines.Format) bool { return name[len(stem):] == f.Ending })
 	if at < 0 {
 		return "", part{}, false
 	}
 	table, number, numbered := strings.Cut(stem, "-")
-	if numbered && (number == "" || strings.Trim(number, "0123456789") != "") || !slices.Contains(rowjson.AllTables(), Table(table)) {
+	if numbered && (number == "" || strings.Trim(number, "0123456789") != "") || !slices.Contains(rowjson.AllTables(), rowjson.Table(table)) {
 		return "", part{}, false
 	}
-	return Table(table), part{name, number, fileFormats[at]}, true
+	return rowjson.Table(table), part{name, number, lines.Formats[at]}, true
 }
 
-// isFileName reports whether a file with that name is part of a snapshot.
-func isFileName(name string) bool {
+// IsFileName reports whether a file with that name is part of a snapshot.
+func IsFileName(name string) bool {
 	_, _, ok := partOf(name)
-	return ok || name == metaName
+	return ok || name == MetaName
 }
 
 // partsOf finds the files of a table, in the order of their rows.
-func partsOf(snapshot afero.Fs, t Table) ([]part, error) {
+func partsOf(snapshot afero.Fs, t rowjson.Table) ([]part, error) {
 	names, err := fileNames(snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("open table %s: %w", t, err)
@@ -80,9 +84,9 @@ func partsOf(snapshot afero.Fs, t Table) ([]part, error) {
 	return numbered, nil
 }
 
-// TableFiles returns the names of the files of a table, in the order of their rows. An error wraps
+// Files returns the names of the files of a table, in the order of their rows. An error wraps
 // ErrNoTable if the table is missing.
-func TableFiles(snapshot afero.Fs, t Table) (names []string, err error) {
+func Files(snapshot afero.Fs, t rowjson.Table) (names []string, err error) {
 	parts, err := partsOf(snapshot, t)
 	for _, p := range parts {
 		names = append(names, p.name)
@@ -92,7 +96,7 @@ func TableFiles(snapshot afero.Fs, t Table) (names []string, err error) {
 
 // A selection is a table, or one of its files.
 type selection struct {
-	table Table
+	table rowjson.Table
 	file  string // "" for all
 }
 
@@ -123,7 +127,7 @@ func listed(parts []part) string {
 
 // checkNumbers returns an error unless the numbers of parts, which are sorted as texts, are consecutive
 // from 0 or 1: a part that was lost must not pass unnoticed.
-func checkNumbers(t Table, parts []part) error {
+func checkNumbers(t rowjson.Table, parts []part) error {
 	for i := 1; i < len(parts); i++ {
 		if a, b := parts[i-1], parts[i]; len(a.number) != len(b.number) {
 			return fmt.Errorf("table %s: the numbers of %s and %s differ in length: use leading zeros", t, a.name, b.name)
@@ -148,8 +152,10 @@ func checkNumbers(t Table, parts []part) error {
 }
 
 func fileNames(snapshot afero.Fs) ([]string, error) {
-	if folder, ok := snapshot.(*Folder); ok && folder.files != nil {
-		return folder.names(), nil
+	if folder, ok := snapshot.(interface{ Names() []string }); ok {
+		if names := folder.Names(); names != nil {
+			return names, nil
+		}
 	}
 	entries, err := afero.ReadDir(snapshot, ".")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -162,8 +168,8 @@ func fileNames(snapshot afero.Fs) ([]string, error) {
 	return names, nil
 }
 
-// TableBytes is the size of the files of a table, as they are stored.
-func TableBytes(snapshot afero.Fs, t Table) (total int64, err error) {
+// Bytes is the size of the files of a table, as they are stored.
+func Bytes(snapshot afero.Fs, t rowjson.Table) (total int64, err error) {
 	parts, err := partsOf(snapshot, t)
 	if err != nil {
 		return 0, err
@@ -197,17 +203,17 @@ type tableReader struct {
 
 // openTable opens a table. Times of records are read only if timed. Lines are read into memory that whoever gets a block
 // may give back. Several files are unpacked side by side, and a single one by that many goroutines.
-func openTable(snapshot afero.Fs, from selection, timed bool, memory recycler[byte], workers int) (*tableReader, error) {
+func openTable(snapshot afero.Fs, from selection, timed bool, memory lines.Recycler[byte], workers int) (*tableReader, error) {
 	parts, err := from.parts(snapshot)
 	if err != nil {
 		return nil, err
 	}
-	if len(parts) == 1 && parts[0].format.ending == zstdEnding && workers > 1 {
-		parts[0].format.unpack = openFrames(workers)
+	if len(parts) == 1 && parts[0].format.Ending == lines.ZstdEnding && workers > 1 {
+		parts[0].format.Unpack = lines.OpenFrames(workers)
 	}
 	r := new(tableReader)
 	for _, p := range parts {
-		if p.format.unpack != nil {
+		if p.format.Unpack != nil {
 			r.sources = append(r.sources, p.lineBlocks(snapshot, memory))
 			continue
 		}
@@ -237,30 +243,34 @@ func (r *tableReader) close() error {
 	return errors.Join(errs...)
 }
 
-func (p part) check(snapshot afero.Fs, t Table) error {
-	if p.format.unpack == nil {
+func (p part) check(snapshot afero.Fs, t rowjson.Table) error {
+	if p.format.Unpack == nil {
 		file, err := parquet.Open(snapshot, p.name, parquet.Columns(t, false))
 		if err != nil {
 			return err
 		}
 		return file.Close()
 	}
-	file, err := openFile(snapshot, p.name, p.format.unpack)
+	file, err := lines.Open(snapshot, p.name, p.format.Unpack)
 	if err != nil {
 		return err
 	}
-	return file.closed()
+	return file.Closed()
 }
 
 // lineBlocks opens a part, which is not Parquet, and cuts it into blocks.
-func (p part) lineBlocks(snapshot afero.Fs, memory recycler[byte]) rowSource {
+func (p part) lineBlocks(snapshot afero.Fs, memory lines.Recycler[byte]) rowSource {
 	return func(yield func(block, error) bool) {
-		file, err := openFile(snapshot, p.name, p.format.unpack)
+		file, err := lines.Open(snapshot, p.name, p.format.Unpack)
 		if err != nil {
 			yield(block{}, err)
 			return
 		}
-		file.blocks(memory)(yield)
+		for b, err := range file.Blocks(memory) {
+			if !yield(block{file: p.name, first: b.First, lines: b.Lines}, err) {
+				return
+			}
+		}
 	}
 }
 
@@ -383,4 +393,22 @@ func (b block) size() int64 {
 		n = b.rows.Bytes
 	}
 	return int64(min(n, bytesAhead))
+}
+
+// ErrNoTable says that a snapshot does not have a table.
+var ErrNoTable = errors.New("is not there")
+
+// Check opens the files of a table and closes them again. An error wraps ErrNoTable if the table
+// is missing.
+func Check(snapshot afero.Fs, t rowjson.Table) error {
+	parts, err := partsOf(snapshot, t)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := p.check(snapshot, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
