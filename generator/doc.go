@@ -10,7 +10,7 @@
 //
 //  1. snapshot/writer.go writes the row. encode.go refuses what the reader would refuse, and tablewriter.go
 //     compresses. staging replaces the old snapshot with the new one.
-//  2. snapshot/folder.go opens all files at once, so that a run reads one snapshot even if another process
+//  2. snapshot/internal/folder opens all files at once, so that a run reads one snapshot even if another process
 //     replaces it; storage/files.go does the same for a snapshot in a bucket, by range requests for the versions
 //     that were listed. parts.go finds the files of a table and reads several side by side, or one on its own, for
 //     readers that share the files among them. frames.go finds the frames of a single file of zstd, and has them

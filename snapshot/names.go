@@ -8,7 +8,9 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot/internal/folder"
 	"github.com/followpress/followpress/snapshot/internal/lines"
+	"github.com/followpress/followpress/snapshot/internal/memory"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/followpress/followpress/snapshot/internal/table"
 )
@@ -99,6 +101,51 @@ func Compress(w io.Writer) (io.WriteCloser, error) { return lines.Compress(w) }
 
 // A RowError is an invalid row of a snapshot, or an invalid refreshed object.
 type RowError = rowjson.RowError
+
+// Rows are rows of a table as bytes, which never change. Rows of records may be those of several
+// lists: they lack the token id.
+type Rows = memory.Rows
+
+// A Piece is some rows of a table in memory. Pieces may share their Rows.
+type Piece = memory.Piece
+
+// RecordRows makes rows of records, whose token ids do not matter. It refuses what WriteRecord would
+// refuse.
+func RecordRows(records []Record) (Rows, error) { return memory.RecordRows(records) }
+
+// ListRows makes rows of lists. It refuses what WriteList would refuse, but for a list that is there
+// twice.
+func ListRows(lists []List) (Rows, error) { return memory.ListRows(lists) }
+
+// OpRows makes rows of ops, in the order of Op.Compare. It refuses what WriteOp would refuse.
+func OpRows(ops []Op) (Rows, error) { return memory.OpRows(ops) }
+
+// Addresses yields the addresses of rows of accounts or records that only one of two has: those of
+// records that are about an address. Rows that both have in the same order cost next to nothing.
+func Addresses(one, other Rows) []site.Address { return memory.Addresses(one, other) }
+
+// NewMemory is a snapshot in memory, for reading: its files are those that Create makes without
+// compression of the same rows. Tables that are absent have no rows, but recommended and ops, which are absent
+// then. The files never change, and may be read from any number of goroutines.
+//
+// Rows stay text: a million records took 136 bytes each as text and 128 as structs with the memory of texts shared, which
+// the garbage collector would have to walk, and digests, copies and comparisons of rows need the text. Reading the million
+// takes 0.7 s on two cores, as from a file.
+func NewMemory(m Meta, tables map[Table][]Piece) (afero.Fs, error) {
+	meta, err := encodeMeta(m)
+	if err != nil {
+		return nil, err
+	}
+	return memory.New(meta, tables), nil
+}
+
+// A Folder is the folder of a snapshot, for reading. It stays the snapshot that it was when it was
+// opened, even if another process replaces the folder, as a Writer does.
+type Folder = folder.Folder
+
+// Open opens a folder. That it is not there, or no snapshot, is not an error of Open but of what
+// reads it. Close must be called after a success.
+func Open(dir string) (*Folder, error) { return folder.Open(dir) }
 
 const (
 	// NoTime is the time of a record of which it is not known.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/followpress/followpress/snapshot/internal/lines"
+	"github.com/followpress/followpress/snapshot/internal/memory"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/klauspost/compress/gzip"
 )
@@ -147,3 +149,27 @@ type uncompressed struct{ io.Writer }
 
 // Close does nothing.
 func (uncompressed) Close() error { return nil }
+
+// InMemory is a Writer whose rows stay in memory, for Rows. It cannot be committed.
+func InMemory() *Writer {
+	w := newWriter()
+	for _, table := range rowjson.AllTables() {
+		w.tables[table] = &tableWriter{path: string(table) + lines.Formats[0].Ending, memory: true}
+	}
+	return w
+}
+
+// Rows are what was written to a table of a Writer in memory, which takes no more rows. ok is false if
+// nothing was, unless Begin made the table.
+func (w *Writer) Rows(t Table) (r Rows, ok bool, err error) {
+	table := w.tables[t]
+	if !table.memory {
+		return Rows{}, false, errors.New("the rows of " + string(t) + " are not in memory")
+	}
+	if table.err == nil {
+		table.flush()
+	}
+	r, ok, err = memory.RowsOf(table.kept, table.rows), table.rows > 0 || table.begun || table.copied != "", table.err
+	table.finish(err)
+	return r, ok, err
+}

@@ -123,6 +123,14 @@ func (w *Writer) WriteList(l List) error {
 		func() error { return w.lists.add(l.TokenID) })
 }
 
+// WriteOp writes a row of ops. Rows must come in the order of Op.Compare, each once. A snapshot without
+// such rows has no such table, unless Begin made it.
+func (w *Writer) WriteOp(o Op) error {
+	return w.tables[TableOps].add(
+		func(b []byte) ([]byte, error) { return rowjson.AppendOp(b, o) },
+		func() error { return w.ops.Add(&o) })
+}
+
 // WriteRecord writes a row of records.
 func (w *Writer) WriteRecord(r Record) error {
 	return w.tables[TableRecords].add(func(b []byte) ([]byte, error) { return rowjson.AppendRecord(b, r) }, nil)

@@ -193,7 +193,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"cmd":      {{"cmd/internal/publish", []string{"-test.run=Forged|RefreshesAre|Sample|CommandThat|Nonsense|SecretKey|ListedWhere|MaxAge|VerifyOnline$"}}, {"cmd/internal/live", nil}},
 		"internal": {{"internal/staging", nil}},
 		"live":     {{"live", nil}, simulation},
-		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs|Ops|Frames"}}, {"snapshot/pieces", nil}, {"cmd/internal/reproduce", []string{"-test.run=Faults|Resumes"}}},
+		"snapshot": {{"snapshot", []string{"-test.run=Digest|Inputs|Ops"}}, {"snapshot/internal/lines", []string{"-test.run=Frames"}}, {"snapshot/pieces", nil}, {"cmd/internal/reproduce", []string{"-test.run=Faults|Resumes"}}},
 		"source": {{"source", []string{"-test.run=From"}}, {"source/replay", nil}, {"source/badge", []string{"-test.run=Told"}}, {"source/audit", nil}, {"source/chain", []string{"-test.run=CountsThat|NewestBlockIs|QuorumThat"}},
 			{"source/chain/provider", []string{"-test.run=Multicall"}}},
 	}

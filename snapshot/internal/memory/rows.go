@@ -1,21 +1,13 @@
-package snapshot
+package memory
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"maps"
 	"slices"
-	"time"
-
-	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
-	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
 // Rows are rows of a table as bytes, which never change. Rows of records may be those of several
@@ -40,6 +32,9 @@ func (r Rows) Of(tokenID string) (Piece, error) {
 	return Piece{string(begin), r}, err
 }
 
+// RowsOf are rows whose text is known, of that many lines.
+func RowsOf(text []byte, lines int) Rows { return Rows{text, lines} }
+
 // Len is how many rows there are.
 func (r Rows) Len() int { return r.lines }
 
@@ -53,7 +48,7 @@ func (p *Piece) size() int64 {
 
 // RecordRows makes rows of records, whose token ids do not matter. It refuses what WriteRecord would
 // refuse.
-func RecordRows(records []Record) (Rows, error) {
+func RecordRows(records []rowjson.Record) (Rows, error) {
 	b := make([]byte, 0, 128*len(records))
 	for _, r := range records {
 		if r.Type == "" {
@@ -76,7 +71,7 @@ const maxBegin = 256
 
 // ListRows makes rows of lists. It refuses what WriteList would refuse, but for a list that is there
 // twice.
-func ListRows(lists []List) (_ Rows, err error) {
+func ListRows(lists []rowjson.List) (_ Rows, err error) {
 	b := make([]byte, 0, 144*len(lists))
 	for _, l := range lists {
 		if b, err = rowjson.AppendList(b, l); err != nil {
@@ -156,7 +151,7 @@ func indexEnd(line, text string) int {
 
 // WithPrimary are rows of accounts, in the order of addresses and without primary lists, and the rows
 // of those accounts that name primary lists. naming has them in the order of addresses, without ENS.
-func (r Rows) WithPrimary(naming []Account) (_ Rows, err error) {
+func (r Rows) WithPrimary(naming []rowjson.Account) (_ Rows, err error) {
 	if len(naming) == 0 {
 		return r, nil
 	}
@@ -195,176 +190,6 @@ func (r Rows) WithPrimary(naming []Account) (_ Rows, err error) {
 	return Rows{b, lines}, nil
 }
 
-// InMemory is a Writer whose rows stay in memory, for Rows. It cannot be committed.
-func InMemory() *Writer {
-	w := newWriter()
-	for _, table := range rowjson.AllTables() {
-		w.tables[table] = &tableWriter{path: string(table) + lines.Formats[0].Ending, memory: true}
-	}
-	return w
-}
-
-// Rows are what was written to a table of a Writer in memory, which takes no more rows. ok is false if
-// nothing was, unless Begin made the table.
-func (w *Writer) Rows(t Table) (r Rows, ok bool, err error) {
-	table := w.tables[t]
-	if !table.memory {
-		return Rows{}, false, errors.New("the rows of " + string(t) + " are not in memory")
-	}
-	if table.err == nil {
-		table.flush()
-	}
-	r, ok, err = Rows{table.kept, table.rows}, table.rows > 0 || table.begun || table.copied != "", table.err
-	table.finish(err)
-	return r, ok, err
-}
-
-// NewMemory is a snapshot in memory, for reading: its files are those that Create makes without
-// compression of the same rows. Tables that are absent have no rows, but recommended and ops, which are absent
-// then. The files never change, and may be read from any number of goroutines.
-//
-// Rows stay text: a million records took 136 bytes each as text and 128 as structs with the memory of texts shared, which
-// the garbage collector would have to walk, and digests, copies and comparisons of rows need the text. Reading the million
-// takes 0.7 s on two cores, as from a file.
-func NewMemory(m Meta, tables map[Table][]Piece) (afero.Fs, error) {
-	meta, err := encodeMeta(m)
-	if err != nil {
-		return nil, err
-	}
-	files := memory{table.MetaName: {{rows: Rows{meta, 1}}}}
-	for _, t := range rowjson.AllTables() {
-		if pieces, ok := tables[t]; ok || !t.Optional() {
-			files[string(t)+lines.Formats[0].Ending] = pieces
-		}
-	}
-	return afero.FromIOFS{FS: files}, nil
-}
-
-// memory has the pieces of files by name.
-type memory map[string][]Piece
-
-// Open opens a file, or the folder itself.
-func (m memory) Open(name string) (fs.File, error) {
-	if name == "." {
-		return &memoryFolder{info: memoryInfo{name: ".", folder: true}, left: m.entries()}, nil
-	}
-	pieces, ok := m[name]
-	if !ok {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return &memoryFile{info: infoOf(name, pieces), pieces: pieces}, nil
-}
-
-// Stat describes a file without opening it.
-func (m memory) Stat(name string) (fs.FileInfo, error) {
-	f, err := m.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	return f.Stat()
-}
-
-func (m memory) entries() (all []fs.DirEntry) {
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, fs.FileInfoToDirEntry(infoOf(name, m[name])))
-	}
-	return all
-}
-
-type memoryInfo struct {
-	name   string
-	size   int64
-	folder bool
-}
-
-func infoOf(name string, pieces []Piece) memoryInfo {
-	info := memoryInfo{name: name}
-	for i := range pieces {
-		info.size += pieces[i].size()
-	}
-	return info
-}
-
-func (i memoryInfo) Name() string       { return i.name }
-func (i memoryInfo) Size() int64        { return i.size }
-func (i memoryInfo) ModTime() time.Time { return time.Time{} }
-func (i memoryInfo) IsDir() bool        { return i.folder }
-func (i memoryInfo) Sys() any           { return nil }
-func (i memoryInfo) Mode() fs.FileMode {
-	if i.folder {
-		return fs.ModeDir | 0o555
-	}
-	return 0o444
-}
-
-type memoryFolder struct {
-	info memoryInfo
-	left []fs.DirEntry
-}
-
-func (f *memoryFolder) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *memoryFolder) Close() error               { return nil }
-func (f *memoryFolder) Read([]byte) (int, error) {
-	return 0, &fs.PathError{Op: "read", Path: f.info.name, Err: errors.New("is a folder")}
-}
-
-// ReadDir is as fs.ReadDirFile has it.
-func (f *memoryFolder) ReadDir(n int) ([]fs.DirEntry, error) {
-	if n <= 0 {
-		n = len(f.left)
-	} else if len(f.left) == 0 {
-		return nil, io.EOF
-	}
-	some := f.left[:min(n, len(f.left))]
-	f.left = f.left[len(some):]
-	return some, nil
-}
-
-// A memoryFile reads the lines of pieces.
-type memoryFile struct {
-	info   memoryInfo
-	pieces []Piece // from the one that is being read
-	text   []byte  // what is left of it
-	begin  string  // what is left of the beginning of the line
-	inside bool    // the first piece was begun
-}
-
-func (f *memoryFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *memoryFile) Close() error               { return nil }
-
-// Read reads the next bytes.
-func (f *memoryFile) Read(to []byte) (n int, err error) {
-	for n < len(to) && (f.inside || len(f.pieces) > 0) {
-		if !f.inside {
-			f.text, f.inside = f.pieces[0].rows.text, true
-			if len(f.text) > 0 {
-				f.begin = f.pieces[0].begin
-			}
-		}
-		if len(f.begin) > 0 {
-			copied := copy(to[n:], f.begin)
-			f.begin, n = f.begin[copied:], n+copied
-			continue
-		}
-		line := f.text
-		if f.pieces[0].begin != "" {
-			line = line[:bytes.IndexByte(line, '\n')+1]
-		}
-		copied := copy(to[n:], line)
-		f.text, n = f.text[copied:], n+copied
-		switch {
-		case len(f.text) == 0:
-			f.pieces, f.inside = f.pieces[1:], false
-		case copied == len(line):
-			f.begin = f.pieces[0].begin
-		}
-	}
-	if n == 0 && len(to) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
 // ByAddress are rows of accounts by the first byte of their addresses, in whose order they must be.
 func (r Rows) ByAddress() (by [256]Rows, err error) {
 	rest := r.text
@@ -382,4 +207,33 @@ func (r Rows) ByAddress() (by [256]Rows, err error) {
 		rest = rest[end:]
 	}
 	return by, nil
+}
+
+// OpRows makes rows of ops, in the order of Op.Compare. It refuses what WriteOp would refuse.
+func OpRows(ops []rowjson.Op) (_ Rows, err error) {
+	b := make([]byte, 0, 192*len(ops))
+	var order rowjson.Order
+	for i := range ops {
+		if b, err = rowjson.AppendOp(b, ops[i]); err == nil {
+			err = order.Add(&ops[i])
+		}
+		if err != nil {
+			return Rows{}, err
+		}
+		b = append(b, '\n')
+	}
+	return Rows{b, len(ops)}, nil
+}
+
+// Ops are the rows as they were when OpRows made them.
+func (r Rows) Ops() ([]rowjson.Op, error) {
+	ops := make([]rowjson.Op, 0, r.lines)
+	for line := range bytes.Lines(r.text) {
+		o, err := rowjson.ParseOp(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, o)
+	}
+	return ops, nil
 }

@@ -1,4 +1,5 @@
-package snapshot
+// Package folder reads the folder of a snapshot while others may replace it.
+package folder
 
 import (
 	"errors"
