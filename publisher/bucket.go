@@ -19,12 +19,6 @@ type Bucket interface {
 	Now() time.Time
 }
 
-// An Unpacker is a Bucket whose server may unpack an archive of many objects.
-type Unpacker interface {
-	Unpacks(ctx context.Context, objects []storage.Object) (bool, error)
-	PutMany(ctx context.Context, objects []storage.Object) error
-}
-
 // A SetUpper is a Bucket that SetUp can create and open to readers.
 type SetUpper interface {
 	Create(ctx context.Context) (created bool, err error)

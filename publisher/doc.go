@@ -54,25 +54,24 @@
 //	        attempts in flight, which are retried once the lease is held again
 //
 // An attempt runs under a child of hard and the lease, with a time limit of its own. What a run
-// does last, releasing the lock, has a context of its own (finalContext), because soft may have
+// does last, releasing the lock, has a context of its own (lock.FinalContext), because soft may have
 // ended by then.
 //
 // # The path of a site into a bucket
 //
 //  1. publisher/publish.go has the order of steps: read the state, lock, read it again, plan, mark, put, root,
-//     delete, unmark. guard.go refuses a site that lacks much of the live one before anything is written. sync.go
-//     keeps this order across a power failure. sign.go decides whether the bucket's note may be replaced, and puts
+//     delete, unmark. guard.go refuses a site that lacks much of the live one before anything is written.
+//     Durably keeps this order across a power failure. sign.go decides whether the bucket's note may be replaced, and puts
 //     notes and announcements. doc.go explains mark, lock, lease, doubt, and the contexts of a
 //     run.
-//  2. lock.go takes the lock by a conditional write. lease.go bounds how long requests are sent after a heartbeat.
-//     watch.go checks before a takeover whether the other owner is alive, and doubt.go records in the lock that
-//     requests may arrive late.
-//  3. retrying.go makes every request: it retries with retry, and cancels requests at the end of the lease.
-//     window.go decides when the next one may begin: it limits the number of requests in flight, and their bytes
-//     according to the measured throughput.
+//  2. internal/lock takes the lock by a conditional write, bounds how long requests are sent after a heartbeat, checks
+//     before a takeover whether the other owner is alive, and records in the lock that requests may arrive late.
+//  3. internal/requests makes every request: it decides when the next one may begin, by the number of requests in
+//     flight, and by their bytes and the measured throughput; it retries with retry, and cancels requests at the end
+//     of the lease.
 //  4. plan.go compares the manifests of both sides (storage/manifest.go), reading only shards that differ. If
-//     mark.go finds that a run was cut off, survey.go makes the plan from a listing instead. What a plan or a
-//     listing says of single objects is in spool.go: in memory while it is little, then in a temporary file, so
+//     the mark says that a run was cut off, survey.go makes the plan from a listing instead. What a plan or a
+//     listing says of single objects is in internal/spool: in memory while it is little, then in a temporary file, so
 //     that memory does not grow with the number of objects.
 //     Beside the site a bucket may keep a log (history.go) and what its sites were made of (inputs.go): both are put
 //     before the root, and what older sites were made of is deleted after it.
@@ -82,7 +81,7 @@
 //     worker calls; partsplace.go keeps them in a folder or a bucket; partssite.go finds an object in its part by
 //     the manifest, and partschunks.go decides how much to read at a time.
 //  7. verify.go compares a bucket with its own manifest, by the same survey, which recognises refreshed objects by
-//     the data under _refresh/. If ETags are not MD5s, digest.go requests digests one by one.
+//     the data under _refresh/. If ETags are not MD5s, requests asks for digests one by one.
 //  8. purger/urls.go derives URLs from the changed keys; purger/sources.go says which objects computed answers are
 //     made from. The file of each service batches them into requests, and client.go sends those.
 //

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -97,7 +98,7 @@ func (w *world) isSite(t *testing.T, s simulatedSite) {
 }
 
 // lock reads the lock.
-func (w *world) lock(t *testing.T) (body lockBody) {
+func (w *world) lock(t *testing.T) (body lock.Body) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +116,7 @@ func (w *world) set(key site.Key, body []byte) {
 	w.objects[key] = stored{body: body, sum: site.Sum(body), at: time.Now()}
 }
 
-func (w *world) setLock(t *testing.T, body lockBody) {
+func (w *world) setLock(t *testing.T, body lock.Body) {
 	t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -155,26 +156,26 @@ func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer first.abandon()
+				defer first.Abandon()
 				time.Sleep(16 * time.Second)
 				if doubted {
 					w.mu.Lock()
-					var body lockBody
+					var body lock.Body
 					err := w.decodeLock(&body)
 					w.mu.Unlock()
 					if err != nil {
 						t.Fatal(err)
 					}
-					body.Doubt = &doubt{Run: "x", Since: time.Now().UTC()}
+					body.Doubt = &lock.Doubt{Run: "x", Since: time.Now().UTC()}
 					w.setLock(t, body)
 				}
 				second, _, err := lockOn(t, w.calm("second", nil), Options{Lease: time.Minute})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer second.abandon()
-				if first.lease.held() {
-					t.Errorf("lease of the first owner after a takeover: got %v left, want none", first.lease.left())
+				defer second.Abandon()
+				if first.Lease.Held() {
+					t.Errorf("lease of the first owner after a takeover: got %v left, want none", first.Lease.Remaining())
 				}
 			})
 		})
@@ -215,16 +216,16 @@ func TestDoubtIsNotLost(t *testing.T) {
 			calmly(t, locks, func(t *testing.T, w *world) {
 				s := simulatedSites()[0]
 				w.publishCalmly(t, s, w.calm("first", nil), Options{})
-				w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Since: time.Now()}})
+				w.setLock(t, lock.Body{ID: "x", Released: true, Doubt: &lock.Doubt{Since: time.Now()}})
 				isLate := w.arriveLate(s)
 				w.publishCalmly(t, s, w.calm("second", nil), Options{})
 				if isLate() {
 					t.Error("the object that arrived late: got it still, want it replaced")
 				}
 				isLate = w.arriveLate(s) // within the hour
-				time.Sleep(2 * lateness)
+				time.Sleep(2 * requests.Lateness)
 				w.publishCalmly(t, s, w.calm("third", nil), Options{})
-				if isLate() || w.lock(t).doubted() {
+				if isLate() || w.lock(t).Doubted() {
 					t.Errorf("two hours later: got late %v, doubt %+v, want neither", isLate(), w.lock(t).Doubt)
 				}
 			})
@@ -237,12 +238,12 @@ func TestDoubtOfTheFuture(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		s := simulatedSites()[0]
 		w.publishCalmly(t, s, w.calm("first", nil), Options{})
-		w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Since: time.Now().AddDate(1, 0, 0)}})
+		w.setLock(t, lock.Body{ID: "x", Released: true, Doubt: &lock.Doubt{Since: time.Now().AddDate(1, 0, 0)}})
 		for night := range 3 {
 			time.Sleep(24 * time.Hour)
 			w.publishCalmly(t, s, w.calm(fmt.Sprint("night", night), nil), Options{})
 		}
-		if lock := w.lock(t); lock.doubted() {
+		if lock := w.lock(t); lock.Doubted() {
 			t.Errorf("doubt after three nights: got %+v, want none", lock.Doubt)
 		}
 	})
@@ -253,16 +254,15 @@ func TestDoubtOfTheFuture(t *testing.T) {
 func TestBreakingALongLease(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
-		first, _, err := lockOn(t, w.calm("first", nil), Options{Lease: maxLease})
+		first, _, err := lockOn(t, w.calm("first", nil), Options{Lease: lock.MaxLease})
 		if err != nil {
 			t.Fatal(err)
 		}
-		first.stop() // it is stopped at once
-		<-first.stopped
+		first.Abandon() // it ends at once, and leaves the lock
 		begun := time.Now()
 		w.publishCalmly(t, sites[1], w.calm("second", nil), Options{BreakLock: true})
-		if took := time.Since(begun); took < maxLease+drainTime || first.lease.held() {
-			t.Errorf("takeover: got it after %v, first lease held: %v, want it after the first lease", took, first.lease.held())
+		if took := time.Since(begun); took < lock.MaxLease+lock.DrainTime {
+			t.Errorf("takeover: got it after %v, want it after the first lease", took)
 		}
 		isLate := w.arriveLate(sites[1])
 		time.Sleep(24 * time.Hour)
@@ -279,15 +279,15 @@ func TestInterruptedWait(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
 		w.publishCalmly(t, sites[0], w.calm("first", nil), Options{})
-		w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Run: "x", Since: time.Now()}})
-		ctx, cancel := context.WithTimeout(t.Context(), drainTime/2)
+		w.setLock(t, lock.Body{ID: "x", Released: true, Doubt: &lock.Doubt{Run: "x", Since: time.Now()}})
+		ctx, cancel := context.WithTimeout(t.Context(), lock.DrainTime/2)
 		defer cancel()
 		if _, err := Publish(ctx, sites[1], w.calm("second", nil), Options{}); err == nil {
 			t.Fatal("interrupted wait: got no error, want one")
 		}
 		begun := time.Now()
 		w.publishCalmly(t, sites[1], w.calm("third", nil), Options{})
-		if took := time.Since(begun); took > 2*drainTime {
+		if took := time.Since(begun); took > 2*lock.DrainTime {
 			t.Errorf("time of the next run: got %v, want only the drain", took)
 		}
 	})
@@ -298,7 +298,7 @@ func TestNoLockAfterAKilledRun(t *testing.T) {
 	calmly(t, unasked, func(t *testing.T, w *world) {
 		s := simulatedSites()[0]
 		w.publishCalmly(t, s, w.calm("first", nil), Options{})
-		w.setLock(t, lockBody{ID: "x", Lease: 60})
+		w.setLock(t, lock.Body{ID: "x", Lease: 60})
 		w.set(site.MarkKey, []byte("{}"))
 		w.publishCalmly(t, s, w.calm("second", nil), Options{})
 		isLate := w.arriveLate(s)
@@ -349,7 +349,7 @@ func TestInterleaved(t *testing.T) {
 				if _, marked := w.object(site.MarkKey); !marked {
 					t.Error("got no mark, want one")
 				}
-				if lock := w.lock(t); !lock.Released || !lock.doubted() || lock.Doubt.Run != "" || len(lock.Doubt.Sites) == 0 {
+				if lock := w.lock(t); !lock.Released || !lock.Doubted() || lock.Doubt.Run != "" || len(lock.Doubt.Sites) == 0 {
 					t.Errorf("lock: got %+v, doubt %+v, want it free, with a doubt about several runs that names their sites", lock, lock.Doubt)
 				}
 				forget(t, w)
@@ -377,12 +377,12 @@ func TestTheSameSiteAgain(t *testing.T) {
 	s := simulatedSites()[0]
 	for name, doubtful := range map[string]func(t *testing.T, w *world){
 		"a mark":              func(_ *testing.T, w *world) { w.set(site.MarkKey, []byte("{}")) },
-		"a lock that is held": func(t *testing.T, w *world) { w.setLock(t, lockBody{ID: "x", Lease: 1}) },
+		"a lock that is held": func(t *testing.T, w *world) { w.setLock(t, lock.Body{ID: "x", Lease: 1}) },
 		"a doubt": func(t *testing.T, w *world) {
-			w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Run: "y", Since: time.Now()}})
+			w.setLock(t, lock.Body{ID: "x", Released: true, Doubt: &lock.Doubt{Run: "y", Since: time.Now()}})
 		},
 		"a doubt about several runs": func(t *testing.T, w *world) {
-			w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Since: time.Now()}})
+			w.setLock(t, lock.Body{ID: "x", Released: true, Doubt: &lock.Doubt{Since: time.Now()}})
 		},
 		"no root": func(_ *testing.T, w *world) { w.remove(site.RootKey) },
 	} {
@@ -402,12 +402,12 @@ func TestDoubtThatIsNotSettled(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
 		w.publishCalmly(t, sites[0], w.calm("first", nil), Options{})
-		w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Run: "y", Since: time.Now().Add(-2*tooOld - time.Minute)}})
+		w.setLock(t, lock.Body{ID: "x", Released: true, Doubt: &lock.Doubt{Run: "y", Since: time.Now().Add(-2*tooOld - time.Minute)}})
 		w.publishCalmly(t, sites[1], w.calm("second", nil), Options{})
-		if _, marked := w.object(site.MarkKey); !marked || !w.lock(t).doubted() {
+		if _, marked := w.object(site.MarkKey); !marked || !w.lock(t).Doubted() {
 			t.Errorf("half an hour later: got mark %v, doubt %+v, want both", marked, w.lock(t).Doubt)
 		}
-		time.Sleep(lateness)
+		time.Sleep(requests.Lateness)
 		w.publishCalmly(t, sites[1], w.calm("third", nil), Options{})
 		if _, marked := w.object(site.MarkKey); marked || w.lock(t).Doubt != nil {
 			t.Errorf("an hour later: got mark %v, doubt %+v, want neither", marked, w.lock(t).Doubt)
@@ -421,118 +421,27 @@ func TestDoubtNamesSites(t *testing.T) {
 		sites := simulatedSites()
 		s, other := sites[0], sites[4]
 		w.publishCalmly(t, s, w.calm("first", nil), Options{})
-		w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Run: "y", Since: time.Now(),
-			Sites: []markedRun{{time.Time{}, other.root.Config, other.root.HeaderRules}}}})
+		w.setLock(t, lock.Body{ID: "x", Released: true, Doubt: &lock.Doubt{Run: "y", Since: time.Now(),
+			Sites: []lock.Run{{time.Time{}, other.root.Config, other.root.HeaderRules}}}})
 		w.set(other.root.Config.LeaderboardKey(site.Followers), []byte("late"))
 		w.publishCalmly(t, s, w.calm("second", nil), Options{})
 		w.isSite(t, s)
 	})
 }
 
-func TestMergeDoubts(t *testing.T) {
-	sites := simulatedSites()
-	early, late := time.Unix(1e9, 0), time.Unix(2e9, 0)
-	run := func(s simulatedSite, since time.Time) markedRun {
-		return markedRun{since, s.root.Config, s.root.HeaderRules}
-	}
-	one, other := run(sites[0], early), run(sites[4], late)
-	for name, c := range map[string]struct{ a, b, want *doubt }{
-		"neither":     {nil, nil, nil},
-		"only one":    {&doubt{Run: "x", Since: early}, nil, &doubt{Run: "x", Since: early}},
-		"two runs":    {&doubt{Run: "x", Since: early}, &doubt{Run: "y", Since: late}, &doubt{Since: late}},
-		"one run":     {&doubt{Run: "x", Since: early}, &doubt{Run: "x", Since: late}, &doubt{Run: "x", Since: late}},
-		"several":     {&doubt{Run: "x", Since: early}, &doubt{Since: early}, &doubt{Since: early}},
-		"other sites": {&doubt{Since: early, Sites: []markedRun{other}}, &doubt{Since: early, Sites: []markedRun{one}}, &doubt{Since: early, Sites: []markedRun{one, other}}},
-		"same site":   {&doubt{Since: early, Sites: []markedRun{one}}, &doubt{Since: early, Sites: []markedRun{run(sites[1], late)}}, &doubt{Since: early, Sites: []markedRun{one}}},
-	} {
-		for _, sum := range []*doubt{c.a.merge(c.b), c.b.merge(c.a)} {
-			same := sum.equal(c.want) && (sum == nil || slices.EqualFunc(sum.Sites, c.want.Sites, markedRun.equal))
-			if !same {
-				t.Errorf("%s: got %+v, want %+v", name, sum, c.want)
-			}
-		}
-	}
-	if x := (&doubt{Run: "x", Since: early}); x.equal(&doubt{Run: "x", Since: late}) || x.equal(&doubt{Run: "y", Since: early}) || x.equal(nil) {
-		t.Error("doubts of other times and runs: got them equal")
-	}
-	future := (&doubt{Run: "x", Since: late, Sites: []markedRun{one}}).notInFuture(early)
-	if !future.Since.Equal(early) || future.Run != "x" || len(future.Sites) != 1 {
-		t.Errorf("doubt of the future: got %+v, want the same, now", future)
-	}
-}
-
-// Whether a lock's doubt is a reason for a listing.
-func TestDoubtedLock(t *testing.T) {
-	for run, want := range map[string]bool{"": true, "x": false, "y": true} {
-		if got := (lockBody{ID: "x", Doubt: &doubt{Run: run}}).doubted(); got != want {
-			t.Errorf("doubt about %q in a lock of x: got %v, want %v", run, got, want)
-		}
-	}
-	heartbeat := time.Unix(1e9, 0)
-	d := lockBody{ID: "x", Lease: 60}.doubtOf(storage.Info{Modified: heartbeat}, heartbeat)
-	if d.Run != "x" || !d.Since.Equal(heartbeat.Add(time.Minute)) {
-		t.Errorf("doubt about a dead run: got %+v, want it to begin after the lease", d)
-	}
-}
-
 // A lock that changes between its reading and writing keeps what another run has written.
 func TestChangeLockMeanwhile(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
-		w.setLock(t, lockBody{ID: "x", Released: true})
-		p := &meddled{w.calm("first", nil), site.LockKey, func() { w.setLock(t, lockBody{ID: "y", Lease: 60}) }}
-		err := changeLock(t.Context(), retrying(p, time.Second), func(lock *lockBody) bool {
-			lock.Doubt = &doubt{Run: "z", Since: time.Now().UTC()}
+		w.setLock(t, lock.Body{ID: "x", Released: true})
+		p := &meddled{w.calm("first", nil), site.LockKey, func() { w.setLock(t, lock.Body{ID: "y", Lease: 60}) }}
+		err := lock.Change(t.Context(), retrying(p, time.Second), func(body *lock.Body) bool {
+			body.Doubt = &lock.Doubt{Run: "z", Since: time.Now().UTC()}
 			return true
 		})
-		if lock := w.lock(t); err != nil || lock.ID != "y" || lock.Released || lock.Doubt == nil {
-			t.Errorf("got %+v, %v, want the lock of y with a doubt", lock, err)
+		if body := w.lock(t); err != nil || body.ID != "y" || body.Released || body.Doubt == nil {
+			t.Errorf("got %+v, %v, want the lock of y with a doubt", body, err)
 		}
 	})
-}
-
-// Each request that may still arrive is remembered.
-func TestUnansweredRequests(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	lost := &storage.UnansweredError{Err: errors.New("lost")}
-	for name, c := range map[string]struct {
-		ctx  context.Context
-		err  error
-		want bool
-	}{
-		"answered":         {t.Context(), nil, false},
-		"refused":          {t.Context(), storage.ErrCondition, false},
-		"without answer":   {t.Context(), lost, true},
-		"cut off":          {ended, errNotHeld, true},
-		"done, at the end": {ended, nil, false},
-	} {
-		w := &writes{}
-		if w.record(c.ctx, c.err); w.settled() == c.want {
-			t.Errorf("%s: got settled %v, want %v", name, w.settled(), !c.want)
-		}
-	}
-	object := ownObject("a", []byte("a"))
-	for name, send := range map[string]func(context.Context, *retryingBucket) error{
-		"put": func(ctx context.Context, b *retryingBucket) error {
-			_, err := b.put(ctx, object, storage.Always)
-			return err
-		},
-		"delete one":     func(ctx context.Context, b *retryingBucket) error { return b.delete(ctx, "a") },
-		"delete several": func(ctx context.Context, b *retryingBucket) error { return b.delete(ctx, "a", "b") },
-		"put many":       func(ctx context.Context, b *retryingBucket) error { return b.putMany(ctx, []storage.Object{object}) },
-		"try to put many": func(ctx context.Context, b *retryingBucket) error {
-			_, err := b.unpacks(ctx, []storage.Object{object})
-			return err
-		},
-	} {
-		calmly(t, conditional, func(t *testing.T, w *world) {
-			p := w.calm("p", map[string]fate{"put a 1": {unheard: true}, "delete a 1": {unheard: true}, "put many a 1": {unheard: true}})
-			b := retrying(unpacking{p}, time.Minute)
-			if err := send(t.Context(), b); err != nil || b.writes.settled() {
-				t.Errorf("%s: got %v, settled %v, want it done, and not settled", name, err, b.writes.settled())
-			}
-		})
-	}
 }
 
 // A shard of the manifest that is not the one that the root names is not compared with.
@@ -571,9 +480,9 @@ func TestLockShowsETags(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.abandon()
-			if l.md5ETags == encrypted {
-				t.Errorf("encrypted %v: got MD5s %v", encrypted, l.md5ETags)
+			defer l.Abandon()
+			if l.MD5ETags == encrypted {
+				t.Errorf("encrypted %v: got MD5s %v", encrypted, l.MD5ETags)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func (r *run) refuseForeign(keys []site.Key, err error) error {
 // are equal already may be left of an earlier site.
 func (r *run) foreign(ctx context.Context) (keys []site.Key, err error) {
 	byShard := map[string][]storage.Info{} // few: what is in the way of a site is a mistake
-	_, err = r.bucket.listAll(ctx, []site.Config{r.source.root.Config}, func(info storage.Info) error {
+	_, err = r.bucket.ListAll(ctx, []site.Config{r.source.root.Config}, func(info storage.Info) error {
 		if info.Key == site.RootKey {
 			keys = append(keys, info.Key) // since it was looked for
 		} else if _, ok := r.source.root.Config.RouteOf(info.Key); ok {
@@ -60,7 +60,7 @@ func (r *run) foreign(ctx context.Context) (keys []site.Key, err error) {
 			if i < 0 {
 				continue // no object of this site
 			}
-			digest, err := r.bucket.digestOf(ctx, info)
+			digest, err := r.bucket.DigestOf(ctx, info)
 			if err != nil {
 				return nil, err
 			}
@@ -75,7 +75,7 @@ func (r *run) foreign(ctx context.Context) (keys []site.Key, err error) {
 // foreignAmong lists those of new objects in whose place the bucket has others.
 func (r *run) foreignAmong(ctx context.Context, added []site.Entry) (keys []site.Key, err error) {
 	for _, e := range added {
-		body, _, err := r.bucket.read(ctx, e.Key)
+		body, _, err := r.bucket.Read(ctx, e.Key)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 		case err != nil:

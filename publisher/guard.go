@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/site"
 )
 
@@ -118,7 +119,7 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 		if most >= All {
 			return nil
 		}
-		mark, err := readMark(ctx, r.bucket)
+		mark, err := lock.ReadMark(ctx, r.bucket)
 		if err != nil || mark != nil {
 			return err
 		}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -94,10 +96,10 @@ func readAll(t testing.TB, folder string) memorySite {
 
 // withoutFreeLock leaves out a lock that is free, and the mark that a doubt has left.
 func withoutFreeLock(m memorySite) memorySite {
-	var lock lockBody
+	var lock lock.Body
 	if json.Unmarshal([]byte(m[site.LockKey]), &lock) == nil && lock.Released {
 		delete(m, site.LockKey)
-		if lock.doubted() {
+		if lock.Doubted() {
 			delete(m, site.MarkKey)
 		}
 	}
@@ -122,9 +124,9 @@ func publish(t testing.TB, from Site, to Bucket, o Options) *Report {
 }
 
 // retrying makes requests to a bucket without a lease or a window.
-func retrying(bucket Bucket, patience time.Duration) *retryingBucket {
-	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler), memory: 300}
-	return newRetryingBucket(context.Background(), bucket, o, new(atomic.Int64)).withoutWindow()
+func retrying(bucket Bucket, patience time.Duration) *requests.Bucket {
+	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler)}
+	return requests.New(context.Background(), bucket, o.requests(new(atomic.Int64))).WithoutWindow()
 }
 
 // readManifest reads the manifest among objects, in whatever way it is stored.

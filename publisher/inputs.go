@@ -61,7 +61,7 @@ func (r *run) inputsUnchanged(ctx context.Context) (bool, error) {
 // listInputs lists what the bucket keeps of sites.
 func (r *run) listInputs(ctx context.Context) (map[site.Key]storage.Info, error) {
 	listed := map[site.Key]storage.Info{}
-	err := r.bucket.list(ctx, kept.Prefix, func(info storage.Info) error {
+	err := r.bucket.List(ctx, kept.Prefix, func(info storage.Info) error {
 		info.Key = site.Key(strings.Clone(string(info.Key)))
 		listed[info.Key] = info
 		return nil
@@ -73,7 +73,7 @@ func (r *run) listInputs(ctx context.Context) (map[site.Key]storage.Info, error)
 // digest that they should have; else nil. Who altered an index so that it names others is found by those who make the site
 // again.
 func (r *run) inputsThere(ctx context.Context, listed map[site.Key]storage.Info) (index []byte, objects int, err error) {
-	index, _, err = r.bucket.read(ctx, r.inputsIndex())
+	index, _, err = r.bucket.Read(ctx, r.inputsIndex())
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, 0, nil
 	} else if err != nil {
@@ -84,30 +84,11 @@ func (r *run) inputsThere(ctx context.Context, listed map[site.Key]storage.Info)
 		return nil, 0, nil //nolint:nilerr // it was altered, and is put again
 	}
 	for _, e := range named {
-		if right, err := r.bucket.keeps(ctx, e, listed); err != nil || !right {
+		if right, err := r.bucket.Keeps(ctx, e, listed); err != nil || !right {
 			return nil, 0, err
 		}
 	}
 	return index, len(named), nil
-}
-
-// keeps reports whether an object is there with its bytes, as far as a listing tells, or a digest where ETags are none.
-func (b *retryingBucket) keeps(ctx context.Context, want site.Entry, listed map[site.Key]storage.Info) (bool, error) {
-	info, ok := listed[want.Key]
-	if !ok || info.Size != want.Size {
-		return false, nil
-	}
-	if want.MD5 == (site.MD5{}) || info.ETag == want.MD5.String() {
-		return true, nil
-	}
-	if !b.needsDigest(want, info) {
-		return false, nil
-	}
-	digest, err := b.digest(ctx, want.Key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	return digest == want.MD5, err
 }
 
 // putBeside puts what is kept beside the site and comes before it: the inputs.
@@ -115,7 +96,7 @@ func (r *run) putBeside(ctx context.Context) error {
 	if r.options.Inputs == nil {
 		return nil
 	}
-	if err := r.durably(ctx, func() error { return r.putInputs(ctx) }); err != nil {
+	if err := r.bucket.Durably(ctx, func() error { return r.putInputs(ctx) }); err != nil {
 		return fmt.Errorf("the inputs of the site: %w", err)
 	}
 	return nil
@@ -145,7 +126,7 @@ func (r *run) putInputs(ctx context.Context) error {
 			return context.Cause(groupCtx)
 		}
 		seen[key] = true
-		right, err := r.bucket.keeps(groupCtx, site.NewEntry(key, body), listed)
+		right, err := r.bucket.Keeps(groupCtx, site.NewEntry(key, body), listed)
 		if err != nil || right {
 			r.options.Progress.AddBytes(1, 0)
 			return err
@@ -166,7 +147,7 @@ func (r *run) putInputs(ctx context.Context) error {
 		return err
 	}
 	r.report.Inputs.Objects, r.report.Inputs.Put, r.report.Inputs.Bytes = len(seen), int(puts.Load()), size.Load()
-	if err := r.durably(ctx, func() error { return nil }); err != nil { // what it names
+	if err := r.bucket.Durably(ctx, func() error { return nil }); err != nil { // what it names
 		return err
 	}
 	return r.putInput(ctx, r.inputsIndex(), index)
@@ -177,7 +158,7 @@ func (r *run) putInput(ctx context.Context, key site.Key, body []byte) error {
 	if kept.IsIndex(key) {
 		route = site.RouteBy(routes.KeptIndex)
 	}
-	_, err := r.bucket.put(ctx, storage.Object{
+	_, err := r.bucket.Put(ctx, storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body, ContentType: route.ContentType, CacheControl: route.CacheControl,
 	}, storage.Always)
 	return err
@@ -190,7 +171,7 @@ func (r *run) pruneInputs(ctx context.Context) error {
 	if r.options.Inputs == nil || r.report.Inputs == nil {
 		return nil
 	}
-	if body, _, err := r.bucket.read(ctx, site.RootKey); err != nil {
+	if body, _, err := r.bucket.Read(ctx, site.RootKey); err != nil {
 		return err
 	} else if !bytes.Equal(body, r.source.body) {
 		r.options.Log.Warn("inputs of earlier sites were not deleted: another site is live by now")
@@ -202,7 +183,7 @@ func (r *run) pruneInputs(ctx context.Context) error {
 	}
 	var indexes []index
 	var pieces []site.Key
-	if err := r.bucket.list(ctx, kept.Prefix, func(info storage.Info) error {
+	if err := r.bucket.List(ctx, kept.Prefix, func(info storage.Info) error {
 		key := site.Key(strings.Clone(string(info.Key)))
 		if kept.IsIndex(key) {
 			indexes = append(indexes, index{key, info.Modified})
@@ -220,7 +201,7 @@ func (r *run) pruneInputs(ctx context.Context) error {
 	keep := min(len(indexes), r.options.KeepInputs)
 	needed := map[site.Key]bool{}
 	for _, x := range indexes[:keep] {
-		body, _, err := r.bucket.read(ctx, x.key)
+		body, _, err := r.bucket.Read(ctx, x.key)
 		if err != nil {
 			return err
 		}
@@ -245,7 +226,7 @@ func (r *run) pruneInputs(ctx context.Context) error {
 	}
 	for _, keys := range [][]site.Key{old[:first], old[first:]} {
 		for some := range slices.Chunk(keys, storage.MaxDelete) {
-			if err := r.durably(ctx, func() error { return r.bucket.delete(ctx, some...) }); err != nil {
+			if err := r.bucket.Durably(ctx, func() error { return r.bucket.Delete(ctx, some...) }); err != nil {
 				return err
 			}
 		}

@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-func lockOn(t *testing.T, bucket Bucket, o Options) (*lock, context.Context, error) {
+func lockOn(t *testing.T, bucket Bucket, o Options) (*lock.Lock, context.Context, error) {
 	t.Helper()
 	o, err := o.WithDefaults()
 	if err != nil {
@@ -25,7 +24,7 @@ func lockOn(t *testing.T, bucket Bucket, o Options) (*lock, context.Context, err
 	ctx, lost := context.WithCancelCause(context.Background())
 	t.Cleanup(func() { lost(nil) })
 	p := retrying(bucket, time.Second)
-	l, err := acquire(ctx, newID(), p, o, lost)
+	l, err := lock.Acquire(ctx, lock.NewID(), p, o.lock(), lost)
 	return l, ctx, err
 }
 
@@ -41,7 +40,7 @@ func TestOneOfManyIsLocked(t *testing.T) {
 			switch {
 			case err == nil:
 				held.Add(1)
-			case !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "somebody"):
+			case !errors.Is(err, lock.ErrLocked) || !strings.Contains(err.Error(), "somebody"):
 				t.Error(err)
 			}
 		})
@@ -59,7 +58,7 @@ func TestReleasedLockIsFree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.release(context.Background(), sameDoubt); err != nil {
+		if err := l.Release(context.Background(), lock.SameDoubt); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,8 +85,8 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	if took := time.Since(begun); took < time.Second {
 		t.Errorf("takeover: got it after %v, want the lease of 1s at least", took)
 	}
-	if !second.doubted || second.found == nil || second.found.Run != first.body.ID {
-		t.Errorf("doubt of a takeover: got %+v, want one about %s", second.found, first.body.ID)
+	if !second.Doubted || second.Found == nil || second.Found.Run != first.ID() {
+		t.Errorf("doubt of a takeover: got %+v, want one about %s", second.Found, first.ID())
 	}
 	owner.mu.Lock()
 	owner.left = -1 // it lives again
@@ -97,10 +96,10 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("first publisher: got no end of its context, want ErrLockLost")
 	}
-	if !errors.Is(context.Cause(ctx), ErrLockLost) {
+	if !errors.Is(context.Cause(ctx), lock.ErrLockLost) {
 		t.Error(context.Cause(ctx))
 	}
-	if err := first.release(context.Background(), sameDoubt); err != nil {
+	if err := first.Release(context.Background(), lock.SameDoubt); err != nil {
 		t.Error(err)
 	}
 	if _, ok := inBucket(t, folder)[site.LockKey]; !ok { // or it is released
@@ -138,62 +137,6 @@ func TestServerWithoutConditions(t *testing.T) {
 	}
 }
 
-// After the end of the lease nothing is sent, and requests under way are canceled.
-func TestLeaseEnds(t *testing.T) {
-	l := newLease(50*time.Millisecond, machineTime(), machineTime)
-	ctx, cancel, err := l.context(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cancel()
-	select {
-	case <-ctx.Done():
-	case <-time.After(10 * time.Second):
-		t.Fatal("request after the end of the lease: got it running, want it cut off")
-	}
-	if _, _, err := l.context(context.Background()); !errors.Is(err, errNotHeld) {
-		t.Errorf("request after the end of the lease: got %v, want errNotHeld", err)
-	}
-	l.renew(machineTime().add(time.Hour))
-	again, cancel, err := l.context(context.Background())
-	if err != nil || again.Err() != nil {
-		t.Errorf("after a heartbeat: got %v, %v, want no error", err, again.Err())
-	}
-	cancel()
-}
-
-// A request that the end of the lease has cut off can be tried again, even if a heartbeat has renewed
-// the lease before the request returns; that renewal does not let the request go on.
-func TestLeaseIsRenewedAfterItsEnd(t *testing.T) {
-	for name, end := range map[string]func(context.Context, *lease){
-		"by the timer": func(ctx context.Context, _ *lease) { <-ctx.Done() },
-		"by the clock": func(_ context.Context, l *lease) { // as after a stop, before the timer fires
-			l.timer.Stop()
-			time.Sleep(time.Minute)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := retrying(openLocal(t.TempDir()), time.Second)
-				b.lease = newLease(time.Minute, machineTime(), machineTime)
-				defer b.lease.release()
-				err := b.attempt(time.Hour, func(ctx context.Context) error {
-					end(ctx, b.lease)
-					first := ctx.Err()
-					b.lease.renew(machineTime())
-					if again := ctx.Err(); first == nil || !errors.Is(again, first) {
-						t.Errorf("context of the request: got %v, and %v after a heartbeat, want the same error", first, again)
-					}
-					return context.Canceled // as a request whose context has ended
-				})
-				if !errors.Is(err, errNotHeld) || !isRetryable(err) {
-					t.Errorf("request: got %v, want errNotHeld, which is retryable", err)
-				}
-			})
-		})
-	}
-}
-
 // A publisher whose lease has expired during a publish stops, and the site of the new
 // owner stays as it is.
 func TestStalePublisherStops(t *testing.T) {
@@ -204,7 +147,7 @@ func TestStalePublisherStops(t *testing.T) {
 	stalled, ended := publishStalling(t, bucket)
 	publish(t, newer, bucket, Options{drain: time.Millisecond})
 	close(stalled.goOn)
-	if err := <-ended; !errors.Is(err, ErrLockLost) {
+	if err := <-ended; !errors.Is(err, lock.ErrLockLost) {
 		t.Errorf("stale publisher: got %v, want ErrLockLost", err)
 	}
 	equalSites(t, inBucket(t, folder), newer)
@@ -220,7 +163,7 @@ func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	stalled, ended := publishStalling(t, bucket)
 	publish(t, newer, bucket, Options{BreakLock: true, drain: time.Millisecond})
 	close(stalled.goOn)
-	if err := <-ended; !errors.Is(err, ErrLockLost) && !errors.Is(err, ErrInterleaved) {
+	if err := <-ended; !errors.Is(err, lock.ErrLockLost) && !errors.Is(err, ErrInterleaved) {
 		t.Errorf("stale publisher: got %v, want ErrLockLost or ErrInterleaved", err)
 	}
 	publish(t, newer, bucket, Options{drain: time.Millisecond})
@@ -260,37 +203,4 @@ func (s *stalling) Put(ctx context.Context, o storage.Object, c storage.Conditio
 		return "", err
 	}
 	return s.Bucket.Put(ctx, o, c)
-}
-
-// A lease ends by the clock that reaches its end first: the monotonic one stops while a machine
-// sleeps, and the wall clock can be set.
-func TestLeaseEndsByEitherClock(t *testing.T) {
-	begun := machineTime()
-	for name, passed := range map[string]instant{
-		"the machine has slept":       {begun.monotonic, begun.wall.Add(2 * time.Minute)},
-		"the wall clock was set back": {begun.monotonic.Add(2 * time.Minute), begun.wall.Add(-time.Hour)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			now := begun
-			l := newLease(time.Minute, begun, func() instant { return now })
-			defer l.release()
-			if !l.held() {
-				t.Error("lease that begins: got it ended, want it held")
-			}
-			if now = passed; l.held() {
-				t.Error("lease of a minute after two: got it held, want it ended")
-			}
-		})
-	}
-}
-
-// However long a lock says that its owner sends requests, others wait no longer than any owner does.
-func TestLeaseOfALock(t *testing.T) {
-	for said, want := range map[float64]time.Duration{
-		30: 30 * time.Second, 0: 0, -1: 0, maxLease.Seconds(): maxLease, maxLease.Seconds() + 1: maxLease, 1e300: maxLease, math.Inf(1): maxLease, math.Inf(-1): 0,
-	} {
-		if got := (lockBody{Lease: said}).lease(); got != want {
-			t.Errorf("a lease of %g s: got %v, want %v", said, got, want)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -138,11 +139,11 @@ func isDoubted(t *testing.T, folder string) bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	var lock lockBody
+	var lock lock.Body
 	if err = errors.Join(err, json.Unmarshal(text, &lock)); err != nil {
 		t.Fatal(err)
 	}
-	return !lock.Released || lock.doubted()
+	return !lock.Released || lock.Doubted()
 }
 
 // checkNoDanglingReference follows the root as a reader does.

@@ -2,15 +2,17 @@ package publisher
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/user"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/spool"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/site/tags"
@@ -29,14 +31,10 @@ const (
 // Defaults of Options.
 const (
 	DefaultConcurrency = 64
-	DefaultLease       = time.Minute
+	DefaultLease       = lock.DefaultLease
 	DefaultPatience    = 2 * time.Minute
 	// Grace is how long requests in flight may continue after the context was cancelled.
 	Grace = 5 * time.Second
-	// minLease leaves room for a few heartbeats.
-	minLease = time.Second
-	// maxLease bounds how long others wait for a run that was killed.
-	maxLease = time.Hour
 )
 
 // Options of a run. The zero value is valid.
@@ -64,12 +62,12 @@ type Options struct {
 	Progress      Progress      // nil means none
 	Log           *slog.Logger  // nil means none
 
-	drain    time.Duration                      // 0 means drainTime; shorter in tests whose publishers are certainly dead
-	clock    func() instant                     // of leases; nil means the clocks of this machine
+	drain    time.Duration                      // 0 means lock.DrainTime; shorter in tests whose publishers are certainly dead
+	clock    func() lock.Instant                // of leases; nil means the clocks of this machine
 	stagger  func(request string) time.Duration // delay of each attempt, which replaces jitter in the simulation; nil means none
 	anyRules bool                               // header rules may be those of another version, in tests
 	maxDelta int                                // 0 means shards.MaxDelta; less in tests of small sites whose shards are put again
-	memory   int                                // 0 means scratchMemory; less in tests of small sites that need the temporary file
+	memory   int                                // 0 means spool.Memory; less in tests of small sites that need the temporary file
 }
 
 // Progress is told how far a run has come. Its methods are called from many goroutines.
@@ -94,11 +92,11 @@ func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	o.KeepInputs = cmp.Or(o.KeepInputs, DefaultKeepInputs)
-	o.drain = cmp.Or(o.drain, drainTime)
-	o.memory = cmp.Or(o.memory, scratchMemory)
+	o.drain = cmp.Or(o.drain, lock.DrainTime)
+	o.memory = cmp.Or(o.memory, spool.Memory)
 	o.maxDelta = cmp.Or(o.maxDelta, shards.MaxDelta)
 	if o.clock == nil {
-		o.clock = machineTime
+		o.clock = lock.MachineTime
 	}
 	if o.Progress == nil {
 		o.Progress = noProgress{}
@@ -121,8 +119,8 @@ func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option
 	switch {
 	case o.Concurrency < 0:
 		return o, fmt.Errorf("concurrency %d: use 1 or more, or 0 for %d", o.Concurrency, DefaultConcurrency)
-	case o.Lease < minLease || o.Lease > maxLease:
-		return o, fmt.Errorf("lease %v: between %v and %v", o.Lease, minLease, maxLease)
+	case o.Lease < lock.MinLease || o.Lease > lock.MaxLease:
+		return o, fmt.Errorf("lease %v: between %v and %v", o.Lease, lock.MinLease, lock.MaxLease)
 	case o.MaxChanged < 0:
 		return o, fmt.Errorf("at most %d changed keys: a number cannot be negative", o.MaxChanged)
 	case o.KeepInputs < 0:
@@ -144,15 +142,13 @@ func defaultOwner() string {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	return name + "@" + hostname()
+	return name + "@" + lock.Hostname()
 }
 
-func hostname() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return host
+func (o Options) requests(retries *atomic.Int64) requests.Settings {
+	return requests.Settings{Concurrency: o.Concurrency, Patience: o.Patience, Log: o.Log, Retries: retries, Stagger: o.stagger}
 }
 
-func newID() string { return rand.Text() }
+func (o Options) lock() lock.Options {
+	return lock.Options{Owner: o.Owner, Lease: o.Lease, Drain: o.drain, Break: o.BreakLock, Clock: o.clock}
+}

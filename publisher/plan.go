@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/followpress/followpress/internal/inorder"
+	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/spool"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/routes"
@@ -23,17 +25,17 @@ import (
 // that refer to others: search shards, buckets of users and lists, and leaderboards. They are put
 // after what they refer to. What it says of single objects is in a scratch.
 type plan struct {
-	scratch       *scratch
+	scratch       *spool.Scratch
 	shards        []shardPlan // of the manifest, by name; only those with something to put
 	deltas        []deltaPlan
-	indexes       []string // of the manifest, by name
-	objects       *spool   // entries to put, without entry points, in the order of shards
-	searches      *spool   // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
-	buckets       *spool   // buckets, which refer to lists and to shards; the newest operations, which refer to older ones; orders of ranked accounts, which refer to shards
-	boards        *spool   // leaderboards and the explorer's page; they refer to everything
-	deletes       *spool   // keys, deleted once nothing refers to them any more
-	manifestsLast bool     // put manifest shards that name a new entry point last, because the live root leads readers to them
-	announced     bool     // put all of the manifest last: until then, readers check by the live one what was not replaced yet
+	indexes       []string     // of the manifest, by name
+	objects       *spool.Spool // entries to put, without entry points, in the order of shards
+	searches      *spool.Spool // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
+	buckets       *spool.Spool // buckets, which refer to lists and to shards; the newest operations, which refer to older ones; orders of ranked accounts, which refer to shards
+	boards        *spool.Spool // leaderboards and the explorer's page; they refer to everything
+	deletes       *spool.Spool // keys, deleted once nothing refers to them any more
+	manifestsLast bool         // put manifest shards that name a new entry point last, because the live root leads readers to them
+	announced     bool         // put all of the manifest last: until then, readers check by the live one what was not replaced yet
 
 	put       int   // number of objects to put, without manifest and root
 	bytes     int64 // of those
@@ -57,9 +59,9 @@ type deltaPlan struct {
 	body []byte
 }
 
-func newPlan(s *scratch, manifestsLast bool) *plan {
-	return &plan{scratch: s, objects: s.spool(1), searches: s.spool(searchParts), buckets: s.spool(1), boards: s.spool(1),
-		deletes: s.spool(1), manifestsLast: manifestsLast}
+func newPlan(s *spool.Scratch, manifestsLast bool) *plan {
+	return &plan{scratch: s, objects: s.List(1), searches: s.List(searchParts), buckets: s.List(1), boards: s.List(1),
+		deletes: s.List(1), manifestsLast: manifestsLast}
 }
 
 // searchParts is the number of parts of plan.searches. Shards of one list are in one part, so that a
@@ -73,19 +75,19 @@ func searchPart(key site.Key) int {
 }
 
 // close frees what the plan keeps on disk.
-func (p *plan) close() { p.scratch.close() }
+func (p *plan) close() { p.scratch.Close() }
 
-func (p *plan) isEmpty() bool { return p.put+p.manifests+p.deletes.records == 0 }
+func (p *plan) isEmpty() bool { return p.put+p.manifests+p.deletes.Records == 0 }
 
 // changed names the objects that the plan puts and deletes, if there are at most that many.
 func (p *plan) changed(most int) (Changed, error) {
-	if p.put+p.manifests+p.deletes.records > most {
+	if p.put+p.manifests+p.deletes.Records > most {
 		return Changed{Unknown: true}, nil
 	}
 	var keys []site.Key
-	for _, s := range []*spool{p.objects, p.searches, p.buckets, p.boards} {
-		for part := range s.parts {
-			for e, err := range s.entries(part) {
+	for _, s := range []*spool.Spool{p.objects, p.searches, p.buckets, p.boards} {
+		for part := range s.Parts {
+			for e, err := range s.Entries(part) {
 				if err != nil {
 					return Changed{}, err
 				}
@@ -93,7 +95,7 @@ func (p *plan) changed(most int) (Changed, error) {
 			}
 		}
 	}
-	for key, err := range p.deletes.keys(0) {
+	for key, err := range p.deletes.Keys(0) {
 		if err != nil {
 			return Changed{}, err
 		}
@@ -136,7 +138,7 @@ func (p *plan) addIndex(name string) {
 	p.manifests++
 }
 
-func (p *plan) addDelete(key site.Key) { p.deletes.add(0, []byte(key)) }
+func (p *plan) addDelete(key site.Key) { p.deletes.Add(0, []byte(key)) }
 
 // add files a change of a manifest shard under its stage: the objects of the shard, an entry point, or the
 // deletes. Changes come in the order of shards.
@@ -155,7 +157,7 @@ func (p *plan) add(c site.Config, shard string, change site.Change) {
 		}
 	}
 	stage, part := p.stageOf(c, change.Key)
-	stage.addEntry(part, change.Entry)
+	stage.AddEntry(part, change.Entry)
 	if stage == p.objects {
 		s.objects++
 	} else if change.Reason == site.Added {
@@ -164,7 +166,7 @@ func (p *plan) add(c site.Config, shard string, change site.Change) {
 }
 
 // stageOf returns where an object to put belongs.
-func (p *plan) stageOf(c site.Config, key site.Key) (stage *spool, part int) {
+func (p *plan) stageOf(c site.Config, key site.Key) (stage *spool.Spool, part int) {
 	if route, _ := c.RouteOf(key); route != nil {
 		switch route.ID {
 		case routes.SearchShard, routes.ListHead, routes.FollowersShard, routes.FollowersHead,
@@ -186,10 +188,11 @@ var errInconsistent = errors.New("the bucket's manifest is not the one that its 
 // A planner makes plans, from manifests or from a survey.
 type planner struct {
 	source *source
-	bucket *retryingBucket
+	bucket *requests.Bucket
 	live   *site.Root // nil if the bucket has no site yet
 
 	maxDelta   int       // of the text of a delta, in bytes
+	memory     int       // of a scratch
 	refreshers note.Keys // see Options
 
 	next, was *shards.Reader // of both manifests; was is nil if the bucket has no site yet
@@ -211,7 +214,7 @@ func (p *planner) plan(ctx context.Context) (result *plan, err error) {
 		}
 	}
 	p.stale, p.deltas = p.staleRoutes(), map[string]bool{}
-	result = newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
+	result = newPlan(spool.New(p.bucket.Log, p.memory), p.live != nil)
 	if p.isResharded() {
 		err = p.planResharded(ctx, result)
 	} else {
@@ -261,7 +264,7 @@ type shardChanges struct {
 func (p *planner) planShards(ctx context.Context, result *plan) error {
 	names := site.HashPrefixes(p.source.root.ShardDigits)
 	var group []shardChanges
-	return inorder.Each(ctx, min(p.bucket.concurrency, maxPlanners), len(names), func(ctx context.Context, i int) (shardChanges, error) {
+	return inorder.Each(ctx, min(p.bucket.Concurrency, maxPlanners), len(names), func(ctx context.Context, i int) (shardChanges, error) {
 		return p.compareShard(ctx, names[i])
 	}, func(c shardChanges) error {
 		if len(group) > 0 && shards.Group(group[0].shard) != shards.Group(c.shard) {
@@ -401,7 +404,7 @@ func (p *planner) planResharded(ctx context.Context, result *plan) error {
 		part    string
 		changes []site.Change
 	}
-	err := inorder.Each(ctx, min(p.bucket.concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
+	err := inorder.Each(ctx, min(p.bucket.Concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
 		changes, err := p.changes(ctx, parts[i], live, next)
 		return partChanges{parts[i], changes}, err
 	}, func(c partChanges) error {
@@ -478,9 +481,9 @@ func (p *planner) staleRoutes() map[routes.ID]bool {
 }
 
 // openLiveManifest opens the manifest of the site in the bucket.
-func openLiveManifest(ctx context.Context, bucket *retryingBucket, root *site.Root) (*shards.Reader, error) {
+func openLiveManifest(ctx context.Context, bucket *requests.Bucket, root *site.Root) (*shards.Reader, error) {
 	return shards.Open(ctx, root, func(ctx context.Context, key site.Key) ([]byte, error) {
-		body, _, err := bucket.read(ctx, key)
+		body, _, err := bucket.Read(ctx, key)
 		if errors.Is(err, storage.ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", err, shards.ErrDamaged)
 		}

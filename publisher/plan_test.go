@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/spool"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/shards"
@@ -77,7 +78,7 @@ func planOf(t *testing.T, live, next memorySite) *plan {
 		t.Fatal(err)
 	}
 	bucket := retrying(siteBucket{memorySite: live}, time.Second)
-	p, err := (&planner{source: source, bucket: bucket, live: &root, maxDelta: shards.MaxDelta}).plan(ctx)
+	p, err := (&planner{source: source, bucket: bucket, live: &root, maxDelta: shards.MaxDelta, memory: 300}).plan(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +97,10 @@ func (s siteBucket) Read(ctx context.Context, key site.Key) ([]byte, storage.Inf
 }
 
 // planned returns the entries of a stage.
-func planned(t *testing.T, stage *spool) (entries []site.Entry) {
+func planned(t *testing.T, stage *spool.Spool) (entries []site.Entry) {
 	t.Helper()
-	for part := range stage.parts {
-		for e, err := range stage.entries(part) {
+	for part := range stage.Parts {
+		for e, err := range stage.Entries(part) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,12 +153,12 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 				put[site.ManifestKey(patch.Shard)] = true
 			}
 		}
-		for _, stage := range []*spool{p.objects, p.searches, p.buckets, p.boards} {
+		for _, stage := range []*spool.Spool{p.objects, p.searches, p.buckets, p.boards} {
 			for _, e := range planned(t, stage) {
 				put[e.Key] = true
 			}
 		}
-		for key, err := range p.deletes.keys(0) {
+		for key, err := range p.deletes.Keys(0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,8 +187,8 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 		})
 		p := planOf(t, live, next)
 		want := map[routes.ID]int{routes.Details: 50, routes.Leaderboard: 2}[route]
-		if p.put != want || p.manifests != map[routes.ID]int{routes.Manifest: 16}[route] || p.deletes.records > 0 {
-			t.Errorf("%s: got %d objects, %d manifest shards, %d deletes, want those of the route", site.RouteBy(route).Pattern, p.put, p.manifests, p.deletes.records)
+		if p.put != want || p.manifests != map[routes.ID]int{routes.Manifest: 16}[route] || p.deletes.Records > 0 {
+			t.Errorf("%s: got %d objects, %d manifest shards, %d deletes, want those of the route", site.RouteBy(route).Pattern, p.put, p.manifests, p.deletes.Records)
 		}
 	}
 }
@@ -295,7 +296,7 @@ func TestRequests(t *testing.T) {
 func TestBatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for round := range 100 {
-		p := newPlan(newScratch(slog.New(slog.DiscardHandler), scratchMemory), true)
+		p := newPlan(spool.New(slog.New(slog.DiscardHandler), spool.Memory), true)
 		var all []site.Key
 		shards := random.IntN(20)
 		for i := range shards {
@@ -362,10 +363,10 @@ func TestStages(t *testing.T) {
 		"boards":  {c.LeaderboardKey(site.Mutes), site.LeaderboardLimitKey(site.Blocks, 3), c.RankedKey(), c.DiscoverKey(), site.DiscoverShardKey, site.RecentKey},
 	} {
 		for _, key := range keys {
-			p := newPlan(newScratch(slog.New(slog.DiscardHandler), scratchMemory), true)
+			p := newPlan(spool.New(slog.New(slog.DiscardHandler), spool.Memory), true)
 			p.add(c, "0", site.Change{Entry: site.Entry{Key: key}, Reason: site.Added})
 			s := p.shards[0]
-			got := map[string]int{"objects": p.objects.records, "searches": p.searches.records, "buckets": p.buckets.records, "boards": p.boards.records}
+			got := map[string]int{"objects": p.objects.Records, "searches": p.searches.Records, "buckets": p.buckets.Records, "boards": p.boards.Records}
 			if got[want] != 1 || s.newEntryPoint != (want != "objects") {
 				t.Errorf("%s: got %v, an entry point %v, want it among %s", key, got, s.newEntryPoint, want)
 			}
@@ -406,8 +407,8 @@ func TestPlanBetweenNumbersOfShards(t *testing.T) {
 				gone++
 			}
 		}
-		if p.put != want || p.deletes.records != gone || p.manifests != len(shards.Names(&is)) || len(planned(t, p.objects)) != p.objects.records {
-			t.Errorf("%v digits: got %d objects, %d deletes, %d manifest shards and indexes, want %d, %d and all", digits, p.put, p.deletes.records, p.manifests, want, gone)
+		if p.put != want || p.deletes.Records != gone || p.manifests != len(shards.Names(&is)) || len(planned(t, p.objects)) != p.objects.Records {
+			t.Errorf("%v digits: got %d objects, %d deletes, %d manifest shards and indexes, want %d, %d and all", digits, p.put, p.deletes.Records, p.manifests, want, gone)
 		}
 		if !slices.IsSortedFunc(p.shards, func(a, b shardPlan) int { return strings.Compare(a.shard, b.shard) }) {
 			t.Error("shards: got another order, want that of their names")

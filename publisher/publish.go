@@ -10,15 +10,25 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
 )
 
-// ErrInterleaved says that another publisher wrote the root during the run, so that the bucket
-// may hold objects of both sites.
-var ErrInterleaved = errors.New("another publisher wrote the root during this run")
+// Errors of concurrent publishers.
+var (
+	// ErrLocked says that another publisher holds the lock.
+	ErrLocked = lock.ErrLocked
+	// ErrLockLost says that another publisher took the lock, because it had no heartbeat for
+	// its lease or by BreakLock.
+	ErrLockLost = lock.ErrLockLost
+	// ErrInterleaved says that another publisher wrote the root during the run, so that the bucket
+	// may hold objects of both sites.
+	ErrInterleaved = errors.New("another publisher wrote the root during this run")
+)
 
 // Publish makes the bucket equal to the site. The report is never nil: after an error it says
 // how far the run came. When ctx ends, Publish returns its cause, after Grace at most for requests
@@ -53,19 +63,19 @@ type run struct {
 	lifetimes
 	options  Options
 	source   *source
-	asOf     time.Time       // of the source
-	unleased *retryingBucket // for what needs no lock
-	bucket   *retryingBucket // for all else: under the lease if the run holds the lock
-	held     *lock           // nil if the run publishes without a lock
+	asOf     time.Time        // of the source
+	unleased *requests.Bucket // for what needs no lock
+	bucket   *requests.Bucket // for all else: under the lease if the run holds the lock
+	held     *lock.Lock       // nil if the run publishes without a lock
 	report   *Report
 	warned   bool // that the server has no conditional writes
 
 	id          string
-	found       *doubt      // named by the lock when this run began
+	found       *lock.Doubt // named by the lock when this run began
 	doubted     bool        // whether, because of found, the bucket may differ from its manifest
-	ended       *doubt      // found, once this run has made sure that its cause is over
+	ended       *lock.Doubt // found, once this run has made sure that its cause is over
 	interleaved bool        // another run has written the root, so that objects of both may be mixed
-	marked      []markedRun // named by this run's mark; nil if it has written none
+	marked      []lock.Run  // named by this run's mark; nil if it has written none
 	replaced    site.Key    // the index of the inputs of the site that was live before
 }
 
@@ -87,8 +97,8 @@ func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report
 	}
 	report.AsOf, report.Site, report.Config = source.root.AsOf, source.root.Counts, source.root.Config
 	l := newLifetimes(ctx)
-	bucket := newRetryingBucket(l.hard, to, o, &report.retries)
-	return &run{lifetimes: l, options: o, source: source, asOf: asOf, unleased: bucket, bucket: bucket, report: report, id: newID()}, nil
+	bucket := requests.New(l.hard, to, o.requests(&report.retries))
+	return &run{lifetimes: l, options: o, source: source, asOf: asOf, unleased: bucket, bucket: bucket, report: report, id: lock.NewID()}, nil
 }
 
 // lifetimes are the soft and the hard context of a run; the package comment explains them.
@@ -110,7 +120,7 @@ func (r *run) publish(ctx context.Context) error {
 	if err := r.refuseFuture(); err != nil {
 		return err
 	}
-	body, _, err := r.bucket.read(ctx, site.RootKey)
+	body, _, err := r.bucket.Read(ctx, site.RootKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
@@ -152,16 +162,16 @@ func (r *run) publish(ctx context.Context) error {
 
 // isConsistent reports whether mark and lock say that the bucket equals its manifest.
 func (r *run) isConsistent(ctx context.Context) (bool, error) {
-	mark, err := readMark(ctx, r.bucket)
+	mark, err := lock.ReadMark(ctx, r.bucket)
 	if err != nil || mark != nil {
 		return false, err
 	}
-	lock, _, err := readLock(ctx, r.bucket)
+	lock, _, err := lock.Read(ctx, r.bucket)
 	if errors.Is(err, storage.ErrNotFound) {
 		return true, nil
 	}
 	// An old doubt is ended by a run that takes the lock: see confirm.
-	return err == nil && lock.Released && !lock.doubted() && (lock.Doubt == nil || !lock.Doubt.settled(r.now())), err
+	return err == nil && lock.Released && !lock.Doubted() && (lock.Doubt == nil || !lock.Doubt.Settled(r.now())), err
 }
 
 // A state is the root and the mark of a bucket.
@@ -169,8 +179,8 @@ type state struct {
 	body      []byte            // of the root; nil if there is none
 	condition storage.Condition // for replacing the root
 	root      *site.Root        // nil if there is none, or it cannot be read
-	mark      *mark             // nil if there is none
-	known     *mark             // what the last mark named, from a doubt, if the mark itself is gone
+	mark      *lock.Mark        // nil if there is none
+	known     *lock.Mark        // what the last mark named, from a doubt, if the mark itself is gone
 	notes     noteState         // set by readNotes
 }
 
@@ -183,7 +193,7 @@ func newerSite(err error) error {
 
 func (r *run) readState(ctx context.Context) (*state, error) {
 	s := &state{condition: storage.IfAbsent}
-	body, info, err := r.bucket.read(ctx, site.RootKey)
+	body, info, err := r.bucket.Read(ctx, site.RootKey)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 	case err != nil:
@@ -197,11 +207,11 @@ func (r *run) readState(ctx context.Context) (*state, error) {
 			s.root = &root
 		}
 	}
-	if s.mark, err = readMark(ctx, r.bucket); err != nil {
+	if s.mark, err = lock.ReadMark(ctx, r.bucket); err != nil {
 		return nil, err
 	}
 	if s.mark == nil && r.found != nil && len(r.found.Sites) > 0 {
-		s.known = &mark{Runs: r.found.Sites}
+		s.known = &lock.Mark{Runs: r.found.Sites}
 	}
 	return s, nil
 }
@@ -212,7 +222,7 @@ func (r *run) lock(ctx context.Context) (err error) {
 	if r.options.NoLock {
 		return r.readDoubt(ctx)
 	}
-	r.held, err = acquire(ctx, r.id, r.unleased, r.options, r.endSoft)
+	r.held, err = lock.Acquire(ctx, r.id, r.unleased, r.options.lock(), r.endSoft)
 	if err != nil {
 		return err
 	}
@@ -221,13 +231,13 @@ func (r *run) lock(ctx context.Context) (err error) {
 		return r.readDoubt(ctx)
 	}
 	held := r.held
-	r.found, r.doubted, r.bucket = held.found, held.doubted, r.unleased.under(held)
-	if held.drain > 0 {
-		r.options.Log.Warn("waiting until requests of the other run have arrived or expired", "for", held.drain.Round(time.Second))
+	r.found, r.doubted, r.bucket = held.Found, held.Doubted, r.unleased.Under(held.Lease, held.MD5ETags)
+	if held.Drain > 0 {
+		r.options.Log.Warn("waiting until requests of the other run have arrived or expired", "for", held.Drain.Round(time.Second))
 		select {
-		case <-time.After(held.drain):
+		case <-time.After(held.Drain):
 		case <-ctx.Done():
-			held.releaseUnused(ctx)
+			held.ReleaseUnused(ctx)
 			return context.Cause(ctx)
 		}
 	}
@@ -238,88 +248,72 @@ func (r *run) lock(ctx context.Context) (err error) {
 func (r *run) unlock(ctx context.Context) {
 	switch {
 	case r.held == nil:
-		r.changeLock(func(lock *lockBody) bool {
+		r.changeLock(func(lock *lock.Body) bool {
 			was := lock.Doubt
 			if lock.Released { // nobody else publishes
 				lock.ID, lock.Owner = r.id, r.options.Owner
 			}
-			lock.Doubt = r.remainingDoubt(r.found.merge(was.notInFuture(r.now())))
-			return !lock.Doubt.equal(was)
+			lock.Doubt = r.remainingDoubt(r.found.Merge(was.NotInFuture(r.now())))
+			return !lock.Doubt.Equal(was)
 		})
-	case errors.Is(context.Cause(ctx), ErrLockLost):
-		r.held.abandon()
-		r.changeLock(func(lock *lockBody) bool {
-			lock.Doubt = lock.Doubt.merge(r.doubt(r.id))
+	case errors.Is(context.Cause(ctx), lock.ErrLockLost):
+		r.held.Abandon()
+		r.changeLock(func(lock *lock.Body) bool {
+			lock.Doubt = lock.Doubt.Merge(r.doubt(r.id))
 			return true
 		})
 	default:
-		if err := r.held.release(ctx, r.remainingDoubt); err != nil {
+		if err := r.held.Release(ctx, r.remainingDoubt); err != nil {
 			r.options.Log.Warn("the lock was not released: the next run will wait for its lease and compare with a listing", "lease", r.options.Lease, "error", err)
 		}
 	}
 }
 
-// Time limits of releasing the lock. A person who interrupts a run does not want to wait;
-// otherwise waiting is cheaper than the listing that an unreleased lock causes.
-const (
-	releaseTime            = 45 * time.Second // a request that hangs, and another
-	releaseTimeInterrupted = 2 * time.Second
-)
-
-// finalContext is for what a run does last, even after ctx has ended.
-func finalContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := releaseTime
-	if ctx.Err() != nil {
-		limit = releaseTimeInterrupted
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), limit)
-}
-
 // readDoubt reads the doubt from the lock, for a run that does not take the lock.
 func (r *run) readDoubt(ctx context.Context) error {
-	body, info, err := readLock(ctx, r.bucket)
+	body, info, err := lock.Read(ctx, r.bucket)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	r.found, r.doubted = body.Doubt.notInFuture(r.now()), body.doubted()
+	r.found, r.doubted = body.Doubt.NotInFuture(r.now()), body.Doubted()
 	if !body.Released {
-		r.found, r.doubted = r.found.merge(body.doubtOf(info, r.now())), true
+		r.found, r.doubted = r.found.Merge(body.DoubtOf(info, r.now())), true
 	}
 	return nil
 }
 
-func (r *run) now() time.Time { return r.bucket.inner.Now() }
+func (r *run) now() time.Time { return r.bucket.Now() }
 
 // doubt returns a new doubt about requests of the run with the ID, or of several if it is "".
-func (r *run) doubt(id string) *doubt {
-	return &doubt{Run: id, Since: r.now().UTC()}
+func (r *run) doubt(id string) *lock.Doubt {
+	return &lock.Doubt{Run: id, Since: r.now().UTC()}
 }
 
 // remainingDoubt is the doubt to leave in the lock at the end of this run: the earlier one unless
 // this run has ended it, and a new one if requests of this run may still arrive.
-func (r *run) remainingDoubt(was *doubt) *doubt {
-	if was.equal(r.ended) {
+func (r *run) remainingDoubt(was *lock.Doubt) *lock.Doubt {
+	if was.Equal(r.ended) {
 		was = nil
 	}
 	switch {
 	case r.interleaved:
-		was = was.merge(r.doubt(""))
-	case !r.bucket.writes.settled():
-		was = was.merge(r.doubt(r.id))
+		was = was.Merge(r.doubt(""))
+	case !r.bucket.Settled():
+		was = was.Merge(r.doubt(r.id))
 	}
 	if was == nil {
 		return nil
 	}
-	return was.withSites(r.marked)
+	return was.WithSites(r.marked)
 }
 
 // changeLock changes the doubt in a lock that another run may hold.
-func (r *run) changeLock(change func(*lockBody) bool) {
-	ctx, cancel := finalContext(r.soft)
+func (r *run) changeLock(change func(*lock.Body) bool) {
+	ctx, cancel := lock.FinalContext(r.soft)
 	defer cancel()
-	if err := changeLock(ctx, r.unleased.withoutWindow().withHard(ctx), change); err != nil {
+	if err := lock.Change(ctx, r.unleased.WithoutWindow().WithHard(ctx), change); err != nil {
 		r.options.Log.Warn("cannot write to the lock that requests may still arrive: verify the bucket an hour from now", "error", err)
 	}
 }
@@ -342,7 +336,7 @@ func (r *run) publishLocked(ctx context.Context) error {
 	if err := r.readNotes(ctx, state); err != nil {
 		return err
 	}
-	settled := r.found.settled(r.now())
+	settled := r.found.Settled(r.now())
 	if state.holds(r.source) && !r.doubted && !r.replacesNote(state) { // another run was faster, or late requests of one repeat earlier ones
 		if err := r.putBeside(ctx); err != nil {
 			return err
@@ -377,8 +371,8 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan, settled bo
 	if err != nil {
 		return err
 	}
-	err = r.durably(ctx, func() (err error) {
-		r.marked, err = writeMark(ctx, r.bucket, cmp.Or(state.mark, state.known), state.root, &r.source.root)
+	err = r.bucket.Durably(ctx, func() (err error) {
+		r.marked, err = lock.WriteMark(ctx, r.bucket, cmp.Or(state.mark, state.known), state.root, &r.source.root)
 		return err
 	})
 	if err != nil {
@@ -389,39 +383,39 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan, settled bo
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, bulk: r.options.Bulk,
 		report: r.report, progress: r.options.Progress, bodies: semaphore.NewWeighted(bodyBytes)}
-	if err := r.durably(ctx, func() error { return transfer.put(ctx, plan) }); err != nil {
+	if err := r.bucket.Durably(ctx, func() error { return transfer.put(ctx, plan) }); err != nil {
 		return err
 	}
-	if err := r.durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
+	if err := r.bucket.Durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
 		return err
 	}
 	if announced != nil {
-		if err := r.durably(ctx, func() error { return r.putNote(ctx, state, announced.signed) }); err != nil {
+		if err := r.bucket.Durably(ctx, func() error { return r.putNote(ctx, state, announced.signed) }); err != nil {
 			return err
 		}
 	}
-	if err := r.durably(ctx, func() error { return transfer.deletePlanned(ctx, plan) }); err != nil {
+	if err := r.bucket.Durably(ctx, func() error { return transfer.deletePlanned(ctx, plan) }); err != nil {
 		return err
 	}
-	if err := r.durably(ctx, func() error { return r.unannounce(ctx, announced) }); err != nil {
+	if err := r.bucket.Durably(ctx, func() error { return r.unannounce(ctx, announced) }); err != nil {
 		return err
 	}
 	if !settled { // the mark tells the next run what may still arrive
 		return nil
 	}
-	return r.bucket.delete(ctx, site.MarkKey)
+	return r.bucket.Delete(ctx, site.MarkKey)
 }
 
 // confirm ends a run that has nothing to change. If there was a doubt, a late request may have put
 // an object of the site again, over the one of a refresh: that looks right, so the root is put too.
 func (r *run) confirm(ctx context.Context, state *state, settled bool) error {
 	if r.found != nil {
-		if err := r.durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
+		if err := r.bucket.Durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
 			return err
 		}
 	}
 	outcome := Unchanged
-	err := r.durably(ctx, func() error {
+	err := r.bucket.Durably(ctx, func() error {
 		changed, err := r.settleNote(ctx, state)
 		if changed {
 			outcome, r.report.Before, r.report.Changed = Published, r.source.root.Config, Changed{Keys: []site.Key{note.Key}}
@@ -447,7 +441,7 @@ func (r *run) finish(outcome Outcome, settled bool) {
 // plan compares manifests, or the site with a listing where the bucket's manifest cannot be
 // trusted. The caller closes the plan.
 func (r *run) plan(ctx context.Context, s *state) (*plan, error) { //nolint:gocyclo // a kind of damage after the other
-	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, maxDelta: r.options.maxDelta, refreshers: r.options.Refreshers}
+	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, maxDelta: r.options.maxDelta, memory: r.options.memory, refreshers: r.options.Refreshers}
 	r.options.Progress.Stage("compare", 0)
 	damaged := s.body != nil && s.root == nil || r.hasOtherRoot(s)
 	if s.body == nil && s.mark == nil {
@@ -510,7 +504,7 @@ func (r *run) planned(p *plan, live *site.Root) error {
 // has removed the root.
 func (r *run) hasManifest(ctx context.Context) (bool, error) {
 	for shard := "0"; len(shard) <= maxProbedDigits; shard += "0" {
-		_, _, err := r.bucket.read(ctx, site.ManifestKey(shard))
+		_, _, err := r.bucket.Read(ctx, site.ManifestKey(shard))
 		if !errors.Is(err, storage.ErrNotFound) {
 			return err == nil, err
 		}
@@ -527,19 +521,19 @@ func (r *run) putRoot(ctx context.Context, s *state) (err error) {
 		r.report.Live = err == nil || bytes.Equal(s.body, r.source.body) && !r.interleaved
 	}()
 	root := r.source.object(site.Entry{Key: site.RootKey, Size: int64(len(r.source.body)), MD5: site.Sum(r.source.body)}, r.source.body)
-	_, err = r.bucket.put(ctx, root, s.condition)
+	_, err = r.bucket.Put(ctx, root, s.condition)
 	if errors.Is(err, storage.ErrUnsupported) {
 		r.warnUnlocked()
-		_, err = r.bucket.put(ctx, root, storage.Always)
+		_, err = r.bucket.Put(ctx, root, storage.Always)
 	}
 	if errors.Is(err, storage.ErrCondition) || errors.Is(err, storage.ErrNotFound) {
 		// An earlier attempt may have succeeded although its answer was lost.
-		body, _, readErr := r.bucket.read(ctx, site.RootKey)
+		body, _, readErr := r.bucket.Read(ctx, site.RootKey)
 		if readErr == nil && bytes.Equal(body, r.source.body) {
 			return nil
 		}
 		r.interleaved = true
-		_, marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root) // the other run has deleted its mark
+		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.root) // the other run has deleted its mark
 		return errors.Join(fmt.Errorf("put %s: %w: the bucket may hold objects of both: publish again", site.RootKey, ErrInterleaved), marked)
 	}
 	return err

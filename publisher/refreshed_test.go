@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -53,20 +55,20 @@ func TestOverwrittenRefreshesAreReapplied(t *testing.T) {
 			w.publishCalmly(t, old, w.calm("again", nil), Options{})
 		},
 		"a late request of the last run": func(t *testing.T, w *world) {
-			lock := w.lock(t)
-			lock.Doubt = &doubt{Run: lock.ID, Since: time.Now().UTC()}
-			w.setLock(t, lock)
+			body := w.lock(t)
+			body.Doubt = &lock.Doubt{Run: body.ID, Since: time.Now().UTC()}
+			w.setLock(t, body)
 			w.set(key, siteObject)
-			time.Sleep(lateness + time.Second)
+			time.Sleep(requests.Lateness + time.Second)
 			w.publishCalmly(t, old, w.calm("again", nil), Options{})
-			if lock := w.lock(t); lock.Doubt != nil {
-				t.Errorf("doubt an hour later: got %+v, want none", lock.Doubt)
+			if body := w.lock(t); body.Doubt != nil {
+				t.Errorf("doubt an hour later: got %+v, want none", body.Doubt)
 			}
 		},
 		"a late request of a run before": func(t *testing.T, w *world) {
-			lock := w.lock(t)
-			lock.Doubt = &doubt{Run: "before", Since: time.Now().UTC()}
-			w.setLock(t, lock)
+			body := w.lock(t)
+			body.Doubt = &lock.Doubt{Run: "before", Since: time.Now().UTC()}
+			w.setLock(t, body)
 			w.set(key, siteObject)
 			w.publishCalmly(t, old, w.calm("again", nil), Options{})
 		},

@@ -110,7 +110,7 @@ func (r *Report) plan(p *plan, live *site.Root, maxChanged int) (err error) {
 		r.Before = live.Config
 	}
 	r.Plan.Put, r.Plan.Added, r.Plan.Bytes = p.put, p.added, p.bytes
-	r.Plan.Manifests, r.Plan.Delete = p.manifests, p.deletes.records
+	r.Plan.Manifests, r.Plan.Delete = p.manifests, p.deletes.Records
 	return nil
 }
 

@@ -118,7 +118,7 @@ func TestListingGoesOn(t *testing.T) {
 	bucket := &breakingList{Bucket: openLocal(folder), broken: unreachable(t)}
 	p := retrying(bucket, 10*time.Second)
 	found := map[site.Key]int{}
-	if err := p.list(context.Background(), "", func(info storage.Info) error { found[info.Key]++; return nil }); err != nil {
+	if err := p.List(context.Background(), "", func(info storage.Info) error { found[info.Key]++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for key, times := range found {

@@ -2,12 +2,11 @@ package publisher
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage"
 )
 
 // ConfigOf returns the configuration of a site. If from is nil, that is a configuration with the default
@@ -40,9 +39,9 @@ func SetUp(ctx context.Context, to interface {
 	}
 	l := newLifetimes(ctx)
 	defer l.end()
-	bucket := newRetryingBucket(l.hard, to, o, new(atomic.Int64))
+	bucket := requests.New(l.hard, to, o.requests(new(atomic.Int64)))
 	var created bool
-	err = bucket.do(l.soft, attemptTime, "create the bucket", func(ctx context.Context) (err error) {
+	err = bucket.Do(l.soft, requests.AttemptTime, "create the bucket", func(ctx context.Context) (err error) {
 		created, err = to.Create(ctx)
 		return err
 	})
@@ -60,10 +59,10 @@ func SetUp(ctx context.Context, to interface {
 	}{
 		{"everybody may read the site's objects", func(ctx context.Context) error { return to.AllowRead(ctx, c.PublicKeys()) }},
 		{"web pages of any origin may read them (CORS)", to.AllowOrigins},
-		{"publishers exclude each other (conditional writes)", func(ctx context.Context) error { return tryLock(ctx, bucket, o) }},
+		{"publishers exclude each other (conditional writes)", func(ctx context.Context) error { return lock.Try(ctx, bucket, o.lock()) }},
 	} {
-		if err := bucket.do(l.soft, attemptTime, step.name, step.do); err != nil {
-			if ctx.Err() != nil || isRetryable(err) {
+		if err := bucket.Do(l.soft, requests.AttemptTime, step.name, step.do); err != nil {
+			if ctx.Err() != nil || requests.Retryable(err) {
 				return done, err
 			}
 			done = append(done, NotDone+step.name+": "+err.Error())
@@ -72,27 +71,4 @@ func SetUp(ctx context.Context, to interface {
 		done = append(done, step.name)
 	}
 	return done, nil
-}
-
-// tryLock takes and frees the lock, so that a server without conditional writes is known before the first publish. A lock
-// that is held, or has a doubt, is left alone.
-func tryLock(ctx context.Context, bucket *retryingBucket, o Options) error {
-	holder, _, err := readLock(ctx, bucket)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-	case err != nil:
-		return err
-	case !holder.Released:
-		return errLockedBy(holder, "conditional writes were not tried")
-	case holder.Doubt != nil:
-		return nil
-	}
-	held, err := acquire(ctx, newID(), bucket, o, func(error) {})
-	if err != nil {
-		return err
-	}
-	if held == nil {
-		return fmt.Errorf("%w: publish works without a lock: make sure that one publisher runs at a time", storage.ErrUnsupported)
-	}
-	return held.release(ctx, sameDoubt)
 }

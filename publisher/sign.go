@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/routes"
@@ -116,7 +118,7 @@ func (r *run) noteUnchanged(ctx context.Context) (bool, error) {
 	if r.options.Signing == nil && !r.options.Unsigned {
 		return true, nil
 	}
-	signed, _, err := r.bucket.read(ctx, note.Key)
+	signed, _, err := r.bucket.Read(ctx, note.Key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return r.options.Unsigned, nil
 	} else if err != nil || r.options.Unsigned {
@@ -137,7 +139,7 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 		return fmt.Errorf("%w: sign it with that of %s, or make the site with --explorer-key of the key that signs, or without",
 			ErrExplorerKeys, strings.ReplaceAll(keys, " ", " or "))
 	}
-	body, info, err := r.bucket.read(ctx, note.Key)
+	body, info, err := r.bucket.Read(ctx, note.Key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		s.notes.condition = storage.IfAbsent
@@ -164,7 +166,7 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 				"--replace-note signs anew", ErrOtherNote, err)
 		}
 	}
-	body, _, err = r.bucket.read(ctx, note.NextKey)
+	body, _, err = r.bucket.Read(ctx, note.NextKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
@@ -245,18 +247,18 @@ func (s *state) holdsRoot(next *source) bool { return bytes.Equal(s.body, next.b
 func (r *run) announce(ctx context.Context, s *state, a *announcement) error {
 	switch {
 	case r.options.Unsigned && s.notes.signed != nil:
-		return r.durably(ctx, func() error { return r.bucket.delete(ctx, note.Key) })
+		return r.bucket.Durably(ctx, func() error { return r.bucket.Delete(ctx, note.Key) })
 	case a == nil:
 		return nil
 	}
 	if missing, ok := s.notes.of(s.body); ok && s.notes.live.Counter < missing.Counter && s.notes.live.Names(s.body) != nil {
 		// An earlier run was cut off between its root and its note, which only what it announced vouches for.
-		if err := r.durably(ctx, func() error { return r.putNote(ctx, s, missing.Signed) }); err != nil {
+		if err := r.bucket.Durably(ctx, func() error { return r.putNote(ctx, s, missing.Signed) }); err != nil {
 			return err
 		}
 		s.notes.live = missing.Note
 	}
-	if err := r.durably(ctx, func() error { return r.putAnnounced(ctx, a) }); err != nil {
+	if err := r.bucket.Durably(ctx, func() error { return r.putAnnounced(ctx, a) }); err != nil {
 		return err
 	}
 	all := [][]byte{a.signed}
@@ -265,8 +267,8 @@ func (r *run) announce(ctx context.Context, s *state, a *announcement) error {
 			all = append(all, other.Signed)
 		}
 	}
-	return r.durably(ctx, func() error {
-		_, err := r.bucket.put(ctx, besideObject(note.NextKey, note.Join(all...)), storage.Always)
+	return r.bucket.Durably(ctx, func() error {
+		_, err := r.bucket.Put(ctx, besideObject(note.NextKey, note.Join(all...)), storage.Always)
 		return err
 	})
 }
@@ -274,7 +276,7 @@ func (r *run) announce(ctx context.Context, s *state, a *announcement) error {
 // putAnnounced puts what the note is about: the root last.
 func (r *run) putAnnounced(ctx context.Context, a *announcement) error {
 	put := func(ctx context.Context, key site.Key, body []byte) error {
-		_, err := r.bucket.put(ctx, besideObject(site.NextKey(a.counter, key), body), storage.Always)
+		_, err := r.bucket.Put(ctx, besideObject(site.NextKey(a.counter, key), body), storage.Always)
 		return err
 	}
 	if !a.bare {
@@ -284,7 +286,7 @@ func (r *run) putAnnounced(ctx context.Context, a *announcement) error {
 			}
 		}
 		names := a.plan.manifestNames()
-		err := parallel(ctx, manifestsInFlight, len(names), func(ctx context.Context, i int) error {
+		err := requests.Parallel(ctx, manifestsInFlight, len(names), func(ctx context.Context, i int) error {
 			o, err := r.source.manifestObject(ctx, names[i])
 			if err != nil {
 				return err
@@ -308,7 +310,7 @@ func (r *run) unannounce(ctx context.Context, a *announcement) error {
 	}
 	for {
 		var stale []site.Key
-		err := r.bucket.list(ctx, site.NextPrefix, func(info storage.Info) error {
+		err := r.bucket.List(ctx, site.NextPrefix, func(info storage.Info) error {
 			if len(stale) < maxStaleAnnounced {
 				stale = append(stale, site.Key(strings.Clone(string(info.Key))))
 			}
@@ -325,7 +327,7 @@ func (r *run) unannounce(ctx context.Context, a *announcement) error {
 
 func (r *run) deleteAll(ctx context.Context, keys []site.Key) error {
 	for chunk := range slices.Chunk(keys, storage.MaxDelete) {
-		if err := r.bucket.delete(ctx, chunk...); err != nil {
+		if err := r.bucket.Delete(ctx, chunk...); err != nil {
 			return err
 		}
 	}
@@ -335,19 +337,19 @@ func (r *run) deleteAll(ctx context.Context, keys []site.Key) error {
 // putNote puts the note, provided that the bucket's is still the one that this run has read: a note of an earlier run may
 // arrive late.
 func (r *run) putNote(ctx context.Context, s *state, signed []byte) error {
-	etag, err := r.bucket.put(ctx, besideObject(note.Key, signed), s.notes.condition)
+	etag, err := r.bucket.Put(ctx, besideObject(note.Key, signed), s.notes.condition)
 	if errors.Is(err, storage.ErrUnsupported) {
 		r.warnUnlocked()
-		etag, err = r.bucket.put(ctx, besideObject(note.Key, signed), storage.Always)
+		etag, err = r.bucket.Put(ctx, besideObject(note.Key, signed), storage.Always)
 	}
 	if errors.Is(err, storage.ErrCondition) || errors.Is(err, storage.ErrNotFound) {
-		body, info, readErr := r.bucket.read(ctx, note.Key)
+		body, info, readErr := r.bucket.Read(ctx, note.Key)
 		if readErr == nil && bytes.Equal(body, signed) {
 			s.notes.condition = storage.Condition(info.ETag)
 			return nil
 		}
 		r.interleaved = true
-		_, marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root)
+		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.root)
 		return errors.Join(fmt.Errorf("put %s: %w: publish again", note.Key, ErrInterleaved), marked)
 	}
 	if err == nil {
@@ -360,7 +362,7 @@ func (r *run) putNote(ctx context.Context, s *state, signed []byte) error {
 func (r *run) settleNote(ctx context.Context, s *state) (changed bool, err error) {
 	switch {
 	case r.options.Unsigned && s.notes.signed != nil:
-		return true, r.bucket.delete(ctx, note.Key)
+		return true, r.bucket.Delete(ctx, note.Key)
 	case r.options.Signing == nil, r.isCurrent(s.notes.signed, s.notes.live):
 		return false, nil
 	}

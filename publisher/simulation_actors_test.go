@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/rounds"
 	"github.com/followpress/followpress/live"
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	follow "github.com/followpress/followpress/source"
@@ -49,7 +50,7 @@ func (w *world) options(p *process, s simulatedSite) Options {
 		maxDelta: []int{0, 1, 2000}[w.draw(name, "delta")%3],
 	}
 	if o.Signing != nil {
-		o.Signing.now = func() time.Time { return p.clock().wall }
+		o.Signing.now = func() time.Time { return p.clock().Wall }
 	}
 	staggered := w.process(name)
 	o.stagger = func(request string) time.Duration {
@@ -276,7 +277,7 @@ func (w *world) isQuiet() bool {
 }
 
 func (w *world) quietLocked() bool {
-	var lock lockBody
+	var lock lock.Body
 	err := w.decodeLock(&lock)
 	_, marked := w.objects[site.MarkKey]
 	return err == nil && lock.Released && lock.Doubt == nil && !marked && !w.late

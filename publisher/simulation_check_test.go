@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/refresh"
@@ -32,7 +34,7 @@ func (w *world) check(stopFallbacks func()) {
 	w.arriveAll()
 	w.certainIsTrue("when everything has arrived")
 
-	time.Sleep(lateness + 2*5*time.Minute) // the clocks of the bucket may disagree
+	time.Sleep(requests.Lateness + 2*5*time.Minute) // the clocks of the bucket may disagree
 	w.lastPublish("night2", last)
 	if w.locks != conditional {
 		w.repairWhatVerifyFinds(last)
@@ -41,8 +43,8 @@ func (w *world) check(stopFallbacks func()) {
 	if differences := w.differences(); len(differences) > 0 {
 		w.fail("after the last publish: %v", differences)
 	}
-	var lock lockBody
-	if err := w.decodeLock(&lock); err != nil || lock.doubted() {
+	var lock lock.Body
+	if err := w.decodeLock(&lock); err != nil || lock.Doubted() {
 		w.fail("an hour after the last run there is still a doubt: %+v, %v", lock, err)
 	}
 	w.mu.Unlock()
@@ -93,7 +95,7 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	o.Signing, o.AllowRollback = w.signing("every night"), true
 	report, err := Publish(context.Background(), s, p, o)
 	for range 3 {
-		if errors.Is(err, ErrLocked) { // a heartbeat of a dead run may have come late
+		if errors.Is(err, lock.ErrLocked) { // a heartbeat of a dead run may have come late
 			report, err = Publish(context.Background(), s, p, o)
 		}
 	}
@@ -147,10 +149,10 @@ func (w *world) certainIsTrue(when string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var lock lockBody
+	var lock lock.Body
 	err := w.decodeLock(&lock)
 	_, marked := w.objects[site.MarkKey]
-	if differences := w.differences(); len(differences) > 0 && err == nil && lock.Released && !lock.doubted() && !marked {
+	if differences := w.differences(); len(differences) > 0 && err == nil && lock.Released && !lock.Doubted() && !marked {
 		w.fail("%s: %v, and nothing says so", when, differences)
 	}
 }

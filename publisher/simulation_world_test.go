@@ -15,6 +15,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -252,7 +253,7 @@ const drifted = time.Duration(maxDrift * float64(2*time.Minute))
 // clock is the time by the clocks of the process's machine. They drift, the wall clock is set,
 // and the monotonic one stands still while the machine sleeps. No machine has both faults: only
 // Linux can notice that, by its clock since boot.
-func (p *process) clock() instant {
+func (p *process) clock() lock.Instant {
 	now := time.Now()
 	passed := now.Sub(p.w.start)
 	passed += time.Duration(float64(passed) * p.drift)
@@ -263,7 +264,7 @@ func (p *process) clock() instant {
 	if p.sleeps && p.set.IsZero() && now.After(p.stopped) { // with a clock that is set too, it is a Linux machine
 		passed -= min(now.Sub(p.stopped), p.goesOn.Sub(p.stopped))
 	}
-	return instant{p.w.start.Add(passed), wall}
+	return lock.Instant{Monotonic: p.w.start.Add(passed), Wall: wall}
 }
 
 var errKilled = errors.New("the process is dead")
@@ -350,7 +351,7 @@ func request[T any](ctx context.Context, p *process, operation string, key site.
 		return nothing, err
 	}
 	f := p.fate(id)
-	r := &arrival{process: p, what: id, signed: time.Now(), dated: p.clock().wall}
+	r := &arrival{process: p, what: id, signed: time.Now(), dated: p.clock().Wall}
 	arrives, sent := p.sent(r, f)
 	if !sent {
 		return nothing, p.unanswered(ctx, id, time.After(10*time.Second))
@@ -484,12 +485,12 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	} else if epoch := int(r.epoch.Load()); epoch > 0 {
 		// No process writes data after another has begun to, except for requests that
 		// the network or a suspension has delayed for longer than the protocol waits.
-		if w.locks == conditional && w.writing > epoch && time.Since(r.signed) <= drainTime-drifted {
+		if w.locks == conditional && w.writing > epoch && time.Since(r.signed) <= lock.DrainTime-drifted {
 			w.fail("%s: %s was carried out when another run had begun to write", r.name, r.what)
 		}
 		w.writing = max(w.writing, epoch)
 	}
-	if time.Since(r.signed) > drainTime {
+	if time.Since(r.signed) > lock.DrainTime {
 		w.late = true
 		w.lateMark = w.lateMark || key == site.MarkKey && w.locks != conditional
 	}
@@ -523,7 +524,7 @@ func (w *world) lockChanged(r *arrival, o *stored) {
 		w.fail("%s: the lock was deleted", r.name)
 		return
 	}
-	var before, after lockBody
+	var before, after lock.Body
 	if err := errors.Join(json.Unmarshal(o.body, &after), w.decodeLock(&before)); err != nil {
 		w.fail("%s: the lock cannot be read: %v", r.name, err)
 	}
@@ -537,7 +538,7 @@ func (w *world) lockChanged(r *arrival, o *stored) {
 	r.epoch.Store(int64(w.epoch))
 }
 
-func (w *world) decodeLock(into *lockBody) error {
+func (w *world) decodeLock(into *lock.Body) error {
 	if o, ok := w.objects[site.LockKey]; ok {
 		return json.Unmarshal(o.body, into)
 	}

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/spool"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/site/note"
@@ -21,7 +26,7 @@ import (
 // listing in a scratch, in parts of the manifest, and compares part by part, so that memory does not
 // grow with the number of objects.
 type survey struct {
-	bucket   *retryingBucket
+	bucket   *requests.Bucket
 	root     *site.Root
 	manifest *shards.Reader          // says which objects there are
 	own      *shards.Reader          // says how the bucket has the manifest itself
@@ -30,7 +35,8 @@ type survey struct {
 	configs  []site.Config           // of the sites whose objects the bucket may have
 	exclude  []string                // patterns of keys that are not looked at if they are foreign
 	found    func(finding)           // is told everything but what is right; shards come in their order, unknown objects before
-	progress Progress
+	progress progress
+	memory   int // of a scratch
 
 	refreshers note.Keys // see Options
 
@@ -43,6 +49,12 @@ type survey struct {
 	digests digestCount
 	kept    *keptRefreshes // nil until needed
 	signed  bool           // whether the bucket is; not known until kept is needed
+}
+
+// progress is told how far a survey has come.
+type progress interface {
+	Stage(name string, total int64)
+	AddBytes(n, bytes int64)
 }
 
 // A finding is an object that the bucket and the manifest do not have alike.
@@ -67,21 +79,18 @@ const (
 	former    // of the log of events, which nobody puts or reads any longer
 )
 
-// anySize is the size of an entry of which only the digest is known.
-const anySize = -1
-
 func (s *survey) take(ctx context.Context) error {
-	listing := newScratch(s.bucket.log, s.bucket.memory)
-	defer listing.close()
+	listing := spool.New(s.bucket.Log, s.memory)
+	defer listing.Close()
 	parts := site.HashPrefixes(listingDigits)
-	objects := listing.spool(len(parts))
+	objects := listing.List(len(parts))
 	s.progress.Stage("list", int64(s.root.Counts.Objects+len(shards.Names(s.root))))
 	var err error
-	s.others, err = s.bucket.listAll(ctx, s.configs, func(info storage.Info) error {
+	s.others, err = s.bucket.ListAll(ctx, s.configs, func(info storage.Info) error {
 		s.listed++
 		s.progress.AddBytes(1, 0)
 		part, _ := slices.BinarySearch(parts, s.partOf(info.Key))
-		objects.addInfo(part, info)
+		objects.AddInfo(part, info)
 		return nil
 	})
 	if err != nil {
@@ -97,7 +106,7 @@ func (s *survey) take(ctx context.Context) error {
 			return err
 		}
 	}
-	s.digests.log(s.bucket.log)
+	s.digests.log(s.bucket.Log)
 	return nil
 }
 
@@ -137,7 +146,7 @@ type compared struct {
 
 // compare compares some shards with the parts of the listing from first to before end, which hold their
 // objects.
-func (s *survey) compare(ctx context.Context, shards []string, listed *spool, first, end int) error {
+func (s *survey) compare(ctx context.Context, shards []string, listed *spool.Spool, first, end int) error {
 	objects, unreadable, err := s.readShards(ctx, shards)
 	if err != nil {
 		return err
@@ -150,7 +159,7 @@ func (s *survey) compare(ctx context.Context, shards []string, listed *spool, fi
 	var unsure []*compared
 	for part := first; part < end; part++ {
 		var unexpected []site.Key
-		for info, err := range listed.infos(part) {
+		for info, err := range listed.Infos(part) {
 			if err != nil {
 				return err
 			}
@@ -164,7 +173,7 @@ func (s *survey) compare(ctx context.Context, shards []string, listed *spool, fi
 				continue
 			}
 			o.listed = true
-			if s.bucket.needsDigest(o.Entry, info) {
+			if s.bucket.NeedsDigest(o.Entry, info) {
 				o.info = &info
 				unsure = append(unsure, o)
 			} else {
@@ -196,7 +205,7 @@ func (s *survey) compare(ctx context.Context, shards []string, listed *spool, fi
 func (s *survey) readShards(ctx context.Context, names []string) (objects []compared, unreadable map[string]error, err error) {
 	read, own := make([]shards.Shard, len(names)), make([]shards.Shard, len(names))
 	failed, damaged := make([]error, len(names)), make([]error, len(names))
-	err = parallel(ctx, min(s.bucket.concurrency, maxPlanners), len(names), func(ctx context.Context, i int) (err error) {
+	err = requests.Parallel(ctx, min(s.bucket.Concurrency, maxPlanners), len(names), func(ctx context.Context, i int) (err error) {
 		read[i], err = s.manifest.Shard(ctx, names[i])
 		if errors.Is(err, shards.ErrDamaged) && !s.ours {
 			failed[i], err = err, nil
@@ -287,10 +296,10 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: former})
 		case strings.HasPrefix(string(key), string(site.NextPrefix)):
 			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: announced})
-		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):
+		case unreadable[shard] != nil && lock.IsSiteKey(key, []site.Config{s.root.Config}):
 		default:
 			state := unknown
-			if !isSiteKey(key, s.configs) {
+			if !lock.IsSiteKey(key, s.configs) {
 				if excluded(key, s.exclude) {
 					continue
 				}
@@ -330,9 +339,9 @@ func (k *keptRefreshes) mayHave(key site.Key) bool {
 	return found
 }
 
-func listRefreshes(ctx context.Context, bucket *retryingBucket) (*keptRefreshes, error) {
+func listRefreshes(ctx context.Context, bucket *requests.Bucket) (*keptRefreshes, error) {
 	k := &keptRefreshes{seed: maphash.MakeSeed()}
-	err := bucket.list(ctx, site.RefreshPrefix, func(info storage.Info) error {
+	err := bucket.List(ctx, site.RefreshPrefix, func(info storage.Info) error {
 		k.hashes = append(k.hashes, maphash.String(k.seed, string(info.Key)))
 		return nil
 	})
@@ -358,15 +367,15 @@ func (s *survey) findRefreshed(ctx context.Context, objects []compared) error {
 		if err != nil {
 			return err
 		}
-		_, _, err = s.bucket.read(ctx, site.NoteKey)
+		_, _, err = s.bucket.Read(ctx, site.NoteKey)
 		if s.signed = err == nil; !s.signed && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 		s.kept = kept
 	}
-	return parallel(ctx, maxPlanners, len(candidates), func(ctx context.Context, i int) error {
+	return requests.Parallel(ctx, maxPlanners, len(candidates), func(ctx context.Context, i int) error {
 		o := candidates[i]
-		digest, err := s.bucket.digestOf(ctx, *o.info) // before the data that explain it are read
+		digest, err := s.bucket.DigestOf(ctx, *o.info) // before the data that explain it are read
 		if err != nil {
 			return err
 		}
@@ -384,7 +393,7 @@ func (s *survey) refreshesOf(ctx context.Context, want site.Entry) (possible []s
 		if !s.kept.mayHave(key) {
 			continue
 		}
-		body, _, err := s.bucket.read(ctx, key)
+		body, _, err := s.bucket.Read(ctx, key)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue
 		} else if err != nil {
@@ -409,60 +418,44 @@ func (s *survey) refreshesOf(ctx context.Context, want site.Entry) (possible []s
 }
 
 func isSame(want site.Entry, found storage.Info) bool {
-	return found.ETag == want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
+	return found.ETag == want.MD5.String() && (want.Size == requests.AnySize || want.Size == found.Size)
 }
 
-// surveyPlan makes a plan from a listing. Objects that a run has put before it was cut off need
-// not be put again; leftovers that do not belong to the site are deleted.
-func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress) (*plan, error) {
-	if found == nil {
-		found = &mark{}
-	}
-	next := &p.source.root
-	result := newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
-	configs := found.configs(p.live, next)
-	manifest, err := p.source.manifest(ctx)
-	if err != nil {
-		result.close()
-		return nil, err
-	}
-	s := &survey{bucket: p.bucket, root: next, manifest: manifest, own: manifest, ours: true, progress: progress, configs: configs, refreshers: p.refreshers,
-		found: p.planFindings(result),
-		upToDate: func(info storage.Info) bool {
-			route, ok := next.Config.RouteOf(info.Key)
-			if !ok {
-				return false
-			}
-			rules, known := found.rulesAt(info.Modified, route.Pattern, p.live)
-			return known && rules == next.HeaderRules[route.Pattern]
-		}}
-	if err := s.take(ctx); err != nil {
-		result.close()
-		return nil, p.source.damaged(err)
-	}
-	return result, nil
+// A digestCount counts the objects that a listing cannot classify: their size is right, and their
+// ETag may not be an MD5.
+type digestCount struct {
+	unsure int
+	right  atomic.Int64
 }
 
-// planFindings returns a function that plans what a survey finds. Foreign objects stay.
-func (p *planner) planFindings(to *plan) func(finding) {
-	return func(f finding) {
-		switch f.state {
-		case unknown, announced:
-			to.addDelete(f.Key)
-		case missing, altered, stale:
-			if name, ok := strings.CutPrefix(string(f.Key), string(site.ManifestKey(""))); ok {
-				if name == f.shard {
-					to.addManifest(name)
-				} else {
-					to.addIndex(name)
-				}
-				return
-			}
-			reason := site.Altered
-			if f.state == missing {
-				reason = site.Added
-			}
-			to.add(p.source.root.Config, f.shard, site.Change{Entry: f.Entry, Reason: reason})
+func (c *digestCount) log(log *slog.Logger) {
+	if n := c.right.Load(); n > 0 {
+		log.Warn("ETags of the bucket are not MD5s, as under SSE-KMS: requested digests one by one", "objects", c.unsure, "right", n)
+	}
+}
+
+// compareDigests sets the state of objects that the listing cannot classify, with a request per object.
+func (s *survey) compareDigests(ctx context.Context, unsure []*compared) error {
+	if len(unsure) == 0 {
+		return nil
+	}
+	if s.digests.unsure == 0 {
+		s.progress.Stage("digests", 0)
+	}
+	s.digests.unsure += len(unsure)
+	return requests.Parallel(ctx, s.bucket.Concurrency, len(unsure), func(ctx context.Context, i int) error {
+		o := unsure[i]
+		digest, err := s.bucket.Digest(ctx, o.Key)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil // missing, since it was listed
+		} else if err != nil {
+			return err
 		}
-	}
+		if digest == o.MD5 {
+			s.digests.right.Add(1)
+		}
+		s.classify(o, *o.info, digest == o.MD5)
+		s.progress.AddBytes(1, 0)
+		return nil
+	})
 }

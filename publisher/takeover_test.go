@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/site"
 )
 
@@ -19,7 +20,7 @@ func TestLeaseBeginsWhenItsRequestIsSent(t *testing.T) {
 		most  time.Duration // what is left then
 	}{
 		"the lock":    {"put _lock 1", 0, length - answer},
-		"a heartbeat": {"put _lock 3", length/heartbeats + answer + time.Second, length - answer},
+		"a heartbeat": {"put _lock 3", length/lock.Heartbeats + answer + time.Second, length - answer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calmly(t, conditional, func(t *testing.T, w *world) {
@@ -31,11 +32,9 @@ func TestLeaseBeginsWhenItsRequestIsSent(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer l.abandon()
+				defer l.Abandon()
 				time.Sleep(c.sleep)
-				l.lease.mu.Lock()
-				left := l.lease.left()
-				l.lease.mu.Unlock()
+				left := l.Lease.Remaining()
 				if left <= 0 || left > c.most {
 					t.Errorf("left of the lease: got %v, want at most %v", left, c.most)
 				}
@@ -50,7 +49,7 @@ func TestWaitingForTheLastRequests(t *testing.T) {
 	for name, breaks := range map[string]bool{"watched": false, "broken": true} {
 		t.Run(name, func(t *testing.T) {
 			calmly(t, conditional, func(t *testing.T, w *world) {
-				w.setLock(t, lockBody{ID: "x", Lease: time.Minute.Seconds()})
+				w.setLock(t, lock.Body{ID: "x", Lease: time.Minute.Seconds()})
 				w.mu.Lock()
 				o := w.objects[site.LockKey]
 				o.at = o.at.Add(-5 * time.Minute) // by a clock of the bucket that is behind
@@ -58,7 +57,7 @@ func TestWaitingForTheLastRequests(t *testing.T) {
 				w.mu.Unlock()
 				begun := time.Now()
 				w.publishCalmly(t, simulatedSites()[1], w.calm("second", nil), Options{BreakLock: breaks})
-				if took := time.Since(begun); took < time.Minute+drainTime {
+				if took := time.Since(begun); took < time.Minute+lock.DrainTime {
 					t.Errorf("takeover: got it after %v, want it after the lease and the drain", took)
 				}
 			})
@@ -73,7 +72,7 @@ func TestTakingOverALockThatWasTakenOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			calmly(t, conditional, func(t *testing.T, w *world) {
 				s := simulatedSites()[1]
-				w.setLock(t, lockBody{ID: "x", Lease: maxLease.Seconds()})
+				w.setLock(t, lock.Body{ID: "x", Lease: lock.MaxLease.Seconds()})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				second := w.calm("second", nil)
@@ -85,7 +84,7 @@ func TestTakingOverALockThatWasTakenOver(t *testing.T) {
 				}
 				begun := time.Now()
 				w.publishCalmly(t, s, w.calm("third", nil), Options{})
-				if took := time.Since(begun); took < maxLease {
+				if took := time.Since(begun); took < lock.MaxLease {
 					t.Errorf("takeover: got it after %v, want it after the lease of the first owner", took)
 				}
 			})
@@ -108,16 +107,16 @@ func TestAnswerToTheLockIsLost(t *testing.T) {
 // Of two runs that have read a free lock, the one that writes it second does not get it.
 func TestLockThatIsTakenMeanwhile(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
-		w.setLock(t, lockBody{ID: "free", Released: true})
-		second := &meddled{w.calm("second", nil), site.LockKey, func() { w.setLock(t, lockBody{ID: "x", Lease: 60}) }}
+		w.setLock(t, lock.Body{ID: "free", Released: true})
+		second := &meddled{w.calm("second", nil), site.LockKey, func() { w.setLock(t, lock.Body{ID: "x", Lease: 60}) }}
 		begun := time.Now()
 		l, _, err := lockOn(t, second, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.abandon()
-		if took := time.Since(begun); took < time.Minute || !l.doubted {
-			t.Errorf("got it after %v, doubted %v, want it after the lease of the first one, and a doubt", took, l.doubted)
+		defer l.Abandon()
+		if took := time.Since(begun); took < time.Minute || !l.Doubted {
+			t.Errorf("got it after %v, doubted %v, want it after the lease of the first one, and a doubt", took, l.Doubted)
 		}
 	})
 }
@@ -142,28 +141,28 @@ func TestDoubtInALockThatIsHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.abandon()
+		defer l.Abandon()
 		doubtBy := func(run string) {
-			lock := w.lock(t)
-			lock.Doubt = lock.Doubt.merge(&doubt{Run: run, Since: time.Now().UTC()})
-			w.setLock(t, lock)
+			body := w.lock(t)
+			body.Doubt = body.Doubt.Merge(&lock.Doubt{Run: run, Since: time.Now().UTC()})
+			w.setLock(t, body)
 		}
 		doubtBy("x")
 		time.Sleep(DefaultLease / 2)
-		if lock := w.lock(t); lock.Doubt == nil || lock.Beats < 3 {
-			t.Fatalf("after a heartbeat: got %+v, want a doubt", lock)
+		if body := w.lock(t); body.Doubt == nil || body.Beats < 3 {
+			t.Fatalf("after a heartbeat: got %+v, want a doubt", body)
 		}
 		doubtBy("y")
-		if err := l.release(t.Context(), sameDoubt); err != nil {
+		if err := l.Release(t.Context(), lock.SameDoubt); err != nil {
 			t.Fatal(err)
 		}
-		lock := w.lock(t)
-		if !lock.Released || lock.Doubt == nil || lock.Doubt.Run != "" {
-			t.Errorf("after the release: got %+v, doubt %+v, want one about both runs", lock, lock.Doubt)
+		body := w.lock(t)
+		if !body.Released || body.Doubt == nil || body.Doubt.Run != "" {
+			t.Errorf("after the release: got %+v, doubt %+v, want one about both runs", body, body.Doubt)
 		}
 		time.Sleep(DefaultLease)
-		if again := w.lock(t); l.lease.held() || again.Beats != lock.Beats {
-			t.Errorf("after the release: got the lease held %v and %d more heartbeats, want neither", l.lease.held(), again.Beats-lock.Beats)
+		if again := w.lock(t); l.Lease.Held() || again.Beats != body.Beats {
+			t.Errorf("after the release: got the lease held %v and %d more heartbeats, want neither", l.Lease.Held(), again.Beats-body.Beats)
 		}
 	})
 }
@@ -175,16 +174,16 @@ func TestReleaseOfALockThatWasTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first.abandon()
+		first.Abandon()
 		second, _, err := lockOn(t, w.calm("second", nil), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer second.abandon()
-		if err := first.release(t.Context(), sameDoubt); err != nil {
+		defer second.Abandon()
+		if err := first.Release(t.Context(), lock.SameDoubt); err != nil {
 			t.Error(err)
 		}
-		if lock := w.lock(t); lock.ID != second.body.ID || lock.Released {
+		if lock := w.lock(t); lock.ID != second.ID() || lock.Released {
 			t.Errorf("lock: got %+v, want the one of the second run", lock)
 		}
 	})
@@ -206,8 +205,8 @@ func TestARunThatLostItsLockLeavesADoubt(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		w.publishCalmly(t, sites[1], w.calm("other", nil), Options{})
-		if err := <-ended; !errors.Is(err, ErrLockLost) {
-			t.Errorf("got %v, want %v", err, ErrLockLost)
+		if err := <-ended; !errors.Is(err, lock.ErrLockLost) {
+			t.Errorf("got %v, want %v", err, lock.ErrLockLost)
 		}
 		if lock := w.lock(t); lock.Doubt == nil || lock.Doubt.Since.Before(stopped.goesOn) {
 			t.Errorf("doubt: got %+v, want one that begins after %v", lock.Doubt, stopped.goesOn)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -36,7 +37,7 @@ const bodyBytes = 64 << 20
 // A transfer carries out the puts of a plan.
 type transfer struct {
 	source   *source
-	bucket   *retryingBucket
+	bucket   *requests.Bucket
 	bulk     Bulk
 	report   *Report
 	progress Progress
@@ -85,12 +86,12 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	for _, batches := range []iter.Seq2[batch, error]{t.searches(p), t.cut(p.buckets.entries(0), nothing), t.cut(p.boards.entries(0), nothing)} {
+	for _, batches := range []iter.Seq2[batch, error]{t.searches(p), t.cut(p.buckets.Entries(0), nothing), t.cut(p.boards.Entries(0), nothing)} {
 		if err := t.send(ctx, batches, nothing); err != nil {
 			return err
 		}
 	}
-	err = parallel(ctx, manifestsInFlight, len(p.shards), func(ctx context.Context, i int) error {
+	err = requests.Parallel(ctx, manifestsInFlight, len(p.shards), func(ctx context.Context, i int) error {
 		if !p.shards[i].manifest || !p.isLast(i) {
 			return nil
 		}
@@ -99,14 +100,14 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	err = parallel(ctx, manifestsInFlight, len(p.deltas), func(ctx context.Context, i int) error {
+	err = requests.Parallel(ctx, manifestsInFlight, len(p.deltas), func(ctx context.Context, i int) error {
 		d := p.deltas[i]
 		return t.putManifestObject(ctx, t.source.object(site.NewEntry(d.key, d.body), d.body))
 	})
 	if err != nil {
 		return err
 	}
-	return parallel(ctx, manifestsInFlight, len(p.indexes), func(ctx context.Context, i int) error {
+	return requests.Parallel(ctx, manifestsInFlight, len(p.indexes), func(ctx context.Context, i int) error {
 		return t.putManifest(ctx, p.indexes[i])
 	})
 }
@@ -118,14 +119,14 @@ func (p *plan) isLast(shard int) bool {
 
 // chooseBulk decides whether one request carries many objects.
 func (t *transfer) chooseBulk(ctx context.Context, p *plan) error {
-	_, able := t.bucket.inner.(Unpacker)
+	able := t.bucket.CanUnpack()
 	if t.bulk == BulkOff || t.bulk == BulkAuto && (!able || p.put < packFrom) {
 		return nil
 	} else if !able {
 		return errNoUnpacking
 	}
 	var probe []site.Entry
-	for e, err := range p.objects.entries(0) {
+	for e, err := range p.objects.Entries(0) {
 		if err != nil {
 			return err
 		}
@@ -140,14 +141,14 @@ func (t *transfer) chooseBulk(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	t.packs, err = t.bucket.unpacks(ctx, objects)
+	t.packs, err = t.bucket.Unpacks(ctx, objects)
 	switch {
 	case err == nil:
-	case t.bulk == BulkOn, errors.Is(err, storage.ErrDamaged), isRetryable(err), ctx.Err() != nil:
+	case t.bulk == BulkOn, errors.Is(err, storage.ErrDamaged), requests.Retryable(err), ctx.Err() != nil:
 		return t.explain(err)
 	default: // some servers answer unknown requests with an error of their own
-		t.bucket.log.Info("the server does not take archives", "error", err)
-		return t.bucket.delete(ctx, site.PackKey)
+		t.bucket.Log.Info("the server does not take archives", "error", err)
+		return t.bucket.Delete(ctx, site.PackKey)
 	}
 	if t.bulk == BulkOn && !t.packs {
 		return errNoUnpacking
@@ -173,7 +174,7 @@ func (t *transfer) batches(p *plan, begins, ends func(shard int)) iter.Seq2[batc
 			}
 		}
 		next()
-		all := t.cut(p.objects.entries(0), func(b *batch) {
+		all := t.cut(p.objects.Entries(0), func(b *batch) {
 			for left == 0 {
 				next()
 			}
@@ -230,7 +231,7 @@ func (t *transfer) searches(p *plan) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		var group []site.Entry
 		for part := range searchParts {
-			for e, err := range p.searches.entries(part) {
+			for e, err := range p.searches.Entries(part) {
 				if err != nil {
 					yield(batch{}, err)
 					return
@@ -324,11 +325,11 @@ func searchLists(shards []site.Entry) (lists [][]site.Entry) {
 // send sends batches in their order, many at once, and calls sent after each, from many
 // goroutines. Each goroutine holds one batch in memory while it waits for room in the window, within bodyBytes.
 func (t *transfer) send(ctx context.Context, batches iter.Seq2[batch, error], sent func(*batch)) error {
-	limit := t.bucket.concurrency
+	limit := t.bucket.Concurrency
 	if t.packs {
 		limit = min(limit, packsInFlight)
 	}
-	return parallelEach(ctx, limit, batches, func(ctx context.Context, b batch) error {
+	return requests.ParallelEach(ctx, limit, batches, func(ctx context.Context, b batch) error {
 		if err := t.sendOne(ctx, b.entries); err != nil {
 			return err
 		}
@@ -355,9 +356,9 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 		return err
 	}
 	if len(objects) == 1 {
-		_, err = t.bucket.put(ctx, objects[0], storage.Always)
+		_, err = t.bucket.Put(ctx, objects[0], storage.Always)
 	} else {
-		err = t.bucket.putMany(ctx, objects)
+		err = t.bucket.PutMany(ctx, objects)
 	}
 	if err != nil {
 		return t.explain(err)
@@ -391,7 +392,7 @@ func (t *transfer) putManifest(ctx context.Context, name string) error {
 }
 
 func (t *transfer) putManifestObject(ctx context.Context, object storage.Object) error {
-	if _, err := t.bucket.put(ctx, object, storage.Always); err != nil {
+	if _, err := t.bucket.Put(ctx, object, storage.Always); err != nil {
 		return t.explain(err)
 	}
 	t.report.add(done{Manifests: 1, Bytes: object.Size})
@@ -409,12 +410,12 @@ func (t *transfer) explain(err error) error {
 
 // deletePlanned deletes the objects of the plan that nothing refers to any more.
 func (t *transfer) deletePlanned(ctx context.Context, p *plan) error {
-	if p.deletes.records == 0 {
+	if p.deletes.Records == 0 {
 		return nil
 	}
-	t.progress.Stage("delete", int64(p.deletes.records))
-	return parallelEach(ctx, deletesInFlight, chunks(p.deletes.keys(0), storage.MaxDelete), func(ctx context.Context, keys []site.Key) error {
-		if err := t.bucket.delete(ctx, keys...); err != nil {
+	t.progress.Stage("delete", int64(p.deletes.Records))
+	return requests.ParallelEach(ctx, deletesInFlight, chunks(p.deletes.Keys(0), storage.MaxDelete), func(ctx context.Context, keys []site.Key) error {
+		if err := t.bucket.Delete(ctx, keys...); err != nil {
 			return err
 		}
 		t.report.add(done{Deleted: len(keys)})
@@ -441,6 +442,17 @@ func chunks[T any](items iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
 		}
 		if len(chunk) > 0 {
 			yield(chunk, nil)
+		}
+	}
+}
+
+// items are those of a slice, for what may fail elsewhere.
+func items[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, item := range all {
+			if !yield(item, nil) {
+				return
+			}
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/internal/sample"
+	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/spool"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -88,8 +90,8 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	}
 	l := newLifetimes(ctx)
 	defer l.end()
-	retrying := newRetryingBucket(l.hard, bucket, o, new(atomic.Int64))
-	body, _, err := retrying.read(l.soft, site.RootKey)
+	retrying := requests.New(l.hard, bucket, o.requests(new(atomic.Int64)))
+	body, _, err := retrying.Read(l.soft, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, fmt.Errorf("the bucket has no %s: publish a site first, or check --dest", site.RootKey)
 	} else if err != nil {
@@ -147,7 +149,7 @@ func (v *Verification) add(f finding) {
 
 // take takes a survey of a site, whatever the headers of its objects are, and takes over the results.
 func (v *Verification) take(ctx context.Context, s *survey, o Options) error {
-	s.configs, s.exclude, s.progress, s.refreshers = []site.Config{s.root.Config}, o.Exclude, o.Progress, o.Refreshers
+	s.configs, s.exclude, s.progress, s.refreshers, s.memory = []site.Config{s.root.Config}, o.Exclude, o.Progress, o.Refreshers, o.memory
 	s.upToDate = func(storage.Info) bool { return true }
 	if err := s.take(ctx); err != nil {
 		return err
@@ -220,7 +222,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	planner := &planner{source: r.source, bucket: r.bucket, live: state.root}
 	v := NewVerification()
 	v.AsOf = r.source.root.AsOf
-	plan := newPlan(newScratch(r.options.Log, r.options.memory), state.root != nil)
+	plan := newPlan(spool.New(r.options.Log, r.options.memory), state.root != nil)
 	defer plan.close()
 	repairs := planner.planFindings(plan)
 	manifest, err := r.source.manifest(ctx)
@@ -242,7 +244,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if plan.isEmpty() {
 		return v, nil
 	}
-	return v, r.carryOut(ctx, state, plan, r.found.settled(r.now()))
+	return v, r.carryOut(ctx, state, plan, r.found.Settled(r.now()))
 }
 
 // String formats the verification for a person.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -401,9 +402,9 @@ func TestDryRunInDoubt(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		first := simulatedSites()[0]
 		w.publishCalmly(t, first, w.calm("first", nil), Options{})
-		lock := w.lock(t)
-		lock.Doubt = &doubt{Run: "before", Since: time.Now().UTC()}
-		w.setLock(t, lock)
+		body := w.lock(t)
+		body.Doubt = &lock.Doubt{Run: "before", Since: time.Now().UTC()}
+		w.setLock(t, body)
 		w.arriveLate(first)
 		report := w.publishCalmly(t, first, w.calm("dry", nil), Options{DryRun: true})
 		if report.Outcome != Planned || report.Plan.Put != 1 || !report.Resumed {

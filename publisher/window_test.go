@@ -3,14 +3,13 @@ package publisher
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/site"
 )
 
@@ -29,7 +28,7 @@ func TestConcurrencyIsAPromise(t *testing.T) {
 					publish(t, s, farUnpacker{far}, o)
 					far.holds(t, s)
 				}
-				far.objects[site.MarkKey] = ownObject(site.MarkKey, []byte("{}")) // as after a run that was cut off
+				far.objects[site.MarkKey] = lock.OwnObject(site.MarkKey, []byte("{}")) // as after a run that was cut off
 				delete(far.objects, listKey(3, site.Details))
 				publish(t, second, farUnpacker{far}, o)
 				delete(far.objects, listKey(4, site.Details))
@@ -215,32 +214,6 @@ func TestWaitingForATurn(t *testing.T) {
 		defer cancel()
 		if _, err := Publish(ctx, next, far, Options{Concurrency: 1}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
-		}
-	})
-}
-
-// Requests that give up waiting take no room, even if they have just got one.
-func TestRoomIsNotLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		random := rand.New(rand.NewPCG(3, 3))
-		s := newWindow(3)
-		var group sync.WaitGroup
-		for range 2000 {
-			patience, work := time.Duration(random.IntN(50))*time.Millisecond, time.Duration(random.IntN(5))*time.Millisecond
-			bytes, failed := int64(random.IntN(2)*random.IntN(1e6)), random.IntN(10) == 0
-			time.Sleep(time.Millisecond)
-			group.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				if taken, err := s.take(ctx, bytes); err == nil {
-					time.Sleep(work)
-					s.give(taken, !failed, failed)
-				}
-			})
-		}
-		group.Wait()
-		if s.taken != 0 || s.bytes != 0 || s.waiting.Len() != 0 || s.limit < 1 || s.limit > 3 {
-			t.Errorf("at the end: got %d with %d bytes, %d waiting, limit %v, want none", s.taken, s.bytes, s.waiting.Len(), s.limit)
 		}
 	})
 }

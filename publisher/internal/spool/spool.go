@@ -1,4 +1,4 @@
-package publisher
+package spool
 
 import (
 	"encoding/binary"
@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	scratchMemory = 16 << 20 // bytes that stay in memory, in general; the entries of some 200,000 objects
-	scratchChunk  = 16 << 10 // bytes that are written to the file at once
+	Memory       = 16 << 20 // bytes that stay in memory, in general; the entries of some 200,000 objects
+	scratchChunk = 16 << 10 // bytes that are written to the file at once
 )
 
-// A scratch keeps what a run has to remember of single objects, so that memory does not grow with
+// A Scratch keeps what a run has to remember of single objects, so that memory does not grow with
 // their number: beyond its limit it uses a temporary file. The file has no name, so nothing is
 // left of it when the process ends, however it ends. Where no file can be made or the disk is full,
 // everything stays in memory.
 //
 // Only one goroutine may write at a time. What is written may be read by many.
-type scratch struct {
+type Scratch struct {
 	log    *slog.Logger
 	limit  int         // of memory
 	memory int         // bytes in memory, but for the last chunk of each part
@@ -40,17 +40,17 @@ type scratchFile interface {
 	io.Closer
 }
 
-func newScratch(log *slog.Logger, limit int) *scratch { return &scratch{log: log, limit: limit} }
+func New(log *slog.Logger, limit int) *Scratch { return &Scratch{log: log, limit: limit} }
 
-// close frees the disk space. Nothing may be read any more.
-func (s *scratch) close() {
+// Close frees the disk space. Nothing may be read any more.
+func (s *Scratch) Close() {
 	if s.file != nil {
 		_ = s.file.Close() // it was of this run only
 	}
 }
 
 // store takes over a chunk. The memory of one that went to the file can be used again.
-func (s *scratch) store(data []byte) (stored chunk, reusable []byte) {
+func (s *Scratch) store(data []byte) (stored chunk, reusable []byte) {
 	if s.memory+len(data) > s.limit && !s.failed {
 		at, err := s.write(data)
 		if err == nil {
@@ -63,7 +63,7 @@ func (s *scratch) store(data []byte) (stored chunk, reusable []byte) {
 	return chunk{data: data}, nil
 }
 
-func (s *scratch) write(data []byte) (at int64, err error) {
+func (s *Scratch) write(data []byte) (at int64, err error) {
 	if s.file == nil {
 		file, err := os.CreateTemp("", "followpress-publish-")
 		if err != nil {
@@ -80,11 +80,11 @@ func (s *scratch) write(data []byte) (at int64, err error) {
 	return at, err
 }
 
-// A spool is a list of records in a scratch, or several lists: its parts.
-type spool struct {
-	scratch *scratch
-	parts   []spoolPart
-	records int // in all parts
+// A Spool is a list of records in a scratch, or several lists: its parts.
+type Spool struct {
+	scratch *Scratch
+	Parts   []spoolPart
+	Records int // in all parts
 }
 
 type spoolPart struct {
@@ -99,12 +99,12 @@ type chunk struct {
 	size int
 }
 
-func (s *scratch) spool(parts int) *spool { return &spool{scratch: s, parts: make([]spoolPart, parts)} }
+func (s *Scratch) List(parts int) *Spool { return &Spool{scratch: s, Parts: make([]spoolPart, parts)} }
 
-// add appends a record to a part. The caller may use record again.
-func (s *spool) add(part int, record []byte) {
-	s.records++
-	p := &s.parts[part]
+// Add appends a record to a part. The caller may use record again.
+func (s *Spool) Add(part int, record []byte) {
+	s.Records++
+	p := &s.Parts[part]
 	if len(p.last) > 0 && len(p.last)+len(record)+binary.MaxVarintLen64 > min(scratchChunk, s.scratch.limit) {
 		var full chunk
 		full, p.last = s.scratch.store(p.last)
@@ -115,9 +115,9 @@ func (s *spool) add(part int, record []byte) {
 }
 
 // all returns the records of a part in the order in which they were added.
-func (s *spool) all(part int) iter.Seq2[string, error] {
+func (s *Spool) all(part int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		p := &s.parts[part]
+		p := &s.Parts[part]
 		var buffer []byte
 		for i := range len(p.chunks) + 1 {
 			data := p.last
@@ -147,14 +147,14 @@ func (s *spool) all(part int) iter.Seq2[string, error] {
 	}
 }
 
-func (s *spool) addEntry(part int, e site.Entry) {
+func (s *Spool) AddEntry(part int, e site.Entry) {
 	var space [256]byte
 	record := append(space[:0], e.MD5[:]...)
 	record = binary.BigEndian.AppendUint64(record, uint64(e.Size))
-	s.add(part, append(record, e.Key...))
+	s.Add(part, append(record, e.Key...))
 }
 
-func (s *spool) entries(part int) iter.Seq2[site.Entry, error] {
+func (s *Spool) Entries(part int) iter.Seq2[site.Entry, error] {
 	return decoded(s.all(part), func(record string) (e site.Entry) {
 		n := copy(e.MD5[:], record)
 		e.Size = int64(binary.BigEndian.Uint64([]byte(record[n : n+8])))
@@ -163,18 +163,18 @@ func (s *spool) entries(part int) iter.Seq2[site.Entry, error] {
 	})
 }
 
-func (s *spool) addInfo(part int, info storage.Info) {
+func (s *Spool) AddInfo(part int, info storage.Info) {
 	var space [256]byte
 	record := binary.AppendVarint(space[:0], info.Size)
 	record = binary.AppendVarint(record, info.Modified.Unix())
 	record = binary.AppendVarint(record, int64(info.Modified.Nanosecond()))
 	record = binary.AppendUvarint(record, uint64(len(info.ETag)))
 	record = append(record, info.ETag...)
-	s.add(part, append(record, info.Key...))
+	s.Add(part, append(record, info.Key...))
 }
 
-// infos returns the listed objects of a part, with what addInfo keeps of them.
-func (s *spool) infos(part int) iter.Seq2[storage.Info, error] {
+// Infos returns the listed objects of a part, with what AddInfo keeps of them.
+func (s *Spool) Infos(part int) iter.Seq2[storage.Info, error] {
 	return decoded(s.all(part), func(record string) (info storage.Info) {
 		varint := func() int64 {
 			value, n := binary.Varint([]byte(record[:min(len(record), binary.MaxVarintLen64)]))
@@ -191,7 +191,7 @@ func (s *spool) infos(part int) iter.Seq2[storage.Info, error] {
 	})
 }
 
-func (s *spool) keys(part int) iter.Seq2[site.Key, error] {
+func (s *Spool) Keys(part int) iter.Seq2[site.Key, error] {
 	return decoded(s.all(part), func(record string) site.Key { return site.Key(record) })
 }
 

@@ -1,4 +1,4 @@
-package publisher
+package requests
 
 import (
 	"container/list"

@@ -1,4 +1,4 @@
-package publisher
+package requests
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	attemptTime     = 30 * time.Second // of a request, besides its body
+	AttemptTime     = 30 * time.Second // of a request, besides its body
 	attemptTimePack = 5 * time.Minute  // of a request that makes a server store many objects
 	packOverhead    = 2 << 10          // bytes that an archive adds to each object, about
 	deleteBytes     = 100              // bytes per key in a request that deletes many, about
@@ -24,33 +24,53 @@ const (
 	longestBackoff  = 10 * time.Second
 )
 
-// A retryingBucket makes all requests to a bucket. Each waits for room in the window, is sent only while the
+// A Bucket makes all requests to a bucket. Each waits for room in the window, is sent only while the
 // lease is held, is cut off when the lease or the hard context ends, and is retried with
 // exponential backoff after a retryable error.
-type retryingBucket struct {
-	inner       Bucket
+type Bucket struct {
+	inner       Store
 	window      *window // nil for the lock's requests, which must not wait for others
 	retry       retry.Policy
 	stagger     func(request string) time.Duration // see Options; nil outside of simulations
 	md5ETags    bool                               // whether ETags of new objects are MD5s; an object with another ETag can be put again
-	concurrency int                                // limit of requests in flight
-	memory      int                                // of a scratch
+	Concurrency int                                // limit of requests in flight
 	hard        context.Context                    // cuts off requests in flight
-	lease       *lease                             // nil without a lock
-	log         *slog.Logger
+	lease       Lease                              // nil without a lock
+	Log         *slog.Logger
 	writes      *writes
 	oneDelete   *atomic.Bool // whether the server refuses requests that delete several objects
 }
 
-func newRetryingBucket(hard context.Context, to Bucket, o Options, retries *atomic.Int64) *retryingBucket {
-	return &retryingBucket{
-		inner: to, window: newWindow(o.Concurrency), stagger: o.stagger, concurrency: o.Concurrency, memory: o.memory, hard: hard, log: o.Log, writes: &writes{}, oneDelete: &atomic.Bool{},
+// Settings of the requests of a run.
+type Settings struct {
+	Concurrency int           // limit of requests in flight
+	Patience    time.Duration // a request is given up this long after its first failure
+	Log         *slog.Logger
+	Retries     *atomic.Int64                      // counts the attempts after the first ones
+	Stagger     func(request string) time.Duration // delay of each attempt, which replaces jitter in simulations; nil means none
+}
+
+// New makes requests to a store until hard ends.
+func New(hard context.Context, to Store, s Settings) *Bucket {
+	return &Bucket{
+		inner: to, window: newWindow(s.Concurrency), stagger: s.Stagger, Concurrency: s.Concurrency, hard: hard, Log: s.Log, writes: &writes{}, oneDelete: &atomic.Bool{},
 		retry: retry.Policy{
-			Retryable: isRetryable, First: firstBackoff, Longest: longestBackoff, Patience: o.Patience, NoJitter: o.stagger != nil,
-			Hint: "check --endpoint, and that the server is up", Log: o.Log, Retries: retries,
+			Retryable: Retryable, First: firstBackoff, Longest: longestBackoff, Patience: s.Patience, NoJitter: s.Stagger != nil,
+			Hint: "check --endpoint, and that the server is up", Log: s.Log, Retries: s.Retries,
 		},
 	}
 }
+
+// Settled reports whether no write of the run can arrive any more.
+func (b *Bucket) Settled() bool { return b.writes.settled() }
+
+// Now is the time by the bucket's clock.
+func (b *Bucket) Now() time.Time { return b.inner.Now() }
+
+// Lateness is how long after its signing a request may take effect. S3 refuses requests whose
+// time differs by more than 15 minutes from its own (RequestTimeTooSkewed), and the sender's
+// clock may be wrong by as much. The rest allows for differences between the bucket's clocks.
+const Lateness = time.Hour
 
 // writes are the requests of a run that change the bucket.
 type writes struct {
@@ -65,42 +85,43 @@ func (w *writes) record(ctx context.Context, err error) {
 	}
 }
 
-// settled reports whether no request can arrive any more.
+// Settled reports whether no request can arrive any more.
 func (w *writes) settled() bool {
 	at := w.unanswered.Load()
-	return at == nil || time.Since(*at) > lateness
+	return at == nil || time.Since(*at) > Lateness
 }
 
-// withHard is the same bucket with another hard context.
-func (b *retryingBucket) withHard(hard context.Context) *retryingBucket {
+// WithHard is the same bucket with another hard context.
+func (b *Bucket) WithHard(hard context.Context) *Bucket {
 	bounded := *b
 	bounded.hard = hard
 	return &bounded
 }
 
-// withoutWindow is the same bucket with requests that take no window: the lock's must not wait
+// WithoutWindow is the same bucket with requests that take no window: the lock's must not wait
 // until others have arrived.
-func (b *retryingBucket) withoutWindow() *retryingBucket {
+func (b *Bucket) WithoutWindow() *Bucket {
 	free := *b
 	free.window = nil
 	return &free
 }
 
-// under is the same bucket with requests that are only sent under the lock's lease.
-func (b *retryingBucket) under(held *lock) *retryingBucket {
+// Under is the same bucket with requests that are only sent while a lease is held. md5ETags says whether ETags of new
+// objects are MD5s.
+func (b *Bucket) Under(lease Lease, md5ETags bool) *Bucket {
 	leased := *b
-	leased.lease, leased.md5ETags = held.lease, held.md5ETags
+	leased.lease, leased.md5ETags = lease, md5ETags
 	return &leased
 }
 
-// do sends a request without a body: see send.
-func (b *retryingBucket) do(soft context.Context, limit time.Duration, request string, attempt func(context.Context) error) error {
+// Do sends a request without a body: see send.
+func (b *Bucket) Do(soft context.Context, limit time.Duration, request string, attempt func(context.Context) error) error {
 	return b.send(soft, limit, 0, request, attempt)
 }
 
 // send attempts a request until it succeeds, cannot be retried, or patience ends. No attempt
 // begins after the end of soft. An attempt may take limit, and the time for its bytes.
-func (b *retryingBucket) send(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
+func (b *Bucket) send(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
 	var taken flight
 	policy := b.retry
 	policy.Before = func() (err error) {
@@ -112,39 +133,43 @@ func (b *retryingBucket) send(soft context.Context, limit time.Duration, bytes i
 	}
 	return policy.Do(soft, func() error {
 		err := b.attempt(b.window.timeFor(limit, bytes), attempt)
-		b.window.give(taken, err == nil, err != nil && isRetryable(err))
+		b.window.give(taken, err == nil, err != nil && Retryable(err))
 		return err
 	}, "request", request)
 }
 
+// ErrNotHeld says that an attempt was not made, or was cut off, because the lease had ended.
+// It is retryable: a heartbeat may renew the lease.
+var ErrNotHeld = errors.New("the lock's lease has run out")
+
 var errStalled = errors.New("the listing made no progress")
 
-func isRetryable(err error) bool {
-	return storage.Temporary(err) || errors.Is(err, errNotHeld) || errors.Is(err, errStalled)
+func Retryable(err error) bool {
+	return storage.Temporary(err) || errors.Is(err, ErrNotHeld) || errors.Is(err, errStalled)
 }
 
 // attempt runs one attempt, which ends with the limit, the hard context or the lease.
-func (b *retryingBucket) attempt(limit time.Duration, attempt func(context.Context) error) error {
+func (b *Bucket) attempt(limit time.Duration, attempt func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(b.hard, limit)
 	defer cancel()
 	if b.lease == nil {
 		return attempt(ctx)
 	}
-	leased, end, err := b.lease.context(ctx)
+	leased, end, err := b.lease.Context(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
 	err = attempt(leased)
 	// A heartbeat may have renewed the lease since it cut off this attempt.
-	if err != nil && (errors.Is(leased.Err(), errNotHeld) || !b.lease.held()) {
-		return errors.Join(errNotHeld, err)
+	if err != nil && (errors.Is(leased.Err(), ErrNotHeld) || !b.lease.Held()) {
+		return errors.Join(ErrNotHeld, err)
 	}
 	return err
 }
 
 // sendWrite is send for a request that changes the bucket.
-func (b *retryingBucket) sendWrite(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
+func (b *Bucket) sendWrite(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
 	return b.send(soft, limit, bytes, request, func(ctx context.Context) error {
 		err := attempt(ctx)
 		b.writes.record(ctx, err)
@@ -152,20 +177,20 @@ func (b *retryingBucket) sendWrite(soft context.Context, limit time.Duration, by
 	})
 }
 
-func (b *retryingBucket) read(soft context.Context, key site.Key) (body []byte, info storage.Info, err error) {
-	err = b.do(soft, attemptTime, "get "+string(key), func(ctx context.Context) (err error) {
+func (b *Bucket) Read(soft context.Context, key site.Key) (body []byte, info storage.Info, err error) {
+	err = b.Do(soft, AttemptTime, "get "+string(key), func(ctx context.Context) (err error) {
 		body, info, err = b.inner.Read(ctx, key)
 		return err
 	})
 	return body, info, err
 }
 
-func (b *retryingBucket) put(soft context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
+func (b *Bucket) Put(soft context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
 	send := b.sendWrite
 	if o.Key == site.LockKey { // a late one does no harm: its condition does not hold any more
 		send = b.send
 	}
-	err = send(soft, attemptTime, int64(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
+	err = send(soft, AttemptTime, int64(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
 		etag, err = b.inner.Put(ctx, o, condition)
 		if err != nil && etag != "" && condition != storage.Always {
 			condition = storage.Condition(etag) // the server has stored other bytes: replace those
@@ -175,9 +200,9 @@ func (b *retryingBucket) put(soft context.Context, o storage.Object, condition s
 	return etag, err
 }
 
-// delete deletes up to storage.MaxDelete objects with one request, or with one request each if the
+// Delete deletes up to storage.MaxDelete objects with one request, or with one request each if the
 // server takes no more, as Google Cloud Storage does.
-func (b *retryingBucket) delete(soft context.Context, keys ...site.Key) error {
+func (b *Bucket) Delete(soft context.Context, keys ...site.Key) error {
 	if len(keys) > 1 && !b.oneDelete.Load() {
 		err := b.sendWrite(soft, attemptTimePack, int64(len(keys)*deleteBytes), "delete "+string(keys[0]), func(ctx context.Context) error {
 			return b.inner.Delete(ctx, keys)
@@ -186,52 +211,52 @@ func (b *retryingBucket) delete(soft context.Context, keys ...site.Key) error {
 			return err
 		}
 		if !b.oneDelete.Swap(true) {
-			b.log.Info("the server deletes one object per request", "error", err)
+			b.Log.Info("the server deletes one object per request", "error", err)
 		}
 	}
-	return parallel(soft, b.concurrency, len(keys), func(ctx context.Context, i int) error {
-		return b.sendWrite(ctx, attemptTime, 0, "delete "+string(keys[i]), func(ctx context.Context) error {
+	return Parallel(soft, b.Concurrency, len(keys), func(ctx context.Context, i int) error {
+		return b.sendWrite(ctx, AttemptTime, 0, "delete "+string(keys[i]), func(ctx context.Context) error {
 			return b.inner.Delete(ctx, keys[i:i+1])
 		})
 	})
 }
 
-// list calls found with each object below prefix, in the order of keys. A listing is many
+// List calls found with each object below prefix, in the order of keys. A listing is many
 // requests: after a failure it goes on after the last key, and patience starts over whenever
 // it has made progress.
-func (b *retryingBucket) list(soft context.Context, prefix site.Key, found func(storage.Info) error) error {
+func (b *Bucket) List(soft context.Context, prefix site.Key, found func(storage.Info) error) error {
 	const wholeBucket = 24 * time.Hour
 	var last site.Key
 	for {
 		begun := last
-		err := b.do(soft, wholeBucket, "list", func(attempt context.Context) error {
+		err := b.Do(soft, wholeBucket, "list", func(attempt context.Context) error {
 			attempt, cancel := context.WithCancel(attempt)
 			defer cancel()
-			stalled := time.AfterFunc(attemptTime, cancel)
+			stalled := time.AfterFunc(AttemptTime, cancel)
 			defer stalled.Stop()
 			err := b.inner.List(attempt, prefix, last, func(info storage.Info) error {
 				if err := context.Cause(soft); err != nil {
 					return err
 				}
-				stalled.Reset(attemptTime)
+				stalled.Reset(AttemptTime)
 				last = info.Key
 				return found(info)
 			})
 			if err != nil && attempt.Err() != nil && b.hard.Err() == nil {
-				return fmt.Errorf("%w: nothing in %s", errStalled, attemptTime)
+				return fmt.Errorf("%w: nothing in %s", errStalled, AttemptTime)
 			}
 			return err
 		})
-		if err == nil || !isRetryable(err) || last == begun {
+		if err == nil || !Retryable(err) || last == begun {
 			return err
 		}
 	}
 }
 
-// listAll lists the whole bucket. It leaves out, and returns, what cannot be read, such as the
+// ListAll lists the whole bucket. It leaves out, and returns, what cannot be read, such as the
 // lost+found of a disk, unless objects of a site with one of the configurations may be there.
-func (b *retryingBucket) listAll(soft context.Context, configs []site.Config, found func(storage.Info) error) (others []site.Key, err error) {
-	err = b.list(soft, "", found)
+func (b *Bucket) ListAll(soft context.Context, configs []site.Config, found func(storage.Info) error) (others []site.Key, err error) {
+	err = b.List(soft, "", found)
 	var left *storage.UnreadableError
 	if !errors.As(err, &left) {
 		return nil, err
@@ -241,7 +266,7 @@ func (b *retryingBucket) listAll(soft context.Context, configs []site.Config, fo
 			return nil, fmt.Errorf("%s may be of the site and cannot be read: %w: let this user read it", key, left.Errs[i])
 		}
 	}
-	b.log.Warn("leaving out what cannot be read, and is not of the site", "first", left.Keys[0], "number", len(left.Keys))
+	b.Log.Warn("leaving out what cannot be read, and is not of the site", "first", left.Keys[0], "number", len(left.Keys))
 	return left.Keys, nil
 }
 
@@ -260,7 +285,13 @@ func mayBeOurs(key site.Key, configs []site.Config) bool {
 	})
 }
 
-func (b *retryingBucket) putMany(soft context.Context, objects []storage.Object) error {
+// CanUnpack reports whether the server may unpack archives.
+func (b *Bucket) CanUnpack() bool {
+	_, able := b.inner.(Unpacker)
+	return able
+}
+
+func (b *Bucket) PutMany(soft context.Context, objects []storage.Object) error {
 	bytes := int64(0)
 	for _, o := range objects {
 		bytes += o.Size + packOverhead
@@ -270,7 +301,7 @@ func (b *retryingBucket) putMany(soft context.Context, objects []storage.Object)
 	})
 }
 
-func (b *retryingBucket) unpacks(soft context.Context, objects []storage.Object) (yes bool, err error) {
+func (b *Bucket) Unpacks(soft context.Context, objects []storage.Object) (yes bool, err error) {
 	err = b.sendWrite(soft, attemptTimePack, 0, "put an archive from "+string(objects[0].Key), func(ctx context.Context) (err error) {
 		yes, err = b.inner.(Unpacker).Unpacks(ctx, objects)
 		return err

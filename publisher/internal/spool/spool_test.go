@@ -1,4 +1,4 @@
-package publisher
+package spool
 
 import (
 	"log/slog"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -47,8 +48,8 @@ func TestSpool(t *testing.T) {
 			t.Setenv("TMPDIR", c.tmp(t))
 			random := rand.New(rand.NewPCG(1, 2))
 			var log strings.Builder
-			scratch := newScratch(slog.New(slog.NewTextHandler(&log, nil)), scratchMemory)
-			defer scratch.close()
+			scratch := New(slog.New(slog.NewTextHandler(&log, nil)), Memory)
+			defer scratch.Close()
 			if c.name == "full disk" {
 				file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 				if err != nil {
@@ -56,7 +57,7 @@ func TestSpool(t *testing.T) {
 				}
 				scratch.file = &fullDisk{file, 1_000_100}
 			}
-			spool := scratch.spool(7)
+			spool := scratch.List(7)
 			want := make([][]string, 7)
 			longest := strings.Repeat("x", 3*scratchChunk)
 			for i := range c.records {
@@ -65,13 +66,13 @@ func TestSpool(t *testing.T) {
 				if i%1000 == 0 {
 					record = longest
 				}
-				spool.add(part, []byte(record))
+				spool.Add(part, []byte(record))
 				want[part] = append(want[part], record)
 			}
-			if spool.records != c.records || scratch.file != nil != c.inFile {
-				t.Errorf("got %d records, a file %v, want %d, %v", spool.records, scratch.file != nil, c.records, c.inFile)
+			if spool.Records != c.records || scratch.file != nil != c.inFile {
+				t.Errorf("got %d records, a file %v, want %d, %v", spool.Records, scratch.file != nil, c.records, c.inFile)
 			}
-			if most := scratchMemory; c.name == "in a file" && scratch.memory > most {
+			if most := Memory; c.name == "in a file" && scratch.memory > most {
 				t.Errorf("memory: got %d bytes, want at most %d", scratch.memory, most)
 			}
 			for part := range want {
@@ -98,56 +99,39 @@ func TestSpool(t *testing.T) {
 
 // What is kept of entries and listed objects comes back.
 func TestSpooledValues(t *testing.T) {
-	spool := newScratch(slog.New(slog.DiscardHandler), scratchMemory).spool(1)
+	spool := New(slog.New(slog.DiscardHandler), Memory).List(1)
 	infos := []storage.Info{
 		{Key: "a/b", Size: 7, ETag: site.Sum(nil).String(), Modified: time.Unix(1_700_000_000, 5).UTC()},
 		{Key: site.Key(strings.Repeat("k", 5000)), ETag: strings.Repeat("e", 300), Size: 1 << 50},
 		{},
 	}
 	for _, info := range infos {
-		spool.addInfo(0, info)
+		spool.AddInfo(0, info)
 	}
 	i := 0
-	for info, err := range spool.infos(0) {
+	for info, err := range spool.Infos(0) {
 		if err != nil || info != infos[i] || info.Modified.IsZero() != infos[i].Modified.IsZero() {
 			t.Errorf("got %v, %v, want %v", info, err, infos[i])
 		}
 		i++
 	}
-	spool = newScratch(slog.New(slog.DiscardHandler), scratchMemory).spool(1)
-	entries := []site.Entry{{Key: "a", Size: 1 << 40, MD5: site.Sum([]byte("a"))}, {Key: site.Key(strings.Repeat("k", 300)), Size: anySize}, {}}
+	spool = New(slog.New(slog.DiscardHandler), Memory).List(1)
+	entries := []site.Entry{{Key: "a", Size: 1 << 40, MD5: site.Sum([]byte("a"))}, {Key: site.Key(strings.Repeat("k", 300)), Size: requests.AnySize}, {}}
 	for _, e := range entries {
-		spool.addEntry(0, e)
+		spool.AddEntry(0, e)
 	}
-	if got := planned(t, spool); !slices.Equal(got, entries) {
+	if got := entriesOf(t, spool); !slices.Equal(got, entries) {
 		t.Errorf("got %v, want %v", got, entries)
 	}
 }
 
-// A run needs a temporary file for what does not fit into memory. The file has no name while the run lasts, and
-// without a folder for it the run says so once and takes memory.
-func TestTemporaryFileOfARun(t *testing.T) {
-	for _, absent := range []bool{false, true} {
-		tmp := t.TempDir()
-		folder := t.TempDir()
-		live, next := siteOf(t, objectsOf(60, "")), siteOf(t, objectsOf(40, " anew"))
-		publish(t, live, openLocal(folder), Options{})
-		if absent {
-			tmp = filepath.Join(tmp, "absent")
+func entriesOf(t *testing.T, s *Spool) (entries []site.Entry) {
+	t.Helper()
+	for e, err := range s.Entries(0) {
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Setenv("TMPDIR", tmp)
-		writes := 0
-		watched := &mortal{Bucket: openLocal(folder), left: -1, during: func() {
-			writes++
-			if left, _ := os.ReadDir(tmp); len(left) > 0 {
-				t.Errorf("the file has a name: %s", left[0].Name())
-			}
-		}}
-		var log strings.Builder
-		publish(t, next, watched, Options{memory: 300, Log: slog.New(slog.NewTextHandler(&log, nil)), Concurrency: 1})
-		equalSites(t, inBucket(t, folder), next)
-		if warned := strings.Count(log.String(), "TMPDIR"); absent != (warned == 1) || writes == 0 {
-			t.Errorf("no folder: %v: got %d warnings and looked %d times, want one if there is none\n%s", absent, warned, writes, &log)
-		}
+		entries = append(entries, e)
 	}
+	return entries
 }

@@ -1,7 +1,8 @@
-package publisher
+package lock
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -22,9 +24,9 @@ var (
 	ErrLockLost = errors.New("the lock was lost")
 )
 
-// A lockBody is the content of the lock object: the publisher that holds the lock, or held it
+// A Body is the content of the lock object: the publisher that holds the lock, or held it
 // last. Each body is unique, and so is its ETag.
-type lockBody struct {
+type Body struct {
 	ID        string    `json:"id"` // of the run
 	Owner     string    `json:"owner"`
 	Host      string    `json:"host"`
@@ -34,44 +36,60 @@ type lockBody struct {
 	Beats     int       `json:"beats"`     // changes with each heartbeat
 	Lease     float64   `json:"lease_seconds"`
 	Released  bool      `json:"released,omitempty"` // the run has ended
-	Doubt     *doubt    `json:"doubt,omitempty"`
+	Doubt     *Doubt    `json:"doubt,omitempty"`
 }
 
-// lease is how long the owner sends requests after a heartbeat. It is limited to maxLease,
+// LeaseTime is how long the owner sends requests after a heartbeat. It is limited to MaxLease,
 // whatever the lock says.
-func (b lockBody) lease() time.Duration {
-	return time.Duration(min(max(b.Lease, 0), maxLease.Seconds()) * float64(time.Second))
+func (b Body) LeaseTime() time.Duration {
+	return time.Duration(min(max(b.Lease, 0), MaxLease.Seconds()) * float64(time.Second))
 }
 
-// heartbeats is their number per lease: some may fail.
-const heartbeats = 4
+// Lengths of leases.
+const (
+	DefaultLease = time.Minute
+	MinLease     = time.Second // leaves room for a few heartbeats
+	MaxLease     = time.Hour   // bounds how long others wait for a run that was killed
+)
 
-// drainTime is how long a server may still carry out requests that were cut off. A second was
+// Heartbeats is their number per lease: some may fail.
+const Heartbeats = 4
+
+// DrainTime is how long a server may still carry out requests that were cut off. A second was
 // measured with MinIO, which unpacks an archive to its end.
-const drainTime = 5 * time.Second
+const DrainTime = 5 * time.Second
 
-// A lock is held from acquire to release, unless another publisher takes it.
-type lock struct {
-	bucket    *retryingBucket // without lease and window
-	body      lockBody        // owned by the heartbeat's goroutine while that runs
+// Options say who takes the lock, and how.
+type Options struct {
+	Owner string        // named in the lock
+	Lease time.Duration // how long the lock is held after each heartbeat
+	Drain time.Duration // how long a server may still carry out requests that were cut off
+	Break bool          // take the lock even from a live publisher, after waiting for its lease to end
+	Clock func() Instant
+}
+
+// A Lock is held from acquire to release, unless another publisher takes it.
+type Lock struct {
+	bucket    *requests.Bucket // without lease and window
+	body      Body             // owned by the heartbeat's goroutine while that runs
 	etag      storage.Condition
-	found     *doubt        // named by the lock when it was taken
-	doubted   bool          // whether, because of found, the bucket may differ from its manifest
+	Found     *Doubt        // named by the lock when it was taken
+	Doubted   bool          // whether, because of found, the bucket may differ from its manifest
 	takenOver bool          // whether the run before had not released it
-	md5ETags  bool          // whether the ETag of the lock is its MD5
+	MD5ETags  bool          // whether the ETag of the lock is its MD5
 	matched   bool          // whether the lock was taken by a condition that named its ETag
-	drain     time.Duration // wait until requests of the run before have ended
-	now       func() instant
-	lease     *lease
+	Drain     time.Duration // wait until requests of the run before have ended
+	now       func() Instant
+	Lease     *lease
 	stop      context.CancelFunc // ends the heartbeat
 	stopped   chan struct{}      // closed when the heartbeat has ended
 }
 
-// acquire takes the lock and keeps it alive until release. lost is called if another publisher
+// Acquire takes the lock and keeps it alive until release. lost is called if another publisher
 // takes it. Without conditional writes on the server, acquire returns nil.
-func acquire(ctx context.Context, id string, bucket *retryingBucket, o Options, lost context.CancelCauseFunc) (*lock, error) {
-	l := &lock{bucket: bucket.withoutWindow(), now: o.clock, body: lockBody{
-		ID: id, Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
+func Acquire(ctx context.Context, id string, bucket *requests.Bucket, o Options, lost context.CancelCauseFunc) (*Lock, error) {
+	l := &Lock{bucket: bucket.WithoutWindow(), now: o.Clock, body: Body{
+		ID: id, Owner: o.Owner, Host: Hostname(), PID: os.Getpid(),
 		Start: time.Now().UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}
 	sent, err := l.take(ctx, o)
@@ -85,20 +103,23 @@ func acquire(ctx context.Context, id string, bucket *retryingBucket, o Options, 
 		return nil, err
 	case err != nil:
 		if l.etag != "" {
-			l.releaseUnused(ctx)
+			l.ReleaseUnused(ctx)
 		}
 		return nil, err
 	}
-	l.lease = newLease(o.Lease, sent, o.clock)
+	l.Lease = newLease(o.Lease, sent, o.Clock)
 	beatCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.stopped = stop, make(chan struct{})
 	go l.keepAlive(beatCtx, lost)
 	return l, nil
 }
 
+// ID is the name of the run that holds the lock.
+func (l *Lock) ID() string { return l.body.ID }
+
 // prove returns storage.ErrUnsupported unless the server accepts a condition that holds, and refuses
 // one that does not: some servers refuse every ETag, and some ignore conditions.
-func (l *lock) prove(ctx context.Context) error {
+func (l *Lock) prove(ctx context.Context) error {
 	if !l.matched {
 		if _, err := l.beat(ctx, l.bucket); err != nil {
 			return err
@@ -115,8 +136,8 @@ func (l *lock) prove(ctx context.Context) error {
 }
 
 // leave frees a lock that a server without conditional writes has. Its doubt stays.
-func (l *lock) leave(ctx context.Context) error {
-	holder, _, err := readLock(ctx, l.bucket)
+func (l *Lock) leave(ctx context.Context) error {
+	holder, _, err := Read(ctx, l.bucket)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && holder.Released {
 		return nil
 	} else if err != nil {
@@ -127,13 +148,13 @@ func (l *lock) leave(ctx context.Context) error {
 	return err
 }
 
-// releaseUnused frees a lock under which nothing was written. If it was taken over, it stays
+// ReleaseUnused frees a lock under which nothing was written. If it was taken over, it stays
 // instead: the next run must wait as long for the requests of the former owner.
-func (l *lock) releaseUnused(ctx context.Context) {
+func (l *Lock) ReleaseUnused(ctx context.Context) {
 	if l.takenOver {
-		l.abandon()
-	} else if err := l.release(ctx, sameDoubt); err != nil {
-		l.bucket.log.Warn("the lock was not released: the next run will wait for its lease", "error", err)
+		l.Abandon()
+	} else if err := l.Release(ctx, SameDoubt); err != nil {
+		l.bucket.Log.Warn("the lock was not released: the next run will wait for its lease", "error", err)
 	}
 }
 
@@ -146,21 +167,21 @@ const maxLockWrites = 10
 // take writes the lock if it is free. If it is held, take watches it first: a lock without a
 // heartbeat for its lease and the drain, by the clock of this machine alone, is abandoned. sent
 // is a time before the lock was written.
-func (l *lock) take(ctx context.Context, o Options) (sent instant, err error) {
+func (l *Lock) take(ctx context.Context, o Options) (sent Instant, err error) {
 	watched := false
 	for range maxLockWrites {
-		holder, info, err := readLock(ctx, l.bucket)
+		holder, info, err := Read(ctx, l.bucket)
 		condition := storage.Condition(info.ETag)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
-			holder, condition = lockBody{Released: true}, storage.IfAbsent
+			holder, condition = Body{Released: true}, storage.IfAbsent
 		case err != nil:
 			return sent, err
 		case holder.ID == l.body.ID: // the answer to an earlier attempt was lost
 			l.etag = condition
 			return sent, nil
-		case !holder.Released && !o.BreakLock:
-			if holder, info, err = newWatch(l.bucket, holder, o.drain).wait(ctx); err != nil {
+		case !holder.Released && !o.Break:
+			if holder, info, err = newWatch(l.bucket, holder, o.Drain).wait(ctx); err != nil {
 				return sent, err
 			}
 			condition, watched = storage.Condition(info.ETag), true
@@ -169,7 +190,7 @@ func (l *lock) take(ctx context.Context, o Options) (sent instant, err error) {
 		sent = l.now()
 		etag, md5ETag, err := l.write(ctx, l.bucket, condition)
 		if err == nil {
-			l.etag, l.md5ETags, l.matched = storage.Condition(etag), md5ETag, condition != storage.IfAbsent
+			l.etag, l.MD5ETags, l.matched = storage.Condition(etag), md5ETag, condition != storage.IfAbsent
 			return sent, nil
 		}
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
@@ -181,60 +202,60 @@ func (l *lock) take(ctx context.Context, o Options) (sent instant, err error) {
 
 // inherit takes over from the former holder its doubt, and how long to wait for its requests
 // unless it was watched for that time.
-func (l *lock) inherit(holder lockBody, info storage.Info, o Options, watched bool) {
-	now := l.bucket.inner.Now()
-	l.found, l.doubted, l.takenOver, l.drain = holder.Doubt.notInFuture(now), holder.doubted(), !holder.Released, 0
+func (l *Lock) inherit(holder Body, info storage.Info, o Options, watched bool) {
+	now := l.bucket.Now()
+	l.Found, l.Doubted, l.takenOver, l.Drain = holder.Doubt.NotInFuture(now), holder.Doubted(), !holder.Released, 0
 	l.body.Lease = o.Lease.Seconds()
 	switch {
 	case l.takenOver:
-		l.bucket.log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host)
-		l.found, l.doubted = l.found.merge(holder.doubtOf(info, now)), true
+		l.bucket.Log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host)
+		l.Found, l.Doubted = l.Found.Merge(holder.DoubtOf(info, now)), true
 		if !watched {
-			l.drain = holder.lease() + o.drain
+			l.Drain = holder.LeaseTime() + o.Drain
 			// A run that takes the lock from us must wait as long.
-			l.body.Lease = max(l.body.Lease, holder.lease().Seconds())
+			l.body.Lease = max(l.body.Lease, holder.LeaseTime().Seconds())
 		}
-	case !l.found.settled(now):
-		l.drain = o.drain
+	case !l.Found.Settled(now):
+		l.Drain = o.Drain
 	}
-	l.body.Doubt = l.found
+	l.body.Doubt = l.Found
 }
 
-func errLockedBy(holder lockBody, advice string) error {
+func errLockedBy(holder Body, advice string) error {
 	return fmt.Errorf("%w by %s (host %s, process %d) since %s: %s", ErrLocked, holder.Owner, holder.Host,
 		holder.PID, holder.Start.Format(time.RFC3339), advice)
 }
 
-func (l *lock) write(ctx context.Context, bucket *retryingBucket, condition storage.Condition) (etag string, md5ETag bool, err error) {
+func (l *Lock) write(ctx context.Context, bucket *requests.Bucket, condition storage.Condition) (etag string, md5ETag bool, err error) {
 	l.body.Heartbeat = time.Now().UTC()
 	l.body.Beats++
 	return writeLock(ctx, bucket, l.body, condition)
 }
 
 // writeLock returns the ETag, and whether that is an MD5.
-func writeLock(ctx context.Context, bucket *retryingBucket, body lockBody, condition storage.Condition) (etag string, md5ETag bool, err error) {
+func writeLock(ctx context.Context, bucket *requests.Bucket, body Body, condition storage.Condition) (etag string, md5ETag bool, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return "", false, fmt.Errorf("encode the lock: %w", err)
 	}
-	o := ownObject(site.LockKey, text)
-	etag, err = bucket.put(ctx, o, condition)
+	o := OwnObject(site.LockKey, text)
+	etag, err = bucket.Put(ctx, o, condition)
 	return etag, etag == o.MD5.String(), err
 }
 
-func readLock(ctx context.Context, bucket *retryingBucket) (body lockBody, info storage.Info, err error) {
-	text, info, err := bucket.read(ctx, site.LockKey)
+func Read(ctx context.Context, bucket *requests.Bucket) (body Body, info storage.Info, err error) {
+	text, info, err := bucket.Read(ctx, site.LockKey)
 	if err != nil {
 		return body, info, err
 	}
 	if err := json.Unmarshal(text, &body); err != nil {
-		body = lockBody{ID: info.ETag, Owner: "a publisher whose lock cannot be read", Lease: DefaultLease.Seconds()}
+		body = Body{ID: info.ETag, Owner: "a publisher whose lock cannot be read", Lease: DefaultLease.Seconds()}
 	}
 	return body, info, nil
 }
 
-// ownObject is an object beside the site: the lock or the mark.
-func ownObject(key site.Key, body []byte) storage.Object {
+// OwnObject is an object beside the site: the lock or the mark.
+func OwnObject(key site.Key, body []byte) storage.Object {
 	return storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
 		ContentType: "application/json", CacheControl: site.NoStore,
@@ -242,9 +263,9 @@ func ownObject(key site.Key, body []byte) storage.Object {
 }
 
 // keepAlive writes a heartbeat at regular intervals, until ctx ends or the lock is lost.
-func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
+func (l *Lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 	defer close(l.stopped)
-	ticker := time.NewTicker(l.lease.length / heartbeats)
+	ticker := time.NewTicker(l.Lease.length / Heartbeats)
 	defer ticker.Stop()
 	for {
 		select {
@@ -260,25 +281,25 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			l.bucket.log.Warn("the lock's heartbeat failed", "error", err)
+			l.bucket.Log.Warn("the lock's heartbeat failed", "error", err)
 		}
 	}
 }
 
 // heartbeat writes the lock and renews the lease from the time before that write. It gives up
 // after a part of the lease, because the next heartbeat may get a better connection.
-func (l *lock) heartbeat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.lease.length*2/5)
+func (l *Lock) heartbeat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.Lease.length*2/5)
 	defer cancel()
-	sent, err := l.beat(ctx, l.bucket.withHard(ctx))
+	sent, err := l.beat(ctx, l.bucket.WithHard(ctx))
 	if err == nil {
-		l.lease.renew(sent)
+		l.Lease.renew(sent)
 	}
 	return err
 }
 
 // beat writes the lock if it is still ours. sent is a time before that.
-func (l *lock) beat(ctx context.Context, bucket *retryingBucket) (sent instant, err error) {
+func (l *Lock) beat(ctx context.Context, bucket *requests.Bucket) (sent Instant, err error) {
 	for range maxLockWrites {
 		sent = l.now()
 		etag, _, err := l.write(ctx, bucket, l.etag)
@@ -298,8 +319,8 @@ func (l *lock) beat(ctx context.Context, bucket *retryingBucket) (sent instant, 
 
 // reread reads the lock after a write whose condition did not hold. If the lock is still ours,
 // the answer to an earlier attempt was lost, or another run has added a doubt.
-func (l *lock) reread(ctx context.Context, bucket *retryingBucket) error {
-	holder, info, err := readLock(ctx, bucket)
+func (l *Lock) reread(ctx context.Context, bucket *requests.Bucket) error {
+	holder, info, err := Read(ctx, bucket)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return fmt.Errorf("%w: it was removed: this run has stopped", ErrLockLost)
@@ -309,28 +330,28 @@ func (l *lock) reread(ctx context.Context, bucket *retryingBucket) error {
 		return fmt.Errorf("%w to %s (host %s): this run has stopped, and the other one publishes", ErrLockLost, holder.Owner, holder.Host)
 	}
 	l.etag = storage.Condition(info.ETag)
-	l.body.Doubt = l.body.Doubt.merge(holder.Doubt)
+	l.body.Doubt = l.body.Doubt.Merge(holder.Doubt)
 	return nil
 }
 
-// abandon ends the heartbeat and the lease. The lock stays.
-func (l *lock) abandon() {
-	if l.lease == nil { // acquire failed before the heartbeat began
+// Abandon ends the heartbeat and the lease. The lock stays.
+func (l *Lock) Abandon() {
+	if l.Lease == nil { // acquire failed before the heartbeat began
 		return
 	}
 	l.stop()
 	<-l.stopped
-	l.lease.release()
+	l.Lease.release()
 }
 
-// release ends the heartbeat and frees the lock, unless another publisher has taken it. change
+// Release ends the heartbeat and frees the lock, unless another publisher has taken it. change
 // returns the doubt to leave in it, given the one that it has. Another publisher may take it
 // at once.
-func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
-	l.abandon()
-	ctx, cancel := finalContext(ctx)
+func (l *Lock) Release(ctx context.Context, change func(*Doubt) *Doubt) error {
+	l.Abandon()
+	ctx, cancel := FinalContext(ctx)
 	defer cancel()
-	bucket := l.bucket.withHard(ctx)
+	bucket := l.bucket.WithHard(ctx)
 	l.body.Released = true
 	was := l.body.Doubt
 	for range maxLockWrites {
@@ -350,4 +371,54 @@ func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
 	return ErrLocked
 }
 
-func sameDoubt(d *doubt) *doubt { return d }
+// Time limits of releasing the lock. A person who interrupts a run does not want to wait;
+// otherwise waiting is cheaper than the listing that an unreleased lock causes.
+const (
+	releaseTime            = 45 * time.Second // a request that hangs, and another
+	releaseTimeInterrupted = 2 * time.Second
+)
+
+// FinalContext is for what a run does last, even after ctx has ended.
+func FinalContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := releaseTime
+	if ctx.Err() != nil {
+		limit = releaseTimeInterrupted
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
+func Hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
+// NewID returns a name for a run that no other one has.
+func NewID() string { return rand.Text() }
+
+func SameDoubt(d *Doubt) *Doubt { return d }
+
+// Try takes and frees the lock, so that a server without conditional writes is known before the first publish. A lock
+// that is held, or has a doubt, is left alone.
+func Try(ctx context.Context, bucket *requests.Bucket, o Options) error {
+	holder, _, err := Read(ctx, bucket)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+	case err != nil:
+		return err
+	case !holder.Released:
+		return errLockedBy(holder, "conditional writes were not tried")
+	case holder.Doubt != nil:
+		return nil
+	}
+	held, err := Acquire(ctx, NewID(), bucket, o, func(error) {})
+	if err != nil {
+		return err
+	}
+	if held == nil {
+		return fmt.Errorf("%w: publish works without a lock: make sure that one publisher runs at a time", storage.ErrUnsupported)
+	}
+	return held.Release(ctx, SameDoubt)
+}

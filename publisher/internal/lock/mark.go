@@ -1,4 +1,4 @@
-package publisher
+package lock
 
 import (
 	"context"
@@ -10,18 +10,19 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// A mark says that the bucket may differ from its manifest, because of the named runs.
-type mark struct {
-	Runs []markedRun `json:"runs"` // by beginning; successive runs with the same rules are one
+// A Mark says that the bucket may differ from its manifest, because of the named runs.
+type Mark struct {
+	Runs []Run `json:"runs"` // by beginning; successive runs with the same rules are one
 	etag string
 }
 
-// A markedRun names the keys and headers that a run may have put.
-type markedRun struct {
+// A Run names the keys and headers that a run may have put.
+type Run struct {
 	Since       time.Time           `json:"since"` // beginning of the run, by the bucket's clock
 	Config      site.Config         `json:"config"`
 	HeaderRules map[string]site.MD5 `json:"header_rules"`
@@ -31,50 +32,50 @@ type markedRun struct {
 // began, another one when an object was put.
 const clockSlack = 15 * time.Minute
 
-// readMark returns nil if there is no mark.
-func readMark(ctx context.Context, bucket *retryingBucket) (*mark, error) {
-	body, info, err := bucket.read(ctx, site.MarkKey)
+// ReadMark returns nil if there is no mark.
+func ReadMark(ctx context.Context, bucket *requests.Bucket) (*Mark, error) {
+	body, info, err := bucket.Read(ctx, site.MarkKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	var m mark
+	var m Mark
 	if json.Unmarshal(body, &m) != nil {
-		m = mark{} // it still means that the bucket may differ from its manifest
+		m = Mark{} // it still means that the bucket may differ from its manifest
 	}
 	m.etag = info.ETag
 	return &m, nil
 }
 
 // equal reports whether two runs began at the same time and have the same rules.
-func (r markedRun) equal(other markedRun) bool {
-	return r.Since.Equal(other.Since) && r.sameRules(other)
+func (r Run) equal(other Run) bool {
+	return r.Since.Equal(other.Since) && r.SameRules(other)
 }
 
-// sameRules reports whether two runs put sites with the same forms of keys and the same headers.
-func (r markedRun) sameRules(other markedRun) bool {
+// SameRules reports whether two runs put sites with the same forms of keys and the same headers.
+func (r Run) SameRules(other Run) bool {
 	return r.Config == other.Config && maps.Equal(r.HeaderRules, other.HeaderRules)
 }
 
-// writeMark makes sure that the mark names the next site, and returns all runs that it names. A
+// WriteMark makes sure that the mark names the next site, and returns all runs that it names. A
 // new mark also names the live site or the sites of a doubt, because their leftovers have to be
 // found and deleted later.
-func writeMark(ctx context.Context, bucket *retryingBucket, found *mark, live, next *site.Root) ([]markedRun, error) {
+func WriteMark(ctx context.Context, bucket *requests.Bucket, found *Mark, live, next *site.Root) ([]Run, error) {
 	for range maxLockWrites {
-		var m mark
+		var m Mark
 		condition := storage.IfAbsent
 		switch {
 		case found != nil:
 			m = *found
 		case live != nil:
-			m.Runs = []markedRun{{time.Time{}, live.Config, live.HeaderRules}}
+			m.Runs = []Run{{time.Time{}, live.Config, live.HeaderRules}}
 		}
 		if m.etag != "" {
 			condition = storage.Condition(m.etag)
 		}
-		run := markedRun{bucket.inner.Now().UTC(), next.Config, next.HeaderRules}
-		if n := len(m.Runs); m.etag != "" && n > 0 && m.Runs[n-1].sameRules(run) {
+		run := Run{bucket.Now().UTC(), next.Config, next.HeaderRules}
+		if n := len(m.Runs); m.etag != "" && n > 0 && m.Runs[n-1].SameRules(run) {
 			return m.Runs, nil
 		}
 		m.Runs = append(slices.Clip(m.Runs), run)
@@ -86,31 +87,31 @@ func writeMark(ctx context.Context, bucket *retryingBucket, found *mark, live, n
 			return m.Runs, err
 		}
 		// The answer to an earlier attempt was lost, or another run's mark has arrived late.
-		if found, err = readMark(ctx, bucket); err != nil {
+		if found, err = ReadMark(ctx, bucket); err != nil {
 			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("put %s: others keep replacing it: try again", site.MarkKey)
 }
 
-func (m *mark) write(ctx context.Context, bucket *retryingBucket, condition storage.Condition) error {
+func (m *Mark) write(ctx context.Context, bucket *requests.Bucket, condition storage.Condition) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode the mark: %w", err)
 	}
-	_, err = bucket.put(ctx, ownObject(site.MarkKey, body), condition)
+	_, err = bucket.Put(ctx, OwnObject(site.MarkKey, body), condition)
 	return err
 }
 
-// rulesAt returns the digest of the header rules of an object that was put at a time; ok is
+// RulesAt returns the digest of the header rules of an object that was put at a time; ok is
 // false if runs with different rules may have put it, be it with a request that arrived late.
-func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root) (rules site.MD5, ok bool) {
+func (m *Mark) RulesAt(put time.Time, pattern string, live *site.Root) (rules site.MD5, ok bool) {
 	var possible []site.MD5
-	if live != nil && (len(m.Runs) == 0 || put.Before(m.Runs[0].Since.Add(lateness))) {
+	if live != nil && (len(m.Runs) == 0 || put.Before(m.Runs[0].Since.Add(requests.Lateness))) {
 		possible = append(possible, live.HeaderRules[pattern])
 	}
 	for i, run := range m.Runs {
-		if run.begunBy(put) && (i+1 == len(m.Runs) || put.Before(m.Runs[i+1].Since.Add(lateness))) {
+		if run.begunBy(put) && (i+1 == len(m.Runs) || put.Before(m.Runs[i+1].Since.Add(requests.Lateness))) {
 			possible = append(possible, run.HeaderRules[pattern])
 		}
 	}
@@ -121,10 +122,10 @@ func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root) (rules si
 	return possible[0], true
 }
 
-func (r markedRun) begunBy(put time.Time) bool { return !put.Before(r.Since.Add(-clockSlack)) }
+func (r Run) begunBy(put time.Time) bool { return !put.Before(r.Since.Add(-clockSlack)) }
 
-// configs returns the configurations of all sites whose objects may be in the bucket.
-func (m *mark) configs(live, next *site.Root) []site.Config {
+// Configs returns the configurations of all sites whose objects may be in the bucket.
+func (m *Mark) Configs(live, next *site.Root) []site.Config {
 	configs := []site.Config{next.Config}
 	if live != nil {
 		configs = append(configs, live.Config)
@@ -135,9 +136,9 @@ func (m *mark) configs(live, next *site.Root) []site.Config {
 	return configs
 }
 
-// isSiteKey reports whether a key has the form of an object of a site with one of the
+// IsSiteKey reports whether a key has the form of an object of a site with one of the
 // configurations. Objects with other keys are not ours.
-func isSiteKey(key site.Key, configs []site.Config) bool {
+func IsSiteKey(key site.Key, configs []site.Config) bool {
 	for _, c := range configs {
 		if _, ok := c.RouteOf(key); ok {
 			return true

@@ -1,31 +1,28 @@
-package publisher
+package lock
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/followpress/followpress/publisher/internal/requests"
 )
 
-// errNotHeld says that an attempt was not made, or was cut off, because the lease had ended.
-// It is retryable: a heartbeat may renew the lease.
-var errNotHeld = errors.New("the lock's lease has run out")
-
-// An instant is a time by both clocks of a machine. The wall clock can be set; the monotonic one
+// An Instant is a time by both clocks of a machine. The wall clock can be set; the monotonic one
 // stops while the machine sleeps, unless it is Linux's, which counts that time too.
-type instant struct{ monotonic, wall time.Time }
+type Instant struct{ Monotonic, Wall time.Time }
 
-func machineTime() instant {
+func MachineTime() Instant {
 	now := time.Now()
-	return instant{sinceBoot(now), now.Round(0)}
+	return Instant{sinceBoot(now), now.Round(0)}
 }
 
-func (i instant) add(d time.Duration) instant { return instant{i.monotonic.Add(d), i.wall.Add(d)} }
+func (i Instant) add(d time.Duration) Instant { return Instant{i.Monotonic.Add(d), i.Wall.Add(d)} }
 
 // until is how long it takes by the clock that reaches then first.
-func (i instant) until(then instant) time.Duration {
-	return min(then.monotonic.Sub(i.monotonic), then.wall.Sub(i.wall))
+func (i Instant) until(then Instant) time.Duration {
+	return min(then.Monotonic.Sub(i.Monotonic), then.Wall.Sub(i.Wall))
 }
 
 // A lease is the time for which a lock is held without a further heartbeat. Its end cuts off
@@ -33,16 +30,16 @@ func (i instant) until(then instant) time.Duration {
 // must not send another byte. It may be used from many goroutines.
 type lease struct {
 	length time.Duration
-	now    func() instant
+	now    func() Instant
 
 	mu    sync.Mutex
-	until instant
+	until Instant
 	timer *time.Timer
 	ended context.Context // ends with the lease; renew replaces it
 	end   context.CancelFunc
 }
 
-func newLease(length time.Duration, from instant, now func() instant) *lease {
+func newLease(length time.Duration, from Instant, now func() Instant) *lease {
 	l := &lease{length: length, now: now}
 	l.ended, l.end = context.WithCancel(context.Background())
 	l.timer = time.AfterFunc(length, l.check)
@@ -51,7 +48,7 @@ func newLease(length time.Duration, from instant, now func() instant) *lease {
 }
 
 // renew makes the lease begin at the time from, which must not be after the heartbeat was sent.
-func (l *lease) renew(from instant) {
+func (l *lease) renew(from Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = from.add(l.length)
@@ -77,28 +74,33 @@ func (l *lease) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.Stop()
-	l.until = instant{}
+	l.until = Instant{}
 	l.end()
 }
 
-// held reports whether the lease has not ended. It reads the clock instead of waiting for the
+// Held reports whether the lease has not ended. It reads the clock instead of waiting for the
 // timer, which fires late when a process continues after a stop.
-func (l *lease) held() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.left() > 0
+func (l *lease) Held() bool {
+	return l.Remaining() > 0
 }
 
-// left is the time until the lease ends. The caller has the mutex.
+// Remaining is the time until the lease ends.
+func (l *lease) Remaining() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left()
+}
+
+// left is remaining for a caller that has the mutex.
 func (l *lease) left() time.Duration { return l.now().until(l.until) }
 
-// context returns a child of parent that ends with the lease, or errNotHeld if the lease has
+// Context returns a child of parent that ends with the lease, or requests.ErrNotHeld if the lease has
 // ended already.
-func (l *lease) context(parent context.Context) (context.Context, context.CancelFunc, error) {
+func (l *lease) Context(parent context.Context) (context.Context, context.CancelFunc, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.left() <= 0 {
-		return nil, nil, errNotHeld
+		return nil, nil, requests.ErrNotHeld
 	}
 	ctx, cancel := context.WithCancel(parent)
 	leased := &leasedContext{Context: ctx, lease: l}
@@ -117,17 +119,17 @@ type leasedContext struct {
 	cut   atomic.Bool // whether the lease has ended
 }
 
-// Err is errNotHeld if the lease has ended, or the error of the context.
+// Err is requests.ErrNotHeld if the lease has ended, or the error of the context.
 func (c *leasedContext) Err() error {
 	if c.cut.Load() {
-		return errNotHeld
+		return requests.ErrNotHeld
 	}
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	if !c.lease.held() {
+	if !c.lease.Held() {
 		c.cut.Store(true)
-		return errNotHeld
+		return requests.ErrNotHeld
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package publisher
+package lock
 
 import (
 	"testing"
@@ -7,9 +7,9 @@ import (
 
 // A machine's clock counts the time that passes, no faster than Go's.
 func TestMachineTimePasses(t *testing.T) {
-	before, begun := machineTime(), time.Now()
+	before, begun := MachineTime(), time.Now()
 	time.Sleep(20 * time.Millisecond)
-	passed := machineTime().monotonic.Sub(before.monotonic)
+	passed := MachineTime().Monotonic.Sub(before.Monotonic)
 	if most := time.Since(begun); passed < 20*time.Millisecond || passed > most+time.Second {
 		t.Errorf("time that passed: got %v, want 20ms to %v", passed, most)
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package publisher
+package lock
 
 import "time"
 

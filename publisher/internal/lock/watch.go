@@ -1,10 +1,11 @@
-package publisher
+package lock
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -12,8 +13,8 @@ import (
 // another heartbeat for as long, by the clock of this machine, as the owner may send requests
 // after one.
 type watch struct {
-	bucket *retryingBucket
-	holder lockBody  // when the watch began
+	bucket *requests.Bucket
+	holder Body      // when the watch began
 	seen   time.Time // when the watch began
 	drain  time.Duration
 }
@@ -22,27 +23,27 @@ type watch struct {
 // owner may be about to finish.
 const firstPoll = 50 * time.Millisecond
 
-func newWatch(bucket *retryingBucket, holder lockBody, drain time.Duration) *watch {
+func newWatch(bucket *requests.Bucket, holder Body, drain time.Duration) *watch {
 	w := &watch{bucket, holder, time.Now(), drain}
-	bucket.log.Warn("another publisher has the lock: watching whether it is alive", "owner", holder.Owner,
+	bucket.Log.Warn("another publisher has the lock: watching whether it is alive", "owner", holder.Owner,
 		"host", holder.Host, "process", holder.PID, "since", holder.Start.Format(time.RFC3339), "for", w.limit())
 	return w
 }
 
 // limit is how long after its last heartbeat an owner's requests may arrive.
-func (w *watch) limit() time.Duration { return w.holder.lease() + w.drain }
+func (w *watch) limit() time.Duration { return w.holder.LeaseTime() + w.drain }
 
 // wait returns the lock once its owner has shown no sign of life for the limit, or ErrLocked as
 // soon as it has shown one.
-func (w *watch) wait(ctx context.Context) (holder lockBody, info storage.Info, err error) {
-	for pause := firstPoll; ; pause = min(2*pause, max(firstPoll, w.holder.lease()/heartbeats/2)) {
+func (w *watch) wait(ctx context.Context) (holder Body, info storage.Info, err error) {
+	for pause := firstPoll; ; pause = min(2*pause, max(firstPoll, w.holder.LeaseTime()/Heartbeats/2)) {
 		left := w.limit() - time.Since(w.seen)
 		select {
 		case <-time.After(max(0, min(pause, left))):
 		case <-ctx.Done():
 			return holder, info, context.Cause(ctx)
 		}
-		holder, info, err = readLock(ctx, w.bucket)
+		holder, info, err = Read(ctx, w.bucket)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 			return holder, info, errLockedBy(w.holder, "the lock has just been removed: run this again if it is still needed")

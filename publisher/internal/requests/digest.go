@@ -1,0 +1,58 @@
+package requests
+
+import (
+	"context"
+	"errors"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// AnySize is the size of an entry of which only the digest is known.
+const AnySize = -1
+
+// NeedsDigest reports whether an object may have the right bytes although its ETag is different.
+func (b *Bucket) NeedsDigest(want site.Entry, found storage.Info) bool {
+	_, able := b.inner.(Digester)
+	return able && !b.md5ETags && found.ETag != want.MD5.String() && (want.Size == AnySize || want.Size == found.Size)
+}
+
+func (b *Bucket) Digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
+	err = b.Do(ctx, AttemptTime, "head "+string(key), func(ctx context.Context) (err error) {
+		digest, err = b.inner.(Digester).Digest(ctx, key)
+		return err
+	})
+	return digest, err
+}
+
+// DigestOf returns the digest of a listed object: its ETag, or what the bucket answers where that may
+// not be an MD5. It is "" if the object has gone since.
+func (b *Bucket) DigestOf(ctx context.Context, listed storage.Info) (string, error) {
+	if !b.NeedsDigest(site.Entry{Size: AnySize}, listed) {
+		return listed.ETag, nil
+	}
+	digest, err := b.Digest(ctx, listed.Key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	return digest.String(), err
+}
+
+// Keeps reports whether an object is there with its bytes, as far as a listing tells, or a digest where ETags are none.
+func (b *Bucket) Keeps(ctx context.Context, want site.Entry, listed map[site.Key]storage.Info) (bool, error) {
+	info, ok := listed[want.Key]
+	if !ok || info.Size != want.Size {
+		return false, nil
+	}
+	if want.MD5 == (site.MD5{}) || info.ETag == want.MD5.String() {
+		return true, nil
+	}
+	if !b.NeedsDigest(want, info) {
+		return false, nil
+	}
+	digest, err := b.Digest(ctx, want.Key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return digest == want.MD5, err
+}
