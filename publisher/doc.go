@@ -59,23 +59,20 @@
 //
 // # The path of a site into a bucket
 //
-//  1. publisher/publish.go has the order of steps: read the state, lock, read it again, plan, mark, put, root,
-//     delete, unmark. guard.go refuses a site that lacks much of the live one before anything is written.
-//     Durably keeps this order across a power failure. sign.go decides whether the bucket's note may be replaced, and puts
-//     notes and announcements. doc.go explains mark, lock, lease, doubt, and the contexts of a
-//     run.
+//  1. publish.go has the order of steps: read the state, lock, read it again, plan, mark, put, root, delete, unmark.
+//     guard.go refuses a site that lacks much of the live one before anything is written. sign.go decides whether the
+//     bucket's note may be replaced, and puts notes and announcements. Beside the site a bucket may keep what its sites
+//     were made of (inputs.go), which is put before the root; what older sites were made of is deleted after it.
 //  2. internal/lock takes the lock by a conditional write, bounds how long requests are sent after a heartbeat, checks
 //     before a takeover whether the other owner is alive, and records in the lock that requests may arrive late.
 //  3. internal/requests makes every request: it decides when the next one may begin, by the number of requests in
 //     flight, and by their bytes and the measured throughput; it retries with retry, and cancels requests at the end
-//     of the lease.
-//  4. plan.go compares the manifests of both sides (storage/manifest.go), reading only shards that differ. If
-//     the mark says that a run was cut off, survey.go makes the plan from a listing instead. What a plan or a
-//     listing says of single objects is in internal/spool: in memory while it is little, then in a temporary file, so
-//     that memory does not grow with the number of objects.
-//     Beside the site a bucket may keep a log (history.go) and what its sites were made of (inputs.go): both are put
-//     before the root, and what older sites were made of is deleted after it.
-//  5. transfer.go carries out the plan, with one object per request, or many if the server unpacks archives
+//     of the lease. Its Durably keeps the order of steps across a power failure.
+//  4. internal/origin reads the site. internal/plan compares the manifests of both sides, reading only shards that
+//     differ. If the mark says that a run was cut off, it makes the plan from a listing, which internal/survey compares
+//     with the manifest. What a plan or a listing says of single objects is in internal/spool: in memory while it is
+//     little, then in a temporary file, so that memory does not grow with the number of objects.
+//  5. internal/transfer carries out the plan, with one object per request, or many if the server unpacks archives
 //     (storage/pack.go).
 //  6. A site that many machines have written is read from parts: storage/parts.go has their format, and what a
 //     worker calls; partsplace.go keeps them in a folder or a bucket; partssite.go finds an object in its part by

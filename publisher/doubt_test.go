@@ -422,7 +422,7 @@ func TestDoubtNamesSites(t *testing.T) {
 		s, other := sites[0], sites[4]
 		w.publishCalmly(t, s, w.calm("first", nil), Options{})
 		w.setLock(t, lock.Body{ID: "x", Released: true, Doubt: &lock.Doubt{Run: "y", Since: time.Now(),
-			Sites: []lock.Run{{time.Time{}, other.root.Config, other.root.HeaderRules}}}})
+			Sites: []lock.Run{{Config: other.root.Config, HeaderRules: other.root.HeaderRules}}}})
 		w.set(other.root.Config.LeaderboardKey(site.Followers), []byte("late"))
 		w.publishCalmly(t, s, w.calm("second", nil), Options{})
 		w.isSite(t, s)

@@ -86,7 +86,7 @@ var ErrFuture = errors.New("the site is as of the future")
 func (r *run) refuseFuture() error {
 	if most := r.options.NotAfter; !most.IsZero() && r.asOf.After(most) {
 		return fmt.Errorf("%w: as_of is %s, and may be %s at most: nobody could publish after it without --allow-rollback: set the clock, or find out where the snapshot has that time from",
-			ErrFuture, r.source.root.AsOf, most.UTC().Format(time.RFC3339))
+			ErrFuture, r.source.Root.AsOf, most.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (r *run) refuseRollback(live string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: it is as of %s, and %s was published: find out why the snapshot is older, or go back with --allow-rollback",
-		ErrRollback, r.source.root.AsOf, live)
+		ErrRollback, r.source.Root.AsOf, live)
 }
 
 // isOlder reports whether the site is older than one as of that time. No site is older than one whose time is not known.
@@ -137,5 +137,5 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 	case err == nil && r.isOlder(live.AsOf):
 		return r.refuseRollback(live.AsOf)
 	}
-	return most.checkLoss(live.Counts, r.source.root.Counts)
+	return most.checkLoss(live.Counts, r.source.Root.Counts)
 }

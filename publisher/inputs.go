@@ -42,7 +42,7 @@ type InputsReport struct {
 	Deleted int   `json:"deleted"`
 }
 
-func (r *run) inputsIndex() site.Key { return kept.IndexKey(site.Sum256(r.source.body)) }
+func (r *run) inputsIndex() site.Key { return kept.IndexKey(site.Sum256(r.source.Body)) }
 
 // inputsUnchanged reports whether the bucket keeps the inputs of the site as they were put, or need not. It asks for the
 // index and a listing.
@@ -121,7 +121,7 @@ func (r *run) putInputs(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(inputsAtOnce)
 	seen := map[site.Key]bool{}
-	index, err := r.options.Inputs.Build(ctx, &r.source.root, func(key site.Key, body []byte) error {
+	index, err := r.options.Inputs.Build(ctx, &r.source.Root, func(key site.Key, body []byte) error {
 		if seen[key] {
 			return context.Cause(groupCtx)
 		}
@@ -173,7 +173,7 @@ func (r *run) pruneInputs(ctx context.Context) error {
 	}
 	if body, _, err := r.bucket.Read(ctx, site.RootKey); err != nil {
 		return err
-	} else if !bytes.Equal(body, r.source.body) {
+	} else if !bytes.Equal(body, r.source.Body) {
 		r.options.Log.Warn("inputs of earlier sites were not deleted: another site is live by now")
 		return nil
 	}

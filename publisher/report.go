@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/plan"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -95,11 +96,13 @@ func (r *Report) end(begun time.Time) {
 }
 
 // plan records the plan of the run. live is the root of the bucket, or nil.
-func (r *Report) plan(p *plan, live *site.Root, maxChanged int) (err error) {
+func (r *Report) plan(p *plan.Plan, live *site.Root, maxChanged int) error {
 	r.planned = true
-	if r.Changed, err = p.changed(maxChanged); err != nil {
+	keys, complete, err := p.Changed(maxChanged)
+	if err != nil {
 		return err
 	}
+	r.Changed = Changed{Keys: keys, Unknown: !complete}
 	switch {
 	case live == nil, r.Resumed: // no cache was purged of what an earlier run changed
 		r.Changed = Changed{Unknown: true}
@@ -109,8 +112,8 @@ func (r *Report) plan(p *plan, live *site.Root, maxChanged int) (err error) {
 	if live != nil {
 		r.Before = live.Config
 	}
-	r.Plan.Put, r.Plan.Added, r.Plan.Bytes = p.put, p.added, p.bytes
-	r.Plan.Manifests, r.Plan.Delete = p.manifests, p.deletes.Records
+	r.Plan.Put, r.Plan.Added, r.Plan.Bytes = p.Put, p.Added, p.Bytes
+	r.Plan.Manifests, r.Plan.Delete = p.Manifests, p.Deletes.Records
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/origin"
 	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/site"
 )
@@ -16,11 +17,11 @@ func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	if from == nil {
 		return site.AllFeatures().WithDefaults()
 	}
-	source, err := openSource(ctx, from)
+	source, err := origin.Open(ctx, from)
 	if err != nil {
 		return site.Config{}, err
 	}
-	return source.root.Config, nil
+	return source.Root.Config, nil
 }
 
 // NotDone begins the lines of SetUp about what is not done.

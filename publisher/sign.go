@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/origin"
+	"github.com/followpress/followpress/publisher/internal/plan"
 	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/transfer"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/routes"
@@ -130,12 +133,12 @@ func (r *run) noteUnchanged(ctx context.Context) (bool, error) {
 
 // isCurrent reports whether a note of the run's keys is about the site, and signed by all of them and nobody else.
 func (r *run) isCurrent(signed []byte, n note.Note) bool {
-	return n.Counter > 0 && n.Names(r.source.body) == nil && r.options.Signing.Keys.Sole(signed)
+	return n.Counter > 0 && n.Names(r.source.Body) == nil && r.options.Signing.Keys.Sole(signed)
 }
 
 // readNotes reads the notes of the bucket, and refuses what its readers could not accept.
 func (r *run) readNotes(ctx context.Context, s *state) error {
-	if keys := r.source.root.Config.ExplorerKeys; keys != "" && !r.options.Signing.signsFor(keys) {
+	if keys := r.source.Root.Config.ExplorerKeys; keys != "" && !r.options.Signing.signsFor(keys) {
 		return fmt.Errorf("%w: sign it with that of %s, or make the site with --explorer-key of the key that signs, or without",
 			ErrExplorerKeys, strings.ReplaceAll(keys, " ", " or "))
 	}
@@ -191,8 +194,8 @@ func (r *run) hasOtherRoot(s *state) bool {
 func (r *run) sign(s *state) (signed []byte, err error) {
 	signing := r.options.Signing
 	n := s.notes.live
-	if n.Counter < max(1, s.notes.greatest()) || n.Names(r.source.body) != nil {
-		n = note.Of(signing.Signers[0].Name(), signing.counter(s.notes.greatest()), r.source.root.AsOf, r.source.body)
+	if n.Counter < max(1, s.notes.greatest()) || n.Names(r.source.Body) != nil {
+		n = note.Of(signing.Signers[0].Name(), signing.counter(s.notes.greatest()), r.source.Root.AsOf, r.source.Body)
 	}
 	if signed, err = note.Sign(n, signing.Signers...); err != nil {
 		return nil, err
@@ -212,12 +215,12 @@ func (r *run) sign(s *state) (signed []byte, err error) {
 type announcement struct {
 	signed  []byte // the note
 	counter uint64 // of the note
-	plan    *plan
+	plan    *plan.Plan
 	bare    bool // there is no site whose objects readers could check meanwhile: the manifest is not announced
 }
 
 // announcement signs the next root. It is nil if the note of the bucket needs no other, or the run does not sign.
-func (r *run) announcement(s *state, p *plan) (*announcement, error) {
+func (r *run) announcement(s *state, p *plan.Plan) (*announcement, error) {
 	if r.options.Signing == nil || r.isCurrent(s.notes.signed, s.notes.live) && s.notes.live.Counter >= s.notes.greatest() && s.holdsRoot(r.source) {
 		return nil, nil
 	}
@@ -225,21 +228,11 @@ func (r *run) announcement(s *state, p *plan) (*announcement, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.announced = true
+	p.Announced = true
 	return &announcement{signed, r.report.Signed.Counter, p, s.body == nil}, nil
 }
 
-// manifestNames are those of the shards and indexes that the plan puts.
-func (p *plan) manifestNames() (names []string) {
-	for _, s := range p.shards {
-		if s.manifest {
-			names = append(names, s.shard)
-		}
-	}
-	return append(names, p.indexes...)
-}
-
-func (s *state) holdsRoot(next *source) bool { return bytes.Equal(s.body, next.body) }
+func (s *state) holdsRoot(next *origin.Site) bool { return bytes.Equal(s.body, next.Body) }
 
 // announce does what has to be done about notes before objects are replaced. The announced notes come last, so that what
 // they vouch for is there. The sites whose publishes were cut off stay announced: the bucket may have objects of theirs
@@ -263,7 +256,7 @@ func (r *run) announce(ctx context.Context, s *state, a *announcement) error {
 	}
 	all := [][]byte{a.signed}
 	for _, other := range s.notes.announced {
-		if other.Counter > s.notes.live.Counter && other.Names(r.source.body) != nil && len(all) < note.MaxAnnounced {
+		if other.Counter > s.notes.live.Counter && other.Names(r.source.Body) != nil && len(all) < note.MaxAnnounced {
 			all = append(all, other.Signed)
 		}
 	}
@@ -280,14 +273,14 @@ func (r *run) putAnnounced(ctx context.Context, a *announcement) error {
 		return err
 	}
 	if !a.bare {
-		for _, d := range a.plan.deltas {
-			if err := put(ctx, d.key, d.body); err != nil {
+		for _, d := range a.plan.Deltas {
+			if err := put(ctx, d.Key, d.Body); err != nil {
 				return err
 			}
 		}
-		names := a.plan.manifestNames()
-		err := requests.Parallel(ctx, manifestsInFlight, len(names), func(ctx context.Context, i int) error {
-			o, err := r.source.manifestObject(ctx, names[i])
+		names := a.plan.ManifestNames()
+		err := requests.Parallel(ctx, transfer.ManifestsInFlight, len(names), func(ctx context.Context, i int) error {
+			o, err := r.source.ManifestObject(ctx, names[i])
 			if err != nil {
 				return err
 			}
@@ -297,7 +290,7 @@ func (r *run) putAnnounced(ctx context.Context, a *announcement) error {
 			return err
 		}
 	}
-	return put(ctx, site.RootKey, r.source.body)
+	return put(ctx, site.RootKey, r.source.Body)
 }
 
 // maxStaleAnnounced bounds the keys in memory of what was announced.
@@ -349,7 +342,7 @@ func (r *run) putNote(ctx context.Context, s *state, signed []byte) error {
 			return nil
 		}
 		r.interleaved = true
-		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.root)
+		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.Root)
 		return errors.Join(fmt.Errorf("put %s: %w: publish again", note.Key, ErrInterleaved), marked)
 	}
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/followpress/followpress/publisher/internal/transfer"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 )
@@ -92,7 +93,7 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := searchesOf(30, 1, 4<<20)
 		large := site.SearchShardKey("large", 0)
-		objects[large] = strings.Repeat(".", bodyBytes+1<<20)
+		objects[large] = strings.Repeat(".", transfer.BodyBytes+1<<20)
 		from, far := &countedSite{memorySite: siteOf(t, objects)}, newFarBucket(busy)
 		far.watch = func(key site.Key, stored farObjects) { from.count(key, -len(stored[key].Body)) }
 		publish(t, from, far, Options{NoLock: true, Concurrency: 64})

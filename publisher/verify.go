@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/internal/sample"
+	"github.com/followpress/followpress/publisher/internal/plan"
 	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/publisher/internal/spool"
+	"github.com/followpress/followpress/publisher/internal/survey"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -103,11 +105,11 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	}
 	v := NewVerification()
 	v.AsOf = root.AsOf
-	manifest, err := openLiveManifest(l.soft, retrying, &root)
+	manifest, err := survey.OpenManifest(l.soft, retrying, &root)
 	if err != nil {
 		return nil, err
 	}
-	err = v.take(l.soft, &survey{bucket: retrying, root: &root, found: v.add, manifest: manifest, own: manifest}, o)
+	err = v.take(l.soft, &survey.Survey{Bucket: retrying, Root: &root, Found: v.add, Manifest: manifest, Own: manifest}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -128,38 +130,38 @@ func (v *Verification) kinds() []*Found {
 	return []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others, &v.Former}
 }
 
-func (v *Verification) add(f finding) {
-	switch f.state {
-	case missing:
+func (v *Verification) add(f survey.Finding) {
+	switch f.State {
+	case survey.Missing:
 		v.Missing.add(f.Key)
-	case altered:
+	case survey.Altered:
 		v.Altered.add(f.Key)
-	case refreshed:
+	case survey.Refreshed:
 		v.Refreshed.add(f.Key)
-	case unknown:
+	case survey.Unknown:
 		v.Unknown.add(f.Key)
-	case announced:
+	case survey.Announced:
 		v.announced.add(f.Key)
-	case foreign:
+	case survey.Foreign:
 		v.Foreign.add(f.Key)
-	case former:
+	case survey.Former:
 		v.Former.add(f.Key)
 	}
 }
 
 // take takes a survey of a site, whatever the headers of its objects are, and takes over the results.
-func (v *Verification) take(ctx context.Context, s *survey, o Options) error {
-	s.configs, s.exclude, s.progress, s.refreshers, s.memory = []site.Config{s.root.Config}, o.Exclude, o.Progress, o.Refreshers, o.memory
-	s.upToDate = func(storage.Info) bool { return true }
-	if err := s.take(ctx); err != nil {
+func (v *Verification) take(ctx context.Context, s *survey.Survey, o Options) error {
+	s.Configs, s.Exclude, s.Progress, s.Refreshers, s.Memory = []site.Config{s.Root.Config}, o.Exclude, o.Progress, o.Refreshers, o.memory
+	s.UpToDate = func(storage.Info) bool { return true }
+	if err := s.Take(ctx); err != nil {
 		return err
 	}
-	v.Objects, v.Listed, v.Marked = s.expected, s.listed, s.marked
-	if !s.marked { // no publish goes on that would remove them
+	v.Objects, v.Listed, v.Marked = s.Expected, s.Listed, s.Marked
+	if !s.Marked { // no publish goes on that would remove them
 		v.Unknown.Count += v.announced.Count
 		v.Unknown.Keys = append(v.Unknown.Keys, v.announced.Keys...)
 	}
-	for _, key := range s.others {
+	for _, key := range s.Others {
 		v.Others.add(key)
 	}
 	for _, kind := range v.kinds() {
@@ -208,40 +210,40 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 		return nil, fmt.Errorf("the bucket has no %s: run followpress publish instead, or check --dest", site.RootKey)
 	}
 	if state.root != nil { // tags are no difference: those of the bucket stay
-		if err := r.source.tag(state.root.Config.Tags); err != nil {
+		if err := r.source.Tag(state.root.Config.Tags); err != nil {
 			return nil, err
 		}
-		r.report.Config = r.source.root.Config
+		r.report.Config = r.source.Root.Config
 	}
-	if string(state.body) != string(r.source.body) {
+	if string(state.body) != string(r.source.Body) {
 		return nil, errors.New("the bucket holds another site: run followpress publish instead, which compares everything that differs")
 	}
 	if state.mark != nil {
 		return nil, errors.New("a publish to the bucket, or a repair, was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
 	}
-	planner := &planner{source: r.source, bucket: r.bucket, live: state.root}
+	planner := &plan.Planner{Source: r.source, Bucket: r.bucket, Live: state.root}
 	v := NewVerification()
-	v.AsOf = r.source.root.AsOf
-	plan := newPlan(spool.New(r.options.Log, r.options.memory), state.root != nil)
-	defer plan.close()
-	repairs := planner.planFindings(plan)
-	manifest, err := r.source.manifest(ctx)
+	v.AsOf = r.source.Root.AsOf
+	plan := plan.New(spool.New(r.options.Log, r.options.memory), state.root != nil)
+	defer plan.Close()
+	repairs := planner.Findings(plan)
+	manifest, err := r.source.Manifest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	own, err := openLiveManifest(ctx, r.bucket, &r.source.root) // it may be stored in another way
+	own, err := survey.OpenManifest(ctx, r.bucket, &r.source.Root) // it may be stored in another way
 	if err != nil {
 		return nil, err
 	}
 	own.Trust(manifest)
-	err = v.take(ctx, &survey{bucket: r.bucket, root: &r.source.root, manifest: manifest, own: own, ours: true, found: func(f finding) { v.add(f); repairs(f) }}, r.options)
+	err = v.take(ctx, &survey.Survey{Bucket: r.bucket, Root: &r.source.Root, Manifest: manifest, Own: own, Ours: true, Found: func(f survey.Finding) { v.add(f); repairs(f) }}, r.options)
 	if err != nil {
-		return nil, r.source.damaged(err)
+		return nil, r.source.Damaged(err)
 	}
 	if err := r.planned(plan, state.root); err != nil {
 		return v, err
 	}
-	if plan.isEmpty() {
+	if plan.IsEmpty() {
 		return v, nil
 	}
 	return v, r.carryOut(ctx, state, plan, r.found.Settled(r.now()))

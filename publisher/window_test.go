@@ -10,6 +10,7 @@ import (
 
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/transfer"
 	"github.com/followpress/followpress/site"
 )
 
@@ -111,8 +112,8 @@ func TestFastUplink(t *testing.T) {
 		{time.Millisecond, BulkOff, 64},
 		{100 * time.Millisecond, BulkOff, 64},
 		{time.Second, BulkOff, 64},
-		{time.Second, BulkOn, packsInFlight},
-		{12 * time.Second, BulkOn, packsInFlight},
+		{time.Second, BulkOn, transfer.PacksInFlight},
+		{12 * time.Second, BulkOn, transfer.PacksInFlight},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			far := newFarBucket(busy)

@@ -183,7 +183,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 	publishing := suite{"publisher", []string{"-test.skip=^TestSimulation"}}
 	simulation := suite{"publisher", []string{"-test.run=^TestSimulation(OfTheWholeAPI)?$", "-schedules=" + strconv.Itoa(schedules), "-test.timeout=20m"}}
 	of := map[string][]suite{
-		"publisher": {{"publisher/internal/lock", nil}, {"publisher/internal/requests", nil}, quick, publishing, {"purger", []string{"-test.run=Naive"}}, simulation},
+		"publisher": {{"publisher/internal/lock", nil}, {"publisher/internal/requests", nil}, {"publisher/internal/transfer", nil}, quick, publishing, {"purger", []string{"-test.run=Naive"}}, simulation},
 		"purger":    {{"purger", nil}},
 		"generator": {{"generator", []string{"-test.run=Inputs|MissingObjects|HeldRanks|WindowEdges|RefreshedMerge|OutputThatIsRefused|DiffEquals"}}, {"server", []string{"-test.run=Histor"}}},
 		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack|TooOld"}}, {"server", []string{"-test.run=Histor|Feed"}},

@@ -135,14 +135,3 @@ func (m *Mark) Configs(live, next *site.Root) []site.Config {
 	}
 	return configs
 }
-
-// IsSiteKey reports whether a key has the form of an object of a site with one of the
-// configurations. Objects with other keys are not ours.
-func IsSiteKey(key site.Key, configs []site.Config) bool {
-	for _, c := range configs {
-		if _, ok := c.RouteOf(key); ok {
-			return true
-		}
-	}
-	return key == site.PackKey
-}

@@ -1,9 +1,8 @@
-package publisher
+package plan
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"path"
@@ -12,8 +11,10 @@ import (
 	"sync"
 
 	"github.com/followpress/followpress/internal/inorder"
+	"github.com/followpress/followpress/publisher/internal/origin"
 	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/publisher/internal/spool"
+	"github.com/followpress/followpress/publisher/internal/survey"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/routes"
@@ -21,179 +22,194 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A plan lists the changes that make the bucket equal to the site. Entry points are the objects
+// A Plan lists the changes that make the bucket equal to the site. Entry points are the objects
 // that refer to others: search shards, buckets of users and lists, and leaderboards. They are put
 // after what they refer to. What it says of single objects is in a scratch.
-type plan struct {
+type Plan struct {
 	scratch       *spool.Scratch
-	shards        []shardPlan // of the manifest, by name; only those with something to put
-	deltas        []deltaPlan
-	indexes       []string     // of the manifest, by name
-	objects       *spool.Spool // entries to put, without entry points, in the order of shards
-	searches      *spool.Spool // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
-	buckets       *spool.Spool // buckets, which refer to lists and to shards; the newest operations, which refer to older ones; orders of ranked accounts, which refer to shards
-	boards        *spool.Spool // leaderboards and the explorer's page; they refer to everything
-	deletes       *spool.Spool // keys, deleted once nothing refers to them any more
+	Shards        []shardPlan // of the manifest, by name; only those with something to put
+	Deltas        []deltaPlan
+	Indexes       []string     // of the manifest, by name
+	Objects       *spool.Spool // entries to put, without entry points, in the order of shards
+	Searches      *spool.Spool // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
+	Buckets       *spool.Spool // buckets, which refer to lists and to shards; the newest operations, which refer to older ones; orders of ranked accounts, which refer to shards
+	Boards        *spool.Spool // leaderboards and the explorer's page; they refer to everything
+	Deletes       *spool.Spool // keys, deleted once nothing refers to them any more
 	manifestsLast bool         // put manifest shards that name a new entry point last, because the live root leads readers to them
-	announced     bool         // put all of the manifest last: until then, readers check by the live one what was not replaced yet
+	Announced     bool         // put all of the manifest last: until then, readers check by the live one what was not replaced yet
 
-	put       int   // number of objects to put, without manifest and root
-	bytes     int64 // of those
-	added     int   // of those, the ones that the bucket does not have
-	manifests int   // number of manifest shards, deltas and indexes to put
+	Put       int   // number of objects to put, without manifest and root
+	Bytes     int64 // of those
+	Added     int   // of those, the ones that the bucket does not have
+	Manifests int   // number of manifest shards, deltas and indexes to put
 
-	fixed []site.Entry // to put, and new, of routes with one object: others may have one with that key
+	Fixed []site.Entry // to put, and new, of routes with one object: others may have one with that key
 }
 
 // A shardPlan summarizes the changes of one manifest shard.
 type shardPlan struct {
-	shard         string
-	objects       int  // to put, without entry points
-	manifest      bool // whether to put the manifest shard itself
+	Shard         string
+	Objects       int  // to put, without entry points
+	Manifest      bool // whether to put the manifest shard itself
 	newEntryPoint bool // whether the shard names an entry point that the bucket does not have
 }
 
 // A deltaPlan is a delta of the manifest to put.
 type deltaPlan struct {
-	key  site.Key
-	body []byte
+	Key  site.Key
+	Body []byte
 }
 
-func newPlan(s *spool.Scratch, manifestsLast bool) *plan {
-	return &plan{scratch: s, objects: s.List(1), searches: s.List(searchParts), buckets: s.List(1), boards: s.List(1),
-		deletes: s.List(1), manifestsLast: manifestsLast}
+func New(s *spool.Scratch, manifestsLast bool) *Plan {
+	return &Plan{scratch: s, Objects: s.List(1), Searches: s.List(SearchParts), Buckets: s.List(1), Boards: s.List(1),
+		Deletes: s.List(1), manifestsLast: manifestsLast}
 }
 
-// searchParts is the number of parts of plan.searches. Shards of one list are in one part, so that a
+// SearchParts is the number of parts of plan.searches. Shards of one list are in one part, so that a
 // few parts at a time can be sorted.
-const searchParts = 64
+const SearchParts = 64
 
 func searchPart(key site.Key) int {
 	list := fnv.New32a()
 	_, _ = list.Write([]byte(path.Dir(string(key)))) // never fails
-	return int(list.Sum32() % searchParts)
+	return int(list.Sum32() % SearchParts)
 }
 
-// close frees what the plan keeps on disk.
-func (p *plan) close() { p.scratch.Close() }
+// Close frees what the plan keeps on disk.
+func (p *Plan) Close() { p.scratch.Close() }
 
-func (p *plan) isEmpty() bool { return p.put+p.manifests+p.deletes.Records == 0 }
+func (p *Plan) IsEmpty() bool { return p.Put+p.Manifests+p.Deletes.Records == 0 }
 
-// changed names the objects that the plan puts and deletes, if there are at most that many.
-func (p *plan) changed(most int) (Changed, error) {
-	if p.put+p.manifests+p.deletes.Records > most {
-		return Changed{Unknown: true}, nil
+// Changed names the objects that the plan puts and deletes. It is not complete, and names none, if there are more than
+// that many.
+func (p *Plan) Changed(most int) (keys []site.Key, complete bool, err error) {
+	if p.Put+p.Manifests+p.Deletes.Records > most {
+		return nil, false, nil
 	}
-	var keys []site.Key
-	for _, s := range []*spool.Spool{p.objects, p.searches, p.buckets, p.boards} {
+	for _, s := range []*spool.Spool{p.Objects, p.Searches, p.Buckets, p.Boards} {
 		for part := range s.Parts {
 			for e, err := range s.Entries(part) {
 				if err != nil {
-					return Changed{}, err
+					return nil, false, err
 				}
 				keys = append(keys, e.Key)
 			}
 		}
 	}
-	for key, err := range p.deletes.Keys(0) {
+	for key, err := range p.Deletes.Keys(0) {
 		if err != nil {
-			return Changed{}, err
+			return nil, false, err
 		}
 		keys = append(keys, key)
 	}
-	for _, s := range p.shards {
-		if s.manifest {
-			keys = append(keys, site.ManifestKey(s.shard))
+	for _, s := range p.Shards {
+		if s.Manifest {
+			keys = append(keys, site.ManifestKey(s.Shard))
 		}
 	}
-	for _, d := range p.deltas {
-		keys = append(keys, d.key)
+	for _, d := range p.Deltas {
+		keys = append(keys, d.Key)
 	}
-	for _, name := range p.indexes {
+	for _, name := range p.Indexes {
 		keys = append(keys, site.ManifestKey(name))
 	}
-	return Changed{Keys: keys}, nil
+	return keys, true, nil
 }
 
-// shard returns the plan of a manifest shard. Shards come in their order.
-func (p *plan) shard(name string) *shardPlan {
-	if n := len(p.shards); n == 0 || p.shards[n-1].shard != name {
-		p.shards = append(p.shards, shardPlan{shard: name})
+// Shard returns the plan of a manifest shard. Shards come in their order.
+func (p *Plan) Shard(name string) *shardPlan {
+	if n := len(p.Shards); n == 0 || p.Shards[n-1].Shard != name {
+		p.Shards = append(p.Shards, shardPlan{Shard: name})
 	}
-	return &p.shards[len(p.shards)-1]
+	return &p.Shards[len(p.Shards)-1]
 }
 
-func (p *plan) addManifest(shard string) {
-	p.shard(shard).manifest = true
-	p.manifests++
+func (p *Plan) addManifest(shard string) {
+	p.Shard(shard).Manifest = true
+	p.Manifests++
 }
 
-func (p *plan) addDelta(key site.Key, body []byte) {
-	p.deltas = append(p.deltas, deltaPlan{key, body})
-	p.manifests++
+func (p *Plan) addDelta(key site.Key, body []byte) {
+	p.Deltas = append(p.Deltas, deltaPlan{key, body})
+	p.Manifests++
 }
 
-func (p *plan) addIndex(name string) {
-	p.indexes = append(p.indexes, name)
-	p.manifests++
+func (p *Plan) addIndex(name string) {
+	p.Indexes = append(p.Indexes, name)
+	p.Manifests++
 }
 
-func (p *plan) addDelete(key site.Key) { p.deletes.Add(0, []byte(key)) }
+func (p *Plan) addDelete(key site.Key) { p.Deletes.Add(0, []byte(key)) }
 
-// add files a change of a manifest shard under its stage: the objects of the shard, an entry point, or the
+// Add files a change of a manifest shard under its stage: the objects of the shard, an entry point, or the
 // deletes. Changes come in the order of shards.
-func (p *plan) add(c site.Config, shard string, change site.Change) {
+func (p *Plan) Add(c site.Config, shard string, change site.Change) {
 	if change.Reason == site.Gone {
 		p.addDelete(change.Key)
 		return
 	}
-	s := p.shard(shard)
-	p.put++
-	p.bytes += change.Size
+	s := p.Shard(shard)
+	p.Put++
+	p.Bytes += change.Size
 	if change.Reason == site.Added {
-		p.added++
+		p.Added++
 		if route, ok := c.RouteOf(change.Key); ok && !strings.Contains(route.Pattern, "{") {
-			p.fixed = append(p.fixed, change.Entry)
+			p.Fixed = append(p.Fixed, change.Entry)
 		}
 	}
 	stage, part := p.stageOf(c, change.Key)
 	stage.AddEntry(part, change.Entry)
-	if stage == p.objects {
-		s.objects++
+	if stage == p.Objects {
+		s.Objects++
 	} else if change.Reason == site.Added {
 		s.newEntryPoint = true
 	}
 }
 
 // stageOf returns where an object to put belongs.
-func (p *plan) stageOf(c site.Config, key site.Key) (stage *spool.Spool, part int) {
+func (p *Plan) stageOf(c site.Config, key site.Key) (stage *spool.Spool, part int) {
 	if route, _ := c.RouteOf(key); route != nil {
 		switch route.ID {
 		case routes.SearchShard, routes.ListHead, routes.FollowersShard, routes.FollowersHead,
 			routes.RankedShard, routes.RecommendedShard, routes.OlderNotifications, routes.OlderActivity:
-			return p.searches, searchPart(key)
+			return p.Searches, searchPart(key)
 		case routes.UserBucket, routes.TokenBucket, routes.RankedOrder, routes.NotificationsShard, routes.ActivityShard:
-			return p.buckets, 0
+			return p.Buckets, 0
 		case routes.Leaderboard, routes.LeaderboardLimit, routes.Ranked, routes.RankedCount,
 			routes.Discover, routes.DiscoverShard,
 			routes.Index, routes.Explorer, routes.ExplorerWorker, routes.Top, routes.Recent:
-			return p.boards, 0
+			return p.Boards, 0
 		}
 	}
-	return p.objects, 0
+	return p.Objects, 0
 }
 
-var errInconsistent = errors.New("the bucket's manifest is not the one that its root names")
+// ManifestNames are those of the shards and indexes that the plan puts.
+func (p *Plan) ManifestNames() (names []string) {
+	for _, s := range p.Shards {
+		if s.Manifest {
+			names = append(names, s.Shard)
+		}
+	}
+	return append(names, p.Indexes...)
+}
 
-// A planner makes plans, from manifests or from a survey.
-type planner struct {
-	source *source
-	bucket *requests.Bucket
-	live   *site.Root // nil if the bucket has no site yet
+// IsLast reports whether a manifest shard is put after everything else.
+func (p *Plan) IsLast(shard int) bool {
+	return p.Announced || p.manifestsLast && p.Shards[shard].newEntryPoint
+}
 
-	maxDelta   int       // of the text of a delta, in bytes
-	memory     int       // of a scratch
-	refreshers note.Keys // see Options
+var ErrInconsistent = errors.New("the bucket's manifest is not the one that its root names")
+
+// A Planner makes plans, from manifests or from a survey.
+type Planner struct {
+	Source *origin.Site
+	Bucket *requests.Bucket
+	Live   *site.Root // nil if the bucket has no site yet
+
+	MaxDelta   int       // of the text of a delta, in bytes
+	Memory     int       // of a scratch
+	Refreshers note.Keys // see Options
 
 	next, was *shards.Reader // of both manifests; was is nil if the bucket has no site yet
 	stale     map[routes.ID]bool
@@ -202,19 +218,19 @@ type planner struct {
 	deltas map[string]bool // the first shards of groups with a delta in the bucket, as far as they were noticed; under mu
 }
 
-// plan compares the manifests of site and bucket, shard by shard. It returns errInconsistent if the
+// Compare compares the manifests of site and bucket, shard by shard. It returns ErrInconsistent if the
 // bucket's cannot be trusted.
-func (p *planner) plan(ctx context.Context) (result *plan, err error) {
-	if p.next, err = p.source.manifest(ctx); err != nil {
+func (p *Planner) Compare(ctx context.Context) (result *Plan, err error) {
+	if p.next, err = p.Source.Manifest(ctx); err != nil {
 		return nil, err
 	}
-	if p.live != nil {
-		if p.was, err = openLiveManifest(ctx, p.bucket, p.live); err != nil {
+	if p.Live != nil {
+		if p.was, err = survey.OpenManifest(ctx, p.Bucket, p.Live); err != nil {
 			return nil, err
 		}
 	}
 	p.stale, p.deltas = p.staleRoutes(), map[string]bool{}
-	result = newPlan(spool.New(p.bucket.Log, p.memory), p.live != nil)
+	result = New(spool.New(p.Bucket.Log, p.Memory), p.Live != nil)
 	if p.isResharded() {
 		err = p.planResharded(ctx, result)
 	} else {
@@ -224,24 +240,24 @@ func (p *planner) plan(ctx context.Context) (result *plan, err error) {
 		err = p.planIndexes(result)
 	}
 	if err != nil {
-		result.close()
+		result.Close()
 		return nil, err
 	}
 	return result, nil
 }
 
 // isResharded reports whether the manifest in the bucket has other shards.
-func (p *planner) isResharded() bool {
-	return p.live != nil && p.live.ShardDigits != p.source.root.ShardDigits
+func (p *Planner) isResharded() bool {
+	return p.Live != nil && p.Live.ShardDigits != p.Source.Root.ShardDigits
 }
 
 // planIndexes plans the indexes that differ.
-func (p *planner) planIndexes(result *plan) error {
-	for _, name := range shards.Indexes(&p.source.root) {
-		differs := p.live == nil || p.isResharded() || p.live.Manifest[name] != p.source.root.Manifest[name]
+func (p *Planner) planIndexes(result *Plan) error {
+	for _, name := range shards.Indexes(&p.Source.Root) {
+		differs := p.Live == nil || p.isResharded() || p.Live.Manifest[name] != p.Source.Root.Manifest[name]
 		if !differs {
 			if _, err := p.was.Index(name); err != nil {
-				return errInconsistent
+				return ErrInconsistent
 			}
 		}
 		if differs || p.stale[routes.Manifest] {
@@ -261,10 +277,10 @@ type shardChanges struct {
 }
 
 // planShards compares manifests with equally many shards, or makes the plan of a first publish.
-func (p *planner) planShards(ctx context.Context, result *plan) error {
-	names := site.HashPrefixes(p.source.root.ShardDigits)
+func (p *Planner) planShards(ctx context.Context, result *Plan) error {
+	names := site.HashPrefixes(p.Source.Root.ShardDigits)
 	var group []shardChanges
-	return inorder.Each(ctx, min(p.bucket.Concurrency, maxPlanners), len(names), func(ctx context.Context, i int) (shardChanges, error) {
+	return inorder.Each(ctx, min(p.Bucket.Concurrency, survey.MaxShards), len(names), func(ctx context.Context, i int) (shardChanges, error) {
 		return p.compareShard(ctx, names[i])
 	}, func(c shardChanges) error {
 		if len(group) > 0 && shards.Group(group[0].shard) != shards.Group(c.shard) {
@@ -278,13 +294,13 @@ func (p *planner) planShards(ctx context.Context, result *plan) error {
 	})
 }
 
-func (p *planner) compareShard(ctx context.Context, name string) (shardChanges, error) {
+func (p *Planner) compareShard(ctx context.Context, name string) (shardChanges, error) {
 	c := shardChanges{shard: name}
 	c.differs = p.was == nil || p.was.Digest(name) != p.next.Digest(name) || p.stale[routes.Manifest]
 	if !c.differs && len(p.stale) == 0 {
 		return c, nil
 	}
-	next, err := p.source.shard(ctx, name)
+	next, err := p.Source.Shard(ctx, name)
 	if err != nil {
 		return c, err
 	}
@@ -296,7 +312,7 @@ func (p *planner) compareShard(ctx context.Context, name string) (shardChanges, 
 			c.delta, _, err = p.was.Delta(ctx, name)
 		}
 		if errors.Is(err, shards.ErrDamaged) {
-			return c, errInconsistent
+			return c, ErrInconsistent
 		} else if err != nil {
 			return c, err
 		}
@@ -310,7 +326,7 @@ func (p *planner) compareShard(ctx context.Context, name string) (shardChanges, 
 }
 
 // planGroup plans the changes of the objects of a group of shards, and either the shards that differ or a delta.
-func (p *planner) planGroup(group []shardChanges, result *plan) {
+func (p *Planner) planGroup(group []shardChanges, result *Plan) {
 	first := shards.Group(group[0].shard)
 	var was *shards.Delta
 	differs := false
@@ -327,7 +343,7 @@ func (p *planner) planGroup(group []shardChanges, result *plan) {
 	again := differs && text == nil // whether shards are put
 	for _, c := range group {
 		for _, change := range c.changes {
-			result.add(p.source.root.Config, c.shard, change)
+			result.Add(p.Source.Root.Config, c.shard, change)
 		}
 		if again && (c.differs || p.isPatched(c.shard, was)) {
 			result.addManifest(c.shard)
@@ -342,23 +358,23 @@ func (p *planner) planGroup(group []shardChanges, result *plan) {
 }
 
 // mayHaveDeltas reports whether deltas may be put: not beside shards that are put anyway.
-func (p *planner) mayHaveDeltas() bool {
+func (p *Planner) mayHaveDeltas() bool {
 	return p.was != nil && !p.stale[routes.Manifest] && !p.stale[routes.ManifestDelta]
 }
 
 // isPatched reports whether a delta that the bucket has changes a shard to what the live root names.
-func (p *planner) isPatched(shard string, was *shards.Delta) bool {
+func (p *Planner) isPatched(shard string, was *shards.Delta) bool {
 	old := was.Patch(shard)
 	return old != nil && old.SHA256 == p.was.Digest(shard)
 }
 
 // deltaText is the text of a delta of a group; nil if it would be empty, or larger than the shards should wait for.
-func (p *planner) deltaText(group []shardChanges, was *shards.Delta) []byte {
+func (p *Planner) deltaText(group []shardChanges, was *shards.Delta) []byte {
 	delta := p.delta(group, was)
 	if len(delta.Shards) == 0 {
 		return nil
 	}
-	if text := delta.Append(nil); len(text) <= p.maxDelta {
+	if text := delta.Append(nil); len(text) <= p.MaxDelta {
 		return text
 	}
 	return nil
@@ -366,7 +382,7 @@ func (p *planner) deltaText(group []shardChanges, was *shards.Delta) []byte {
 
 // delta is the delta of a group: what differs from the shards that the bucket has stored. The patches of other shards in
 // its last delta stay, unless they are not those that the root names.
-func (p *planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
+func (p *Planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
 	delta := shards.Delta{Name: shards.Group(group[0].shard)}
 	for _, c := range group {
 		if c.differs {
@@ -381,16 +397,16 @@ func (p *planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
 }
 
 // planResharded compares manifests with differently many shards.
-func (p *planner) planResharded(ctx context.Context, result *plan) error {
-	digits := p.source.root.ShardDigits
+func (p *Planner) planResharded(ctx context.Context, result *Plan) error {
+	digits := p.Source.Root.ShardDigits
 	next := storage.NewManifestReader(digits, func(ctx context.Context, shard string) ([]site.Entry, error) {
-		s, err := p.source.shard(ctx, shard)
+		s, err := p.Source.Shard(ctx, shard)
 		return s.Objects, err
 	})
-	live := storage.NewManifestReader(p.live.ShardDigits, func(ctx context.Context, shard string) ([]site.Entry, error) {
+	live := storage.NewManifestReader(p.Live.ShardDigits, func(ctx context.Context, shard string) ([]site.Entry, error) {
 		s, err := p.was.Shard(ctx, shard)
 		if errors.Is(err, shards.ErrDamaged) {
-			return nil, errInconsistent
+			return nil, ErrInconsistent
 		}
 		if s.Patched {
 			p.mu.Lock()
@@ -404,13 +420,13 @@ func (p *planner) planResharded(ctx context.Context, result *plan) error {
 		part    string
 		changes []site.Change
 	}
-	err := inorder.Each(ctx, min(p.bucket.Concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
+	err := inorder.Each(ctx, min(p.Bucket.Concurrency, survey.MaxShards), len(parts), func(ctx context.Context, i int) (partChanges, error) {
 		changes, err := p.changes(ctx, parts[i], live, next)
 		return partChanges{parts[i], changes}, err
 	}, func(c partChanges) error {
 		shard := c.part[:digits]
 		for _, change := range c.changes {
-			result.add(p.source.root.Config, shard, change)
+			result.Add(p.Source.Root.Config, shard, change)
 		}
 		if strings.Trim(c.part[digits:], "f") == "" { // the last part of the shard
 			result.addManifest(shard)
@@ -420,8 +436,8 @@ func (p *planner) planResharded(ctx context.Context, result *plan) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range shards.Names(p.live) {
-		if !shards.Has(&p.source.root, name) {
+	for _, name := range shards.Names(p.Live) {
+		if !shards.Has(&p.Source.Root, name) {
 			result.addDelete(site.ManifestKey(name))
 		}
 	}
@@ -431,12 +447,9 @@ func (p *planner) planResharded(ctx context.Context, result *plan) error {
 	return nil
 }
 
-// maxPlanners bounds the manifest shards in memory, each of some thousand entries.
-const maxPlanners = 16
-
 // changes returns the changes of a part of the manifest: of the objects whose keys have hashes with
 // that prefix. An object that only gets other headers counts as altered.
-func (p *planner) changes(ctx context.Context, part string, live, next *storage.ManifestReader) ([]site.Change, error) {
+func (p *Planner) changes(ctx context.Context, part string, live, next *storage.ManifestReader) ([]site.Change, error) {
 	after, err := next.Entries(ctx, part)
 	if err != nil {
 		return nil, err
@@ -453,13 +466,13 @@ func (p *planner) changes(ctx context.Context, part string, live, next *storage.
 }
 
 // withStaleHeaders adds the objects of routes whose headers have changed.
-func (p *planner) withStaleHeaders(changes []site.Change, next []site.Entry, stale map[routes.ID]bool) []site.Change {
+func (p *Planner) withStaleHeaders(changes []site.Change, next []site.Entry, stale map[routes.ID]bool) []site.Change {
 	changed := make(map[site.Key]bool, len(changes))
 	for _, c := range changes {
 		changed[c.Key] = true
 	}
 	for _, e := range next {
-		if route, ok := p.source.root.Config.RouteOf(e.Key); ok && stale[route.ID] && !changed[e.Key] {
+		if route, ok := p.Source.Root.Config.RouteOf(e.Key); ok && stale[route.ID] && !changed[e.Key] {
 			changes = append(changes, site.Change{Entry: e, Reason: site.Altered})
 		}
 	}
@@ -467,26 +480,15 @@ func (p *planner) withStaleHeaders(changes []site.Change, next []site.Entry, sta
 }
 
 // staleRoutes returns the routes whose objects have other headers in the bucket.
-func (p *planner) staleRoutes() map[routes.ID]bool {
+func (p *Planner) staleRoutes() map[routes.ID]bool {
 	stale := map[routes.ID]bool{}
-	if p.live == nil {
+	if p.Live == nil {
 		return stale
 	}
-	for _, route := range p.source.root.Config.Routes() {
-		if p.live.HeaderRules[route.Pattern] != p.source.root.HeaderRules[route.Pattern] {
+	for _, route := range p.Source.Root.Config.Routes() {
+		if p.Live.HeaderRules[route.Pattern] != p.Source.Root.HeaderRules[route.Pattern] {
 			stale[route.ID] = true
 		}
 	}
 	return stale
-}
-
-// openLiveManifest opens the manifest of the site in the bucket.
-func openLiveManifest(ctx context.Context, bucket *requests.Bucket, root *site.Root) (*shards.Reader, error) {
-	return shards.Open(ctx, root, func(ctx context.Context, key site.Key) ([]byte, error) {
-		body, _, err := bucket.Read(ctx, key)
-		if errors.Is(err, storage.ErrTooLarge) {
-			err = fmt.Errorf("%w: %w", err, shards.ErrDamaged)
-		}
-		return body, err
-	})
 }

@@ -1,4 +1,4 @@
-package publisher
+package transfer
 
 import (
 	"cmp"
@@ -14,7 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/followpress/followpress/publisher/internal/origin"
+	"github.com/followpress/followpress/publisher/internal/plan"
 	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/survey"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -23,26 +26,45 @@ import (
 const (
 	packObjects       = 1000
 	packBytes         = 4 << 20 // of bodies; their headers add up to 3 KiB each
-	packsInFlight     = 4       // unpacking keeps a server busy
-	manifestsInFlight = 16      // a shard has some hundred kilobytes
+	PacksInFlight     = 4       // unpacking keeps a server busy
+	ManifestsInFlight = 16      // a shard has some hundred kilobytes
 	deletesInFlight   = 4       // each request deletes up to storage.MaxDelete objects
 	packProbe         = 2       // objects in the request that finds out whether the server unpacks
 	packFrom          = 200     // with fewer objects, finding out is not worth the requests
 )
 
-// bodyBytes bounds the bodies in memory, those that wait for room in the window included. One that is larger is in
+// BodyBytes bounds the bodies in memory, those that wait for room in the window included. One that is larger is in
 // memory alone.
-const bodyBytes = 64 << 20
+const BodyBytes = 64 << 20
 
-// A transfer carries out the puts of a plan.
-type transfer struct {
-	source   *source
+// A Transfer carries out the puts of a plan.
+type Transfer struct {
+	source   *origin.Site
 	bucket   *requests.Bucket
-	bulk     Bulk
-	report   *Report
-	progress Progress
-	bodies   *semaphore.Weighted // of bodyBytes
-	packs    bool                // whether one request carries many objects; decided by put
+	bulk     string     // one of publisher.Bulk
+	sent     func(Sent) // is told what has arrived, from many goroutines
+	progress survey.Progress
+	bodies   *semaphore.Weighted // of BodyBytes
+	Packs    bool                // whether one request carries many objects; decided by put
+}
+
+// The values of bulk.
+const (
+	bulkAuto = "auto"
+	bulkOn   = "on"
+	bulkOff  = "off"
+)
+
+// Sent counts what has arrived.
+type Sent struct {
+	Put       int
+	Bytes     int64 // of objects and manifests
+	Manifests int
+	Deleted   int
+}
+
+func New(source *origin.Site, bucket *requests.Bucket, bulk string, progress survey.Progress, told func(Sent)) *Transfer {
+	return &Transfer{source: source, bucket: bucket, bulk: bulk, sent: told, progress: progress, bodies: semaphore.NewWeighted(BodyBytes)}
 }
 
 // A batch is the content of one request.
@@ -58,20 +80,20 @@ type followUp struct {
 	pending atomic.Int32 // batches that have not arrived
 }
 
-// put sends the objects shard by shard, each manifest shard right after its objects. Then it
+// Put sends the objects shard by shard, each manifest shard right after its objects. Then it
 // sends the entry points: search shards, buckets and leaderboards, in this order. Manifest
 // shards that name a new entry point follow, then deltas, and indexes last.
-func (t *transfer) put(ctx context.Context, p *plan) error {
+func (t *Transfer) Put(ctx context.Context, p *plan.Plan) error {
 	if err := t.chooseBulk(ctx, p); err != nil {
 		return err
 	}
-	t.progress.Stage("upload", int64(p.put+p.manifests))
+	t.progress.Stage("upload", int64(p.Put+p.Manifests))
 	manifests, groupCtx := errgroup.WithContext(ctx)
-	manifests.SetLimit(manifestsInFlight)
-	pending := make([]atomic.Int32, len(p.shards)) // batches that a manifest shard waits for, and one while there may be more
+	manifests.SetLimit(ManifestsInFlight)
+	pending := make([]atomic.Int32, len(p.Shards)) // batches that a manifest shard waits for, and one while there may be more
 	settle := func(i int) {
-		if pending[i].Add(-1) == 0 && p.shards[i].manifest && !p.isLast(i) {
-			manifests.Go(func() error { return t.putManifest(groupCtx, p.shards[i].shard) })
+		if pending[i].Add(-1) == 0 && p.Shards[i].Manifest && !p.IsLast(i) {
+			manifests.Go(func() error { return t.putManifest(groupCtx, p.Shards[i].Shard) })
 		}
 	}
 	for i := range pending {
@@ -86,47 +108,42 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	for _, batches := range []iter.Seq2[batch, error]{t.searches(p), t.cut(p.buckets.Entries(0), nothing), t.cut(p.boards.Entries(0), nothing)} {
+	for _, batches := range []iter.Seq2[batch, error]{t.searches(p), t.cut(p.Buckets.Entries(0), nothing), t.cut(p.Boards.Entries(0), nothing)} {
 		if err := t.send(ctx, batches, nothing); err != nil {
 			return err
 		}
 	}
-	err = requests.Parallel(ctx, manifestsInFlight, len(p.shards), func(ctx context.Context, i int) error {
-		if !p.shards[i].manifest || !p.isLast(i) {
+	err = requests.Parallel(ctx, ManifestsInFlight, len(p.Shards), func(ctx context.Context, i int) error {
+		if !p.Shards[i].Manifest || !p.IsLast(i) {
 			return nil
 		}
-		return t.putManifest(ctx, p.shards[i].shard)
+		return t.putManifest(ctx, p.Shards[i].Shard)
 	})
 	if err != nil {
 		return err
 	}
-	err = requests.Parallel(ctx, manifestsInFlight, len(p.deltas), func(ctx context.Context, i int) error {
-		d := p.deltas[i]
-		return t.putManifestObject(ctx, t.source.object(site.NewEntry(d.key, d.body), d.body))
+	err = requests.Parallel(ctx, ManifestsInFlight, len(p.Deltas), func(ctx context.Context, i int) error {
+		d := p.Deltas[i]
+		return t.putManifestObject(ctx, t.source.Object(site.NewEntry(d.Key, d.Body), d.Body))
 	})
 	if err != nil {
 		return err
 	}
-	return requests.Parallel(ctx, manifestsInFlight, len(p.indexes), func(ctx context.Context, i int) error {
-		return t.putManifest(ctx, p.indexes[i])
+	return requests.Parallel(ctx, ManifestsInFlight, len(p.Indexes), func(ctx context.Context, i int) error {
+		return t.putManifest(ctx, p.Indexes[i])
 	})
-}
-
-// isLast reports whether a manifest shard is put after everything else.
-func (p *plan) isLast(shard int) bool {
-	return p.announced || p.manifestsLast && p.shards[shard].newEntryPoint
 }
 
 // chooseBulk decides whether one request carries many objects.
-func (t *transfer) chooseBulk(ctx context.Context, p *plan) error {
+func (t *Transfer) chooseBulk(ctx context.Context, p *plan.Plan) error {
 	able := t.bucket.CanUnpack()
-	if t.bulk == BulkOff || t.bulk == BulkAuto && (!able || p.put < packFrom) {
+	if t.bulk == bulkOff || t.bulk == bulkAuto && (!able || p.Put < packFrom) {
 		return nil
 	} else if !able {
 		return errNoUnpacking
 	}
 	var probe []site.Entry
-	for e, err := range p.objects.Entries(0) {
+	for e, err := range p.Objects.Entries(0) {
 		if err != nil {
 			return err
 		}
@@ -141,19 +158,18 @@ func (t *transfer) chooseBulk(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	t.packs, err = t.bucket.Unpacks(ctx, objects)
+	t.Packs, err = t.bucket.Unpacks(ctx, objects)
 	switch {
 	case err == nil:
-	case t.bulk == BulkOn, errors.Is(err, storage.ErrDamaged), requests.Retryable(err), ctx.Err() != nil:
+	case t.bulk == bulkOn, errors.Is(err, storage.ErrDamaged), requests.Retryable(err), ctx.Err() != nil:
 		return t.explain(err)
 	default: // some servers answer unknown requests with an error of their own
 		t.bucket.Log.Info("the server does not take archives", "error", err)
 		return t.bucket.Delete(ctx, site.PackKey)
 	}
-	if t.bulk == BulkOn && !t.packs {
+	if t.bulk == bulkOn && !t.Packs {
 		return errNoUnpacking
 	}
-	t.report.Bulk = t.packs
 	return nil
 }
 
@@ -162,19 +178,19 @@ var errNoUnpacking = errors.New("the server does not unpack archives")
 // batches cuts the objects of the plan into batches, across the bounds of shards where a server unpacks
 // archives. begins is called for each shard of a batch before the batch is sent, ends for each shard
 // of the plan when all of its batches have begun.
-func (t *transfer) batches(p *plan, begins, ends func(shard int)) iter.Seq2[batch, error] {
+func (t *Transfer) batches(p *plan.Plan, begins, ends func(shard int)) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		shard, left := -1, 0
 		next := func() {
 			if shard >= 0 {
 				ends(shard)
 			}
-			if shard++; shard < len(p.shards) {
-				left = p.shards[shard].objects
+			if shard++; shard < len(p.Shards) {
+				left = p.Shards[shard].Objects
 			}
 		}
 		next()
-		all := t.cut(p.objects.Entries(0), func(b *batch) {
+		all := t.cut(p.Objects.Entries(0), func(b *batch) {
 			for left == 0 {
 				next()
 			}
@@ -189,7 +205,7 @@ func (t *transfer) batches(p *plan, begins, ends func(shard int)) iter.Seq2[batc
 				return
 			}
 		}
-		for shard < len(p.shards) {
+		for shard < len(p.Shards) {
 			next()
 		}
 	}
@@ -197,7 +213,7 @@ func (t *transfer) batches(p *plan, begins, ends func(shard int)) iter.Seq2[batc
 
 // cut makes batches of one entry each, or of many where the server unpacks them. It calls added for each
 // entry with the batch that has it now.
-func (t *transfer) cut(entries iter.Seq2[site.Entry, error], added func(*batch)) iter.Seq2[batch, error] {
+func (t *Transfer) cut(entries iter.Seq2[site.Entry, error], added func(*batch)) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		var b batch
 		var bytes int64
@@ -206,7 +222,7 @@ func (t *transfer) cut(entries iter.Seq2[site.Entry, error], added func(*batch))
 				yield(batch{}, err)
 				return
 			}
-			if n := len(b.entries); n > 0 && (!t.packs || n == packObjects || bytes+e.Size > packBytes) {
+			if n := len(b.entries); n > 0 && (!t.Packs || n == packObjects || bytes+e.Size > packBytes) {
 				if !yield(b, nil) {
 					return
 				}
@@ -227,18 +243,18 @@ func nothing(*batch) {}
 // searchGroup is the number of search shards, about, that are sorted at a time.
 const searchGroup = 20_000
 
-func (t *transfer) searches(p *plan) iter.Seq2[batch, error] {
+func (t *Transfer) searches(p *plan.Plan) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		var group []site.Entry
-		for part := range searchParts {
-			for e, err := range p.searches.Entries(part) {
+		for part := range plan.SearchParts {
+			for e, err := range p.Searches.Entries(part) {
 				if err != nil {
 					yield(batch{}, err)
 					return
 				}
 				group = append(group, e)
 			}
-			if len(group) < searchGroup && part < searchParts-1 {
+			if len(group) < searchGroup && part < plan.SearchParts-1 {
 				continue
 			}
 			for _, b := range t.cutSearches(group) {
@@ -256,7 +272,7 @@ func (t *transfer) searches(p *plan) iter.Seq2[batch, error] {
 // The first shard has a request of its own, after the others have arrived: a server may unpack
 // an archive in any order. With archives, several lists share a request for their other shards
 // and one for their first shards.
-func (t *transfer) cutSearches(shards []site.Entry) []batch {
+func (t *Transfer) cutSearches(shards []site.Entry) []batch {
 	var all []batch
 	var unordered []site.Entry
 	var others, lasts []site.Entry
@@ -276,7 +292,7 @@ func (t *transfer) cutSearches(shards []site.Entry) []batch {
 			continue
 		}
 		before, last := list[:len(list)-1], list[len(list)-1:]
-		if !t.packs || !fit(others, before) || !fit(lasts, last) {
+		if !t.Packs || !fit(others, before) || !fit(lasts, last) {
 			flush()
 		}
 		others, lasts = append(others, before...), append(lasts, last...)
@@ -298,7 +314,7 @@ func sizeOf(entries []site.Entry) (bytes int64) {
 }
 
 // cutAll is cut for few entries.
-func (t *transfer) cutAll(entries []site.Entry) (all []batch) {
+func (t *Transfer) cutAll(entries []site.Entry) (all []batch) {
 	t.cut(items(entries), nothing)(func(b batch, _ error) bool {
 		all = append(all, b)
 		return true
@@ -323,11 +339,11 @@ func searchLists(shards []site.Entry) (lists [][]site.Entry) {
 }
 
 // send sends batches in their order, many at once, and calls sent after each, from many
-// goroutines. Each goroutine holds one batch in memory while it waits for room in the window, within bodyBytes.
-func (t *transfer) send(ctx context.Context, batches iter.Seq2[batch, error], sent func(*batch)) error {
+// goroutines. Each goroutine holds one batch in memory while it waits for room in the window, within BodyBytes.
+func (t *Transfer) send(ctx context.Context, batches iter.Seq2[batch, error], sent func(*batch)) error {
 	limit := t.bucket.Concurrency
-	if t.packs {
-		limit = min(limit, packsInFlight)
+	if t.Packs {
+		limit = min(limit, PacksInFlight)
 	}
 	return requests.ParallelEach(ctx, limit, batches, func(ctx context.Context, b batch) error {
 		if err := t.sendOne(ctx, b.entries); err != nil {
@@ -341,12 +357,12 @@ func (t *transfer) send(ctx context.Context, batches iter.Seq2[batch, error], se
 	})
 }
 
-func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
+func (t *Transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
 	bytes := sizeOf(entries)
-	held := min(bytes, bodyBytes)
+	held := min(bytes, BodyBytes)
 	if t.bodies.Acquire(ctx, held) != nil {
 		return context.Cause(ctx)
 	}
@@ -363,19 +379,19 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if err != nil {
 		return t.explain(err)
 	}
-	t.report.add(done{Put: len(entries), Bytes: bytes})
+	t.sent(Sent{Put: len(entries), Bytes: bytes})
 	t.progress.AddBytes(int64(len(entries)), bytes)
 	return nil
 }
 
-func (t *transfer) read(ctx context.Context, entries []site.Entry) ([]storage.Object, error) {
+func (t *Transfer) read(ctx context.Context, entries []site.Entry) ([]storage.Object, error) {
 	objects := make([]storage.Object, len(entries))
 	for i, e := range entries {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
 		var err error
-		if objects[i], err = t.source.read(ctx, e); err != nil {
+		if objects[i], err = t.source.Read(ctx, e); err != nil {
 			return nil, err
 		}
 	}
@@ -383,42 +399,42 @@ func (t *transfer) read(ctx context.Context, entries []site.Entry) ([]storage.Ob
 }
 
 // putManifest puts a shard or an index of the manifest.
-func (t *transfer) putManifest(ctx context.Context, name string) error {
-	object, err := t.source.manifestObject(ctx, name)
+func (t *Transfer) putManifest(ctx context.Context, name string) error {
+	object, err := t.source.ManifestObject(ctx, name)
 	if err != nil {
 		return err
 	}
 	return t.putManifestObject(ctx, object)
 }
 
-func (t *transfer) putManifestObject(ctx context.Context, object storage.Object) error {
+func (t *Transfer) putManifestObject(ctx context.Context, object storage.Object) error {
 	if _, err := t.bucket.Put(ctx, object, storage.Always); err != nil {
 		return t.explain(err)
 	}
-	t.report.add(done{Manifests: 1, Bytes: object.Size})
+	t.sent(Sent{Manifests: 1, Bytes: object.Size})
 	t.progress.AddBytes(1, object.Size)
 	return nil
 }
 
 // explain adds what to do when the files of the site differ from its manifest.
-func (t *transfer) explain(err error) error {
+func (t *Transfer) explain(err error) error {
 	if errors.Is(err, storage.ErrDamaged) {
-		return fmt.Errorf("the site is damaged: %w: %s", err, t.source.advice)
+		return fmt.Errorf("the site is damaged: %w: %s", err, t.source.Advice)
 	}
 	return err
 }
 
-// deletePlanned deletes the objects of the plan that nothing refers to any more.
-func (t *transfer) deletePlanned(ctx context.Context, p *plan) error {
-	if p.deletes.Records == 0 {
+// Delete deletes the objects of the plan that nothing refers to any more.
+func (t *Transfer) Delete(ctx context.Context, p *plan.Plan) error {
+	if p.Deletes.Records == 0 {
 		return nil
 	}
-	t.progress.Stage("delete", int64(p.deletes.Records))
-	return requests.ParallelEach(ctx, deletesInFlight, chunks(p.deletes.Keys(0), storage.MaxDelete), func(ctx context.Context, keys []site.Key) error {
+	t.progress.Stage("delete", int64(p.Deletes.Records))
+	return requests.ParallelEach(ctx, deletesInFlight, chunks(p.Deletes.Keys(0), storage.MaxDelete), func(ctx context.Context, keys []site.Key) error {
 		if err := t.bucket.Delete(ctx, keys...); err != nil {
 			return err
 		}
-		t.report.add(done{Deleted: len(keys)})
+		t.sent(Sent{Deleted: len(keys)})
 		t.progress.AddBytes(int64(len(keys)), 0)
 		return nil
 	})

@@ -1,8 +1,9 @@
-package publisher
+package survey
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"path"
@@ -11,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/publisher/internal/spool"
 	"github.com/followpress/followpress/site"
@@ -22,73 +22,73 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A survey compares a listing of the bucket with the objects that a manifest names. It keeps the
+// A Survey compares a listing of the bucket with the objects that a manifest names. It keeps the
 // listing in a scratch, in parts of the manifest, and compares part by part, so that memory does not
 // grow with the number of objects.
-type survey struct {
-	bucket   *requests.Bucket
-	root     *site.Root
-	manifest *shards.Reader          // says which objects there are
-	own      *shards.Reader          // says how the bucket has the manifest itself
-	ours     bool                    // whether manifest is that of the site to publish, in which nothing may be damaged
-	upToDate func(storage.Info) bool // whether an object also has the right headers
-	configs  []site.Config           // of the sites whose objects the bucket may have
-	exclude  []string                // patterns of keys that are not looked at if they are foreign
-	found    func(finding)           // is told everything but what is right; shards come in their order, unknown objects before
-	progress progress
-	memory   int // of a scratch
+type Survey struct {
+	Bucket   *requests.Bucket
+	Root     *site.Root
+	Manifest *shards.Reader          // says which objects there are
+	Own      *shards.Reader          // says how the bucket has the manifest itself
+	Ours     bool                    // whether manifest is that of the site to publish, in which nothing may be damaged
+	UpToDate func(storage.Info) bool // whether an object also has the right headers
+	Configs  []site.Config           // of the sites whose objects the bucket may have
+	Exclude  []string                // patterns of keys that are not looked at if they are foreign
+	Found    func(Finding)           // is told everything but what is right; shards come in their order, unknown objects before
+	Progress Progress
+	Memory   int // of a scratch
 
-	refreshers note.Keys // see Options
+	Refreshers note.Keys // see Options
 
 	// Results.
-	expected int        // number of objects that the manifest names, its own shards included
-	listed   int        // number of listed objects
-	marked   bool       // whether there is a mark
-	others   []site.Key // what cannot be read, and is somebody else's
+	Expected int        // number of objects that the manifest names, its own shards included
+	Listed   int        // number of listed objects
+	Marked   bool       // whether there is a mark
+	Others   []site.Key // what cannot be read, and is somebody else's
 
 	digests digestCount
 	kept    *keptRefreshes // nil until needed
 	signed  bool           // whether the bucket is; not known until kept is needed
 }
 
-// progress is told how far a survey has come.
-type progress interface {
+// Progress is told how far a survey has come.
+type Progress interface {
 	Stage(name string, total int64)
 	AddBytes(n, bytes int64)
 }
 
-// A finding is an object that the bucket and the manifest do not have alike.
-type finding struct {
+// A Finding is an object that the bucket and the manifest do not have alike.
+type Finding struct {
 	site.Entry        // the expected one; only the key if the object is not expected
-	shard      string // of the manifest that names it, or would; a shard belongs to itself
-	state      objectState
+	Shard      string // of the manifest that names it, or would; a shard belongs to itself
+	State      objectState
 }
 
 // An objectState says how an object of the bucket differs from the manifest.
 type objectState uint8
 
 const (
-	missing objectState = iota
+	Missing objectState = iota
 	right
-	altered   // other bytes
-	refreshed // other bytes that a refresh has put
-	stale     // the right bytes, but perhaps other headers
-	unknown   // not expected, though the key is one of a site's
-	announced // below _next/, where only a publish that goes on has anything
-	foreign   // neither expected nor a key of a site, nor one of the objects beside it
-	former    // of the log of events, which nobody puts or reads any longer
+	Altered   // other bytes
+	Refreshed // other bytes that a refresh has put
+	Stale     // the right bytes, but perhaps other headers
+	Unknown   // not expected, though the key is one of a site's
+	Announced // below _next/, where only a publish that goes on has anything
+	Foreign   // neither expected nor a key of a site, nor one of the objects beside it
+	Former    // of the log of events, which nobody puts or reads any longer
 )
 
-func (s *survey) take(ctx context.Context) error {
-	listing := spool.New(s.bucket.Log, s.memory)
+func (s *Survey) Take(ctx context.Context) error {
+	listing := spool.New(s.Bucket.Log, s.Memory)
 	defer listing.Close()
 	parts := site.HashPrefixes(listingDigits)
 	objects := listing.List(len(parts))
-	s.progress.Stage("list", int64(s.root.Counts.Objects+len(shards.Names(s.root))))
+	s.Progress.Stage("list", int64(s.Root.Counts.Objects+len(shards.Names(s.Root))))
 	var err error
-	s.others, err = s.bucket.ListAll(ctx, s.configs, func(info storage.Info) error {
-		s.listed++
-		s.progress.AddBytes(1, 0)
+	s.Others, err = s.Bucket.ListAll(ctx, s.Configs, func(info storage.Info) error {
+		s.Listed++
+		s.Progress.AddBytes(1, 0)
 		part, _ := slices.BinarySearch(parts, s.partOf(info.Key))
 		objects.AddInfo(part, info)
 		return nil
@@ -97,16 +97,16 @@ func (s *survey) take(ctx context.Context) error {
 		return err
 	}
 	// The shards of a group are compared at a time. They name up to 16,000 objects, or a 256th of all.
-	groups := 1 << (4 * shards.GroupDigits(s.root.ShardDigits))
-	names := site.HashPrefixes(s.root.ShardDigits)
-	s.progress.Stage("manifest", int64(len(names)))
+	groups := 1 << (4 * shards.GroupDigits(s.Root.ShardDigits))
+	names := site.HashPrefixes(s.Root.ShardDigits)
+	s.Progress.Stage("manifest", int64(len(names)))
 	for i := range groups {
 		of := names[i*len(names)/groups : (i+1)*len(names)/groups]
 		if err := s.compare(ctx, of, objects, i*len(parts)/groups, (i+1)*len(parts)/groups); err != nil {
 			return err
 		}
 	}
-	s.digests.log(s.bucket.Log)
+	s.digests.log(s.Bucket.Log)
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (s *survey) take(ctx context.Context) error {
 const listingDigits = 2
 
 // partOf is the part of the listing that an object belongs to: the one of the shard that names it.
-func (s *survey) partOf(key site.Key) string {
+func (s *Survey) partOf(key site.Key) string {
 	if shard, ok := s.shardOf(key); ok {
 		return (shard + "0")[:listingDigits]
 	}
@@ -124,21 +124,21 @@ func (s *survey) partOf(key site.Key) string {
 
 // shardOf returns the shard that an object of the manifest is compared with: a shard itself, the first one that an
 // index names, or the first one of the group of a delta.
-func (s *survey) shardOf(key site.Key) (shard string, ok bool) {
+func (s *Survey) shardOf(key site.Key) (shard string, ok bool) {
 	name, ok := strings.CutPrefix(string(key), string(site.ManifestKey("")))
 	if !ok {
 		return "", false
 	}
 	name, isDelta := strings.CutPrefix(name, "delta/")
-	if strings.Trim(name, "0123456789abcdef") != "" || !isDelta && !shards.Has(s.root, name) || isDelta && len(name) != s.root.ShardDigits {
+	if strings.Trim(name, "0123456789abcdef") != "" || !isDelta && !shards.Has(s.Root, name) || isDelta && len(name) != s.Root.ShardDigits {
 		return "", false
 	}
-	return name + strings.Repeat("0", s.root.ShardDigits-len(name)), true
+	return name + strings.Repeat("0", s.Root.ShardDigits-len(name)), true
 }
 
 // A compared object is one that a shard names, and what the listing says of it.
 type compared struct {
-	finding
+	Finding
 	damaged bool // an object of the manifest that is not what the root names
 	listed  bool
 	info    *storage.Info // of the listing; nil if there is no question about it
@@ -146,12 +146,12 @@ type compared struct {
 
 // compare compares some shards with the parts of the listing from first to before end, which hold their
 // objects.
-func (s *survey) compare(ctx context.Context, shards []string, listed *spool.Spool, first, end int) error {
+func (s *Survey) compare(ctx context.Context, shards []string, listed *spool.Spool, first, end int) error {
 	objects, unreadable, err := s.readShards(ctx, shards)
 	if err != nil {
 		return err
 	}
-	s.expected += len(objects)
+	s.Expected += len(objects)
 	index := make(map[site.Key]int, len(objects))
 	for i := range objects {
 		index[objects[i].Key] = i
@@ -173,7 +173,7 @@ func (s *survey) compare(ctx context.Context, shards []string, listed *spool.Spo
 				continue
 			}
 			o.listed = true
-			if s.bucket.NeedsDigest(o.Entry, info) {
+			if s.Bucket.NeedsDigest(o.Entry, info) {
 				o.info = &info
 				unsure = append(unsure, o)
 			} else {
@@ -189,12 +189,12 @@ func (s *survey) compare(ctx context.Context, shards []string, listed *spool.Spo
 		return err
 	}
 	for i := range objects {
-		o := &objects[i].finding
-		if objects[i].damaged && o.state == right {
-			o.state = altered
+		o := &objects[i].Finding
+		if objects[i].damaged && o.State == right {
+			o.State = Altered
 		}
-		if o.state != right {
-			s.found(*o)
+		if o.State != right {
+			s.Found(*o)
 		}
 	}
 	return nil
@@ -202,22 +202,22 @@ func (s *survey) compare(ctx context.Context, shards []string, listed *spool.Spo
 
 // readShards returns the objects that the shards of a group name, and the objects of the manifest that belong to these
 // shards, and why some shards cannot be read.
-func (s *survey) readShards(ctx context.Context, names []string) (objects []compared, unreadable map[string]error, err error) {
+func (s *Survey) readShards(ctx context.Context, names []string) (objects []compared, unreadable map[string]error, err error) {
 	read, own := make([]shards.Shard, len(names)), make([]shards.Shard, len(names))
 	failed, damaged := make([]error, len(names)), make([]error, len(names))
-	err = requests.Parallel(ctx, min(s.bucket.Concurrency, maxPlanners), len(names), func(ctx context.Context, i int) (err error) {
-		read[i], err = s.manifest.Shard(ctx, names[i])
-		if errors.Is(err, shards.ErrDamaged) && !s.ours {
+	err = requests.Parallel(ctx, min(s.Bucket.Concurrency, MaxShards), len(names), func(ctx context.Context, i int) (err error) {
+		read[i], err = s.Manifest.Shard(ctx, names[i])
+		if errors.Is(err, shards.ErrDamaged) && !s.Ours {
 			failed[i], err = err, nil
 		}
 		own[i], damaged[i] = read[i], failed[i]
-		if s.own != s.manifest && err == nil {
-			own[i], err = s.own.Shard(ctx, names[i])
+		if s.Own != s.Manifest && err == nil {
+			own[i], err = s.Own.Shard(ctx, names[i])
 			if errors.Is(err, shards.ErrDamaged) {
 				damaged[i], err = err, nil
 			}
 		}
-		s.progress.AddBytes(1, 0)
+		s.Progress.AddBytes(1, 0)
 		return err
 	})
 	if err != nil {
@@ -230,83 +230,83 @@ func (s *survey) readShards(ctx context.Context, names []string) (objects []comp
 			objects = make([]compared, 0, len(names)*(len(read[i].Objects)*9/8+2))
 		}
 		for _, e := range read[i].Objects {
-			objects = append(objects, compared{finding: finding{Entry: e, shard: shard}})
+			objects = append(objects, compared{Finding: Finding{Entry: e, Shard: shard}})
 		}
 		patched = patched || own[i].Patched
 		indexed := s.addIndex(shard, &objects)
 		if failed[i] != nil {
 			unreadable[shard] = failed[i]
 		}
-		if indexed == nil || s.ours { // else nobody knows what the shard should be
+		if indexed == nil || s.Ours { // else nobody knows what the shard should be
 			entry := own[i].Object
 			entry.Key = site.ManifestKey(shard)
-			objects = append(objects, compared{finding: finding{Entry: entry, shard: shard}, damaged: damaged[i] != nil})
+			objects = append(objects, compared{Finding: Finding{Entry: entry, Shard: shard}, damaged: damaged[i] != nil})
 		}
 	}
 	if patched {
-		_, delta, err := s.own.Delta(ctx, names[0])
+		_, delta, err := s.Own.Delta(ctx, names[0])
 		if err != nil && !errors.Is(err, shards.ErrDamaged) {
 			return nil, nil, err
 		}
-		objects = append(objects, compared{finding: finding{Entry: delta, shard: names[0]}, damaged: err != nil})
+		objects = append(objects, compared{Finding: Finding{Entry: delta, Shard: names[0]}, damaged: err != nil})
 	}
 	return objects, unreadable, nil
 }
 
 // addIndex adds the index of a shard, if the shard is the first one of it, and returns an error if the index is damaged.
-func (s *survey) addIndex(shard string, to *[]compared) error {
-	digits := site.RootDigits(s.root.ShardDigits)
-	if digits == s.root.ShardDigits {
+func (s *Survey) addIndex(shard string, to *[]compared) error {
+	digits := site.RootDigits(s.Root.ShardDigits)
+	if digits == s.Root.ShardDigits {
 		return nil // there are none
 	}
-	index, err := s.own.Index(shard[:digits])
+	index, err := s.Own.Index(shard[:digits])
 	if strings.Trim(shard[digits:], "0") == "" {
-		*to = append(*to, compared{finding: finding{Entry: index, shard: shard}, damaged: err != nil})
+		*to = append(*to, compared{Finding: Finding{Entry: index, Shard: shard}, damaged: err != nil})
 	}
 	return err
 }
 
-func (s *survey) classify(o *compared, info storage.Info, same bool) {
+func (s *Survey) classify(o *compared, info storage.Info, same bool) {
 	switch {
 	case !same:
-		o.state, o.info = altered, &info
-	case !s.upToDate(info):
-		o.state = stale
+		o.State, o.info = Altered, &info
+	case !s.UpToDate(info):
+		o.State = Stale
 	default:
-		o.state = right
+		o.State = right
 	}
 }
 
 // findUnknown reports the objects that no shard names. Those of an unreadable shard are neither right nor
 // unknown.
-func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
+func (s *Survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
 		shard, isManifest := s.shardOf(key)
 		if !isManifest {
-			shard = site.ManifestShard(key, s.root.ShardDigits)
+			shard = site.ManifestShard(key, s.Root.ShardDigits)
 		}
 		switch {
 		case key == site.RootKey, key == site.LockKey, key == site.NoteKey:
 		case key == site.MarkKey:
-			s.marked = true
+			s.Marked = true
 		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)),
 			strings.HasPrefix(string(key), string(kept.Prefix)):
 		case strings.HasPrefix(string(key), string(site.FormerLogPrefix)):
-			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: former})
+			s.Found(Finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, Shard: shard, State: Former})
 		case strings.HasPrefix(string(key), string(site.NextPrefix)):
-			s.found(finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, shard: shard, state: announced})
-		case unreadable[shard] != nil && lock.IsSiteKey(key, []site.Config{s.root.Config}):
+			s.Found(Finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, Shard: shard, State: Announced})
+		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.Root.Config}):
 		default:
-			state := unknown
-			if !lock.IsSiteKey(key, s.configs) {
-				if excluded(key, s.exclude) {
+			state := Unknown
+			if !isSiteKey(key, s.Configs) {
+				if excluded(key, s.Exclude) {
 					continue
 				}
-				state = foreign
+				state = Foreign
 			}
 			key = site.Key(strings.Clone(string(key))) // of a long text, which need not stay
-			s.found(finding{Entry: site.Entry{Key: key}, shard: shard, state: state})
+			s.Found(Finding{Entry: site.Entry{Key: key}, Shard: shard, State: state})
 		}
 	}
 }
@@ -352,10 +352,10 @@ func listRefreshes(ctx context.Context, bucket *requests.Bucket) (*keptRefreshes
 // findRefreshed finds the altered objects whose bytes a refresh has put, according to the data that
 // refreshes store below _refresh/. A refresh stores its data before it puts the object, so the data
 // explains every object that was listed before.
-func (s *survey) findRefreshed(ctx context.Context, objects []compared) error {
+func (s *Survey) findRefreshed(ctx context.Context, objects []compared) error {
 	var candidates []*compared
 	for i := range objects {
-		if o := &objects[i]; o.state == altered && len(s.root.Config.RefreshesOf(o.Key)) > 0 && s.upToDate(*o.info) {
+		if o := &objects[i]; o.State == Altered && len(s.Root.Config.RefreshesOf(o.Key)) > 0 && s.UpToDate(*o.info) {
 			candidates = append(candidates, o)
 		}
 	}
@@ -363,44 +363,44 @@ func (s *survey) findRefreshed(ctx context.Context, objects []compared) error {
 		return nil
 	}
 	if s.kept == nil {
-		kept, err := listRefreshes(ctx, s.bucket)
+		kept, err := listRefreshes(ctx, s.Bucket)
 		if err != nil {
 			return err
 		}
-		_, _, err = s.bucket.Read(ctx, site.NoteKey)
+		_, _, err = s.Bucket.Read(ctx, site.NoteKey)
 		if s.signed = err == nil; !s.signed && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 		s.kept = kept
 	}
-	return requests.Parallel(ctx, maxPlanners, len(candidates), func(ctx context.Context, i int) error {
+	return requests.Parallel(ctx, MaxShards, len(candidates), func(ctx context.Context, i int) error {
 		o := candidates[i]
-		digest, err := s.bucket.DigestOf(ctx, *o.info) // before the data that explain it are read
+		digest, err := s.Bucket.DigestOf(ctx, *o.info) // before the data that explain it are read
 		if err != nil {
 			return err
 		}
 		possible, err := s.refreshesOf(ctx, o.Entry)
 		if slices.ContainsFunc(possible, func(d site.MD5) bool { return d.String() == digest }) {
-			o.state = refreshed
+			o.State = Refreshed
 		}
 		return err
 	})
 }
 
 // refreshesOf returns the digests that refreshes may have given an object.
-func (s *survey) refreshesOf(ctx context.Context, want site.Entry) (possible []site.MD5, err error) {
-	for _, key := range s.root.Config.RefreshesOf(want.Key) {
+func (s *Survey) refreshesOf(ctx context.Context, want site.Entry) (possible []site.MD5, err error) {
+	for _, key := range s.Root.Config.RefreshesOf(want.Key) {
 		if !s.kept.mayHave(key) {
 			continue
 		}
-		body, _, err := s.bucket.Read(ctx, key)
+		body, _, err := s.Bucket.Read(ctx, key)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue
 		} else if err != nil {
 			return nil, err
 		}
 		if s.signed {
-			if body, err = s.refreshers.OpenEntry(key, body, time.Now()); err != nil {
+			if body, err = s.Refreshers.OpenEntry(key, body, time.Now()); err != nil {
 				continue // the object counts as altered
 			}
 		}
@@ -435,17 +435,17 @@ func (c *digestCount) log(log *slog.Logger) {
 }
 
 // compareDigests sets the state of objects that the listing cannot classify, with a request per object.
-func (s *survey) compareDigests(ctx context.Context, unsure []*compared) error {
+func (s *Survey) compareDigests(ctx context.Context, unsure []*compared) error {
 	if len(unsure) == 0 {
 		return nil
 	}
 	if s.digests.unsure == 0 {
-		s.progress.Stage("digests", 0)
+		s.Progress.Stage("digests", 0)
 	}
 	s.digests.unsure += len(unsure)
-	return requests.Parallel(ctx, s.bucket.Concurrency, len(unsure), func(ctx context.Context, i int) error {
+	return requests.Parallel(ctx, s.Bucket.Concurrency, len(unsure), func(ctx context.Context, i int) error {
 		o := unsure[i]
-		digest, err := s.bucket.Digest(ctx, o.Key)
+		digest, err := s.Bucket.Digest(ctx, o.Key)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil // missing, since it was listed
 		} else if err != nil {
@@ -455,7 +455,32 @@ func (s *survey) compareDigests(ctx context.Context, unsure []*compared) error {
 			s.digests.right.Add(1)
 		}
 		s.classify(o, *o.info, digest == o.MD5)
-		s.progress.AddBytes(1, 0)
+		s.Progress.AddBytes(1, 0)
 		return nil
+	})
+}
+
+// isSiteKey reports whether a key has the form of an object of a site with one of the
+// configurations. Objects with other keys are not ours.
+func isSiteKey(key site.Key, configs []site.Config) bool {
+	for _, c := range configs {
+		if _, ok := c.RouteOf(key); ok {
+			return true
+		}
+	}
+	return key == site.PackKey
+}
+
+// MaxShards bounds the manifest shards in memory, each of some thousand entries.
+const MaxShards = 16
+
+// OpenManifest opens the manifest of the site in the bucket.
+func OpenManifest(ctx context.Context, bucket *requests.Bucket, root *site.Root) (*shards.Reader, error) {
+	return shards.Open(ctx, root, func(ctx context.Context, key site.Key) ([]byte, error) {
+		body, _, err := bucket.Read(ctx, key)
+		if errors.Is(err, storage.ErrTooLarge) {
+			err = fmt.Errorf("%w: %w", err, shards.ErrDamaged)
+		}
+		return body, err
 	})
 }

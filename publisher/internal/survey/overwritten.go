@@ -1,0 +1,66 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/followpress/followpress/publisher/internal/origin"
+	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// Overwritten lists the objects that the first site in a bucket would replace by other bytes. Those that
+// are equal already may be left of an earlier site.
+func Overwritten(ctx context.Context, bucket *requests.Bucket, next *origin.Site) (keys []site.Key, err error) {
+	byShard := map[string][]storage.Info{} // few: what is in the way of a site is a mistake
+	_, err = bucket.ListAll(ctx, []site.Config{next.Root.Config}, func(info storage.Info) error {
+		if info.Key == site.RootKey {
+			keys = append(keys, info.Key) // since it was looked for
+		} else if _, ok := next.Root.Config.RouteOf(info.Key); ok {
+			shard := site.ManifestShard(info.Key, next.Root.ShardDigits)
+			byShard[shard] = append(byShard[shard], info)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for shard, infos := range byShard {
+		read, err := next.Shard(ctx, shard)
+		if err != nil {
+			return nil, err
+		}
+		entries := read.Objects
+		for _, info := range infos {
+			i := slices.IndexFunc(entries, func(e site.Entry) bool { return e.Key == info.Key })
+			if i < 0 {
+				continue // no object of this site
+			}
+			digest, err := bucket.DigestOf(ctx, info)
+			if err != nil {
+				return nil, err
+			}
+			if digest != entries[i].MD5.String() {
+				keys = append(keys, info.Key)
+			}
+		}
+	}
+	return keys, nil
+}
+
+// OverwrittenAmong lists those of new objects in whose place the bucket has others.
+func OverwrittenAmong(ctx context.Context, bucket *requests.Bucket, added []site.Entry) (keys []site.Key, err error) {
+	for _, e := range added {
+		body, _, err := bucket.Read(ctx, e.Key)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+		case err != nil:
+			return nil, err
+		case site.Sum(body) != e.MD5:
+			keys = append(keys, e.Key)
+		}
+	}
+	return keys, nil
+}

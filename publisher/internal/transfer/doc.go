@@ -1,0 +1,2 @@
+// Package transfer carries out a plan: it puts and deletes objects, one or many with a request.
+package transfer
