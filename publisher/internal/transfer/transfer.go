@@ -17,7 +17,6 @@ import (
 	"github.com/followpress/followpress/publisher/internal/origin"
 	"github.com/followpress/followpress/publisher/internal/plan"
 	"github.com/followpress/followpress/publisher/internal/requests"
-	"github.com/followpress/followpress/publisher/internal/survey"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -43,7 +42,7 @@ type Transfer struct {
 	bucket   *requests.Bucket
 	bulk     string     // one of publisher.Bulk
 	sent     func(Sent) // is told what has arrived, from many goroutines
-	progress survey.Progress
+	progress Progress
 	bodies   *semaphore.Weighted // of BodyBytes
 	Packs    bool                // whether one request carries many objects; decided by put
 }
@@ -63,8 +62,14 @@ type Sent struct {
 	Deleted   int
 }
 
-func New(source *origin.Site, bucket *requests.Bucket, bulk string, progress survey.Progress, told func(Sent)) *Transfer {
+func New(source *origin.Site, bucket *requests.Bucket, bulk string, progress Progress, told func(Sent)) *Transfer {
 	return &Transfer{source: source, bucket: bucket, bulk: bulk, sent: told, progress: progress, bodies: semaphore.NewWeighted(BodyBytes)}
+}
+
+// Progress is told how far a transfer has come.
+type Progress interface {
+	Stage(name string, total int64)
+	AddBytes(n, bytes int64)
 }
 
 // A batch is the content of one request.
