@@ -37,19 +37,19 @@
 //     ops.go reads the operations, which render/history.go keeps in the order of answers: those of one time are sorted
 //     when the last one is there, so that none keeps its chain and block. render/operations.go groups them by account
 //     and by list. A shard of a thousand is a unit.
-//  7. chunks.go cuts the site into chunks of at most 64 units (a unit is a list, a name, a bucket …) and has them
+//  7. internal/output/render.go cuts the site into chunks of at most 64 units (a unit is a list, a name, a bucket …) and has them
 //     rendered, again on all cores and collected in order. What renders them is in render/, where site.go has the
 //     units and encode.go the encoders. For the API efp, efp.go has the units, of which one is an account with all
 //     its lists, so that each body is rendered once whatever the number of its keys; account.go and encode_efp.go
 //     have the encoders, and shards.go the buckets, shards and heads. explore.go has the explorer's files, which
-//     are bundled while the snapshot is read, and what only the explorer asks for. chunkwriter.go bounds the
+//     are bundled while the snapshot is read, and what only the explorer asks for. pieces.go bounds the
 //     rendered bytes that wait for their turn. entries.go records the key, size and digests of each object: up to
 //     16 MiB in memory, and the rest in a temporary file without a name, in partitions of successive shards of the
 //     manifest. encodedentries.go sorts those of a partition, and decodes only what a shard needs.
-//  8. An output receives the objects: folder.go (one file each; casefold.go first checks that no two names
+//  8. An output receives the objects, in internal/output: folder.go (one file each; casefold.go first checks that no two names
 //     collide), tarfile.go (each worker formats its piece of the stream; tarentry has the headers), or nothing,
 //     when the new site is only compared with the old one. index.go renders the manifest, one partition per
-//     worker, and the root; they are written last. The plan that says what differs keeps a hash of each changed
+//     worker, and the root; they are written last. plan.go says what differs, and keeps a hash of each changed
 //     key. For publish --snapshot, site.go renders everything once for the manifest, and an object again when the
 //     publisher reads it: render/find.go derives from the key what renders it, and selection.go spares the other
 //     objects of its unit. cuts.go remembers where a long table is cut into shards, so that each shard costs its
@@ -69,7 +69,7 @@
 // There is one way to write a folder: all of its folders are made, and objects that are the same become hard links to
 // the files of the old site. Making and removing folders is what such a run costs, but nothing of an old folder is
 // believed beyond what the run has looked at: while the site is rendered to be compared, each file of the old one is
-// looked at too (look in folder.go), and objects whose file is missing or of another size are written. A folder that is
+// looked at too (internal/output/look.go), and objects whose file is missing or of another size are written. A folder that is
 // to change at the cost of what changed is one for publish --snapshot --dest file://, which puts objects one by one.
 //
 // # Stability

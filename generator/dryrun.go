@@ -3,12 +3,15 @@ package generator
 import (
 	"context"
 	"errors"
+
+	"github.com/followpress/followpress/generator/internal/output"
+	"github.com/followpress/followpress/generator/summary"
 )
 
 // dryRun renders the whole site as another run would, and compares it with the live one, but writes
 // nothing.
-func (r *run) dryRun(ctx context.Context, dest destination) (err error) {
-	live, err := dest.check(ctx)
+func (r *run) dryRun(ctx context.Context, dest output.Destination) (err error) {
+	live, err := dest.Check(ctx)
 	if err != nil {
 		return err
 	}
@@ -18,19 +21,19 @@ func (r *run) dryRun(ctx context.Context, dest destination) (err error) {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	r.temp, r.report.DryRun = inTempFolder, true
+	r.temp, r.report.DryRun = output.InTempFolder, true
 	defer func() { err = errors.Join(err, r.close()) }()
 	if live == nil {
 		r.Progress.Stage("compare", r.site.Objects())
-		err = r.render(ctx, discard{})
+		err = r.render(ctx, output.Discard{})
 	} else {
-		err = r.compare(ctx, live, dest.look())
+		err = r.compare(ctx, live, dest.Look())
 	}
-	if err != nil && !errors.Is(err, errManifest) {
+	if err != nil && !errors.Is(err, output.ErrManifest) {
 		return err
 	}
 	if r.plan == nil { // the content of the live site is not known, so all would be written
-		r.report.Written = WriteReport{Added: r.index.objects()}
+		r.report.Written = summary.WriteReport{Added: r.index.Objects()}
 	}
 	return nil
 }

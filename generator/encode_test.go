@@ -9,6 +9,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
@@ -149,7 +150,7 @@ func TestMapsOfTexts(t *testing.T) {
 	if badges := got[c.ListKey("2", site.Badges)]; !strings.Contains(badges, dates) {
 		t.Errorf("badges: got %s, want in it %s", badges, dates)
 	}
-	if want := (generator.NoTextReport{Profiles: 2, Entries: 5}); report.NoTexts != want || report.OtherDates != 4 {
+	if want := (summary.NoTextReport{Profiles: 2, Entries: 5}); report.NoTexts != want || report.OtherDates != 4 {
 		t.Errorf("report: got %+v and %d other dates, want %+v and 4", report.NoTexts, report.OtherDates, want)
 	}
 	for _, line := range []string{

@@ -3,13 +3,16 @@ package generator
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/internal/output"
 	"github.com/followpress/followpress/generator/render"
-	"github.com/followpress/followpress/internal/tarentry"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -44,13 +47,13 @@ type Graph struct{ *render.Graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: from, workers: workers, limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), report: newReport(""), progress: noProgress{}})
+	g, err := load(ctx, &reader{snapshot: from, workers: workers, limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), report: summary.New(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 
 // LoadEFP reads a snapshot into a graph for the API efp.
 func LoadEFP(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: from, workers: workers, limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), efp: true, report: newReport(""), progress: noProgress{}})
+	g, err := load(ctx, &reader{snapshot: from, workers: workers, limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), efp: true, report: summary.New(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 
@@ -202,27 +205,51 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	format, err := tarentry.New(time.Unix(1_700_000_000, 0))
+	out, end, err := tarTo(w)
 	if err != nil {
 		return err
 	}
-	return renderAll(ctx, s, workers, &tarOutput{file: w, format: format}, nil, noProgress{})
+	rendering := output.Rendering{Site: s, Workers: workers, Progress: noProgress{}}
+	return errors.Join(rendering.Objects(ctx, out), end())
 }
 
 // NewTarPieces returns a function that writes a piece of n equal objects of a tar file.
 func NewTarPieces(n int, key site.Key, body []byte) (write func() error, err error) {
-	format, err := tarentry.New(time.Unix(1_700_000_000, 0))
+	out, _, err := tarTo(io.Discard)
 	if err != nil {
 		return nil, err
 	}
-	out, entry := &tarOutput{file: io.Discard, format: format}, entryOf(key, body)
+	entry := site.NewEntry(key, body)
 	return func() error {
-		b := out.begin()
+		b := out.Begin()
 		for range n {
-			if err := b.put(entry, body); err != nil {
+			if err := b.Put(entry, body); err != nil {
 				return err
 			}
 		}
-		return out.finish(b)
+		return out.Finish(b)
 	}, nil
 }
+
+// tarTo is a tar file that goes to w.
+func tarTo(w io.Writer) (out output.Output, end func() error, err error) {
+	return output.TarAt(writerFs{afero.NewMemMapFs(), w}, "site.tar").Create("site.tar", nil, "2023-11-14T22:13:20Z")
+}
+
+// A writerFs is a file system whose files go to w.
+type writerFs struct {
+	afero.Fs
+	w io.Writer
+}
+
+func (f writerFs) OpenFile(name string, flag int, perm os.FileMode) (afero.File, error) {
+	file, err := f.Fs.OpenFile(name, flag, perm)
+	return writerFile{file, f.w}, err
+}
+
+type writerFile struct {
+	afero.File
+	w io.Writer
+}
+
+func (f writerFile) Write(b []byte) (int, error) { return f.w.Write(b) }

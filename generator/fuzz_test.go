@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
+	snapshots "github.com/followpress/followpress/snapshot"
 )
 
 // FuzzSnapshotReader feeds anything to the reader as three of the tables. A strict run
@@ -55,7 +56,7 @@ func FuzzSnapshotReader(f *testing.F) {
 		}
 		strict, _, err := generator.ToMemory(t.Context(), s.fs(), small)
 		if err != nil {
-			if row := (*generator.RowError)(nil); !errors.As(err, &row) {
+			if row := (*snapshots.RowError)(nil); !errors.As(err, &row) {
 				t.Fatalf("error: got %v, want a RowError", err)
 			}
 			wantError(t, err)

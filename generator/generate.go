@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/explorer"
+	"github.com/followpress/followpress/generator/internal/output"
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/ranks"
@@ -70,11 +72,11 @@ func (o Options) withDefaults() (Options, error) {
 
 // ToPath generates the site of a snapshot at out: a tar file if its name ends in ".tar", otherwise a
 // folder. The complete new site replaces the live one in one step; until then, and after any
-// error, the live one stays as it is. An invalid row is a *RowError. ErrBusy means that another
+// error, the live one stays as it is. An invalid row is a *snapshot.RowError. ErrBusy means that another
 // run writes to the same output. If ctx ends, ToPath cleans up for a few seconds at most; if that
 // is not enough, the error wraps ErrLeftBehind. With Options.DryRun it writes nothing; the report says
 // what another run would write.
-func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Report, error) {
+func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*summary.Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -87,9 +89,9 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 		return nil, err
 	}
 	isFolder := !strings.HasSuffix(target, ".tar")
-	dest := destination(&tarDestination{files: o.Files, path: target})
+	dest := output.TarAt(o.Files, target)
 	if isFolder {
-		dest = &folderDestination{files: o.Files, path: target, config: o.Config}
+		dest = output.FolderAt(o.Files, target, o.Config)
 	}
 	r := newRun(snapshot, o, out)
 	if o.DryRun {
@@ -102,7 +104,7 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 		Target: target, Folder: isFolder, What: "site", Suffix: ".followpress", NoSync: o.NoSync, CleanUpTime: cleanUpTime,
 		IfNotMovable: "name a .tar file, or a folder on another file system",
 		IfNotReplaceable: "name a folder that did not, such as one on a volume, or a .tar file; or update this one object by object " +
-			"with followpress publish --dest " + fileURL(target),
+			"with followpress publish --dest " + output.FileURL(target),
 	})
 	if err != nil {
 		return nil, err
@@ -120,8 +122,8 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 }
 
 // ToMemory generates the site of a snapshot in memory. The keys of objects are the paths of the
-// file system. An invalid row is a *RowError.
-func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Report, error) {
+// file system. An invalid row is a *snapshot.RowError.
+func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *summary.Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, nil, err
@@ -132,54 +134,41 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	}
 	// The base path makes names with and without a leading slash equal.
 	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
-	if err := errors.Join(r.write(ctx, &folder{files: files, path: "/"}), r.close()); err != nil {
+	if err := errors.Join(r.write(ctx, output.To(files)), r.close()); err != nil {
 		return nil, nil, err
 	}
 	return files, r.report, nil
-}
-
-// A destination is a folder or tar file that ToPath writes to.
-type destination interface {
-	// check returns the live site, or nil if there is none. It is an error if the output must not
-	// be replaced.
-	check(ctx context.Context) (live *liveSite, err error)
-	// look returns an output that finds which objects the live site has no file of.
-	look() *look
-	// checkNames returns an error if two names are equal on the file system of next.
-	checkNames(ctx context.Context, next string, names []render.LookupName) error
-	// create returns an output at the path next. end must be called, even after a failure.
-	create(next string, p *plan, asOf string) (out output, end func() error, err error)
 }
 
 // A run generates one site. Its fields are known one after the other.
 type run struct {
 	Options
 	snapshot afero.Fs
-	report   *Report
+	report   *summary.Report
 	temp     func() (*os.File, error) // where entries of the index wait; nil means in memory
 
 	site   *render.Site
-	inputs *site.Inputs // nil if they are not wanted
-	index  *index       // of the site, once it was rendered
-	plan   *plan        // how the site differs from the live one, if the content of that is known
+	inputs *site.Inputs  // nil if they are not wanted
+	index  *output.Index // of the site, once it was rendered
+	plan   *output.Plan  // how the site differs from the live one, if the content of that is known
 }
 
 func newRun(snapshot afero.Fs, o Options, out string) *run {
 	inputs := &site.Inputs{Generator: o.Generator, Tables: map[string]site.SHA256{}}
-	return &run{Options: o, snapshot: snapshot, report: newReport(out), inputs: inputs}
+	return &run{Options: o, snapshot: snapshot, report: summary.New(out), inputs: inputs}
 }
 
 func (r *run) close() error {
 	if r.index == nil {
 		return nil
 	}
-	return r.index.entries.close()
+	return r.index.Close()
 }
 
 // toStaging reads the snapshot, compares its site with the live one, and writes and installs it if
 // it differs.
-func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Staging) (err error) {
-	live, err := dest.check(ctx)
+func (r *run) toStaging(ctx context.Context, dest output.Destination, s *staging.Staging) (err error) {
+	live, err := dest.Check(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,11 +186,11 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	r.temp = s.TempFile
 	defer func() { err = errors.Join(err, r.close()) }()
 	if live != nil {
-		err := r.compare(ctx, live, dest.look())
-		if err != nil && !errors.Is(err, errManifest) { // then nothing of the live site is kept
+		err := r.compare(ctx, live, dest.Look())
+		if err != nil && !errors.Is(err, output.ErrManifest) { // then nothing of the live site is kept
 			return err
 		}
-		if err == nil && r.plan.same {
+		if err == nil && r.plan.Same {
 			return nil
 		}
 	}
@@ -211,11 +200,11 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	return r.replace(ctx, dest, s)
 }
 
-func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging) error {
-	if err := dest.checkNames(ctx, s.Next(), r.site.NameCopies()); err != nil {
+func (r *run) replace(ctx context.Context, dest output.Destination, s *staging.Staging) error {
+	if err := dest.CheckNames(ctx, s.Next(), r.site.NameCopies()); err != nil {
 		return err
 	}
-	out, end, err := dest.create(s.Next(), r.plan, r.report.AsOf)
+	out, end, err := dest.Create(s.Next(), r.plan, r.report.AsOf)
 	if err != nil {
 		return err
 	}
@@ -223,7 +212,7 @@ func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging)
 		return err
 	}
 	if r.plan != nil {
-		r.report.Written = r.plan.report(r.index.objects())
+		r.report.Written = r.plan.Report(r.index.Objects())
 	}
 	return r.install(ctx, s)
 }
@@ -287,7 +276,7 @@ func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
 	if r.Config.RanksEvery == 0 {
 		return nil
 	}
-	r.report.Ranks = &RanksReport{AsOf: g.AsOf}
+	r.report.Ranks = &summary.RanksReport{AsOf: g.AsOf}
 	if r.Ranks == nil {
 		return nil
 	}
@@ -304,23 +293,23 @@ func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
 }
 
 // compare renders without writing, to find the differences from the live site: from its manifest, and of its files from
-// that. The index is known even if that of the live site cannot be read (errManifest).
-func (r *run) compare(ctx context.Context, live *liveSite, files *look) error {
+// that. The index is known even if that of the live site cannot be read (output.ErrManifest).
+func (r *run) compare(ctx context.Context, live *output.Live, files *output.Look) error {
 	r.Progress.Stage("compare", r.site.Objects())
 	if err := r.render(ctx, files); err != nil {
 		return err
 	}
-	p, err := r.index.diff(ctx, live, files)
+	p, err := r.index.Diff(ctx, live, files)
 	if err != nil {
 		return err
 	}
 	r.plan = p
-	r.report.Written = p.report(r.index.objects())
+	r.report.Written = p.Report(r.index.Objects())
 	return nil
 }
 
 // write writes every object into out, then the manifest and the root.
-func (r *run) write(ctx context.Context, out output) error {
+func (r *run) write(ctx context.Context, out output.Output) error {
 	r.Progress.Stage("write", r.site.Objects())
 	render := r.render
 	if r.index != nil {
@@ -329,33 +318,28 @@ func (r *run) write(ctx context.Context, out output) error {
 	if err := render(ctx, out); err != nil {
 		return err
 	}
-	r.report.Written = WriteReport{Added: r.index.objects()}
-	return r.index.write(out)
+	r.report.Written = summary.WriteReport{Added: r.index.Objects()}
+	return r.index.WriteRoot(out)
 }
 
 // render renders every object and the manifest into out, and makes the index of the site.
-func (r *run) render(ctx context.Context, out output) error {
+func (r *run) render(ctx context.Context, out output.Output) (err error) {
 	start := time.Now()
-	entries := newEntryStore(r.site.Config.BasePath, r.site.Objects(), r.temp)
-	err := renderAll(ctx, r.site, r.Workers, out, entries, r.Progress)
-	if err == nil {
-		r.index, err = newIndex(ctx, r.site, r.inputs, entries, r.Workers, out)
+	if r.index, err = r.rendering().Render(ctx, out); err != nil {
+		return err
 	}
-	if err != nil {
-		r.index = nil
-		return errors.Join(err, entries.close())
-	}
-	r.report.Counts, r.report.Kinds = r.index.root.Counts, entries.kinds.report()
+	r.report.Counts, r.report.Kinds = r.index.Root.Counts, r.index.Kinds()
 	r.report.Duration.Render += time.Since(start).Seconds()
 	return nil
 }
 
 // renderAgain is render for a site whose index is known.
-func (r *run) renderAgain(ctx context.Context, out output) error {
+func (r *run) renderAgain(ctx context.Context, out output.Output) error {
 	start := time.Now()
 	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()
-	if err := renderAll(ctx, r.site, r.Workers, out, nil, r.Progress); err != nil {
-		return err
-	}
-	return r.index.render(ctx, out)
+	return r.rendering().Again(ctx, r.index, out)
+}
+
+func (r *run) rendering() *output.Rendering {
+	return &output.Rendering{Site: r.site, Inputs: r.inputs, Workers: r.Workers, Temp: r.temp, Progress: r.Progress}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
@@ -44,7 +45,7 @@ func inMemory(t testing.TB, s snapshot, o generator.Options) objects {
 }
 
 // onDisk makes the site of a snapshot at path.
-func onDisk(t testing.TB, s snapshot, path string, o generator.Options) *generator.Report {
+func onDisk(t testing.TB, s snapshot, path string, o generator.Options) *summary.Report {
 	t.Helper()
 	report, err := generator.ToPath(t.Context(), s.fs(), path, o)
 	if err != nil {

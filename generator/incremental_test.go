@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
@@ -59,7 +60,7 @@ func TestUnchangedSiteIsNotWritten(t *testing.T) {
 	for _, p := range places(t) {
 		t.Run(p.name, func(t *testing.T) {
 			first := onDisk(t, s, p.path, small)
-			if w, n := first.Written, len(p.read(t, p.path)); w != (generator.WriteReport{Added: n}) {
+			if w, n := first.Written, len(p.read(t, p.path)); w != (summary.WriteReport{Added: n}) {
 				t.Errorf("report of the first run: got %+v, want %d added", w, n)
 			}
 			state := stateOf(t, filepath.Dir(p.path))
@@ -78,7 +79,7 @@ func TestUnchangedSiteIsNotWritten(t *testing.T) {
 func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	old, next := beforeAndAfter()
 	want, was := inMemory(t, next, small), inMemory(t, old, small)
-	var expected generator.WriteReport
+	var expected summary.WriteReport
 	for key, body := range want {
 		switch body {
 		case was[key]:

@@ -1,4 +1,4 @@
-package generator
+package generator_test
 
 import (
 	"io/fs"
@@ -9,35 +9,17 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 )
-
-// TestKindOf: also for keys outside of the API, and whatever the base path.
-func TestKindOf(t *testing.T) {
-	for _, c := range []struct{ base, key, want string }{
-		{"api/v1", "api/v1/users/alice.eth/details", "api/v1/users/*/details"},
-		{"api/v1", "api/v1/lists/7/recommended/details", "api/v1/lists/*/recommended/details"},
-		{"api/v1", "api/v1/leaderboard/followers", "api/v1/leaderboard/*"},
-		{"api/v1", "api/v1/stats", "api/v1/stats"},
-		{"users/lists/x", "users/lists/x/users/0x1/details", "users/lists/x/users/*/details"},
-		{"api/v1", "_search/lists/7/3", "_search/lists/*"},
-		{"api/v1", "_search/users/0ab", "_search/users/*"},
-		{"api/v1", "_variants/leaderboard/mutuals/limit=3", "_variants/leaderboard/*"},
-		{"api/v1", "_errors/none", "_errors/*"},
-		{"api/v1", "openapi.json", "openapi.json"},
-	} {
-		if got := kindOf(site.Key(c.key), c.base+"/").String(); got != c.want {
-			t.Errorf("%s below %s: got %s, want %s", c.key, c.base, got, c.want)
-		}
-	}
-}
 
 // TestKindsAddUp: kinds have all objects and bytes, the most bytes first, each object that has a key like theirs, and
 // there are few of them.
 func TestKindsAddUp(t *testing.T) {
 	t.Parallel()
 	for _, api := range []string{site.APISpec, site.APIEFP} {
-		files, report, err := ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, Options{Config: site.Config{API: api}})
+		files, report, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Config: site.Config{API: api}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +42,7 @@ func TestKindsAddUp(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		want := KindReport{"api/v1/lists/*/details", details, detailsBytes}
+		want := summary.KindReport{Keys: "api/v1/lists/*/details", Objects: details, Bytes: detailsBytes}
 		found := false
 		for _, k := range report.Kinds {
 			found = found || k == want

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
@@ -40,6 +41,7 @@ func load(ctx context.Context, r *reader) (*render.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.file = map[snapshot.Table]string{}
 	r.report.AsOf, r.report.LongTexts.Most, r.report.LongTexts.MostProfile = asOf, r.limits.Text, r.limits.Whole
 	if err := r.readInputs(); err != nil {
 		return nil, err
@@ -152,17 +154,17 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		switch list := r.Value.primary; {
 		case list == render.None:
 		case list == noList:
-			l.report.withoutEffect(snapshot.TableAccounts, MissingPrimary)
+			l.report.CountWithoutEffect(snapshot.TableAccounts, summary.MissingPrimary)
 		case !rules.IsPrimary(account, g.Owners[list]):
-			l.report.withoutEffect(snapshot.TableAccounts, ForeignPrimary)
+			l.report.CountWithoutEffect(snapshot.TableAccounts, summary.ForeignPrimary)
 		default:
 			g.Primary[account] = list
 		}
 		if r.Value.profile.ENS != nil {
 			g.Profiles.Set(account, r.Value.profile)
 		}
-		l.report.LongTexts.add(l.report.table(snapshot.TableAccounts).file, r.Line, r.Value.long)
-		l.report.NoTexts.add(r.Value.noTexts)
+		l.report.LongTexts.Add(l.file[snapshot.TableAccounts], r.Line, r.Value.long)
+		l.report.NoTexts.Add(r.Value.noTexts)
 		return checkSize("accounts", len(g.Accounts))
 	})
 	err := l.countBytes(snapshot.TableAccounts, rows.Accounts(ctx, convert))
@@ -254,7 +256,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 			}
 			l.incoming.add(p, l.efp)
 			if p.unknown > 0 {
-				l.report.table(snapshot.TableRecords).WithoutEffect[UnknownList] += p.unknown
+				l.report.Table(snapshot.TableRecords).WithoutEffect[summary.UnknownList] += p.unknown
 			}
 			packs.Put(p)
 			return checkSize("accounts", known+len(late))
@@ -473,7 +475,7 @@ func (l *loader) readBadges(ctx context.Context) error {
 	err := readTable(ctx, l.reader, snapshot.TableBadges, snapshot.ParseBadge, func(r snapshot.Row[snapshot.Badge]) error {
 		event, ok := l.eventOf[r.Value.EventID]
 		if !ok {
-			l.report.withoutEffect(snapshot.TableBadges, UnknownEvent)
+			l.report.CountWithoutEffect(snapshot.TableBadges, summary.UnknownEvent)
 			return nil
 		}
 		account, ok := g.Numbers.Find(r.Value.Owner)
@@ -481,7 +483,7 @@ func (l *loader) readBadges(ctx context.Context) error {
 		case l.efp: // it shows badges of any address
 			account = g.Account(r.Value.Owner)
 		case !ok || !hasList[account]:
-			l.report.withoutEffect(snapshot.TableBadges, ListlessOwner)
+			l.report.CountWithoutEffect(snapshot.TableBadges, summary.ListlessOwner)
 			return nil
 		}
 		g.Badges = append(g.Badges, render.AccountBadge{Account: account, Badge: render.Badge{Event: event, TokenID: strings.Clone(r.Value.TokenID)}})
@@ -503,7 +505,7 @@ func (l *loader) readRecommended(ctx context.Context) error {
 	seen := map[site.Address]bool{}
 	return readTable(ctx, l.reader, snapshot.TableRecommended, snapshot.ParseRecommended, func(r snapshot.Row[snapshot.Recommended]) error {
 		if seen[r.Value.Address] {
-			l.report.withoutEffect(snapshot.TableRecommended, RepeatedRow)
+			l.report.CountWithoutEffect(snapshot.TableRecommended, summary.RepeatedRow)
 			return nil
 		}
 		seen[r.Value.Address] = true

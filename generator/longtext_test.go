@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 )
 
@@ -36,7 +37,7 @@ func TestLongTextsAreLeftOut(t *testing.T) {
 	if err := got.WithoutIndex().Compare(newModel(t, cut).objects(t, small.Config)); err != nil {
 		t.Error(err)
 	}
-	want := generator.LongTextReport{LeftOut: 2, Most: 65536, MostProfile: 256 << 10, Examples: []generator.LongTextExample{
+	want := summary.LongTextReport{LeftOut: 2, Most: 65536, MostProfile: 256 << 10, Examples: []summary.LongTextExample{
 		{File: "accounts.ndjson", Line: 4, LongText: site.LongText{Member: "avatar", Bytes: 65537}},
 		{File: "accounts.ndjson", Line: 4, LongText: site.LongText{Member: "records.avatar", Bytes: 65537}},
 	}}
@@ -81,7 +82,7 @@ func TestLongTextsOfRefreshes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []generator.LongTextExample{
+	want := []summary.LongTextExample{
 		{File: "_refresh/details/2", LongText: site.LongText{Member: "avatar", Bytes: 65537}},
 		{File: "_refresh/details/2", LongText: site.LongText{Member: "chains.60", Bytes: 65537}},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
@@ -62,7 +63,7 @@ func (l *loader) readOps(ctx context.Context) error {
 		in := &r.Value
 		switch {
 		case in.list == render.None:
-			l.report.withoutEffect(snapshot.TableOps, UnknownList)
+			l.report.CountWithoutEffect(snapshot.TableOps, summary.UnknownList)
 			return nil
 		case in.code == 0:
 			return nil

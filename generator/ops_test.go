@@ -19,6 +19,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/worst"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/op"
 	snapshots "github.com/followpress/followpress/snapshot"
@@ -247,9 +248,9 @@ func TestHistory(t *testing.T) {
 		for key, body := range plain {
 			t.Errorf("seed %d: %s: got %.300s, want %.300s as without operations", seed, key, got[key], body)
 		}
-		for name, open := range map[string]func() (*generator.Site, *generator.Report, error){
-			"open": func() (*generator.Site, *generator.Report, error) { return generator.Open(t.Context(), s.fs(), o) },
-			"live": func() (*generator.Site, *generator.Report, error) { return generator.OpenLive(t.Context(), s.fs(), o) },
+		for name, open := range map[string]func() (*generator.Site, *summary.Report, error){
+			"open": func() (*generator.Site, *summary.Report, error) { return generator.Open(t.Context(), s.fs(), o) },
+			"live": func() (*generator.Site, *summary.Report, error) { return generator.OpenLive(t.Context(), s.fs(), o) },
 		} {
 			opened, _, err := open()
 			if err != nil {
@@ -342,7 +343,7 @@ func TestInvalidOps(t *testing.T) {
 	} {
 		s := good.with("ops.ndjson", row()+"\n"+c.row+"\n"+row(`2026-11-19T21`, `2026-11-19T22`)+"\n")
 		_, _, err := generator.ToMemory(t.Context(), s.fs(), withHistory(time.Hour))
-		if rowErr := (*generator.RowError)(nil); !errors.As(err, &rowErr) || rowErr.File != "ops.ndjson" || rowErr.Line != 2 || !strings.Contains(err.Error(), c.want) {
+		if rowErr := (*snapshots.RowError)(nil); !errors.As(err, &rowErr) || rowErr.File != "ops.ndjson" || rowErr.Line != 2 || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error of ops.ndjson:2 with %q", name, err, c.want)
 		}
 		o := withHistory(48 * time.Hour)
@@ -365,7 +366,7 @@ func TestInvalidOps(t *testing.T) {
 		t.Errorf("a century after the first: got %v", err)
 	}
 	_, report, err := generator.ToMemory(t.Context(), good.fs(), withHistory(time.Hour))
-	if err != nil || report.Tables["ops"].WithoutEffect[generator.UnknownList] != 1 || !strings.Contains(report.String(), "\nops                2 rows, 1 without effect (unknown list), 0 shown\n") {
+	if err != nil || report.Tables["ops"].WithoutEffect[summary.UnknownList] != 1 || !strings.Contains(report.String(), "\nops                2 rows, 1 without effect (unknown list), 0 shown\n") {
 		t.Errorf("an unknown list: got %s, %v, want that it is counted", report, err)
 	}
 }

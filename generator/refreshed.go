@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/rules"
@@ -25,7 +26,7 @@ type Refreshed interface {
 
 type merge struct {
 	*loader
-	counts   *RefreshedReport
+	counts   *summary.RefreshedReport
 	profiles map[uint32]render.Profile // the newest of each account, if newer than the snapshot's
 
 	digest *snapshot.Digest // of objects that can be read; nil if nobody wants to know
@@ -46,7 +47,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("as_of: %w", err) // does not happen: snapshot.ReadAsOf has checked it
 	}
-	counts := &RefreshedReport{WithoutEffect: map[string]int{}}
+	counts := &summary.RefreshedReport{WithoutEffect: map[string]int{}}
 	l.report.Refreshed = counts
 	if !l.badgesAsOf.IsZero() {
 		asOf = l.badgesAsOf
@@ -61,7 +62,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		l.progress.AddBytes(1, int64(len(body)))
 		if err := m.add(key, bytes.TrimSpace(body)); err != nil {
 			// Whoever can write there must not be able to stop every publish.
-			l.skip(&counts.Skipped, &RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
+			l.skip(&counts.Skipped, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
 		}
 		return nil
 	})
@@ -83,7 +84,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	if l.refreshedLeft != nil {
 		left := l.refreshedLeft()
 		counts.Objects += left
-		counts.WithoutEffect[Unsigned] += left
+		counts.WithoutEffect[summary.Unsigned] += left
 	}
 	return nil
 }
@@ -133,8 +134,8 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 	if !ok || rules.IsNewer(fresh.Fresh, newest.Fresh) {
 		p, long := fresh.Within(m.limits)
 		m.profiles[account] = render.EncodeProfile(p)
-		m.report.LongTexts.add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
-		m.report.NoTexts.add(p.NoTexts)
+		m.report.LongTexts.Add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
+		m.report.NoTexts.Add(p.NoTexts)
 	}
 	return nil
 }
@@ -169,7 +170,7 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 		m.badges.Add(accountEvent{account, event}, token, kept.Fetched, m.counts.Objects)
 	}
 	if !known {
-		m.counts.WithoutEffect[UnknownEvent]++
+		m.counts.WithoutEffect[summary.UnknownEvent]++
 	}
 	return nil
 }
@@ -180,12 +181,12 @@ func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account 
 	g := m.graph
 	list, ok := g.Lists.Find(tokenID)
 	if !ok {
-		m.counts.WithoutEffect[UnknownList]++
+		m.counts.WithoutEffect[summary.UnknownList]++
 		return 0, false
 	}
 	account = g.Owners[list]
 	if refreshed != nil && g.Accounts[account] != *refreshed {
-		m.counts.WithoutEffect[ForeignList]++
+		m.counts.WithoutEffect[summary.ForeignList]++
 		return 0, false
 	}
 	return account, true

@@ -12,7 +12,9 @@ import (
 
 	"github.com/followpress/followpress/fixtures/odd"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
+	snapshots "github.com/followpress/followpress/snapshot"
 )
 
 // refreshed is what refreshes have kept, by key.
@@ -112,28 +114,28 @@ func TestRefreshedMerge(t *testing.T) {
 		refreshed refreshed
 		name      string // of bob's profile
 		tokens    string // that bob holds, by event
-		want      generator.RefreshedReport
+		want      summary.RefreshedReport
 	}{
-		"nothing":             {nil, "old.eth", "7,-", generator.RefreshedReport{}},
-		"newer profile":       {refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}, "new.eth", "7,-", generator.RefreshedReport{Profiles: 1}},
-		"upper-case address":  {refreshed{"details/2": refreshedProfile("0x"+strings.ToUpper(bob[2:]), "new.eth", 101)}, "new.eth", "7,-", generator.RefreshedReport{Profiles: 1}},
-		"white space around":  {refreshed{"details/2": " " + refreshedProfile(bob, "new.eth", 101) + "\n"}, "new.eth", "7,-", generator.RefreshedReport{Profiles: 1}},
-		"without an address":  {refreshed{"details/2": `{"name":"new.eth","fresh":101}`}, "new.eth", "7,-", generator.RefreshedReport{Profiles: 1}},
-		"profile of that age": {refreshed{"details/2": refreshedProfile(bob, "new.eth", 100)}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
-		"older profile":       {refreshed{"details/2": refreshedProfile(bob, "new.eth", 99)}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
-		"profile without age": {refreshed{"details/2": `{"name":"new.eth"}`}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
+		"nothing":             {nil, "old.eth", "7,-", summary.RefreshedReport{}},
+		"newer profile":       {refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}, "new.eth", "7,-", summary.RefreshedReport{Profiles: 1}},
+		"upper-case address":  {refreshed{"details/2": refreshedProfile("0x"+strings.ToUpper(bob[2:]), "new.eth", 101)}, "new.eth", "7,-", summary.RefreshedReport{Profiles: 1}},
+		"white space around":  {refreshed{"details/2": " " + refreshedProfile(bob, "new.eth", 101) + "\n"}, "new.eth", "7,-", summary.RefreshedReport{Profiles: 1}},
+		"without an address":  {refreshed{"details/2": `{"name":"new.eth","fresh":101}`}, "new.eth", "7,-", summary.RefreshedReport{Profiles: 1}},
+		"profile of that age": {refreshed{"details/2": refreshedProfile(bob, "new.eth", 100)}, "old.eth", "7,-", summary.RefreshedReport{Older: 1}},
+		"older profile":       {refreshed{"details/2": refreshedProfile(bob, "new.eth", 99)}, "old.eth", "7,-", summary.RefreshedReport{Older: 1}},
+		"profile without age": {refreshed{"details/2": `{"name":"new.eth"}`}, "old.eth", "7,-", summary.RefreshedReport{Older: 1}},
 		"list of another account": {refreshed{"details/2": refreshedProfile(carol, "new.eth", 101), "badges/2": refreshedBadges(carol, later, map[int]string{1: ""})},
-			"old.eth", "7,-", generator.RefreshedReport{WithoutEffect: map[string]int{"list of another account by now": 2}}},
+			"old.eth", "7,-", summary.RefreshedReport{WithoutEffect: map[string]int{"list of another account by now": 2}}},
 		"unknown list": {refreshed{"details/4": refreshedProfile(bob, "new.eth", 101), "badges/4": refreshedBadges(bob, later, map[int]string{1: ""})},
-			"old.eth", "7,-", generator.RefreshedReport{WithoutEffect: map[string]int{"unknown list": 2}}},
-		"another token":         {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{1: "8"})}, "old.eth", "8,-", generator.RefreshedReport{Badges: 1}},
-		"a badge more":          {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{2: "8"})}, "old.eth", "7,8", generator.RefreshedReport{Badges: 1}},
-		"a badge less":          {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{1: "", 2: ""})}, "old.eth", "-,-", generator.RefreshedReport{Badges: 1}},
-		"badges of that moment": {refreshed{"badges/2": refreshedBadges(bob, asOf, map[int]string{1: ""})}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
+			"old.eth", "7,-", summary.RefreshedReport{WithoutEffect: map[string]int{"unknown list": 2}}},
+		"another token":         {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{1: "8"})}, "old.eth", "8,-", summary.RefreshedReport{Badges: 1}},
+		"a badge more":          {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{2: "8"})}, "old.eth", "7,8", summary.RefreshedReport{Badges: 1}},
+		"a badge less":          {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{1: "", 2: ""})}, "old.eth", "-,-", summary.RefreshedReport{Badges: 1}},
+		"badges of that moment": {refreshed{"badges/2": refreshedBadges(bob, asOf, map[int]string{1: ""})}, "old.eth", "7,-", summary.RefreshedReport{Older: 1}},
 		"badges of that moment for an unknown event": {refreshed{"badges/2": refreshedBadges(bob, asOf, map[int]string{3: "8"})}, "old.eth", "7,-",
-			generator.RefreshedReport{Older: 1}},
+			summary.RefreshedReport{Older: 1}},
 		"unknown event": {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{3: "8"})}, "old.eth", "7,-",
-			generator.RefreshedReport{WithoutEffect: map[string]int{"unknown event": 1}}},
+			summary.RefreshedReport{WithoutEffect: map[string]int{"unknown event": 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files, report, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), withRefreshed(test.refreshed))
@@ -288,7 +290,7 @@ func TestNoRefreshedIsNoReport(t *testing.T) {
 // TestRefreshedEqualsModel merges random refreshes into random snapshots.
 func TestRefreshedEqualsModel(t *testing.T) {
 	t.Parallel()
-	merged := generator.RefreshedReport{}
+	merged := summary.RefreshedReport{}
 	for seed := range uint64(30) {
 		s := randomSnapshot(3000+seed, shape{accounts: 12, lists: 14, records: 120, events: 5, badges: 40, hostile: seed%2 == 0})
 		if seed%5 == 0 {
@@ -350,7 +352,7 @@ func FuzzRefreshed(f *testing.F) {
 		r := refreshed{site.Key(key): string(body)}
 		files, _, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), withRefreshed(r))
 		if err != nil {
-			if row := (*generator.RowError)(nil); !errors.As(err, &row) || row.File != "_refresh/"+key {
+			if row := (*snapshots.RowError)(nil); !errors.As(err, &row) || row.File != "_refresh/"+key {
 				t.Fatalf("error: got %v, want a RowError of the object", err)
 			}
 			return

@@ -7,29 +7,26 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/internal/output"
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
-	"github.com/followpress/followpress/site/shards"
 )
 
 // A Site is the site of a snapshot, in memory as a graph: each object is rendered when it is read. Its
 // methods may be called from many goroutines.
 type Site struct {
 	renderer *render.Site
-	index    *index // nil if the site is live
+	manifest *output.Manifest // nil if the site is live
 	root     []byte
 	spare    sync.Pool     // of *reading
 	turns    chan struct{} // one for each object that GetAdmitted renders
 	cuts     render.Cuts
-
-	mu     sync.Mutex
-	recent [2]*readPartition // of the manifest, the last one first; under mu
 }
 
 // maxInMemory is how many objects a Site has at most whose manifest is kept in memory. That of a larger
@@ -38,8 +35,8 @@ const maxInMemory = 1 << 20
 
 // Open reads a snapshot and renders its site once, without keeping any object, to know the manifest.
 // The objects of the Site equal those that ToPath writes. Of the options, Rebuild, NoSync, DryRun
-// and Files have no effect. An invalid row is a *RowError. The Site must be closed.
-func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, error) {
+// and Files have no effect. An invalid row is a *snapshot.RowError. The Site must be closed.
+func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *summary.Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, nil, err
@@ -50,20 +47,23 @@ func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, er
 	}
 	r.Progress.Stage("render", r.site.Objects())
 	if r.site.Objects() > maxInMemory {
-		r.temp = inTempFolder
+		r.temp = output.InTempFolder
 	}
-	if err := r.render(ctx, discard{}); err != nil {
+	if err := r.render(ctx, output.Discard{}); err != nil {
 		return nil, nil, err
 	}
 	s := newSite(r)
-	if s.root, err = r.index.root.Encode(); err != nil {
+	if s.root, err = r.index.Root.Encode(); err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	return s, r.report, nil
 }
 
 func newSite(r *run) *Site {
-	s := &Site{renderer: r.site, index: r.index, turns: make(chan struct{}, 2*r.Workers)}
+	s := &Site{renderer: r.site, turns: make(chan struct{}, 2*r.Workers)}
+	if r.index != nil {
+		s.manifest = output.NewManifest(r.index)
+	}
 	s.spare.New = func() any { return &reading{} }
 	return s
 }
@@ -71,7 +71,7 @@ func newSite(r *run) *Site {
 // OpenLive reads a snapshot to serve its site, and renders nothing before it is asked for. The objects of the Site equal
 // those that ToPath writes, but there is no manifest, and the root is that of a live site (site.Root): it counts the
 // objects, not their bytes, and names no inputs. Options are used as by Open. Close may be left out: the Site is nothing but memory.
-func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, error) {
+func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *summary.Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +81,7 @@ func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report
 	if err := r.prepare(ctx); err != nil {
 		return nil, nil, err
 	}
-	root := newRoot(r.site, site.ShardDigits(int(r.site.Objects())))
+	root := output.NewRoot(r.site, site.ShardDigits(int(r.site.Objects())))
 	root.Live, root.Counts.Objects = true, int(r.site.Objects())
 	r.report.Counts = root.Counts
 	s := newSite(r)
@@ -92,10 +92,10 @@ func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report
 // Close frees the temporary file, if there is one. No method may be called after it, nor any other at
 // the same time.
 func (s *Site) Close() error {
-	if s.index == nil {
+	if s.manifest == nil {
 		return nil
 	}
-	return s.index.entries.close()
+	return s.manifest.Close()
 }
 
 // Get renders an object, or returns site.ErrNotFound. The caller must not change the root's body.
@@ -146,11 +146,11 @@ func (s *Site) render(ctx context.Context, key site.Key, most int) (body []byte,
 		return s.root, len(s.root), nil
 	}
 	route, ok := s.renderer.Config.RouteOf(key)
-	if !ok || route.ID == routes.Manifest && s.index == nil {
+	if !ok || route.ID == routes.Manifest && s.manifest == nil {
 		return nil, 0, fmt.Errorf("%s: %w", key, site.ErrNotFound)
 	}
 	if route.ID == routes.Manifest {
-		body, err := s.manifest(key)
+		body, err := s.manifest.Get(key)
 		return body, len(body), err
 	}
 	r := s.spare.Get().(*reading)
@@ -165,65 +165,6 @@ func (s *Site) render(ctx context.Context, key site.Key, most int) (body []byte,
 	}
 	body = r.take()
 	return body, len(body), nil
-}
-
-func (s *Site) manifest(key site.Key) ([]byte, error) {
-	entries := s.index.entries
-	name := strings.TrimPrefix(string(key), string(site.ManifestKey("")))
-	for _, index := range s.index.indexes {
-		if index.Name == name {
-			return index.Body, nil
-		}
-	}
-	n, ok := slices.BinarySearch(entries.shardNames, name)
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", key, site.ErrNotFound)
-	}
-	per := entries.shardsPerPartition()
-	partition, err := s.partition(n / per)
-	if err != nil {
-		return nil, err
-	}
-	return shards.Pack(partition[n%per].manifest(nil).Append(nil)), nil
-}
-
-// A readPartition has the shards of a partition of the manifest.
-type readPartition struct {
-	number int
-	once   sync.Once
-	shards []shardEntries
-	err    error
-}
-
-// partition reads a partition, once for shards that are read one after the other.
-func (s *Site) partition(number int) ([]shardEntries, error) {
-	s.mu.Lock()
-	p := s.recent[0]
-	switch {
-	case p != nil && p.number == number:
-	case s.recent[1] != nil && s.recent[1].number == number:
-		p = s.recent[1]
-	default:
-		p = &readPartition{number: number}
-		s.recent[0], s.recent[1] = p, s.recent[0]
-	}
-	s.mu.Unlock()
-	p.once.Do(func() { p.shards, p.err = s.index.entries.shards(number) })
-	if p.err != nil {
-		s.forget(p)
-	}
-	return p.shards, p.err
-}
-
-// forget drops a partition that could not be read, so that it is read again.
-func (s *Site) forget(p *readPartition) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.recent {
-		if s.recent[i] == p {
-			s.recent[i] = nil
-		}
-	}
 }
 
 // maxSpareBody bounds the buffer of a body that is kept for the next one.

@@ -15,8 +15,10 @@ import (
 
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
+	snapshots "github.com/followpress/followpress/snapshot"
 )
 
 // opened opens the site of a snapshot.
@@ -26,7 +28,7 @@ func opened(t testing.TB, s snapshot, o generator.Options) *generator.Site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(report.String(), "not written") || report.Written != (generator.WriteReport{}) {
+	if !strings.Contains(report.String(), "not written") || report.Written != (summary.WriteReport{}) {
 		t.Errorf("got %s, want a report of a site that is not written", report)
 	}
 	t.Cleanup(func() {
@@ -242,7 +244,7 @@ func TestOpenReportsInvalidRows(t *testing.T) {
 	t.Parallel()
 	s := hub(20).adding("lists", `{"token_id":"x"}`)
 	_, _, err := generator.Open(t.Context(), s.fs(), small)
-	var invalid *generator.RowError
+	var invalid *snapshots.RowError
 	if !errors.As(err, &invalid) {
 		t.Errorf("got %v, want an invalid row", err)
 	}

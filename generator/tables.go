@@ -6,12 +6,10 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
-
-// A RowError is an invalid row of a snapshot, or an invalid refreshed object.
-type RowError = snapshot.RowError
 
 // A reader reads the tables of a snapshot and reports on their rows.
 type reader struct {
@@ -26,12 +24,13 @@ type reader struct {
 	efp           bool               // whether the site has the API efp, which shows more of a snapshot
 	inputs        *site.Inputs       // to fill; nil if nobody wants to know
 	digests       map[snapshot.Table]*snapshot.Digest
-	report        *Report
+	report        *summary.Report
+	file          map[snapshot.Table]string // that was read last, of each table
 	progress      Progress
 }
 
 // reject counts an invalid row, or returns its error unless invalid rows are skipped.
-func (r *reader) reject(skipped *int, e *RowError) error {
+func (r *reader) reject(skipped *int, e *snapshot.RowError) error {
 	if !r.skipInvalid {
 		return e
 	}
@@ -40,9 +39,9 @@ func (r *reader) reject(skipped *int, e *RowError) error {
 }
 
 // skip counts what is not read, and lists the first.
-func (r *reader) skip(skipped *int, e *RowError) {
+func (r *reader) skip(skipped *int, e *snapshot.RowError) {
 	*skipped++
-	if len(r.report.Invalid) < maxInvalidListed {
+	if len(r.report.Invalid) < summary.MaxInvalid {
 		r.report.Invalid = append(r.report.Invalid, e)
 	}
 }
@@ -57,12 +56,12 @@ func readTable[T any](
 
 // readerOf reads a table as readTable does, and counts its rows. Without accept, Complete takes them.
 func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) snapshot.Reader[T] {
-	counts := r.report.table(t)
+	counts := r.report.Table(t)
 	return snapshot.Reader[T]{Snapshot: r.snapshot, Workers: r.workers, Untimed: !r.efp, Digest: r.digest(t), Done: func(b snapshot.Block[T]) error {
-		counts.file = b.File
+		r.file[t] = b.File
 		counts.Rows += len(b.Rows) + len(b.Invalid)
 		r.progress.AddBytes(int64(len(b.Rows)), 0)
-		reject := func(e *RowError) error { return r.reject(&counts.Skipped, e) }
+		reject := func(e *snapshot.RowError) error { return r.reject(&counts.Skipped, e) }
 		if accept == nil {
 			return b.Take(reject)
 		}

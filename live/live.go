@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
@@ -90,7 +91,7 @@ type RoundEnd struct {
 	Took    time.Duration // from what the source gave until it answers
 	Heads   []source.Head // of the graph that serves
 	Undone  []uint64      // chains of which blocks were replaced
-	Report  *generator.Report
+	Report  *summary.Report
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -323,7 +324,7 @@ func (l *Live) remake(ctx context.Context) {
 }
 
 // serve makes the graph of a round and lets it answer.
-func (l *Live) serve(ctx context.Context, r source.Round) (*generator.Report, error) {
+func (l *Live) serve(ctx context.Context, r source.Round) (*summary.Report, error) {
 	was := l.state.Load()
 	number := uint64(1)
 	if was != nil {
@@ -355,7 +356,7 @@ func (l *Live) serve(ctx context.Context, r source.Round) (*generator.Report, er
 }
 
 // make makes a graph and swaps it in, with the state that stateOf makes of it.
-func (l *Live) make(ctx context.Context, snapshot afero.Fs, stateOf func(*graph) *state) (*generator.Report, error) {
+func (l *Live) make(ctx context.Context, snapshot afero.Fs, stateOf func(*graph) *state) (*summary.Report, error) {
 	if err := l.graphs.wait(ctx); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -46,7 +47,7 @@ func wholeSnapshot(t testing.TB, asOf, ens, badge string) afero.Fs {
 	return snapshot
 }
 
-func generatedEFP(t testing.TB, snapshot afero.Fs, refreshed generator.Refreshed) (afero.Fs, *generator.Report) {
+func generatedEFP(t testing.TB, snapshot afero.Fs, refreshed generator.Refreshed) (afero.Fs, *summary.Report) {
 	t.Helper()
 	files, report, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{API: site.APIEFP}, Refreshed: refreshed})
 	if err != nil {

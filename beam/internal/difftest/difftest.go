@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
@@ -34,7 +35,7 @@ type Case struct {
 }
 
 // Want generates the site of a case, and reports what the generator reports.
-func (c Case) Want(tb testing.TB) (memsite.Site, *generator.Report) {
+func (c Case) Want(tb testing.TB) (memsite.Site, *summary.Report) {
 	tb.Helper()
 	want, report, err := c.generate(tb.Context())
 	if err != nil {
@@ -53,7 +54,7 @@ func (c Case) WantError(tb testing.TB) error {
 	return err
 }
 
-func (c Case) generate(ctx context.Context) (memsite.Site, *generator.Report, error) {
+func (c Case) generate(ctx context.Context) (memsite.Site, *summary.Report, error) {
 	o := generator.Options{Config: c.Config, SkipInvalid: c.SkipInvalid, Generator: release.Version()}
 	if c.Refreshed != "" {
 		refreshed, err := storage.OpenRefreshed(ctx, storage.Location{Folder: c.Refreshed}, storage.S3Options{})

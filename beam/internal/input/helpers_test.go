@@ -23,7 +23,7 @@ import (
 
 	"github.com/followpress/followpress/beam/internal/dofn"
 	"github.com/followpress/followpress/beam/internal/input"
-	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -52,7 +52,7 @@ type result struct {
 	mu     sync.Mutex
 	rows   map[string][]pair // by the name of their reader
 	counts map[string]int64
-	report generator.Report
+	report summary.Report
 }
 
 var (
@@ -111,7 +111,7 @@ func read(t *testing.T, source input.Source, o input.Options, refreshed string, 
 		"lists": tables.Lists(s), "accounts": tables.Accounts(s), "records": tables.Records(s), "badges": tables.Badges(s, events),
 	}
 	if refreshed != "" {
-		r.report.Refreshed = &generator.RefreshedReport{}
+		r.report.Refreshed = &summary.RefreshedReport{}
 		readers["refreshed"] = tables.Refreshed(s, input.Source{Location: refreshed, Endpoint: source.Endpoint, Region: source.Region})
 	}
 	if tables.HasOps {

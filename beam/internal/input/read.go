@@ -15,8 +15,8 @@ import (
 
 	"github.com/followpress/followpress/beam/internal/dofn"
 	"github.com/followpress/followpress/beam/internal/wire"
-	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
@@ -256,7 +256,7 @@ func (r *readBadges) ProcessElement(ctx context.Context, element string, emit em
 			if event, ok := events[b.EventID]; ok {
 				emit(wire.AddressKey(b.Owner), wire.BadgeRow{Event: event, TokenID: b.TokenID}.Append(nil))
 			} else {
-				c.counts[WithoutEffect(c.table, generator.UnknownEvent)]++
+				c.counts[WithoutEffect(c.table, summary.UnknownEvent)]++
 			}
 			return nil
 		})).Table(ctx, c.table, snapshot.ParseBadge)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/followpress/followpress/beam/internal/dofn"
 	"github.com/followpress/followpress/beam/internal/wire"
-	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -174,19 +174,19 @@ const (
 // Fill fills what the report of generate says of the snapshot and the refreshed data: from what Events
 // and Recommended return (nil for none), the sums of all counts, and the first notes in any order. The
 // report says nothing of refreshed data unless r.Refreshed is set.
-func (t *Tables) Fill(r *generator.Report, events Result, recommended *Result, counts map[string]int64, notes map[string][][]byte) {
+func (t *Tables) Fill(r *summary.Report, events Result, recommended *Result, counts map[string]int64, notes map[string][][]byte) {
 	r.AsOf, r.Repeated = t.AsOf, int(counts[RepeatedRecords])
-	r.Tables = map[string]*generator.TableReport{}
+	r.Tables = map[string]*summary.TableReport{}
 	r.Invalid = append([]*snapshot.RowError{}, events.Invalid...)
-	r.LongTexts = generator.LongTextReport{
-		LeftOut: int(counts[LongTexts]), Most: t.options.Limits.Text, MostProfile: t.options.Limits.Whole, Examples: []generator.LongTextExample{},
+	r.LongTexts = summary.LongTextReport{
+		LeftOut: int(counts[LongTexts]), Most: t.options.Limits.Text, MostProfile: t.options.Limits.Whole, Examples: []summary.LongTextExample{},
 	}
-	r.NoTexts = generator.NoTextReport{Profiles: int(counts[NoTextProfiles]), Entries: int(counts[NoTexts])}
+	r.NoTexts = summary.NoTextReport{Profiles: int(counts[NoTextProfiles]), Entries: int(counts[NoTexts])}
 	r.OtherDates = events.OtherDates
 	r.Tables[string(snapshot.TableEvents)] = &events.TableReport
 	add := func(table snapshot.Table) {
 		if table != TableRefreshed {
-			r.Tables[string(table)] = &generator.TableReport{
+			r.Tables[string(table)] = &summary.TableReport{
 				Rows: int(counts[RowCount(table)]), Skipped: int(counts[SkippedCount(table)]), WithoutEffect: withoutEffect(counts, table),
 			}
 		} else if r.Refreshed != nil {
@@ -197,7 +197,7 @@ func (t *Tables) Fill(r *generator.Report, events Result, recommended *Result, c
 		}
 		for _, n := range sorted(notes[longNotes+string(table)]) {
 			r.LongTexts.Examples = append(r.LongTexts.Examples,
-				generator.LongTextExample{File: n.Name, Line: lineOf(table, n), LongText: site.LongText{Member: n.Text, Bytes: int(n.Bytes)}})
+				summary.LongTextExample{File: n.Name, Line: lineOf(table, n), LongText: site.LongText{Member: n.Text, Bytes: int(n.Bytes)}})
 		}
 	}
 	// In this order generate reads them.
@@ -226,8 +226,8 @@ func withoutEffect(counts map[string]int64, t snapshot.Table) map[string]int {
 	return reasons
 }
 
-func refreshedReport(counts map[string]int64) generator.RefreshedReport {
-	r := generator.RefreshedReport{
+func refreshedReport(counts map[string]int64) summary.RefreshedReport {
+	r := summary.RefreshedReport{
 		Objects: int(counts[RowCount(TableRefreshed)]), Skipped: int(counts[SkippedCount(TableRefreshed)]),
 		Profiles: int(counts[MergedProfiles]), Badges: int(counts[MergedBadges]), WithoutEffect: withoutEffect(counts, TableRefreshed),
 	}

@@ -11,8 +11,8 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -132,9 +132,9 @@ func (t *Tables) elements(s beam.Scope, table snapshot.Table) beam.PCollection {
 
 // A Result is what was read of a table.
 type Result struct {
-	generator.TableReport
+	summary.TableReport
 	Invalid    []*snapshot.RowError // all that were skipped, at most MaxInvalid
-	OtherDates int                  // as generator.Report counts them; of events
+	OtherDates int                  // as summary.Report counts them; of events
 }
 
 // MaxInvalid bounds the invalid rows that a report lists; all are counted.
@@ -173,7 +173,7 @@ func (t *Tables) Recommended(ctx context.Context) (accounts []snapshot.Recommend
 	known := map[site.Address]bool{}
 	r, err := readAll(ctx, t, snapshot.TableRecommended, snapshot.ParseRecommended, func(a snapshot.Recommended, r *Result) error {
 		if known[a.Address] {
-			r.WithoutEffect[generator.RepeatedRow]++
+			r.WithoutEffect[summary.RepeatedRow]++
 			return nil
 		}
 		known[a.Address] = true
@@ -187,7 +187,7 @@ func (t *Tables) Recommended(ctx context.Context) (accounts []snapshot.Recommend
 func readAll[T any](
 	ctx context.Context, t *Tables, table snapshot.Table, parse func([]byte) (T, error), accept func(T, *Result) error,
 ) (Result, error) {
-	r := Result{TableReport: generator.TableReport{WithoutEffect: map[string]int{}}}
+	r := Result{TableReport: summary.TableReport{WithoutEffect: map[string]int{}}}
 	done := func(b snapshot.Block[T]) error {
 		r.Rows += len(b.Rows) + len(b.Invalid)
 		return b.Each(func(row snapshot.Row[T]) error { return accept(row.Value, &r) }, func(e *snapshot.RowError) error {

@@ -24,7 +24,7 @@ import (
 
 	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/pipeline"
-	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -182,7 +182,7 @@ func (c *Command) config() site.Config {
 }
 
 // Run makes the site.
-func (c *Command) Run(ctx context.Context, stderr io.Writer) (*generator.Report, error) {
+func (c *Command) Run(ctx context.Context, stderr io.Writer) (*summary.Report, error) {
 	config, err := c.config().WithDefaults()
 	if err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (c *Command) Run(ctx context.Context, stderr io.Writer) (*generator.Report,
 	}
 	o.Inputs = tables.Inputs
 	o.Inputs.Generator = release.Version()
-	report := &generator.Report{Snapshot: c.Snapshot, Out: c.Out}
+	report := &summary.Report{Snapshot: c.Snapshot, Out: c.Out}
 	if c.Refreshed != "" {
 		at := c.at(c.Refreshed)
 		if !strings.Contains(c.Refreshed, "://") {
@@ -227,7 +227,7 @@ func (c *Command) Run(ctx context.Context, stderr io.Writer) (*generator.Report,
 		if err := input.CheckRefreshed(ctx, at); err != nil {
 			return nil, fmt.Errorf("--refreshed: %w", err)
 		}
-		o.Refreshed, report.Refreshed = &at, &generator.RefreshedReport{}
+		o.Refreshed, report.Refreshed = &at, &summary.RefreshedReport{}
 	}
 	server := &engine{endpoint: c.Endpoint}
 	if err := c.prepare(ctx, o.Tables, server, stderr); err != nil {
@@ -324,8 +324,8 @@ func (q quiet) Log(ctx context.Context, severity beamlog.Severity, depth int, me
 
 // report completes the report with what the pipeline has left beside the parts.
 func (c *Command) report(
-	ctx context.Context, r *generator.Report, parts *storage.Parts, tables *input.Tables, events input.Result, recommended *input.Result,
-) (*generator.Report, error) {
+	ctx context.Context, r *summary.Report, parts *storage.Parts, tables *input.Tables, events input.Result, recommended *input.Result,
+) (*summary.Report, error) {
 	body, err := parts.Get(ctx, storage.PartsReport)
 	if err != nil {
 		return nil, fmt.Errorf("read the report of the pipeline: %w", err)
@@ -341,7 +341,7 @@ func (c *Command) report(
 }
 
 // print prints the report for people, and writes it as JSON.
-func (c *Command) print(r *generator.Report, stdout io.Writer) error {
+func (c *Command) print(r *summary.Report, stdout io.Writer) error {
 	if c.Report != "" {
 		body, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {

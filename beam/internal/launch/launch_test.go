@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/difftest"
 	"github.com/followpress/followpress/beam/internal/launch"
 	"github.com/followpress/followpress/beam/internal/loopback"
-	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
@@ -70,7 +70,7 @@ func TestRandomSitesEqualThoseOfGenerate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got generator.Report
+			var got summary.Report
 			if err := json.Unmarshal(body, &got); err != nil {
 				t.Fatal(err)
 			}

@@ -16,10 +16,12 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/ranks"
+	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
 )
@@ -302,8 +304,8 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	told := &staged{Report: report, Stages: progress.Stages()}
 	if err != nil {
-		told.Report, told.Error = &generator.Report{Out: c.Out, Tables: map[string]*generator.TableReport{}, Invalid: []*generator.RowError{}}, err.Error()
-		told.LongTexts.Examples = []generator.LongTextExample{}
+		told.Report, told.Error = &summary.Report{Out: c.Out, Tables: map[string]*summary.TableReport{}, Invalid: []*snapshot.RowError{}}, err.Error()
+		told.LongTexts.Examples = []summary.LongTextExample{}
 	} else {
 		fmt.Fprint(stderr, report)
 	}
@@ -312,7 +314,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 }
 
 type staged struct {
-	*generator.Report
+	*summary.Report
 	Error  string          `json:"error,omitempty"` // then the report has nothing but the stages until then
 	Stages []command.Stage `json:"stages"`
 }

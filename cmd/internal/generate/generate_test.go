@@ -14,7 +14,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 )
 
@@ -72,7 +72,7 @@ func TestLongTexts(t *testing.T) {
 	if line := regexp.MustCompile(`(?m)^profiles +1 texts left out, of more than 65536 bytes, or of a profile of more than \d+: accounts.ndjson:\d+: "avatar" has 65542$`); !line.MatchString(stderr) {
 		t.Errorf("no line %s in %s", line, stderr)
 	}
-	var report generator.Report
+	var report summary.Report
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.LongTexts.LeftOut != 1 || report.LongTexts.Examples[0].Member != "avatar" {
 		t.Errorf("the report (%v): %s", err, stdout)
 	}
@@ -225,7 +225,7 @@ func TestStages(t *testing.T) {
 	out, page := filepath.Join(folder, "site.tar"), filepath.Join(folder, "report.html")
 	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--report", "-")
 	var report struct {
-		generator.Report
+		summary.Report
 		Stages []command.Stage `json:"stages"`
 	}
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != command.Done {
@@ -429,9 +429,9 @@ func TestUnmountedOutput(t *testing.T) {
 }
 
 // parseReport fails the test unless text is one JSON object and nothing else.
-func parseReport(t *testing.T, text string) generator.Report {
+func parseReport(t *testing.T, text string) summary.Report {
 	t.Helper()
-	var report generator.Report
+	var report summary.Report
 	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}

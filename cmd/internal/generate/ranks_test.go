@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/cmd/internal/command"
-	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 )
 
 // later is the demo snapshot some hours later, with one more follow.
@@ -31,7 +31,7 @@ func made(t *testing.T, snapshot, out string, args ...string) string {
 	if status != command.Done {
 		t.Fatalf("%q: got status %d: %s", args, status, stderr)
 	}
-	var report generator.Report
+	var report summary.Report
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Ranks == nil {
 		t.Fatalf("%q: got %s, want a report about ranks (%v)", args, stdout, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot/pieces"
@@ -39,7 +40,7 @@ type keptInputs struct {
 }
 
 // openKept renders the site of a snapshot, and keeps what it was made of.
-func (s *source) openKept(ctx context.Context, run session, folder afero.Fs, closeFolder func() error, o generator.Options) (openSite, *generator.Report, error) {
+func (s *source) openKept(ctx context.Context, run session, folder afero.Fs, closeFolder func() error, o generator.Options) (openSite, *summary.Report, error) {
 	kept := &keptInputs{pieces.Source{Snapshot: folder}, closeFolder}
 	if o.Refreshed != nil {
 		kept.Refreshed = pieces.Record(o.Refreshed)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	reports "github.com/followpress/followpress/cmd/internal/report"
-	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/plain"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/publisher"
@@ -467,7 +467,7 @@ func (p *publishing) checkPublishing(site string) error {
 }
 
 // An opener opens a site to publish, and says what was rendered for it, if anything was.
-type opener func(ctx context.Context, s session, server storage.S3Options) (openSite, *generator.Report, error)
+type opener func(ctx context.Context, s session, server storage.S3Options) (openSite, *summary.Report, error)
 
 func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun bool,
 	before ...func(context.Context, session, publisher.Site, storage.Bucket) error) (told *published, err error) {

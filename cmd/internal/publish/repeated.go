@@ -11,6 +11,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
@@ -62,7 +63,7 @@ func (r *Repeated) Check(url string) error {
 func (r *Repeated) Publish(ctx context.Context, to Destination, snapshot afero.Fs, o generator.Options) (*publisher.Report, error) {
 	p := r.publishing(to)
 	s := session{log: to.Log, progress: command.NewProgress(io.Discard), stderr: to.Tell}
-	told, err := p.publish(ctx, s, func(ctx context.Context, s session, _ storage.S3Options) (openSite, *generator.Report, error) {
+	told, err := p.publish(ctx, s, func(ctx context.Context, s session, _ storage.S3Options) (openSite, *summary.Report, error) {
 		return render(ctx, s, snapshot, o)
 	}, false)
 	after, purgeErr := p.purge(ctx, s, told, false)

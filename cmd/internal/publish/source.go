@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
@@ -85,7 +86,7 @@ type openSite interface {
 
 // opener returns what opens the site for a destination, which is signed as the flags say.
 func (s *source) opener(dest string, signs *signing) opener {
-	return func(ctx context.Context, run session, server storage.S3Options) (openSite, *generator.Report, error) {
+	return func(ctx context.Context, run session, server storage.S3Options) (openSite, *summary.Report, error) {
 		keys, err := signs.keys(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -96,7 +97,7 @@ func (s *source) opener(dest string, signs *signing) opener {
 
 // openFor opens the site, or renders that of the snapshot, which has a report. The ranks that it may hold are those of
 // the destination; with keys, as those have signed them.
-func (s *source) openFor(ctx context.Context, dest string, keys note.Keys, run session, server storage.S3Options) (_ openSite, _ *generator.Report, err error) {
+func (s *source) openFor(ctx context.Context, dest string, keys note.Keys, run session, server storage.S3Options) (_ openSite, _ *summary.Report, err error) {
 	if s.Snapshot == "" {
 		opened, err := openAt(ctx, s.Site, run, server)
 		return opened, nil, err
@@ -122,7 +123,7 @@ func (s *source) openFor(ctx context.Context, dest string, keys note.Keys, run s
 }
 
 // render renders the site of a snapshot, which is not needed any more then.
-func render(ctx context.Context, run session, snapshot afero.Fs, o generator.Options) (*renderedSite, *generator.Report, error) {
+func render(ctx context.Context, run session, snapshot afero.Fs, o generator.Options) (*renderedSite, *summary.Report, error) {
 	o.Progress = run.progress
 	opened, report, err := generator.Open(ctx, snapshot, o)
 	run.progress.End()
@@ -141,9 +142,9 @@ type renderedSite struct {
 // published is the report of a publish, and of what was rendered for it and purged after it.
 type published struct {
 	*publisher.Report
-	Rendered *generator.Report `json:"rendered,omitempty"` // nil for a site
-	Stages   []command.Stage   `json:"stages"`
-	Purged   purges            `json:"purged,omitempty"`
+	Rendered *summary.Report `json:"rendered,omitempty"` // nil for a site
+	Stages   []command.Stage `json:"stages"`
+	Purged   purges          `json:"purged,omitempty"`
 }
 
 func (p *published) setStages(stages []command.Stage) { p.Stages = stages }

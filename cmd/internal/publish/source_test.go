@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
@@ -73,7 +74,7 @@ func generated(t *testing.T, snapshot, name string, config site.Config) string {
 // A renderedReport is the report of a publish from a snapshot.
 type renderedReport struct {
 	publisher.Report
-	Rendered *generator.Report
+	Rendered *summary.Report
 }
 
 // publishedFrom publishes a snapshot and returns the report.

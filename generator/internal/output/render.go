@@ -1,4 +1,4 @@
-package generator
+package output
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/inorder"
-	"github.com/followpress/followpress/site"
 )
 
 // Limits of a chunk, the part of a site that one worker renders at a time: a few hundred small
@@ -51,35 +50,15 @@ func endOf(p *render.UnitKind, from int) int {
 	return to
 }
 
-// A batch receives objects of one chunk. Different batches are filled concurrently.
-type batch interface {
-	put(entry site.Entry, body []byte) error
-}
-
-// An output receives rendered objects.
-type output interface {
-	// begin returns a new batch. It is called from many goroutines.
-	begin() batch
-	// finish writes a batch. It is called in the order of the site, never concurrently.
-	finish(batch) error
-}
-
-// discard is an output that keeps nothing.
-type discard struct{}
-
-func (discard) begin() batch                 { return discard{} }
-func (discard) finish(batch) error           { return nil }
-func (discard) put(site.Entry, []byte) error { return nil }
-
 // renderAll renders every object of a site into out, and adds their entries to all, unless that is nil.
-func renderAll(ctx context.Context, s *render.Site, workers int, out output, all *entryStore, progress Progress) error {
+func renderAll(ctx context.Context, s *render.Site, workers int, out Output, all *entryStore, progress Progress) error {
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
 	free := sync.Pool{New: func() any { return &chunkBuffers{hasher: newHasher()} }}
 	rendered := int64(0)
 	err := inorder.Do(ctx, workers, chunksOf(s),
 		func(c chunk, t *inorder.Ticket[piece]) (piece, error) {
 			buffers := free.Get().(*chunkBuffers)
-			p := &chunkWriter{out: out, ticket: t, all: all, budget: budget, chunkBuffers: *buffers, piece: piece{batch: out.begin()}}
+			p := &chunkWriter{out: out, ticket: t, all: all, budget: budget, chunkBuffers: *buffers, piece: piece{batch: out.Begin()}}
 			defer func() {
 				if cap(p.body) <= maxFreePiece {
 					*buffers = p.chunkBuffers
@@ -96,7 +75,7 @@ func renderAll(ctx context.Context, s *render.Site, workers int, out output, all
 			rendered += p.objects
 			progress.AddBytes(p.objects, p.rendered)
 			defer budget.Release(p.budget)
-			return out.finish(p.batch)
+			return out.Finish(p.batch)
 		})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package generator
+package summary
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// maxInvalidListed bounds the invalid rows that a report lists; all are counted.
-const maxInvalidListed = 1000
+// MaxInvalid bounds the invalid rows that a report lists; all are counted.
+const MaxInvalid = 1000
 
 // maxLongListed is the same bound for texts that were left out.
 const maxLongListed = 10
@@ -25,7 +25,7 @@ type Report struct {
 	Ranks      *RanksReport            `json:"ranks,omitempty"`      // nil unless the configuration has RanksEvery
 	Repeated   int                     `json:"repeated_records"`     // rows that were merged into an earlier row of the same list
 	Operations int                     `json:"operations,omitempty"` // rows of ops that the site shows
-	Invalid    []*RowError             `json:"invalid"`              // the first 1,000 invalid rows and refreshed objects
+	Invalid    []*snapshot.RowError    `json:"invalid"`              // the first 1,000 invalid rows and refreshed objects
 	LongTexts  LongTextReport          `json:"long_texts"`           // texts of profiles that were left out
 	NoTexts    NoTextReport            `json:"no_texts"`             // entries of profiles that were left out
 	OtherDates int                     `json:"other_dates"`          // dates of events in another form than 31-Jan-2026, which are shown as they are
@@ -40,13 +40,18 @@ type Report struct {
 	} `json:"seconds"`
 }
 
+// A KindReport counts the objects whose keys look alike.
+type KindReport struct {
+	Keys    string `json:"keys"` // with * for what differs, as in api/v1/users/*/details
+	Objects int64  `json:"objects"`
+	Bytes   int64  `json:"bytes"` // a body under two keys counts twice
+}
+
 // A TableReport counts the rows of a table.
 type TableReport struct {
 	Rows          int            `json:"rows"`
 	Skipped       int            `json:"skipped"`        // invalid
 	WithoutEffect map[string]int `json:"without_effect"` // valid, but refer to something that does not exist; by reason
-
-	file string
 }
 
 // A LongTextReport counts texts of profiles that exceed site.Config.ProfileLimits.
@@ -63,7 +68,8 @@ type NoTextReport struct {
 	Entries  int `json:"entries"`
 }
 
-func (r *NoTextReport) add(entries int) {
+// Add counts the entries of one profile.
+func (r *NoTextReport) Add(entries int) {
 	if entries > 0 {
 		r.Profiles++
 		r.Entries += entries
@@ -77,7 +83,8 @@ type LongTextExample struct {
 	site.LongText
 }
 
-func (r *LongTextReport) add(file string, line int, long []site.LongText) {
+// Add counts the texts of one profile, and lists them if few were listed.
+func (r *LongTextReport) Add(file string, line int, long []site.LongText) {
 	r.LeftOut += len(long)
 	for _, text := range long[:min(len(long), maxLongListed-len(r.Examples))] {
 		r.Examples = append(r.Examples, LongTextExample{file, line, text})
@@ -89,7 +96,7 @@ func (r *LongTextReport) String() string {
 	const shown = 3
 	var examples []string
 	for _, e := range r.Examples[:min(len(r.Examples), shown)] {
-		at := &RowError{File: e.File, Line: e.Line, Reason: fmt.Sprintf("%q has %d", e.Member, e.Bytes)}
+		at := &snapshot.RowError{File: e.File, Line: e.Line, Reason: fmt.Sprintf("%q has %d", e.Member, e.Bytes)}
 		examples = append(examples, at.Error())
 	}
 	if more := r.LeftOut - len(examples); more > 0 {
@@ -136,18 +143,23 @@ const (
 	RepeatedRow    = "repeated address"
 )
 
-func newReport(out string) *Report {
-	return &Report{Out: out, Tables: map[string]*TableReport{}, Invalid: []*RowError{}, LongTexts: LongTextReport{Examples: []LongTextExample{}}}
+// New returns the report of a run that writes to out.
+func New(out string) *Report {
+	return &Report{Out: out, Tables: map[string]*TableReport{}, Invalid: []*snapshot.RowError{}, LongTexts: LongTextReport{Examples: []LongTextExample{}}}
 }
 
-func (r *Report) table(t snapshot.Table) *TableReport {
+// Table returns the report of a table, for whoever counts its rows.
+func (r *Report) Table(t snapshot.Table) *TableReport {
 	if r.Tables[string(t)] == nil {
 		r.Tables[string(t)] = &TableReport{WithoutEffect: map[string]int{}}
 	}
 	return r.Tables[string(t)]
 }
 
-func (r *Report) withoutEffect(t snapshot.Table, reason string) { r.table(t).WithoutEffect[reason]++ }
+// CountWithoutEffect counts a row of a table that has no effect, by the reason.
+func (r *Report) CountWithoutEffect(t snapshot.Table, reason string) {
+	r.Table(t).WithoutEffect[reason]++
+}
 
 // Skipped is the number of invalid rows and refreshed objects.
 func (r *Report) Skipped() int {
@@ -178,7 +190,7 @@ func (r *Report) tellAltered(b *strings.Builder) {
 func (r *Report) String() string {
 	var b strings.Builder
 	for _, t := range r.shownTables() {
-		c := r.table(t)
+		c := r.Table(t)
 		fmt.Fprintf(&b, "%s%*d rows", t, 20-len(t), c.Rows)
 		writeLeftOut(&b, c.Skipped, c.WithoutEffect)
 		if t == snapshot.TableRecords && r.Repeated > 0 {
@@ -256,4 +268,16 @@ func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int)
 			fmt.Fprintf(b, ", %d without effect (%s)", n, reason)
 		}
 	}
+}
+
+// shownKinds is how many kinds a person is told.
+const shownKinds = 4
+
+// largestKinds says which kinds of objects hold the most of that many bytes.
+func largestKinds(kinds []KindReport, bytes int64) string {
+	var shown []string
+	for _, k := range kinds[:min(len(kinds), shownKinds)] {
+		shown = append(shown, fmt.Sprintf("%.0f%% %s", 100*float64(k.Bytes)/float64(max(bytes, 1)), k.Keys))
+	}
+	return strings.Join(shown, ", ")
 }

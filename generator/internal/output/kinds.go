@@ -1,20 +1,13 @@
-package generator
+package output
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/site"
 )
-
-// A KindReport counts the objects whose keys look alike.
-type KindReport struct {
-	Keys    string `json:"keys"` // with * for what differs, as in api/v1/users/*/details
-	Objects int64  `json:"objects"`
-	Bytes   int64  `json:"bytes"` // a body under two keys counts twice
-}
 
 // A kind is what keys have in common: the segments before the one that differs, and those after it. Without any after
 // it, they are "*", and "" for a key of one segment.
@@ -69,25 +62,13 @@ func (k kindCounts) add(of kind, n kindCount) {
 }
 
 // report lists the kinds, those with the most bytes first.
-func (k kindCounts) report() []KindReport {
-	all := make([]KindReport, 0, len(k))
+func (k kindCounts) report() []summary.KindReport {
+	all := make([]summary.KindReport, 0, len(k))
 	for kind, n := range k {
-		all = append(all, KindReport{kind.String(), n.objects, n.bytes})
+		all = append(all, summary.KindReport{Keys: kind.String(), Objects: n.objects, Bytes: n.bytes})
 	}
-	slices.SortFunc(all, func(a, b KindReport) int {
+	slices.SortFunc(all, func(a, b summary.KindReport) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Keys, b.Keys))
 	})
 	return all
-}
-
-// shownKinds is how many kinds a person is told.
-const shownKinds = 4
-
-// largestKinds says which kinds of objects hold the most of that many bytes.
-func largestKinds(kinds []KindReport, bytes int64) string {
-	var shown []string
-	for _, k := range kinds[:min(len(kinds), shownKinds)] {
-		shown = append(shown, fmt.Sprintf("%.0f%% %s", 100*float64(k.Bytes)/float64(max(bytes, 1)), k.Keys))
-	}
-	return strings.Join(shown, ", ")
 }

@@ -1,4 +1,4 @@
-package generator
+package output
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ const (
 
 // A piece is a sequence of rendered objects for the output.
 type piece struct {
-	batch    batch
+	batch    Batch
 	objects  int64
 	rendered int64 // bytes of the objects
 	bytes    int64 // that the piece takes
@@ -32,7 +32,7 @@ type piece struct {
 // hands over piece after piece. So only one chunk at a time exceeds its share, by the object that
 // it renders and a copy of it in the output.
 type chunkWriter struct {
-	out    output
+	out    Output
 	ticket *inorder.Ticket[piece]
 	all    *entryStore // gets the entries; nil for none
 	budget *semaphore.Weighted
@@ -61,7 +61,7 @@ func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.
 	for _, e.Key = range keys {
 		w.entries = append(w.entries, e)
 		if w.err == nil {
-			w.err = w.piece.batch.put(e, w.body)
+			w.err = w.piece.batch.Put(e, w.body)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (w *chunkWriter) admit(bytes int64) error {
 		if err := w.ticket.HandOver(p); err != nil {
 			return err
 		}
-		w.piece = piece{batch: w.out.begin()}
+		w.piece = piece{batch: w.out.Begin()}
 	}
 	w.piece.bytes += bytes
 	return nil

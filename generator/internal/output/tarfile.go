@@ -1,4 +1,4 @@
-package generator
+package output
 
 import (
 	"archive/tar"
@@ -20,9 +20,6 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// maxFreePiece bounds the size of buffers that are kept for reuse.
-const maxFreePiece = 4 << 20
-
 // A tarOutput writes a tar file: the objects in the order of the site, then the manifest, and the root
 // last. All entries have the time of the snapshot, so that equal sites give equal files.
 type tarOutput struct {
@@ -37,10 +34,10 @@ type tarDestination struct {
 	path  string
 }
 
-// checkNames accepts all names: a tar file can hold any two.
-func (d *tarDestination) checkNames(context.Context, string, []render.LookupName) error { return nil }
+// CheckNames accepts all names: a tar file can hold any two.
+func (d *tarDestination) CheckNames(context.Context, string, []render.LookupName) error { return nil }
 
-func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func() error, error) {
+func (d *tarDestination) Create(next string, _ *Plan, asOf string) (Output, func() error, error) {
 	format, err := tarentry.ForSite(asOf)
 	if err != nil {
 		return nil, nil, err
@@ -54,8 +51,8 @@ func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func
 	return out, func() error { return errors.Join(out.close(), file.Close()) }, nil
 }
 
-// look looks at nothing: a tar file whose manifest could be read was read to its end.
-func (d *tarDestination) look() *look { return &look{seed: maphash.MakeSeed()} }
+// Look looks at nothing: a tar file whose manifest could be read was read to its end.
+func (d *tarDestination) Look() *Look { return &Look{seed: maphash.MakeSeed()} }
 
 // A tarBatch is a piece of a tar stream. Workers format pieces concurrently; only writing them
 // happens in order.
@@ -64,21 +61,21 @@ type tarBatch struct {
 	format *tarentry.Formatter
 }
 
-func (t *tarOutput) begin() batch {
+func (t *tarOutput) Begin() Batch {
 	if b, ok := t.free.Get().(*tarBatch); ok {
 		return b
 	}
 	return &tarBatch{format: t.format}
 }
 
-func (b *tarBatch) put(entry site.Entry, body []byte) (err error) {
+func (b *tarBatch) Put(entry site.Entry, body []byte) (err error) {
 	if b.piece, err = b.format.Append(b.piece, string(entry.Key), body); err != nil {
 		return fmt.Errorf("add %s to the tar file: %w", entry.Key, err)
 	}
 	return nil
 }
 
-func (t *tarOutput) finish(b batch) error {
+func (t *tarOutput) Finish(b Batch) error {
 	full := b.(*tarBatch)
 	if _, err := t.file.Write(full.piece); err != nil {
 		t.failed = true
@@ -102,8 +99,8 @@ func (t *tarOutput) close() error {
 	return nil
 }
 
-// check returns an error if the output exists and is not the tar file of a site.
-func (d *tarDestination) check(ctx context.Context) (*liveSite, error) {
+// Check returns an error if the output exists and is not the tar file of a site.
+func (d *tarDestination) Check(ctx context.Context) (*Live, error) {
 	info, err := d.files.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -129,7 +126,7 @@ const readTarBytes = 256 << 10
 // openLiveTar reads the root and the manifest of the site in a tar file. They are at its end, so one
 // pass over the headers finds them all. Most objects are smaller than a page: to read everything, in
 // large pieces, takes half the time of four system calls for each to skip its body.
-func openLiveTar(ctx context.Context, files afero.Fs, path string) *liveSite {
+func openLiveTar(ctx context.Context, files afero.Fs, path string) *Live {
 	file, err := files.Open(path)
 	if err != nil {
 		return nil

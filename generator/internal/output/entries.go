@@ -1,4 +1,4 @@
-package generator
+package output
 
 import (
 	"crypto/sha256"
@@ -69,8 +69,8 @@ func newEntryStore(base string, objects int64, create func() (*os.File, error)) 
 	}
 }
 
-// inTempFolder creates a file without a name in the folder of temporary files.
-func inTempFolder() (*os.File, error) {
+// InTempFolder creates a file without a name in the folder of temporary files.
+func InTempFolder() (*os.File, error) {
 	file, err := os.CreateTemp("", "followpress-*")
 	if err != nil {
 		return nil, err

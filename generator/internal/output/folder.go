@@ -1,0 +1,73 @@
+package output
+
+import (
+	"context"
+	"hash/maphash"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site"
+)
+
+// A folder is an output of one file per object.
+type folder struct {
+	files afero.Fs
+	path  string // of the new site
+	live  string // path of the live site; "" if there is none
+	plan  *Plan  // says which of its objects are kept; nil for none
+}
+
+type folderDestination struct {
+	files  afero.Fs
+	path   string
+	config site.Config // of the next site
+}
+
+func (d *folderDestination) Check(context.Context) (*Live, error) {
+	return checkFolder(d.files, d.path, d.config)
+}
+
+func (d *folderDestination) CheckNames(ctx context.Context, next string, names []render.LookupName) error {
+	return checkNames(ctx, d.files, next, names)
+}
+
+func (d *folderDestination) Create(next string, p *Plan, _ string) (Output, func() error, error) {
+	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
+}
+
+// Look returns an output that compares the files of the live site with what is rendered.
+func (d *folderDestination) Look() *Look {
+	return &Look{files: d.files, path: d.path, seed: maphash.MakeSeed(), missing: map[uint64]struct{}{}}
+}
+
+// A folderBatch writes files.
+type folderBatch struct {
+	*folder
+	made madeFolders
+}
+
+func (f *folder) Begin() Batch       { return &folderBatch{folder: f} }
+func (f *folder) Finish(Batch) error { return nil }
+
+func (b *folderBatch) Put(entry site.Entry, body []byte) error {
+	name := filepath.Join(b.path, filepath.FromSlash(string(entry.Key)))
+	if err := b.made.make(b.files, filepath.Dir(name)); err != nil {
+		return err
+	}
+	if b.plan != nil && b.plan.isUnchanged(entry.Key) && b.link(entry.Key, name) {
+		return nil
+	}
+	return writeFile(b.files, name, body)
+}
+
+// link makes the new file a hard link to that of the live site. It returns false if that fails,
+// and the file must be written.
+func (b *folderBatch) link(key site.Key, name string) bool {
+	if _, ok := b.files.(*afero.OsFs); !ok {
+		return false // afero has no hard links
+	}
+	return os.Link(filepath.Join(b.live, filepath.FromSlash(string(key))), name) == nil
+}

@@ -1,0 +1,172 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/generator/summary"
+	"github.com/followpress/followpress/internal/inorder"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/shards"
+)
+
+// An Index is the manifest and the root of a site.
+type Index struct {
+	entries *entryStore
+	Root    site.Root
+	digests shards.Digests // of the shards of the manifest
+	indexes []shards.Index // of the shards
+	workers int
+}
+
+// A Rendering is a site that is to be rendered.
+type Rendering struct {
+	Site     *render.Site
+	Inputs   *site.Inputs             // for the root; nil if they are not wanted
+	Workers  int                      // goroutines
+	Temp     func() (*os.File, error) // creates the file where entries of the manifest wait; nil if they stay in memory
+	Progress Progress
+}
+
+// Render renders every object and the manifest into out, and returns the index of the site, which must be closed.
+func (r *Rendering) Render(ctx context.Context, out Output) (*Index, error) {
+	entries := newEntryStore(r.Site.Config.BasePath, r.Site.Objects(), r.Temp)
+	err := renderAll(ctx, r.Site, r.Workers, out, entries, r.Progress)
+	if err != nil {
+		return nil, errors.Join(err, entries.close())
+	}
+	x, err := newIndex(ctx, r.Site, r.Inputs, entries, r.Workers, out)
+	if err != nil {
+		return nil, errors.Join(err, entries.close())
+	}
+	return x, nil
+}
+
+// Again is Render for a site whose index is known.
+func (r *Rendering) Again(ctx context.Context, x *Index, out Output) error {
+	if err := r.Objects(ctx, out); err != nil {
+		return err
+	}
+	return x.render(ctx, out)
+}
+
+// Objects renders every object into out, without the manifest and the root.
+func (r *Rendering) Objects(ctx context.Context, out Output) error {
+	return renderAll(ctx, r.Site, r.Workers, out, nil, r.Progress)
+}
+
+// newIndex makes the root for the rendered objects, and renders the manifest into out. Inputs may be nil.
+func newIndex(ctx context.Context, s *render.Site, inputs *site.Inputs, entries *entryStore, workers int, out Output) (*Index, error) {
+	x := &Index{entries: entries, workers: workers, digests: shards.NewDigests(entries.digits), Root: NewRoot(s, entries.digits)}
+	x.Root.Inputs = inputs
+	x.Root.Counts.Objects, x.Root.Counts.Bytes = int(entries.objects.Load()), entries.bytes.Load()
+	if err := x.renderShards(ctx, out, x.digests.Set); err != nil {
+		return x, err
+	}
+	x.Root.Manifest, x.indexes = x.digests.Tree()
+	return x, x.writeIndexes(out)
+}
+
+// NewRoot is the root of a site without its inputs and what only rendering tells: the manifest, and the numbers of objects
+// and bytes.
+func NewRoot(s *render.Site, shardDigits int) site.Root {
+	g := s.Graph
+	return site.Root{
+		Format: site.Format, AsOf: g.AsOf, Config: s.Config, BucketDigits: s.BucketDigits, TokenDigits: s.TokenDigits, ShardDigits: shardDigits,
+		HeaderRules: s.Config.HeaderRules(), Counts: g.Counts(),
+	}
+}
+
+// partitions yields the partitions of the manifest, of which each has some successive shards.
+func (x *Index) partitions(yield func(int, error) bool) {
+	for partition := range x.entries.partitions {
+		if !yield(partition, nil) {
+			return
+		}
+	}
+}
+
+// render renders the manifest into out.
+func (x *Index) render(ctx context.Context, out Output) error {
+	if err := x.renderShards(ctx, out, func(string, site.SHA256) error { return nil }); err != nil {
+		return err
+	}
+	return x.writeIndexes(out)
+}
+
+// renderShards renders the shards of the manifest into out and tells the digest of each, in their order.
+func (x *Index) renderShards(ctx context.Context, out Output, rendered func(shard string, digest site.SHA256) error) error {
+	type renderedShards struct {
+		batch   Batch
+		names   []string
+		digests []site.SHA256
+	}
+	return inorder.Do(ctx, x.workers, x.partitions,
+		func(partition int, _ *inorder.Ticket[renderedShards]) (renderedShards, error) {
+			s := renderedShards{batch: out.Begin()}
+			all, err := x.entries.shards(partition)
+			if err != nil {
+				return s, err
+			}
+			var text []byte
+			var m site.Manifest
+			for _, shard := range all {
+				m = shard.manifest(m.Objects)
+				text = m.Append(text[:0])
+				s.names, s.digests = append(s.names, shard.name), append(s.digests, site.Sum256(text))
+				if _, ok := out.(Discard); ok { // what only counts digests need not be compressed
+					continue
+				}
+				body := shards.Pack(text)
+				if err := s.batch.Put(entryOf(site.ManifestKey(shard.name), body), body); err != nil {
+					return s, err
+				}
+			}
+			return s, nil
+		},
+		func(s renderedShards) error {
+			for i, name := range s.names {
+				if err := rendered(name, s.digests[i]); err != nil {
+					return err
+				}
+			}
+			return out.Finish(s.batch)
+		})
+}
+
+// writeIndexes puts the indexes into out, which has the shards.
+func (x *Index) writeIndexes(out Output) error {
+	b := out.Begin()
+	for _, index := range x.indexes {
+		if err := b.Put(entryOf(site.ManifestKey(index.Name), index.Body), index.Body); err != nil {
+			return err
+		}
+	}
+	return out.Finish(b)
+}
+
+// Objects is the number of objects, including manifest and root.
+func (x *Index) Objects() int {
+	return x.Root.Counts.Objects + len(x.entries.shardNames) + len(x.indexes) + 1
+}
+
+// WriteRoot puts the root into out, which has everything else.
+func (x *Index) WriteRoot(out Output) error {
+	body, err := x.Root.Encode()
+	if err != nil {
+		return err
+	}
+	b := out.Begin()
+	if err := b.Put(entryOf(site.RootKey, body), body); err != nil {
+		return err
+	}
+	return out.Finish(b)
+}
+
+// Kinds says which objects hold the bytes, the most first.
+func (x *Index) Kinds() []summary.KindReport { return x.entries.kinds.report() }
+
+// Close frees the temporary file, if there is one.
+func (x *Index) Close() error { return x.entries.close() }

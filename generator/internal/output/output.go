@@ -1,0 +1,37 @@
+package output
+
+import "github.com/followpress/followpress/site"
+
+// A Batch receives objects of one chunk. Different batches are filled concurrently.
+type Batch interface {
+	Put(entry site.Entry, body []byte) error
+}
+
+// An Output receives rendered objects.
+type Output interface {
+	// Begin returns a new batch. It is called from many goroutines.
+	Begin() Batch
+	// Finish writes a batch. It is called in the order of the site, never concurrently.
+	Finish(Batch) error
+}
+
+// Discard is an output that keeps nothing.
+type Discard struct{}
+
+func (Discard) Begin() Batch                 { return Discard{} }
+func (Discard) Finish(Batch) error           { return nil }
+func (Discard) Put(site.Entry, []byte) error { return nil }
+
+// entryOf describes an object that no shard of the manifest lists, so that its SHA-256 is not needed.
+func entryOf(key site.Key, body []byte) site.Entry {
+	return site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}
+}
+
+// maxFreePiece bounds the size of buffers that are kept for reuse.
+const maxFreePiece = 4 << 20
+
+// Progress is told how far rendering has come, from many goroutines.
+type Progress interface {
+	// AddBytes says that n more objects are rendered, with so many bytes.
+	AddBytes(n, bytes int64)
+}

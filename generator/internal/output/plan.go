@@ -1,0 +1,44 @@
+package output
+
+import (
+	"hash/maphash"
+
+	"github.com/followpress/followpress/generator/summary"
+	"github.com/followpress/followpress/site"
+)
+
+// A Plan says how a site differs from the live one.
+type Plan struct {
+	Same                    bool // whether there is no difference
+	added, altered, removed int  // objects
+	restored                int  // objects that are the same, but that the live site has no file of
+
+	// Hashes of the keys that differ. They may be tens of millions. Of two keys with the same hash, one
+	// may be taken for changed although it is not, which costs nothing but the work.
+	seed    maphash.Seed
+	changed map[uint64]struct{}
+}
+
+// isUnchanged reports whether the live site has the same object.
+func (p *Plan) isUnchanged(key site.Key) bool {
+	_, changed := p.changed[maphash.String(p.seed, string(key))]
+	return !changed
+}
+
+func (p *Plan) add(c site.Change) {
+	switch c.Reason {
+	case site.Added:
+		p.added++
+	case site.Altered:
+		p.altered++
+	case site.Gone:
+		p.removed++
+		return
+	}
+	p.changed[maphash.String(p.seed, string(c.Key))] = struct{}{}
+}
+
+// Report summarises the plan for a site with that many objects, including manifest and root.
+func (p *Plan) Report(objects int) summary.WriteReport {
+	return summary.WriteReport{Unchanged: p.Same, Added: p.added, Altered: p.altered, Removed: p.removed, Restored: p.restored, Kept: objects - p.added - p.altered - p.restored}
+}
