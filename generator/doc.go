@@ -19,22 +19,22 @@
 //     and accounts in their usual form; all other rows go to parse.go, which decodes them with go-json. columns.go
 //     makes records and accounts of columns, and lines of all other rows of Parquet. An invalid row becomes a RowError
 //     with file and line.
-//  3. The results come back in the order of the file to one goroutine, generator/load.go, which numbers accounts
+//  3. The results come back in the order of the file to one goroutine, generator/internal/load/load.go, which numbers accounts
 //     and lists. This order makes the output independent of the number of workers. The records come last, so the
 //     workers themselves look up what is numbered already (render/numbering.go), and number what never shows
 //     (render/forms.go: combinations of type and tags); only accounts that no other table names wait for their
 //     turn. render/profile.go keeps the encoded profiles in few large pieces of memory. Once all accounts are
-//     known, refreshed.go merges the refreshed data that storage/refreshed.go reads: newer profiles before names
+//     known, load/refreshed.go merges the refreshed data that storage/refreshed.go reads: newer profiles before names
 //     are chosen, newer badges after the snapshot's.
-//  4. Workers pack records into columns. incoming.go copies these into blocks as they come, groups them by list, on
+//  4. Workers pack records into columns. load/incoming.go copies these into blocks as they come, groups them by list, on
 //     all cores, and frees the blocks; load.go merges repeated ones.
 //     A record of render/records.go now has 5 bytes: what it is about, and its form.
-//  5. rank.go counts and ranks: many goroutines count, by atomic additions.
+//  5. internal/rank counts and ranks: many goroutines count, by atomic additions.
 //     That takes 4 more bytes for each follow of a primary list.
 //  6. For the API efp, render/relations.go turns the graph round: it groups the records of primary lists by the
 //     account that they hold, latest first, in 9 bytes each. Goroutines that distribute them take turns for each range of
 //     accounts.
-//     ops.go reads the operations, which render/history.go keeps in the order of answers: those of one time are sorted
+//     load/ops.go reads the operations, which render/history.go keeps in the order of answers: those of one time are sorted
 //     when the last one is there, so that none keeps its chain and block. render/operations.go groups them by account
 //     and by list. A shard of a thousand is a unit.
 //  7. internal/output/render.go cuts the site into chunks of at most 64 units (a unit is a list, a name, a bucket …) and has them

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/internal/load"
 	"github.com/followpress/followpress/generator/internal/output"
+	"github.com/followpress/followpress/generator/internal/rank"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/twin/answers"
@@ -47,13 +49,13 @@ type Graph struct{ *render.Graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: from, workers: workers, limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), report: summary.New(""), progress: noProgress{}})
+	g, err := load.Graph(ctx, load.Options{Snapshot: from, Workers: workers, Limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), Report: summary.New(""), Progress: noProgress{}})
 	return Graph{g}, err
 }
 
 // LoadEFP reads a snapshot into a graph for the API efp.
 func LoadEFP(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: from, workers: workers, limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), efp: true, report: summary.New(""), progress: noProgress{}})
+	g, err := load.Graph(ctx, load.Options{Snapshot: from, Workers: workers, Limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), EFP: true, Report: summary.New(""), Progress: noProgress{}})
 	return Graph{g}, err
 }
 
@@ -114,7 +116,7 @@ func (g Graph) BadgesOf(address string) (tokenIDs []string, known bool) {
 
 // Rank ranks all accounts.
 func (g Graph) Rank(ctx context.Context, workers int) error {
-	_, err := rank(ctx, g.Graph, workers, site.Config{LeaderboardMax: 100})
+	_, err := rank.All(ctx, g.Graph, workers, site.Config{LeaderboardMax: 100})
 	return err
 }
 
@@ -130,7 +132,7 @@ func (g Graph) LongestList() (list uint32) {
 
 // ListRenderer renders all objects of one list, whose size it gives.
 func (g Graph) ListRenderer(ctx context.Context, list uint32) (size func() int, err error) {
-	r, err := rank(ctx, g.Graph, 1, site.Config{LeaderboardMax: 100})
+	r, err := rank.All(ctx, g.Graph, 1, site.Config{LeaderboardMax: 100})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +183,7 @@ func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := rank(ctx, g.Graph, 1, config)
+	r, err := rank.All(ctx, g.Graph, 1, config)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +195,7 @@ func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
 
 // WriteTar renders all objects of the site into a tar file.
 func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
-	r, err := rank(ctx, g.Graph, 1, site.Config{LeaderboardMax: 100})
+	r, err := rank.All(ctx, g.Graph, 1, site.Config{LeaderboardMax: 100})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/explorer"
+	"github.com/followpress/followpress/generator/internal/load"
 	"github.com/followpress/followpress/generator/internal/output"
+	"github.com/followpress/followpress/generator/internal/rank"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/staging"
@@ -43,6 +45,13 @@ type Options struct {
 	DryRun   bool     // render and compare everything, but write nothing
 	NoSync   bool     // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
 	Files    afero.Fs // file system of the output; nil means that of the machine
+}
+
+// Refreshed reads the data that refreshes have fetched from upstreams and stored.
+type Refreshed interface {
+	// Each calls found with each object, in the order of keys and never concurrently. Keys are
+	// without site.RefreshPrefix. Each stops at the first error of found and returns it.
+	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
 
 // ErrBusy says that another run writes to the same output.
@@ -245,9 +254,10 @@ func (r *run) prepare(ctx context.Context) error {
 		bundling.Go(explorer.Bundle)
 		defer bundling.Wait()
 	}
-	g, err := load(ctx, &reader{
-		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, limits: r.Config.ProfileLimits(),
-		inputs: r.inputs, refreshed: r.Refreshed, refreshedLeft: r.RefreshedLeft, badgesAsOf: r.BadgesAsOf, efp: r.Config.EFP(), window: r.Config.HistoryWindow, report: r.report, progress: r.Progress,
+	g, err := load.Graph(ctx, load.Options{
+		Snapshot: r.snapshot, Workers: r.Workers, SkipInvalid: r.SkipInvalid, Limits: r.Config.ProfileLimits(), Inputs: r.inputs,
+		Refreshed: r.Refreshed, RefreshedLeft: r.RefreshedLeft, BadgesAsOf: r.BadgesAsOf, EFP: r.Config.EFP(), Window: r.Config.HistoryWindow,
+		Report: r.report, Progress: r.Progress,
 	})
 	if err != nil {
 		return err
@@ -256,7 +266,7 @@ func (r *run) prepare(ctx context.Context) error {
 		r.Config.HistoryWindow = 0
 	}
 	r.Progress.Stage("rank", 0)
-	ranks, err := rank(ctx, g, r.Workers, r.Config)
+	ranks, err := rank.All(ctx, g, r.Workers, r.Config)
 	if err != nil {
 		return err
 	}
@@ -282,7 +292,7 @@ func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
 	}
 	due, err := r.Ranks.AreDue(r.Config, g.AsOf)
 	if err == nil && !due {
-		hold(g, ranks, r.Ranks)
+		rank.Hold(g, ranks, r.Ranks)
 		if r.inputs != nil {
 			digest := site.Sum256(r.Ranks.Body)
 			r.inputs.Ranks = &digest

@@ -50,7 +50,7 @@
 //     write replaces the stored object, unless another writer was faster (conditional.go, also for stores without
 //     such writes). Under api=efp, copies.go finds the list
 //     that stands for the account, and replaces the other objects that show the data in the same way.
-//  4. generator/refreshed.go merges the kept data into the next snapshot, before names are chosen. If a publish
+//  4. generator/internal/load/refreshed.go merges the kept data into the next snapshot, before names are chosen. If a publish
 //     overwrites a refreshed object in the meantime, reapply.go restores it when watch.go notices the new site.
 //
 // # Inconsistent search shards are read again

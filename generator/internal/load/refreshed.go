@@ -1,4 +1,4 @@
-package generator
+package load
 
 import (
 	"bytes"
@@ -17,13 +17,6 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Refreshed reads the data that refreshes have fetched from upstreams and stored.
-type Refreshed interface {
-	// Each calls found with each object, in the order of keys and never concurrently. Keys are
-	// without site.RefreshPrefix. Each stops at the first error of found and returns it.
-	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
-}
-
 type merge struct {
 	*loader
 	counts   *summary.RefreshedReport
@@ -39,27 +32,27 @@ type accountEvent struct{ account, event uint32 }
 // readRefreshed reads the refreshed data. It merges profiles at once, because names are chosen next.
 // Badges are merged after those of the snapshot have been read.
 func (l *loader) readRefreshed(ctx context.Context) error {
-	if l.refreshed == nil {
+	if l.Refreshed == nil {
 		return nil
 	}
-	l.progress.Stage("refreshed", 0)
+	l.Progress.Stage("refreshed", 0)
 	asOf, err := time.Parse(time.RFC3339, l.graph.AsOf)
 	if err != nil {
 		return fmt.Errorf("as_of: %w", err) // does not happen: snapshot.ReadAsOf has checked it
 	}
 	counts := &summary.RefreshedReport{WithoutEffect: map[string]int{}}
-	l.report.Refreshed = counts
-	if !l.badgesAsOf.IsZero() {
-		asOf = l.badgesAsOf
+	l.Report.Refreshed = counts
+	if !l.BadgesAsOf.IsZero() {
+		asOf = l.BadgesAsOf
 	}
 	l.badges.AsOf = asOf.UnixMilli()
 	m := &merge{loader: l, counts: counts, profiles: map[uint32]render.Profile{}}
-	if l.inputs != nil {
+	if l.Inputs != nil {
 		m.digest = new(snapshot.Digest)
 	}
-	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {
+	err = l.Refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		counts.Objects++
-		l.progress.AddBytes(1, int64(len(body)))
+		l.Progress.AddBytes(1, int64(len(body)))
 		if err := m.add(key, bytes.TrimSpace(body)); err != nil {
 			// Whoever can write there must not be able to stop every publish.
 			l.skip(&counts.Skipped, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
@@ -81,8 +74,8 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		}
 	}
 	m.count()
-	if l.refreshedLeft != nil {
-		left := l.refreshedLeft()
+	if l.RefreshedLeft != nil {
+		left := l.RefreshedLeft()
 		counts.Objects += left
 		counts.WithoutEffect[summary.Unsigned] += left
 	}
@@ -95,9 +88,9 @@ func (m *merge) fillInputs() {
 		return
 	}
 	sum := m.digest.Sum()
-	m.inputs.Refreshed = &sum
-	if !m.badgesAsOf.IsZero() {
-		m.inputs.BadgesAsOf = m.badgesAsOf.UTC().Format(time.RFC3339Nano)
+	m.Inputs.Refreshed = &sum
+	if !m.BadgesAsOf.IsZero() {
+		m.Inputs.BadgesAsOf = m.BadgesAsOf.UTC().Format(time.RFC3339Nano)
 	}
 }
 
@@ -132,10 +125,10 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 		newest, ok = m.graph.Profiles.Of(account)
 	}
 	if !ok || rules.IsNewer(fresh.Fresh, newest.Fresh) {
-		p, long := fresh.Within(m.limits)
+		p, long := fresh.Within(m.Limits)
 		m.profiles[account] = render.EncodeProfile(p)
-		m.report.LongTexts.Add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
-		m.report.NoTexts.Add(p.NoTexts)
+		m.Report.LongTexts.Add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
+		m.Report.NoTexts.Add(p.NoTexts)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package generator
+package load
 
 import (
 	"cmp"
@@ -36,38 +36,39 @@ type loader struct {
 	renamed  map[uint32]struct{} // accounts that have another name than in the snapshot, by a refresh
 }
 
-func load(ctx context.Context, r *reader) (*render.Graph, error) {
-	asOf, err := snapshot.ReadAsOf(r.snapshot)
+// Graph reads a snapshot into a graph, whose accounts are not ranked yet. An invalid row is a *snapshot.RowError.
+func Graph(ctx context.Context, o Options) (*render.Graph, error) {
+	r := &reader{Options: o, file: map[snapshot.Table]string{}}
+	asOf, err := snapshot.ReadAsOf(r.Snapshot)
 	if err != nil {
 		return nil, err
 	}
-	r.file = map[snapshot.Table]string{}
-	r.report.AsOf, r.report.LongTexts.Most, r.report.LongTexts.MostProfile = asOf, r.limits.Text, r.limits.Whole
+	r.Report.AsOf, r.Report.LongTexts.Most, r.Report.LongTexts.MostProfile = asOf, r.Limits.Text, r.Limits.Whole
 	if err := r.readInputs(); err != nil {
 		return nil, err
 	}
 	// Open all tables before reading the first, so that a missing one is reported at once.
 	for _, t := range snapshot.Tables() {
-		if err := snapshot.CheckTable(r.snapshot, t); err != nil {
+		if err := snapshot.CheckTable(r.Snapshot, t); err != nil {
 			return nil, err
 		}
 	}
 	l := &loader{reader: r, graph: render.NewGraph(asOf), eventOf: map[string]uint32{}}
 	read := []func(context.Context) error{l.readEvents, l.readLists, l.readAccounts, l.readRecords, l.readBadges}
 	var listOps *uint64
-	if r.efp {
-		if listOps, err = snapshot.ReadListOps(r.snapshot); err != nil {
+	if r.EFP {
+		if listOps, err = snapshot.ReadListOps(r.Snapshot); err != nil {
 			return nil, err
 		}
-		switch err := snapshot.CheckTable(r.snapshot, snapshot.TableRecommended); {
+		switch err := snapshot.CheckTable(r.Snapshot, snapshot.TableRecommended); {
 		case err == nil:
 			read = append(read, l.readRecommended)
 		case !errors.Is(err, snapshot.ErrNoTable):
 			return nil, err
 		}
 	}
-	if r.window > 0 {
-		switch err := snapshot.CheckTable(r.snapshot, snapshot.TableOps); {
+	if r.Window > 0 {
+		switch err := snapshot.CheckTable(r.Snapshot, snapshot.TableOps); {
 		case err == nil:
 			read = append(read, l.readOps)
 		case !errors.Is(err, snapshot.ErrNoTable):
@@ -89,7 +90,7 @@ func load(ctx context.Context, r *reader) (*render.Graph, error) {
 
 func (l *loader) readEvents(ctx context.Context) error {
 	g := l.graph
-	l.progress.Stage("events", 0)
+	l.Progress.Stage("events", 0)
 	return readTable(ctx, l.reader, snapshot.TableEvents, site.DecodeEvent, func(r snapshot.Row[site.Event]) error {
 		id := strconv.FormatUint(r.Value.ID, 10)
 		if _, ok := l.eventOf[id]; ok {
@@ -97,14 +98,14 @@ func (l *loader) readEvents(ctx context.Context) error {
 		}
 		l.eventOf[id] = uint32(len(g.Events))
 		g.Events = append(g.Events, r.Value)
-		l.report.OtherDates += r.Value.OtherDates()
+		l.Report.OtherDates += r.Value.OtherDates()
 		return nil
 	})
 }
 
 func (l *loader) readLists(ctx context.Context) error {
 	g := l.graph
-	l.progress.Stage("lists", 0)
+	l.Progress.Stage("lists", 0)
 	return readTable(ctx, l.reader, snapshot.TableLists, snapshot.ParseList, func(r snapshot.Row[snapshot.List]) error {
 		list, added := g.Lists.Add(r.Value.TokenID)
 		if !added {
@@ -118,7 +119,7 @@ func (l *loader) readLists(ctx context.Context) error {
 
 func (l *loader) readAccounts(ctx context.Context) error {
 	g := l.graph
-	l.progress.Stage("accounts", 0)
+	l.Progress.Stage("accounts", 0)
 	type row struct {
 		address site.Address
 		profile render.Profile
@@ -131,7 +132,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		r := row{address: in.Address, primary: render.None}
 		if in.ENS != nil {
 			var ens site.Profile
-			ens, r.long = in.ENS.Within(l.limits)
+			ens, r.long = in.ENS.Within(l.Limits)
 			r.noTexts = ens.NoTexts
 			r.profile = render.EncodeProfile(ens)
 		}
@@ -154,17 +155,17 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		switch list := r.Value.primary; {
 		case list == render.None:
 		case list == noList:
-			l.report.CountWithoutEffect(snapshot.TableAccounts, summary.MissingPrimary)
+			l.Report.CountWithoutEffect(snapshot.TableAccounts, summary.MissingPrimary)
 		case !rules.IsPrimary(account, g.Owners[list]):
-			l.report.CountWithoutEffect(snapshot.TableAccounts, summary.ForeignPrimary)
+			l.Report.CountWithoutEffect(snapshot.TableAccounts, summary.ForeignPrimary)
 		default:
 			g.Primary[account] = list
 		}
 		if r.Value.profile.ENS != nil {
 			g.Profiles.Set(account, r.Value.profile)
 		}
-		l.report.LongTexts.Add(l.file[snapshot.TableAccounts], r.Line, r.Value.long)
-		l.report.NoTexts.Add(r.Value.noTexts)
+		l.Report.LongTexts.Add(l.file[snapshot.TableAccounts], r.Line, r.Value.long)
+		l.Report.NoTexts.Add(r.Value.noTexts)
 		return checkSize("accounts", len(g.Accounts))
 	})
 	err := l.countBytes(snapshot.TableAccounts, rows.Accounts(ctx, convert))
@@ -187,7 +188,7 @@ func (l *loader) chooseNames() {
 			g.Names = append(g.Names, render.LookupName{Name: l.texts.keep(string(name)), Account: uint32(account)})
 		}
 	}
-	inorder.Sort(l.workers, g.Names, func(a, b render.LookupName) int {
+	inorder.Sort(l.Workers, g.Names, func(a, b render.LookupName) int {
 		if order := strings.Compare(a.Name, b.Name); order != 0 {
 			return order // without a look at the profiles, far away in memory
 		}
@@ -221,7 +222,7 @@ type snapshotRow = snapshot.Row[incomingRecord]
 // is numbered by the workers: lists and the accounts known before do not change any more.
 func (l *loader) readRecords(ctx context.Context) error {
 	g := l.graph
-	l.progress.Stage("records", 0)
+	l.Progress.Stage("records", 0)
 	var late []site.Address // that only records name
 	numbers := render.NewNumbering(&late)
 	known := len(g.Accounts) // those of rows and of lists
@@ -248,15 +249,15 @@ func (l *loader) readRecords(ctx context.Context) error {
 		if !ok {
 			p = new(packedRecords)
 		}
-		p.pack(rows, l.efp)
+		p.pack(rows, l.EFP)
 		return func() error {
 			for _, r := range p.late {
 				n, _ := numbers.Add(r.address)
 				p.SetData(r.at, uint32(known)+n)
 			}
-			l.incoming.add(p, l.efp)
+			l.incoming.add(p, l.EFP)
 			if p.unknown > 0 {
-				l.report.Table(snapshot.TableRecords).WithoutEffect[summary.UnknownList] += p.unknown
+				l.Report.Table(snapshot.TableRecords).WithoutEffect[summary.UnknownList] += p.unknown
 			}
 			packs.Put(p)
 			return checkSize("accounts", known+len(late))
@@ -270,11 +271,11 @@ func (l *loader) readRecords(ctx context.Context) error {
 	for _, address := range late {
 		g.Account(address)
 	}
-	g.Offsets, g.Records, g.Added = l.incoming.group(len(g.Tokens), l.efp, l.workers)
+	g.Offsets, g.Records, g.Added = l.incoming.group(len(g.Tokens), l.EFP, l.Workers)
 	g.Records.Use(g.ByNumber)
 	g.FillAccounts()
 	g.Known = known
-	if l.efp {
+	if l.EFP {
 		g.Addresses = g.CountAddresses()
 	}
 	return l.mergeRepeated(ctx)
@@ -325,7 +326,7 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	var merged mergedForms
 	group, ctx := errgroup.WithContext(ctx)
 	const chunk = 1024
-	group.SetLimit(l.workers)
+	group.SetLimit(l.Workers)
 	for from := 0; from < len(g.Tokens); from += chunk {
 		group.Go(func() error {
 			m := merger{graph: g, merged: &merged}
@@ -346,15 +347,15 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	for list, length := range lengths {
 		begin, end := g.Offsets[list], g.Offsets[list]+uint64(length)
 		g.Offsets[list] = kept
-		if l.efp && begin != kept {
+		if l.EFP && begin != kept {
 			copy(g.Added[kept:], g.Added[begin:end])
 		}
 		kept += g.Records.CopyWithin(kept, begin, end)
 	}
 	g.Offsets[len(g.Tokens)] = kept
-	l.report.Repeated = before - int(kept)
+	l.Report.Repeated = before - int(kept)
 	g.Records.Truncate(kept)
-	if l.efp {
+	if l.EFP {
 		g.Added = g.Added[:kept]
 	}
 	return nil
@@ -471,19 +472,19 @@ func (l *loader) readBadges(ctx context.Context) error {
 	for _, account := range g.Owners {
 		hasList[account] = true
 	}
-	l.progress.Stage("badges", 0)
+	l.Progress.Stage("badges", 0)
 	err := readTable(ctx, l.reader, snapshot.TableBadges, snapshot.ParseBadge, func(r snapshot.Row[snapshot.Badge]) error {
 		event, ok := l.eventOf[r.Value.EventID]
 		if !ok {
-			l.report.CountWithoutEffect(snapshot.TableBadges, summary.UnknownEvent)
+			l.Report.CountWithoutEffect(snapshot.TableBadges, summary.UnknownEvent)
 			return nil
 		}
 		account, ok := g.Numbers.Find(r.Value.Owner)
 		switch {
-		case l.efp: // it shows badges of any address
+		case l.EFP: // it shows badges of any address
 			account = g.Account(r.Value.Owner)
 		case !ok || !hasList[account]:
-			l.report.CountWithoutEffect(snapshot.TableBadges, summary.ListlessOwner)
+			l.Report.CountWithoutEffect(snapshot.TableBadges, summary.ListlessOwner)
 			return nil
 		}
 		g.Badges = append(g.Badges, render.AccountBadge{Account: account, Badge: render.Badge{Event: event, TokenID: strings.Clone(r.Value.TokenID)}})
@@ -501,11 +502,11 @@ func (l *loader) readBadges(ctx context.Context) error {
 // the API says about an address does not depend on whether it is recommended.
 func (l *loader) readRecommended(ctx context.Context) error {
 	g := l.graph
-	l.progress.Stage("recommended", 0)
+	l.Progress.Stage("recommended", 0)
 	seen := map[site.Address]bool{}
 	return readTable(ctx, l.reader, snapshot.TableRecommended, snapshot.ParseRecommended, func(r snapshot.Row[snapshot.Recommended]) error {
 		if seen[r.Value.Address] {
-			l.report.CountWithoutEffect(snapshot.TableRecommended, summary.RepeatedRow)
+			l.Report.CountWithoutEffect(snapshot.TableRecommended, summary.RepeatedRow)
 			return nil
 		}
 		seen[r.Value.Address] = true

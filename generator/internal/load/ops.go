@@ -1,4 +1,4 @@
-package generator
+package load
 
 import (
 	"context"
@@ -26,8 +26,8 @@ type incomingOp struct {
 // accounts of the graph.
 func (l *loader) readOps(ctx context.Context) error {
 	g := l.graph
-	l.progress.Stage("ops", 0)
-	from, err := render.WindowStart(g.AsOf, l.window)
+	l.Progress.Stage("ops", 0)
+	from, err := render.WindowStart(g.AsOf, l.Window)
 	if err != nil {
 		return err // does not happen: snapshot.ReadAsOf has checked it
 	}
@@ -63,7 +63,7 @@ func (l *loader) readOps(ctx context.Context) error {
 		in := &r.Value
 		switch {
 		case in.list == render.None:
-			l.report.CountWithoutEffect(snapshot.TableOps, summary.UnknownList)
+			l.Report.CountWithoutEffect(snapshot.TableOps, summary.UnknownList)
 			return nil
 		case in.code == 0:
 			return nil
@@ -80,8 +80,8 @@ func (l *loader) readOps(ctx context.Context) error {
 			in.account = h.Account(in.address)
 		}
 		h.Add(&in.row, in.list, in.account, in.code, in.tag)
-		l.report.Operations++
-		return checkSize("operations", l.report.Operations)
+		l.Report.Operations++
+		return checkSize("operations", l.Report.Operations)
 	})
 	if err := l.countBytes(snapshot.TableOps, rows.Ops(ctx, convert)); err != nil {
 		return err

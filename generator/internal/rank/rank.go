@@ -1,4 +1,5 @@
-package generator
+// Package rank counts what records of primary lists say of accounts, and ranks these.
+package rank
 
 import (
 	"cmp"
@@ -18,8 +19,8 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// rank counts and ranks all accounts. Only primary lists count.
-func rank(ctx context.Context, g *render.Graph, workers int, config site.Config) (*render.Ranks, error) {
+// All counts and ranks all accounts. Only primary lists count.
+func All(ctx context.Context, g *render.Graph, workers int, config site.Config) (*render.Ranks, error) {
 	efp, leaders := config.EFP(), [render.Boards]int{}
 	for m := range leaders {
 		leaders[m] = config.LeaderboardMax
@@ -86,8 +87,8 @@ func sortByAddress(ctx context.Context, addresses []site.Address, workers int) (
 	})
 }
 
-// hold replaces the ranks that objects show by those that are held, but for accounts whose own count has changed since.
-func hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
+// Hold replaces the ranks that objects show by those that are held, but for accounts whose own count has changed since.
+func Hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
 	r.Held = held.Body
 	var same [render.Measures]map[uint32]uint32 // by count; how many accounts have it, until now
 	for m := range same {

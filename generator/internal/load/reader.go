@@ -1,0 +1,135 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator/summary"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// Options of reading a snapshot. Report must be set, and so must Progress.
+type Options struct {
+	Snapshot      afero.Fs
+	Workers       int                // goroutines
+	SkipInvalid   bool               // report invalid rows and continue; otherwise the first one is the error
+	Limits        site.ProfileLimits // what exceeds them is left out
+	Refreshed     Refreshed          // nil for none
+	RefreshedLeft func() int         // how many objects Refreshed has left out, once it was read; nil for none
+	BadgesAsOf    time.Time          // of the badges; zero for as_of of the snapshot
+	Window        site.Window        // of operations; 0 for none
+	EFP           bool               // whether the site has the API efp, which shows more of a snapshot
+	Inputs        *site.Inputs       // to fill; nil if nobody wants to know
+	Report        *summary.Report    // to fill
+	Progress      Progress
+}
+
+// Refreshed reads the data that refreshes have fetched from upstreams and stored, as generator.Refreshed.
+type Refreshed interface {
+	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
+}
+
+// Progress is told how far a run has come, as generator.Progress.
+type Progress interface {
+	Stage(name string, total int64)
+	AddBytes(n, bytes int64)
+}
+
+// A reader reads the tables of a snapshot and reports on their rows.
+type reader struct {
+	Options
+	digests map[snapshot.Table]*snapshot.Digest
+	file    map[snapshot.Table]string // that was read last, of each table
+}
+
+// reject counts an invalid row, or returns its error unless invalid rows are skipped.
+func (r *reader) reject(skipped *int, e *snapshot.RowError) error {
+	if !r.SkipInvalid {
+		return e
+	}
+	r.skip(skipped, e)
+	return nil
+}
+
+// skip counts what is not read, and lists the first.
+func (r *reader) skip(skipped *int, e *snapshot.RowError) {
+	*skipped++
+	if len(r.Report.Invalid) < summary.MaxInvalid {
+		r.Report.Invalid = append(r.Report.Invalid, e)
+	}
+}
+
+// readTable parses a table on all workers. It calls accept with each valid row, in the order of lines
+// and never concurrently, and rejects the other rows.
+func readTable[T any](
+	ctx context.Context, r *reader, t snapshot.Table, parse func(line []byte) (T, error), accept func(snapshot.Row[T]) error,
+) error {
+	return r.countBytes(t, readerOf(r, t, accept).Table(ctx, t, parse))
+}
+
+// readerOf reads a table as readTable does, and counts its rows. Without accept, Complete takes them.
+func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) snapshot.Reader[T] {
+	counts := r.Report.Table(t)
+	return snapshot.Reader[T]{Snapshot: r.Snapshot, Workers: r.Workers, Untimed: !r.EFP, Digest: r.digest(t), Done: func(b snapshot.Block[T]) error {
+		r.file[t] = b.File
+		counts.Rows += len(b.Rows) + len(b.Invalid)
+		r.Progress.AddBytes(int64(len(b.Rows)), 0)
+		reject := func(e *snapshot.RowError) error { return r.reject(&counts.Skipped, e) }
+		if accept == nil {
+			return b.Take(reject)
+		}
+		return b.Each(accept, reject)
+	}}
+}
+
+// digest is for the rows of a table; nil if nobody wants to know.
+func (r *reader) digest(t snapshot.Table) *snapshot.Digest {
+	if r.Inputs == nil {
+		return nil
+	}
+	if r.digests == nil {
+		r.digests = map[snapshot.Table]*snapshot.Digest{}
+	}
+	d := new(snapshot.Digest)
+	r.digests[t] = d
+	return d
+}
+
+// readInputs reads what meta.json says of the snapshot.
+func (r *reader) readInputs() error {
+	if r.Inputs == nil {
+		return nil
+	}
+	told, err := snapshot.ReadInputs(r.Snapshot)
+	r.Inputs.Chains, r.Inputs.Profiles, r.Inputs.Badges = told.Chains, told.Profiles, told.Badges
+	if err == nil && r.EFP {
+		r.Inputs.ListOps, err = snapshot.ReadListOps(r.Snapshot)
+	}
+	if err == nil && r.Window > 0 {
+		r.Inputs.OpsFrom, err = snapshot.ReadOpsFrom(r.Snapshot)
+	}
+	return err
+}
+
+// sumTables adds the digests of the tables that were read to the inputs.
+func (r *reader) sumTables() {
+	for t, d := range r.digests {
+		r.Inputs.Tables[string(t)] = d.Sum()
+	}
+	if _, ok := r.digests[snapshot.TableOps]; !ok && r.Inputs != nil {
+		r.Inputs.OpsFrom = "" // it is about that table
+	}
+}
+
+// countBytes reports the bytes of a table that was read, or returns the error of reading it.
+func (r *reader) countBytes(t snapshot.Table, err error) error {
+	if err != nil {
+		return err
+	}
+	bytes, err := snapshot.TableBytes(r.Snapshot, t)
+	r.Progress.AddBytes(0, bytes)
+	return err
+}
