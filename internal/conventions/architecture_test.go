@@ -64,7 +64,11 @@ var mayImport = map[string][]string{
 	"internal/tarentry":           {},
 	"storage":                     {"internal/inorder", "internal/plain", "internal/publicdir", "internal/regular", "internal/retry", "site", "site/shards", "site/ranks", "internal/tarentry"},
 	"storage/checked":             {"site", "site/note", "site/refresh", "site/shards", "storage"},
-	"generator":                   {"site", "site/kept", "site/shards", "site/ranks", "site/refresh", "site/routes", "explorer", "generator/render", "internal/inorder", "internal/publicdir", "internal/regular", "snapshot", "internal/staging", "internal/tarentry"},
+	"generator":                   {"site", "site/ranks", "site/routes", "explorer", "generator/render", "generator/summary", "generator/internal/load", "generator/internal/output", "generator/internal/rank", "snapshot", "internal/staging"},
+	"generator/internal/load":     {"site", "site/op", "site/refresh", "site/rules", "generator/render", "generator/summary", "internal/inorder", "snapshot"},
+	"generator/internal/output":   {"site", "site/kept", "site/shards", "generator/render", "generator/summary", "internal/inorder", "internal/publicdir", "internal/regular", "internal/tarentry"},
+	"generator/internal/rank":     {"site", "site/ranks", "site/rules", "generator/render", "internal/inorder"},
+	"generator/summary":           {"site", "snapshot"},
 	"generator/render":            {"internal/rawjson", "site", "site/page", "site/ranks", "site/routes", "site/scan", "client", "explorer", "internal/inorder", "internal/plain", "snapshot", "templates", "templates/openapi"},
 	"publisher":                   {"internal/sample", "site", "site/kept", "site/note", "site/shards", "site/routes", "site/tags", "storage", "publisher/internal/lock", "publisher/internal/origin", "publisher/internal/plan", "publisher/internal/requests", "publisher/internal/spool", "publisher/internal/survey", "publisher/internal/transfer"},
 	"publisher/internal/lock":     {"site", "storage", "publisher/internal/requests"},
@@ -82,7 +86,7 @@ var mayImport = map[string][]string{
 	"server/internal/fetch":       {"site", "storage", "storage/checked"},
 	"server/internal/fresh":       {"internal/rawjson", "internal/secret", "site", "site/note", "site/refresh", "site/routes", "site/tags", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/gate":        {},
-	"live":                        {"generator", "server", "site", "site/kept", "source", "storage"},
+	"live":                        {"generator", "generator/summary", "server", "site", "site/kept", "source", "storage"},
 	"templates":                   {},
 	"templates/openapi":           {"internal/rawjson", "site", "site/routes", "site/rules"},
 	"edge":                        {"site", "site/page", "site/routes", "site/tags", "templates"},
@@ -129,11 +133,11 @@ var mayImport = map[string][]string{
 	"cmd/internal/audit":          {"internal/secret", "site/note", "snapshot", "source/audit", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/command":        {"internal/plain", "internal/release", "site", "site/note", "storage"},
 	"cmd/internal/edge":           {"site", "storage", "edge", "cmd/internal/command"},
-	"cmd/internal/generate":       {"internal/release", "site", "site/note", "site/ranks", "generator", "snapshot", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/report"},
+	"cmd/internal/generate":       {"internal/release", "site", "site/note", "site/ranks", "generator", "generator/summary", "snapshot", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/report"},
 	"cmd/internal/key":            {"site/note"},
 	"cmd/internal/live":           {"internal/retry", "templates", "templates/openapi", "live", "publisher", "server", "site", "site/note", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/internal/preview":        {"site", "site/note", "site/page", "site/routes", "generator", "server", "storage", "templates", "templates/openapi", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/serve"},
-	"cmd/internal/publish":        {"internal/plain", "internal/sample", "internal/secret", "site", "site/note", "site/shards", "site/tags", "storage/checked", "generator", "publisher", "purger", "snapshot/pieces", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
+	"cmd/internal/publish":        {"internal/plain", "internal/sample", "internal/secret", "site", "site/note", "site/shards", "site/tags", "storage/checked", "generator", "generator/summary", "publisher", "purger", "snapshot/pieces", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/key", "cmd/internal/report"},
 	"cmd/internal/report":         {"report", "generator", "site", "snapshot", "storage", "cmd/internal/command"},
 	"cmd/internal/reproduce":      {"internal/release", "internal/retry", "internal/secret", "site", "site/note", "site/ranks", "site/shards", "generator", "snapshot", "snapshot/pieces", "source", "source/chain", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
 	"cmd/internal/snapshot":       {"internal/secret", "site", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/generate"},
@@ -146,13 +150,13 @@ var mayImport = map[string][]string{
 	// A module of its own: nothing above imports it.
 	"beam/internal/dofn":        {},
 	"beam/internal/wire":        {"site", "snapshot"},
-	"beam/internal/input":       {"site", "site/refresh", "generator", "generator/render", "snapshot", "storage", "beam/internal/dofn", "beam/internal/wire"}, // of generator the report
+	"beam/internal/input":       {"site", "site/refresh", "generator/summary", "generator/render", "snapshot", "storage", "beam/internal/dofn", "beam/internal/wire"},
 	"beam/internal/ranking":     {"site", "beam/internal/dofn", "beam/internal/wire"},
 	"beam/internal/pipeline":    {"internal/rawjson", "site", "site/shards", "site/refresh", "generator/render", "snapshot", "storage", "beam/internal/input", "beam/internal/ranking", "beam/internal/dofn", "beam/internal/wire"},
-	"beam/internal/launch":      {"internal/release", "site", "generator", "storage", "beam/internal/input", "beam/internal/pipeline"}, // of generator the report
+	"beam/internal/launch":      {"internal/release", "site", "generator/summary", "storage", "beam/internal/input", "beam/internal/pipeline"},
 	"beam/internal/worker":      {},
 	"beam/cmd/followpress-beam": {"beam/internal/launch", "beam/internal/worker"},
-	"beam/internal/difftest":    {"internal/release", "site", "snapshot", "generator", "storage", "internal/twin/memsite", "internal/twin/naive", "fixtures/odd"}, // for tests, as the next two
+	"beam/internal/difftest":    {"internal/release", "site", "snapshot", "generator", "generator/summary", "storage", "internal/twin/memsite", "internal/twin/naive", "fixtures/odd"}, // for tests, as the next two
 	"beam/internal/loopback":    {"internal/testenv/process"},
 	"beam/internal/flink":       {"beam/internal/loopback", "internal/testenv/process", "internal/testenv/servers"},
 }
