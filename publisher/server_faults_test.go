@@ -1,68 +1,30 @@
 package publisher_test
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/minio/minio-go/v7/pkg/credentials"
-	"github.com/rs/zerolog"
 
+	"github.com/followpress/followpress/internal/testenv/badway"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/storage"
 )
 
-// A flaky way to a server.
-type flaky struct {
-	t     testing.TB
-	proxy *toxiproxy.Proxy
-}
-
-func newFlaky(t testing.TB, server *servers.Server) *flaky {
-	t.Helper()
-	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	f := &flaky{t, toxiproxy.NewProxy(api, t.Name(), "127.0.0.1:0", strings.TrimPrefix(server.Endpoint, "http://"))}
-	if err := f.proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.proxy.Stop)
-	return f
-}
-
-func (f *flaky) endpoint() string { return "http://" + f.proxy.Listen }
-
-// add injects a fault, into open connections too.
-func (f *flaky) add(h harm) {
-	f.t.Helper()
-	text := fmt.Sprintf(`{"name":"harm","type":%q,"stream":%q,"attributes":%s}`, h.kind, h.stream, h.attributes)
-	if _, err := f.proxy.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
-		f.t.Error(err)
-	}
-}
-
-func (f *flaky) remove() {
-	f.t.Helper()
-	if err := f.proxy.Toxics.RemoveToxic(context.Background(), "harm"); err != nil {
-		f.t.Error(err)
-	}
-}
-
 // A harm is a fault of connections, permanent or intermittent.
 type harm struct {
-	kind, stream, attributes string
-	now, then                time.Duration // how long it is done and how long not; 0 means all the time
+	name      string
+	fault     badway.Fault
+	now, then time.Duration // how long it is done and how long not; 0 means all the time
 }
 
 // do injects the fault until stop is called.
-func (f *flaky) do(h harm) (stop func()) {
-	f.t.Helper()
-	f.add(h)
+func (h harm) do(way *badway.Way) (stop func()) {
+	way.Set(h.fault)
 	if h.now == 0 {
 		return func() {}
 	}
@@ -71,16 +33,22 @@ func (f *flaky) do(h harm) (stop func()) {
 	group.Go(func() {
 		for {
 			time.Sleep(h.now)
-			f.remove()
+			way.Set(badway.Fault{})
 			select {
 			case <-time.After(h.then):
 			case <-ended:
 				return
 			}
-			f.add(h)
+			way.Set(h.fault)
 		}
 	})
 	return func() { close(ended); group.Wait() }
+}
+
+// wayTo is a way to a server that faults can be put into.
+func wayTo(t testing.TB, server *servers.Server) *badway.Way {
+	t.Helper()
+	return badway.To(t, strings.TrimPrefix(server.Endpoint, "http://"))
 }
 
 // Over a bad connection a run takes longer but succeeds.
@@ -88,37 +56,37 @@ func TestABadConnection(t *testing.T) {
 	first := demo(t)
 	second := first.Changed(t, 2, " ").WithoutLists(t, 3)
 	harms := []harm{
-		{"latency", "downstream", `{"latency":20,"jitter":20}`, 0, 0},
-		{"bandwidth", "upstream", `{"rate":200}`, 0, 0},
-		{"bandwidth", "downstream", `{"rate":50}`, 0, 0},
-		{"limit_data", "downstream", `{"bytes":10000}`, 0, 0}, // answers break off
-		{"limit_data", "upstream", `{"bytes":30000}`, 0, 0},   // requests break off
-		{"reset_peer", "downstream", `{"timeout":0}`, 50 * time.Millisecond, 2 * time.Second},
-		{"timeout", "downstream", `{"timeout":0}`, 100 * time.Millisecond, 2 * time.Second}, // answers come never
+		{"slow answers", badway.Fault{Latency: 20 * time.Millisecond}, 0, 0},
+		{"few bytes a second up", badway.Fault{Up: true, Rate: 200_000}, 0, 0},
+		{"few bytes a second down", badway.Fault{Rate: 50_000}, 0, 0},
+		{"answers that break off", badway.Fault{Cut: 10_000}, 0, 0},
+		{"requests that break off", badway.Fault{Up: true, Cut: 30_000}, 0, 0},
+		{"resets", badway.Fault{Reset: true}, 50 * time.Millisecond, 2 * time.Second},
+		{"answers that never come", badway.Fault{Hang: true}, 100 * time.Millisecond, 2 * time.Second},
 	}
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		var group sync.WaitGroup
 		for _, h := range harms {
-			p, f := newPlace(t, server, ""), newFlaky(t, server)
+			p, way := newPlace(t, server, ""), wayTo(t, server)
 			group.Go(func() {
-				stop := f.do(h)
+				stop := h.do(way)
 				defer stop()
 				var retries int64
 				runs := []memory{first, second, second}
-				if h.kind == "limit_data" { // the third run would doubt what the first sent, and list: no answer may be as long
+				if h.fault.Cut > 0 { // the third run would doubt what the first sent, and list: no answer may be as long
 					runs = runs[:2]
 				}
 				for _, m := range runs {
-					report, err := publisher.Publish(t.Context(), m, p.openAt(t, f.endpoint(), nil), publisher.Options{Bulk: publisher.BulkOff, Concurrency: 16})
+					report, err := publisher.Publish(t.Context(), m, p.openAt(t, way.Endpoint(), nil), publisher.Options{Bulk: publisher.BulkOff, Concurrency: 16})
 					if err != nil {
-						t.Errorf("%s %s: got %v, want no error", h.kind, h.stream, err)
+						t.Errorf("%s: got %v, want no error", h.name, err)
 						return
 					}
 					retries += report.Retries
 					p.holds(t, m)
 				}
-				if breaks := h.kind != "latency" && h.kind != "bandwidth"; breaks && retries == 0 {
-					t.Errorf("%s %s: got no retries, want some", h.kind, h.stream)
+				if breaks := h.fault.Latency == 0 && h.fault.Rate == 0; breaks && retries == 0 {
+					t.Errorf("%s: got no retries, want some", h.name)
 				}
 			})
 		}

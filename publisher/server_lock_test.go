@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/internal/testenv/badway"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
@@ -112,8 +113,8 @@ func TestABrokenLock(t *testing.T) {
 	first := demo(t)
 	second := first.Changed(t, 2, " ").WithoutLists(t, 3)
 	onServers(t, func(t *testing.T, server *servers.Server) {
-		slow := newFlaky(t, server)
-		slow.add(harm{kind: "latency", stream: "downstream", attributes: `{"latency":50}`})
+		slow := wayTo(t, server)
+		slow.Set(badway.Fault{Latency: 50 * time.Millisecond})
 		path := first.Write(t, filepath.Join(t.TempDir(), "site"))
 		dead := startSlowly(t, newPlace(t, server, ""), path, slow)
 		dead.Signal(syscall.SIGKILL)
@@ -145,9 +146,9 @@ func TestABrokenLock(t *testing.T) {
 const slowLease = 4 * time.Second
 
 // startSlowly starts a run that takes long, and waits until it puts objects.
-func startSlowly(t *testing.T, p place, path string, slow *flaky) childPublisher {
+func startSlowly(t *testing.T, p place, path string, slow *badway.Way) childPublisher {
 	t.Helper()
-	c := p.start(t, job{Site: path, Endpoint: slow.endpoint(), Bulk: publisher.BulkOff, Workers: 1, Lease: slowLease})
+	c := p.start(t, job{Site: path, Endpoint: slow.Endpoint(), Bulk: publisher.BulkOff, Workers: 1, Lease: slowLease})
 	if !c.WaitFor("upload") {
 		t.Fatal(c.Stderr())
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/dustin/go-humanize"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 	"golang.org/x/text/width"
 )
 
@@ -259,9 +260,11 @@ func logLog(id id, title, xTitle, yTitle Text, legends []legend, points []point)
 	return c
 }
 
+var english = message.NewPrinter(language.English)
+
 // number writes a number with commas between groups of three digits.
 func number(n int64) Text {
-	return plain(strings.Replace(humanize.Comma(n), "-", "−", 1))
+	return plain(strings.Replace(english.Sprintf("%d", n), "-", "−", 1))
 }
 
 func signed(n int64) Text {

@@ -12,26 +12,12 @@ import (
 	"testing"
 	"time"
 
-	toxiproxy "github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
-
+	"github.com/followpress/followpress/internal/testenv/badway"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
-
-// flaky starts a proxy to a server that can be made to fail.
-func flaky(t testing.TB, s *servers.Server) *toxiproxy.Proxy {
-	t.Helper()
-	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	proxy := toxiproxy.NewProxy(api, t.Name(), "127.0.0.1:0", strings.TrimPrefix(s.Endpoint, "http://"))
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Stop)
-	return proxy
-}
 
 const storeTimeout = time.Second
 
@@ -52,33 +38,23 @@ func TestABadStore(t *testing.T) {
 		at := storage.Location{Bucket: s.Bucket(t)}
 		published(t, files, openS3(t, s, at, s.Endpoint))
 		time.Sleep(settledAfter) // until then the handler may take the root for a new one, and clear the cache
-		proxy := flaky(t, s)
-		handler := newHandler(t, openS3(t, s, at, "http://"+proxy.Listen), server.Options{
+		way := badway.To(t, strings.TrimPrefix(s.Endpoint, "http://"))
+		handler := newHandler(t, openS3(t, s, at, way.Endpoint()), server.Options{
 			Timeout: storeTimeout, MaxRequests: 200, Poll: 50 * time.Millisecond,
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go handler.Watch(ctx)
-		toxic := func(text string) func() {
-			return func() {
-				if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(`{"name":"harm",` + text + `}`)); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		heal := func() {
-			if err := proxy.Toxics.RemoveToxic(context.Background(), "harm"); err != nil {
-				t.Error(err)
-			}
-		}
+		set := func(f badway.Fault) func() { return func() { way.Set(f) } }
+		heal := set(badway.Fault{})
 		for i, c := range []struct {
 			name      string
 			harm, end func()
 		}{
-			{"slow", toxic(`"type":"latency","stream":"downstream","attributes":{"latency":5000}`), heal},
-			{"silent", toxic(`"type":"timeout","stream":"downstream","attributes":{"timeout":0}`), heal},
-			{"cutting answers", toxic(`"type":"limit_data","stream":"downstream","attributes":{"bytes":100}`), heal},
-			{"resetting", toxic(`"type":"reset_peer","stream":"downstream","attributes":{"timeout":0}`), heal},
+			{"slow", set(badway.Fault{Latency: 5 * time.Second}), heal},
+			{"silent", set(badway.Fault{Hang: true}), heal},
+			{"cutting answers", set(badway.Fault{Cut: 100}), heal},
+			{"resetting", set(badway.Fault{Reset: true}), heal},
 			{"gone", s.Stop, s.Start},
 		} {
 			cached := "/" + string(lists[i].key)

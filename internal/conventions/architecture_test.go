@@ -95,6 +95,7 @@ var mayImport = map[string][]string{
 	"explorer":                    {"client", "site", "site/page"},
 	"explorer/confusables":        {},
 	"fixtures":                    {},
+	"internal/testenv/badway":     {},
 	"internal/testenv/browser":    {},
 	"internal/testenv/databases":  {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},
 	"internal/testenv/fakes3":     {},

@@ -7,28 +7,29 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
-// plainEvery is the time between lines about one stage where there is no terminal.
-const plainEvery = 10 * time.Second
+// How often the line about a stage is written: again in its place on a terminal, anew elsewhere.
+const (
+	terminalEvery = 100 * time.Millisecond
+	plainEvery    = 10 * time.Second
+)
 
-// Progress shows the progress of a run: a bar on a terminal, plain lines elsewhere, and on a terminal
-// too for stages that have ended. Its
-// methods may be called from many goroutines.
+// eraseLine moves a terminal's cursor to the start of its line and erases the line (ECMA-48, EL).
+const eraseLine = "\r\x1b[K"
+
+// Progress shows the progress of a run: on a terminal a line that is written again, elsewhere lines now and then, and
+// a line for each stage that has ended. Its methods may be called from many goroutines.
 type Progress struct {
 	out      io.Writer
 	terminal bool
 
 	mu     sync.Mutex
-	bar    *progressbar.ProgressBar
 	stage  string
 	total  int64
 	begun  time.Time
 	stages []Stage      // that have ended
-	next   atomic.Int64 // Unix nanoseconds of the next plain line
+	next   atomic.Int64 // Unix nanoseconds of the next line
 	done   atomic.Int64
 	bytes  atomic.Int64
 }
@@ -43,8 +44,12 @@ type Stage struct {
 
 // NewProgress shows progress on out.
 func NewProgress(out io.Writer) *Progress {
-	file, ok := out.(*os.File)
-	return &Progress{out: out, terminal: ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"}
+	p := &Progress{out: out}
+	if file, ok := out.(*os.File); ok && os.Getenv("TERM") != "dumb" {
+		info, err := file.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
 }
 
 // Stage ends the previous stage and begins one whose counts add up to total, 0 if
@@ -56,17 +61,15 @@ func (p *Progress) Stage(name string, total int64) {
 	p.stage, p.total, p.begun = name, total, time.Now()
 	p.done.Store(0)
 	p.bytes.Store(0)
-	p.next.Store(p.begun.Add(plainEvery).UnixNano())
-	if !p.terminal {
-		return
+	p.next.Store(p.begun.Add(p.every()).UnixNano())
+}
+
+// every is the time between two lines about a stage.
+func (p *Progress) every() time.Duration {
+	if p.terminal {
+		return terminalEvery
 	}
-	if total == 0 {
-		total = -1 // a spinner
-	}
-	p.bar = progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(fmt.Sprintf("%-9s", name)),
-		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
+	return plainEvery
 }
 
 // Add reports that n more items are done.
@@ -75,25 +78,16 @@ func (p *Progress) Add(n int64) { p.AddBytes(n, 0) }
 // AddBytes reports that n more items are done, with so many bytes.
 func (p *Progress) AddBytes(n, bytes int64) {
 	done, size := p.done.Add(n), p.bytes.Add(bytes)
-	if p.terminal {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.bar != nil {
-			took := time.Since(p.begun)
-			about := fmt.Sprintf("%-9s %s", p.stage, rate(done, took))
-			if size > 0 {
-				about += ", " + perSecond(size, took)
-			}
-			p.bar.Describe(about)
-			_ = p.bar.Add64(n) // a bar that cannot be drawn is no reason to stop
-		}
-		return
-	}
 	now, next := time.Now(), p.next.Load()
-	if now.UnixNano() >= next && p.next.CompareAndSwap(next, now.Add(plainEvery).UnixNano()) {
+	if now.UnixNano() >= next && p.next.CompareAndSwap(next, now.Add(p.every()).UnixNano()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		fmt.Fprintf(p.out, "%-9s %s so far%s\n", p.stage, p.count(done), p.speed(done, size, now.Sub(p.begun)))
+		line := fmt.Sprintf("%-9s %s so far%s", p.stage, p.count(done), p.speed(done, size, now.Sub(p.begun)))
+		if p.terminal {
+			fmt.Fprint(p.out, eraseLine+line)
+			return
+		}
+		fmt.Fprintln(p.out, line)
 	}
 }
 
@@ -131,14 +125,11 @@ func perSecond(bytes int64, took time.Duration) string {
 func (p *Progress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar != nil {
-		_ = p.bar.Finish()
-		p.bar = nil
-	}
 	if p.stage != "" {
+		if p.terminal {
+			fmt.Fprint(p.out, eraseLine)
+		}
 		fmt.Fprintf(p.out, "%-9s %s in %s\n", p.stage, p.count(p.done.Load()), time.Since(p.begun).Round(time.Millisecond))
-	}
-	if p.stage != "" {
 		p.stages = append(p.stages, Stage{p.stage, time.Since(p.begun).Seconds(), p.done.Load(), p.bytes.Load()})
 	}
 	p.stage = ""

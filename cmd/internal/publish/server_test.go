@@ -19,15 +19,14 @@ import (
 	"testing"
 	"time"
 
-	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/signer"
-	"github.com/rs/zerolog"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/badway"
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
@@ -99,29 +98,13 @@ func digests(t *testing.T, folder string) map[site.Key]string {
 	return found
 }
 
-// slowWay returns a slow proxy to a server, a function that makes it hang, and one that
-// makes it answer again.
+// slowWay returns a slow way to a server, a function that makes the server hang, and one that makes it answer again.
 func slowWay(t *testing.T, s *servers.Server) (endpoint string, hang, mend func()) {
 	t.Helper()
-	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	proxy := toxiproxy.NewProxy(api, t.Name(), "127.0.0.1:0", strings.TrimPrefix(s.Endpoint, "http://"))
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Stop)
-	add := func(toxic string) {
-		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	add(`{"name":"slow","type":"latency","attributes":{"latency":300}}`)
-	hang = func() { add(`{"name":"hang","type":"timeout","attributes":{"timeout":0}}`) }
-	mend = func() {
-		if err := proxy.Toxics.RemoveToxic(context.Background(), "hang"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return "http://" + proxy.Listen, hang, mend
+	way := badway.To(t, strings.TrimPrefix(s.Endpoint, "http://"))
+	mend = func() { way.Set(badway.Fault{Latency: 300 * time.Millisecond}) }
+	mend()
+	return way.Endpoint(), func() { way.Set(badway.Fault{Hang: true}) }, mend
 }
 
 // An interrupt ends the command within seconds, even if the server hangs. If the server
