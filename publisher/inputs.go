@@ -167,7 +167,7 @@ func (r *run) putInput(ctx context.Context, key site.Key, body []byte) error {
 // pruneInputs deletes the inputs of sites but the last ones, once the new root is there: those of the live site, of the one
 // that this run has replaced, and of those whose indexes were put last. What a run has left that was cut off goes too, so
 // that nothing need be remembered. If another publisher's site is live by now, nothing is deleted.
-func (r *run) pruneInputs(ctx context.Context) error {
+func (r *run) pruneInputs(ctx context.Context, replaced site.Key) error {
 	if r.options.Inputs == nil || r.report.Inputs == nil {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (r *run) pruneInputs(ctx context.Context) error {
 	}
 	live := r.inputsIndex()
 	slices.SortFunc(indexes, func(a, b index) int {
-		return cmp.Or(compareTrue(a.key == live, b.key == live), compareTrue(a.key == r.replaced, b.key == r.replaced), b.put.Compare(a.put), cmp.Compare(a.key, b.key))
+		return cmp.Or(compareTrue(a.key == live, b.key == live), compareTrue(a.key == replaced, b.key == replaced), b.put.Compare(a.put), cmp.Compare(a.key, b.key))
 	})
 	keep := min(len(indexes), r.options.KeepInputs)
 	needed := map[site.Key]bool{}

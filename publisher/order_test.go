@@ -193,13 +193,13 @@ func TestWhatAPublishChanges(t *testing.T) {
 		"the headers of the root differ":   {sites{siteOf(t, some, otherHeaders(routes.Root)), siteOf(t, some)}, []routes.ID{routes.Root}},
 		"the headers of a manifest differ": {sites{siteOf(t, some, otherHeaders(routes.Manifest)), siteOf(t, some)}, []routes.ID{routes.Manifest}},
 	}
-	for _, n := range [][2]int{{1, 3}, {3, 1}, {2, 3}, {3, 2}} {
+	for _, n := range [][2]int{{1, 3}, {3, 2}} {
 		cases[fmt.Sprintf("the manifest has %d digits instead of %d", n[1], n[0])] = struct {
 			sites
 			again []routes.ID
 		}{sites{siteOf(t, before, digits(n[0])), siteOf(t, after, digits(n[1]))}, nil}
 	}
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		cases[fmt.Sprintf("random sites %d", seed)] = struct {
 			sites

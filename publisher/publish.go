@@ -60,25 +60,29 @@ func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, err
 	return report, err
 }
 
-// A run holds what the steps of a publish share.
+// A run is what the steps of a publish share. No step changes it: what one finds it hands on.
 type run struct {
 	lifetimes
-	options  Options
-	source   *origin.Site
-	asOf     time.Time        // of the source
-	unleased *requests.Bucket // for what needs no lock
-	bucket   *requests.Bucket // for all else: under the lease if the run holds the lock
-	held     *lock.Lock       // nil if the run publishes without a lock
-	report   *Report
-	warned   bool // that the server has no conditional writes
+	id      string
+	options Options
+	source  *origin.Site
+	asOf    time.Time        // of the source
+	bucket  *requests.Bucket // under the lease once the run holds the lock
+	report  *Report
+}
 
-	id          string
-	found       *lock.Doubt // named by the lock when this run began
-	doubted     bool        // whether, because of found, the bucket may differ from its manifest
-	ended       *lock.Doubt // found, once this run has made sure that its cause is over
+// A tenure is what taking the lock has found.
+type tenure struct {
+	held    *lock.Lock  // nil if the run publishes without a lock
+	found   *lock.Doubt // named by the lock
+	doubted bool        // whether, because of found, the bucket may differ from its manifest
+}
+
+// An aftermath is what the steps under the lock leave, which decides which doubt stays in the lock.
+type aftermath struct {
+	ended       *lock.Doubt // the one that was found, once the run has made sure that its cause is over
+	marked      []lock.Run  // named by the run's mark; nil if it has written none
 	interleaved bool        // another run has written the root, so that objects of both may be mixed
-	marked      []lock.Run  // named by this run's mark; nil if it has written none
-	replaced    site.Key    // the index of the inputs of the site that was live before
 }
 
 func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report) (*run, error) {
@@ -100,7 +104,7 @@ func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report
 	report.AsOf, report.Site, report.Config = source.Root.AsOf, source.Root.Counts, source.Root.Config
 	l := newLifetimes(ctx)
 	bucket := requests.New(l.hard, to, o.requests(&report.retries))
-	return &run{lifetimes: l, options: o, source: source, asOf: asOf, unleased: bucket, bucket: bucket, report: report, id: lock.NewID()}, nil
+	return &run{lifetimes: l, options: o, source: source, asOf: asOf, bucket: bucket, report: report, id: lock.NewID()}, nil
 }
 
 // lifetimes are the soft and the hard context of a run; the package comment explains them.
@@ -152,14 +156,23 @@ func (r *run) publish(ctx context.Context) error {
 	if r.options.DryRun {
 		return r.dryRun(ctx)
 	}
-	if err := r.lock(ctx); err != nil {
+	t, err := r.lock(ctx)
+	if err != nil {
 		return err
 	}
-	defer r.unlock(ctx)
-	if err := r.publishLocked(ctx); err != nil {
-		return err
+	left, err := r.under(t).publishLocked(ctx, t)
+	r.unlock(ctx, t, left)
+	return err
+}
+
+// under is the run whose requests are only sent while it holds the lock.
+func (r *run) under(t tenure) *run {
+	if t.held == nil {
+		return r
 	}
-	return r.pruneInputs(ctx)
+	leased := *r
+	leased.bucket = r.bucket.Under(t.held.Lease, t.held.MD5ETags)
+	return &leased
 }
 
 // isConsistent reports whether mark and lock say that the bucket equals its manifest.
@@ -193,7 +206,7 @@ func newerSite(err error) error {
 	return fmt.Errorf("the bucket holds a site that this version cannot compare with: %w: use the newer version", err)
 }
 
-func (r *run) readState(ctx context.Context) (*state, error) {
+func (r *run) readState(ctx context.Context, found *lock.Doubt) (*state, error) {
 	s := &state{condition: storage.IfAbsent}
 	body, info, err := r.bucket.Read(ctx, site.RootKey)
 	switch {
@@ -212,78 +225,76 @@ func (r *run) readState(ctx context.Context) (*state, error) {
 	if s.mark, err = lock.ReadMark(ctx, r.bucket); err != nil {
 		return nil, err
 	}
-	if s.mark == nil && r.found != nil && len(r.found.Sites) > 0 {
-		s.known = &lock.Mark{Runs: r.found.Sites}
+	if s.mark == nil && found != nil && len(found.Sites) > 0 {
+		s.known = &lock.Mark{Runs: found.Sites}
 	}
 	return s, nil
 }
 
 // lock takes the lock, if the server has conditional writes, and waits until no request of the run
 // before can arrive. After an error there is nothing to unlock.
-func (r *run) lock(ctx context.Context) (err error) {
+func (r *run) lock(ctx context.Context) (tenure, error) {
 	if r.options.NoLock {
 		return r.readDoubt(ctx)
 	}
-	r.held, err = lock.Acquire(ctx, r.id, r.unleased, r.options.lock(), r.endSoft)
+	held, err := lock.Acquire(ctx, r.id, r.bucket, r.options.lock(), r.endSoft)
 	if err != nil {
-		return err
+		return tenure{}, err
 	}
-	if r.held == nil {
+	if held == nil {
 		r.warnUnlocked()
 		return r.readDoubt(ctx)
 	}
-	held := r.held
-	r.found, r.doubted, r.bucket = held.Found, held.Doubted, r.unleased.Under(held.Lease, held.MD5ETags)
 	if held.Drain > 0 {
 		r.options.Log.Warn("waiting until requests of the other run have arrived or expired", "for", held.Drain.Round(time.Second))
 		select {
 		case <-time.After(held.Drain):
 		case <-ctx.Done():
 			held.ReleaseUnused(ctx)
-			return context.Cause(ctx)
+			return tenure{}, context.Cause(ctx)
 		}
 	}
-	return nil
+	return tenure{held, held.Found, held.Doubted}, nil
 }
 
 // unlock frees the lock, and leaves a doubt in it if requests of this run may still arrive.
-func (r *run) unlock(ctx context.Context) {
+func (r *run) unlock(ctx context.Context, t tenure, left aftermath) {
 	switch {
-	case r.held == nil:
+	case t.held == nil:
 		r.changeLock(func(lock *lock.Body) bool {
 			was := lock.Doubt
 			if lock.Released { // nobody else publishes
 				lock.ID, lock.Owner = r.id, r.options.Owner
 			}
-			lock.Doubt = r.remainingDoubt(r.found.Merge(was.NotInFuture(r.now())))
+			lock.Doubt = r.remainingDoubt(left, t.found.Merge(was.NotInFuture(r.now())))
 			return !lock.Doubt.Equal(was)
 		})
 	case errors.Is(context.Cause(ctx), lock.ErrLockLost):
-		r.held.Abandon()
+		t.held.Abandon()
 		r.changeLock(func(lock *lock.Body) bool {
 			lock.Doubt = lock.Doubt.Merge(r.doubt(r.id))
 			return true
 		})
 	default:
-		if err := r.held.Release(ctx, r.remainingDoubt); err != nil {
+		if err := t.held.Release(ctx, func(was *lock.Doubt) *lock.Doubt { return r.remainingDoubt(left, was) }); err != nil {
 			r.options.Log.Warn("the lock was not released: the next run will wait for its lease and compare with a listing", "lease", r.options.Lease, "error", err)
 		}
 	}
 }
 
 // readDoubt reads the doubt from the lock, for a run that does not take the lock.
-func (r *run) readDoubt(ctx context.Context) error {
+func (r *run) readDoubt(ctx context.Context) (tenure, error) {
 	body, info, err := lock.Read(ctx, r.bucket)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil
+		return tenure{}, nil
 	} else if err != nil {
-		return err
+		return tenure{}, err
 	}
-	r.found, r.doubted = body.Doubt.NotInFuture(r.now()), body.Doubted()
+	t := tenure{found: body.Doubt.NotInFuture(r.now()), doubted: body.Doubted()}
 	if !body.Released {
-		r.found, r.doubted = r.found.Merge(body.DoubtOf(info, r.now())), true
+		t.found, t.doubted = t.found.Merge(body.DoubtOf(info, r.now())), true
 	}
-	return nil
+	return t, nil
 }
 
 func (r *run) now() time.Time { return r.bucket.Now() }
@@ -295,12 +306,12 @@ func (r *run) doubt(id string) *lock.Doubt {
 
 // remainingDoubt is the doubt to leave in the lock at the end of this run: the earlier one unless
 // this run has ended it, and a new one if requests of this run may still arrive.
-func (r *run) remainingDoubt(was *lock.Doubt) *lock.Doubt {
-	if was.Equal(r.ended) {
+func (r *run) remainingDoubt(left aftermath, was *lock.Doubt) *lock.Doubt {
+	if was.Equal(left.ended) {
 		was = nil
 	}
 	switch {
-	case r.interleaved:
+	case left.interleaved:
 		was = was.Merge(r.doubt(""))
 	case !r.bucket.Settled():
 		was = was.Merge(r.doubt(r.id))
@@ -308,142 +319,141 @@ func (r *run) remainingDoubt(was *lock.Doubt) *lock.Doubt {
 	if was == nil {
 		return nil
 	}
-	return was.WithSites(r.marked)
+	return was.WithSites(left.marked)
 }
 
 // changeLock changes the doubt in a lock that another run may hold.
 func (r *run) changeLock(change func(*lock.Body) bool) {
 	ctx, cancel := lock.FinalContext(r.soft)
 	defer cancel()
-	if err := lock.Change(ctx, r.unleased.WithoutWindow().WithHard(ctx), change); err != nil {
+	if err := lock.Change(ctx, r.bucket.WithoutWindow().WithHard(ctx), change); err != nil {
 		r.options.Log.Warn("cannot write to the lock that requests may still arrive: verify the bucket an hour from now", "error", err)
 	}
 }
 
 func (r *run) warnUnlocked() {
-	if !r.warned {
-		r.warned = true
+	if !r.report.Unlocked {
 		r.options.Log.Warn("the server has no conditional writes: publishing without a lock, as with --no-lock; make sure that nobody else publishes")
 		r.report.Unlocked = true
 	}
 }
 
 // publishLocked reads the state again, now that nobody else writes, and carries out the plan.
-func (r *run) publishLocked(ctx context.Context) error {
-	state, err := r.readState(ctx)
+func (r *run) publishLocked(ctx context.Context, t tenure) (left aftermath, err error) {
+	defer func() { left.interleaved = errors.Is(err, ErrInterleaved) }()
+	state, err := r.readState(ctx, t.found)
 	if err != nil {
-		return err
+		return left, err
 	}
-	r.replaced = kept.IndexKey(site.Sum256(state.body))
 	if err := r.readNotes(ctx, state); err != nil {
-		return err
+		return left, err
 	}
-	settled := r.found.Settled(r.now())
-	if state.holds(r.source) && !r.doubted && !r.replacesNote(state) { // another run was faster, or late requests of one repeat earlier ones
+	settled := t.found.Settled(r.now()) // before the run reads the bucket
+	changed, marked, err := r.replace(ctx, t, state, settled)
+	left.marked = marked
+	if err != nil {
+		return left, err
+	}
+	if r.report.Outcome, r.report.Live = Unchanged, true; changed {
+		r.report.Outcome = Published
+	}
+	if settled { // the bucket equals its manifest
+		left.ended = t.found
+	}
+	return left, r.pruneInputs(ctx, kept.IndexKey(site.Sum256(state.body)))
+}
+
+// replace makes the bucket equal to the site. changed is whether it was not, marked what the run's mark names.
+func (r *run) replace(ctx context.Context, t tenure, state *state, settled bool) (changed bool, marked []lock.Run, err error) {
+	if state.holds(r.source) && !t.doubted && !r.replacesNote(state) { // another run was faster, or late requests of one repeat earlier ones
 		if err := r.putBeside(ctx); err != nil {
-			return err
+			return false, nil, err
 		}
-		return r.confirm(ctx, state, settled)
+		changed, err = r.confirm(ctx, t, state)
+		return changed, nil, err
 	}
 	if err := r.guard(ctx, state.body); err != nil { // another run may have published in between
-		return err
+		return false, nil, err
 	}
-	plan, err := r.plan(ctx, state)
+	plan, err := r.plan(ctx, state, t.doubted)
 	if err != nil {
-		return err
+		return false, nil, err
 	}
 	defer plan.Close()
 	if err := r.putBeside(ctx); err != nil {
-		return err
+		return false, nil, err
 	}
 	if state.holds(r.source) && plan.IsEmpty() {
-		return r.confirm(ctx, state, settled)
+		changed, err = r.confirm(ctx, t, state)
+		return changed, nil, err
 	}
-	if err := r.carryOut(ctx, state, plan, settled); err != nil {
-		return err
-	}
-	r.finish(Published, settled)
-	return nil
+	marked, err = r.carryOut(ctx, state, plan, settled)
+	return true, marked, err
 }
 
 // carryOut makes the bucket equal to the site. The root is put even if the bucket has it: fallbacks
 // then reapply the refreshes that this run, or one that was cut off, has overwritten.
-func (r *run) carryOut(ctx context.Context, state *state, plan *plan.Plan, settled bool) error {
+func (r *run) carryOut(ctx context.Context, state *state, plan *plan.Plan, settled bool) (marked []lock.Run, err error) {
 	announced, err := r.announcement(state, plan)
 	if err != nil {
-		return err
+		return marked, err
 	}
 	err = r.bucket.Durably(ctx, func() (err error) {
-		r.marked, err = lock.WriteMark(ctx, r.bucket, cmp.Or(state.mark, state.known), state.root, &r.source.Root)
+		marked, err = lock.WriteMark(ctx, r.bucket, cmp.Or(state.mark, state.known), state.root, &r.source.Root)
 		return err
 	})
 	if err != nil {
-		return err
+		return marked, err
 	}
 	if err := r.announce(ctx, state, announced); err != nil {
-		return err
+		return marked, err
 	}
 	transfer := transfer.New(r.source, r.bucket, string(r.options.Bulk), r.options.Progress, func(s transfer.Sent) { r.report.add(done(s)) })
 	err = r.bucket.Durably(ctx, func() error { return transfer.Put(ctx, plan) })
 	r.report.Bulk = transfer.Packs
 	if err != nil {
-		return err
+		return marked, err
 	}
 	if err := r.bucket.Durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
-		return err
+		return marked, err
 	}
 	if announced != nil {
 		if err := r.bucket.Durably(ctx, func() error { return r.putNote(ctx, state, announced.signed) }); err != nil {
-			return err
+			return marked, err
 		}
 	}
 	if err := r.bucket.Durably(ctx, func() error { return transfer.Delete(ctx, plan) }); err != nil {
-		return err
+		return marked, err
 	}
 	if err := r.bucket.Durably(ctx, func() error { return r.unannounce(ctx, announced) }); err != nil {
-		return err
+		return marked, err
 	}
 	if !settled { // the mark tells the next run what may still arrive
-		return nil
+		return marked, nil
 	}
-	return r.bucket.Delete(ctx, site.MarkKey)
+	return marked, r.bucket.Delete(ctx, site.MarkKey)
 }
 
-// confirm ends a run that has nothing to change. If there was a doubt, a late request may have put
+// confirm ends a run that has nothing to change but, perhaps, the note. If there was a doubt, a late request may have put
 // an object of the site again, over the one of a refresh: that looks right, so the root is put too.
-func (r *run) confirm(ctx context.Context, state *state, settled bool) error {
-	if r.found != nil {
+func (r *run) confirm(ctx context.Context, t tenure, state *state) (changed bool, err error) {
+	if t.found != nil {
 		if err := r.bucket.Durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
-			return err
+			return false, err
 		}
 	}
-	outcome := Unchanged
-	err := r.bucket.Durably(ctx, func() error {
-		changed, err := r.settleNote(ctx, state)
-		if changed {
-			outcome, r.report.Before, r.report.Changed = Published, r.source.Root.Config, Changed{Keys: []site.Key{note.Key}}
+	err = r.bucket.Durably(ctx, func() (err error) {
+		if changed, err = r.settleNote(ctx, state); changed {
+			r.report.Before, r.report.Changed = r.source.Root.Config, Changed{Keys: []site.Key{note.Key}}
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	r.finish(outcome, settled)
-	return nil
-}
-
-// finish records that the bucket equals its manifest. That ends a doubt which was settled
-// before the run read the bucket.
-func (r *run) finish(outcome Outcome, settled bool) {
-	r.report.Outcome, r.report.Live = outcome, true
-	if settled {
-		r.ended = r.found
-	}
+	return changed, err
 }
 
 // plan compares manifests, or the site with a listing where the bucket's manifest cannot be
 // trusted. The caller closes the plan.
-func (r *run) plan(ctx context.Context, s *state) (*plan.Plan, error) { //nolint:gocyclo // a kind of damage after the other
+func (r *run) plan(ctx context.Context, s *state, doubted bool) (*plan.Plan, error) { //nolint:gocyclo // a kind of damage after the other
 	planner := &plan.Planner{Source: r.source, Bucket: r.bucket, Live: s.root, MaxDelta: r.options.maxDelta, Memory: r.options.memory, Refreshers: r.options.Refreshers}
 	r.options.Progress.Stage("compare", 0)
 	damaged := s.body != nil && s.root == nil || r.hasOtherRoot(s)
@@ -458,7 +468,7 @@ func (r *run) plan(ctx context.Context, s *state) (*plan.Plan, error) { //nolint
 			return nil, err
 		}
 	}
-	if s.mark == nil && !damaged && !r.doubted {
+	if s.mark == nil && !damaged && !doubted {
 		compared, err := planner.Compare(ctx)
 		if err == nil && s.root != nil {
 			if err = r.refuseForeign(survey.OverwrittenAmong(ctx, r.bucket, compared.Fixed)); err != nil {
@@ -521,7 +531,7 @@ const maxProbedDigits = 3
 // putRoot makes the site live, provided that the root is still the one that the plan is based on.
 func (r *run) putRoot(ctx context.Context, s *state) (err error) {
 	defer func() {
-		r.report.Live = err == nil || bytes.Equal(s.body, r.source.Body) && !r.interleaved
+		r.report.Live = err == nil || bytes.Equal(s.body, r.source.Body) && !errors.Is(err, ErrInterleaved)
 	}()
 	root := r.source.Object(site.Entry{Key: site.RootKey, Size: int64(len(r.source.Body)), MD5: site.Sum(r.source.Body)}, r.source.Body)
 	_, err = r.bucket.Put(ctx, root, s.condition)
@@ -535,7 +545,6 @@ func (r *run) putRoot(ctx context.Context, s *state) (err error) {
 		if readErr == nil && bytes.Equal(body, r.source.Body) {
 			return nil
 		}
-		r.interleaved = true
 		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.Root) // the other run has deleted its mark
 		return errors.Join(fmt.Errorf("put %s: %w: the bucket may hold objects of both: publish again", site.RootKey, ErrInterleaved), marked)
 	}
@@ -543,17 +552,18 @@ func (r *run) putRoot(ctx context.Context, s *state) (err error) {
 }
 
 func (r *run) dryRun(ctx context.Context) error {
-	if err := r.readDoubt(ctx); err != nil {
+	t, err := r.readDoubt(ctx)
+	if err != nil {
 		return err
 	}
-	state, err := r.readState(ctx)
+	state, err := r.readState(ctx, t.found)
 	if err != nil {
 		return err
 	}
 	if err := r.readNotes(ctx, state); err != nil {
 		return err
 	}
-	plan, err := r.plan(ctx, state)
+	plan, err := r.plan(ctx, state, t.doubted)
 	if err != nil {
 		return err
 	}

@@ -341,7 +341,6 @@ func (r *run) putNote(ctx context.Context, s *state, signed []byte) error {
 			s.notes.condition = storage.Condition(info.ETag)
 			return nil
 		}
-		r.interleaved = true
 		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.Root)
 		return errors.Join(fmt.Errorf("put %s: %w: publish again", note.Key, ErrInterleaved), marked)
 	}

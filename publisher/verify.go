@@ -184,11 +184,12 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 		return nil, err
 	}
 	defer r.end()
-	if err := r.lock(r.soft); err != nil {
+	t, err := r.lock(r.soft)
+	if err != nil {
 		return nil, err
 	}
-	v, err = r.repair(r.soft)
-	r.unlock(r.soft)
+	v, left, err := r.under(t).repair(r.soft, t)
+	r.unlock(r.soft, t, left)
 	if v == nil {
 		return nil, err
 	}
@@ -201,52 +202,54 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 }
 
 // repair compares with the site's manifest, which is complete, unlike perhaps the bucket's.
-func (r *run) repair(ctx context.Context) (*Verification, error) {
-	state, err := r.readState(ctx)
+func (r *run) repair(ctx context.Context, t tenure) (v *Verification, left aftermath, err error) {
+	defer func() { left.interleaved = errors.Is(err, ErrInterleaved) }()
+	state, err := r.readState(ctx, t.found)
 	if err != nil {
-		return nil, err
+		return nil, left, err
 	}
 	if state.root == nil && len(state.body) == 0 {
-		return nil, fmt.Errorf("the bucket has no %s: run followpress publish instead, or check --dest", site.RootKey)
+		return nil, left, fmt.Errorf("the bucket has no %s: run followpress publish instead, or check --dest", site.RootKey)
 	}
 	if state.root != nil { // tags are no difference: those of the bucket stay
 		if err := r.source.Tag(state.root.Config.Tags); err != nil {
-			return nil, err
+			return nil, left, err
 		}
 		r.report.Config = r.source.Root.Config
 	}
 	if string(state.body) != string(r.source.Body) {
-		return nil, errors.New("the bucket holds another site: run followpress publish instead, which compares everything that differs")
+		return nil, left, errors.New("the bucket holds another site: run followpress publish instead, which compares everything that differs")
 	}
 	if state.mark != nil {
-		return nil, errors.New("a publish to the bucket, or a repair, was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
+		return nil, left, errors.New("a publish to the bucket, or a repair, was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
 	}
 	planner := &plan.Planner{Source: r.source, Bucket: r.bucket, Live: state.root}
-	v := NewVerification()
+	v = NewVerification()
 	v.AsOf = r.source.Root.AsOf
 	plan := plan.New(spool.New(r.options.Log, r.options.memory), state.root != nil)
 	defer plan.Close()
 	repairs := planner.Findings(plan)
 	manifest, err := r.source.Manifest(ctx)
 	if err != nil {
-		return nil, err
+		return nil, left, err
 	}
 	own, err := survey.OpenManifest(ctx, r.bucket, &r.source.Root) // it may be stored in another way
 	if err != nil {
-		return nil, err
+		return nil, left, err
 	}
 	own.Trust(manifest)
 	err = v.take(ctx, &survey.Survey{Bucket: r.bucket, Root: &r.source.Root, Manifest: manifest, Own: own, Ours: true, Found: func(f survey.Finding) { v.add(f); repairs(f) }}, r.options)
 	if err != nil {
-		return nil, r.source.Damaged(err)
+		return nil, left, r.source.Damaged(err)
 	}
 	if err := r.planned(plan, state.root); err != nil {
-		return v, err
+		return v, left, err
 	}
 	if plan.IsEmpty() {
-		return v, nil
+		return v, left, nil
 	}
-	return v, r.carryOut(ctx, state, plan, r.found.Settled(r.now()))
+	left.marked, err = r.carryOut(ctx, state, plan, t.found.Settled(r.now()))
+	return v, left, err
 }
 
 // String formats the verification for a person.
