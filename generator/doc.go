@@ -8,19 +8,19 @@
 //
 // # The path of a record
 //
-//  1. snapshot/writer.go writes the row. encode.go refuses what the reader would refuse, and tablewriter.go
-//     compresses. staging replaces the old snapshot with the new one.
-//  2. snapshot/internal/folder opens all files at once, so that a run reads one snapshot even if another process
-//     replaces it; storage/files.go does the same for a snapshot in a bucket, by range requests for the versions
-//     that were listed. parts.go finds the files of a table and reads several side by side, or one on its own, for
-//     readers that share the files among them. frames.go finds the frames of a single file of zstd, and has them
-//     unpacked side by side. lines.go cuts a file into blocks of whole lines; parquet.go reads
-//     rows of Parquet, column by column. inorder passes the blocks to one worker per core. scan.go reads records
-//     and accounts in their usual form; all other rows go to parse.go, which decodes them with go-json. columns.go
-//     makes records and accounts of columns, and lines of all other rows of Parquet. An invalid row becomes a RowError
-//     with file and line.
-//  3. The results come back in the order of the file to one goroutine, generator/internal/load/load.go, which numbers accounts
-//     and lists. This order makes the output independent of the number of workers. The records come last, so the
+//  1. snapshot/writer.go writes the row. internal/rowjson there refuses what the reader would refuse, and
+//     tablewriter.go compresses. staging replaces the old snapshot with the new one.
+//  2. These rooms are below snapshot/internal. folder opens all files at once, so that a run reads one snapshot even if
+//     another process replaces it; storage/files.go does the same for a snapshot in a bucket, by range requests for the
+//     versions that were listed. table/parts.go finds the files of a table and reads several side by side, or one on its
+//     own, for readers that share the files among them. lines/frames.go finds the frames of a single file of zstd, and
+//     has them unpacked side by side. lines/cut.go cuts a file into blocks of whole lines; parquet reads rows of Parquet,
+//     column by column. inorder passes the blocks to one worker per core. rowjson/scan.go reads records and accounts in
+//     their usual form; all other rows go to rowjson/parse.go, which decodes them with go-json. parquet/rows.go makes
+//     records and accounts of columns, and lines of all other rows of Parquet. An invalid row becomes a RowError with
+//     file and line.
+//  3. The results come back in the order of the file to one goroutine, generator/internal/load/load.go, which
+//     numbers accounts and lists. This order makes the output independent of the number of workers. The records come last, so the
 //     workers themselves look up what is numbered already (render/numbering.go), and number what never shows
 //     (render/forms.go: combinations of type and tags); only accounts that no other table names wait for their
 //     turn. render/profile.go keeps the encoded profiles in few large pieces of memory. Once all accounts are

@@ -33,14 +33,21 @@ const (
 // only to earlier tables.
 func Tables() []Table { return rowjson.Tables() }
 
-// Rows of the tables. Those of events are site.Event.
+// The rows of tables follow. Those of events are site.Event.
 type (
-	List        = rowjson.List
-	Record      = rowjson.Record
-	Account     = rowjson.Account
-	Badge       = rowjson.Badge
+	// A List is a row of the table lists.
+	List = rowjson.List
+	// A Record is a row of the table records.
+	Record = rowjson.Record
+	// An Account is a row of the table accounts.
+	Account = rowjson.Account
+	// A Badge is a row of the table badges.
+	Badge = rowjson.Badge
+	// A Recommended is a row of the table recommended.
 	Recommended = rowjson.Recommended
-	Op          = rowjson.Op
+	// An Op is a row of the table ops: an operation with an effect that readers can see, of a list that has
+	// the slot now.
+	Op = rowjson.Op
 )
 
 // A Reader reads a table. It parses rows on several goroutines and calls Done with all of them, block

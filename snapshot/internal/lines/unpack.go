@@ -17,6 +17,7 @@ type Format struct {
 	Unpack func(io.Reader) (io.ReadCloser, error) // to lines of JSON; nil for Parquet
 }
 
+// Formats are all formats, that of Parquet last.
 var Formats = []Format{
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
 	{".ndjson.gz", openGzip},
@@ -74,6 +75,7 @@ func (z *gzipReader) zeros() error {
 // Close implements io.Closer.
 func (z *gzipReader) Close() error { return z.member.Close() }
 
+// ZstdEnding is the ending of files of zstd.
 const ZstdEnding = ".ndjson.zst"
 
 func openZstd(r io.Reader) (io.ReadCloser, error) {
@@ -104,12 +106,14 @@ func (z zstdReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// A File is an open file of lines.
 type File struct {
 	io.Reader        // the rows
 	Name      string // of the file
 	close     func() error
 }
 
+// Open opens a file, which open unpacks.
 func Open(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, error)) (*File, error) {
 	file, err := files.Open(name)
 	if err != nil {

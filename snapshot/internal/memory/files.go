@@ -9,10 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	"github.com/followpress/followpress/snapshot/internal/table"
-	"github.com/spf13/afero"
 )
 
 // New is a snapshot in memory: a body of meta.json, and the rows of tables.

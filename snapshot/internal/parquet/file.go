@@ -11,10 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/followpress/followpress/snapshot/internal/rowjson"
 	lib "github.com/parquet-go/parquet-go"
 	parquetformat "github.com/parquet-go/parquet-go/format"
 	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
 // A columnKind says which values a column of a table may have.

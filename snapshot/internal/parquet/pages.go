@@ -222,15 +222,9 @@ func (s *pageStream) unpack(levels int) (data []byte, err error) {
 			return nil, errPageSize
 		}
 	case parquetformat.Gzip:
-		var n int
-		unpacker := new(gzip.Reader)
-		if err = unpacker.Reset(bytes.NewReader(packed)); err == nil {
-			if n, err = io.ReadFull(unpacker, room); err == nil {
-				return nil, errPageSize
-			}
-		}
-		if data = room[:n]; errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = nil
+		data, err = gunzip(packed, room)
+		if len(data) > size {
+			return nil, errPageSize
 		}
 	default:
 		return nil, fmt.Errorf("the compression %s is not supported: use ZSTD, SNAPPY, GZIP or none", s.codec)
@@ -239,6 +233,19 @@ func (s *pageStream) unpack(levels int) (data []byte, err error) {
 		return nil, fmt.Errorf("the file is damaged: %w", err)
 	}
 	return s.unpacked[:levels+len(data)], nil
+}
+
+// gunzip unpacks as much as there is room for.
+func gunzip(packed, room []byte) ([]byte, error) {
+	unpacker := new(gzip.Reader)
+	if err := unpacker.Reset(bytes.NewReader(packed)); err != nil {
+		return nil, err
+	}
+	n, err := io.ReadFull(unpacker, room)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return room[:n], err
 }
 
 // checkDictionary notes the longest value.

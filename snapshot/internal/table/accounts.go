@@ -4,9 +4,10 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
-	"github.com/spf13/afero"
 )
 
 // Profiles reads the rows of accounts that have a profile, in the order of the table, with constant

@@ -12,11 +12,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/afero"
+	"golang.org/x/sync/semaphore"
+
 	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/parquet"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
-	"github.com/spf13/afero"
-	"golang.org/x/sync/semaphore"
 )
 
 // MetaName is the file of a snapshot that is no table.

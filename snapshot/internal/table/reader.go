@@ -7,10 +7,11 @@ import (
 	"errors"
 	"runtime"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/snapshot/internal/lines"
 	"github.com/followpress/followpress/snapshot/internal/parquet"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
-	"github.com/spf13/afero"
 )
 
 // A Reader reads a table. It parses rows on several goroutines and calls Done with all of them, block
