@@ -20,8 +20,8 @@
 //     records and accounts of columns, and lines of all other rows of Parquet. An invalid row becomes a RowError with
 //     file and line.
 //  3. The results come back in the order of the file to one goroutine, generator/internal/load/load.go, which
-//     numbers accounts and lists. This order makes the output independent of the number of workers. The records come last, so the
-//     workers themselves look up what is numbered already (render/numbering.go), and number what never shows
+//     numbers accounts and lists. This order makes the output independent of the number of workers. The records come
+//     last, so the workers themselves look up what is numbered already (render/numbering.go), and number what never shows
 //     (render/forms.go: combinations of type and tags); only accounts that no other table names wait for their
 //     turn. render/profile.go keeps the encoded profiles in few large pieces of memory. Once all accounts are
 //     known, load/refreshed.go merges the refreshed data that storage/refreshed.go reads: newer profiles before names

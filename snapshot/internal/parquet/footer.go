@@ -20,7 +20,8 @@ import (
 const (
 	maxFooterBytes  = 64 << 20  // with the least and the greatest value of each column, of up to 16 MiB
 	maxHeaderBytes  = 128 << 20 // of a page, some of which have both twice
-	maxColumns      = 2_000
+	maxColumns      = 10_000
+	maxSchemaDepth  = 64
 	maxThriftDepth  = 32
 	freeElements    = 1024    // elements of lists that any footer may have
 	bytesPerElement = 12      // which others have on average at least
@@ -58,8 +59,8 @@ func (p *File) openFooter() error {
 	if err := thrift.NewDecoder(new(thrift.CompactProtocol).NewReaderFromBytes(footer)).Decode(&p.meta); err != nil {
 		return fmt.Errorf("%w: %w", errFooter, err)
 	}
-	if len(p.meta.Schema) > maxColumns {
-		return fmt.Errorf("it has %d columns, more than %d", len(p.meta.Schema), maxColumns)
+	if err := checkSchema(p.meta.Schema); err != nil {
+		return err
 	}
 	unpacked := p.meta
 	unpacked.RowGroups = slices.Clone(unpacked.RowGroups)
@@ -80,6 +81,35 @@ func (p *File) openFooter() error {
 	p.parquet, err = lib.OpenFile(bytes.NewReader(described), int64(len(described)), lib.SkipPageIndex(true), lib.SkipBloomFilters(true))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFooter, err)
+	}
+	return nil
+}
+
+// checkSchema checks that the columns are a tree that is not too deep: parquet-go keeps the path of each column.
+func checkSchema(schema []parquetformat.SchemaElement) error {
+	if len(schema) > maxColumns {
+		return fmt.Errorf("it has %d columns, more than %d", len(schema), maxColumns)
+	}
+	var left []int32 // children to come, by depth
+	for i := range schema {
+		for len(left) > 0 && left[len(left)-1] == 0 {
+			left = left[:len(left)-1]
+		}
+		if i > 0 && len(left) == 0 {
+			return errFooter
+		}
+		if i > 0 {
+			left[len(left)-1]--
+		}
+		switch n := schema[i].NumChildren.V; {
+		case n < 0 || int(n) > len(schema):
+			return errFooter
+		case n > 0:
+			left = append(left, n)
+		}
+		if len(left) > maxSchemaDepth {
+			return fmt.Errorf("its columns are nested more than %d deep", maxSchemaDepth)
+		}
 	}
 	return nil
 }
