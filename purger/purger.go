@@ -110,6 +110,8 @@ func New(flag string, o Options) (*Purger, error) {
 	open := kinds[Kind(kind)]
 	const forms = "use cloudfront:ID, cloudflare:ZONE, fastly:SERVICE or http:URL-TEMPLATE"
 	switch {
+	case strings.HasPrefix(rest, "//"):
+		return nil, errors.New("a URL alone names no service: put http: before it, http:URL-TEMPLATE")
 	case open == nil && safeKind(kind):
 		return nil, fmt.Errorf("there is no service %q: %s", kind, forms)
 	case open == nil:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -55,5 +56,11 @@ func ParseLocation(text string) (Location, error) {
 		}
 		return Location{Bucket: u.Host, Prefix: prefix}, nil
 	}
-	return Location{}, fmt.Errorf("%s: use s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER", text)
+	const forms = "use s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER"
+	if info, err := os.Stat(text); err == nil && !info.IsDir() {
+		return Location{}, fmt.Errorf("%s is a file: %s", text, forms)
+	} else if path, absErr := filepath.Abs(text); err == nil && absErr == nil {
+		return Location{}, fmt.Errorf("%s is a folder: name it as file://%s, or %s", text, path, forms)
+	}
+	return Location{}, fmt.Errorf("%s: %s", text, forms)
 }

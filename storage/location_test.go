@@ -1,6 +1,8 @@
 package storage_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,5 +86,35 @@ func TestParseLocationRepeatsNoSecret(t *testing.T) {
 			continue
 		}
 		holdsNoSecret(t, err.Error(), "a-secret-key")
+	}
+}
+
+// Something that is there and is no bucket is called what it is.
+func TestWhatIsNoBucket(t *testing.T) {
+	folder := t.TempDir()
+	for name, body := range map[string]string{"site.tar": "x", "snapshot/meta.json": "{}", "both/meta.json": "{}", "both/_site": "{}"} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string]string{
+		folder:                                "is a folder: name it as file://" + folder,
+		filepath.Join(folder, "site.tar"):     "is a file: use s3://BUCKET",
+		"file://" + folder + "/site.tar":      "is a file, and a bucket is a folder",
+		"file://" + folder + "/snapshot":      "is a snapshot, and no bucket",
+		"file://" + folder + "/both":          "",
+		"file://" + folder + "/not-there-yet": "",
+	} {
+		at, err := storage.ParseLocation(text)
+		if err == nil {
+			_, err = storage.OpenBucket(t.Context(), at, storage.S3Options{})
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
 	}
 }

@@ -2,7 +2,9 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +49,9 @@ type Bucket interface {
 // OpenBucket opens a bucket. It sends no request. The options are for s3:// only.
 func OpenBucket(ctx context.Context, at Location, o S3Options) (b Bucket, err error) {
 	if at.Folder != "" {
+		if err := checkBucket(at.Folder); err != nil {
+			return nil, err
+		}
 		b, err = OpenLocal(at.Folder).Pinned()
 	} else {
 		b, err = OpenS3(ctx, at, o)
@@ -55,6 +60,17 @@ func OpenBucket(ctx context.Context, at Location, o S3Options) (b Bucket, err er
 		return nil, err // b is a nil pointer of one kind
 	}
 	return b, nil
+}
+
+// checkBucket says what there is where no bucket can be.
+func checkBucket(folder string) error {
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is a file, and a bucket is a folder: name another one; a .tar file is what --site takes", folder)
+	}
+	if holds(folder, "meta.json") && !holds(folder, string(site.RootKey)) {
+		return fmt.Errorf("%s is a snapshot, and no bucket: name the folder that a site of it is published to, or %[1]s with --snapshot", folder)
+	}
+	return nil
 }
 
 // allParts is what names all parts of a folder or below a prefix. It is read as it is: shells must not
@@ -89,7 +105,9 @@ func OpenSite(path string) (Site, error) {
 		return newPartsSite(newParts(partsFolder(place), nil), chunksOfFolder), nil
 	}
 	info, err := os.Stat(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open the site: %w: name a folder or a .tar file that generate wrote, or a bucket: s3://BUCKET or file:///FOLDER", err)
+	} else if err != nil {
 		return nil, fmt.Errorf("open the site: %w", err)
 	}
 	if info.IsDir() {

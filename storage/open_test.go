@@ -86,6 +86,7 @@ func TestOpenSiteSaysWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	inBody := bytes.LastIndexByte(whole, '{') + 1
 	missing := filepath.Join(folder, "missing")
 	if _, err := storage.OpenSite(missing); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
 		t.Errorf("a missing path: got %v, want ErrNotExist", err)
@@ -96,6 +97,8 @@ func TestOpenSiteSaysWhatIsWrong(t *testing.T) {
 		write("site.zip", whole): "neither a folder nor a .tar file",
 		write("noise.tar", bytes.Repeat(whole, 1)[7:]): "invalid tar header",
 		write("short.tar", whole[:len(whole)/2-100]):   fmt.Sprintf("it is cut off after %d bytes", len(whole)/2-100),
+		write("body.tar", whole[:inBody]):              fmt.Sprintf("it is cut off after %d bytes", inBody),
+		missing:                                        "name a folder or a .tar file that generate wrote",
 	} {
 		if _, err := storage.OpenSite(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", path, err, want)

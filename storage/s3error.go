@@ -118,18 +118,29 @@ func inRegion(hint, region string) string {
 }
 
 func explainNoAnswer(err error) error {
-	var dns *net.DNSError
+	var address *net.AddrError
 	switch {
 	case isNetworkError(err) && wasSent(err):
 		return &UnansweredError{err}
 	case isNetworkError(err):
 		return &temporaryError{err}
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Errorf("%w: DNS knows no host %s: check --endpoint and --region, or the machine's DNS", err, dns.Name)
+	case unknownHost(err) != "":
+		return fmt.Errorf("%w: DNS knows no host %s: check --endpoint and --region, or the machine's DNS", err, unknownHost(err))
+	case errors.As(err, &address):
+		return fmt.Errorf("%w: check --endpoint", err)
 	case unreachable(err):
 		return fmt.Errorf("%w: check --endpoint, HTTPS_PROXY and the server's certificate", err)
 	}
 	return err
+}
+
+// unknownHost is the host that DNS does not know, if that is the error.
+func unknownHost(err error) string {
+	var dns *net.DNSError
+	if errors.As(err, &dns) && dns.IsNotFound {
+		return dns.Name
+	}
+	return ""
 }
 
 // isUnanswered reports whether the request may still take effect in spite of an error answer, such
@@ -195,9 +206,9 @@ func explainPut(doing string, err error) error {
 }
 
 func isNetworkError(err error) bool {
-	var dns *net.DNSError
+	var address *net.AddrError // what was asked for is no address
 	switch {
-	case errors.As(err, &dns) && dns.IsNotFound:
+	case unknownHost(err) != "", errors.As(err, &address):
 		return false
 	case errors.Is(err, context.Canceled):
 		return false

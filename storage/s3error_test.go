@@ -20,10 +20,11 @@ func TestUnknownHosts(t *testing.T) {
 		want  string
 	}{
 		{&net.OpError{Op: "dial", Err: unknown}, "DNS knows no host s3.exmaple.org: check --endpoint"},
+		{&net.OpError{Op: "dial", Err: &net.AddrError{Err: "invalid port", Addr: "99999"}}, "invalid port: check --endpoint"},
 		{errors.New("x509: certificate signed by unknown authority"), "check --endpoint, HTTPS_PROXY and the server's certificate"},
 	} {
 		err := explainNoAnswer(&url.Error{Op: "Get", URL: "https://x/", Err: c.cause})
-		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "certificate") != strings.Contains(c.want, "certificate") {
+		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "certificate") != strings.Contains(c.want, "certificate") || Temporary(err) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}

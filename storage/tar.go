@@ -253,7 +253,7 @@ func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
 			slices.Sort(index)
 			return slices.Clip(index), nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, fmt.Errorf("it is cut off after %d bytes: copy or generate it again: %w", t.info.Size(), err)
+			return nil, t.cutOff(err)
 		case err != nil:
 			return nil, err
 		case ctx.Err() != nil:
@@ -266,10 +266,16 @@ func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
 		if header.Typeflag == tar.TypeReg {
 			index = append(index, t.hash(site.Key(header.Name))|uint64(begin))
 		}
-		if _, err := io.Copy(io.Discard, archive); err != nil {
+		if _, err := io.Copy(io.Discard, archive); errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, t.cutOff(err)
+		} else if err != nil {
 			return nil, err
 		}
 	}
+}
+
+func (t *openTar) cutOff(err error) error {
+	return fmt.Errorf("it is cut off after %d bytes: copy or generate it again: %w", t.info.Size(), err)
 }
 
 // expected is the number of entries according to the root, or 0 without one: an index that had to grow

@@ -173,6 +173,9 @@ func explainWeb(key site.Key, err error) error {
 	if isNetworkError(err) {
 		return &temporaryError{err}
 	}
+	if host := unknownHost(err); host != "" {
+		return fmt.Errorf("%w: DNS knows no host %s: check the address, or the machine's DNS", err, host)
+	}
 	return err
 }
 

@@ -115,10 +115,10 @@ func beamFlags(t *testing.T) (names []string) {
 // Everything that documents name exists: verbs, their flags and variables, programs to run,
 // targets of make.
 func TestDocumentsNameWhatExists(t *testing.T) {
-	flags := map[string][]string{"": {"help", "version"}}                      // by verb; all of them by ""
+	flags := map[string][]string{"": {"help", "help-all", "version"}}                      // by verb; all of them by ""
 	variables := []string{"FOLLOWPRESS_SIGN_KEY", "FOLLOWPRESS_BADGE_API_KEY"} // secrets: no flag has them
 	for _, verb := range commands(t) {
-		flags[verb.Path] = []string{"help"}
+		flags[verb.Path] = []string{"help", "help-all"}
 		for _, f := range verb.Node.Flags {
 			flags[verb.Path] = append(flags[verb.Path], f.Name)
 			variables = append(variables, f.Envs...)

@@ -162,6 +162,8 @@ func readCheckpoint(in folder, c source.Chain) (checkpoint, error) {
 		check.Version, check.Unchecked = version, len(check.Points) > 0
 	}
 	switch {
+	case check.Version > version:
+		return checkpoint{}, lasting("%s is format %d, this version reads %d: a newer followpress wrote it, so update this one", in, check.Version, version)
 	case check.Version != version:
 		return checkpoint{}, unusable(in, c, fmt.Sprintf("was written by another version of the program: it is format %d, want %d", check.Version, version))
 	case !slices.Equal(check.Contracts, fresh.Contracts):

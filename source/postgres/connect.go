@@ -91,7 +91,12 @@ var hints = []struct{ code, hint string }{
 // explain adds a hint to an error of the server.
 func explain(err error) error {
 	var failed *pgconn.PgError
-	if !errors.As(err, &failed) {
+	var unreached *pgconn.ConnectError
+	switch {
+	case errors.As(err, &failed):
+	case errors.As(err, &unreached):
+		return fmt.Errorf("%w: check the host and the port of the DSN, and that the server is up", err)
+	default:
 		return err
 	}
 	for _, h := range hints {

@@ -278,6 +278,7 @@ func TestOpenAPIIsStrict(t *testing.T) {
 		{routes.RankedCount, `{"leaderboardCount":"12"}`, `"12"`, `12`},
 		{routes.Ranked, `{"last_updated":"2026-01-01T00:00:00.000Z","results":[]}`, `.000`, ``},
 		{routes.UserENS, `{"ens":{"name":null,"address":"0x2424242424242424242424242424242424242424","avatar":null,"records":null,"updated_at":null}}`, `"avatar":null`, `"avatar":""`},
+		{routes.UserENS, `{"ens":{"name":"a.eth","address":"0x2424242424242424242424242424242424242424","avatar":"","records":{"url":"x"},"updated_at":"2026-01-01T00:00:00.000Z"}}`, `"url":"x"`, `"url":7`},
 		{routes.Leaderboard, `[{"rank":1,"address":"0x2424242424242424242424242424242424242424","mutes_count":"1"}]`, `mutes_count`, `mute_count`},
 		{routes.ButtonStateBatch, `[{"token_id":"1","address":"x","state":null,"error":"no"}]`, `,"error":"no"`, ``},
 		{routes.ListFollowingAddresses, `[]`, `[]`, `{}`},

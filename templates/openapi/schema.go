@@ -99,7 +99,7 @@ const (
 
 func text() schema        { return schema{"type": "string"} }
 func boolean() schema     { return schema{"type": "boolean"} }
-func anyObject() schema   { return schema{"type": "object"} }
+func texts() schema       { return schema{"type": "object", "additionalProperties": text()} }
 func number() schema      { return schema{"type": "integer", "minimum": 0} }
 func address() schema     { return schema{"type": "string", "pattern": addressForm} }
 func decimal() schema     { return schema{"type": "string", "pattern": decimalForm} }
@@ -123,9 +123,9 @@ func primaryList() member {
 func profileMembers() []member {
 	return []member{
 		m("name", text()), m("avatar", text()), m("header", text()), m("display", text()),
-		m("records", anyObject().about("texts of the profile")), m("chains", anyObject().about("addresses on other chains")),
+		m("records", texts().about("texts of the profile, by key")), m("chains", texts().about("addresses on other chains")),
 		m("fresh", schema{"type": "integer", "format": "int64"}.about("time of the profile, in milliseconds since 1970")),
-		m("resolver", text()), m("errors", anyObject().about("what its source failed to read")),
+		m("resolver", text()), m("errors", texts().about("what its source failed to read")),
 	}
 }
 
@@ -214,7 +214,7 @@ func components(c site.Config) map[string]schema {
 
 		"AccountProfile": object(append(profileMembers(), m("updated_at", moment().about("fresh as a time")))...).about("a profile; a missing text is empty"),
 		"ENS": object(
-			m("name", schema{"type": "string", "minLength": 1}), m("address", address()), m("avatar", text()), m("records", anyObject()), m("updated_at", moment()),
+			m("name", schema{"type": "string", "minLength": 1}), m("address", address()), m("avatar", text()), m("records", texts()), m("updated_at", moment()),
 		).about("the profile of an account that has a name"),
 		"NoENS": object(
 			m("name", schema{"type": "null"}), m("address", address()), m("avatar", schema{"type": "null"}), m("records", schema{"type": "null"}),
@@ -251,7 +251,7 @@ func components(c site.Config) map[string]schema {
 			m("name", text().orNull()), m("address", address()), m("avatar", text().orNull()), m("header", text().orNull()), m("class", text().orNull()),
 		),
 		"RecommendedDetails": object(
-			m("address", address()), m("ens", object(m("name", text()), m("avatar", text()), m("records", anyObject()))), m("stats", ref("Counts")), m("ranks", ref("Ranks")),
+			m("address", address()), m("ens", object(m("name", text()), m("avatar", text()), m("records", texts()))), m("stats", ref("Counts")), m("ranks", ref("Ranks")),
 		),
 		"Discovered": object(slices.Concat(
 			[]member{m("address", address())}, nameAvatarHeader(), []member{m("followers", decimal()), m("following", decimal())},

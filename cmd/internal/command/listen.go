@@ -10,7 +10,7 @@ import (
 // Listen listens at the address of a flag, HOST:PORT; a port alone is one of this machine only. The listener may be
 // closed twice: a server closes it too.
 func Listen(flag, address string) (net.Listener, error) {
-	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+	if _, err := strconv.ParseUint(address, 10, 64); err == nil {
 		address = "127.0.0.1:" + address
 	}
 	l, err := net.Listen("tcp", address)

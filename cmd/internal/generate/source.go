@@ -75,6 +75,8 @@ func noSnapshot(location string) error {
 	}
 	info, err := os.Stat(location)
 	switch {
+	case storage.IsWeb(location):
+		return fmt.Errorf("%s is a URL, and a snapshot is a folder, or s3://BUCKET/PREFIX", location)
 	case err != nil:
 		return nil //nolint:nilerr // reading says it
 	case info.Mode().IsRegular() && strings.HasSuffix(location, ".tar"):

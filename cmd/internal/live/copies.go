@@ -182,8 +182,11 @@ func (c *copies) current(ctx context.Context) (now copied, at storage.Info, err 
 	if err := json.Unmarshal(body, &now); err != nil {
 		return copied{}, at, fmt.Errorf("%w: %s is not JSON: %w", errDamaged, copyKey, err)
 	}
+	if now.Format > copyFormat {
+		return copied{}, at, fmt.Errorf("%w: format %d, this version reads %d: it is a newer one, so update this one", errVersion, now.Format, copyFormat)
+	}
 	if now.Format != copyFormat {
-		return copied{}, at, fmt.Errorf("%w: it has format %d, want %d", errVersion, now.Format, copyFormat)
+		return copied{}, at, fmt.Errorf("%w: format %d, this version reads %d", errVersion, now.Format, copyFormat)
 	}
 	if err := now.check(); err != nil {
 		return copied{}, at, fmt.Errorf("%w: %s: %w", errDamaged, copyKey, err)

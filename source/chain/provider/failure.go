@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -174,6 +175,9 @@ func classify(ctx context.Context, err error, hide *secret.Hider) error {
 	}
 	if errors.As(err, &value) {
 		return fail(asked, &valueError{errors.New(quote(hide.Replace(told.Error())))})
+	}
+	if dns := (*net.DNSError)(nil); errors.As(err, &dns) && dns.IsNotFound {
+		return fail(passing, errors.New(quote(hide.Replace(told.Error()))+": check --rpc, or the machine's DNS"))
 	}
 	return fail(passing, errors.New(quote(hide.Replace(told.Error()))))
 }
