@@ -115,7 +115,7 @@ func beamFlags(t *testing.T) (names []string) {
 // Everything that documents name exists: verbs, their flags and variables, programs to run,
 // targets of make.
 func TestDocumentsNameWhatExists(t *testing.T) {
-	flags := map[string][]string{"": {"help", "help-all", "version"}}                      // by verb; all of them by ""
+	flags := map[string][]string{"": {"help", "help-all", "version"}}          // by verb; all of them by ""
 	variables := []string{"FOLLOWPRESS_SIGN_KEY", "FOLLOWPRESS_BADGE_API_KEY"} // secrets: no flag has them
 	for _, verb := range commands(t) {
 		flags[verb.Path] = []string{"help", "help-all"}
