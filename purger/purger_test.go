@@ -19,6 +19,7 @@ func TestFlags(t *testing.T) {
 		{"", "cloudfront:ID", nil},
 		{"akamai:1", `no service "akamai": use cloudfront:ID`, nil},
 		{"varnish:cache.internal", `no service "varnish": use cloudfront:ID`, nil},
+		{"https://cache.example.org/purge", "a URL alone names no service: put http: before it", nil},
 		{hush + ":1", "cloudfront:ID", nil},
 		{"cloudflare", `"cloudflare" lacks what follows the service's name: use cloudflare:ZONE`, nil},
 		{"http:", "use http:URL-TEMPLATE", nil},

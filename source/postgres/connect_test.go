@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/source/postgres"
 )
 
-// TestMalformedDSN checks that no part of a password (pa55, w0rd) is in an error.
+// TestMalformedDSN checks that an error says what is wrong, and that no part of a password (pa55, w0rd) is in an error.
 func TestMalformedDSN(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"u:pa55@w0rd@127.0.0.1/db":                     "neither a URL",
@@ -22,6 +22,7 @@ func TestMalformedDSN(t *testing.T) {
 		"postgres://u:pa55%w0rd@127.0.0.1:1/db":        "percent",
 		"postgres://u:pa55 w0rd@127.0.0.1:1/db":        "spaces",
 		"postgres://u:pa55w0rd@127.0.0.1/db?sslmode=x": "sslmode",
+		"postgres://u:pa55w0rd@127.0.0.1:1/db":         "check the host and the port of the DSN", // nobody listens there
 	} {
 		_, err := postgres.Open(t.Context(), postgres.Options{DSN: secret.Text(dsn), Progress: quiet{}})
 		if err == nil {

@@ -31,6 +31,7 @@ func TestWhatIsNoSnapshot(t *testing.T) {
 		filepath.Dir(write("both/_site")):          "",
 		filepath.Dir(write("tables/lists.ndjson")): "", // reading says that meta.json is missing
 		filepath.Join(dir, "nothing"):              "",
+		"https://x.example/snapshot":               "is a URL, and a snapshot is a folder",
 	} {
 		_, closeFiles, err := OpenSnapshot(t.Context(), path, storage.S3Options{})
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {

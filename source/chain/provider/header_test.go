@@ -3,8 +3,10 @@ package provider
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -155,5 +157,14 @@ func TestWatchOfHostileNodes(t *testing.T) {
 	c := &Chain{id: chain, sockets: []*socket{{url: "ws://127.0.0.1:1", hide: &secret.Hider{}}}}
 	if err := c.Watch(ctx, 0, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: got %v", err)
+	}
+}
+
+// A host that DNS does not know may be there again soon, so it is asked again, and the error names the flag, and no key.
+func TestUnknownHost(t *testing.T) {
+	unknown := &net.DNSError{Err: "no such host", Name: "nodes.example", IsNotFound: true}
+	err := classify(t.Context(), &url.Error{Op: "Post", URL: "https://nodes.example/a-key", Err: unknown}, new(secret.Hider))
+	if text := err.Error(); !strings.Contains(text, "no such host") || !strings.Contains(text, "check --rpc") || strings.Contains(text, "a-key") {
+		t.Errorf("got %v, want the host and what to check", err)
 	}
 }
