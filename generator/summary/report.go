@@ -1,3 +1,4 @@
+// Package summary says what a run that made a site read, wrote and left out.
 package summary
 
 import (

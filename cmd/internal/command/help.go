@@ -16,7 +16,7 @@ func (helpAll) BeforeReset(parsed *kong.Context) error {
 	if err := parsed.PrintUsage(false); err != nil {
 		return err
 	}
-	parsed.Kong.Exit(Done)
+	parsed.Exit(Done)
 	return nil
 }
 

@@ -21,9 +21,13 @@ type Look struct {
 	missing map[uint64]struct{} // hashes of keys
 }
 
-func (l *Look) Begin() Batch       { return l }
+// Begin returns the Look itself, which is safe for concurrent use.
+func (l *Look) Begin() Batch { return l }
+
+// Finish does nothing.
 func (l *Look) Finish(Batch) error { return nil }
 
+// Put notes an object whose file is missing or has another size.
 func (l *Look) Put(entry site.Entry, _ []byte) error {
 	if l.path == "" {
 		return nil

@@ -18,8 +18,13 @@ type Output interface {
 // Discard is an output that keeps nothing.
 type Discard struct{}
 
-func (Discard) Begin() Batch                 { return Discard{} }
-func (Discard) Finish(Batch) error           { return nil }
+// Begin returns a batch that keeps nothing.
+func (Discard) Begin() Batch { return Discard{} }
+
+// Finish does nothing.
+func (Discard) Finish(Batch) error { return nil }
+
+// Put does nothing.
 func (Discard) Put(site.Entry, []byte) error { return nil }
 
 // entryOf describes an object that no shard of the manifest lists, so that its SHA-256 is not needed.

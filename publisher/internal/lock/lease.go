@@ -13,6 +13,7 @@ import (
 // stops while the machine sleeps, unless it is Linux's, which counts that time too.
 type Instant struct{ Monotonic, Wall time.Time }
 
+// MachineTime returns the time of this machine now.
 func MachineTime() Instant {
 	now := time.Now()
 	return Instant{sinceBoot(now), now.Round(0)}

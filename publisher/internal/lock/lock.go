@@ -243,6 +243,8 @@ func writeLock(ctx context.Context, bucket *requests.Bucket, body Body, conditio
 	return etag, etag == o.MD5.String(), err
 }
 
+// Read reads the lock. A body that is not JSON counts as the lock of an unknown publisher. The error is
+// storage.ErrNotFound if there is no lock.
 func Read(ctx context.Context, bucket *requests.Bucket) (body Body, info storage.Info, err error) {
 	text, info, err := bucket.Read(ctx, site.LockKey)
 	if err != nil {
@@ -387,6 +389,7 @@ func FinalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
+// Hostname returns the name of this machine, or "unknown".
 func Hostname() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -398,6 +401,7 @@ func Hostname() string {
 // NewID returns a name for a run that no other one has.
 func NewID() string { return rand.Text() }
 
+// SameDoubt returns the doubt unchanged, for a release that leaves it in the lock.
 func SameDoubt(d *Doubt) *Doubt { return d }
 
 // Try takes and frees the lock, so that a server without conditional writes is known before the first publish. A lock

@@ -32,6 +32,7 @@ type objects interface {
 // An adviser is a site whose errors say what to do, and that has other advice if it is damaged.
 type adviser interface{ Advice() string }
 
+// Open reads the root of a site. The error says what to do if there is none, or if it cannot be read.
 func Open(ctx context.Context, from objects) (*Site, error) {
 	body, err := from.Get(ctx, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -94,6 +95,7 @@ func (s *Site) getManifest(ctx context.Context, key site.Key) ([]byte, error) {
 	return body, err
 }
 
+// Damaged adds the site's advice to an error that is shards.ErrDamaged, and returns others unchanged.
 func (s *Site) Damaged(err error) error {
 	if errors.Is(err, shards.ErrDamaged) {
 		return fmt.Errorf("the site: %w: %s", err, s.Advice)
@@ -143,6 +145,7 @@ func (s *Site) Read(ctx context.Context, entry site.Entry) (storage.Object, erro
 	return s.Object(entry, body), nil
 }
 
+// Object returns an object to put, with the headers and tags of its route.
 func (s *Site) Object(entry site.Entry, body []byte) storage.Object {
 	object := storage.Object{Entry: entry, Body: body}
 	if route, ok := s.Root.Config.RouteOf(entry.Key); ok {

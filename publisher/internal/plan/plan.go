@@ -60,6 +60,8 @@ type deltaPlan struct {
 	Body []byte
 }
 
+// New returns an empty plan that keeps its entries in the scratch. With manifestsLast, shards of the manifest with new
+// entry points are put after everything else.
 func New(s *spool.Scratch, manifestsLast bool) *Plan {
 	return &Plan{scratch: s, Objects: s.List(1), Searches: s.List(SearchParts), Buckets: s.List(1), Boards: s.List(1),
 		Deletes: s.List(1), manifestsLast: manifestsLast}
@@ -78,6 +80,7 @@ func searchPart(key site.Key) int {
 // Close frees what the plan keeps on disk.
 func (p *Plan) Close() { p.scratch.Close() }
 
+// IsEmpty reports whether the plan puts and deletes nothing.
 func (p *Plan) IsEmpty() bool { return p.Put+p.Manifests+p.Deletes.Records == 0 }
 
 // Changed names the objects that the plan puts and deletes. It is not complete, and names none, if there are more than
@@ -199,6 +202,7 @@ func (p *Plan) IsLast(shard int) bool {
 	return p.Announced || p.manifestsLast && p.Shards[shard].newEntryPoint
 }
 
+// ErrInconsistent says that the bucket's manifest does not belong to its root.
 var ErrInconsistent = errors.New("the bucket's manifest is not the one that its root names")
 
 // A Planner makes plans, from manifests or from a survey.

@@ -17,6 +17,7 @@ func (b *Bucket) NeedsDigest(want site.Entry, found storage.Info) bool {
 	return able && !b.md5ETags && found.ETag != want.MD5.String() && (want.Size == AnySize || want.Size == found.Size)
 }
 
+// Digest asks the bucket for the MD5 of an object. The store must be a Digester.
 func (b *Bucket) Digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
 	err = b.Do(ctx, AttemptTime, "head "+string(key), func(ctx context.Context) (err error) {
 		digest, err = b.inner.(Digester).Digest(ctx, key)

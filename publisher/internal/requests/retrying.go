@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
+// Limits of one attempt, sizes of requests, and waits between attempts.
 const (
 	AttemptTime     = 30 * time.Second // of a request, besides its body
 	attemptTimePack = 5 * time.Minute  // of a request that makes a server store many objects
@@ -144,6 +145,7 @@ var ErrNotHeld = errors.New("the lock's lease has run out")
 
 var errStalled = errors.New("the listing made no progress")
 
+// Retryable reports whether another attempt may succeed.
 func Retryable(err error) bool {
 	return storage.Temporary(err) || errors.Is(err, ErrNotHeld) || errors.Is(err, errStalled)
 }
@@ -185,6 +187,7 @@ func (b *Bucket) Read(soft context.Context, key site.Key) (body []byte, info sto
 	return body, info, err
 }
 
+// Put stores an object under a condition and returns its ETag.
 func (b *Bucket) Put(soft context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
 	send := b.sendWrite
 	if o.Key == site.LockKey { // a late one does no harm: its condition does not hold any more
@@ -291,6 +294,7 @@ func (b *Bucket) CanUnpack() bool {
 	return able
 }
 
+// PutMany stores objects by one archive that the server unpacks. The store must be an Unpacker.
 func (b *Bucket) PutMany(soft context.Context, objects []storage.Object) error {
 	bytes := int64(0)
 	for _, o := range objects {
@@ -301,6 +305,7 @@ func (b *Bucket) PutMany(soft context.Context, objects []storage.Object) error {
 	})
 }
 
+// Unpacks stores objects by one archive, and reports whether the server unpacked it. The store must be an Unpacker.
 func (b *Bucket) Unpacks(soft context.Context, objects []storage.Object) (yes bool, err error) {
 	err = b.sendWrite(soft, attemptTimePack, 0, "put an archive from "+string(objects[0].Key), func(ctx context.Context) (err error) {
 		yes, err = b.inner.(Unpacker).Unpacks(ctx, objects)

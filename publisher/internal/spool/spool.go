@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
+// Sizes in bytes.
 const (
 	Memory       = 16 << 20 // bytes that stay in memory, in general; the entries of some 200,000 objects
 	scratchChunk = 16 << 10 // bytes that are written to the file at once
@@ -40,6 +41,7 @@ type scratchFile interface {
 	io.Closer
 }
 
+// New returns a Scratch that keeps up to limit bytes in memory. The log gets one warning if there can be no file.
 func New(log *slog.Logger, limit int) *Scratch { return &Scratch{log: log, limit: limit} }
 
 // Close frees the disk space. Nothing may be read any more.
@@ -99,6 +101,7 @@ type chunk struct {
 	size int
 }
 
+// List returns an empty Spool of so many parts.
 func (s *Scratch) List(parts int) *Spool { return &Spool{scratch: s, Parts: make([]spoolPart, parts)} }
 
 // Add appends a record to a part. The caller may use record again.
@@ -147,6 +150,7 @@ func (s *Spool) all(part int) iter.Seq2[string, error] {
 	}
 }
 
+// AddEntry appends the MD5, size and key of an entry to a part.
 func (s *Spool) AddEntry(part int, e site.Entry) {
 	var space [256]byte
 	record := append(space[:0], e.MD5[:]...)
@@ -154,6 +158,7 @@ func (s *Spool) AddEntry(part int, e site.Entry) {
 	s.Add(part, append(record, e.Key...))
 }
 
+// Entries returns the entries of a part, with what AddEntry keeps of them.
 func (s *Spool) Entries(part int) iter.Seq2[site.Entry, error] {
 	return decoded(s.all(part), func(record string) (e site.Entry) {
 		n := copy(e.MD5[:], record)
@@ -163,6 +168,7 @@ func (s *Spool) Entries(part int) iter.Seq2[site.Entry, error] {
 	})
 }
 
+// AddInfo appends a listed object to a part: its size, time, ETag and key.
 func (s *Spool) AddInfo(part int, info storage.Info) {
 	var space [256]byte
 	record := binary.AppendVarint(space[:0], info.Size)
@@ -191,6 +197,7 @@ func (s *Spool) Infos(part int) iter.Seq2[storage.Info, error] {
 	})
 }
 
+// Keys returns the keys of a part whose records are keys.
 func (s *Spool) Keys(part int) iter.Seq2[site.Key, error] {
 	return decoded(s.all(part), func(record string) site.Key { return site.Key(record) })
 }

@@ -67,6 +67,7 @@ type Finding struct {
 // An objectState says how an object of the bucket differs from the manifest.
 type objectState uint8
 
+// The states of objects.
 const (
 	Missing objectState = iota
 	right
@@ -79,6 +80,7 @@ const (
 	Former    // of the log of events, which nobody puts or reads any longer
 )
 
+// Take lists the bucket and compares it with the manifest.
 func (s *Survey) Take(ctx context.Context) error {
 	listing := spool.New(s.Bucket.Log, s.Memory)
 	defer listing.Close()

@@ -128,6 +128,7 @@ func Open(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, erro
 	}}, nil
 }
 
+// Closed closes the file. The error names it.
 func (f *File) Closed() error {
 	if err := f.close(); err != nil {
 		return fmt.Errorf("close %s: %w", f.Name, err)
