@@ -50,8 +50,8 @@ type (
 	Op = rowjson.Op
 )
 
-// A Reader reads a table. It parses rows on several goroutines and calls Done with all of them, block
-// by block in their order and never concurrently.
+// A Reader reads a table. It parses rows on several goroutines. Done gets all blocks of rows, in their
+// order and never concurrently.
 type Reader[T any] = table.Reader[T]
 
 // A Block has successive rows of a table, those that are valid and those that are not, each in the

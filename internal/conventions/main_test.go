@@ -1,6 +1,5 @@
-// Package conventions tests what the whole tree promises and no single package can: which package imports
-// which, that docs name what exists and that docs/start.md works, how comments begin, and what the scripts
-// of .ci do.
+// Package conventions tests promises of the whole tree: imports between packages, docs that name what exists, a
+// docs/start.md that works, first words of comments, and the scripts of .ci.
 package conventions
 
 import (

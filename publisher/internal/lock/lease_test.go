@@ -25,7 +25,7 @@ func TestLeaseEnds(t *testing.T) {
 		t.Fatal("request after the end of the lease: got it running, want it cut off")
 	}
 	if _, _, err := l.Context(context.Background()); !errors.Is(err, requests.ErrNotHeld) {
-		t.Errorf("request after the end of the lease: got %v, want errNotHeld", err)
+		t.Errorf("request after the end of the lease: got %v, want ErrNotHeld", err)
 	}
 	l.renew(MachineTime().add(time.Hour))
 	again, cancel, err := l.Context(context.Background())
@@ -58,7 +58,7 @@ func TestLeaseIsRenewedAfterItsEnd(t *testing.T) {
 				first := ctx.Err()
 				l.renew(MachineTime())
 				if again := ctx.Err(); !errors.Is(first, requests.ErrNotHeld) || !requests.Retryable(first) || !errors.Is(again, first) {
-					t.Errorf("context of a request: got %v, and %v after a heartbeat, want errNotHeld both times, which is retryable", first, again)
+					t.Errorf("context of a request: got %v, and %v after a heartbeat, want ErrNotHeld both times, which is retryable", first, again)
 				}
 			})
 		})

@@ -12,8 +12,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Batches hold every object once, in order, within their bounds. Each names the shards of its objects,
-// which end once, in order, after their batches have begun.
+// Batches hold every object once, in order, within their bounds. Each names the shards of its objects.
+// Every shard ends once, in order, after its batches have begun.
 func TestBatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for round := range 100 {

@@ -62,8 +62,8 @@ type Sent struct {
 	Deleted   int
 }
 
-// New returns a transfer of the objects of source to a bucket. bulk says whether many objects may be put by one request,
-// as publisher.Bulk has it; told gets the counts of what has arrived, and may be called by many goroutines.
+// New returns a transfer of the objects of source to a bucket. The string bulk is a publisher.Bulk: it says whether one
+// request may put many objects. Many goroutines may call told, which gets the counts of what has arrived.
 func New(source *origin.Site, bucket *requests.Bucket, bulk string, progress Progress, told func(Sent)) *Transfer {
 	return &Transfer{source: source, bucket: bucket, bulk: bulk, sent: told, progress: progress, bodies: semaphore.NewWeighted(BodyBytes)}
 }

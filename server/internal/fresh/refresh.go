@@ -133,8 +133,8 @@ type Refresher struct {
 	*Shared
 }
 
-// Shared is what refreshers of one site after another have in common: how often refreshes are allowed, and what is known
-// of the store. It is safe for concurrent use.
+// Shared is what refreshers of one site after another have in common: the limits of refreshes, and whether the store has
+// conditional writes. Shared is safe for concurrent use.
 type Shared struct {
 	conditional *conditional
 	clients     *clients

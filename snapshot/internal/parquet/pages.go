@@ -235,17 +235,22 @@ func (s *pageStream) unpack(levels int) (data []byte, err error) {
 	return s.unpacked[:levels+len(data)], nil
 }
 
-// gunzip unpacks as much as there is room for.
+// gunzip unpacks as much as there is room for. The error is io.ErrUnexpectedEOF if the packed bytes are cut off.
 func gunzip(packed, room []byte) ([]byte, error) {
 	unpacker := new(gzip.Reader)
 	if err := unpacker.Reset(bytes.NewReader(packed)); err != nil {
 		return nil, err
 	}
-	n, err := io.ReadFull(unpacker, room)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
+	for n := 0; ; { // not by io.ReadFull, whose error does not tell the end from a cut
+		read, err := unpacker.Read(room[n:])
+		n += read
+		switch {
+		case errors.Is(err, io.EOF) || n == len(room):
+			return room[:n], nil
+		case err != nil:
+			return nil, err
+		}
 	}
-	return room[:n], err
 }
 
 // checkDictionary notes the longest value.

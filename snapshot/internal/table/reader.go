@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// A Reader reads a table. It parses rows on several goroutines and calls Done with all of them, block
-// by block in their order and never concurrently. Blank lines are skipped. Its methods return the first
+// A Reader reads a table. It parses rows on several goroutines. Done gets all blocks of rows, in their
+// order and never concurrently. Blank lines are skipped. Its methods return the first
 // error of reading or of Done; a line that is too long is a *rowjson.RowError.
 type Reader[T any] struct {
 	Snapshot afero.Fs
