@@ -10,13 +10,11 @@ import (
 	"testing"
 )
 
-// repository makes one of two commits that has the scripts of .ci, and puts a go before that of the machine.
-func repository(t *testing.T, standIn string) (dir string) {
+// stages makes a folder that has .ci/test, and puts a go before that of the machine.
+func stages(t *testing.T, standIn string) (dir string) {
 	t.Helper()
-	for _, program := range []string{"bash", "git"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("needs %s: install it, and have it in the PATH", program)
-		}
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("needs bash: install it, and have it in the PATH")
 	}
 	dir = t.TempDir()
 	put := func(file, text string, mode os.FileMode) {
@@ -24,22 +22,18 @@ func repository(t *testing.T, standIn string) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"beam/a.go", "site/a.go", "docs/a.md", "fixtures/a", "internal/tools/a", "go.mod", "go.sum", ".ci/expected-skips"} {
-		put(filepath.Join(dir, name), "", 0o644)
-	}
-	for _, name := range []string{".ci/changed", ".ci/test", "Makefile"} {
+	put(filepath.Join(dir, ".ci/expected-skips"), "", 0o644)
+	for _, name := range []string{".ci/test", "Makefile"} {
 		put(filepath.Join(dir, name), read(t, name).text, 0o644)
 	}
 	bin := t.TempDir()
 	put(filepath.Join(bin, "go"), "#!/usr/bin/env bash\n"+standIn, 0o755)
 	for name, value := range map[string]string{
 		"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH"), "TMPDIR": t.TempDir(),
-		"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org",
-		"BASE": "", "CI": "", "TEST_NIGHTLY": "", "GIT_CONFIG_GLOBAL": os.DevNull,
+		"CI": "", "TEST_NIGHTLY": "",
 	} {
 		t.Setenv(name, value)
 	}
-	run(t, dir, 0, "git init -q && git add . && git commit -qm a && git commit -q --allow-empty -m b")
 	return dir
 }
 
@@ -51,34 +45,6 @@ func run(t *testing.T, dir string, status int, lines string) {
 	text, err := bash.CombinedOutput()
 	if bash.ProcessState == nil || bash.ProcessState.ExitCode() != status {
 		t.Errorf("%s: got %v, want status %d\n%s", lines, err, status, text)
-	}
-}
-
-// Pipelines are tested briefly only if it is known that nothing has changed on which they depend.
-func TestChanged(t *testing.T) {
-	const changed, same = 0, 1
-	dir := repository(t, "echo /usr/lib/go/src/fmt; echo \"$(pwd -P)/beam\"; echo \"$(pwd -P)/site\"\n")
-	for lines, want := range map[string]int{
-		"true":               same,
-		"echo >>docs/a.md":   same,
-		"touch docs/new":     same,
-		"echo >>site/a.go":   changed,
-		"rm site/a.go":       changed,
-		"touch beam/new.go":  changed,
-		"echo >>fixtures/a":  changed,
-		"echo >>.ci/changed": changed,
-		"echo >>docs/a.md; git commit -qam c; export BASE=HEAD":                             same,
-		"echo >>site/a.go; git commit -qam c; export BASE=HEAD":                             same,
-		"echo >>site/a.go; git commit -qam c":                                               changed,
-		"git tag v1; echo >>site/a.go; git commit -qam c; git commit -q --allow-empty -m d": changed,
-		// What cannot be told: the base of a new branch, one commit, no repository, packages that cannot be listed.
-		"export BASE=" + strings.Repeat("0", 40):       changed,
-		"git checkout -q --orphan c; git commit -qm c": changed,
-		"rm -rf .git":                   changed,
-		"go() { false; }; export -f go": changed,
-		"go() { true; }; export -f go":  changed,
-	} {
-		run(t, dir, want, "copy=$(mktemp -d); cp -R . $copy/tree; ln -s tree $copy/link; cd $copy/link; { "+lines+"; }; bash .ci/changed")
 	}
 }
 
@@ -126,11 +92,11 @@ func TestStagesFail(t *testing.T) {
 		{list + unlike + fine + "echo '--- SKIP: TestB (0.00s)'\n" + ended, "servers", 1},
 		{list + fine + ended, "servers", 1}, // nothing is skipped without servers
 	} {
-		dir := repository(t, test.standIn)
+		dir := stages(t, test.standIn)
 		run(t, dir, test.status, "export CI=true; bash .ci/test "+test.stage)
 	}
 	// .ci/run has run make test before: unit is not run again, and is in the summary.
-	dir := repository(t, list+unlike+selected+fine+ended)
+	dir := stages(t, list+unlike+selected+fine+ended)
 	run(t, dir, 0, "export CI=true; bash .ci/test unit && echo 'test: ; false' >Makefile && UNIT_LOG=.tools/test-unit.log bash .ci/test servers"+
 		" && [ $(grep -c followpress/a .tools/test-summary) = 2 ]")
 }
