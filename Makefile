@@ -150,8 +150,7 @@ $(CFNLINT) $(PARQUET):
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@
 
-docs: ## regenerate docs/commands.md and the figures of benchmarks
-	go generate ./bench/figures
+docs: ## regenerate docs/commands.md
 	go test ./cmd/followpress -run TestCommandsPage -update
 
 $(LINTER): internal/tools/go.mod internal/tools/go.sum
@@ -163,11 +162,16 @@ $(SERVERS) $(RCLONE) $(ACTIONLINT) $(GETH) $(BENCHSTAT): $(BIN)/%: internal/tool
 fuzz: ## run each fuzz test for FUZZTIME
 	bash .ci/fuzz $(FUZZTIME)
 
-# Each benchmark writes its result over the committed one, and then says what got worse.
+# measured runs a benchmark: its folder, its name, more flags. It compares the rounds with those of the run before on this machine.
+define measured
+[ ! -f $(BIN)/bench/$(2).txt ] || mv $(BIN)/bench/$(2).txt $(BIN)/bench/$(2)-before.txt
+go run $(1) --bin $(BIN)/bench --results $(BIN)/bench/$(2).txt $(3)
+[ ! -f $(BIN)/bench/$(2)-before.txt ] || $(BENCHSTAT) before=$(BIN)/bench/$(2)-before.txt now=$(BIN)/bench/$(2).txt
+endef
 
 bench: bench-tools $(BENCHSTAT) ## compare with cp, tar and nginx; then run the Go benchmarks
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
+	$(call measured,./bench,generate,--snapshot "$(BENCH_SNAPSHOT)")
 	$(MAKE) bench-go
 
 bench-go: $(BENCHSTAT) ## run the Go benchmarks of hot loops, and compare them with the committed result
@@ -176,35 +180,29 @@ bench-go: $(BENCHSTAT) ## run the Go benchmarks of hot loops, and compare them w
 	git show HEAD:bench/results/go.txt >$(BIN)/bench/go-committed.txt
 	cp $(BIN)/bench/go.txt bench/results/go.txt
 	$(BENCHSTAT) committed=$(BIN)/bench/go-committed.txt new=$(BIN)/bench/go.txt
-	go run ./bench/compare
 
-bench-publish: $(SERVERS) $(RCLONE) ## compare publish with rclone, on MinIO and versitygw (about half an hour)
+bench-publish: $(BENCHSTAT) $(SERVERS) $(RCLONE) ## compare publish with rclone, on MinIO and versitygw (about half an hour)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench/publish --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
-	go run ./bench/compare
+	$(call measured,./bench/publish,publish,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
 
-bench-fallback: bench-tools $(BIN)/minio ## compare the fallback over MinIO with nginx
+bench-fallback: $(BENCHSTAT) bench-tools $(BIN)/minio ## compare the fallback over MinIO with nginx
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go build -buildvcs=false -o $(BIN)/bench/ ./bench/bare
-	go run ./bench/fallback --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
-	go run ./bench/compare
+	$(call measured,./bench/fallback,fallback,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
 
-bench-api: bench-tools edge-tools $(BIN)/minio ## measure the whole read API over MinIO (about half an hour)
+bench-api: $(BENCHSTAT) bench-tools edge-tools $(BIN)/minio ## measure the whole read API over MinIO (about half an hour)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
-	go run ./bench/api --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
-	go run ./bench/compare
+	$(call measured,./bench/api,api,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
 
-bench-edge: bench-tools edge-tools ## compare nginx in front of a bucket with nginx serving files
+bench-edge: $(BENCHSTAT) bench-tools edge-tools ## compare nginx in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench/edge --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
-	go run ./bench/compare
+	$(call measured,./bench/edge,edge,--snapshot "$(BENCH_SNAPSHOT)")
 
-bench-explorer: bench-tools edge-tools client-tools $(BIN)/minio ## measure the explorer in Chromium, over a slow network
+bench-explorer: $(BENCHSTAT) bench-tools edge-tools client-tools $(BIN)/minio ## measure the explorer in Chromium, over a slow network
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench/explorer --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
-	go run ./bench/compare
+	$(call measured,./bench/explorer,explorer,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
 
 bench-rounds: ## count the objects that random follows change, by route, without and with --ranks-every
 	@test -n "$(BENCH_SNAPSHOT)" || { echo "name a snapshot packed by gzip: make bench-rounds BENCH_SNAPSHOT=FOLDER"; exit 1; }
@@ -213,15 +211,13 @@ bench-rounds: ## count the objects that random follows change, by route, without
 			-rounds-api $$api -rounds-every $$every -rounds-popular=$$popular || exit 1; \
 	done; done; done
 
-bench-live: bench-tools ## measure live with a graph of the real network's size (half an hour; LIVE has flags, such as --burst 1m)
+bench-live: $(BENCHSTAT) bench-tools ## measure live with a graph of the real network's size (half an hour; LIVE has flags, such as --burst 1m)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench/live --bin $(BIN)/bench --results bench/results $(LIVE)
-	go run ./bench/compare
+	$(call measured,./bench/live,live,$(LIVE))
 
-bench-sources: ## measure a first sync of the chains, and replay, against nodes of the real network's size
+bench-sources: $(BENCHSTAT) ## measure a first sync of the chains, and replay, against nodes of the real network's size
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench/sources --bin $(BIN)/bench --results bench/results
-	go run ./bench/compare
+	$(call measured,./bench/sources,sources,)
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	b := &bench{rig.Bench{Name: "generate", Objects: measure.Objects}}
+	b := &bench{rig.Bench{Objects: measure.Objects}}
 	b.Main(b.folder, b.tar, b.requests, b.search)
 }
 
@@ -166,6 +166,6 @@ func (b *bench) search(ctx context.Context) error {
 		return err
 	}
 	b.Figure("term search over the largest list, warm, p99", "ms", p99, "≤ 2 ms",
-		fmt.Sprintf("%d follows", follows), "p50 "+measure.FigureOf(p50).Text("ms"))
+		fmt.Sprintf("%d follows", follows), "p50 "+measure.Text("ms", p50...))
 	return nil
 }

@@ -32,7 +32,7 @@ import (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Name: "api", Objects: measure.Objects}}
+	b := &bench{Bench: rig.Bench{Objects: measure.Objects}}
 	b.Main(b.prepare, b.generate, b.run)
 }
 

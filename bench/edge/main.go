@@ -27,7 +27,7 @@ import (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Name: "edge", Objects: measure.Objects}}
+	b := &bench{Bench: rig.Bench{Objects: measure.Objects}}
 	b.Main(b.run)
 }
 

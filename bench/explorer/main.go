@@ -30,7 +30,7 @@ import (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Name: "explorer", Objects: measure.Objects, Rounds: 5}}
+	b := &bench{Bench: rig.Bench{Objects: measure.Objects, Rounds: 5}}
 	flag.StringVar(&b.only, "api", "", "measure the site of one API only, efp or spec; none measures both")
 	b.Main(b.run)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Name: "fallback", Objects: measure.Objects}}
+	b := &bench{Bench: rig.Bench{Objects: measure.Objects}}
 	b.Main(b.generate, b.run)
 }
 
@@ -228,7 +228,7 @@ func (b *bench) random(ctx context.Context) error {
 		return err
 	}
 	b.Figure("errors at 5,000/s for random lists", "", []float64{float64(result.Errors)}, "≤ 0",
-		fmt.Sprintf("%d requests of %d lists", result.Requests, len(b.lists)), "p99 "+measure.Text(result.P99, "ms"), "reached "+measure.Text(result.Rate, "/s"))
+		fmt.Sprintf("%d requests of %d lists", result.Requests, len(b.lists)), "p99 "+measure.Text("ms", result.P99), "reached "+measure.Text("/s", result.Rate))
 	memory, err := ours.PeakMemory()
 	if err != nil {
 		return err

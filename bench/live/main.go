@@ -37,7 +37,7 @@ const (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Name: "live"}, random: rand.New(rand.NewPCG(1, 2))}
+	b := &bench{Bench: rig.Bench{}, random: rand.New(rand.NewPCG(1, 2))}
 	flag.IntVar(&b.blocks, "blocks", 100, "blocks with one operation each")
 	flag.DurationVar(&b.burst, "burst", 10*time.Minute, "how long 1,000 operations come a minute")
 	flag.DurationVar(&b.idle, "idle", 2*time.Minute, "how long nothing comes")

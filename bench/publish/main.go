@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Name: "publish", Objects: measure.Objects / 10, Rounds: 1}, transfers: map[servers.Kind]int{}}
+	b := &bench{Bench: rig.Bench{Objects: measure.Objects / 10, Rounds: 1}, transfers: map[servers.Kind]int{}}
 	b.Main(b.generate, b.besideRclone)
 }
 

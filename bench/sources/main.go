@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Name: "sources"}}
+	b := &bench{Bench: rig.Bench{}}
 	b.Main(b.start, b.first, b.nothingNew, b.replay)
 }
 

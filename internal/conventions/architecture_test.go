@@ -124,8 +124,6 @@ var mayImport = map[string][]string{
 	"bench/internal/altered":      {},
 	"bench/internal/measure":      {"fixtures/graph"},
 	"bench/bare":                  {"server", "site", "site/routes"}, // the settings of Serve, and the headers
-	"bench/compare":               {"bench/internal/measure"},
-	"bench/figures":               {"bench/internal/measure"},
 	"bench/edge":                  {"site", "site/routes", "bench/internal/measure", "bench/internal/rig"},
 	"bench/internal/rig":          {"bench/internal/measure", "internal/testenv/servers"},
 	"bench/live":                  {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},

@@ -17,10 +17,9 @@ import (
 	"github.com/followpress/followpress/bench/internal/measure"
 )
 
-// A Bench is what every benchmark has: its flags, a folder to work in, and a table.
+// A Bench is what every benchmark has: its flags, a folder to work in, and results.
 type Bench struct {
-	measure.Table
-	Name     string // of the file of its result
+	measure.Results
 	Snapshot string // a folder
 	Bin      string // the folder of the built commands
 	Tools    string // the folder of what they are compared with
@@ -28,13 +27,13 @@ type Bench struct {
 	Objects  int    // about how many a synthetic site has; 0 if no snapshot is needed
 	Rounds   int    // how often each thing is measured, since machines are noisy; 0 means 3
 	Notes    string // below the table
-	results  string // the folder for the result
+	results  string // the file for the rounds
 }
 
 // longest is for servers and tools that hang.
 const longest = 3 * time.Hour
 
-// Main parses the flags, does the parts in order, prints the table, and ends the process.
+// Main parses the flags, does the parts in order, prints a table, and ends the process.
 // Further flags must be defined before.
 func (b *Bench) Main(parts ...func(context.Context) error) {
 	flag.StringVar(&b.Snapshot, "snapshot", "", "folder of the snapshot; none makes a synthetic one")
@@ -42,7 +41,7 @@ func (b *Bench) Main(parts ...func(context.Context) error) {
 	flag.StringVar(&b.Tools, "tools", ".tools", "folder with the servers and tools to compare with")
 	flag.StringVar(&b.Work, "work", "", "folder to work in, which is left as it is then; none makes a temporary one")
 	flag.IntVar(&b.Rounds, "rounds", cmp.Or(b.Rounds, 3), "how often each thing is measured; the median counts, the rest is its noise")
-	flag.StringVar(&b.results, "results", "", "folder for the table as JSON; none writes no file")
+	flag.StringVar(&b.results, "results", "", "file for the rounds, in the Go benchmark format; none writes no file")
 	flag.IntVar(&b.Objects, "objects", b.Objects, "about how many objects the site of a synthetic snapshot has")
 	flag.Parse()
 	if b.Rounds < 1 {
@@ -72,27 +71,23 @@ func (b *Bench) run(ctx context.Context, parts []func(context.Context) error) (e
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(b.Work)) }()
 	}
-	snapshot := ""
-	if b.Snapshot != "" {
-		snapshot = filepath.Base(b.Snapshot)
-	} else if b.Objects > 0 {
-		snapshot = fmt.Sprintf("synthetic, about %d objects", b.Objects)
+	if b.Snapshot == "" && b.Objects > 0 {
 		b.Snapshot = b.Path("snapshot")
 		if err := measure.Snapshot(ctx, b.Snapshot, b.Objects); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	defer func() { fmt.Printf("\n%s\n%s", &b.Table, b.Notes) }()
+	fmt.Println("| measure | ours | other | ratio | target | note |\n|---|---|---|---|---|---|")
+	defer func() { fmt.Printf("\n%s", b.Notes) }()
 	for _, part := range parts {
 		if err := part(ctx); err != nil {
 			return err
 		}
 	}
-	if err := b.Err(); err != nil || b.results == "" {
-		return err
+	if b.results == "" {
+		return nil
 	}
-	result := measure.NewResult(b.Name, snapshot, &b.Table)
-	return result.Write(b.results)
+	return b.Write(b.results)
 }
 
 // Path is that of something in the folder to work in.
@@ -157,6 +152,6 @@ func (b *Bench) Latency(ctx context.Context, name, addr string, load Load, targe
 		p99[i], p50[i], rate[i] = result.P99, result.P50, result.Rate
 	}
 	b.Figure(name+", p99", "ms", p99, target,
-		"p50 "+measure.FigureOf(p50).Text("ms"), "reached "+measure.FigureOf(rate).Text("/s"))
+		"p50 "+measure.Text("ms", p50...), "reached "+measure.Text("/s", rate...))
 	return nil
 }
