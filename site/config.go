@@ -120,6 +120,10 @@ type Config struct {
 	Colour string `json:"colour,omitempty"` // of links and badges, as #rrggbb; a blue
 	Home   string `json:"home,omitempty"`   // URL of the page that the title leads to; the explorer, or none
 
+	// Data says that the site has the graph itself as files: the tables DataKey, and DataPackageKey. The root of a site
+	// without them does not have the member.
+	Data bool `json:"data,omitempty"`
+
 	// Tags names the services whose caches are purged by tags, in order and with spaces between;
 	// the publisher sets it. Objects of other sites have no tags, and the root does not have the member.
 	Tags string `json:"tags,omitempty"`
@@ -151,7 +155,7 @@ func (w *Window) UnmarshalText(text []byte) error {
 
 // AllFeatures is a configuration of a site that has all routes.
 func AllFeatures() Config {
-	return Config{API: APIEFP, Explorer: true, RanksEvery: 1, HistoryWindow: Window(DefaultHistoryWindow), Pages: true, PublicURL: "https://example.org"}
+	return Config{API: APIEFP, Explorer: true, RanksEvery: 1, HistoryWindow: Window(DefaultHistoryWindow), Pages: true, PublicURL: "https://example.org", Data: true}
 }
 
 // EFP reports whether the site has the whole read API.

@@ -123,6 +123,7 @@ const (
 	olderFolder             = "older/"
 	unknownPrefix           = "_unknown/"
 	clientPrefix            = "_client/"
+	dataFolder              = "_data"
 	exploreFolder           = "_explore"
 	explorePrefix           = exploreFolder + "/"
 	reportsFolder           = "_reports"
@@ -347,6 +348,9 @@ func (c Config) PublicKeys() []string {
 	if c.Pages {
 		keys = append(keys, pageFolder+"/*", badgeFolder+"/*", sitemapKey, robotsKey, embedKey)
 	}
+	if c.Data {
+		keys = append(keys, dataFolder+"/*")
+	}
 	if c.Explorer {
 		keys = append(keys, explorePrefix+"*", string(ReportsPrefix)+"*", string(IndexKey))
 	}
@@ -431,7 +435,7 @@ const workFolder = ".followpress"
 // Reserved lists the first segments of keys outside of the base path, and the name of a bucket's work folder, so that no
 // base path may begin with one.
 func Reserved() []string {
-	return []string{workFolder, "_client", "_errors", exploreFolder, "_lock", formerLogFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
+	return []string{workFolder, "_client", dataFolder, "_errors", exploreFolder, "_lock", formerLogFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
 		"_search", "_site", string(NoteKey), keptFolder, "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
 }
 
@@ -439,8 +443,7 @@ func Reserved() []string {
 func (c Config) TopLevel() []string {
 	first, _, _ := strings.Cut(c.BasePath, "/")
 	all := append(append(Reserved(), first), c.pageEntries()...)
-	if c.Explorer {
-		return all
-	}
-	return slices.DeleteFunc(all, func(s string) bool { return s == exploreFolder || s == reportsFolder || s == string(IndexKey) })
+	return slices.DeleteFunc(all, func(s string) bool {
+		return !c.Explorer && (s == exploreFolder || s == reportsFolder || s == string(IndexKey)) || !c.Data && s == dataFolder
+	})
 }

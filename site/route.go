@@ -31,6 +31,7 @@ const (
 	contentBytes   = "application/octet-stream"
 	contentXML     = "application/xml"
 	contentZstd    = "application/zstd" // for whoever reads it, as contentGzip
+	contentParquet = "application/vnd.apache.parquet"
 )
 
 // Cache-Control values. A snapshot is a day old anyway: minutes in a browser and
@@ -81,7 +82,7 @@ type Route struct {
 
 // Routes returns the table of the site's routes, in the order of their IDs. Callers must not change it.
 func (c Config) Routes() []*Route {
-	return routesOf[routeSet{c.EFP(), c.Explorer, c.RanksEvery > 0, c.HistoryWindow > 0, c.Pages}]
+	return routesOf[routeSet{c.EFP(), c.Explorer, c.RanksEvery > 0, c.HistoryWindow > 0, c.Pages, c.Data}]
 }
 
 // APIFolders lists the first segments of the endpoints, below the base path.
@@ -190,10 +191,12 @@ const (
 	assetName  = "[a-z]{1,32}-[A-Z0-9]{8}" // of a bundle: a name and a hash of its bytes
 	reportDate = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 	pageName   = "[0-9a-z][0-9a-z.-]{0,99}" // with .svg it is still a name of a file
+	dataName   = "(?:accounts|badges|edges|follows|ops)(?:-[0-9]{4})?"
 )
 
 var (
 	isAssetName  = regexp.MustCompile("^" + assetName + "$").MatchString
+	isDataName   = regexp.MustCompile("^" + dataName + "$").MatchString
 	isPageName   = regexp.MustCompile("^" + pageName + "$").MatchString
 	isReportDate = regexp.MustCompile("^" + reportDate + "$").MatchString
 )
@@ -224,6 +227,8 @@ func (c Config) keySegment(variable, value string) bool {
 		return isHex(value, 2*len(SHA256{}), 2*len(SHA256{}))
 	case "page":
 		return isPageName(value)
+	case "data":
+		return isDataName(value)
 	case "hash":
 		return isHex(value, 1, maxHashDigits)
 	}
@@ -259,6 +264,8 @@ func (c Config) Expression(variable string) string {
 		return "[0-9a-f]{" + strconv.Itoa(2*len(SHA256{})) + "}"
 	case "page":
 		return pageName
+	case "data":
+		return dataName
 	case "hash":
 		return "[0-9a-f]{1," + strconv.Itoa(maxHashDigits) + "}"
 	}

@@ -33,7 +33,7 @@ func TestRoutes(t *testing.T) {
 			routes.NextManifest: "application/gzip", routes.NextDelta: "application/gzip", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
 			routes.Page: "text/html; charset=utf-8", routes.PageStyle: "text/css; charset=utf-8", routes.Embed: "text/javascript",
 			routes.Sitemap: "application/xml", routes.SitemapPart: "application/xml", routes.Robots: "text/plain; charset=utf-8",
-			routes.Badge: "image/svg+xml", routes.DarkBadge: "image/svg+xml",
+			routes.Badge: "image/svg+xml", routes.DarkBadge: "image/svg+xml", routes.DataFile: "application/vnd.apache.parquet",
 		}[r.ID]
 		if want == "" {
 			want = "application/json"
@@ -109,6 +109,8 @@ func TestRouteOfRefuses(t *testing.T) {
 			"u/a_b/index.html", "u/é/index.html", "u/a/b/index.html", "u/a/index.htm", "u/" + long + "/index.html", "u/" + long[:101] + "/index.html",
 			"u/_page.css/x", "u/_sitemap-.xml", "u/_sitemap-g.xml", "u/_sitemap-00000.xml", "_badge/.svg", "_badge/A.svg", "_badge/a", "_badge/dark/_.svg", "_badge/light/a.svg",
 			"_badge/" + long[:101] + ".svg", "robots.txt/", "sitemap.xml.gz", "sitemap", "embed.mjs",
+			"_data", "_data/", "_data/index", "_data/lists.parquet", "_data/follows", "_data/follows.parquet/", "_data/follows-1.parquet", "_data/follows-00001.parquet",
+			"_data/follows-000x.parquet", "_data/Follows.parquet", "_data/follows.parquet.parquet", "_data/x/follows.parquet", "_data/datapackage", "_data/datapackage.json/x",
 		} {
 			key := site.Key(strings.ReplaceAll(key, "{base}", c.BasePath))
 			if route, ok := c.RouteOf(key); ok {

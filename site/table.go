@@ -22,8 +22,10 @@ func has(id routes.ID, set routeSet) bool {
 		return set.history
 	case id < routes.Page:
 		return set.history && set.explorer
+	case id < routes.DataFile:
+		return set.pages
 	}
-	return set.pages
+	return set.data
 }
 
 // Values of Route.Subject.
@@ -34,13 +36,13 @@ const (
 )
 
 // A routeSet is the features of a configuration that decide about its routes.
-type routeSet struct{ efp, explorer, ranks, history, pages bool }
+type routeSet struct{ efp, explorer, ranks, history, pages, data bool }
 
 // routesOf has the routes of each set.
 var routesOf = func() map[routeSet][]*Route {
 	sets := map[routeSet][]*Route{}
-	for n := range 32 {
-		set := routeSet{n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0, n&16 != 0}
+	for n := range 64 {
+		set := routeSet{n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0, n&16 != 0, n&32 != 0}
 		for _, r := range allRoutes {
 			if has(r.ID, set) {
 				sets[set] = append(sets[set], r)
@@ -226,6 +228,8 @@ var allRoutes = func() []*Route {
 		{ID: routes.Badge, Pattern: "_badge/{page}.svg", ContentType: contentSVG, Summary: "a picture of how many follow an account"},
 		{ID: routes.DarkBadge, Pattern: "_badge/dark/{page}.svg", ContentType: contentSVG, Summary: "the same picture for dark pages"},
 		{ID: routes.Embed, Pattern: "embed.js", Fixed: true, ContentType: contentScript, Summary: "the element <follow-card> for any page"},
+		{ID: routes.DataFile, Pattern: "_data/{data}.parquet", ContentType: contentParquet, Summary: "a table of the graph as a Parquet file, or a part of one"},
+		{ID: routes.DataPackage, Pattern: "_data/datapackage.json", Summary: "the files of the graph's tables, their columns and digests"},
 	}
 	for i, r := range table {
 		if r.ID != routes.ID(i) {

@@ -58,7 +58,7 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 		return s.pages.find(route, key), only
 	case routes.Reports, routes.ReportPage, routes.ReportData,
 		routes.Note, routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.KeptPiece,
-		routes.RefreshedDetails, routes.RefreshedBadges, routes.RefreshedCopy:
+		routes.RefreshedDetails, routes.RefreshedBadges, routes.RefreshedCopy, routes.DataFile, routes.DataPackage:
 		return foundUnit{}, only // no part of a site
 	case routes.Leaderboard:
 		return s.findBoard(segments[1], site.DefaultLimit), only

@@ -133,4 +133,8 @@ const (
 	Badge
 	DarkBadge
 	Embed
+
+	// Only with site.Config.Data, of both APIs.
+	DataFile
+	DataPackage
 )
