@@ -75,7 +75,7 @@ const entryOf = ([at, token_id, address, name, avatar, opcode, tag], about) => (
   updated_at: time(at),
 });
 
-/* The Atom feed, as server/internal/answer/feed.go writes it */
+/* The Atom feed, as server/internal/answer/history/feed.go writes it */
 
 // escaped is a text as encoding/xml of Go has it in XML, which cannot have every character.
 const escaped = (text) =>

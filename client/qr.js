@@ -1,5 +1,5 @@
 // QR codes for followpress.js, which loads this module when it is first asked for one.
-// lib/uqr is uqr 0.1.3 of npm, like server/internal/answer/qr.go's library a translation of that of Nayuki.
+// lib/uqr is uqr 0.1.3 of npm, like server/internal/answer/profile/qr.go's library a translation of that of Nayuki.
 
 import { encode } from './lib/uqr/index.mjs';
 

@@ -26,15 +26,15 @@
 // # The path of a computed answer
 //
 //  1. Under the API efp, site.Resolve says that a request is computed, and what it asks for (site.Ask).
-//     server/internal/answer/compute.go finds the answer in the cache under the normal form of the request, waits
-//     for a computation of the same answer, or begins one.
-//  2. A lookup in a bucket of users or lists says which account and list are meant, how many accounts the list
-//     holds, and how many hold the account. The numbers tell where the rows are: in the bucket, in one shard, in
-//     the head of a long table, or in several shards.
-//  3. table.go selects the rows of a page and copies them. For an order by followers it reads all shards once, and
+//     server/internal/answer/answer.go finds the answer in the cache under the normal form of the request, waits
+//     for a computation of the same answer, or begins one: compute/maker.go gives it memory and objects.
+//  2. A lookup in a bucket of users or lists (lookup) says which account and list are meant, how many accounts the
+//     list holds, and how many hold the account. The numbers tell where the rows are: in the bucket, in one shard,
+//     in the head of a long table, or in several shards.
+//  3. table selects the rows of a page and copies them. For an order by followers it reads all shards once, and
 //     keeps the order in the cache, with 4 bytes a row.
-//  4. pages.go, states.go, ranked.go, recommended.go and users.go render answers. Rows are cut out of shards
-//     without decoding them (site/scan/rows.go).
+//  4. pages, ranked, history, state and profile render answers. Rows are cut out of shards without decoding them
+//     (site/scan/rows.go).
 //  5. If numbers disagree, or a part is absent that another one names, the parts are of two sites, and are read
 //     again as those of a search are.
 //  6. client/followpress.js computes the same answers in a browser, from the same objects. Both are compared with

@@ -82,7 +82,7 @@ var mayImport = map[string][]string{
 	"purger":                      {"internal/plain", "internal/retry", "internal/secret", "site", "site/page", "site/routes", "site/tags"},
 	"report":                      {"internal/inorder", "internal/plain", "site", "site/shards", "site/refresh", "site/routes", "site/scan", "storage", "templates"},
 	"server":                      {"site", "site/routes", "site/tags", "site/scan", "storage", "storage/checked", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
-	"server/internal/answer":      {"internal/rawjson", "site", "site/op", "site/routes", "site/scan", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/answer":      {"site", "site/routes", "server/internal/cache", "server/internal/answer/compute", "server/internal/answer/history", "server/internal/answer/lookup", "server/internal/answer/pages", "server/internal/answer/profile", "server/internal/answer/ranked", "server/internal/answer/search", "server/internal/answer/state"},
 	"server/internal/cache":       {"site", "site/scan", "storage", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/fetch":       {"site", "storage", "storage/checked"},
 	"server/internal/fresh":       {"internal/rawjson", "internal/secret", "site", "site/note", "site/refresh", "site/routes", "site/tags", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
@@ -146,6 +146,17 @@ var mayImport = map[string][]string{
 		"cmd/internal/key", "cmd/internal/live", "cmd/internal/publish", "cmd/internal/report", "cmd/internal/reproduce", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site
+
+	// The rooms of answers that are computed: what is asked for, above what that takes.
+	"server/internal/answer/compute": {"site", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/answer/history": {"internal/rawjson", "site", "site/op", "site/scan", "storage", "server/internal/fetch", "server/internal/answer/compute", "server/internal/answer/lookup"},
+	"server/internal/answer/lookup":  {"site", "site/rules", "site/scan", "storage", "server/internal/fetch", "server/internal/answer/compute"},
+	"server/internal/answer/pages":   {"internal/rawjson", "site", "site/rules", "site/scan", "server/internal/answer/compute", "server/internal/answer/lookup", "server/internal/answer/table"},
+	"server/internal/answer/profile": {"internal/rawjson", "site", "site/scan", "storage", "server/internal/answer/compute", "server/internal/answer/lookup"},
+	"server/internal/answer/ranked":  {"site", "site/scan", "server/internal/fetch", "server/internal/answer/compute", "server/internal/answer/lookup", "server/internal/answer/table"},
+	"server/internal/answer/search":  {"site", "site/scan", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/answer/compute", "server/internal/answer/lookup"},
+	"server/internal/answer/state":   {"internal/rawjson", "site", "site/rules", "site/scan", "storage", "server/internal/answer/compute", "server/internal/answer/lookup"},
+	"server/internal/answer/table":   {"site", "site/rules", "site/scan", "server/internal/fetch", "server/internal/answer/compute", "server/internal/answer/lookup"},
 
 	// A module of its own: nothing above imports it.
 	"beam/internal/dofn":        {},

@@ -2,45 +2,163 @@
 // shards, and under site.APIEFP most requests with parameters, from the buckets, shards and files that
 // site/scan/rows.go reads.
 //
-// A computation holds one object at a time, and copies what it needs for later: it must not wait for
-// memory while it holds an object. It releases what it has prefetched as soon as others wait, and begins
-// again if its answer finds no room. The copies count at the gate of its answer.
+// The rooms below know the answers, and answer.go which of them a route has. pages has those of lists and
+// followers, search those of the basic API, ranked those of tables of the whole site, history operations,
+// state what lists say of accounts, and profile what is said of one user. They stand on table, which pages
+// through long tables, on lookup, which finds users and lists, and on compute: the objects and the memory
+// that making an answer takes.
 package answer
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"path"
+	"unicode/utf8"
 
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/server/internal/answer/compute"
+	"github.com/followpress/followpress/server/internal/answer/history"
+	"github.com/followpress/followpress/server/internal/answer/lookup"
+	"github.com/followpress/followpress/server/internal/answer/pages"
+	"github.com/followpress/followpress/server/internal/answer/profile"
+	"github.com/followpress/followpress/server/internal/answer/ranked"
+	"github.com/followpress/followpress/server/internal/answer/search"
+	"github.com/followpress/followpress/server/internal/answer/state"
 	"github.com/followpress/followpress/server/internal/cache"
-	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
-// A Site is the site that a request asks.
-type Site struct {
-	Root    *site.Root
-	Version cache.Version
-}
+type (
+	// Site is the site that a request asks.
+	Site = compute.Site
+
+	// Gates are what making answers needs.
+	Gates = compute.Gates
+
+	// ProblemError says that the answer is a problem.
+	ProblemError = compute.ProblemError
+)
+
+// LeastBytes is the least size of Gates.Small and Gates.Large.
+const LeastBytes = compute.LeastBytes
 
 // A Maker makes answers. It is safe for concurrent use.
 type Maker struct {
-	cache  *cache.Cache
-	gates  Gates
-	reload func(ctx context.Context) Site
-}
-
-// Gates are what making answers needs.
-type Gates struct {
-	// Bytes of answers that are being made. Large ones have a gate of their own: they may read a thousand
-	// objects, and nobody else must wait for that. So has the one that may have any size. Each has a Line.
-	Small, Large, Oversize *gate.Gate
-
-	Ahead    *gate.Gate // bytes of prefetched objects
-	Scanning *gate.Gate // shares of the processor for reading rows
-	Mixed    *gate.Gate // requests that wait until the objects of an answer agree
-	Waiting  *gate.Gate // requests that wait for the store: if half are, nothing is prefetched
+	cache *cache.Cache
+	maker *compute.Maker
 }
 
 // New returns a Maker of answers from the objects of a cache. reload looks for a newer site.
 func New(c *cache.Cache, g Gates, reload func(ctx context.Context) Site) *Maker {
-	return &Maker{c, g, reload}
+	return &Maker{c, compute.NewMaker(c, g, reload)}
+}
+
+// Compute answers a request that must be computed. Answers are kept under the normal form of the request
+// for a while, except those to a body, and those of entries, which are as quick to make again.
+func (m *Maker) Compute(ctx context.Context, s Site, r site.Resolution, users []*string) (*cache.Object, error) {
+	answer, ok := answers[r.Route.ID]
+	if !ok {
+		return nil, fmt.Errorf("no computation for %s", r.Route.Pattern)
+	}
+	once := func(ctx context.Context) (*cache.Object, error) {
+		return m.maker.Make(ctx, s, compute.Request{Ask: r.Ask, Query: r.Query, Users: users}, answer)
+	}
+	if r.Route.Post || r.Action == site.AnswerSearch {
+		return once(ctx)
+	}
+	k := cache.Key{Version: s.Version, Key: r.Key + site.Key("?"+r.Query)} // no key of a site has a question mark
+	return m.cache.Computed(ctx, k, once)
+}
+
+// answers append the answers of routes to the body.
+var answers = map[routes.ID]func(*compute.Answer) error{
+	routes.UserENS:                profile.ENS,
+	routes.UserSimpleProfile:      profile.Simple,
+	routes.UserPrimaryList:        profile.PrimaryList,
+	routes.UserRecords:            pages.Records,
+	routes.UserFollowing:          pages.Following,
+	routes.ListFollowing:          pages.Following,
+	routes.UserAllFollowing:       pages.AllFollowing,
+	routes.ListAllFollowing:       pages.AllFollowing,
+	routes.UserSearch:             searchFollowing,
+	routes.ListSearch:             searchFollowing,
+	routes.UserFollowers:          pages.Followers,
+	routes.ListFollowers:          pages.Followers,
+	routes.UserLatestFollowers:    pages.Followers,
+	routes.ListLatestFollowers:    pages.Followers,
+	routes.UserAllFollowers:       pages.AllFollowers,
+	routes.ListAllFollowers:       pages.AllFollowers,
+	routes.UserSearchFollowers:    pages.SearchFollowers,
+	routes.ListSearchFollowers:    pages.SearchFollowers,
+	routes.UserFollowingAddresses: pages.Addresses,
+	routes.ListFollowingAddresses: pages.Addresses,
+	routes.ExportState:            pages.Export,
+	routes.UserFollowerState:      state.UserFollower,
+	routes.ListFollowerState:      state.ListFollower,
+	routes.UserButtonState:        state.Button,
+	routes.ListButtonState:        state.Button,
+	routes.ButtonStateBatch:       state.Buttons,
+	routes.CommonFollowers:        pages.CommonFollowers,
+	routes.Ranked:                 ranked.Page,
+	routes.RankedSearch:           ranked.Search,
+	routes.UserRecommended:        ranked.Recommended,
+	routes.ListRecommended:        ranked.Recommended,
+	routes.UserRecommendedDetails: ranked.RecommendedDetails,
+	routes.ListRecommendedDetails: ranked.RecommendedDetails,
+	routes.Discover:               ranked.Discover,
+	routes.UserQR:                 profile.QR,
+	routes.ListQR:                 profile.QR,
+	routes.RankedAll:              ranked.Page,
+	routes.Relationship:           state.Relationship,
+	routes.Relationships:          pages.Relationships,
+	routes.UserMutuals:            pages.Mutuals,
+	routes.UserAvatar:             profile.Avatar,
+	routes.UserNotifications:      history.Notifications,
+	routes.NotificationsFeed:      history.Feed,
+	routes.ListActivity:           history.Activity,
+}
+
+// searchFollowing answers from shards with rows under site.APIEFP, else from shards with entries.
+func searchFollowing(a *compute.Answer) error {
+	if a.Root.Config.EFP() {
+		return pages.SearchFollowing(a)
+	}
+	return search.Following(a)
+}
+
+// LookedUp turns a request for a file of a name, which has none under site.NamesLookup, into one for the
+// file of its address. Other requests come back unchanged.
+func (m *Maker) LookedUp(ctx context.Context, s Site, r site.Resolution) (site.Resolution, error) {
+	if r.Action != site.AnswerComputed || r.Route.Computed || r.Query != "" && !r.Fresh {
+		return r, nil
+	}
+	var user lookup.Subject
+	err := m.maker.Read(ctx, s, func(a *compute.Answer) (err error) {
+		user, err = lookup.User(a, r.Ask.User)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	object := site.ListObject(path.Base(string(r.Key)))
+	r.Action, r.Key, r.Absent, r.Address = site.AnswerObject, s.Root.Config.UserObjectKey(user.Address, object), nil, user.Address
+	if object != site.SearchFollowing {
+		r.Unknown = site.UnknownKey(object)
+	}
+	return r, nil
+}
+
+// ParseBatch reads the body of a batch. ok is false if it is not a JSON array, in UTF-8, of 1 to site.MaxBatch
+// texts or nulls.
+func ParseBatch(body []byte) (users []*string, ok bool) {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || !utf8.Valid(body) || !json.Valid(body) {
+		return nil, false
+	}
+	if json.Unmarshal(body, &users) != nil || len(users) < 1 || len(users) > site.MaxBatch {
+		return nil, false
+	}
+	return users, true
 }

@@ -1,4 +1,4 @@
-package answer
+package history
 
 import (
 	"encoding/xml"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/followpress/followpress/server/internal/answer/compute"
+	"github.com/followpress/followpress/server/internal/answer/lookup"
 	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/site/scan"
 )
@@ -45,27 +47,24 @@ const (
 	feedTime    = "2006-01-02T15:04:05.000Z07:00"
 )
 
-// notificationsFeed answers with the notifications as an Atom feed.
-func (c *computation) notificationsFeed() error {
-	address, selected, err := c.notified()
+// Feed answers with the notifications as an Atom feed.
+func Feed(a *compute.Answer) error {
+	address, selected, err := notified(a)
 	if err != nil {
 		return err
 	}
-	updated, err := c.asOf()
-	if err != nil {
-		return err
-	}
-	if selected.len() > 0 {
-		newest, err := scan.ParseNotificationRow(selected.at(0))
+	updated := a.AsOf()
+	if selected.Len() > 0 {
+		newest, err := scan.ParseNotificationRow(selected.At(0))
 		if err != nil {
 			return err
 		}
 		updated = time.UnixMilli(newest.Time).UTC()
 	}
-	if err := c.addText(feedStart); err != nil {
+	if err := a.AddText(feedStart); err != nil {
 		return err
 	}
-	encoder := xml.NewEncoder(c)
+	encoder := xml.NewEncoder(a)
 	add := func(name string, value any) error {
 		return encoder.EncodeElement(value, xml.StartElement{Name: xml.Name{Local: name}})
 	}
@@ -74,42 +73,42 @@ func (c *computation) notificationsFeed() error {
 		value any
 	}{
 		{"id", feedTag + "notifications/" + address},
-		{"title", "Notifications of " + c.ask.User},
+		{"title", "Notifications of " + a.Ask.User},
 		{"updated", updated.Format(feedTime)},
-		{"author", feedPerson{c.ask.User, c.webAddress(address)}},
-		{"link", feedLink{"self", contentFeed, c.selfLink()}},
-		{"link", feedLink{"alternate", "text/html", c.webAddress(address)}},
+		{"author", feedPerson{a.Ask.User, webAddress(a, address)}},
+		{"link", feedLink{"self", contentFeed, selfLink(a)}},
+		{"link", feedLink{"alternate", "text/html", webAddress(a, address)}},
 	} {
 		if err := add(head.name, head.value); err != nil {
 			return err
 		}
 	}
 	seen := map[string]bool{}
-	for i := range selected.len() {
-		r, err := scan.ParseNotificationRow(selected.at(i))
+	for i := range selected.Len() {
+		r, err := scan.ParseNotificationRow(selected.At(i))
 		if err != nil {
 			return err
 		}
-		e := c.feedEntry(address, &r)
+		e := entryOf(a, address, &r)
 		if seen[e.ID] { // done, undone and done again in one block: one piece of news
 			continue
 		}
-		if err := c.take(len(e.ID) + commonBytes); err != nil {
+		if err := a.Take(len(e.ID) + compute.SetEntryBytes); err != nil {
 			return err
 		}
 		seen[e.ID] = true
-		if i > 0 && c.pageEnds(len(selected.at(i))) {
+		if i > 0 && a.PageEnds(len(selected.At(i))) {
 			break
 		}
 		if err := add("entry", e); err != nil {
 			return err
 		}
 	}
-	return c.addText(feedEnd)
+	return a.AddText(feedEnd)
 }
 
-// feedEntry is the entry of an operation on an address. Its ID is made of what it is, since nobody numbers operations.
-func (c *computation) feedEntry(address string, r *scan.OperationRow) feedEntry {
+// entryOf is the entry of an operation on an address. Its ID is made of what it is, since nobody numbers operations.
+func entryOf(a *compute.Answer, address string, r *scan.OperationRow) feedEntry {
 	tag, by := scan.Text(r.Tag), string(scan.Text(r.Name))
 	if by == "" {
 		by = string(r.Address)
@@ -125,7 +124,7 @@ func (c *computation) feedEntry(address string, r *scan.OperationRow) feedEntry 
 	case op.Untag:
 		did = fmt.Sprintf("took the tag “%s” from you", tag)
 	}
-	web := c.webAddress(string(r.Address))
+	web := webAddress(a, string(r.Address))
 	return feedEntry{
 		ID:      fmt.Sprintf("%soperation/%s/%s/%d/%d/%x", feedTag, address, r.List, r.Time, r.Opcode, tag),
 		Title:   by + " " + did,
@@ -137,10 +136,10 @@ func (c *computation) feedEntry(address string, r *scan.OperationRow) feedEntry 
 
 // webAddress is the address of a person's page. What a URI cannot have (RFC 3986, 2) is percent-encoded: a template has
 // what browsers accept.
-func (c *computation) webAddress(address string) string {
+func webAddress(a *compute.Answer, address string) string {
 	const others = "-._~:/?#[]@!$&'()*+,;=%"
 	var b strings.Builder
-	for _, octet := range []byte(c.profileURL(address)) {
+	for _, octet := range []byte(lookup.Page(a, address)) {
 		if 'a' <= octet && octet <= 'z' || 'A' <= octet && octet <= 'Z' || '0' <= octet && octet <= '9' || strings.IndexByte(others, octet) >= 0 {
 			b.WriteByte(octet)
 		} else {
@@ -151,17 +150,9 @@ func (c *computation) webAddress(address string) string {
 }
 
 // selfLink leads from the feed to itself, on whatever host it is.
-func (c *computation) selfLink() string {
-	if c.query == "" {
+func selfLink(a *compute.Answer) string {
+	if a.Query == "" {
 		return feedName
 	}
-	return feedName + "?" + c.query
-}
-
-// Write appends to the body, for encoders.
-func (c *computation) Write(text []byte) (int, error) {
-	if err := c.add(text); err != nil {
-		return 0, err
-	}
-	return len(text), nil
+	return feedName + "?" + a.Query
 }

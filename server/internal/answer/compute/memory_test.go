@@ -1,4 +1,4 @@
-package answer
+package compute
 
 import (
 	"slices"
@@ -23,14 +23,14 @@ func TestWhoWaitsForRoomKeepsItsPlace(t *testing.T) {
 		}
 		defer c.Close()
 		large := &gate.Gate{Size: size, Line: memory} // one at a time
-		m := New(c, Gates{Small: &gate.Gate{Size: LeastBytes, Line: memory}, Large: large}, nil)
+		m := NewMaker(c, Gates{Small: &gate.Gate{Size: LeastBytes, Line: memory}, Large: large}, nil)
 		reading := c.NewComputed(make([]byte, size))
 		made := make(chan int, answers)
 		read := make(chan *cache.Object, answers)
 		for i := range answers {
 			go func() {
-				o, err := (&buffer{m: m}).filled(t.Context(), size, func(b *buffer) error {
-					b.body = append(b.body, make([]byte, size)...)
+				o, err := m.answer(t.Context(), reader{}, Request{}).filled(size, func(a *Answer) error {
+					a.Body = append(a.Body, make([]byte, size)...)
 					return nil
 				})
 				if err != nil {

@@ -1,0 +1,199 @@
+// Package pages answers with pages of what lists hold, and of who holds an account. These answers are of
+// sites of the whole API (site.APIEFP).
+package pages
+
+import (
+	"strconv"
+
+	"github.com/followpress/followpress/server/internal/answer/compute"
+	"github.com/followpress/followpress/server/internal/answer/lookup"
+	"github.com/followpress/followpress/server/internal/answer/table"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/site/scan"
+)
+
+// Following answers with a page of the follows of a list.
+func Following(a *compute.Answer) error { return following(a, false) }
+
+// AllFollowing answers with a page of all that a list holds.
+func AllFollowing(a *compute.Answer) error { return following(a, true) }
+
+func following(a *compute.Answer, all bool) error {
+	s, err := lookup.Asked(a)
+	if err != nil {
+		return err
+	}
+	t := table.Held(a, s)
+	page := t.Asked(a, all)
+	if a.Ask.Mutuals {
+		page.Objects = table.Followers(a, s).Shards() * compute.ShardObjects
+	}
+	return followingPage(a, s, t, page, nil)
+}
+
+// SearchFollowing answers with a page of the follows of a list that match a term, in its order.
+func SearchFollowing(a *compute.Answer) error {
+	s, err := lookup.Asked(a)
+	if err != nil {
+		return err
+	}
+	return followingPage(a, s, table.Held(a, s), matching(a), appendNameAvatar)
+}
+
+// matching selects the rows that match the term, if there is one.
+func matching(a *compute.Answer) table.Selection {
+	s := table.Selection{Offset: a.Ask.Offset, Limit: a.Ask.Limit}
+	if a.Ask.Term != "" {
+		s.Match = scan.NewMatcher(a.Ask.Term)
+	}
+	return s
+}
+
+// appendNameAvatar appends the profile that searches show.
+func appendNameAvatar(b, name, avatar []byte) []byte {
+	b = append(append(b, `,"ens":{"name":`...), name...)
+	b = append(append(b, `,"avatar":`...), avatar...)
+	return append(b, '}')
+}
+
+// followingPage appends a page of what the list of a subject holds. appendENS appends the profile to an entry; nil for
+// none, or for that of Ask.ENS.
+func followingPage(a *compute.Answer, of lookup.Subject, t *table.Table, s table.Selection, appendENS func(b, name, avatar []byte) []byte) error {
+	selected, err := t.Select(a, s)
+	if err != nil {
+		return err
+	}
+	profiles, err := profilesOf(a, t, &selected)
+	if err != nil {
+		return err
+	}
+	mutual, err := mutualsAmong(a, of, t, &selected)
+	if err != nil {
+		return err
+	}
+	if err := growFor(a, &selected, profiles); err != nil {
+		return err
+	}
+	if err := a.AddText(`{"following":[`); err != nil {
+		return err
+	}
+	err = compute.AddRows(a, &selected, scan.ParseHeldRow, func(b []byte, i int, r scan.HeldRow) []byte {
+		b = appendFollowing(b, r.Version, r.Address, r.Tags)
+		if appendENS != nil {
+			b = appendENS(b, r.Name, r.Avatar)
+		}
+		if a.Ask.Mutuals {
+			b = appendIsMutual(b, mutual[string(r.Address)])
+		}
+		return append(append(appendAsked(a, b, scan.StateOf(r.Tags)), profiles.at(i)...), '}')
+	})
+	if err != nil {
+		return err
+	}
+	return a.AddText("]}")
+}
+
+// appendFollowing appends what a list holds, without the closing brace.
+func appendFollowing(b []byte, version uint32, address, tags []byte) []byte {
+	b = strconv.AppendUint(append(b, `{"version":`...), uint64(version), 10)
+	b = append(append(b, `,"record_type":"`+rules.TypeAddress+`","data":"`...), address...)
+	b = append(append(b, `","address":"`...), address...)
+	return append(append(b, `","tags":`...), tags...)
+}
+
+// appendAsked appends the states of an entry that the request includes.
+func appendAsked(a *compute.Answer, b []byte, s rules.State) []byte {
+	if a.Ask.Blocked {
+		b = strconv.AppendBool(append(b, `,"is_blocked":`...), s&rules.Block != 0)
+	}
+	if a.Ask.Muted {
+		b = strconv.AppendBool(append(b, `,"is_muted":`...), s&rules.Mute != 0)
+	}
+	return b
+}
+
+// mutualsAmong returns which of the accounts in rows of a list are mutuals of the account of the list.
+func mutualsAmong(a *compute.Answer, s lookup.Subject, t *table.Table, page *compute.Rows) (map[string]bool, error) {
+	if !a.Ask.Mutuals {
+		return nil, nil
+	}
+	if err := a.Take(page.Len() * compute.StateEntryBytes); err != nil {
+		return nil, err
+	}
+	mutual := make(map[string]bool, page.Len())
+	for i := range page.Len() {
+		address, err := t.Address(page.At(i))
+		if err != nil {
+			return nil, err
+		}
+		mutual[string(address)] = false
+	}
+	if page.Len() == 0 || s.Followers == 0 {
+		return mutual, nil
+	}
+	for row, err := range table.Followers(a, s).Rows(a) {
+		if err != nil {
+			return nil, err
+		}
+		r, err := scan.ParseFollowerRow(row.Text)
+		if err != nil {
+			return nil, err
+		}
+		if _, asked := mutual[string(r.Address)]; asked {
+			mutual[string(r.Address)] = table.IsMutual(s.Address, r.Address, r.Tags, r.State)
+		}
+	}
+	return mutual, nil
+}
+
+// Addresses answers with the addresses that a list holds, in its order.
+func Addresses(a *compute.Answer) error {
+	list, held, err := lookup.AskedList(a)
+	if err != nil {
+		return err
+	}
+	a.Body = append(a.Body, '[')
+	first := true
+	err = lookup.Records(a, list, held, func(r scan.HeldRecord) error {
+		err := a.AddEntry(first, len(r.Address), func(b []byte) []byte {
+			return append(append(append(b, '"'), r.Address...), '"')
+		})
+		first = false
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.AddText("]")
+}
+
+// Export answers with all follows of a list, in its order.
+func Export(a *compute.Answer) error {
+	a.Body = append(a.Body, `{"following":[`...)
+	first := true
+	err := lookup.Records(a, a.Ask.TokenID, lookup.AnyNumber, func(r scan.HeldRecord) error {
+		if scan.StateOf(r.Tags) != rules.Follow {
+			return nil
+		}
+		err := a.AddEntry(first, len(r.Tags), func(b []byte) []byte { return append(appendFollowing(b, r.Version, r.Address, r.Tags), '}') })
+		first = false
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.AddText("]}")
+}
+
+// Records answers with the records of the primary list of a user.
+func Records(a *compute.Answer) error {
+	s, err := lookup.User(a, a.Ask.User)
+	if err != nil {
+		return err
+	}
+	if s.List == "" {
+		return a.AddText(`{"records":[]}`)
+	}
+	return a.UseKnown(a.Root.Config.ListKey(s.List, site.Records), func(records []byte) error { return a.Add(records) })
+}
