@@ -23,6 +23,14 @@
 //     ones, and a single one of any size), for bodies, and for requests that wait. fresh/clients.go limits the
 //     refreshes of each client. Reports change without a new site, so they are read again after a second.
 //
+// # The path of a part of a table
+//
+//  1. Only site.Route.Ranges lets a request have parts (Range). server/ranges.go answers, by http.ServeContent.
+//  2. From a bucket the part is copied to the client as it arrives (fetch.Stream): nobody holds the body, and a gate bounds
+//     how many are copied at a time. The bucket sends parts of one object only, by its ETag; if that is replaced
+//     meanwhile, the answer ends early.
+//  3. From a store that checks the whole object is read, like any other: a signature says nothing about a part.
+//
 // # The path of a computed answer
 //
 //  1. Under the API efp, site.Resolve says that a request is computed, and what it asks for (site.Ask).

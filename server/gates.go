@@ -17,6 +17,7 @@ type gates struct {
 	waiting  *gate.Gate // requests that wait for anything
 	doubts   *gate.Gate // those that wait for a read of the root
 	bodies   bodyGates
+	streams  *gate.Gate // bytes of buffers of objects that the store sends while clients receive them
 
 	cache  cache.Gates
 	answer answer.Gates
@@ -57,6 +58,7 @@ func newGates(o Options) gates {
 			growing:   bytes(o.InFlightBytes/24, site.MaxBatchBytes),
 			read:      bytes(o.InFlightBytes/12, mostBodyBytes),
 		},
+		streams: &gate.Gate{Size: max(o.InFlightBytes/12, streamBytes), Line: requests(o.MaxRequests/2, waiting)},
 		// Objects get five sixths of the bytes, answers that are being made the last. Large answers, those
 		// that are being sent, and bodies get another sixth each.
 		cache: cache.Gates{

@@ -34,7 +34,7 @@ type Options struct {
 	CacheBytes uint64       // most bytes of the cache; 28 MiB
 	// InFlightBytes bounds the bytes beyond the cache: of objects that are being read, and of
 	// answers that are being made or sent; 12 MiB. What does not fit waits. Bodies of requests,
-	// large answers, and computed ones that are being sent may take a sixth more each.
+	// large answers, and computed ones that are being sent may take a sixth more each, buffers of parts of tables a twelfth.
 	InFlightBytes int64
 	Poll          time.Duration // between two reads of the root by Watch; 10 s
 	MaxAge        time.Duration // of the snapshot that is served, before Watch warns and a metric says so; 0 for any
@@ -160,7 +160,7 @@ func (h *Handler) Close() { h.cache.Close() }
 
 // inFlight is the number of bytes that the handler holds beyond the cache.
 func (h *Handler) inFlight() int64 {
-	return h.cache.InFlight() + h.gates.answer.Small.Taken() + h.gates.answer.Large.Taken()
+	return h.cache.InFlight() + h.gates.answer.Small.Taken() + h.gates.answer.Large.Taken() + h.gates.streams.Taken()
 }
 
 // respond answers a request. It notes the route as soon as it is known, and the status.
@@ -214,6 +214,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 		}
 	}
 	defer a.object.Release()
+	defer h.closeStream(ctx, a)
 	h.rendered(seen)
 	addTags(w, v, resolution)
 	seen.status = h.write(a, w, r)
@@ -225,6 +226,10 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 // answerTo reads the body of a request, if its route has one, and finds the answer. stalled says that the
 // body did not arrive in time.
 func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.Request, v *liveSite, resolution site.Resolution) (a response, stalled bool, err error) {
+	if resolution.Route != nil && resolution.Route.Ranges && h.fetcher.HasRanges() {
+		a, err = h.opened(ctx, r.Context(), resolution)
+		return a, false, err
+	}
 	sent, err := h.readBatch(ctx, w, r, resolution)
 	defer h.gates.bodies.read.Give(sent.granted)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/tags"
@@ -23,6 +24,8 @@ type response struct {
 	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
 	allow        string        // Allow of a 405
 	location     string        // Location of a 302
+	ranges       bool          // the client may ask for a part
+	stream       *fetch.Stream // what has the body, if the object has not; nil for most
 }
 
 // absent is the answer if what was asked for does not exist.
@@ -37,7 +40,7 @@ func absent(r site.Resolution, p *site.Problem) response {
 // whole is the answer with an object of a route.
 func whole(route *site.Route, o *cache.Object) response {
 	values := routeValues[route.ID]
-	return response{status: http.StatusOK, object: o, contentType: values.contentType, cacheControl: values.cacheControl}
+	return response{status: http.StatusOK, object: o, contentType: values.contentType, cacheControl: values.cacheControl, ranges: route.Ranges}
 }
 
 // redirect is the answer that leads to the URL in an object. It releases the object.
@@ -86,6 +89,9 @@ func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
 	switch a.status {
 	case http.StatusOK:
 		header["Etag"] = a.object.ETagValue()
+		if a.ranges {
+			return a.writeRange(w, r)
+		}
 		if r.Method != http.MethodPost && matches(r.Header["If-None-Match"], a.object.ETag()) {
 			w.WriteHeader(http.StatusNotModified)
 			return http.StatusNotModified

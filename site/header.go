@@ -18,7 +18,7 @@ const (
 func EveryHeader() []Header {
 	return []Header{
 		{"Access-Control-Allow-Origin", "*"},
-		{"Access-Control-Expose-Headers", "ETag, X-Refresh, X-Request-Id, Retry-After, X-As-Of, X-Heads, X-Finalized"},
+		{"Access-Control-Expose-Headers", "ETag, X-Refresh, X-Request-Id, Retry-After, X-As-Of, X-Heads, X-Finalized, Accept-Ranges, Content-Range"},
 		{"X-Content-Type-Options", "nosniff"},
 	}
 }

@@ -67,6 +67,7 @@ type Route struct {
 	Fixed    bool // its objects depend on the configuration only
 	Post     bool // its method is POST, not GET
 	Redirect bool // its answer has status 302 and leads to the URL that is computed
+	Ranges   bool // parts of its objects can be read: requests may have the header Range
 	// Default and Most are the default and the largest limit; 0 stands for DefaultLimit, and
 	// for pageMax, SearchMax or Config.LeaderboardMax.
 	Default, Most int

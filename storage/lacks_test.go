@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -158,4 +159,41 @@ type noTransport struct{ t *testing.T }
 func (n noTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	n.t.Errorf("got the request %s %s, want none", r.Method, r.URL)
 	return nil, errors.New("no requests")
+}
+
+// TestReadRange: a part is that of the object with the ETag, and nothing else is given for it.
+func TestReadRange(t *testing.T) {
+	server := fakes3.Start(t, fakes3.Lacks{})
+	b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "site"}, storage.S3Options{Endpoint: server.Endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte("0123456789")
+	etag, err := b.Put(t.Context(), storage.Object{Entry: site.Entry{Key: "a", Size: 10, MD5: site.Sum(body)}, Body: body}, storage.Always)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		key            site.Key
+		etag           string
+		offset, length int64
+		want           string
+		err            error
+	}{
+		{"a", etag, 0, 10, "0123456789", nil}, {"a", etag, 0, 1, "0", nil}, {"a", etag, 3, 4, "3456", nil}, {"a", etag, 9, 1, "9", nil},
+		{"a", "0123", 3, 4, "", storage.ErrCondition}, {"b", etag, 3, 4, "", storage.ErrNotFound},
+	} {
+		stream, err := b.ReadRange(t.Context(), tc.key, tc.etag, tc.offset, tc.length)
+		var got []byte
+		if err == nil {
+			got, err = io.ReadAll(stream)
+			err = errors.Join(err, stream.Close())
+		}
+		if string(got) != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("%d bytes of %s from %d on: got %q, %v, want %q, %v", tc.length, tc.key, tc.offset, got, err, tc.want, tc.err)
+		}
+	}
+	if _, err := b.ReadRange(t.Context(), "a", etag, 8, 4); err == nil {
+		t.Error("a part beyond the end: got no error, want one")
+	}
 }

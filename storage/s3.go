@@ -258,6 +258,23 @@ func infoOf(key site.Key, o minio.ObjectInfo) Info {
 		contentType: o.ContentType, cacheControl: o.Metadata.Get("Cache-Control")}
 }
 
+// ReadRange reads so many bytes of an object, at least one, from an offset on, if the object still has the ETag; else it
+// returns ErrCondition. The caller closes the stream.
+func (s *S3) ReadRange(ctx context.Context, key site.Key, etag string, offset, length int64) (io.ReadCloser, error) {
+	var o minio.GetObjectOptions
+	if err := errors.Join(o.SetMatchETag(etag), o.SetRange(offset, offset+length-1)); err != nil {
+		return nil, explain("get", key, err)
+	}
+	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), o)
+	if err == nil && info.Size != length {
+		err = errors.Join(fmt.Errorf("the server sent %d bytes of %d", info.Size, length), stream.Close())
+	}
+	if err != nil {
+		return nil, explain("get", key, err)
+	}
+	return stream, nil
+}
+
 // GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
 // returns the error of admit, if any.
 func (s *S3) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
