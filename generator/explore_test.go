@@ -10,6 +10,7 @@ import (
 
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
@@ -34,7 +35,7 @@ func explorerObjects() []site.Key {
 // TestExplorerEqualsTheTwin compares what only the explorer reads with the naive twin, on random graphs.
 func TestExplorerEqualsTheTwin(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(servers.Rounds(7, 20)) {
 		fsys := naive.Random(seed)
 		g, err := naive.Load(fsys, naive.Config{})
 		if err != nil {

@@ -50,7 +50,7 @@ func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
 func (stageLines) AddBytes(int64, int64)      {}
 
 func TestKilledFolder(t *testing.T) {
-	killOften(t, filepath.Join(t.TempDir(), "site"), servers.Rounds(26, 52), readFolder)
+	killOften(t, filepath.Join(t.TempDir(), "site"), servers.Rounds(16, 52), readFolder)
 }
 
 func TestKilledTar(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/plain"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/page"
@@ -138,7 +139,7 @@ var english = message.NewPrinter(language.English)
 func TestPagesEqualTheTwin(t *testing.T) {
 	t.Parallel()
 	snapshots := map[string]fs.FS{"demo": fixtures.Demo()}
-	for seed := range uint64(12) {
+	for seed := range uint64(servers.Rounds(5, 12)) {
 		snapshots[fmt.Sprint("random ", seed)] = naive.Random(seed)
 	}
 	rows, nameless, odd := 0, 0, 0

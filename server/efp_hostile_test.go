@@ -30,7 +30,7 @@ func (s damaged) Get(ctx context.Context, key site.Key) ([]byte, error) {
 // TestShardsOfAnotherSize: what a shard says of its size must not lead beyond the rows of the table.
 func TestShardsOfAnotherSize(t *testing.T) {
 	t.Parallel()
-	files := efpSite(t, afero.FromIOFS{FS: efpSnapshot(3, 2_500, 10_100)}, "")
+	files := efpSite(t, afero.FromIOFS{FS: efpSnapshot(3, 2_500, 10_100)}, site.NamesLookup)
 	for _, damage := range [][2]string{
 		{`"shard_size":1000,`, `"shard_size":999999999999999999,`},
 		{`"shard_size":10000,`, `"shard_size":20000,`},

@@ -227,7 +227,7 @@ func TestFeedsAreValid(t *testing.T) {
 	if head.Code != 200 || head.Header().Get("Etag") == "" || head.Header().Get("Content-Length") == "" || head.Header().Get("Cache-Control") == "" {
 		t.Errorf("HEAD: got %d, %v, want the headers of a feed", head.Code, head.Header())
 	}
-	for seed := range uint64(servers.Rounds(4, 20)) {
+	for seed := range uint64(servers.Rounds(2, 20)) {
 		files, graph := historySite(t, naive.Random(seed), "", wholeWindow)
 		handler := newHandler(t, files, server.Options{})
 		for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 3)), graph, 4000) {
