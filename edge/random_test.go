@@ -23,7 +23,7 @@ func TestRandomRequestsEFP(t *testing.T) {
 func sendRandom(t *testing.T, s subject, o *origins, cases []fixtures.Case) {
 	base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
 	random := rand.New(rand.NewPCG(1, 2))
-	tries, compared := servers.Rounds(600, 3_000), 0
+	tries, compared := servers.Rounds(300, 3_000), 0
 	for range tries {
 		path := bend(random, cases[random.IntN(len(cases))].Path)
 		if !s.receives(path) {

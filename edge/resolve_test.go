@@ -241,7 +241,7 @@ func TestResolverAgreesWithSite(t *testing.T) {
 			newCompactResolver(t, config, true), newCompactResolver(t, config, false),
 		} {
 			random := rand.New(rand.NewPCG(1, 2))
-			for range servers.Rounds(300, 2_000) {
+			for range servers.Rounds(120, 2_000) {
 				method, path, query := randomRequest(random, config)
 				if r.compact && (strings.HasPrefix(path, "/_") || strings.HasPrefix(path, "/u/")) {
 					method = "GET" // only the origin knows which of these paths have a route

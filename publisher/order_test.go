@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/shards"
@@ -199,7 +200,7 @@ func TestWhatAPublishChanges(t *testing.T) {
 			again []routes.ID
 		}{sites{siteOf(t, before, digits(n[0])), siteOf(t, after, digits(n[1]))}, nil}
 	}
-	for seed := range uint64(10) {
+	for seed := range uint64(servers.Rounds(4, 10)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		cases[fmt.Sprintf("random sites %d", seed)] = struct {
 			sites

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/internal/testenv/badway"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
@@ -80,79 +79,6 @@ func TestOneOfTwoPublishersWins(t *testing.T) {
 			p.holds(t, sites[winner])
 		}
 	})
-}
-
-// The lock of a dead publisher is valid for its lease and no longer: the next one waits
-// for that, and continues.
-func TestALockWithoutHeartbeatIsTakenOverAfterItsLease(t *testing.T) {
-	first := demo(t)
-	onServers(t, func(t *testing.T, server *servers.Server) {
-		p := newPlace(t, server, "")
-		bucket := p.open(t, nil)
-		const lease = 2 * time.Second
-		c := p.start(t, job{Site: first.Write(t, filepath.Join(t.TempDir(), "site")), Bulk: publisher.BulkOff, Workers: 1, Lease: lease, Owner: "ada@test"})
-		if !c.WaitFor("upload") {
-			t.Fatal(c.Stderr())
-		}
-		c.Signal(syscall.SIGKILL)
-		if _, killed := c.Wait(); !killed {
-			t.Fatal("run: got its end, want it killed before")
-		}
-		begun := time.Now()
-		publish(t, first, bucket, publisher.Options{})
-		if took := time.Since(begun); took < lease {
-			t.Errorf("takeover: got it after %v, want %v at least", took, lease)
-		}
-		p.holds(t, first)
-	})
-}
-
-// A run that breaks a lock wins, whether the owner is dead or alive, once the lease and
-// the drain are over.
-func TestABrokenLock(t *testing.T) {
-	first := demo(t)
-	second := first.Changed(t, 2, " ").WithoutLists(t, 3)
-	onServers(t, func(t *testing.T, server *servers.Server) {
-		slow := wayTo(t, server)
-		slow.Set(badway.Fault{Latency: 50 * time.Millisecond})
-		path := first.Write(t, filepath.Join(t.TempDir(), "site"))
-		dead := startSlowly(t, newPlace(t, server, ""), path, slow)
-		dead.Signal(syscall.SIGKILL)
-		dead.Wait()
-		living := startSlowly(t, newPlace(t, server, ""), path, slow)
-		var group sync.WaitGroup
-		for _, p := range []place{dead.place, living.place} {
-			bucket := p.open(t, nil)
-			group.Go(func() {
-				begun := time.Now()
-				if _, err := publisher.Publish(t.Context(), second, bucket, publisher.Options{BreakLock: true}); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(begun); took < slowLease {
-					t.Errorf("breaking the lock: got %v, want %v at least", took, slowLease)
-				}
-			})
-		}
-		group.Wait()
-		if status, _ := living.Wait(); status != 1 || !strings.Contains(living.Stderr(), publisher.ErrLockLost.Error()) {
-			t.Errorf("status of the other run: got %d, want a failure by the lost lock: %s", status, living.Stderr())
-		}
-		dead.place.holds(t, second)
-		living.place.holds(t, second)
-	})
-}
-
-// slowLease is longer than it takes to break a lock.
-const slowLease = 4 * time.Second
-
-// startSlowly starts a run that takes long, and waits until it puts objects.
-func startSlowly(t *testing.T, p place, path string, slow *badway.Way) childPublisher {
-	t.Helper()
-	c := p.start(t, job{Site: path, Endpoint: slow.Endpoint(), Bulk: publisher.BulkOff, Workers: 1, Lease: slowLease})
-	if !c.WaitFor("upload") {
-		t.Fatal(c.Stderr())
-	}
-	return c
 }
 
 // A publisher that was suspended for longer than its lease, at any point, notices that

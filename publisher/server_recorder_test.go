@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -19,15 +18,10 @@ import (
 
 // A request is a request as a recorder saw it, classified independently of the code under test.
 type request struct {
-	method       string
-	list         bool
-	keys         []site.Key // one; of a delete and an archive perhaps many
-	begun, ended int        // moments in the order of all beginnings and ends; 0 is not yet
-	status       int        // 0 where there was no answer
-}
-
-func (r *request) wrote() bool {
-	return (r.method == http.MethodPut || r.method == http.MethodPost || r.method == http.MethodDelete) && r.status < 300
+	method string
+	list   bool
+	keys   []site.Key // one; of a delete and an archive perhaps many
+	status int        // 0 where there was no answer
 }
 
 // A recorder is a transport that records requests in order.
@@ -36,7 +30,6 @@ type recorder struct {
 	next   http.RoundTripper
 
 	mu       sync.Mutex
-	moment   int
 	requests []*request
 }
 
@@ -59,8 +52,6 @@ func (r *recorder) RoundTrip(in *http.Request) (*http.Response, error) {
 		}{io.TeeReader(in.Body, &body), in.Body}
 	}
 	r.mu.Lock()
-	r.moment++
-	q.begun = r.moment
 	r.requests = append(r.requests, q)
 	r.mu.Unlock()
 
@@ -68,8 +59,6 @@ func (r *recorder) RoundTrip(in *http.Request) (*http.Response, error) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.moment++
-	q.ended = r.moment
 	if err == nil {
 		q.status = response.StatusCode
 	}
@@ -151,9 +140,6 @@ func (r *recorder) objectsPut() map[site.Key]int {
 	return keys
 }
 
-// deletes reports whether objects were deleted, many at once.
-func (r *recorder) deletes() bool { return r.of(http.MethodPost) > 0 }
-
 // found reports whether a key was there when it was first read.
 func (r *recorder) found(key site.Key) bool {
 	r.mu.Lock()
@@ -164,24 +150,4 @@ func (r *recorder) found(key site.Key) bool {
 		}
 	}
 	return false
-}
-
-// moments are when the writes of the keys that a condition chooses first began and last ended.
-func (r *recorder) moments(t testing.TB, what, method string, choose func(site.Key) bool) (first, last int) {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, q := range r.requests {
-		if q.method != method && (method != http.MethodDelete || q.method != http.MethodPost) || !slices.ContainsFunc(q.keys, choose) {
-			continue
-		}
-		if first == 0 {
-			first = q.begun
-		}
-		last = max(last, q.ended)
-	}
-	if first == 0 {
-		t.Fatalf("%s: got no such request, want one", what)
-	}
-	return first, last
 }

@@ -3,7 +3,6 @@ package publisher_test
 import (
 	"maps"
 	"net/http"
-	"slices"
 	"testing"
 
 	"github.com/minio/minio-go/v7"
@@ -11,7 +10,6 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -105,45 +103,4 @@ func TestMinIOTakesManyObjectsAtOnce(t *testing.T) {
 			t.Logf("%s was put %d times", key, n)
 		}
 	}
-}
-
-// If only the headers of a route changed, only its objects are put again.
-func TestOnlyObjectsWithOtherHeadersArePutAgain(t *testing.T) {
-	first := demo(t)
-	onServers(t, func(t *testing.T, server *servers.Server) {
-		p := newPlace(t, server, "")
-		publish(t, first, p.open(t, nil), publisher.Options{})
-		for _, id := range []routes.ID{routes.Error, routes.Leaderboard, routes.Manifest, routes.Root} {
-			objects := first.Keys(t, id)
-			old := minio.PutObjectOptions{ContentType: "text/plain", CacheControl: "max-age=1"}
-			for _, key := range objects {
-				p.put(t, key, first[key], old)
-			}
-			p.put(t, site.RootKey, withRule(t, first, site.RouteBy(id), "text/plain\tmax-age=1"), old)
-
-			r := newRecorder(p.at)
-			publish(t, first, p.open(t, r), publisher.Options{})
-			p.holds(t, first)
-			want := map[site.Key]int{site.RootKey: 1}
-			for _, key := range objects {
-				want[key] = 1
-			}
-			if put := r.objectsPut(); !maps.Equal(put, want) {
-				t.Errorf("%s: got puts %v, want %v", site.RouteBy(id).Pattern, slices.Sorted(maps.Keys(put)), slices.Sorted(maps.Keys(want)))
-			}
-		}
-	})
-}
-
-// withRule is the root of a site whose objects of one route were put with other headers.
-func withRule(t *testing.T, m memory, route *site.Route, headers string) string {
-	t.Helper()
-	root := m.Root(t)
-	root.HeaderRules = maps.Clone(root.HeaderRules)
-	root.HeaderRules[route.Pattern] = site.Sum([]byte(headers))
-	body, err := root.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 200, "schedules that the simulation tries")
+	schedules = flag.Int("schedules", 100, "schedules that the simulation tries")
 	firstSeed = flag.Uint64("seed", 0, "the first schedule of the simulation; with -schedules=1 it prints what happens in it")
 )
 
@@ -67,7 +67,7 @@ func TestSimulationRepeats(t *testing.T) {
 		slices.Sort(sorted)
 		return sorted
 	}
-	for seed := range uint64(30) {
+	for seed := range uint64(12) {
 		_, trace := runSchedule(t, seed, true)
 		_, again := runSchedule(t, seed, true)
 		first, second := lines(trace), lines(again)

@@ -369,7 +369,7 @@ func (d *damaged) List(ctx context.Context, prefix, after site.Key, found func(s
 // A survey finds what is missing, altered and unknown, whatever the number of shards, and in the memory that a
 // small site takes even where somebody else has many objects.
 func TestSurveyAmongForeignObjects(t *testing.T) {
-	const foreign = 300_000
+	const foreign = 120_000
 	for _, digits := range []int{1, 3} {
 		bucket := &damaged{discarding: discardingOver(makeUpIn(t, 3000, digits, func(int) bool { return false }))}
 		bucket.foreign = foreign

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures/odd"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -47,7 +48,7 @@ func digests(t testing.TB, snap afero.Fs) map[snapshot.Table]site.SHA256 {
 // TestDigest: the digest of a table is that of what a Writer writes of its rows, whatever the order of members, escapes,
 // white space, compression, number of files and format.
 func TestDigest(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(servers.Rounds(4, 12)) {
 		texts := odd.Snapshot(seed, odd.Shape{
 			Accounts: 40, Lists: 30, Records: 3000, Events: 5, Badges: 40, Hostile: seed%2 == 0, Timed: true, Recommended: 9,
 		})

@@ -125,7 +125,7 @@ var thiefSeed = flag.Uint64("thief-seed", 1, "seed of what TestThief writes")
 // then refuses, or its site is that of a bucket that nobody has touched; and readers with the key see only what was signed.
 func TestThief(t *testing.T) {
 	v, refused := newVault(t), 0
-	for i := range servers.Rounds(20, 500) {
+	for i := range servers.Rounds(8, 500) {
 		random, to := rand.New(rand.NewPCG(*thiefSeed, uint64(i))), v.copy(t)
 		var steps []string
 		for range 1 + random.IntN(3) {

@@ -203,7 +203,7 @@ func TestVerifyOnlineReport(t *testing.T) {
 	}
 }
 
-const objectsOfLargeSite = 16_000 // 62 in a shard, on average
+const objectsOfLargeSite = 8_000 // 31 in a shard, on average
 
 func largeSite(t *testing.T) memsite.Site {
 	t.Helper()
@@ -242,7 +242,7 @@ func TestSampleOnlineReadsLittle(t *testing.T) {
 	}
 	delete(o.objects, site.ManifestKey("77"))
 	status, _, stderr := run("verify", "--dest", o.url, "--key", key.Public, "--sample", "200")
-	if status != 1 || !regexp.MustCompile(`[3-9][0-9] of 200 differ`).MatchString(stderr) || !regexp.MustCompile(`at most [2-5][0-9] % of all 16000 objects differ`).MatchString(stderr) {
+	if status != 1 || !regexp.MustCompile(`[3-9][0-9] of 200 differ`).MatchString(stderr) || !regexp.MustCompile(`at most [2-5][0-9] % of all 8000 objects differ`).MatchString(stderr) {
 		t.Errorf("30 %% altered: got status %d, %s", status, stderr)
 	}
 }
