@@ -58,8 +58,9 @@ publish: ## publish SITE to DEST (s3://… or file:///…; ENDPOINT for other se
 edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) into OUT
 	go run ./cmd/followpress edge --kind $(KIND) --site $(SITE) --bucket-url $(BUCKET_URL) $(if $(FALLBACK_URL),--fallback-url $(FALLBACK_URL)) $(if $(OUT),--out $(OUT))
 
+# Tests leave much behind and hold little: collecting that less often saves a sixth of their time.
 test: ## run the tests that need nothing but Go (minutes)
-	go test -count=1 $(TESTFLAGS) ./...
+	go test -count=1 -exec 'env GOGC=400' $(TESTFLAGS) ./...
 
 test-all: ## run these, and all others: race detector, servers, browsers, Beam, Flink; installs what is missing
 	bash .ci/test
