@@ -27,7 +27,7 @@
 //     known, load/refreshed.go merges the refreshed data that storage/refreshed.go reads: newer profiles before names
 //     are chosen, newer badges after the snapshot's.
 //  4. Workers pack records into columns. load/incoming.go copies these into blocks as they come, groups them by list, on
-//     all cores, and frees the blocks; load.go merges repeated ones.
+//     all cores, and frees the blocks; repeated.go merges repeated ones.
 //     A record of render/records.go now has 5 bytes: what it is about, and its form.
 //  5. internal/rank counts and ranks: many goroutines count, by atomic additions.
 //     That takes 4 more bytes for each follow of a primary list.
@@ -39,9 +39,9 @@
 //     and by list. A shard of a thousand is a unit.
 //  7. internal/output/render.go cuts the site into chunks of at most 64 units (a unit is a list, a name, a bucket …) and has them
 //     rendered, again on all cores and collected in order. What renders them is in render/, where site.go has the
-//     units and encode.go the encoders. For the API efp, efp.go has the units, of which one is an account with all
+//     units and encode.go the encoders. For the API efp, efpunits.go has the units, of which one is an account with all
 //     its lists, so that each body is rendered once whatever the number of its keys; account.go and encode_efp.go
-//     have the encoders, and shards.go the buckets, shards and heads. explore.go has the explorer's files, which
+//     have the encoders, tables.go and shards.go the shards, heads and buckets. explore.go has the explorer's files, which
 //     are bundled while the snapshot is read, and what only the explorer asks for. pieces.go bounds the
 //     rendered bytes that wait for their turn. entries.go records the key, size and digests of each object: up to
 //     16 MiB in memory, and the rest in a temporary file without a name, in partitions of successive shards of the

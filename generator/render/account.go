@@ -19,10 +19,6 @@ type Account struct {
 	ends profileEnds // of the profile; zero if they were not looked for
 }
 
-func (e *efpRenderer) shown(account uint32) Account {
-	return e.Graph.shown(e.ranks, e.profileEnds, account)
-}
-
 // texts returns name, avatar and header as JSON strings.
 func (a *Account) texts() (name, avatar, header []byte) {
 	p := a.Profile.orEmpty()
@@ -31,18 +27,6 @@ func (a *Account) texts() (name, avatar, header []byte) {
 		ends = endsOf(p)
 	}
 	return textsOf(p, ends)
-}
-
-func textsOf(p Profile, ends profileEnds) (name, avatar, header []byte) {
-	return p.ENS[nameStart:ends.name], p.ENS[int(ends.name)+avatarMember : p.SearchLen], p.ENS[int(p.SearchLen)+headerMember : ends.header]
-}
-
-// orEmpty returns the profile, or an empty one for none.
-func (p Profile) orEmpty() Profile {
-	if len(p.ENS) == 0 {
-		return emptyProfile
-	}
-	return p
 }
 
 // appendPerson appends an entry with address, name, avatar and header, without the closing brace.
@@ -119,34 +103,8 @@ func AppendRecommended(b []byte, address site.Address, class string, a *Account)
 	return append(b, ']')
 }
 
-// appendNumbers appends numbers of an account as an array, after a comma.
-func appendNumbers(b []byte, all []namedMeasure, numbers []uint32) []byte {
-	b = append(b, ",["...)
-	for _, m := range all {
-		b = append(strconv.AppendUint(b, uint64(numbers[m.Measure]), 10), ',')
-	}
-	return append(withoutComma(b), ']')
-}
-
-// topAccount is an account as the explorer's object TopKey shows it.
-func (a *Account) topAccount() topAccount {
-	p := a.Profile.orEmpty()
-	name := textEnd(p.ENS, nameStart)
-	row := topAccount{
-		Address: a.Address, Name: p.ENS[nameStart:name], Followers: a.Counts[rules.Followers], List: a.Primary,
-		Avatar: p.ENS[name+avatarMember : p.SearchLen],
-	}
-	if tooLong(row.Avatar) {
-		row.Avatar = []byte(emptyText)
-	}
-	return row
-}
-
-// Top renders the explorer's object TopKey: the first accounts by followers, of so many that have one.
-func Top(accounts []Account, total int) []byte {
-	t := topObject{Total: total}
-	for i := range accounts[:min(len(accounts), TopAccounts)] {
-		t.Accounts = append(t.Accounts, accounts[i].topAccount())
-	}
-	return t.Append(nil)
+// A Badge is a token of an event.
+type Badge struct {
+	Event   uint32 // index into the events
+	TokenID string
 }

@@ -1,11 +1,6 @@
 package render
 
-import (
-	"html/template"
-	"strconv"
-
-	"github.com/followpress/followpress/site/page"
-)
+import "strconv"
 
 // Sizes of a badge, which is 20 pixels high, in tenths of a pixel.
 const (
@@ -30,15 +25,6 @@ func widthOf(text string) (width int) {
 		}
 	}
 	return width
-}
-
-// emitBadges emits the badges of an account, for light and for dark pages.
-func (p *pageRenderer) emitBadges(account uint32, own string, emit Emitter) {
-	n := p.followersOf(account)
-	label, count, name := followersWord(n), grouped(n), template.HTMLEscapeString(p.nameOf(account))
-	colour := page.Colour(p.config)
-	emit(2*objectBytes, func(b []byte) []byte { return appendBadge(b, label, count, name, "#e3e8ed", "#17222e", colour) }, page.BadgeKey(own))
-	emit(2*objectBytes, func(b []byte) []byte { return appendBadge(b, label, count, name, "#2d3a47", "#e1e8ee", colour) }, page.DarkBadgeKey(own))
 }
 
 // appendBadge appends a picture of a count with its label. name is escaped already; all else is ours.

@@ -10,24 +10,6 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// The encoders append JSON to a buffer, which is reused for the next object, because a site has
-// hundreds of thousands of them. Their output equals go-json's for the shapes of package site;
-// tests compare the two.
-
-// Estimated sizes of parts of objects, which are needed before rendering.
-const (
-	objectBytes = 512 // without the items that the object lists
-	userBytes   = 128 // an address or a name, and a number
-)
-
-func appendTags(b []byte, tags []string) []byte {
-	b = append(b, '[')
-	for _, tag := range tags {
-		b = append(rawjson.AppendString(b, tag), ',')
-	}
-	return append(withoutComma(b), ']')
-}
-
 // appendRecordStart appends a record up to the end of its data.
 func appendRecordStart(b []byte, all records, i int) []byte {
 	f := all.form(i)
@@ -193,10 +175,6 @@ func encodeEvents(events []site.Event) eventTexts {
 	return texts
 }
 
-func appendMember(b []byte, name, value string) []byte {
-	return rawjson.AppendString(fmt.Appendf(b, `,"%s":`, name), value)
-}
-
 // appendBadges appends the answer to /badges: one item per event, in the order of events.
 func (v *view) appendBadges(b []byte, field string, events eventTexts) []byte {
 	held := v.badges
@@ -231,23 +209,4 @@ func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
 		b = fmt.Appendf(b, `{"rank":%d,"address":"%s%s%d"},`, i+1, leader.Address, member, leader.Count)
 	}
 	return append(withoutComma(b), ']')
-}
-
-// boardMember returns what a leaderboard counts, and the text before the count in its entries.
-func boardMember(board site.Board) (m rules.Measure, member string) {
-	switch board {
-	case site.Following:
-		return rules.Following, `","following_count":"`
-	case site.Blocked:
-		return rules.Blocks, `","blocked_by_count":"`
-	case site.Blocks:
-		return rules.Blocking, `","blocks_count":"`
-	case site.Muted:
-		return rules.Muted, `","muted_by_count":"`
-	case site.Mutes:
-		return rules.Muting, `","mutes_count":"`
-	case site.Mutuals:
-		return rules.Mutuals, `","mutuals_count":"`
-	}
-	return rules.Followers, `","followers_count":"`
 }

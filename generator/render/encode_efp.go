@@ -1,16 +1,9 @@
 package render
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
-	"time"
 
-	json "github.com/goccy/go-json"
-
-	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -22,46 +15,6 @@ const (
 	taggedBytes = len(`{"address":"0x0000000000000000000000000000000000000000","tag":},`)
 	countBytes  = len(`,{"tag":,"count":1000000},`)
 )
-
-// appendTime appends a time in milliseconds since the Unix epoch.
-func appendTime(b []byte, ms int64) []byte {
-	return time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
-}
-
-// profileEnds say where the first texts of an encoded profile end, of which searches show the name and
-// the avatar, and more of the API efp the header too.
-type profileEnds struct{ name, header uint32 }
-
-const (
-	nameStart    = len(`{"name":`)
-	avatarMember = len(`,"avatar":`)
-	headerMember = len(`,"header":`)
-	emptyText    = `""`
-)
-
-func endsOf(p Profile) profileEnds {
-	header := int(p.SearchLen) + headerMember
-	return profileEnds{uint32(textEnd(p.ENS, nameStart)), uint32(textEnd(p.ENS, header))}
-}
-
-// textEnd returns the end of the JSON string that begins at start.
-func textEnd(ens []byte, start int) int {
-	for end := start + 1; ; end++ {
-		end += bytes.IndexAny(ens[end:], `"\`)
-		if ens[end] == '"' {
-			return end + 1
-		}
-		end++ // the character after a backslash
-	}
-}
-
-// orNull returns null for an empty JSON string.
-func orNull(text []byte) []byte {
-	if len(text) == len(emptyText) {
-		return []byte("null")
-	}
-	return text
-}
 
 // appendAccount appends an answer to /account without its closing brace.
 func (a *Account) appendAccount(b []byte) []byte {
@@ -177,115 +130,12 @@ func appendFollowersPage(b []byte, page []Follower) []byte {
 	return append(withoutComma(b), "]}"...)
 }
 
-// A tagRun is a tag with the number of records that carry it.
-type tagRun struct {
-	tag string
-	n   int
-}
-
-// countListTags counts the tags that the list gives those whom it holds.
-func (t *Scratch) countListTags(v *view) {
-	clear(t.tags)
-	for i := range v.records.Len() {
-		if v.records.state(i) != 0 {
-			t.addTags(v.records.form(i).Tags)
-		}
-	}
-	t.sortTags()
-}
-
-// countTaggedAs counts the tags that primary lists give the account.
-func (t *Scratch) countTaggedAs(v *view) {
-	clear(t.tags)
-	for i := range v.tagged {
-		t.addTags(v.tagged[i].Tags.Tags)
-	}
-	t.sortTags()
-}
-
-func (t *Scratch) addTags(tags []string) {
-	if len(tags) > 0 && t.tags == nil {
-		t.tags = map[string]int{}
-	}
-	for _, tag := range tags {
-		t.tags[tag]++
-	}
-}
-
-func (t *Scratch) sortTags() {
-	t.counts = t.counts[:0]
-	for tag, n := range t.tags {
-		t.counts = append(t.counts, tagRun{tag, n})
-	}
-	slices.SortFunc(t.counts, func(a, b tagRun) int { return cmp.Compare(a.tag, b.tag) })
-	t.byCount = append(t.byCount[:0], t.counts...)
-	slices.SortStableFunc(t.byCount, func(a, b tagRun) int { return cmp.Compare(b.n, a.n) })
-}
-
-// tagsSize estimates the bytes of an answer to /tags or /taggedAs with the tags that were counted.
-func (t *Scratch) tagsSize() int {
-	size := objectBytes
-	for _, run := range t.counts {
-		size += 2*len(run.tag) + countBytes + run.n*(taggedBytes+len(run.tag))
-	}
-	return size
-}
-
 func appendAddressHead(b []byte, address string) []byte {
 	return append(append(append(b, `{"address":"`...), address...), '"')
 }
 
 func appendTokenHead(b []byte, token string) []byte {
 	return append(append(append(b, `{"token_id":"`...), token...), '"')
-}
-
-// appendTagCounts appends the part of an answer to /tags or /taggedAs before the tagged addresses.
-func (t *Scratch) appendTagCounts(b []byte) []byte {
-	b = append(b, `,"tags":[`...)
-	for _, run := range t.counts {
-		b = append(rawjson.AppendString(b, run.tag), ',')
-	}
-	b = append(withoutComma(b), `],"tagCounts":[`...)
-	for _, run := range t.byCount {
-		b = append(b, `{"tag":`...)
-		b = rawjson.AppendString(b, run.tag)
-		b = append(b, `,"count":`...)
-		b = strconv.AppendInt(b, int64(run.n), 10)
-		b = append(b, "},"...)
-	}
-	return append(withoutComma(b), `],"taggedAddresses":[`...)
-}
-
-// appendTagged appends an address once for each tag of a record, with a comma after each.
-func appendTagged(b []byte, address site.Address, tags []string) []byte {
-	for _, tag := range tags {
-		b = append(b, `{"address":"`...)
-		b = address.Append(b)
-		b = append(b, `","tag":`...)
-		b = rawjson.AppendString(b, tag)
-		b = append(b, "},"...)
-	}
-	return b
-}
-
-// appendListTags appends the rest of the answer to /tags.
-func (t *Scratch) appendListTags(b []byte, v *view) []byte {
-	b = t.appendTagCounts(b)
-	for i := range v.records.Len() {
-		if tags := v.records.form(i).Tags; len(tags) > 0 && v.records.state(i) != 0 {
-			b = appendTagged(b, v.records.address(i), tags)
-		}
-	}
-	return append(withoutComma(b), "]}"...)
-}
-
-// appendTaggedAs appends the rest of the answer to /taggedAs.
-func (t *Scratch) appendTaggedAs(b []byte, v *view) []byte {
-	b = t.appendTagCounts(b)
-	for i := range v.tagged {
-		b = appendTagged(b, v.tagged[i].Account, v.tagged[i].Tags.Tags)
-	}
-	return append(withoutComma(b), "]}"...)
 }
 
 // rankedLimit is the number of entries of the answer to /leaderboard/ranked.
@@ -300,23 +150,6 @@ func appendRanked(b []byte, lastUpdated string, n int, account func(i int) *Acco
 		b = append(account(i).appendRanked(b, lastUpdated), ',')
 	}
 	return append(withoutComma(b), "]}"...)
-}
-
-// A namedMeasure is a measure with its name in ranked entries.
-type namedMeasure struct {
-	name string
-	rules.Measure
-}
-
-// The measures of ranked entries, in the order of their members.
-var (
-	rankedRanks  = []namedMeasure{{"mutuals", rules.Mutuals}, {"followers", rules.Followers}, {"following", rules.Following}, {"blocks", rules.Blocks}, {"top8", rules.Top8}}
-	rankedCounts = []namedMeasure{{"mutuals", rules.Mutuals}, {"following", rules.Following}, {"followers", rules.Followers}, {"blocks", rules.Blocks}, {"top8", rules.Top8}}
-)
-
-// appendMeasure appends a member with a number as a text.
-func appendMeasure(b []byte, name string, n uint32) []byte {
-	return fmt.Appendf(b, `,"%s":"%d"`, name, n)
 }
 
 // Summaries are what the objects show that exist once.
@@ -351,15 +184,4 @@ func appendJoined(b []byte, texts [][]byte) []byte {
 		b = append(append(b, text...), ',')
 	}
 	return withoutComma(b)
-}
-
-// recordsText returns the member records of an encoded profile.
-func recordsText(p Profile) []byte {
-	var in struct {
-		Records json.RawMessage `json:"records"`
-	}
-	if err := json.Unmarshal(p.ENS, &in); err != nil {
-		return []byte("{}") // does not happen: the profile was encoded here
-	}
-	return in.Records
 }

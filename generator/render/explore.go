@@ -1,19 +1,14 @@
 package render
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"slices"
 	"time"
 
-	json "github.com/goccy/go-json"
-
-	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
-	"github.com/followpress/followpress/templates"
 )
 
 // An exploreRenderer renders the explorer and what only it reads. It is immutable, like the Site.
@@ -21,14 +16,6 @@ type exploreRenderer struct {
 	graph *Graph
 	ranks *Ranks
 	texts []text // objects that do not depend on the snapshot
-}
-
-func explorerTexts(config site.Config) []text {
-	texts := []text{{site.IndexKey, []byte(templates.Index)}}
-	for _, f := range explorer.Files(config) {
-		texts = append(texts, text{site.ExplorerKey(f.Name), f.Body})
-	}
-	return texts
 }
 
 // kind has a unit for each object: the two that depend on the graph, then the texts.
@@ -70,17 +57,6 @@ func (e *exploreRenderer) top() topObject {
 		t.Accounts = append(t.Accounts, a.topAccount())
 	}
 	return t
-}
-
-// tooLong reports whether the text of a JSON string has more than site.TopAvatarBytes.
-func tooLong(encoded []byte) bool {
-	n := len(encoded) - len(emptyText)
-	if n <= topAvatarBytes || !bytes.ContainsRune(encoded, '\\') {
-		return n > topAvatarBytes
-	}
-	var avatar string
-	err := json.Unmarshal(encoded, &avatar)
-	return err != nil || len(avatar) > topAvatarBytes
 }
 
 func (e *exploreRenderer) network() Network {

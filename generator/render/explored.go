@@ -1,10 +1,14 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
+
+	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // Limits of what the explorer reads beside the objects of the API.
@@ -89,4 +93,38 @@ func appendLabelled(b []byte, all []LabelledCount) []byte {
 		b = fmt.Appendf(rawjson.AppendString(append(b, '['), l.Label), ",%d],", l.Records)
 	}
 	return withoutComma(b)
+}
+
+// topAccount is an account as the explorer's object TopKey shows it.
+func (a *Account) topAccount() topAccount {
+	p := a.Profile.orEmpty()
+	name := textEnd(p.ENS, nameStart)
+	row := topAccount{
+		Address: a.Address, Name: p.ENS[nameStart:name], Followers: a.Counts[rules.Followers], List: a.Primary,
+		Avatar: p.ENS[name+avatarMember : p.SearchLen],
+	}
+	if tooLong(row.Avatar) {
+		row.Avatar = []byte(emptyText)
+	}
+	return row
+}
+
+// Top renders the explorer's object TopKey: the first accounts by followers, of so many that have one.
+func Top(accounts []Account, total int) []byte {
+	t := topObject{Total: total}
+	for i := range accounts[:min(len(accounts), TopAccounts)] {
+		t.Accounts = append(t.Accounts, accounts[i].topAccount())
+	}
+	return t.Append(nil)
+}
+
+// tooLong reports whether the text of a JSON string has more than site.TopAvatarBytes.
+func tooLong(encoded []byte) bool {
+	n := len(encoded) - len(emptyText)
+	if n <= topAvatarBytes || !bytes.ContainsRune(encoded, '\\') {
+		return n > topAvatarBytes
+	}
+	var avatar string
+	err := json.Unmarshal(encoded, &avatar)
+	return err != nil || len(avatar) > topAvatarBytes
 }

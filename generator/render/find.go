@@ -2,7 +2,6 @@ package render
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/followpress/followpress/site"
@@ -11,20 +10,6 @@ import (
 
 // This file is the way back from a key to what renders its object. It follows from the key alone, so it
 // takes no memory, whatever the number of objects.
-
-// A foundUnit has the object with a key, if the site has it.
-type foundUnit struct {
-	render unitRenderer // nil if there is no such object
-	unit   int
-}
-
-// among is the unit with a number, if there are so many.
-func among(units, unit int, render unitRenderer) foundUnit {
-	if unit < 0 || unit >= units {
-		return foundUnit{}
-	}
-	return foundUnit{render, unit}
-}
 
 // RenderObject emits the object with a key of a route, if there is one. It may emit others of its unit.
 func (s *Site) RenderObject(route *site.Route, key site.Key, t *Scratch, cuts *Cuts, emit Emitter) {
@@ -92,15 +77,6 @@ func (s *Site) segments(route *site.Route, key site.Key) []string {
 	return strings.Split(path, "/")
 }
 
-// number returns the value of a text, or -1.
-func number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
 func (s *Site) findBoard(board string, limit int) foundUnit {
 	n, most := slices.Index(s.Config.Boards(), site.Board(board)), s.Config.LeaderboardMax
 	if n < 0 || limit > most {
@@ -117,15 +93,6 @@ func (s *Site) findList(tokenID string, render unitRenderer) foundUnit {
 	return foundUnit{render, int(list)}
 }
 
-// find finds a bucket by its name. The names are sorted.
-func (p *partition) find(name string, render unitRenderer) foundUnit {
-	bucket, ok := slices.BinarySearch(p.names, name)
-	if !ok {
-		return foundUnit{}
-	}
-	return foundUnit{render, bucket}
-}
-
 // findUserSearch finds the search of a user, which is that of the primary list.
 func (s *Site) findUserSearch(user string) foundUnit {
 	account, ok := s.Graph.accountOfUser(user)
@@ -140,18 +107,6 @@ func (s *Site) findUserSearch(user string) foundUnit {
 		return foundUnit{}
 	}
 	return foundUnit{s.renderEmptySearch, unit}
-}
-
-func (g *Graph) accountOfUser(user string) (account uint32, ok bool) {
-	if address, err := site.ParseAddress(user); err == nil {
-		account, ok = g.Numbers.Find(address)
-		return account, ok
-	}
-	i, ok := slices.BinarySearchFunc(g.Names, user, func(n LookupName, name string) int { return strings.Compare(n.Name, name) })
-	if !ok {
-		return 0, false
-	}
-	return g.Names[i].Account, true
 }
 
 // find finds what only the API efp has, and selects the list.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
@@ -40,22 +41,10 @@ type Graph struct {
 	History     *History               // nil for a site without
 }
 
-// None is an index that no account or list has.
-const None = ^uint32(0)
-
-// OtherData marks PackedRecord.Data as an index into Graph.Other instead of an account.
-const OtherData = uint32(1) << 31
-
 // A LookupName is a name with its account.
 type LookupName struct {
 	Name    string
 	Account uint32
-}
-
-// A Badge is a token of an event.
-type Badge struct {
-	Event   uint32 // index into the events
-	TokenID string
 }
 
 // An AccountBadge is the badge of an account.
@@ -169,4 +158,25 @@ func (g *Graph) countFollows(list uint32) int {
 		}
 	}
 	return n
+}
+
+// NewHistory returns a history without operations, of a graph that has all its accounts and lists.
+func NewHistory(g *Graph) (*History, error) {
+	growth, err := NewGrowth(g.AsOf)
+	h := &History{Growth: growth, tokens: g.Tokens, known: uint32(len(g.Accounts)), tagOf: map[string]uint32{}}
+	h.numbers = NewNumbering(&h.others)
+	h.Tag(nil)
+	return h, err
+}
+
+func (g *Graph) accountOfUser(user string) (account uint32, ok bool) {
+	if address, err := site.ParseAddress(user); err == nil {
+		account, ok = g.Numbers.Find(address)
+		return account, ok
+	}
+	i, ok := slices.BinarySearchFunc(g.Names, user, func(n LookupName, name string) int { return strings.Compare(n.Name, name) })
+	if !ok {
+		return 0, false
+	}
+	return g.Names[i].Account, true
 }

@@ -64,15 +64,6 @@ type placed struct {
 	log          uint32
 }
 
-// NewHistory returns a history without operations, of a graph that has all its accounts and lists.
-func NewHistory(g *Graph) (*History, error) {
-	growth, err := NewGrowth(g.AsOf)
-	h := &History{Growth: growth, tokens: g.Tokens, known: uint32(len(g.Accounts)), tagOf: map[string]uint32{}}
-	h.numbers = NewNumbering(&h.others)
-	h.Tag(nil)
-	return h, err
-}
-
 // Tag returns the number of a tag, which may be none. It may be called from many goroutines.
 func (h *History) Tag(tag []byte) uint32 {
 	h.mu.Lock()

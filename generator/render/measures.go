@@ -1,7 +1,9 @@
 package render
 
 import (
+	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/ranks"
@@ -42,4 +44,64 @@ func (r *Ranks) counts(accounts []site.Address) iter.Seq2[site.Address, ranks.Co
 			}
 		}
 	}
+}
+
+// A namedMeasure is a measure with its name in ranked entries.
+type namedMeasure struct {
+	name string
+	rules.Measure
+}
+
+// The measures of ranked entries, in the order of their members.
+var (
+	rankedRanks  = []namedMeasure{{"mutuals", rules.Mutuals}, {"followers", rules.Followers}, {"following", rules.Following}, {"blocks", rules.Blocks}, {"top8", rules.Top8}}
+	rankedCounts = []namedMeasure{{"mutuals", rules.Mutuals}, {"following", rules.Following}, {"followers", rules.Followers}, {"blocks", rules.Blocks}, {"top8", rules.Top8}}
+)
+
+// detailRanks are the ranks in the order of details.
+var detailRanks = []namedMeasure{{"mutuals", rules.Mutuals}, {"followers", rules.Followers}, {"following", rules.Following}, {"top8", rules.Top8}, {"blocks", rules.Blocks}}
+
+// sortMeasures are the measures of site.RankedSorts.
+var sortMeasures = map[string]rules.Measure{"followers": rules.Followers, "following": rules.Following, "top8": rules.Top8, "blocks": rules.Blocks}
+
+// SortMeasure is the measure of one of site.RankedSorts.
+func SortMeasure(sort string) rules.Measure { return sortMeasures[sort] }
+
+// boardMember returns what a leaderboard counts, and the text before the count in its entries.
+func boardMember(board site.Board) (m rules.Measure, member string) {
+	switch board {
+	case site.Following:
+		return rules.Following, `","following_count":"`
+	case site.Blocked:
+		return rules.Blocks, `","blocked_by_count":"`
+	case site.Blocks:
+		return rules.Blocking, `","blocks_count":"`
+	case site.Muted:
+		return rules.Muted, `","muted_by_count":"`
+	case site.Mutes:
+		return rules.Muting, `","mutes_count":"`
+	case site.Mutuals:
+		return rules.Mutuals, `","mutuals_count":"`
+	}
+	return rules.Followers, `","followers_count":"`
+}
+
+// BoardMeasure is what a leaderboard counts.
+func BoardMeasure(board site.Board) rules.Measure {
+	m, _ := boardMember(board)
+	return m
+}
+
+// appendMeasure appends a member with a number as a text.
+func appendMeasure(b []byte, name string, n uint32) []byte {
+	return fmt.Appendf(b, `,"%s":"%d"`, name, n)
+}
+
+// appendNumbers appends numbers of an account as an array, after a comma.
+func appendNumbers(b []byte, all []namedMeasure, numbers []uint32) []byte {
+	b = append(b, ",["...)
+	for _, m := range all {
+		b = append(strconv.AppendUint(b, uint64(numbers[m.Measure]), 10), ',')
+	}
+	return append(withoutComma(b), ']')
 }

@@ -119,3 +119,6 @@ func (n *Numbering[K]) Add(key K) (number uint32, added bool) {
 	}
 	return number, true
 }
+
+// None is an index that no account or list has.
+const None = ^uint32(0)

@@ -81,28 +81,3 @@ func SharedObjects(c site.Config, t Tables) int {
 	}
 	return n
 }
-
-// Objects is the number of objects of the site, without manifest and root.
-func (s *Site) Objects() int64 {
-	g, c := s.Graph, s.Config
-	n := len(c.Problems()) + len(g.Names)*NameObjects(c)
-	if s.explore != nil {
-		n += len(s.explore.texts)
-	}
-	t := Tables{BucketDigits: s.BucketDigits, TokenDigits: s.TokenDigits, Recommended: len(g.Recommended)}
-	if s.efp != nil {
-		t.Ranked = len(s.efp.boards.accounts)
-		n += s.efp.objects() + len(s.efp.texts) + len(site.UserObjects()) // of an unknown address
-	} else {
-		for list := range g.Tokens {
-			n += ListObjects(c, 0, g.countFollows(uint32(list)), g.isPrimary(uint32(list)))
-		}
-	}
-	if s.history != nil {
-		n += s.history.objects()
-	}
-	if s.pages != nil {
-		n += s.pages.objects()
-	}
-	return int64(n + SharedObjects(c, t))
-}

@@ -464,3 +464,12 @@ func grouped(n uint32) string {
 	}
 	return digits
 }
+
+// emitBadges emits the badges of an account, for light and for dark pages.
+func (p *pageRenderer) emitBadges(account uint32, own string, emit Emitter) {
+	n := p.followersOf(account)
+	label, count, name := followersWord(n), grouped(n), template.HTMLEscapeString(p.nameOf(account))
+	colour := page.Colour(p.config)
+	emit(2*objectBytes, func(b []byte) []byte { return appendBadge(b, label, count, name, "#e3e8ed", "#17222e", colour) }, page.BadgeKey(own))
+	emit(2*objectBytes, func(b []byte) []byte { return appendBadge(b, label, count, name, "#2d3a47", "#e1e8ee", colour) }, page.DarkBadgeKey(own))
+}

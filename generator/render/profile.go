@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"strings"
 
 	json "github.com/goccy/go-json"
@@ -88,4 +89,68 @@ func (ps *profiles) Name(account uint32) []byte {
 	}
 	packed := &ps.all[account]
 	return ps.blocks[packed.block][packed.at+packed.length:][:packed.nameLen]
+}
+
+// profileEnds say where the first texts of an encoded profile end, of which searches show the name and
+// the avatar, and more of the API efp the header too.
+type profileEnds struct{ name, header uint32 }
+
+const (
+	nameStart    = len(`{"name":`)
+	avatarMember = len(`,"avatar":`)
+	headerMember = len(`,"header":`)
+	emptyText    = `""`
+)
+
+func endsOf(p Profile) profileEnds {
+	header := int(p.SearchLen) + headerMember
+	return profileEnds{uint32(textEnd(p.ENS, nameStart)), uint32(textEnd(p.ENS, header))}
+}
+
+// textEnd returns the end of the JSON string that begins at start.
+func textEnd(ens []byte, start int) int {
+	for end := start + 1; ; end++ {
+		end += bytes.IndexAny(ens[end:], `"\`)
+		if ens[end] == '"' {
+			return end + 1
+		}
+		end++ // the character after a backslash
+	}
+}
+
+// orEmpty returns the profile, or an empty one for none.
+func (p Profile) orEmpty() Profile {
+	if len(p.ENS) == 0 {
+		return emptyProfile
+	}
+	return p
+}
+
+func textsOf(p Profile, ends profileEnds) (name, avatar, header []byte) {
+	return p.ENS[nameStart:ends.name], p.ENS[int(ends.name)+avatarMember : p.SearchLen], p.ENS[int(p.SearchLen)+headerMember : ends.header]
+}
+
+// HeaderEnd is where the texts of an encoded profile end that the objects of other accounts show under
+// the API efp: name, avatar and header. searchLen is that of the profile.
+func HeaderEnd(ens []byte, searchLen uint32) int {
+	return int(endsOf(Profile{ENS: ens, SearchLen: searchLen}).header)
+}
+
+// recordsText returns the member records of an encoded profile.
+func recordsText(p Profile) []byte {
+	var in struct {
+		Records json.RawMessage `json:"records"`
+	}
+	if err := json.Unmarshal(p.ENS, &in); err != nil {
+		return []byte("{}") // does not happen: the profile was encoded here
+	}
+	return in.Records
+}
+
+// orNull returns null for an empty JSON string.
+func orNull(text []byte) []byte {
+	if len(text) == len(emptyText) {
+		return []byte("null")
+	}
+	return text
 }

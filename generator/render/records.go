@@ -198,3 +198,6 @@ func (l *RecordList) Set(at uint64, part RecordList) {
 		}
 	}
 }
+
+// OtherData marks PackedRecord.Data as an index into Graph.Other instead of an account.
+const OtherData = uint32(1) << 31

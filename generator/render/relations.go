@@ -284,14 +284,6 @@ func (r *relations) addedAt(h holder) int64 {
 	return ShownTime(r.Added[r.Offsets[h.list]+uint64(h.at())])
 }
 
-// ShownTime returns a time as the API shows it: 1970 if it is not known.
-func ShownTime(added int64) int64 {
-	if added == snapshot.NoTime {
-		return 0
-	}
-	return added
-}
-
 // newestFollow returns the first follow among the holders of an account that has a time.
 func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
 	for _, h := range r.holdersOf(account) {

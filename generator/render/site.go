@@ -30,38 +30,6 @@ type Site struct {
 	Kinds         []UnitKind
 }
 
-// A UnitKind is a kind of units, such as lists. Each unit has some objects.
-type UnitKind struct {
-	Units   int
-	Records func(unit int) int // number of records of a unit; nil if units have none
-	Render  unitRenderer
-}
-
-// A unitRenderer renders a unit of a kind. Under a selection it may leave out other objects.
-type unitRenderer func(unit int, t *Scratch, emit Emitter)
-
-// A Scratch is memory that the units of a chunk reuse.
-type Scratch struct {
-	only    selection
-	view    graphView
-	follows []uint32 // indexes of follows of the list that is rendered
-	held    []uint32 // indexes of what it holds
-	holders []holder // of the accounts of a bucket
-	places  []uint32 // of the rows of a head
-	large   []uint32 // numbers of followers of a table
-	page    []Follower
-	tags    map[string]int // records by tag
-	counts  []tagRun       // the same by tag
-	byCount []tagRun       // the same, the most frequent first
-	keys    []site.Key
-	leaders []Leader
-	read    uint32 // see touch
-}
-
-// An Emitter receives an object: its estimated size in bytes, a function that appends its body to a
-// buffer, and its keys, if several objects have the same body.
-type Emitter func(size int, render func(b []byte) []byte, keys ...site.Key)
-
 // NewSite prepares to render the site of a graph, for a configuration with defaults.
 func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, workers int) (*Site, error) {
 	s := &Site{Graph: g, ranks: r, Config: config, views: viewRenderer{config, encodeEvents(g.Events)}}
@@ -175,11 +143,6 @@ func (s *Site) renderProblem(unit int, _ *Scratch, emit Emitter) {
 	emitText(emit, p.Body(), p.Key())
 }
 
-// emitText emits an object with a known body.
-func emitText[T string | []byte](emit Emitter, text T, keys ...site.Key) {
-	emit(len(text), func(b []byte) []byte { return append(b, text...) }, keys...)
-}
-
 // view is that of a list, without followers.
 func (s *Site) view(t *Scratch, list uint32) *view {
 	t.view.setAccount(s.Graph, s.ranks, nil, s.Graph.Owners[list], nil)
@@ -236,4 +199,29 @@ func (s *Site) NameCopies() []LookupName {
 		return nil
 	}
 	return s.Graph.Names
+}
+
+// Objects is the number of objects of the site, without manifest and root.
+func (s *Site) Objects() int64 {
+	g, c := s.Graph, s.Config
+	n := len(c.Problems()) + len(g.Names)*NameObjects(c)
+	if s.explore != nil {
+		n += len(s.explore.texts)
+	}
+	t := Tables{BucketDigits: s.BucketDigits, TokenDigits: s.TokenDigits, Recommended: len(g.Recommended)}
+	if s.efp != nil {
+		t.Ranked = len(s.efp.boards.accounts)
+		n += s.efp.objects() + len(s.efp.texts) + len(site.UserObjects()) // of an unknown address
+	} else {
+		for list := range g.Tokens {
+			n += ListObjects(c, 0, g.countFollows(uint32(list)), g.isPrimary(uint32(list)))
+		}
+	}
+	if s.history != nil {
+		n += s.history.objects()
+	}
+	if s.pages != nil {
+		n += s.pages.objects()
+	}
+	return int64(n + SharedObjects(c, t))
 }

@@ -7,25 +7,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/rules"
 )
-
-// A Record is an entry of a list, with what is shown of the account that it is about.
-type Record struct {
-	Form    *RecordForm
-	Data    string       // as the API shows it, 0x…; "" for an address, as snapshot.Record.Address says
-	Address site.Address // then
-	Shown                // of the address
-}
-
-// A Follower is a record of a primary list that holds the account of a Unit.
-type Follower struct {
-	Token   string       // of the list
-	Account site.Address // of the list
-	Tags    *TagSet
-	Added   int64       // milliseconds since the Unix epoch, snapshot.NoTime for none
-	State   rules.State // what the primary list of the Unit's account says of this one
-}
 
 // A Unit is an account with one of its lists, or with none.
 type Unit struct {
@@ -38,36 +20,6 @@ type Unit struct {
 	// Only for the API efp.
 	Page   []Follower // the latest follows of the account, as many as site.DefaultLimit if there are so many, latest first
 	Tagged []Follower // all that have tags, by token ID
-}
-
-type unitRecords []Record
-
-func (r unitRecords) Len() int { return len(r) }
-
-func (r unitRecords) form(i int) RecordForm { return *r[i].Form }
-
-func (r unitRecords) state(i int) rules.State {
-	if r[i].Data != "" || !r[i].Form.holds {
-		return 0
-	}
-	return r[i].Form.State
-}
-
-func (r unitRecords) address(i int) site.Address { return r[i].Address }
-
-func (r unitRecords) text(i int) string { return r[i].Data }
-
-func (r unitRecords) shown(i int) Shown { return r[i].Shown }
-
-func (r unitRecords) followers(i int) uint32 { return r[i].Followers }
-
-func (r unitRecords) held() (n int) {
-	for i := range r {
-		if r.state(i) != 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // Emit receives an object. The body is valid until it returns.

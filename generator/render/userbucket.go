@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+
 	"github.com/followpress/followpress/internal/rawjson"
 )
 
@@ -15,4 +17,9 @@ func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user
 		b = append(b, `",`...)
 	}
 	return append(withoutComma(b), "}}"...)
+}
+
+// appendBucket appends the beginning of a bucket, up to the first entry of its first member.
+func appendBucket(b []byte, name, member string) []byte {
+	return fmt.Appendf(b, `{"bucket":"%s","%s":{`, name, member)
 }

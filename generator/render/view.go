@@ -76,92 +76,51 @@ func (s *Shown) searched() []byte {
 	return s.ENS[:s.SearchLen]
 }
 
-// A graphView makes the views of a graph, each in place of the one before.
-type graphView struct {
-	view
-	of   Account
-	list graphRecords // those of the view
+// A Follower is a record of a primary list that holds the account of a Unit.
+type Follower struct {
+	Token   string       // of the list
+	Account site.Address // of the list
+	Tags    *TagSet
+	Added   int64       // milliseconds since the Unix epoch, snapshot.NoTime for none
+	State   rules.State // what the primary list of the Unit's account says of this one
 }
 
-type graphRecords struct {
-	*Graph
-	ranks *Ranks
-	ends  []profileEnds // by account; nil for site.APISpec
-	all   RecordList
-	read  uint32 // see touch
+// A Record is an entry of a list, with what is shown of the account that it is about.
+type Record struct {
+	Form    *RecordForm
+	Data    string       // as the API shows it, 0x…; "" for an address, as snapshot.Record.Address says
+	Address site.Address // then
+	Shown                // of the address
 }
 
-func (r *graphRecords) Len() int { return r.all.Len() }
+type unitRecords []Record
 
-func (r *graphRecords) form(i int) RecordForm {
-	packed := r.all.At(i)
-	return RecordForm{r.kinds[packed.Kind], &r.TagSets[packed.Tags], r.holds[packed.Kind]}
+func (r unitRecords) Len() int { return len(r) }
+
+func (r unitRecords) form(i int) RecordForm { return *r[i].Form }
+
+func (r unitRecords) state(i int) rules.State {
+	if r[i].Data != "" || !r[i].Form.holds {
+		return 0
+	}
+	return r[i].Form.State
 }
 
-func (r *graphRecords) state(i int) rules.State { return r.StateOf(r.all.At(i)) }
+func (r unitRecords) address(i int) site.Address { return r[i].Address }
 
-func (r *graphRecords) address(i int) site.Address { return r.Accounts[r.all.data[i]] }
+func (r unitRecords) text(i int) string { return r[i].Data }
 
-func (r *graphRecords) text(i int) string {
-	if data := r.all.data[i]; data&OtherData != 0 {
-		return r.Other[data&^OtherData]
-	}
-	return ""
-}
+func (r unitRecords) shown(i int) Shown { return r[i].Shown }
 
-func (r *graphRecords) shown(i int) Shown {
-	account := r.all.data[i]
-	p := r.profile(account)
-	s := Shown{ENS: p.ENS, SearchLen: p.SearchLen, Followers: r.ranks.Count[rules.Followers][account]}
-	if r.ends != nil {
-		s.ends = r.ends[account]
-	}
-	return s
-}
+func (r unitRecords) followers(i int) uint32 { return r[i].Followers }
 
-func (r *graphRecords) followers(i int) uint32 { return r.ranks.Count[rules.Followers][r.all.data[i]] }
-
-// setAccount makes a view of an account with the lists that are selected, but without one of them.
-func (v *graphView) setAccount(g *Graph, ranks *Ranks, ends []profileEnds, account uint32, lists []uint32) {
-	v.of = g.shown(ranks, ends, account)
-	v.of.Profile.Name = string(g.Profiles.Name(account))
-	v.list = graphRecords{Graph: g, ranks: ranks, ends: ends}
-	v.view = view{
-		account: &v.of, user: v.of.Address.String(), name: v.of.Profile.Name,
-		badges: v.badges[:0], tokens: v.tokens[:0], page: v.page[:0], tagged: v.tagged[:0],
-	}
-	v.records = &v.list
-	for _, b := range g.BadgesOf(account) {
-		v.badges = append(v.badges, b.Badge)
-	}
-	for _, list := range lists {
-		v.tokens = append(v.tokens, g.Tokens[list])
-	}
-}
-
-// setList adds a list, or none, to the view in place of another one.
-func (v *graphView) setList(list uint32) {
-	v.token, v.list.all = "", RecordList{}
-	if list != None {
-		v.token, v.list.all = v.list.Tokens[list], v.list.RecordsOf(list)
-	}
-}
-
-func (g *Graph) shown(ranks *Ranks, ends []profileEnds, account uint32) Account {
-	a := Account{Address: g.Accounts[account], Profile: g.profile(account)}
-	if primary := g.Primary[account]; primary != None {
-		a.Primary = g.Tokens[primary]
-	}
-	if ends != nil {
-		a.ends = ends[account]
-	}
-	for m, counts := range ranks.Count {
-		if len(counts) > 0 { // some are for the API efp only
-			a.Counts[m] = counts[account]
+func (r unitRecords) held() (n int) {
+	for i := range r {
+		if r.state(i) != 0 {
+			n++
 		}
 	}
-	for m, ranks := range ranks.Shown {
-		a.Ranks[m] = ranks[account]
-	}
-	return a
+	return n
 }
+
+func (unitRecords) ahead(_, _ int) {} // a unit is read from one place

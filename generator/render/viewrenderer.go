@@ -214,3 +214,14 @@ func (e *viewRenderer) renderListEFP(t *Scratch, v *view, emit Emitter) {
 		renderListShards(t, v, emit)
 	}
 }
+
+func (e *viewRenderer) emitSummaries(s *Summaries, emit Emitter) {
+	emit(objectBytes, s.appendCount, e.config.CountKey())
+	emit(objectBytes, s.appendStats, e.config.StatsKey())
+	for _, page := range []struct {
+		limit int
+		key   site.Key
+	}{{site.DiscoverMax, site.DiscoverShardKey}, {site.DefaultLimit, e.config.DiscoverKey()}} {
+		emit(objectBytes+userBytes*page.limit, func(b []byte) []byte { return s.appendDiscover(b, page.limit) }, page.key)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // incomingRecords are records in the order of the snapshot, before they are grouped by list: the blocks
@@ -134,3 +135,14 @@ func (in *incomingRecords) group(lists int, timed bool, workers int) (offsets []
 	in.blocks = nil
 	return offsets, records, added
 }
+
+// An incomingRecord is a row of records, as far as workers can number what it says.
+type incomingRecord struct {
+	list    uint32 // none for an unknown one
+	form    uint32
+	data    uint32       // none for an address that has no number yet
+	address site.Address // then
+	added   int64
+}
+
+type snapshotRow = snapshot.Row[incomingRecord]

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,9 +24,6 @@ type merge struct {
 	digest *snapshot.Digest // of objects that can be read; nil if nobody wants to know
 	row    []byte           // spare memory
 }
-
-// An accountEvent identifies a possible badge.
-type accountEvent struct{ account, event uint32 }
 
 // readRefreshed reads the refreshed data. It merges profiles at once, because names are chosen next.
 // Badges are merged after those of the snapshot have been read.
@@ -194,13 +190,4 @@ func (m *merge) count() {
 	for _, n := range c.WithoutEffect {
 		c.Older -= n
 	}
-}
-
-func (l *loader) mergeBadges() {
-	g := l.graph
-	g.Badges = slices.DeleteFunc(g.Badges, func(b render.AccountBadge) bool { return l.badges.Decide(accountEvent{b.Account, b.Event}) })
-	for at, token := range l.badges.All() {
-		g.Badges = append(g.Badges, render.AccountBadge{Account: at.account, Badge: render.Badge{Event: at.event, TokenID: token}})
-	}
-	l.badges = rules.RefreshedBadges[accountEvent]{}
 }

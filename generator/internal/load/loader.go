@@ -1,0 +1,32 @@
+package load
+
+import (
+	"fmt"
+
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site/rules"
+)
+
+// maxItems bounds accounts, lists and texts, so that their numbers do not use the bit otherData.
+const maxItems = int64(render.OtherData - 1)
+
+type loader struct {
+	*reader
+	graph    *render.Graph
+	texts    texts // of the graph
+	eventOf  map[string]uint32
+	seen     []bool // by account; whether it had a row
+	incoming incomingRecords
+	badges   rules.RefreshedBadges[accountEvent]
+	renamed  map[uint32]struct{} // accounts that have another name than in the snapshot, by a refresh
+}
+
+// An accountEvent identifies a possible badge.
+type accountEvent struct{ account, event uint32 }
+
+func checkSize(what string, n int) error {
+	if int64(n) > maxItems {
+		return fmt.Errorf("more than %d %s", maxItems, what)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/followpress/followpress/internal/rawjson"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// The encoders append JSON to a buffer, which is reused for the next object, because a site has
+// hundreds of thousands of them. Their output equals go-json's for the shapes of package site;
+// tests compare the two.
+
+// Estimated sizes of parts of objects, which are needed before rendering.
+const (
+	objectBytes = 512 // without the items that the object lists
+	userBytes   = 128 // an address or a name, and a number
+)
+
+func withoutComma(b []byte) []byte { return bytes.TrimSuffix(b, []byte(",")) }
+
+func appendTags(b []byte, tags []string) []byte {
+	b = append(b, '[')
+	for _, tag := range tags {
+		b = append(rawjson.AppendString(b, tag), ',')
+	}
+	return append(withoutComma(b), ']')
+}
+
+// appendTexts appends texts that are JSON strings, each after a comma.
+func appendTexts(b []byte, texts ...[]byte) []byte {
+	for _, text := range texts {
+		b = append(append(b, ','), text...)
+	}
+	return b
+}
+
+func appendMember(b []byte, name, value string) []byte {
+	return rawjson.AppendString(fmt.Appendf(b, `,"%s":`, name), value)
+}
+
+// appendTime appends a time in milliseconds since the Unix epoch.
+func appendTime(b []byte, ms int64) []byte {
+	return time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+}
+
+// ShownTime returns a time as the API shows it: 1970 if it is not known.
+func ShownTime(added int64) int64 {
+	if added == snapshot.NoTime {
+		return 0
+	}
+	return added
+}

@@ -1,0 +1,107 @@
+package render
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/followpress/followpress/internal/rawjson"
+	"github.com/followpress/followpress/site"
+)
+
+// countListTags counts the tags that the list gives those whom it holds.
+func (t *Scratch) countListTags(v *view) {
+	clear(t.tags)
+	for i := range v.records.Len() {
+		if v.records.state(i) != 0 {
+			t.addTags(v.records.form(i).Tags)
+		}
+	}
+	t.sortTags()
+}
+
+// countTaggedAs counts the tags that primary lists give the account.
+func (t *Scratch) countTaggedAs(v *view) {
+	clear(t.tags)
+	for i := range v.tagged {
+		t.addTags(v.tagged[i].Tags.Tags)
+	}
+	t.sortTags()
+}
+
+func (t *Scratch) addTags(tags []string) {
+	if len(tags) > 0 && t.tags == nil {
+		t.tags = map[string]int{}
+	}
+	for _, tag := range tags {
+		t.tags[tag]++
+	}
+}
+
+func (t *Scratch) sortTags() {
+	t.counts = t.counts[:0]
+	for tag, n := range t.tags {
+		t.counts = append(t.counts, tagRun{tag, n})
+	}
+	slices.SortFunc(t.counts, func(a, b tagRun) int { return cmp.Compare(a.tag, b.tag) })
+	t.byCount = append(t.byCount[:0], t.counts...)
+	slices.SortStableFunc(t.byCount, func(a, b tagRun) int { return cmp.Compare(b.n, a.n) })
+}
+
+// tagsSize estimates the bytes of an answer to /tags or /taggedAs with the tags that were counted.
+func (t *Scratch) tagsSize() int {
+	size := objectBytes
+	for _, run := range t.counts {
+		size += 2*len(run.tag) + countBytes + run.n*(taggedBytes+len(run.tag))
+	}
+	return size
+}
+
+// appendTagCounts appends the part of an answer to /tags or /taggedAs before the tagged addresses.
+func (t *Scratch) appendTagCounts(b []byte) []byte {
+	b = append(b, `,"tags":[`...)
+	for _, run := range t.counts {
+		b = append(rawjson.AppendString(b, run.tag), ',')
+	}
+	b = append(withoutComma(b), `],"tagCounts":[`...)
+	for _, run := range t.byCount {
+		b = append(b, `{"tag":`...)
+		b = rawjson.AppendString(b, run.tag)
+		b = append(b, `,"count":`...)
+		b = strconv.AppendInt(b, int64(run.n), 10)
+		b = append(b, "},"...)
+	}
+	return append(withoutComma(b), `],"taggedAddresses":[`...)
+}
+
+// appendTagged appends an address once for each tag of a record, with a comma after each.
+func appendTagged(b []byte, address site.Address, tags []string) []byte {
+	for _, tag := range tags {
+		b = append(b, `{"address":"`...)
+		b = address.Append(b)
+		b = append(b, `","tag":`...)
+		b = rawjson.AppendString(b, tag)
+		b = append(b, "},"...)
+	}
+	return b
+}
+
+// appendListTags appends the rest of the answer to /tags.
+func (t *Scratch) appendListTags(b []byte, v *view) []byte {
+	b = t.appendTagCounts(b)
+	for i := range v.records.Len() {
+		if tags := v.records.form(i).Tags; len(tags) > 0 && v.records.state(i) != 0 {
+			b = appendTagged(b, v.records.address(i), tags)
+		}
+	}
+	return append(withoutComma(b), "]}"...)
+}
+
+// appendTaggedAs appends the rest of the answer to /taggedAs.
+func (t *Scratch) appendTaggedAs(b []byte, v *view) []byte {
+	b = t.appendTagCounts(b)
+	for i := range v.tagged {
+		b = appendTagged(b, v.tagged[i].Account, v.tagged[i].Tags.Tags)
+	}
+	return append(withoutComma(b), "]}"...)
+}
