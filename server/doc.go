@@ -35,7 +35,7 @@
 //
 //  1. Under the API efp, site.Resolve says that a request is computed, and what it asks for (site.Ask).
 //     server/internal/answer/answer.go finds the answer in the cache under the normal form of the request, waits
-//     for a computation of the same answer, or begins one: compute/maker.go gives it memory and objects.
+//     for a computation of the same answer, or begins one: compute/make.go gives it memory and objects.
 //  2. A lookup in a bucket of users or lists (lookup) says which account and list are meant, how many accounts the
 //     list holds, and how many hold the account. The numbers tell where the rows are: in the bucket, in one shard,
 //     in the head of a long table, or in several shards.

@@ -45,31 +45,6 @@ func (m *Maker) gateFor(bytes int64) *gate.Gate {
 	return m.gates.Oversize
 }
 
-// fit makes an answer with fill, at the smallest gate that has room for it. It returns gate.ErrBusy if there
-// is none in time.
-func (m *Maker) fit(ctx context.Context, read reader, r Request, fill func(*Answer) error) (*cache.Object, error) {
-	for bytes := int64(firstGrant); ; {
-		a := m.answer(ctx, read, r)
-		o, err := a.filled(bytes, fill)
-		if !errors.Is(err, errNoRoom) {
-			return o, err
-		}
-		bytes = max(4*bytes, a.used) // so it ends soon
-	}
-}
-
-// filled makes an answer within that many bytes, and more if there happens to be room.
-func (a *Answer) filled(bytes int64, fill func(*Answer) error) (*cache.Object, error) {
-	if err := a.acquire(bytes); err != nil {
-		return nil, err
-	}
-	defer a.free() // after a panic too
-	if err := fill(a); err != nil {
-		return nil, err
-	}
-	return a.object(), nil
-}
-
 // acquire waits for memory for that many bytes; nobody waits with less than it wants.
 func (a *Answer) acquire(bytes int64) error {
 	a.gate = a.maker.gateFor(bytes)

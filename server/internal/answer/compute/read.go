@@ -14,26 +14,6 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A reader reads objects of a site.
-type reader struct {
-	cache  *cache.Cache
-	site   Site
-	renews bool // it reads past the cache
-}
-
-func (r reader) key(key site.Key) cache.Key { return cache.Key{Version: r.site.Version, Key: key} }
-
-// get returns an object, which the caller releases, or storage.ErrNotFound.
-func (r reader) get(ctx context.Context, key site.Key) (*cache.Object, error) {
-	if r.renews {
-		return r.cache.Renew(ctx, r.key(key))
-	}
-	return r.cache.Get(ctx, r.key(key))
-}
-
-// has reports whether get returns without waiting.
-func (r reader) has(key site.Key) bool { return !r.renews && r.cache.Has(r.key(key)) }
-
 // UseObject reads an object and calls f with it; it is not valid any more when f returns. The error is
 // storage.ErrNotFound if there is no such object.
 func (a *Answer) UseObject(key site.Key, f func(o *cache.Object) error) error {

@@ -66,10 +66,6 @@ func followerOf(a *compute.Answer, s lookup.Subject) appendRest {
 	}
 }
 
-func appendIsMutual(b []byte, is bool) []byte {
-	return strconv.AppendBool(append(b, `,"is_mutual":`...), is)
-}
-
 func appendStates(b []byte, s rules.State) []byte {
 	for _, member := range []struct {
 		name string

@@ -197,3 +197,7 @@ func Records(a *compute.Answer) error {
 	}
 	return a.UseKnown(a.Root.Config.ListKey(s.List, site.Records), func(records []byte) error { return a.Add(records) })
 }
+
+func appendIsMutual(b []byte, is bool) []byte {
+	return strconv.AppendBool(append(b, `,"is_mutual":`...), is)
+}

@@ -1,0 +1,194 @@
+package table
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/followpress/followpress/server/internal/answer/compute"
+	"github.com/followpress/followpress/server/internal/fetch"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
+)
+
+// Select returns the rows of a selection. It waits for the memory of the page: the body must be empty yet.
+func (t *Table) Select(a *compute.Answer, s Selection) (compute.Rows, error) {
+	if t.Total <= s.Offset {
+		return compute.Rows{}, nil
+	}
+	if err := a.Expect(t.pageBytes(s, a.Ask.ENS), t.pageObjects(s, a.Ask.ENS)); err != nil {
+		return compute.Rows{}, err
+	}
+	switch {
+	case t.Total <= site.SearchShardSize:
+		return t.fromObject(a, s, t.rowsKey(0), func(body []byte) ([][]byte, error) {
+			_, all, err := t.rowsOf(0, body)
+			return slices.Collect(all), err
+		})
+	case !s.isFiltered() && s.Offset+s.Limit <= site.HeadRows:
+		return t.fromObject(a, s, t.headKey, func(body []byte) ([][]byte, error) {
+			head, err := scan.ParseShard(body)
+			if err == nil && (head.Owner != t.owner || head.Total != t.Total) {
+				err = fetch.ErrMixed
+			}
+			return slices.Collect(head.Rows()), err
+		})
+	case s.byFollowers:
+		return t.byFollowers(a, s)
+	}
+	return t.inOrder(a, s)
+}
+
+// What a row of a page takes, about, in bytes: its copy, its entry in a body that doubles, and with a profile.
+const (
+	PageRowBytes    = 512
+	PageRowENSBytes = 1 << 10
+)
+
+func (t *Table) pageBytes(s Selection, ens bool) int {
+	bytes := min(s.Limit, t.Total-s.Offset) * PageRowBytes
+	if ens {
+		bytes *= PageRowENSBytes / PageRowBytes
+	}
+	if s.byFollowers && t.Total <= site.SearchShardSize { // keys are made for all rows
+		bytes += 2 * t.Total * sortKeyBytes
+	}
+	return bytes
+}
+
+// pageObjects is about how many objects a page is made of.
+func (t *Table) pageObjects(s Selection, ens bool) (objects int) {
+	if ens {
+		objects = min(s.Limit, t.Total-s.Offset)
+	}
+	objects += s.Objects
+	if s.byFollowers || s.isFiltered() {
+		objects += t.Shards() * compute.ShardObjects
+	}
+	return objects
+}
+
+// fromObject selects rows of an object that has all that can be asked for, in the order of the table.
+func (t *Table) fromObject(a *compute.Answer, s Selection, key site.Key, list func(body []byte) ([][]byte, error)) (selected compute.Rows, err error) {
+	return selected, a.UseKnown(key, func(body []byte) error {
+		all, err := list(body)
+		if err != nil {
+			return err
+		}
+		if !s.byFollowers {
+			if s.backwards {
+				slices.Reverse(all)
+			}
+			return t.take(a, &s, all, &selected)
+		}
+		var order Order
+		for i, text := range all {
+			r, err := t.parse(text)
+			if err == nil && s.wants(r) {
+				err = order.add(a, i, r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		slices.SortFunc(order, sortKey.compare)
+		for _, k := range Window(order, s.Offset, s.Limit) {
+			if err := selected.Copy(a, all[k.index()]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// inOrder selects rows of shards in the order of the table or its reverse. It reads the shards that hold
+// them, and all before if tags or a term leave rows out: then it reads ahead once the first did not suffice, since
+// nobody knows how many the page needs.
+func (t *Table) inOrder(a *compute.Answer, s Selection) (selected compute.Rows, err error) {
+	first, step, end := 0, 1, t.Shards()
+	if s.backwards {
+		first, step, end = end-1, -1, -1
+	}
+	series := compute.Series{Alone: 1, Bytes: compute.ShardBytes}
+	if !s.isFiltered() {
+		// No row is further from the start than its offset, and those of all rows are as far.
+		first = s.Offset / site.SearchShardSize
+		if s.backwards {
+			first = (t.Total - 1 - s.Offset) / site.SearchShardSize
+		}
+		series.Alone = t.Shards()
+	}
+	series.Key = func(i int) site.Key { return t.shardKey(first + i*step) }
+	series.End = (end - first) * step
+	n := first
+	for o, err := range a.Objects(series) {
+		if err != nil {
+			return compute.Rows{}, err
+		}
+		shard, err := t.shard(o.Body, n)
+		if err != nil {
+			return compute.Rows{}, err
+		}
+		all := slices.Collect(shard.Rows())
+		if n == first && !s.isFiltered() {
+			passed, err := t.passed(&s, shard, all)
+			if err != nil || passed > s.Offset {
+				return compute.Rows{}, cmp.Or(err, site.ErrMalformed)
+			}
+			s.Offset -= passed
+		}
+		if s.backwards {
+			slices.Reverse(all)
+		}
+		if err := t.take(a, &s, all, &selected); err != nil {
+			return compute.Rows{}, err
+		}
+		if selected.IsFull(s.Limit) {
+			break
+		}
+		n += step
+	}
+	return selected, nil
+}
+
+// passed is the number of rows that an unfiltered selection wants from the shards before this one, in its
+// direction.
+func (t *Table) passed(s *Selection, shard scan.Shard, all [][]byte) (int, error) {
+	switch {
+	case s.all && s.backwards:
+		return t.Total - shard.First() - len(all), nil
+	case s.all:
+		return shard.First(), nil
+	case !s.backwards:
+		return shard.Before, nil
+	}
+	passed := shard.Follows - shard.Before
+	for _, text := range all {
+		r, err := t.parse(text)
+		if err != nil {
+			return 0, err
+		}
+		if s.wants(r) {
+			passed--
+		}
+	}
+	return passed, nil
+}
+
+// take copies rows until the selection is full. It counts the offset down.
+func (t *Table) take(a *compute.Answer, s *Selection, all [][]byte, to *compute.Rows) error {
+	for _, text := range all {
+		r, err := t.parse(text)
+		switch {
+		case err != nil:
+			return err
+		case !s.wants(r):
+		case s.Offset > 0:
+			s.Offset--
+		default:
+			if err := to.Copy(a, text); err != nil || to.IsFull(s.Limit) {
+				return err
+			}
+		}
+	}
+	return nil
+}
