@@ -41,8 +41,13 @@ func (r *Rows) Copy(a *Answer, row []byte) error {
 	return nil
 }
 
-// AddRows appends entries to a list in the body: render appends the one of row i, which parse has read.
-func AddRows[R any](a *Answer, page *Rows, parse func(row []byte) (R, error), render func(b []byte, i int, r R) []byte) error {
+// AddRows appends a list of entries between two texts: render appends the entry of row i, which parse has read.
+func AddRows[R any](
+	a *Answer, begin string, page *Rows, parse func(row []byte) (R, error), render func(b []byte, i int, r R) []byte, end string,
+) error {
+	if err := a.AddText(begin); err != nil {
+		return err
+	}
 	for i := range page.Len() {
 		r, err := parse(page.At(i))
 		if err != nil {
@@ -52,5 +57,5 @@ func AddRows[R any](a *Answer, page *Rows, parse func(row []byte) (R, error), re
 			return err
 		}
 	}
-	return nil
+	return a.AddText(end)
 }

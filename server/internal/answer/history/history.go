@@ -215,15 +215,10 @@ func historyPage(a *compute.Answer, member string, selected compute.Rows, parse 
 		return err
 	}
 	appendSummary(a, selected.Len(), all)
-	a.Body = append(append(append(a.Body, `,"`...), member...), `":[`...)
-	err := compute.AddRows(a, &selected, parse, func(b []byte, _ int, r scan.OperationRow) []byte {
+	return compute.AddRows(a, `,"`+member+`":[`, &selected, parse, func(b []byte, _ int, r scan.OperationRow) []byte {
 		list, target := of(&r)
 		return appendOperation(b, &r, list, target)
-	})
-	if err != nil {
-		return err
-	}
-	return a.AddText("]}")
+	}, "]}")
 }
 
 // appendSummary appends what the page was asked for, and what it has.

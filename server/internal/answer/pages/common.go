@@ -33,20 +33,13 @@ func CommonFollowers(a *compute.Answer) error {
 	if err != nil {
 		return err
 	}
-	if err := a.AddText(`{"results":[`); err != nil {
-		return err
-	}
-	err = compute.AddRows(a, &page, scan.ParseFollowerRow, func(b []byte, _ int, r scan.FollowerRow) []byte {
+	return compute.AddRows(a, `{"results":[`, &page, scan.ParseFollowerRow, func(b []byte, _ int, r scan.FollowerRow) []byte {
 		b = append(append(b, `{"address":"`...), r.Address...)
 		b = append(append(b, `","name":`...), r.Name...)
 		b = append(append(b, `,"avatar":`...), r.Avatar...)
 		b = append(append(b, `,"header":`...), r.Header...)
 		return fmt.Appendf(b, `,"mutuals_rank":"%d"}`, r.MutualsRank)
-	})
-	if err != nil {
-		return err
-	}
-	return a.AddText(fmt.Sprintf(`],"length":%d}`, length))
+	}, fmt.Sprintf(`],"length":%d}`, length))
 }
 
 // common returns the page of the followers in a table that a user follows, by their mutuals rank, and how many

@@ -93,10 +93,7 @@ func followersPage(a *compute.Answer, member string, s lookup.Subject, t *table.
 	if err := growFor(a, &selected, profiles); err != nil {
 		return err
 	}
-	if err := a.AddText(`{"` + member + `":[`); err != nil {
-		return err
-	}
-	err = compute.AddRows(a, &selected, scan.ParseFollowerRow, func(b []byte, i int, r scan.FollowerRow) []byte {
+	return compute.AddRows(a, `{"`+member+`":[`, &selected, scan.ParseFollowerRow, func(b []byte, i int, r scan.FollowerRow) []byte {
 		state := r.State
 		if states != nil {
 			state = states[string(r.Address)]
@@ -104,11 +101,7 @@ func followersPage(a *compute.Answer, member string, s lookup.Subject, t *table.
 		b = append(append(b, `{"efp_list_nft_token_id":"`...), r.List...)
 		b = append(append(b, `","address":"`...), r.Address...)
 		return append(rest(b, r, state, profiles.at(i)), '}')
-	})
-	if err != nil {
-		return err
-	}
-	return a.AddText("]}")
+	}, "]}")
 }
 
 // statesTowards returns what a list that is not primary says of followers, by their addresses; nil for a

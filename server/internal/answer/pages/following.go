@@ -75,10 +75,7 @@ func followingPage(a *compute.Answer, of lookup.Subject, t *table.Table, s table
 	if err := growFor(a, &selected, profiles); err != nil {
 		return err
 	}
-	if err := a.AddText(`{"following":[`); err != nil {
-		return err
-	}
-	err = compute.AddRows(a, &selected, scan.ParseHeldRow, func(b []byte, i int, r scan.HeldRow) []byte {
+	return compute.AddRows(a, `{"following":[`, &selected, scan.ParseHeldRow, func(b []byte, i int, r scan.HeldRow) []byte {
 		b = appendFollowing(b, r.Version, r.Address, r.Tags)
 		if appendENS != nil {
 			b = appendENS(b, r.Name, r.Avatar)
@@ -87,11 +84,7 @@ func followingPage(a *compute.Answer, of lookup.Subject, t *table.Table, s table
 			b = appendIsMutual(b, mutual[string(r.Address)])
 		}
 		return append(append(appendAsked(a, b, scan.StateOf(r.Tags)), profiles.at(i)...), '}')
-	})
-	if err != nil {
-		return err
-	}
-	return a.AddText("]}")
+	}, "]}")
 }
 
 // appendFollowing appends what a list holds, without the closing brace.

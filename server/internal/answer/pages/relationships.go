@@ -91,7 +91,7 @@ func taggedBy(a *compute.Answer, s lookup.Subject, tag scan.TagFilter) error {
 	if err != nil {
 		return err
 	}
-	return compute.AddRows(a, &page, scan.ParseFollowerRow, func(b []byte, _ int, r scan.FollowerRow) []byte {
+	return compute.AddRows(a, "", &page, scan.ParseFollowerRow, func(b []byte, _ int, r scan.FollowerRow) []byte {
 		return appendTagged(b, r.Address, r.Tags)
-	})
+	}, "")
 }

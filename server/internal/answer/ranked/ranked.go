@@ -118,12 +118,9 @@ func Search(a *compute.Answer) error {
 
 func addPage(a *compute.Answer, page *compute.Rows) error {
 	updated := compute.AppendMillis(nil, a.AsOf().UnixMilli())
-	if err := a.Add([]byte(`{"last_updated":`), updated, []byte(`,"results":[`)); err != nil {
-		return err
-	}
 	ranks := [...]string{"mutuals_rank", "followers_rank", "following_rank", "blocks_rank", "top8_rank"}
 	counts := [...]string{"mutuals", "following", "followers", "blocks", "top8"}
-	err := compute.AddRows(a, page, scan.ParseRankedRow, func(b []byte, _ int, r scan.RankedRow) []byte {
+	return compute.AddRows(a, `{"last_updated":`+string(updated)+`,"results":[`, page, scan.ParseRankedRow, func(b []byte, _ int, r scan.RankedRow) []byte {
 		b = append(append(b, `{"address":"`...), r.Address...)
 		b = append(append(b, `","name":`...), compute.NullIfEmpty(r.Name)...)
 		b = append(append(b, `,"avatar":`...), compute.NullIfEmpty(r.Avatar)...)
@@ -135,11 +132,7 @@ func addPage(a *compute.Answer, page *compute.Rows) error {
 			b = appendNumberText(b, name, r.Counts[i])
 		}
 		return append(append(append(b, `,"updated_at":`...), updated...), '}')
-	})
-	if err != nil {
-		return err
-	}
-	return a.AddText("]}")
+	}, "]}")
 }
 
 // appendNumberText appends a member with a number as a text.
