@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -22,6 +23,8 @@ import (
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 )
+
+func TestMain(m *testing.M) { os.Exit(browser.Main(m)) }
 
 var update = flag.Bool("update", false, "write the screenshots in testdata/screens and docs/screens again where they differ")
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
+
+func TestMain(m *testing.M) { os.Exit(browser.Main(m)) }
 
 // serve serves pages by their paths; any other path does not exist.
 func serve(t *testing.T, pages map[string]string) string {
