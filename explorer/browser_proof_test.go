@@ -268,7 +268,7 @@ func TestRememberedKeys(t *testing.T) {
 		p.Wait(fmt.Sprintf("localStorage.getItem('followpress first %s') === %q", h.URL, k.Public))
 	}
 	remembers(one)
-	visit(one.Sign(t, naming(t, "", two.Public), 2))
+	visit(one.Sign(t, naming(t, "", two.Public), 2, two)) // with both keys, as docs/proof.md has it: a page may load twice
 	remembers(two)
 	visit(two.Sign(t, naming(t, "", two.Public), 3))
 	remembers(two)

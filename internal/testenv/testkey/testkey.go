@@ -38,21 +38,25 @@ func New(t testing.TB, name string) Key {
 	return k
 }
 
-// Note is the signed note of a site.
-func (k Key) Note(t testing.TB, s memsite.Site, counter uint64) string {
+// Note is the note of a site, signed with the key and with others of its name.
+func (k Key) Note(t testing.TB, s memsite.Site, counter uint64, others ...Key) string {
 	t.Helper()
-	signed, err := note.Sign(note.Of(k.Signer.Name(), counter, s.Root(t).AsOf, []byte(s[site.RootKey])), k.Signer)
+	signers := []note.Signer{k.Signer}
+	for _, other := range others {
+		signers = append(signers, other.Signer)
+	}
+	signed, err := note.Sign(note.Of(k.Signer.Name(), counter, s.Root(t).AsOf, []byte(s[site.RootKey])), signers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(signed)
 }
 
-// Sign is the site with its note.
-func (k Key) Sign(t testing.TB, s memsite.Site, counter uint64) memsite.Site {
+// Sign is the site with its Note.
+func (k Key) Sign(t testing.TB, s memsite.Site, counter uint64, others ...Key) memsite.Site {
 	t.Helper()
 	signed := maps.Clone(s)
-	signed[note.Key] = k.Note(t, s, counter)
+	signed[note.Key] = k.Note(t, s, counter, others...)
 	return signed
 }
 
