@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -401,6 +402,79 @@ func TestParquetAccounts(t *testing.T) {
 		if !reflect.DeepEqual(got[i], want[i]) {
 			t.Errorf("got %+v, want %+v", got[i], want[i])
 		}
+	}
+}
+
+// A profile may be a struct of texts: it is what the same members are in JSON.
+func TestParquetProfilesOfStructs(t *testing.T) {
+	const address = "0xabcdefabcdefabcdefabcdefabcdefabcdefabcd"
+	type records struct {
+		Description *string `parquet:"description,optional"`
+		Twitter     *string `parquet:"com.twitter,optional"`
+	}
+	type profile struct {
+		Other   []int32  `parquet:"other,list"`
+		Name    *string  `parquet:"NAME,optional"`
+		Records *records `parquet:"records,optional"`
+		Fresh   *int64   `parquet:"fresh,optional"`
+		Avatar  *string  `parquet:"avatar,optional"`
+		Chains  *string  `parquet:"chains,optional"` // JSON
+	}
+	type account struct {
+		Address string   `parquet:"address"`
+		ENS     *profile `parquet:"ens,optional"`
+	}
+	fresh := int64(-5)
+	rows := []account{
+		{address, nil}, {address, &profile{Other: []int32{1}}}, {address, &profile{Name: text("a \"quoted\" name")}},
+		{address, &profile{Records: &records{}}}, {address, &profile{Records: &records{Twitter: text("t")}, Avatar: text("")}},
+		{address, &profile{Name: text("a.eth"), Fresh: &fresh, Avatar: text("https://a.example"), Chains: text(`{"eth":"0x"}`), Records: &records{Description: text("d"), Twitter: text("t")}}},
+		{address, &profile{Chains: text("{")}}, {address, &profile{Name: text("\xff")}},
+	}
+	lines := []string{
+		``, ``, `,"ens":{"name":"a \"quoted\" name"}`, ``, `,"ens":{"records":{"com.twitter":"t"},"avatar":""}`,
+		`,"ens":{"name":"a.eth","fresh":-5,"avatar":"https://a.example","chains":{"eth":"0x"},"records":{"description":"d","com.twitter":"t"}}`,
+	}
+	dir := t.TempDir()
+	writeFile(t, dir, "accounts.parquet", string(parquetOf(t, rows, 3)))
+	var got []snapshot.Account
+	var invalid []string
+	err := snapshot.Reader[snapshot.Account]{Snapshot: files(dir), Workers: 2, Done: func(b snapshot.Block[snapshot.Account]) error {
+		for _, r := range b.Rows {
+			got = append(got, r.Value)
+		}
+		for _, e := range b.Invalid {
+			invalid = append(invalid, e.Error())
+		}
+		return nil
+	}}.Table(t.Context(), snapshot.TableAccounts, snapshot.ParseAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(lines) {
+		t.Fatalf("got %d accounts, want %d", len(got), len(lines))
+	}
+	for i, line := range lines {
+		want, err := snapshot.ParseAccount([]byte(`{"address":"` + address + `"` + line + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got[i], want) {
+			t.Errorf("row %d: got %+v, want %+v", i, got[i], want)
+		}
+	}
+	writeFile(t, dir, "accounts.parquet", string(parquetOf(t, []struct {
+		Address string `parquet:"address"`
+		ENS     struct {
+			Name []string `parquet:"name,list"`
+		} `parquet:"ens"`
+	}{{}}, 3)))
+	const nested = `read accounts.parquet: column ens: its member "name" has another structure than texts`
+	if err := snapshot.CheckTable(files(dir), snapshot.TableAccounts); err == nil || err.Error() != nested {
+		t.Errorf("got %v, want %s", err, nested)
+	}
+	if want := []string{"accounts.parquet:7: chains: \"{\" is not JSON", "accounts.parquet:8: not valid UTF-8"}; !slices.Equal(invalid, want) {
+		t.Errorf("got the invalid rows %q, want %q", invalid, want)
 	}
 }
 

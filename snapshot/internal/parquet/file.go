@@ -10,11 +10,14 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	lib "github.com/parquet-go/parquet-go"
 	parquetformat "github.com/parquet-go/parquet-go/format"
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/internal/rawjson"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
@@ -94,7 +97,14 @@ type leaf struct {
 	unsigned bool  // of numbers
 	isNumber bool  // of times: whether they are numbers
 	divisor  int64 // of times that are numbers: how many are a millisecond; 0 for INT96
+
+	// Of members of ens where that is a struct:
+	inside string // the JSON name of the struct in ens that has the member, "" for ens itself
+	quoted string // the JSON name of the member; "" for columns of the table
 }
+
+// maxMembers is the most texts of a struct: each row has a value of each in memory.
+const maxMembers = 256
 
 // Columns are the columns to read. Times are ignored unless they are wanted, whatever they are.
 func Columns(t rowjson.Table, timed bool) []column {
@@ -139,6 +149,46 @@ func (p *File) open(columns []column) (err error) {
 			return fmt.Errorf("column %s: %w", wanted.name, err)
 		}
 		p.columns = append(p.columns, found)
+		if found.kind == jsonColumn && found.source != nil && !found.source.Leaf() {
+			err = p.addMembers(found.source, "")
+			if len(p.columns) > len(columns)+maxMembers {
+				err = fmt.Errorf("more than %d texts", maxMembers)
+			}
+			if err != nil {
+				return fmt.Errorf("column %s: %w", wanted.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// addMembers adds what a profile may have of the members of a struct, which is ens or one in it.
+func (p *File) addMembers(of *lib.Column, inside string) error {
+	for _, c := range of.Columns() {
+		l := leaf{column: column{name: c.Name(), optional: true}, source: c, index: c.Index(), inside: inside}
+		l.quoted = string(rawjson.AppendString(nil, l.name))
+		switch known := strings.ToLower(l.name); {
+		case inside != "" || slices.Contains([]string{"name", "avatar", "header", "display", "resolver"}, known):
+		case known == "fresh":
+			l.kind = numberColumn
+		case !slices.Contains([]string{"records", "chains", "errors"}, known):
+			continue
+		case !c.Leaf() && c.MaxRepetitionLevel() == 0:
+			if err := p.addMembers(c, l.quoted); err != nil {
+				return err
+			}
+			continue
+		default:
+			l.kind = jsonColumn
+		}
+		switch {
+		case !c.Leaf() || c.MaxRepetitionLevel() != 0 || !utf8.ValidString(l.name):
+			return fmt.Errorf("its member %s has another structure than %s", site.Quoted(l.name), kindNames[l.kind])
+		case l.takes(c.Type()):
+			p.columns = append(p.columns, l)
+		case !p.empty() && !p.allNull(l.index):
+			return fmt.Errorf("its member %s has the type %s, not %s", site.Quoted(l.name), c.Type(), kindNames[l.kind])
+		}
 	}
 	return nil
 }
@@ -203,6 +253,9 @@ func (p *File) findColumn(wanted column) (leaf, error) {
 	}
 	depth := 0
 	switch {
+	case wanted.name == "ens" && !found.Leaf() && found.MaxRepetitionLevel() == 0:
+		l.source = found // whose members are columns
+		return l, nil
 	case wanted.kind == tagsColumn && found.Leaf() && found.MaxRepetitionLevel() == 0:
 		l.kind = jsonColumn // as fastparquet writes lists; or Null
 	case wanted.kind == tagsColumn:

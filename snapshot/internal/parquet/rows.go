@@ -20,7 +20,7 @@ import (
 func (c *Rows) AppendLine(line []byte, row int) ([]byte, error) {
 	line = append(line, '{')
 	for i, l := range c.columns {
-		if c.values[i] == nil || l.kind != tagsColumn && c.values[i][row].IsNull() {
+		if l.quoted != "" || c.values[i] == nil || l.kind != tagsColumn && c.values[i][row].IsNull() {
 			continue
 		}
 		if len(line) > 1 {
@@ -40,7 +40,51 @@ func (c *Rows) AppendLine(line []byte, row int) ([]byte, error) {
 			return line, errLongRow
 		}
 	}
-	return append(line, '}'), nil
+	line, err := c.appendMembers(line, row)
+	return append(line, '}'), err
+}
+
+// appendMembers appends ens where that is a struct and has members.
+func (c *Rows) appendMembers(line []byte, row int) (_ []byte, err error) {
+	comma := func() {
+		if line[len(line)-1] != '{' {
+			line = append(line, ',')
+		}
+	}
+	begun, inside := false, ""
+	for i := range c.columns {
+		l := &c.columns[i]
+		if l.quoted == "" || c.values[i][row].IsNull() {
+			continue
+		}
+		if !begun {
+			comma()
+			line, begun = append(line, `"ens":{`...), true
+		}
+		if inside != l.inside {
+			if inside != "" {
+				line = append(line, '}')
+			}
+			if inside = l.inside; inside != "" {
+				comma()
+				line = append(append(line, inside...), ":{"...)
+			}
+		}
+		comma()
+		if line, err = l.appendValue(append(append(line, l.quoted...), ':'), c.values[i][row]); err != nil {
+			return line, err
+		}
+		if len(line) > rowjson.MaxLineBytes {
+			return line, errLongRow
+		}
+	}
+	if inside != "" {
+		line = append(line, '}')
+	}
+	if begun {
+		line = append(line, '}')
+	}
+	return line, nil
 }
 
 var errLongRow = fmt.Errorf("a row of more than %d MiB", rowjson.MaxLineBytes>>20)
@@ -144,6 +188,9 @@ func (c *Rows) Account(s *rowjson.Scanner, row int) (*rowjson.Account, bool) {
 
 func (c *Rows) account(s *rowjson.Scanner, a *rowjson.Account, row int) bool {
 	*a = rowjson.Account{}
+	if len(c.columns) > accountENS+1 {
+		return false // ens is a struct, of which the line makes JSON
+	}
 	var err error
 	address := c.values[accountAddress][row].ByteArray()
 	if a.Address, err = site.ParseAddress(address); err != nil || address[1] != 'x' {
