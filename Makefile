@@ -7,6 +7,8 @@ ACTIONLINT := $(BIN)/actionlint
 CFNLINT  := $(BIN)/cfn-lint/installed
 # What people write Parquet with, in a Python virtual environment for each version of DuckDB.
 PARQUET  := $(foreach tools,latest duckdb-1.3 duckdb-1.4,$(BIN)/parquet/$(tools)/installed)
+# What docs/data.md asks a site with: DuckDB with its extension for HTTP, pandas and polars.
+DATA     := $(BIN)/parquet/data/installed
 # Servers that tests start, and tools that the benchmarks compare with; built from the modules in tools.
 SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
@@ -70,7 +72,7 @@ test-nightly: test-tools flink-tools $(PARQUET) ## run what runs at night: all t
 	$(MAKE) test-mutations
 	$(MAKE) soak SCHEDULES=$(NIGHTLY_SCHEDULES)
 
-test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test-all` needs and is missing
+test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) $(DATA) ## install what `make test-all` needs and is missing
 
 test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
 	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./internal/testenv/nodes ./source/chain
@@ -144,8 +146,8 @@ lint-tools: $(LINTER) $(ACTIONLINT) $(CFNLINT) # install what `make lint` needs 
 	@bash .ci/install shellcheck=shellcheck
 
 $(CFNLINT): internal/tools/cfn-lint/requirements.txt
-$(PARQUET): $(BIN)/parquet/%/installed: internal/tools/parquet/%.txt
-$(CFNLINT) $(PARQUET):
+$(PARQUET) $(DATA): $(BIN)/parquet/%/installed: internal/tools/parquet/%.txt
+$(CFNLINT) $(PARQUET) $(DATA):
 	@bash .ci/install python3=python3 python3:ensurepip=python3-venv /etc/ssl/certs/ca-certificates.crt=ca-certificates
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
