@@ -157,7 +157,7 @@ var configs sync.Map
 
 func newOriginsOf(t testing.TB, path, caching string) *origins {
 	t.Helper()
-	store, err := storage.OpenSite(path)
+	store, err := storage.OpenSite(t.Context(), path, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -543,11 +543,11 @@ func overMinIO(t *testing.T, site string) (bucketURL string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := storage.OpenS3(ctx, at, storage.S3Options{Endpoint: minio.Endpoint})
+	to, err := storage.OpenBucket(ctx, at, storage.S3Options{Endpoint: minio.Endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := storage.OpenSite(site)
+	from, err := storage.OpenSite(ctx, site, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (s signedStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
 func signedOrigins(t testing.TB, key testkey.Key) *origins {
 	t.Helper()
 	o := newOrigins(t)
-	store, err := storage.OpenSite(sitePath(t))
+	store, err := storage.OpenSite(t.Context(), sitePath(t), storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

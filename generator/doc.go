@@ -11,7 +11,7 @@
 //  1. snapshot/writer.go writes the row. internal/rowjson there refuses what the reader would refuse, and
 //     tablewriter.go compresses. staging replaces the old snapshot with the new one.
 //  2. These rooms are below snapshot/internal. folder opens all files at once, so that a run reads one snapshot even if
-//     another process replaces it; storage/files.go does the same for a snapshot in a bucket, by range requests for the
+//     another process replaces it; storage/internal/files does the same for a snapshot in a bucket, by range requests for the
 //     versions that were listed. table/parts.go finds the files of a table and reads several side by side, or one on its
 //     own, for readers that share the files among them. lines/frames.go finds the frames of a single file of zstd, and
 //     has them unpacked side by side. lines/cut.go cuts a file into blocks of whole lines; parquet reads rows of Parquet,
@@ -24,7 +24,7 @@
 //     last, so the workers themselves look up what is numbered already (render/numbering.go), and number what never shows
 //     (render/forms.go: combinations of type and tags); only accounts that no other table names wait for their
 //     turn. render/profile.go keeps the encoded profiles in few large pieces of memory. Once all accounts are
-//     known, load/refreshed.go merges the refreshed data that storage/refreshed.go reads: newer profiles before names
+//     known, load/refreshed.go merges the refreshed data that storage/refreshed reads: newer profiles before names
 //     are chosen, newer badges after the snapshot's.
 //  4. Workers pack records into columns. load/incoming.go copies these into blocks as they come, groups them by list, on
 //     all cores, and frees the blocks; repeated.go merges repeated ones.

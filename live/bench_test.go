@@ -28,7 +28,7 @@ func BenchmarkServe(b *testing.B) {
 	if _, err := generator.ToPath(b.Context(), demo(), path, o.Generator); err != nil {
 		b.Fatal(err)
 	}
-	folder, err := storage.OpenSite(path)
+	folder, err := storage.OpenSite(context.Background(), path, storage.S3Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,8 +19,8 @@ type Bucket interface {
 	Now() time.Time
 }
 
-// A SetUpper is a Bucket that SetUp can create and open to readers.
-type SetUpper interface {
+// A setUpper is a Bucket that SetUp can create and open to readers.
+type setUpper interface {
 	Create(ctx context.Context) (created bool, err error)
 	AllowRead(ctx context.Context, patterns []string) error
 	AllowOrigins(ctx context.Context) error

@@ -49,7 +49,7 @@
 //
 //	parent  of the caller; its end interrupts the run
 //	soft    child of parent, also ended by the loss of the lock; no attempt begins after its end
-//	hard    ends Grace after soft, and with the run; cuts off attempts in flight
+//	hard    ends grace after soft, and with the run; cuts off attempts in flight
 //	lease   ends when the lock has no heartbeat for too long, and may be renewed; cuts off
 //	        attempts in flight, which are retried once the lease is held again
 //
@@ -62,7 +62,7 @@
 //  1. publish.go has the order of steps: read the state, lock, read it again, plan, mark, put, root, delete, unmark.
 //     guard.go refuses a site that lacks much of the live one before anything is written. sign.go decides whether the
 //     bucket's note may be replaced, and puts notes and announcements. Beside the site a bucket may keep what its sites
-//     were made of (inputs.go), which is put before the root; what older sites were made of is deleted after it.
+//     were made of (internal/inputs), which is put before the root; what older sites were made of is deleted after it.
 //  2. internal/lock takes the lock by a conditional write, bounds how long requests are sent after a heartbeat, checks
 //     before a takeover whether the other owner is alive, and records in the lock that requests may arrive late.
 //  3. internal/requests makes every request: it decides when the next one may begin, by the number of requests in
@@ -73,10 +73,10 @@
 //     with the manifest. What a plan or a listing says of single objects is in internal/spool: in memory while it is
 //     little, then in a temporary file, so that memory does not grow with the number of objects.
 //  5. internal/transfer carries out the plan, with one object per request, or many if the server unpacks archives
-//     (storage/pack.go).
-//  6. A site that many machines have written is read from parts: storage/parts.go has their format, and what a
-//     worker calls; partsplace.go keeps them in a folder or a bucket; partssite.go finds an object in its part by
-//     the manifest, and partschunks.go decides how much to read at a time.
+//     (storage/internal/s3/pack.go).
+//  6. A site that many machines have written is read from parts: storage/parts has their format, and what a
+//     worker calls; place.go there keeps them in a folder or a bucket; site.go finds an object in its part by
+//     the manifest, and chunks.go decides how much to read at a time.
 //  7. verify.go compares a bucket with its own manifest, by the same survey, which recognises refreshed objects by
 //     the data under _refresh/. If ETags are not MD5s, requests asks for digests one by one.
 //  8. purger/urls.go derives URLs from the changed keys; purger/sources.go says which objects computed answers are

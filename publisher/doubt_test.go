@@ -340,8 +340,8 @@ func TestInterleaved(t *testing.T) {
 					w.remove(site.MarkKey) // the last thing that the other run does
 				}
 				report, err := Publish(t.Context(), sites[1], &meddled{w.calm("second", nil), site.RootKey, meddle}, Options{Bulk: BulkOff})
-				if !errors.Is(err, ErrInterleaved) || report.Live || report.Outcome != Failed {
-					t.Errorf("got %v, %s, live %v, want %v", err, report.Outcome, report.Live, ErrInterleaved)
+				if !errors.Is(err, errInterleaved) || report.Live || report.Outcome != Failed {
+					t.Errorf("got %v, %s, live %v, want %v", err, report.Outcome, report.Live, errInterleaved)
 				}
 				if root, _ := w.object(site.RootKey); root.sum != other.entries[site.RootKey] {
 					t.Error("the root of the other run is gone, want it")

@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// ErrForeign says that a publish would overwrite objects that no site of ours has put.
-var ErrForeign = errors.New("the bucket has objects of others that the site would replace")
+// errForeign says that a publish would overwrite objects that no site of ours has put.
+var errForeign = errors.New("the bucket has objects of others that the site would replace")
 
 const maxForeignNamed = 5
 
@@ -28,5 +28,5 @@ func (r *run) refuseForeign(keys []site.Key, err error) error {
 	if n := len(keys) - len(named); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("%w: %s%s: use a prefix of its own for the site, or --overwrite to replace them", ErrForeign, strings.Join(named, ", "), more)
+	return fmt.Errorf("%w: %s%s: use a prefix of its own for the site, or --overwrite to replace them", errForeign, strings.Join(named, ", "), more)
 }

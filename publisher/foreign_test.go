@@ -34,7 +34,7 @@ func TestTheFirstPublishReplacesNoObjectsOfOthers(t *testing.T) {
 			for _, dryRun := range []bool{true, false} {
 				o.DryRun = dryRun
 				_, err := Publish(t.Context(), from, openLocal(folder), o)
-				if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "index.html") || strings.Contains(err.Error(), "robots.txt") {
+				if !errors.Is(err, errForeign) || !strings.Contains(err.Error(), "index.html") || strings.Contains(err.Error(), "robots.txt") {
 					t.Errorf("dry run %v: got %v, want an error that names index.html", dryRun, err)
 				}
 				equalSites(t, inBucket(t, folder), foreign)
@@ -67,7 +67,7 @@ func TestAnUpdateReplacesNoObjectsOfOthers(t *testing.T) {
 	publish(t, siteOf(t, objects, withExplorer), openLocal(folder), Options{NoLock: true})
 	put(t, folder, "_explore/index.html", "theirs")
 	objects["_explore/index.html"] = "ours"
-	if _, err := Publish(t.Context(), siteOf(t, objects, withExplorer), openLocal(folder), Options{NoLock: true}); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "_explore/index.html") {
+	if _, err := Publish(t.Context(), siteOf(t, objects, withExplorer), openLocal(folder), Options{NoLock: true}); !errors.Is(err, errForeign) || !strings.Contains(err.Error(), "_explore/index.html") {
 		t.Errorf("got %v, want an error that names _explore/index.html", err)
 	}
 	put(t, folder, "_explore/index.html", "ours")

@@ -17,8 +17,8 @@ import (
 // A Percent is a share of 0 to 100 %, in millionths, so that no comparison depends on rounding.
 type Percent uint32
 
-// All is 100 %.
-const All Percent = 1_000_000
+// hundred is 100 %.
+const hundred Percent = 1_000_000
 
 var percentage = regexp.MustCompile(`^([0-9]{1,3})(?:\.([0-9]{1,4}))?%$`)
 
@@ -30,7 +30,7 @@ func (p *Percent) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%s is no percentage: write one such as 5%% or 0.5%%", site.Quoted(string(text)))
 	}
 	n, err := strconv.ParseUint(parts[1]+(parts[2] + "0000")[:4], 10, 32)
-	if err != nil || Percent(n) > All {
+	if err != nil || Percent(n) > hundred {
 		return fmt.Errorf("%s is more than 100%%", text)
 	}
 	*p = Percent(n)
@@ -39,7 +39,7 @@ func (p *Percent) UnmarshalText(text []byte) error {
 
 // String is the percentage as UnmarshalText reads it.
 func (p Percent) String() string {
-	return strconv.FormatFloat(float64(p)/float64(All/100), 'f', -1, 64) + "%"
+	return strconv.FormatFloat(float64(p)/float64(hundred/100), 'f', -1, 64) + "%"
 }
 
 // exceeded reports whether more than that share of live is lost if next is left.
@@ -47,7 +47,7 @@ func (p Percent) exceeded(live, next int) bool {
 	if live <= 0 || next >= live {
 		return false
 	}
-	lost, of := bits.Mul64(uint64(live-max(next, 0)), uint64(All))
+	lost, of := bits.Mul64(uint64(live-max(next, 0)), uint64(hundred))
 	most, low := bits.Mul64(uint64(live), uint64(p))
 	return lost > most || lost == most && of > low
 }
@@ -79,14 +79,14 @@ func (p Percent) checkLoss(live, next site.Counts) error {
 // ErrRollback says that the bucket has a newer site than the one to publish, or had one that its readers have seen.
 var ErrRollback = errors.New("the site is older than the one in the bucket")
 
-// ErrFuture says that a site is as of a time that is yet to come. If it were published, all sites after it would be older.
-var ErrFuture = errors.New("the site is as of the future")
+// errFuture says that a site is as of a time that is yet to come. If it were published, all sites after it would be older.
+var errFuture = errors.New("the site is as of the future")
 
 // refuseFuture is an error if the site is as of a time after Options.NotAfter.
 func (r *run) refuseFuture() error {
 	if most := r.options.NotAfter; !most.IsZero() && r.asOf.After(most) {
 		return fmt.Errorf("%w: as_of is %s, and may be %s at most: nobody could publish after it without --allow-rollback: set the clock, or find out where the snapshot has that time from",
-			ErrFuture, r.source.Root.AsOf, most.UTC().Format(time.RFC3339))
+			errFuture, r.source.Root.AsOf, most.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -110,13 +110,13 @@ func (r *run) isOlder(live string) bool {
 // would be lost. A first publish has nothing to lose, even if it was cut off. An older site that may be published may lack
 // what was new since.
 func (r *run) guard(ctx context.Context, body []byte) error {
-	most := All
+	most := hundred
 	if r.options.MaxLoss != nil {
 		most = *r.options.MaxLoss
 	}
 	const unknown = "what the site in the bucket has is not known (%w): if this site is complete, publish it with --max-loss 100%%"
 	if body == nil {
-		if most >= All {
+		if most >= hundred {
 			return nil
 		}
 		mark, err := lock.ReadMark(ctx, r.bucket)
@@ -132,7 +132,7 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 	switch {
 	case errors.Is(err, site.ErrNewer):
 		return newerSite(err)
-	case err != nil && most < All:
+	case err != nil && most < hundred:
 		return fmt.Errorf(unknown, err)
 	case err == nil && r.isOlder(live.AsOf):
 		return r.refuseRollback(live.AsOf)

@@ -24,7 +24,7 @@ func percent(t testing.TB, text string) *Percent {
 }
 
 func TestPercent(t *testing.T) {
-	for text, want := range map[string]Percent{"0%": 0, "5%": 50_000, "05%": 50_000, "0.5%": 5_000, "0.0001%": 1, "99.9999%": 999_999, "100%": All, "100.0%": All} {
+	for text, want := range map[string]Percent{"0%": 0, "5%": 50_000, "05%": 50_000, "0.5%": 5_000, "0.0001%": 1, "99.9999%": 999_999, "100%": hundred, "100.0%": hundred} {
 		if got := percent(t, text); *got != want {
 			t.Errorf("%s: got %d, want %d", text, *got, want)
 		}

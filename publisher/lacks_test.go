@@ -49,9 +49,9 @@ func unlocked(lacks fakes3.Lacks) bool {
 	return lacks.Conditions != fakes3.Kept || lacks.Match == fakes3.None
 }
 
-func fakeBucket(t *testing.T, server *fakes3.Server) *storage.S3 {
+func fakeBucket(t *testing.T, server *fakes3.Server) storage.Bucket {
 	t.Helper()
-	bucket, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket", Prefix: "p/"}, storage.S3Options{Endpoint: server.Endpoint})
+	bucket, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: "bucket", Prefix: "p/"}, storage.S3Options{Endpoint: server.Endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -163,8 +163,8 @@ func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	stalled, ended := publishStalling(t, bucket)
 	publish(t, newer, bucket, Options{BreakLock: true, drain: time.Millisecond})
 	close(stalled.goOn)
-	if err := <-ended; !errors.Is(err, lock.ErrLockLost) && !errors.Is(err, ErrInterleaved) {
-		t.Errorf("stale publisher: got %v, want ErrLockLost or ErrInterleaved", err)
+	if err := <-ended; !errors.Is(err, lock.ErrLockLost) && !errors.Is(err, errInterleaved) {
+		t.Errorf("stale publisher: got %v, want ErrLockLost or errInterleaved", err)
 	}
 	publish(t, newer, bucket, Options{drain: time.Millisecond})
 	equalSites(t, inBucket(t, folder), newer)

@@ -317,7 +317,7 @@ func BenchmarkManyObjects(b *testing.B) {
 			return err
 		}},
 		{"first_of_a_tar", func() error {
-			from, err := storage.OpenSite(archive())
+			from, err := storage.OpenSite(context.Background(), archive(), storage.S3Options{})
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/inputs"
 	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/publisher/internal/spool"
@@ -30,16 +31,20 @@ const (
 
 // Defaults of Options.
 const (
-	DefaultConcurrency = 64
+	defaultConcurrency = 64
 	DefaultLease       = lock.DefaultLease
-	DefaultPatience    = 2 * time.Minute
-	// Grace is how long requests in flight may continue after the context was cancelled.
-	Grace = 5 * time.Second
+	defaultPatience    = 2 * time.Minute
+	defaultKeepInputs  = 7
+	// grace is how long requests in flight may continue after the context was cancelled.
+	grace = 5 * time.Second
 )
+
+// Inputs are what a site was made of, which a bucket can keep beside it.
+type Inputs = inputs.Inputs
 
 // Options of a run. The zero value is valid.
 type Options struct {
-	Concurrency   int           // limit of requests in flight, not counting the lock's; 0 means DefaultConcurrency
+	Concurrency   int           // limit of requests in flight, not counting the lock's; 0 means defaultConcurrency
 	Bulk          Bulk          // "" means BulkAuto
 	DryRun        bool          // plan, and write nothing
 	NoLock        bool          // publish without the lock; the caller makes sure that nobody else publishes
@@ -47,10 +52,10 @@ type Options struct {
 	Overwrite     bool          // put the first site even over objects that no site of ours has put
 	Lease         time.Duration // treat a lock as abandoned after this long without a heartbeat, 1s to 1h; 0 means DefaultLease
 	Owner         string        // name of the publisher in the lock; "" means user@host
-	Patience      time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
+	Patience      time.Duration // give up on a request this long after its first failure; 0 means defaultPatience
 	MaxChanged    int           // limit of the keys in Report.Changed; with more changes it is Unknown
-	MaxLoss       *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means All
-	NotAfter      time.Time     // a site that is as of a later time is refused with ErrFuture; zero means any time
+	MaxLoss       *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means 100 %
+	NotAfter      time.Time     // a site that is as of a later time is refused with errFuture; zero means any time
 	AllowRollback bool          // publish a site that is older than the live one, whatever it lacks. Readers of a signed bucket refuse it
 	Tags          string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
 	Exclude       []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
@@ -58,7 +63,7 @@ type Options struct {
 	Refreshers    note.Keys     // keys of who signs refreshes. In a signed bucket, only what they signed says that a refresh has put an object
 	Unsigned      bool          // publish without a signature even to a bucket that has one, whose note is removed first
 	Inputs        Inputs        // what the site was made of, to put beside it; nil means that the bucket keeps what it has
-	KeepInputs    int           // how many sites the bucket keeps the inputs of, the new one too; 0 means DefaultKeepInputs. Only with Inputs
+	KeepInputs    int           // how many sites the bucket keeps the inputs of, the new one too; 0 means defaultKeepInputs. Only with Inputs
 	Progress      Progress      // nil means none
 	Log           *slog.Logger  // nil means none
 
@@ -87,11 +92,11 @@ func (noProgress) AddBytes(int64, int64) {}
 // WithDefaults returns the options with defaults in place of zero values, or an error for
 // invalid ones.
 func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option after the other
-	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
+	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	o.Bulk = cmp.Or(o.Bulk, BulkAuto)
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
-	o.Patience = cmp.Or(o.Patience, DefaultPatience)
-	o.KeepInputs = cmp.Or(o.KeepInputs, DefaultKeepInputs)
+	o.Patience = cmp.Or(o.Patience, defaultPatience)
+	o.KeepInputs = cmp.Or(o.KeepInputs, defaultKeepInputs)
 	o.drain = cmp.Or(o.drain, lock.DrainTime)
 	o.memory = cmp.Or(o.memory, spool.Memory)
 	o.maxDelta = cmp.Or(o.maxDelta, shards.MaxDelta)
@@ -118,13 +123,13 @@ func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option
 	}
 	switch {
 	case o.Concurrency < 0:
-		return o, fmt.Errorf("concurrency %d: use 1 or more, or 0 for %d", o.Concurrency, DefaultConcurrency)
+		return o, fmt.Errorf("concurrency %d: use 1 or more, or 0 for %d", o.Concurrency, defaultConcurrency)
 	case o.Lease < lock.MinLease || o.Lease > lock.MaxLease:
 		return o, fmt.Errorf("lease %v: between %v and %v", o.Lease, lock.MinLease, lock.MaxLease)
 	case o.MaxChanged < 0:
 		return o, fmt.Errorf("at most %d changed keys: a number cannot be negative", o.MaxChanged)
 	case o.KeepInputs < 0:
-		return o, fmt.Errorf("inputs of %d sites to keep: use 1 or more, or 0 for %d", o.KeepInputs, DefaultKeepInputs)
+		return o, fmt.Errorf("inputs of %d sites to keep: use 1 or more, or 0 for %d", o.KeepInputs, defaultKeepInputs)
 	case o.Patience < 0:
 		return o, fmt.Errorf("patience %v: a time cannot be negative", o.Patience)
 	case o.Bulk != BulkAuto && o.Bulk != BulkOn && o.Bulk != BulkOff:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/inputs"
 	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/publisher/internal/origin"
 	"github.com/followpress/followpress/publisher/internal/plan"
@@ -27,15 +28,15 @@ var (
 	// ErrLockLost says that another publisher took the lock, because it had no heartbeat for
 	// its lease or by BreakLock.
 	ErrLockLost = lock.ErrLockLost
-	// ErrInterleaved says that another publisher wrote the root during the run, so that the bucket
+	// errInterleaved says that another publisher wrote the root during the run, so that the bucket
 	// may hold objects of both sites.
-	ErrInterleaved = errors.New("another publisher wrote the root during this run")
+	errInterleaved = errors.New("another publisher wrote the root during this run")
 )
 
 // Publish makes the bucket equal to the site. The report is never nil: after an error it says
-// how far the run came. When ctx ends, Publish returns its cause, after Grace at most for requests
+// how far the run came. When ctx ends, Publish returns its cause, after grace at most for requests
 // in flight; the next publish, from any machine, resumes. Errors include ErrLocked, ErrLockLost
-// and ErrInterleaved. Publish may run concurrently on different buckets.
+// and errInterleaved. Publish may run concurrently on different buckets.
 func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, error) {
 	report := NewReport()
 	defer report.end(time.Now())
@@ -117,7 +118,7 @@ type lifetimes struct {
 func newLifetimes(parent context.Context) lifetimes {
 	hard, endHard := context.WithCancel(context.WithoutCancel(parent))
 	soft, endSoft := context.WithCancelCause(parent)
-	stop := context.AfterFunc(soft, func() { time.AfterFunc(Grace, endHard) })
+	stop := context.AfterFunc(soft, func() { time.AfterFunc(grace, endHard) })
 	return lifetimes{soft, hard, endSoft, func() { stop(); endSoft(nil); endHard() }}
 }
 
@@ -136,7 +137,7 @@ func (r *run) publish(ctx context.Context) error {
 			return err
 		}
 		if consistent {
-			if consistent, err = r.inputsUnchanged(ctx); err != nil {
+			if consistent, err = r.inputs().Unchanged(ctx); err != nil {
 				return err
 			}
 		}
@@ -340,7 +341,7 @@ func (r *run) warnUnlocked() {
 
 // publishLocked reads the state again, now that nobody else writes, and carries out the plan.
 func (r *run) publishLocked(ctx context.Context, t tenure) (left aftermath, err error) {
-	defer func() { left.interleaved = errors.Is(err, ErrInterleaved) }()
+	defer func() { left.interleaved = errors.Is(err, errInterleaved) }()
 	state, err := r.readState(ctx, t.found)
 	if err != nil {
 		return left, err
@@ -360,13 +361,23 @@ func (r *run) publishLocked(ctx context.Context, t tenure) (left aftermath, err 
 	if settled { // the bucket equals its manifest
 		left.ended = t.found
 	}
-	return left, r.pruneInputs(ctx, kept.IndexKey(site.Sum256(state.body)))
+	return left, r.inputs().Prune(ctx, kept.IndexKey(site.Sum256(state.body)), r.report.Inputs)
+}
+
+func (r *run) inputs() *inputs.Run {
+	return &inputs.Run{Bucket: r.bucket, Site: r.source, Inputs: r.options.Inputs, Keep: r.options.KeepInputs, Progress: r.options.Progress, Log: r.options.Log}
+}
+
+// putInputs puts what is kept beside the site and comes before it.
+func (r *run) putInputs(ctx context.Context) (err error) {
+	r.report.Inputs, err = r.inputs().Put(ctx)
+	return err
 }
 
 // replace makes the bucket equal to the site. changed is whether it was not, marked what the run's mark names.
 func (r *run) replace(ctx context.Context, t tenure, state *state, settled bool) (changed bool, marked []lock.Run, err error) {
 	if state.holds(r.source) && !t.doubted && !r.replacesNote(state) { // another run was faster, or late requests of one repeat earlier ones
-		if err := r.putBeside(ctx); err != nil {
+		if err := r.putInputs(ctx); err != nil {
 			return false, nil, err
 		}
 		changed, err = r.confirm(ctx, t, state)
@@ -380,7 +391,7 @@ func (r *run) replace(ctx context.Context, t tenure, state *state, settled bool)
 		return false, nil, err
 	}
 	defer plan.Close()
-	if err := r.putBeside(ctx); err != nil {
+	if err := r.putInputs(ctx); err != nil {
 		return false, nil, err
 	}
 	if state.holds(r.source) && plan.IsEmpty() {
@@ -531,7 +542,7 @@ const maxProbedDigits = 3
 // putRoot makes the site live, provided that the root is still the one that the plan is based on.
 func (r *run) putRoot(ctx context.Context, s *state) (err error) {
 	defer func() {
-		r.report.Live = err == nil || bytes.Equal(s.body, r.source.Body) && !errors.Is(err, ErrInterleaved)
+		r.report.Live = err == nil || bytes.Equal(s.body, r.source.Body) && !errors.Is(err, errInterleaved)
 	}()
 	root := r.source.Object(site.Entry{Key: site.RootKey, Size: int64(len(r.source.Body)), MD5: site.Sum(r.source.Body)}, r.source.Body)
 	_, err = r.bucket.Put(ctx, root, s.condition)
@@ -546,7 +557,7 @@ func (r *run) putRoot(ctx context.Context, s *state) (err error) {
 			return nil
 		}
 		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.Root) // the other run has deleted its mark
-		return errors.Join(fmt.Errorf("put %s: %w: the bucket may hold objects of both: publish again", site.RootKey, ErrInterleaved), marked)
+		return errors.Join(fmt.Errorf("put %s: %w: the bucket may hold objects of both: publish again", site.RootKey, errInterleaved), marked)
 	}
 	return err
 }

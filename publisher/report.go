@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/followpress/followpress/publisher/internal/inputs"
 	"github.com/followpress/followpress/publisher/internal/plan"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -46,7 +47,7 @@ type Report struct {
 	} `json:"plan"`
 	Done done `json:"done"`
 	// Inputs says what was done to the inputs of sites; nil if there was nothing to do, or the run failed before.
-	Inputs *InputsReport `json:"inputs,omitempty"`
+	Inputs *inputs.Report `json:"inputs,omitempty"`
 
 	// Signed says what the run signed; nil if it put no new note.
 	Signed *Signature `json:"signed,omitempty"`

@@ -18,7 +18,7 @@ func unreachable(t *testing.T) Bucket {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	bucket, err := storage.OpenS3(context.Background(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "http://127.0.0.1:1"})
+	bucket, err := storage.OpenBucket(context.Background(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func TestGrace(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || report.Outcome != Interrupted {
 			t.Errorf("got %v, %s, want Canceled and interrupted", err, report.Outcome)
 		}
-		if took := time.Since(begun); took < Grace || took > Grace+5*time.Second {
-			t.Errorf("time: got %v, want about %v", took, Grace)
+		if took := time.Since(begun); took < grace || took > grace+5*time.Second {
+			t.Errorf("time: got %v, want about %v", took, grace)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func opened(t testing.TB, m memory, name string) publisher.Site {
 
 func openSite(t testing.TB, path string) publisher.Site {
 	t.Helper()
-	from, err := storage.OpenSite(path)
+	from, err := storage.OpenSite(t.Context(), path, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,13 +112,13 @@ func newPlace(t testing.TB, server *servers.Server, prefix string) place {
 }
 
 // open is the bucket as the code under test sees it, directly.
-func (p place) open(t testing.TB, transport http.RoundTripper) *storage.S3 {
+func (p place) open(t testing.TB, transport http.RoundTripper) storage.Bucket {
 	t.Helper()
 	return p.openAt(t, p.server.Endpoint, transport)
 }
 
 // openAt is the bucket by way of a proxy.
-func (p place) openAt(t testing.TB, endpoint string, transport http.RoundTripper) *storage.S3 {
+func (p place) openAt(t testing.TB, endpoint string, transport http.RoundTripper) storage.Bucket {
 	t.Helper()
 	bucket, err := openAs(credentialsOf(p.server), p.at, storage.S3Options{Endpoint: endpoint, Transport: transport})
 	if err != nil {
@@ -136,7 +136,7 @@ var environment sync.Mutex
 
 // openAs opens a bucket with credentials in the environment, which are read once, here.
 // Tests that run at the same time cannot use t.Setenv.
-func openAs(credentials map[string]string, at storage.Location, o storage.S3Options) (*storage.S3, error) {
+func openAs(credentials map[string]string, at storage.Location, o storage.S3Options) (storage.Bucket, error) {
 	environment.Lock()
 	defer environment.Unlock()
 	for name, value := range credentials {
@@ -144,7 +144,7 @@ func openAs(credentials map[string]string, at storage.Location, o storage.S3Opti
 			return nil, err
 		}
 	}
-	return storage.OpenS3(context.Background(), at, o)
+	return storage.OpenBucket(context.Background(), at, o)
 }
 
 // put writes an object as another program would.

@@ -48,12 +48,12 @@ func runJob(text string) error {
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
 	}
-	from, err := storage.OpenSite(j.Site)
+	from, err := storage.OpenSite(context.Background(), j.Site, storage.S3Options{})
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
-	to, err := storage.OpenS3(ctx, j.At, storage.S3Options{Endpoint: j.Endpoint})
+	to, err := storage.OpenBucket(ctx, j.At, storage.S3Options{Endpoint: j.Endpoint})
 	if err != nil {
 		return err
 	}

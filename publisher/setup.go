@@ -33,7 +33,7 @@ const NotDone = "not done: "
 // server does not support or permit is noted in done (NotDone), without an error. SetUp can be repeated.
 func SetUp(ctx context.Context, to interface {
 	Bucket
-	SetUpper
+	setUpper
 }, c site.Config, o Options) (done []string, err error) {
 	if o, err = o.WithDefaults(); err != nil {
 		return nil, err

@@ -24,12 +24,12 @@ import (
 var (
 	// ErrSigned says that a publish without a signature would leave readers of a signed bucket without one.
 	ErrSigned = errors.New("the bucket is signed, and this publish is not")
-	// ErrOtherNote says that none of a run's own keys has signed the note of the bucket.
-	ErrOtherNote = errors.New("the bucket's note is by none of the keys of this publish")
-	// ErrStolen says that a key of the run has signed what its publishers never do, so that somebody else may have it.
-	ErrStolen = errors.New("the bucket's note is ahead of the clock")
-	// ErrExplorerKeys says that the explorer of a site would show nothing, since no key that it checks by signs the site.
-	ErrExplorerKeys = errors.New("the explorer checks by keys of which none signs the site")
+	// errOtherNote says that none of a run's own keys has signed the note of the bucket.
+	errOtherNote = errors.New("the bucket's note is by none of the keys of this publish")
+	// errStolen says that a key of the run has signed what its publishers never do, so that somebody else may have it.
+	errStolen = errors.New("the bucket's note is ahead of the clock")
+	// errExplorerKeys says that the explorer of a site would show nothing, since no key that it checks by signs the site.
+	errExplorerKeys = errors.New("the explorer checks by keys of which none signs the site")
 )
 
 // Signing says how a site is signed.
@@ -140,7 +140,7 @@ func (r *run) isCurrent(signed []byte, n note.Note) bool {
 func (r *run) readNotes(ctx context.Context, s *state) error {
 	if keys := r.source.Root.Config.ExplorerKeys; keys != "" && !r.options.Signing.signsFor(keys) {
 		return fmt.Errorf("%w: sign it with that of %s, or make the site with --explorer-key of the key that signs, or without",
-			ErrExplorerKeys, strings.ReplaceAll(keys, " ", " or "))
+			errExplorerKeys, strings.ReplaceAll(keys, " ", " or "))
 	}
 	body, info, err := r.bucket.Read(ctx, note.Key)
 	switch {
@@ -163,10 +163,10 @@ func (r *run) readNotes(ctx context.Context, s *state) error {
 		switch {
 		case err == nil || signing.ReplaceNote:
 		case errors.Is(err, note.ErrAhead):
-			return fmt.Errorf("%w: %w: readers refuse that note; --replace-note signs anew, with a new key if this one was stolen", ErrStolen, err)
+			return fmt.Errorf("%w: %w: readers refuse that note; --replace-note signs anew, with a new key if this one was stolen", errStolen, err)
 		default:
 			return fmt.Errorf("%w: %w: publish with the key that signed it too, or find out who replaced it; "+
-				"--replace-note signs anew", ErrOtherNote, err)
+				"--replace-note signs anew", errOtherNote, err)
 		}
 	}
 	body, _, err = r.bucket.Read(ctx, note.NextKey)
@@ -342,7 +342,7 @@ func (r *run) putNote(ctx context.Context, s *state, signed []byte) error {
 			return nil
 		}
 		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.Root)
-		return errors.Join(fmt.Errorf("put %s: %w: publish again", note.Key, ErrInterleaved), marked)
+		return errors.Join(fmt.Errorf("put %s: %w: publish again", note.Key, errInterleaved), marked)
 	}
 	if err == nil {
 		s.notes.condition = storage.Condition(etag)

@@ -97,8 +97,8 @@ func TestExplorerKeysMustSign(t *testing.T) {
 	}{
 		{"its key signs", key.Public, signing, nil},
 		{"one of its keys signs", other.Public + " " + key.Public, signing, nil},
-		{"another key signs", other.Public, signing, ErrExplorerKeys},
-		{"nobody signs", key.Public, nil, ErrExplorerKeys},
+		{"another key signs", other.Public, signing, errExplorerKeys},
+		{"nobody signs", key.Public, nil, errExplorerKeys},
 		{"there is no key", "", nil, nil},
 	} {
 		folder := t.TempDir()
@@ -146,11 +146,11 @@ func TestSignOverOtherNotes(t *testing.T) {
 		{"unsigned into a signed bucket", Options{Signing: mine}, nil, newer, Options{}, ErrSigned, 1, false},
 		{"unsigned into a signed bucket, with the intention", Options{Signing: mine}, nil, newer, Options{Unsigned: true}, nil, 0, true},
 		{"the signature is removed from the same site", Options{Signing: mine}, nil, older, Options{Unsigned: true}, nil, 0, false},
-		{"by another key", Options{Signing: other}, nil, newer, Options{Signing: mine}, ErrOtherNote, 1, false},
+		{"by another key", Options{Signing: other}, nil, newer, Options{Signing: mine}, errOtherNote, 1, false},
 		{"by another key, replaced", Options{Signing: other}, nil, newer, Options{Signing: &replacing}, nil, 1, true},
-		{"a forged note", Options{Signing: mine}, damage, newer, Options{Signing: mine}, ErrOtherNote, 0, false},
+		{"a forged note", Options{Signing: mine}, damage, newer, Options{Signing: mine}, errOtherNote, 0, false},
 		{"a forged note, replaced", Options{Signing: mine}, damage, newer, Options{Signing: &replacing}, nil, 1, true},
-		{"by its key, with a counter that no clock has reached", Options{Signing: mine}, useUp, newer, Options{Signing: mine}, ErrStolen, 0, false},
+		{"by its key, with a counter that no clock has reached", Options{Signing: mine}, useUp, newer, Options{Signing: mine}, errStolen, 0, false},
 		{"by its key, with such a counter, replaced", Options{Signing: mine}, useUp, newer, Options{Signing: &replacing}, nil, 1, true},
 		{"by its key, with such a counter, replaced by a new key", Options{Signing: mine}, useUp, newer, Options{Signing: &renewed}, nil, 1, true},
 		{"by its key, with such a counter, the same site by a new key", Options{Signing: mine}, useUp, older, Options{Signing: &renewed}, nil, 1, true},

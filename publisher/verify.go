@@ -203,7 +203,7 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 
 // repair compares with the site's manifest, which is complete, unlike perhaps the bucket's.
 func (r *run) repair(ctx context.Context, t tenure) (v *Verification, left aftermath, err error) {
-	defer func() { left.interleaved = errors.Is(err, ErrInterleaved) }()
+	defer func() { left.interleaved = errors.Is(err, errInterleaved) }()
 	state, err := r.readState(ctx, t.found)
 	if err != nil {
 		return nil, left, err

@@ -15,7 +15,6 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/shards"
-	"github.com/followpress/followpress/storage"
 )
 
 // A Side is one of the sites to compare, with its name for people.
@@ -104,8 +103,8 @@ const maxPlanners = 8
 
 // walk compares the manifests, part by part as a publish does, and the objects that say what changed.
 func (c *comparison) walk(ctx context.Context) error {
-	live := storage.NewManifestReader(c.from.root.ShardDigits, c.from.shard)
-	next := storage.NewManifestReader(c.to.root.ShardDigits, c.to.shard)
+	live := shards.NewSplit(c.from.root.ShardDigits, c.from.shard)
+	next := shards.NewSplit(c.to.root.ShardDigits, c.to.shard)
 	parts := site.HashPrefixes(max(live.Digits(), next.Digits()))
 	c.Progress.Stage("compare", int64(len(parts)))
 	group, comparing := errgroup.WithContext(ctx)

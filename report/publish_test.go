@@ -222,7 +222,7 @@ func publishInProcess(to string) int {
 	if _, err := fmt.Sscanf(to, "%s %s %d", &bucket, &endpoint, &first); err != nil {
 		panic(err)
 	}
-	b, err := storage.OpenS3(context.Background(), storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: endpoint})
+	b, err := storage.OpenBucket(context.Background(), storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: endpoint})
 	if err != nil {
 		panic(err)
 	}
@@ -259,7 +259,7 @@ func TestPublishTogether(t *testing.T) {
 				p.Wait()
 				printed[i] = p.Lines()
 			}
-			b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: s.Endpoint})
+			b, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: s.Endpoint})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +267,7 @@ func TestPublishTogether(t *testing.T) {
 			for _, e := range indexOf(t, b).Reports {
 				dates = append(dates, e.Date)
 				for _, format := range []site.ReportForm{site.ReportPage, site.ReportData} {
-					if _, err := b.Stat(t.Context(), site.ReportKey(e.Date, format)); err != nil {
+					if _, err := b.Get(t.Context(), site.ReportKey(e.Date, format)); err != nil {
 						t.Errorf("%s of %s: %v", format, e.Date, err)
 					}
 				}

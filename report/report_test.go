@@ -473,11 +473,11 @@ func TestStorages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := storage.OpenSite(from.Write(t, filepath.Join(t.TempDir(), "site")))
+	old, err := storage.OpenSite(t.Context(), from.Write(t, filepath.Join(t.TempDir(), "site")), storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := storage.OpenSite(to.Write(t, filepath.Join(t.TempDir(), "site.tar")))
+	next, err := storage.OpenSite(t.Context(), to.Write(t, filepath.Join(t.TempDir(), "site.tar")), storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

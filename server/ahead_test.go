@@ -39,7 +39,7 @@ func (s *farStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
 
 // longList is a site with one list of that many search shards; every entry has a name,
 // and only that of the last one contains "fox".
-func longList(t *testing.T, shards int) *storage.Folder {
+func longList(t *testing.T, shards int) server.Store {
 	t.Helper()
 	var records, accounts strings.Builder
 	follows := shards * site.SearchShardSize

@@ -64,7 +64,7 @@ var environment sync.Mutex
 
 // openS3 opens a bucket at a server, or by way of a proxy. Credentials come from the
 // environment, which is read here; tests that run at the same time cannot use t.Setenv.
-func openS3(t testing.TB, s *servers.Server, at storage.Location, endpoint string) *storage.S3 {
+func openS3(t testing.TB, s *servers.Server, at storage.Location, endpoint string) storage.Bucket {
 	t.Helper()
 	environment.Lock()
 	defer environment.Unlock()
@@ -74,7 +74,7 @@ func openS3(t testing.TB, s *servers.Server, at storage.Location, endpoint strin
 			t.Fatal(err)
 		}
 	}
-	b, err := storage.OpenS3(context.Background(), at, storage.S3Options{Endpoint: endpoint})
+	b, err := storage.OpenBucket(context.Background(), at, storage.S3Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/refreshed"
 )
 
 // A circle is a bucket over several days: published, refreshed, generated again.
@@ -40,7 +41,7 @@ func TestTheCircle(t *testing.T) {
 			s := servers.Start(t, kind)
 			s.Env(t)
 			name, options := s.Bucket(t), storage.S3Options{Endpoint: s.Endpoint}
-			bucket, err := storage.OpenS3(t.Context(), storage.Location{Bucket: name, Prefix: "site/"}, options)
+			bucket, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: name, Prefix: "site/"}, options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +60,7 @@ func TestRefreshesOutliveAPublish(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			s := servers.Start(t, kind)
 			s.Env(t)
-			bucket, err := storage.OpenS3(t.Context(), storage.Location{Bucket: s.Bucket(t)}, storage.S3Options{Endpoint: s.Endpoint})
+			bucket, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: s.Bucket(t)}, storage.S3Options{Endpoint: s.Endpoint})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +208,7 @@ func (c *circle) run(t *testing.T) {
 	}
 	stop()
 
-	kept, err := storage.OpenRefreshed(t.Context(), c.refreshed, c.options)
+	kept, err := refreshed.Open(t.Context(), c.refreshed, c.options)
 	if err != nil {
 		t.Fatal(err)
 	}

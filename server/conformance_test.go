@@ -79,7 +79,7 @@ func conformanceStores(t *testing.T, snapshot afero.Fs) map[string]server.Store 
 
 func open(t *testing.T, path string) server.Store {
 	t.Helper()
-	store, err := storage.OpenSite(path)
+	store, err := storage.OpenSite(t.Context(), path, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

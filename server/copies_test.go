@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/refreshed"
 )
 
 // wholeSnapshot has an account with three lists, of which 2 is the primary one, and another account,
@@ -161,7 +162,7 @@ func TestARefreshWithAnotherName(t *testing.T) {
 			}
 		}
 	}
-	kept, err := storage.OpenRefreshed(t.Context(), storage.Location{Folder: filepath.Join(folder, "_refresh")}, storage.S3Options{})
+	kept, err := refreshed.Open(t.Context(), storage.Location{Folder: filepath.Join(folder, "_refresh")}, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@
 //
 //  1. server/observe.go limits, counts and logs requests. handler.go answers them: site.Resolve says which object
 //     is the answer, or which search. hot.go answers without that if the cache has the object of the request's own
-//     path. watch.go notices a new site. If the site is a tar file that was replaced, storage/tar.go opens and
+//     path. watch.go notices a new site. If the site is a tar file that was replaced, storage/internal/tarfile opens and
 //     indexes the new one first.
 //  2. In server/internal, cache keeps hot objects and the indexes of search shards, and counts the computed
 //     answers that clients receive (sent.go); fetch reads the others; answer pages through search shards. A

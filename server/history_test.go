@@ -65,7 +65,7 @@ func TestHistoryAnswersAreThoseOfTheTwin(t *testing.T) {
 		files, graph := historySite(t, naive.Random(seed), allNames[seed%2], window)
 		store := server.Store(files)
 		if seed%3 > 0 {
-			opened, err := storage.OpenSite(files.Write(t, filepath.Join(t.TempDir(), []string{"", "folder", "site.tar"}[seed%3])))
+			opened, err := storage.OpenSite(t.Context(), files.Write(t, filepath.Join(t.TempDir(), []string{"", "folder", "site.tar"}[seed%3])), storage.S3Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,7 @@ import (
 )
 
 // longRecords is a site of lists whose records take more than a MiB each.
-func longRecords(t *testing.T, lists int) *storage.Folder {
+func longRecords(t *testing.T, lists int) server.Store {
 	t.Helper()
 	files := demo(t)
 	for list := range lists {

@@ -98,7 +98,7 @@ func TestReadersThatCheckBehindAServer(t *testing.T) {
 				online := httptest.NewServer(h)
 				defer online.Close()
 				open := func() *checked.Site {
-					web, err := storage.OpenWeb(online.URL)
+					web, err := storage.OpenPublished(t.Context(), online.URL, storage.S3Options{})
 					if err != nil {
 						t.Fatal(err)
 					}

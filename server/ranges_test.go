@@ -46,9 +46,9 @@ func withData(t *testing.T, body []byte) afero.Fs {
 }
 
 // inFakeS3 puts the objects of a site into a bucket of a server that answers ranges.
-func inFakeS3(t *testing.T, files afero.Fs) *storage.S3 {
+func inFakeS3(t *testing.T, files afero.Fs) storage.Bucket {
 	t.Helper()
-	b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "site"}, storage.S3Options{Endpoint: fakes3.Start(t, fakes3.Lacks{}).Endpoint})
+	b, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: "site"}, storage.S3Options{Endpoint: fakes3.Start(t, fakes3.Lacks{}).Endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // twoSites are the sites of twoSnapshots.
-func twoSites(t *testing.T) (sites [2]*storage.Folder) {
+func twoSites(t *testing.T) (sites [2]server.Store) {
 	t.Helper()
 	for i, snapshot := range twoSnapshots(t) {
 		files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{LeaderboardMax: 10}})
@@ -114,7 +114,7 @@ func answerOf(t *testing.T, base, path string) string {
 }
 
 // answersOf are the answers of each of two sites, by their question.
-func answersOf(t *testing.T, sites [2]*storage.Folder) (want [2]map[string]string) {
+func answersOf(t *testing.T, sites [2]server.Store) (want [2]map[string]string) {
 	t.Helper()
 	for i, s := range sites {
 		want[i] = map[string]string{}
@@ -136,7 +136,7 @@ func TestRepublishUnderLoad(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			s := servers.Start(t, kind)
 			s.Env(t)
-			bucket, err := storage.OpenS3(t.Context(), storage.Location{Bucket: s.Bucket(t)}, storage.S3Options{Endpoint: s.Endpoint})
+			bucket, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: s.Bucket(t)}, storage.S3Options{Endpoint: s.Endpoint})
 			if err != nil {
 				t.Fatal(err)
 			}

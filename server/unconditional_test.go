@@ -31,7 +31,7 @@ func TestRefreshesWithoutConditionalWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake := fakes3.Start(t, c.lacks)
-			b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: fake.Endpoint})
+			b, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: fake.Endpoint})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -202,7 +202,7 @@ func (h *Handler) readRoot(ctx context.Context) error {
 		v = &liveSite{Site: answer.Site{Root: &site.Root{}}}
 	}
 	root, info, err := h.fetcher.Root(ctx, v.info)
-	if errors.Is(err, storage.ErrUnchanged) {
+	if errors.Is(err, fetch.ErrUnchanged) {
 		root, info = v.Root, v.info
 	} else if err != nil {
 		return err

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/internal/testenv/fakes3"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/internal/s3"
+	"github.com/followpress/followpress/storage/internal/storetest"
 )
 
 // The promises about conditions and contexts hold at a server that answers as Amazon S3 does: it is here
@@ -87,43 +87,15 @@ func TestEveryBucketKeepsThePromises(t *testing.T) {
 	}
 }
 
-func openS3(t *testing.T, server *servers.Server, at storage.Location) *storage.S3 {
-	t.Helper()
-	return openS3With(t, at, storage.S3Options{Endpoint: server.Endpoint})
-}
-
-func openS3With(t *testing.T, at storage.Location, options storage.S3Options) *storage.S3 {
-	t.Helper()
-	b, err := storage.OpenS3(t.Context(), at, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func object(key site.Key, body string) storage.Object {
-	return storage.Object{
-		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body),
-		ContentType: "application/json", CacheControl: "public, max-age=60, stale-if-error=86400",
-	}
-}
+// What tests of several stores share.
+var (
+	openS3, openS3With, onServers = storetest.OpenS3, storetest.OpenS3With, storetest.OnServers
+	object, awkward               = storetest.Object, storetest.Awkward
+)
 
 func put(t *testing.T, b storage.Bucket, objects ...storage.Object) {
 	t.Helper()
-	var group errgroup.Group
-	group.SetLimit(16)
-	for _, o := range objects {
-		group.Go(func() error {
-			etag, err := b.Put(t.Context(), o, storage.Always)
-			if err == nil && etag != o.MD5.String() {
-				err = fmt.Errorf("put %s: the ETag is %s, not the MD5 %s", o.Key, etag, o.MD5)
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Put(t, b, objects...)
 }
 
 // holds checks that an object is as it was put, except for headers, which not every
@@ -190,20 +162,6 @@ func listsOnly(t *testing.T, b storage.Bucket, prefix, after site.Key, objects .
 	for key := range found {
 		t.Errorf("list %q after %q: got %q, want no such object", prefix, after, key)
 	}
-}
-
-// awkward are keys that some layer might misinterpret. Any of their last segments may
-// be the name of a user.
-func awkward() []site.Key {
-	keys := []site.Key{
-		"_site", "a-b", "a/b", "a.b", "a/b-c", "a/c/d e", "a/ leading", "a/trailing ", "a+b", "a%20b", "a%2Fb", "a&b=c;d", "a?b#c", `a"b'c`,
-		"a<b>c", "a&amp;b", "a:b@c", "a*b|c", "a,b", "a~b", "a(b)[c]{d}", "a$b!c^d`e", `back\slash`, "UPPER/lower", "..a", "a..", "...",
-		"ü/ö", "日本語/テスト", "עברית", "🦜🦜", "👩‍👩‍👧", "a/\u2028", "a=", "xl.meta/key", "users/part.1/key", "users/null/key", "users/con/key",
-	}
-	for _, name := range []string{strings.Repeat("n", 255), strings.Repeat("é", 127), strings.Repeat("🦜", 63)} {
-		keys = append(keys, site.Key("users/"+name+"/searchFollowing"), site.Key(name))
-	}
-	return keys
 }
 
 func awkwardKeys(t *testing.T, b storage.Bucket) {
@@ -279,7 +237,7 @@ func unchanged(t *testing.T, b storage.Bucket) {
 	if body, after, err := b.Read(t.Context(), "k"); err != nil || string(body) != "two" || after.ETag == info.ETag {
 		t.Errorf("replaced object: got %q, %+v, %v, want the new body and another ETag", body, after, err)
 	}
-	if s, ok := b.(*storage.S3); ok {
+	if s, ok := b.(*s3.Bucket); ok {
 		_, read, err := b.Read(t.Context(), "k")
 		looked, err2 := s.Stat(t.Context(), "k")
 		if err := errors.Join(err, err2); err != nil || looked != read {
@@ -292,7 +250,7 @@ func unchanged(t *testing.T, b storage.Bucket) {
 	for _, absent := range []func() error{
 		func() error { _, _, err := b.Read(t.Context(), "absent"); return err },
 		func() error {
-			if s, ok := b.(*storage.S3); ok {
+			if s, ok := b.(*s3.Bucket); ok {
 				_, err := s.Stat(t.Context(), "absent")
 				return err
 			}

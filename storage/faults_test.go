@@ -15,20 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/minio/minio-go/v7"
-
 	"github.com/followpress/followpress/internal/testenv/servers"
-	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/internal/s3"
+	"github.com/followpress/followpress/storage/internal/storetest"
 )
 
-func TestMain(m *testing.M) {
-	tempdir.InMemory()
-	minio.DefaultRetryUnit = time.Millisecond // the library waits once more after its last attempt
-	storage.Hurry()
-	m.Run()
-}
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 func TestAServerThatIsGoneIsTemporary(t *testing.T) {
 	onServers(t, func(t *testing.T, server *servers.Server) {
@@ -65,14 +59,14 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 		}
 
 		operations := operations()
-		operations["read"] = func(ctx context.Context, b *storage.S3) error {
+		operations["read"] = func(ctx context.Context, b *s3.Bucket) error {
 			body, _, err := b.Read(ctx, there.Key)
 			if err == nil && string(body) != string(there.Body) {
 				t.Errorf("truncated read: got %d bytes of %d, want an error", len(body), there.Size)
 			}
 			return err
 		}
-		operations["list"] = func(ctx context.Context, b *storage.S3) error {
+		operations["list"] = func(ctx context.Context, b *s3.Bucket) error {
 			n := 0
 			err := b.List(ctx, "kept/", "", func(storage.Info) error { n++; return nil })
 			if err == nil && n != 20 {
@@ -80,7 +74,7 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 			}
 			return err
 		}
-		operations["put if"] = func(ctx context.Context, b *storage.S3) error {
+		operations["put if"] = func(ctx context.Context, b *s3.Bucket) error {
 			_, err := b.Put(ctx, object("never", "{}"), "00000000000000000000000000000000")
 			if err == nil {
 				t.Error("put under a condition that does not hold: got no error, want one")
@@ -89,13 +83,13 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 			}
 			return err
 		}
-		operations["unpacks"] = func(ctx context.Context, b *storage.S3) error {
+		operations["unpacks"] = func(ctx context.Context, b *s3.Bucket) error {
 			_, err := b.Unpacks(ctx, []storage.Object{object("u", "{}")})
 			return err
 		}
 
 		large := object("large", strings.Repeat("z", 1<<20))
-		operations["put large"] = func(ctx context.Context, b *storage.S3) error {
+		operations["put large"] = func(ctx context.Context, b *s3.Bucket) error {
 			_, err := b.Put(ctx, large, storage.Always)
 			return err
 		}

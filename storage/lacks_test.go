@@ -10,6 +10,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/fakes3"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 // A server that deletes one object per request says so, and nothing is deleted; parts are removed one
@@ -25,11 +26,11 @@ func TestDeletingSeveralObjectsIsErrUnsupported(t *testing.T) {
 		if n := len(server.Keys()); n != 2 {
 			t.Errorf("%d: got %d objects, want both", status, n)
 		}
-		parts, err := storage.OpenParts(t.Context(), "s3://bucket", storage.S3Options{Endpoint: server.Endpoint})
+		place, err := parts.Open(t.Context(), "s3://bucket", storage.S3Options{Endpoint: server.Endpoint})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := parts.Remove(t.Context(), "a", "b"); err != nil || len(server.Keys()) > 0 {
+		if err := place.Remove(t.Context(), "a", "b"); err != nil || len(server.Keys()) > 0 {
 			t.Errorf("%d: parts: got %v and %q, want none left", status, err, server.Keys())
 		}
 	}
@@ -164,15 +165,9 @@ func (n noTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestReadRange: a part is that of the object with the ETag, and nothing else is given for it.
 func TestReadRange(t *testing.T) {
 	server := fakes3.Start(t, fakes3.Lacks{})
-	b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "site"}, storage.S3Options{Endpoint: server.Endpoint})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := []byte("0123456789")
-	etag, err := b.Put(t.Context(), storage.Object{Entry: site.Entry{Key: "a", Size: 10, MD5: site.Sum(body)}, Body: body}, storage.Always)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, o := openS3With(t, storage.Location{Bucket: "site"}, storage.S3Options{Endpoint: server.Endpoint}), object("a", "0123456789")
+	put(t, b, o)
+	etag := o.MD5.String()
 	for _, tc := range []struct {
 		key            site.Key
 		etag           string

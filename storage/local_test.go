@@ -15,6 +15,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/internal/folder"
 )
 
 func TestLocalWithoutAFolderHoldsNothing(t *testing.T) {
@@ -167,26 +168,29 @@ func TestLocalCanBeReadByEverybody(t *testing.T) {
 // Only the root is synced alone, before it has its name; Sync syncs the file system of the folder. A
 // failure is an error, and leaves the root as it was.
 func TestLocalSyncsTheRootAndWhenItIsTold(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	var synced []string // the bytes of a file, or the name of a folder
 	var fails error
-	t.Cleanup(storage.WatchSyncs(func(what *os.File) error {
+	file, fileSystem := folder.SyncFile, folder.SyncFileSystem
+	t.Cleanup(func() { folder.SyncFile, folder.SyncFileSystem = file, fileSystem })
+	folder.SyncFile = func(what *os.File) error {
 		body, err := os.ReadFile(what.Name())
 		if err != nil {
 			body = []byte(what.Name())
 		}
 		synced = append(synced, string(body))
-		if at, _ := os.ReadFile(filepath.Join(folder, string(site.RootKey))); string(at) == string(body) {
+		if at, _ := os.ReadFile(filepath.Join(dir, string(site.RootKey))); string(at) == string(body) {
 			t.Errorf("%s: got its name before it was synced", body)
 		}
 		return fails
-	}))
-	b := storage.OpenLocal(folder)
+	}
+	folder.SyncFileSystem = folder.SyncFile
+	b := storage.OpenLocal(dir)
 	put(t, b, object("key", "{}"), object(site.RootKey, "root"))
 	if err := b.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"root", folder}; !slices.Equal(synced, want) {
+	if want := []string{"root", dir}; !slices.Equal(synced, want) {
 		t.Errorf("synced: got %q, want %q", synced, want)
 	}
 	fails = errors.New("the disk is broken")
@@ -336,7 +340,7 @@ func TestPipeIsNoObject(t *testing.T) {
 	if err := os.Rename(filepath.Join(folder, "pipe"), tar); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storage.OpenSite(tar); err == nil || !strings.Contains(err.Error(), "is a pipe, a socket or a device") {
+	if _, err := storage.OpenSite(t.Context(), tar, storage.S3Options{}); err == nil || !strings.Contains(err.Error(), "is a pipe, a socket or a device") {
 		t.Errorf("as a tar file: got the error %v, want that it is a pipe", err)
 	}
 }

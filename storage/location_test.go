@@ -44,37 +44,6 @@ func TestParseLocationSaysWhatToUse(t *testing.T) {
 	}
 }
 
-func TestParseRefreshed(t *testing.T) {
-	for text, want := range map[string]storage.Location{
-		"s3://bucket/_refresh":       {Bucket: "bucket", Prefix: "_refresh/"},
-		"s3://bucket/a/b/_refresh/":  {Bucket: "bucket", Prefix: "a/b/_refresh/"},
-		"file:///srv/a%20b/_refresh": {Folder: "/srv/a b/_refresh"},
-		"file:///srv/copy":           {Folder: "/srv/copy"},
-		"/srv/site/_refresh":         {Folder: "/srv/site/_refresh"},
-		"copy/of it/":                {Folder: "copy/of it"},
-		"a%20b":                      {Folder: "a%20b"},
-		".":                          {Folder: "."},
-	} {
-		if got, err := storage.ParseRefreshed(text); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
-		}
-	}
-	for text, reason := range map[string]string{
-		"":                              "use a folder, or s3://BUCKET/_refresh",
-		"s3://bucket":                   "name s3://bucket/_refresh",
-		"s3://bucket/site/":             "name s3://bucket/site/_refresh",
-		"s3://bucket/my_refresh":        "name s3://bucket/my_refresh/_refresh",
-		"file://srv/_refresh":           "file:///FOLDER",
-		"gs://bucket/_refresh":          "s3://BUCKET",
-		"s3://k:secret@bucket/_refresh": "AWS_SECRET_ACCESS_KEY",
-	} {
-		at, err := storage.ParseRefreshed(text)
-		if err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("%q: got %+v, %v, want an error that says %q", text, at, err, reason)
-		}
-	}
-}
-
 func TestParseLocationRepeatsNoSecret(t *testing.T) {
 	for _, text := range []string{
 		"s3://somebody:a-secret-key@bucket/site", "s3://bucket/site?secret=a-secret-key", "s3://bucket/site#a-secret-key", "file://u:a-secret-key@/srv",
@@ -115,6 +84,20 @@ func TestWhatIsNoBucket(t *testing.T) {
 		}
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestWebPlaces: what is no place of a site is refused before any request.
+func TestWebPlaces(t *testing.T) {
+	for _, text := range []string{"https://", "https:///path", "https://host?query", "https://host#fragment", "ftp://host", "host", "https://host:port"} {
+		if err := storage.CheckPublished(text); err == nil || !strings.Contains(err.Error(), "https://HOST") {
+			t.Errorf("%s: got %v, want it refused", text, err)
+		}
+	}
+	for _, text := range []string{"https://host", "http://host:1/prefix/", "s3://bucket/prefix", "file:///folder"} {
+		if err := storage.CheckPublished(text); err != nil {
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }

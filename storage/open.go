@@ -7,11 +7,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage/internal/files"
+	"github.com/followpress/followpress/storage/internal/folder"
+	"github.com/followpress/followpress/storage/internal/location"
+	"github.com/followpress/followpress/storage/internal/s3"
+	"github.com/followpress/followpress/storage/internal/tarfile"
+	"github.com/followpress/followpress/storage/internal/web"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 // A Site is a site to read: a folder, a tar file, parts, or a bucket.
@@ -46,6 +54,24 @@ type Bucket interface {
 	AllowOrigins(ctx context.Context) error
 }
 
+// A Location is a bucket with a prefix, or a folder.
+type Location = location.Location
+
+// ParseLocation parses s3://bucket, s3://bucket/prefix or file:///folder.
+func ParseLocation(text string) (Location, error) { return location.Parse(text) }
+
+// ParsePlace is ParseLocation that also takes the path of a folder.
+func ParsePlace(text string) (Location, error) { return location.ParsePlace(text) }
+
+// S3Options say how to reach a server.
+type S3Options = s3.Options
+
+// A Local is a bucket in a local folder, with the semantics of S3 but without headers.
+type Local = folder.Local
+
+// OpenLocal returns the bucket in a folder, which need not exist.
+func OpenLocal(path string) *Local { return folder.OpenLocal(path) }
+
 // OpenBucket opens a bucket. It sends no request. The options are for s3:// only.
 func OpenBucket(ctx context.Context, at Location, o S3Options) (b Bucket, err error) {
 	if at.Folder != "" {
@@ -54,7 +80,7 @@ func OpenBucket(ctx context.Context, at Location, o S3Options) (b Bucket, err er
 		}
 		b, err = OpenLocal(at.Folder).Pinned()
 	} else {
-		b, err = OpenS3(ctx, at, o)
+		b, err = s3.Open(ctx, at.Bucket, at.Prefix, o)
 	}
 	if err != nil {
 		return nil, err // b is a nil pointer of one kind
@@ -67,77 +93,83 @@ func checkBucket(folder string) error {
 	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s is a file, and a bucket is a folder: name another one; a .tar file is what --site takes", folder)
 	}
-	if holds(folder, "meta.json") && !holds(folder, string(site.RootKey)) {
+	if isSnapshot(folder) {
 		return fmt.Errorf("%s is a snapshot, and no bucket: name the folder that a site of it is published to, or %[1]s with --snapshot", folder)
 	}
 	return nil
 }
 
-// allParts is what names all parts of a folder or below a prefix. It is read as it is: shells must not
-// replace it by the names.
-const allParts = "/" + partPrefix + "*"
-
-// PartsAt returns the place of the parts that a text like FOLDER/part-* or s3://BUCKET/PREFIX/part-*
-// names, for OpenParts. It reports false for other texts.
-func PartsAt(text string) (place string, ok bool) {
-	if text == allParts[1:] {
-		return ".", true
+// OpenFiles lists the files at a location of S3, which must not be a folder of this machine. Requests
+// are retried. ctx is that of all requests, also of later ones. The files stay those that they were: one that is
+// replaced or deleted later cannot be read any more. What Stat returns has an Info as its Sys. An empty folder is
+// no error: a bucket does not know whether it is there.
+func OpenFiles(ctx context.Context, at Location, o S3Options) (afero.Fs, error) {
+	bucket, err := s3.Open(ctx, at.Bucket, at.Prefix, o)
+	if err != nil {
+		return nil, err
 	}
-	place, ok = strings.CutSuffix(text, allParts)
-	if ok && place == "" {
-		place = "/"
-	}
-	return place, ok
+	return files.Open(ctx, bucket)
 }
 
-// OpenSite opens a folder, a .tar file, or the parts FOLDER/part-*. It does not check that there is a
-// site.
-func OpenSite(path string) (Site, error) {
-	if strings.Contains(path, "://") {
-		return nil, fmt.Errorf("open the site: %s is a URL: name a folder, a .tar file, or parts in a folder", path)
+// NewFolder returns a site in a file system whose paths are the keys.
+func NewFolder(files afero.Fs) *folder.Folder { return folder.New(files) }
+
+// OpenSite opens a folder, a .tar file, or parts: FOLDER/part-*, s3://BUCKET/part-* or s3://BUCKET/PREFIX/part-*. It
+// sends no request, and does not check that there is a site. The options are for s3:// only.
+func OpenSite(ctx context.Context, text string, o S3Options) (Site, error) {
+	if place, ok := parts.At(text); ok {
+		return openParts(ctx, place, o)
 	}
-	if place, ok := PartsAt(path); ok {
-		if info, err := os.Stat(place); err != nil {
-			return nil, fmt.Errorf("open the site: %w", err)
-		} else if !info.IsDir() {
-			return nil, fmt.Errorf("open the site: %s is no folder", place)
-		}
-		return newPartsSite(newParts(partsFolder(place), nil), chunksOfFolder), nil
+	if strings.Contains(text, "://") {
+		return nil, fmt.Errorf("open the site: %s is no folder, no .tar file and no parts: those are s3://BUCKET/PREFIX/%s", text, parts.In(""))
 	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open the site: %w: name a folder or a .tar file that generate wrote, or a bucket: s3://BUCKET or file:///FOLDER", err)
 	} else if err != nil {
 		return nil, fmt.Errorf("open the site: %w", err)
 	}
 	if info.IsDir() {
-		if holdsParts(path) {
-			return nil, fmt.Errorf("open the site: %s holds a site in parts: name them '%s', in quotes", path, filepath.Join(path, allParts[1:]))
+		if parts.HeldBy(text) && !holds(text, string(site.RootKey)) {
+			return nil, fmt.Errorf("open the site: %s holds a site in parts: name them '%s', in quotes", text, parts.In(text))
 		}
-		if holds(path, "meta.json") && !holds(path, string(site.RootKey)) {
-			return nil, fmt.Errorf("open the site: %s is a snapshot, and no site: use --snapshot %[1]s (generate, publish, preview)", path)
+		if isSnapshot(text) {
+			return nil, fmt.Errorf("open the site: %s is a snapshot, and no site: use --snapshot %[1]s (generate, publish, preview)", text)
 		}
-		return folderAt(path), nil
+		return folder.At(text), nil
 	}
-	if !strings.HasSuffix(path, ".tar") {
+	if !strings.HasSuffix(text, ".tar") {
 		hint := ""
-		if isPartName(filepath.Base(path)) {
-			hint = fmt.Sprintf(", but a part of a site: name all parts, '%s', in quotes", filepath.Join(filepath.Dir(path), allParts[1:]))
+		if parts.IsName(filepath.Base(text)) {
+			hint = fmt.Sprintf(", but a part of a site: name all parts, '%s', in quotes", parts.In(filepath.Dir(text)))
 		}
-		return nil, fmt.Errorf("open the site: %s is neither a folder nor a .tar file%s", path, hint)
+		return nil, fmt.Errorf("open the site: %s is neither a folder nor a .tar file%s", text, hint)
 	}
-	t, err := newTarFile(path)
+	file, err := tarfile.Open(text)
 	if err != nil {
 		return nil, fmt.Errorf("open the site: %w", err)
 	}
-	return t, nil
+	return file, nil
 }
 
-// holdsParts reports whether a folder holds parts, maybe of a run that has not ended, and no root of a
-// site.
-func holdsParts(folder string) bool {
-	return !holds(folder, string(site.RootKey)) && slices.ContainsFunc([]string{RootPart, PartName("0"), PartName("00"), PartName("000"), PartName("0000")},
-		func(name string) bool { return holds(folder, name) })
+func openParts(ctx context.Context, place string, o S3Options) (Site, error) {
+	if !strings.Contains(place, "://") {
+		if info, err := os.Stat(place); err != nil {
+			return nil, fmt.Errorf("open the site: %w", err)
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("open the site: %s is no folder", place)
+		}
+	}
+	opened, err := parts.Open(ctx, place, o)
+	if err != nil {
+		return nil, fmt.Errorf("open the site: %w", err)
+	}
+	return opened.Site(), nil
+}
+
+// isSnapshot reports whether a folder is a snapshot, and no site.
+func isSnapshot(folder string) bool {
+	return holds(folder, "meta.json") && !holds(folder, string(site.RootKey))
 }
 
 func holds(folder, name string) bool {
@@ -145,26 +177,33 @@ func holds(folder, name string) bool {
 	return err == nil
 }
 
-// OpenSiteAt is OpenSite that opens parts in a bucket, too: s3://BUCKET/part-* or
-// s3://BUCKET/PREFIX/part-*. It sends no request.
-func OpenSiteAt(ctx context.Context, text string, o S3Options) (Site, error) {
-	if !strings.Contains(text, "://") {
-		return OpenSite(text)
+// IsWeb reports whether a text is the URL of a site that is online: https://HOST or https://HOST/PREFIX.
+func IsWeb(text string) bool { return web.Is(text) }
+
+// CheckPublished returns an error if a text is no place for OpenPublished.
+func CheckPublished(text string) error {
+	if IsWeb(text) {
+		_, err := web.Open(text)
+		return err
 	}
-	place, ok := PartsAt(text)
-	if !ok {
-		return nil, fmt.Errorf("open the site: %s is no folder, no .tar file and no parts: those are s3://BUCKET/PREFIX%s", text, allParts)
+	if _, err := ParseLocation(text); err != nil {
+		return fmt.Errorf("%w, or https://HOST", err)
 	}
-	parts, err := OpenParts(ctx, place, o)
-	if err != nil {
-		return nil, fmt.Errorf("open the site: %w", err)
-	}
-	memory := int64(chunksOfBucket)
-	if _, local := parts.place.(partsFolder); local {
-		memory = chunksOfFolder
-	}
-	return newPartsSite(parts, memory), nil
+	return nil
 }
 
-// Close does nothing: a folder keeps no file open.
-func (f *Folder) Close() error { return nil }
+// OpenPublished opens a site where it is published: https://HOST, s3://BUCKET or file:///FOLDER. It sends no request. The
+// options are for s3:// only.
+func OpenPublished(ctx context.Context, text string, o S3Options) (Site, error) {
+	if err := CheckPublished(text); err != nil {
+		return nil, err
+	}
+	if IsWeb(text) {
+		return web.Open(text)
+	}
+	at, err := ParseLocation(text)
+	if err != nil {
+		return nil, err
+	}
+	return OpenBucket(ctx, at, o)
+}

@@ -52,7 +52,7 @@ func sites(t *testing.T) map[string]string {
 func TestOpenSiteReadsFoldersAndTarFiles(t *testing.T) {
 	for kind, path := range sites(t) {
 		t.Run(kind, func(t *testing.T) {
-			s, err := storage.OpenSite(path)
+			s, err := storage.OpenSite(t.Context(), path, storage.S3Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestOpenSiteSaysWhatIsWrong(t *testing.T) {
 	}
 	inBody := bytes.LastIndexByte(whole, '{') + 1
 	missing := filepath.Join(folder, "missing")
-	if _, err := storage.OpenSite(missing); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+	if _, err := storage.OpenSite(t.Context(), missing, storage.S3Options{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
 		t.Errorf("a missing path: got %v, want ErrNotExist", err)
 	}
 	write("meta.json", []byte(`{"format":1}`))
@@ -100,7 +100,7 @@ func TestOpenSiteSaysWhatIsWrong(t *testing.T) {
 		write("body.tar", whole[:inBody]):              fmt.Sprintf("it is cut off after %d bytes", inBody),
 		missing:                                        "name a folder or a .tar file that generate wrote",
 	} {
-		if _, err := storage.OpenSite(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if _, err := storage.OpenSite(t.Context(), path, storage.S3Options{}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
 	}

@@ -22,18 +22,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/internal/s3"
 )
-
-// onServers runs a test on a server of each kind.
-func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
-	for _, kind := range servers.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			server := servers.Start(t, kind)
-			server.Env(t)
-			check(t, server)
-		})
-	}
-}
 
 // onServersAndFake is onServers that runs the test on fakes3 too, and so wherever tests run.
 func onServersAndFake(t *testing.T, check func(t *testing.T, endpoint, bucket string)) {
@@ -110,28 +100,28 @@ func TestDigest(t *testing.T) {
 }
 
 // operations are all methods that send requests.
-func operations() map[string]func(context.Context, *storage.S3) error {
-	return map[string]func(context.Context, *storage.S3) error{
-		"read": func(ctx context.Context, b *storage.S3) error { _, _, err := b.Read(ctx, "there"); return err },
-		"put": func(ctx context.Context, b *storage.S3) error {
+func operations() map[string]func(context.Context, *s3.Bucket) error {
+	return map[string]func(context.Context, *s3.Bucket) error{
+		"read": func(ctx context.Context, b *s3.Bucket) error { _, _, err := b.Read(ctx, "there"); return err },
+		"put": func(ctx context.Context, b *s3.Bucket) error {
 			_, err := b.Put(ctx, object("new", "{}"), "")
 			return err
 		},
-		"put if": func(ctx context.Context, b *storage.S3) error {
+		"put if": func(ctx context.Context, b *s3.Bucket) error {
 			_, err := b.Put(ctx, object("lock", "{}"), "*")
 			return err
 		},
-		"delete one": func(ctx context.Context, b *storage.S3) error { return b.Delete(ctx, []site.Key{"x"}) },
-		"delete two": func(ctx context.Context, b *storage.S3) error { return b.Delete(ctx, []site.Key{"x", "y"}) },
-		"list": func(ctx context.Context, b *storage.S3) error {
+		"delete one": func(ctx context.Context, b *s3.Bucket) error { return b.Delete(ctx, []site.Key{"x"}) },
+		"delete two": func(ctx context.Context, b *s3.Bucket) error { return b.Delete(ctx, []site.Key{"x", "y"}) },
+		"list": func(ctx context.Context, b *s3.Bucket) error {
 			return b.List(ctx, "", "", func(storage.Info) error { return nil })
 		},
-		"put many": func(ctx context.Context, b *storage.S3) error {
+		"put many": func(ctx context.Context, b *s3.Bucket) error {
 			return b.PutMany(ctx, []storage.Object{object("m", "{}")})
 		},
-		"allow read":   func(ctx context.Context, b *storage.S3) error { return b.AllowRead(ctx, []string{"*"}) },
-		"allow origin": func(ctx context.Context, b *storage.S3) error { return b.AllowOrigins(ctx) },
-		"create":       func(ctx context.Context, b *storage.S3) error { _, err := b.Create(ctx); return err },
+		"allow read":   func(ctx context.Context, b *s3.Bucket) error { return b.AllowRead(ctx, []string{"*"}) },
+		"allow origin": func(ctx context.Context, b *s3.Bucket) error { return b.AllowOrigins(ctx) },
+		"create":       func(ctx context.Context, b *s3.Bucket) error { _, err := b.Create(ctx); return err },
 	}
 }
 
@@ -463,7 +453,7 @@ func TestRequestsAreCountedByKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[storage.Request]int{
-		storage.Head: 1, storage.Put: 4, storage.Get: 2, storage.List: 1, storage.Delete: 2, storage.SetUp: 2,
+		storage.Head: 1, storage.Put: 4, storage.Get: 2, storage.List: 1, storage.Delete: 2, "set_up": 2,
 	}
 	if got := b.Requests(); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -532,7 +522,7 @@ func TestOpenS3RefusesWhatCannotWork(t *testing.T) {
 	for _, endpoint := range []string{
 		"localhost:9000", "ftp://host", "http://", "https://host/path", "https://host?a=b", "https://user:a-secret-key@host", "http://[::1", "://",
 	} {
-		_, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: endpoint})
+		_, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: endpoint})
 		if err == nil || !strings.Contains(err.Error(), "endpoint") {
 			t.Errorf("endpoint %q: got %v, want an error about the endpoint", endpoint, err)
 			continue
@@ -540,7 +530,7 @@ func TestOpenS3RefusesWhatCannotWork(t *testing.T) {
 		holdsNoSecret(t, err.Error(), "a-secret-key")
 	}
 	for _, endpoint := range []string{"", "https://s3.eu-central-1.amazonaws.com", "http://localhost:9000/", "https://host:1234"} {
-		if _, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: endpoint}); err != nil {
+		if _, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: endpoint}); err != nil {
 			t.Errorf("endpoint %q: got %v, want no error", endpoint, err)
 		}
 	}
@@ -555,18 +545,18 @@ func TestOpenS3WithoutCredentialsSaysWhatToSet(t *testing.T) {
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	_, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{})
+	_, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{})
 	if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
 		t.Errorf("error: got %v, want one that says what to set", err)
 	}
 }
 
 func TestEndpointWithPath(t *testing.T) {
-	_, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "http://host:9000/bucket/"})
+	_, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: "http://host:9000/bucket/"})
 	if want := `the path "bucket": name the server only, http://host:9000; a bucket goes into s3://BUCKET`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("endpoint with a path: got %v, want %q", err, want)
 	}
-	_, err = storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "http://user:hidden@host/bucket"})
+	_, err = s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: "http://user:hidden@host/bucket"})
 	if err == nil || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("endpoint with a user and a path: got %v, want an error without the password", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/fixtures/worst"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/internal/s3"
 )
 
 // answers is a server that answers everything with the same.
@@ -49,15 +50,15 @@ func TestWorstAnswers(t *testing.T) {
 		"a key":      {Begin: "<ListBucketResult><Contents><Key>", Again: strings.Repeat("a", 1000)},
 		"statements": {Begin: `{"Version":"2012-10-17","Statement":[{}`, Again: ",{}"},
 	}
-	operations := map[string]func(*storage.S3) error{
-		"list": func(b *storage.S3) error {
+	operations := map[string]func(*s3.Bucket) error{
+		"list": func(b *s3.Bucket) error {
 			return b.List(t.Context(), "", "", func(storage.Info) error { return nil })
 		},
-		"delete": func(b *storage.S3) error { return b.Delete(t.Context(), []site.Key{"a", "b"}) },
-		"policy": func(b *storage.S3) error { return b.AllowRead(t.Context(), []string{"*"}) },
-		"root":   func(b *storage.S3) error { _, err := b.Get(t.Context(), site.RootKey); return err },
-		"lock":   func(b *storage.S3) error { _, _, err := b.Read(t.Context(), site.LockKey); return err },
-		"object": func(b *storage.S3) error {
+		"delete": func(b *s3.Bucket) error { return b.Delete(t.Context(), []site.Key{"a", "b"}) },
+		"policy": func(b *s3.Bucket) error { return b.AllowRead(t.Context(), []string{"*"}) },
+		"root":   func(b *s3.Bucket) error { _, err := b.Get(t.Context(), site.RootKey); return err },
+		"lock":   func(b *s3.Bucket) error { _, _, err := b.Read(t.Context(), site.LockKey); return err },
+		"object": func(b *s3.Bucket) error {
 			_, err := b.GetAdmitted(t.Context(), "a", func(context.Context, int64) error { return nil })
 			return err
 		},
@@ -69,7 +70,7 @@ func TestWorstAnswers(t *testing.T) {
 				if isObject && name != "a key" || status != http.StatusOK && operation != "list" {
 					continue // which is read in the same way
 				}
-				b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"},
+				b, err := s3.Open(t.Context(), "bucket", "",
 					storage.S3Options{Endpoint: "http://127.0.0.1:1", Transport: answers{text.Answer(worst.Size), status}})
 				if err != nil {
 					t.Fatal(err)
@@ -94,7 +95,7 @@ func TestHugeObjects(t *testing.T) {
 		_, _ = w.Write(make([]byte, 1<<20)) // the client may hang up
 	}))
 	defer server.Close()
-	b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: server.URL})
+	b, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestWorstTars(t *testing.T) {
 			t.Fatal(err)
 		}
 		worst.Check(t, name, 48<<20, func() {
-			s, err := storage.OpenSite(path)
+			s, err := storage.OpenSite(t.Context(), path, storage.S3Options{})
 			if err != nil {
 				return
 			}

@@ -76,7 +76,7 @@ func (b *bench) site(ctx context.Context, prefix, api string) (err error) {
 			return err
 		}
 	}
-	if b.objects, err = storage.OpenSite(tar); err != nil {
+	if b.objects, err = storage.OpenSite(ctx, tar, storage.S3Options{}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.objects.Close()) }()

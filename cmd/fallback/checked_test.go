@@ -87,7 +87,7 @@ func onBuckets(t *testing.T, check func(t *testing.T, open func() attacked)) {
 		s.Env(t)
 		check(t, func() attacked {
 			at := storage.Location{Bucket: s.Bucket(t)}
-			bucket, err := storage.OpenS3(t.Context(), at, storage.S3Options{Endpoint: s.Endpoint})
+			bucket, err := storage.OpenBucket(t.Context(), at, storage.S3Options{Endpoint: s.Endpoint})
 			if err != nil {
 				t.Fatal(err)
 			}

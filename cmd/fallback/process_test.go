@@ -300,7 +300,7 @@ func published(t *testing.T, s *servers.Server, snapshot afero.Fs) (bucket strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := storage.OpenS3(ctx, storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: s.Endpoint})
+	to, err := storage.OpenBucket(ctx, storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: s.Endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}

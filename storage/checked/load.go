@@ -9,6 +9,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/internal/object"
 )
 
 // mostMark is more than the size of a mark, in bytes.
@@ -31,7 +32,7 @@ func (s *Site) bounded(ctx context.Context, key site.Key, most int64) ([]byte, e
 // optional is bounded that returns nil for an object that does not exist.
 func (s *Site) optional(ctx context.Context, key site.Key, most int64) ([]byte, error) {
 	body, err := s.bounded(ctx, key, most)
-	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrForbidden) {
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, object.ErrForbidden) {
 		return nil, nil
 	}
 	return body, err

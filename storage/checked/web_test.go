@@ -42,7 +42,7 @@ func TestPublicBucketThatStreams(t *testing.T) {
 	t.Cleanup(server.Close)
 	for name, keys := range map[string]note.Keys{"with a key": p.Keys, "without": {}} {
 		t.Run(name, func(t *testing.T) {
-			web, err := storage.OpenWeb(server.URL)
+			web, err := storage.OpenPublished(t.Context(), server.URL, storage.S3Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

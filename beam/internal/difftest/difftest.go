@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/refreshed"
 )
 
 // A Case is a snapshot, and how its site is made.
@@ -57,11 +58,11 @@ func (c Case) WantError(tb testing.TB) error {
 func (c Case) generate(ctx context.Context) (memsite.Site, *summary.Report, error) {
 	o := generator.Options{Config: c.Config, SkipInvalid: c.SkipInvalid, Generator: release.Version()}
 	if c.Refreshed != "" {
-		refreshed, err := storage.OpenRefreshed(ctx, storage.Location{Folder: c.Refreshed}, storage.S3Options{})
+		opened, err := refreshed.Open(ctx, storage.Location{Folder: c.Refreshed}, storage.S3Options{})
 		if err != nil {
 			return nil, nil, err
 		}
-		o.Refreshed = refreshed
+		o.Refreshed = opened
 	}
 	folder, err := snapshot.Open(c.Snapshot)
 	if err != nil {

@@ -69,7 +69,7 @@ func Random(tb testing.TB, seed uint64) Case {
 	if r.IntN(2) == 0 {
 		kind += " refreshed"
 		c.Refreshed = tb.TempDir()
-		WriteFiles(tb, c.Refreshed, refreshed(tb, seed, files, c.SkipInvalid))
+		WriteFiles(tb, c.Refreshed, refreshedObjects(tb, seed, files, c.SkipInvalid))
 	}
 	c.Name = fmt.Sprintf("seed %d (%s)", seed, kind)
 	c.Snapshot = tb.TempDir()
@@ -151,8 +151,8 @@ func addInvalid(r *rand.Rand, files map[string]string) {
 	}
 }
 
-// refreshed makes refreshed objects for a snapshot.
-func refreshed(tb testing.TB, seed uint64, files map[string]string, withInvalid bool) map[string]string {
+// refreshedObjects makes refreshed objects for a snapshot.
+func refreshedObjects(tb testing.TB, seed uint64, files map[string]string, withInvalid bool) map[string]string {
 	tb.Helper()
 	var lists []odd.List
 	for line := range strings.Lines(files["lists.ndjson"]) {

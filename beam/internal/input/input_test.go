@@ -27,6 +27,7 @@ import (
 	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/refreshed"
 )
 
 const fixtures = "../../../fixtures"
@@ -405,26 +406,26 @@ func TestFaultOfFilesThatGo(t *testing.T) {
 // be decoded is counted and left, even without SkipInvalid.
 func TestRefreshed(t *testing.T) {
 	dir := t.TempDir()
-	snapshotDir, refreshed := filepath.Join(dir, "snapshot"), filepath.Join(dir, "_refresh")
+	snapshotDir, kept := filepath.Join(dir, "snapshot"), filepath.Join(dir, "_refresh")
 	writeOdd(t, snapshotDir, "")
 	badges := `{"address":"0x00000000000000000000000000000000000000a1","fetched":1790000000000,"poaps":[]}`
 	valid := map[string]string{"badges/1": badges, "details/1": `{"ens":{}, "name":"b.eth"}`, "details/3": `{"address":"0x00000000000000000000000000000000000000a1","name":"c.eth"}`}
 	for key, body := range valid {
-		writeFile(t, refreshed, key, []byte("\n"+body+"\n"))
+		writeFile(t, kept, key, []byte("\n"+body+"\n"))
 	}
 	for key, body := range map[string]string{"badges/2": "{}", "details/2": "[]", "details/x": badges, "details/4": `{"address":"0x1"}`} {
-		writeFile(t, refreshed, key, []byte(body))
+		writeFile(t, kept, key, []byte(body))
 	}
 	numbers := map[string]uint64{"badges/1": 1, "details/1": 3, "details/3": 5}
 
-	location := input.Source{Location: refreshed}
+	location := input.Source{Location: kept}
 	if err := input.CheckRefreshed(t.Context(), location); err != nil {
 		t.Fatal(err)
 	}
 	if err := input.CheckRefreshed(t.Context(), input.Source{Location: dir + "/no"}); err == nil {
 		t.Error("a folder that is not there: got no error, want one")
 	}
-	r, err := read(t, input.Source{Location: snapshotDir}, input.Options{Limits: limits}, refreshed, nothing)
+	r, err := read(t, input.Source{Location: snapshotDir}, input.Options{Limits: limits}, kept, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,7 +445,7 @@ func TestRefreshed(t *testing.T) {
 		t.Errorf("not read: %v", valid)
 	}
 	// The snapshot is read by generate too, for the report and its words.
-	opened, err := storage.OpenRefreshed(t.Context(), storage.Location{Folder: refreshed}, storage.S3Options{})
+	opened, err := refreshed.Open(t.Context(), storage.Location{Folder: kept}, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

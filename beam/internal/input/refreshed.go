@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/snapshot"
-	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/refreshed"
 )
 
 func init() {
@@ -34,12 +34,12 @@ func (t *Tables) Refreshed(s beam.Scope, location Source) Rows {
 	return Rows{rows, counts, notes, digest}
 }
 
-func (s Source) openRefreshed(ctx context.Context) (*storage.Refreshed, error) {
-	at, err := storage.ParseRefreshed(s.Location)
+func (s Source) openRefreshed(ctx context.Context) (*refreshed.Data, error) {
+	at, err := refreshed.Parse(s.Location)
 	if err != nil {
 		return nil, err
 	}
-	return storage.OpenRefreshed(ctx, at, s.s3())
+	return refreshed.Open(ctx, at, s.s3())
 }
 
 type readRefreshed struct{ reader }

@@ -27,7 +27,7 @@ import (
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/release"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 const about = `Make the site of a snapshot on Apache Beam, for snapshots that are too large for one machine or that live in a cluster. On one machine, followpress generate is faster.
@@ -324,9 +324,9 @@ func (q quiet) Log(ctx context.Context, severity beamlog.Severity, depth int, me
 
 // report completes the report with what the pipeline has left beside the parts.
 func (c *Command) report(
-	ctx context.Context, r *summary.Report, parts *storage.Parts, tables *input.Tables, events input.Result, recommended *input.Result,
+	ctx context.Context, r *summary.Report, place *parts.Place, tables *input.Tables, events input.Result, recommended *input.Result,
 ) (*summary.Report, error) {
-	body, err := parts.Get(ctx, storage.PartsReport)
+	body, err := place.Get(ctx, parts.Report)
 	if err != nil {
 		return nil, fmt.Errorf("read the report of the pipeline: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 func init() {
@@ -30,19 +31,19 @@ func init() {
 
 // A Place is where a run puts the parts of a site, as workers need it.
 type Place struct {
-	Run      string // what storage.Parts.Begin has returned
+	Run      string // what parts.Place.Begin has returned
 	Location string // s3://BUCKET[/PREFIX] or a folder
 	Endpoint string // of an S3-compatible server; "" for Amazon S3
 	Region   string
 }
 
 // Open opens the place. It sends no request.
-func (p Place) Open(ctx context.Context) (*storage.Parts, error) {
-	parts, err := storage.OpenParts(ctx, p.Location, storage.S3Options{Endpoint: p.Endpoint, Region: p.Region})
+func (p Place) Open(ctx context.Context) (*parts.Place, error) {
+	place, err := parts.Open(ctx, p.Location, storage.S3Options{Endpoint: p.Endpoint, Region: p.Region})
 	if err == nil {
-		parts.Join(p.Run)
+		place.Join(p.Run)
 	}
-	return parts, err
+	return place, err
 }
 
 // layout is what the keys of parts depend on.
@@ -87,7 +88,7 @@ type partFn struct {
 	AsOf string
 	Out  Place
 
-	parts *storage.Parts
+	parts *parts.Place
 }
 
 // ProcessElement writes a part. It emits what the root needs of it.
@@ -132,11 +133,11 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 			}
 		}
 	})
-	part, err := storage.AppendPart(nil, f.AsOf, shard, shards.Pack(text), all)
+	part, err := parts.Append(nil, f.AsOf, shard, shards.Pack(text), all)
 	if err != nil {
 		return err
 	}
-	if err := f.parts.Put(ctx, storage.PartName(shard), part); err != nil {
+	if err := f.parts.Put(ctx, parts.Name(shard), part); err != nil {
 		return input.Fault(fmt.Errorf("write the parts: %w", err))
 	}
 	digest := site.Sum256(text)
@@ -155,7 +156,7 @@ type rootFn struct {
 	Out    Place
 }
 
-// A Report is what the pipeline found. It is storage.PartsReport in the place of the parts.
+// A Report is what the pipeline found. It is parts.Report in the place of the parts.
 type Report struct {
 	Statistics map[string]int64    `json:"statistics"`
 	Notes      map[string][][]byte `json:"notes"` // by name, as package input encodes them
@@ -225,14 +226,14 @@ func (f *rootFn) ProcessElement(
 	if err != nil {
 		return err
 	}
-	parts, err := f.Out.Open(ctx)
+	place, err := f.Out.Open(ctx)
 	if err != nil {
 		return input.Fault(err)
 	}
-	if err := parts.Put(ctx, storage.PartsReport, encoded); err != nil {
+	if err := place.Put(ctx, parts.Report, encoded); err != nil {
 		return input.Fault(fmt.Errorf("write the parts: %w", err))
 	}
-	if err := parts.Finish(ctx, body, indexes); err != nil {
+	if err := place.Finish(ctx, body, indexes); err != nil {
 		return input.Fault(fmt.Errorf("end the parts: %w", err))
 	}
 	emit(body)

@@ -1,5 +1,5 @@
 // Package pipeline makes the site of a snapshot on Apache Beam: the bytes that package generator makes on
-// one machine, in parts (storage.Parts).
+// one machine, in parts (parts.Place).
 //
 // Elements are values by key, encoded by package wire. Whatever depends on an order says where it was,
 // since grouping keeps none. No key has values without a bound: those of a hot account are spread over

@@ -20,6 +20,7 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 // Command is the command with its flags.
@@ -59,7 +60,7 @@ func (c *Command) Validate() error {
 	if _, err := note.ParseKeys(c.Key...); err != nil {
 		return fmt.Errorf("--key: %w", err)
 	}
-	if _, parts := storage.PartsAt(c.What); parts || !strings.Contains(c.What, "://") {
+	if _, parts := parts.At(c.What); parts || !strings.Contains(c.What, "://") {
 		return nil
 	}
 	return storage.CheckPublished(c.What)
@@ -153,7 +154,7 @@ func (c *Command) check(ctx context.Context, from storage.Site, stderr io.Writer
 
 func (c *Command) openSite(ctx context.Context) (storage.Site, error) {
 	if storage.IsWeb(c.What) {
-		return storage.OpenWeb(c.What)
+		return storage.OpenPublished(ctx, c.What, c.Server())
 	}
 	return command.OpenSite(ctx, c.What, c.Server())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 // S3 are the flags about the server of buckets.
@@ -39,8 +40,8 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 // OpenSite opens a site, wherever it is: a folder, a .tar file, parts, s3://…, or file:///…. It sends no
 // request.
 func OpenSite(ctx context.Context, text string, server storage.S3Options) (storage.Site, error) {
-	if _, parts := storage.PartsAt(text); parts || !strings.Contains(text, "://") {
-		return storage.OpenSiteAt(ctx, text, server)
+	if _, parts := parts.At(text); parts || !strings.Contains(text, "://") {
+		return storage.OpenSite(ctx, text, server)
 	}
 	at, err := storage.ParseLocation(text)
 	if err != nil {

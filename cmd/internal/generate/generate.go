@@ -24,6 +24,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
+	"github.com/followpress/followpress/storage/refreshed"
 )
 
 // Command is the command with its flags.
@@ -121,7 +122,7 @@ func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Optio
 			return checked.Open(ctx, s, keys, checked.Options{})
 		}
 	}
-	body, err := storage.ReadRanks(ctx, from, server, check)
+	body, err := readRanks(ctx, from, server, check)
 	if r.RanksFrom == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoBucket)) {
 		return nil, nil // the run creates it, or says what is missing
 	}
@@ -182,7 +183,7 @@ func (r *Content) location() (at storage.Location, err error) {
 	if r.Refreshed == nil {
 		return at, nil
 	}
-	if at, err = storage.ParseRefreshed(*r.Refreshed); err != nil {
+	if at, err = refreshed.Parse(*r.Refreshed); err != nil {
 		return at, fmt.Errorf("--refreshed: %w", err)
 	}
 	return at, nil
@@ -200,7 +201,7 @@ func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.
 	if err != nil || r.Refreshed == nil {
 		return o, err
 	}
-	refreshed, err := storage.OpenRefreshed(ctx, at, server)
+	refreshed, err := refreshed.Open(ctx, at, server)
 	if err != nil {
 		return o, fmt.Errorf("--refreshed: %w", err)
 	}

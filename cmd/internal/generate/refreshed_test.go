@@ -99,7 +99,7 @@ func TestRefreshedInABucket(t *testing.T) {
 			s := servers.Start(t, kind)
 			s.Env(t)
 			bucket, dir := s.Bucket(t), demo(t)
-			b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: bucket, Prefix: "site/_refresh/"}, storage.S3Options{Endpoint: s.Endpoint})
+			b, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: bucket, Prefix: "site/_refresh/"}, storage.S3Options{Endpoint: s.Endpoint})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 // readSite reads a site that generate has written as a folder.
@@ -89,20 +90,20 @@ func TestPublishBrokenParts(t *testing.T) {
 		damage func(t *testing.T, folder string) error
 		says   string
 	}{
-		"no root": {func(_ *testing.T, folder string) error { return os.Remove(filepath.Join(folder, storage.RootPart)) },
+		"no root": {func(_ *testing.T, folder string) error { return os.Remove(filepath.Join(folder, parts.Root)) },
 			"has no part-root: the run that writes the parts has not ended, or failed"},
 		"a part is missing": {func(_ *testing.T, folder string) error {
-			return os.Remove(filepath.Join(folder, storage.PartName(shard)))
+			return os.Remove(filepath.Join(folder, parts.Name(shard)))
 		}, "has no part-" + shard + ": these are not the parts of one whole run: write them again"},
 		"a part is cut off": {func(_ *testing.T, folder string) error {
-			return os.Truncate(filepath.Join(folder, storage.PartName(shard)), 1<<10)
+			return os.Truncate(filepath.Join(folder, parts.Name(shard)), 1<<10)
 		}, "part-" + shard},
 		"a part of another run": {func(t *testing.T, folder string) error {
-			body := whole.Changed(t, 1, " ").Parts(t)[storage.PartName(shard)]
-			return os.WriteFile(filepath.Join(folder, storage.PartName(shard)), body, 0o644)
+			body := whole.Changed(t, 1, " ").Parts(t)[parts.Name(shard)]
+			return os.WriteFile(filepath.Join(folder, parts.Name(shard)), body, 0o644)
 		}, "these are not the parts of one whole run: write them again"},
 		"a damaged body": {func(_ *testing.T, folder string) error {
-			name := filepath.Join(folder, storage.PartName(shard))
+			name := filepath.Join(folder, parts.Name(shard))
 			body, err := os.ReadFile(name)
 			if err != nil {
 				return err
@@ -136,7 +137,7 @@ func TestPublishPartsFromABucket(t *testing.T) {
 	s.Env(t)
 	viaFolder, viaParts := s.Bucket(t), s.Bucket(t)
 	at := "s3://" + s.Bucket(t) + "/some/parts"
-	place, err := storage.OpenParts(t.Context(), at, storage.S3Options{Endpoint: s.Endpoint})
+	place, err := parts.Open(t.Context(), at, storage.S3Options{Endpoint: s.Endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 // Publish is the command that uploads what changed to a bucket.
@@ -387,7 +388,7 @@ func (w *writing) checkWriting(site string) error {
 
 // reportInSite reports whether the file of a report would be in a site, or among its parts.
 func reportInSite(report, site string) bool {
-	if place, ok := storage.PartsAt(site); ok {
+	if place, ok := parts.At(site); ok {
 		if at, err := storage.ParseLocation(place); err == nil {
 			place = at.Folder
 		}

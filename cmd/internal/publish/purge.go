@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/internal/awskeys"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/purger"
-	"github.com/followpress/followpress/storage"
 )
 
 // Purge is the command that makes caches forget everything.
@@ -60,13 +60,13 @@ type caches struct {
 }
 
 func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, error) {
-	credentials := storage.AWSCredentials()
+	keys := awskeys.New()
 	o := purger.Options{
 		Sites: c.PurgeURL, Patience: patience, Log: s.log,
 		Tell:            func(line string) { fmt.Fprintln(s.stderr, line) },
 		CloudflareToken: secret.Text(os.Getenv("CLOUDFLARE_API_TOKEN")), FastlyToken: secret.Text(os.Getenv("FASTLY_API_TOKEN")),
 		AWS: func(ctx context.Context) (purger.Credentials, error) {
-			v, err := credentials(ctx)
+			v, err := awskeys.Get(ctx, keys)
 			return purger.Credentials{AccessKeyID: v.AccessKeyID, SecretAccessKey: secret.Text(v.SecretAccessKey), SessionToken: secret.Text(v.SessionToken)}, err
 		},
 		// The names that the services' own tools use.

@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 // source are the flags that say what to publish: a site, or the site of a snapshot.
@@ -30,7 +31,7 @@ type source struct {
 
 // openAt opens a site, on the server of the destination.
 func openAt(ctx context.Context, at string, run session, destination storage.S3Options) (storage.Site, error) {
-	return storage.OpenSiteAt(ctx, at, readBy(run, destination))
+	return storage.OpenSite(ctx, at, readBy(run, destination))
 }
 
 // readBy says how to reach a site or a snapshot that is read: as the destination, with other connections.
@@ -40,7 +41,7 @@ func readBy(run session, destination storage.S3Options) storage.S3Options {
 
 // checkSite refuses parts in the destination.
 func checkSite(at, dest string) error {
-	place, ok := storage.PartsAt(at)
+	place, ok := parts.At(at)
 	if !ok {
 		return nil
 	}

@@ -262,7 +262,7 @@ func TestPublishASnapshotWithAnInvalidRow(t *testing.T) {
 // A snapshot is read once, before anything is put: what happens to its folder afterwards does not matter.
 func TestPublishReadsASnapshotOnce(t *testing.T) {
 	dir := demoSnapshot(t, asItIs)
-	want, err := storage.OpenSite(generated(t, dir, "site.tar", site.Config{}))
+	want, err := storage.OpenSite(t.Context(), generated(t, dir, "site.tar", site.Config{}), storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

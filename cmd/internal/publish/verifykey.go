@@ -75,7 +75,7 @@ func (v *Verify) checkOnline() error {
 func (v *Verify) verifyOnline(ctx context.Context, s session) (found *publisher.Verification, err error) {
 	begun := time.Now()
 	found = publisher.NewVerification()
-	online, err := storage.OpenWeb(v.Dest)
+	online, err := storage.OpenPublished(ctx, v.Dest, storage.S3Options{})
 	if err != nil {
 		return found, err
 	}

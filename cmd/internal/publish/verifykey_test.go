@@ -158,7 +158,7 @@ func TestListedWhereNobodyLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := memsite.New(t, site.Root{Format: site.Format, AsOf: "2026-11-24T00:00:00Z", Config: config, BucketDigits: 1, ShardDigits: 1}, map[site.Key]string{})
-	web, err := storage.OpenWeb(newOnline(t, k.Sign(t, made, 1)).url)
+	web, err := storage.OpenPublished(t.Context(), newOnline(t, k.Sign(t, made, 1)).url, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/report"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 )
 
 // Command is the command with its flags.
@@ -73,7 +74,7 @@ func (c *Command) checkLocations() error {
 	}
 	for _, file := range []string{c.Out, c.JSON, c.Markdown} {
 		for _, folder := range []string{c.From, c.To, c.Publish} {
-			if place, ok := storage.PartsAt(folder); ok {
+			if place, ok := parts.At(folder); ok {
 				folder = place
 			}
 			if at, err := storage.ParseLocation(folder); err == nil {

@@ -147,7 +147,7 @@ func TestBuckets(t *testing.T) {
 			s.Env(t)
 			from, to, folder, file := sites(t)
 			bucket := s.Bucket(t)
-			b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: bucket, Prefix: "a/"}, storage.S3Options{Endpoint: s.Endpoint})
+			b, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: bucket, Prefix: "a/"}, storage.S3Options{Endpoint: s.Endpoint})
 			if err != nil {
 				t.Fatal(err)
 			}

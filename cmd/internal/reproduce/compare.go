@@ -12,7 +12,6 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
-	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
 )
 
@@ -74,8 +73,8 @@ func (d *differences) objects(ctx context.Context, live *checked.Site, made *gen
 	if err != nil {
 		return err
 	}
-	a := storage.NewManifestReader(is.ShardDigits, live.Shard)
-	b := storage.NewManifestReader(root.ShardDigits, func(ctx context.Context, name string) ([]site.Entry, error) {
+	a := shards.NewSplit(is.ShardDigits, live.Shard)
+	b := shards.NewSplit(root.ShardDigits, func(ctx context.Context, name string) ([]site.Entry, error) {
 		s, err := ours.Shard(ctx, name)
 		return s.Objects, err
 	})

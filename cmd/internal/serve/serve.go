@@ -19,6 +19,7 @@ import (
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/storage/parts"
 	"github.com/followpress/followpress/templates/openapi"
 )
 
@@ -195,11 +196,11 @@ const requestBuffer = 4 << 10
 // open opens the site. A folder is opened as a bucket only if refreshes have to be stored in it.
 func (c *Command) open(ctx context.Context) (storage.Site, error) {
 	refreshes := c.Refresh().Refreshes()
-	if _, parts := storage.PartsAt(c.Site); parts {
+	if _, parts := parts.At(c.Site); parts {
 		if refreshes {
 			return nil, errors.New("parts cannot store what is refreshed: use a folder or a bucket, or no upstream")
 		}
-		return storage.OpenSiteAt(ctx, c.Site, c.server())
+		return storage.OpenSite(ctx, c.Site, c.server())
 	}
 	at, err := storage.ParsePlace(c.Site)
 	if err != nil {
@@ -209,7 +210,7 @@ func (c *Command) open(ctx context.Context) (storage.Site, error) {
 	case at.Folder == "":
 		return storage.OpenBucket(ctx, at, c.server())
 	case !refreshes:
-		return storage.OpenSite(at.Folder)
+		return storage.OpenSite(ctx, at.Folder, c.server())
 	case strings.HasSuffix(at.Folder, ".tar"):
 		return nil, errors.New("a .tar file cannot store what is refreshed: use a folder or a bucket, or no upstream")
 	}

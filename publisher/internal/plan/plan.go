@@ -19,7 +19,6 @@ import (
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/shards"
-	"github.com/followpress/followpress/storage"
 )
 
 // A Plan lists the changes that make the bucket equal to the site. Entry points are the objects
@@ -403,11 +402,11 @@ func (p *Planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
 // planResharded compares manifests with differently many shards.
 func (p *Planner) planResharded(ctx context.Context, result *Plan) error {
 	digits := p.Source.Root.ShardDigits
-	next := storage.NewManifestReader(digits, func(ctx context.Context, shard string) ([]site.Entry, error) {
+	next := shards.NewSplit(digits, func(ctx context.Context, shard string) ([]site.Entry, error) {
 		s, err := p.Source.Shard(ctx, shard)
 		return s.Objects, err
 	})
-	live := storage.NewManifestReader(p.Live.ShardDigits, func(ctx context.Context, shard string) ([]site.Entry, error) {
+	live := shards.NewSplit(p.Live.ShardDigits, func(ctx context.Context, shard string) ([]site.Entry, error) {
 		s, err := p.was.Shard(ctx, shard)
 		if errors.Is(err, shards.ErrDamaged) {
 			return nil, ErrInconsistent
@@ -453,7 +452,7 @@ func (p *Planner) planResharded(ctx context.Context, result *Plan) error {
 
 // changes returns the changes of a part of the manifest: of the objects whose keys have hashes with
 // that prefix. An object that only gets other headers counts as altered.
-func (p *Planner) changes(ctx context.Context, part string, live, next *storage.ManifestReader) ([]site.Change, error) {
+func (p *Planner) changes(ctx context.Context, part string, live, next *shards.Split) ([]site.Change, error) {
 	after, err := next.Entries(ctx, part)
 	if err != nil {
 		return nil, err

@@ -127,7 +127,10 @@ func (f *Fetcher) Read(ctx context.Context, bucket Bucket, key site.Key) (body [
 	return body, info, err
 }
 
-// Root reads the root of the site. The error is storage.ErrUnchanged if the root was not put again
+// ErrUnchanged says that the root has not been put again since it was read.
+var ErrUnchanged = errors.New("the object has not changed")
+
+// Root reads the root of the site. The error is ErrUnchanged if the root was not put again
 // since was, not even with the same bytes, as far as the store can tell.
 func (f *Fetcher) Root(ctx context.Context, was storage.Info) (root *site.Root, info storage.Info, err error) {
 	if store, ok := f.Store.(reopener); ok {
@@ -141,7 +144,7 @@ func (f *Fetcher) Root(ctx context.Context, was storage.Info) (root *site.Root, 
 	err = f.withRetry(ctx, time.Time{}, "read", func(ctx context.Context) error {
 		if store, ok := f.Store.(describer); ok && was.ETag != "" {
 			if info, err = store.Stat(ctx, site.RootKey); err != nil || SamePut(info, was) {
-				return cmp.Or(err, storage.ErrUnchanged)
+				return cmp.Or(err, ErrUnchanged)
 			}
 		}
 		store, ok := f.Store.(infoReader)
@@ -151,7 +154,7 @@ func (f *Fetcher) Root(ctx context.Context, was storage.Info) (root *site.Root, 
 		}
 		body, info, err = store.Read(ctx, site.RootKey)
 		if err == nil && SamePut(info, was) {
-			return storage.ErrUnchanged
+			return ErrUnchanged
 		}
 		return err
 	})
@@ -223,7 +226,7 @@ func (f *Fetcher) attempt(ctx context.Context, end time.Time, operation string, 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		result = "absent"
-	case errors.Is(err, storage.ErrUnchanged):
+	case errors.Is(err, ErrUnchanged):
 		result = "unchanged"
 	case errors.Is(err, storage.ErrCondition):
 		result = "condition"

@@ -1,0 +1,262 @@
+package folder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/afero"
+	"golang.org/x/sys/unix"
+
+	"github.com/followpress/followpress/internal/publicdir"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage/internal/object"
+)
+
+// workFolder contains what is not an object: files that are being written, and the lock for
+// conditional writes.
+const workFolder = ".followpress" // as in site.Reserved
+
+// lockPollInterval is longer than most conditional writes take.
+const lockPollInterval = 5 * time.Millisecond
+
+// leftoverAge is the age from which a file in the work folder is a leftover of a killed process: no
+// write takes as long.
+const leftoverAge = time.Hour
+
+// SyncFile makes a file durable, and SyncFileSystem a file system. Tests replace them: only a power failure would
+// show that one is missing.
+var SyncFile, SyncFileSystem = (*os.File).Sync, syncAround
+
+// A Local is a bucket in a local folder, with the semantics of S3 but without headers. ETags are
+// MD5s. The folder may be a symbolic link and contain links. Links to folders are followed. Read
+// follows links to files, but Put replaces and Delete removes the link itself.
+type Local struct {
+	*Folder
+	NoSync  bool       // make Sync do nothing; must not change during use
+	writing sync.Mutex // held with the lock of the work folder
+}
+
+// OpenLocal returns the bucket in a folder, which need not exist.
+func OpenLocal(path string) *Local {
+	return &Local{Folder: At(path)}
+}
+
+// Pinned returns the bucket in the folder that the path leads to now, so that all writes of a run go
+// to the same folder even if a link changes. It is an error if the path is a dangling link.
+func (l *Local) Pinned() (*Local, error) {
+	real, err := filepath.EvalSymlinks(l.path)
+	if IsAbsent(err) {
+		if _, err := os.Lstat(l.path); err == nil {
+			return nil, fmt.Errorf("%s is a link to a folder that does not exist: is a disk not mounted?", l.path)
+		}
+		return l, nil // Put creates it
+	} else if err != nil {
+		return nil, fmt.Errorf("follow links: %w", err)
+	}
+	pinned := OpenLocal(real)
+	pinned.NoSync = l.NoSync
+	return pinned, nil
+}
+
+// Sync makes all earlier writes durable. Before Sync, a power failure may undo any of them in any
+// order; the root is always either the old or the new one.
+func (l *Local) Sync(context.Context) error {
+	if l.NoSync {
+		return nil
+	}
+	folder, err := os.Open(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	if err := errors.Join(SyncFileSystem(folder), folder.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", l.path, err)
+	}
+	return nil
+}
+
+// Now is the time of this machine in whole seconds, as servers report it. File times come from a
+// clock that is some milliseconds late.
+func (l *Local) Now() time.Time { return time.Now().Truncate(time.Second) }
+
+// Requests returns nil: requests to a folder cost nothing.
+func (l *Local) Requests() map[object.Request]int { return nil }
+
+// Put replaces a file atomically and returns its ETag. If the condition does not hold, it returns
+// ErrCondition; if the body differs from its digest, ErrDamaged.
+func (l *Local) Put(ctx context.Context, o object.Object, condition object.Condition) (etag string, err error) {
+	if err := o.Check(); err != nil {
+		return "", err
+	}
+	if err := ctx.Err(); err != nil {
+		return "", fmt.Errorf("put %s: %w", o.Key, err)
+	}
+	written, err := l.write(o)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(written))
+		}
+	}()
+	unlock, err := l.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := ctx.Err(); err != nil { // the process may have been stopped while it waited
+		return "", fmt.Errorf("put %s: %w", o.Key, err)
+	}
+	if condition != object.Always {
+		body, _, err := l.read(o.Key)
+		if err != nil && !errors.Is(err, object.ErrNotFound) {
+			return "", err
+		}
+		absent := err != nil
+		if absent != (condition == object.IfAbsent) || !absent && site.Sum(body).String() != string(condition) {
+			return "", fmt.Errorf("put %s: %w", o.Key, object.ErrCondition)
+		}
+	}
+	return o.MD5.String(), l.replace(o.Key, written)
+}
+
+func (l *Local) write(o object.Object) (written string, err error) {
+	work := filepath.Join(l.path, workFolder)
+	file, err := os.CreateTemp(work, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = publicdir.Make(afero.NewOsFs(), work); err == nil {
+			file, err = os.CreateTemp(work, "")
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("put %s: %w", o.Key, err)
+	}
+	_, err = file.Write(o.Body)
+	if o.Key == site.RootKey && !l.NoSync && err == nil {
+		err = SyncFile(file) // otherwise the new name may become durable before the bytes
+	}
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return "", fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))
+	}
+	return file.Name(), nil
+}
+
+// replace moves a file from write to its key. The caller must hold the lock, because another
+// process may be between checking a condition and replacing the file.
+func (l *Local) replace(key site.Key, written string) error {
+	name := l.name(key)
+	err := os.Rename(written, name)
+	if errors.Is(err, fs.ErrNotExist) { // no folder yet
+		if err = publicdir.Make(afero.NewOsFs(), filepath.Dir(name)); err == nil {
+			err = os.Rename(written, name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("put %s: %w", key, err)
+	}
+	return nil
+}
+
+// lock excludes writes of others until unlock is called or the process ends.
+func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
+	l.writing.Lock() // one goroutine at a time uses the file lock
+	defer func() {
+		if err != nil {
+			l.writing.Unlock()
+		}
+	}()
+	name := filepath.Join(l.path, workFolder, "lock")
+	if err := publicdir.Make(afero.NewOsFs(), filepath.Dir(name)); err != nil {
+		return nil, fmt.Errorf("lock the folder: %w", err)
+	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock the folder: %w", err)
+	}
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() error {
+				defer l.writing.Unlock()
+				return file.Close()
+			}, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock the folder: %w", err), file.Close())
+		}
+		select {
+		case <-time.After(lockPollInterval):
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("another process on this machine holds the lock of the folder: %w", ctx.Err()), file.Close())
+		}
+	}
+}
+
+// Delete removes files, and folders that become empty. Missing files are no error.
+func (l *Local) Delete(ctx context.Context, keys []site.Key) error {
+	for _, key := range keys {
+		if err := l.delete(ctx, key); err != nil {
+			return fmt.Errorf("delete %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func (l *Local) delete(ctx context.Context, key site.Key) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(l.path); IsAbsent(err) {
+		return nil // taking the lock would create it
+	}
+	unlock, err := l.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	name := l.name(key)
+	if err := os.Remove(name); err != nil && !IsAbsent(err) {
+		return err
+	}
+	for dir := filepath.Dir(name); dir != filepath.Clean(l.path); dir = filepath.Dir(dir) {
+		if unix.Rmdir(dir) != nil { // not empty, already removed, or a link, which os.Remove would remove
+			break
+		}
+	}
+	return nil
+}
+
+// CleanUp removes leftovers of killed processes from the work folder, if they are older than an
+// hour.
+func (l *Local) CleanUp() error {
+	work := filepath.Join(l.path, workFolder)
+	entries, err := os.ReadDir(work)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clean up %s: %w", work, err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && entry.Name() != "lock" && time.Since(info.ModTime()) > leftoverAge {
+			err = os.Remove(filepath.Join(work, entry.Name()))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("clean up %s: %w", work, err)
+		}
+	}
+	return nil
+}
+
+func (l *Local) name(key site.Key) string {
+	return filepath.Join(l.path, filepath.FromSlash(string(key)))
+}

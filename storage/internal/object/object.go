@@ -1,0 +1,69 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// An Object is a body with its key, digest and headers.
+type Object struct {
+	site.Entry
+	Body         []byte
+	ContentType  string
+	CacheControl string
+	// Metadata is kept with the object by a server, and sent in headers: {"cache-tag": "a"} as
+	// "x-amz-meta-cache-tag: a". A folder does not keep it.
+	Metadata map[string]string
+}
+
+// Check compares the body with its size and digest, for stores without a server that does.
+func (o Object) Check() error {
+	if int64(len(o.Body)) != o.Size || site.Sum(o.Body) != o.MD5 {
+		return fmt.Errorf("%s: %w", o.Key, ErrDamaged)
+	}
+	return nil
+}
+
+// Info describes a stored object.
+type Info struct {
+	Key      site.Key
+	Size     int64
+	ETag     string    // without quotation marks; usually the MD5 of the body in hexadecimal, but not under SSE-KMS
+	Modified time.Time // by the bucket's clock
+	Place    string    // identity of the folder and the links to it, only for the root in a folder; else ""
+}
+
+// InfoOfFile describes an object that is a file.
+func InfoOfFile(key site.Key, digest site.MD5, file fs.FileInfo) Info {
+	return Info{Key: key, Size: file.Size(), ETag: digest.String(), Modified: file.ModTime()}
+}
+
+// A Condition must hold for a Put to take effect: Always, IfAbsent, or the ETag that the stored
+// object must have.
+type Condition string
+
+// Conditions other than an ETag.
+const (
+	Always   Condition = ""
+	IfAbsent Condition = "*"
+)
+
+// A Request is a kind of request, as in price lists.
+type Request string
+
+// The kinds of requests.
+const (
+	Get    Request = "get"
+	Head   Request = "head"
+	Put    Request = "put"
+	List   Request = "list"
+	Delete Request = "delete" // of one object or of up to 1,000
+	SetUp  Request = "set_up" // of the bucket: policy and so on
+)
+
+// AdmitAll admits an object of any size.
+func AdmitAll(context.Context, int64) error { return nil }

@@ -1,0 +1,87 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage/internal/object"
+)
+
+// ErrRange says that an object ends before the bytes that were asked for.
+var ErrRange = errors.New("it ends before")
+
+// FillRange fills buffers with what an object has from an offset on. It returns how many bytes that were,
+// fewer if the object ends within them, and the version of the object. It is ErrRange if the object ends
+// before the offset.
+func (s *Bucket) FillRange(ctx context.Context, key site.Key, offset int64, into ...[]byte) (n int64, is object.Version, err error) {
+	var length int64
+	for _, b := range into {
+		length += int64(len(b))
+	}
+	options := minio.GetObjectOptions{}
+	if err := options.SetRange(offset, offset+length-1); err != nil {
+		return 0, is, err
+	}
+	stream, info, header, err := s.core.GetObject(ctx, s.bucket, s.name(key), options)
+	if minio.ToErrorResponse(err).Code == "InvalidRange" {
+		return 0, is, fmt.Errorf("get %s: %w", key, ErrRange)
+	} else if err != nil {
+		return 0, is, explain("get", key, err)
+	}
+	defer stream.Close() // it was read to its end, or failed before
+	is = object.Version{ID: bareETag(info.ETag), Size: info.Size}
+	if text := header.Get("Content-Range"); text != "" {
+		var first, last int64
+		if _, err := fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &is.Size); err != nil || first != offset {
+			return 0, is, fmt.Errorf("get %s: the server sent %q instead of %d bytes from %d on", key, firstLine(text), length, offset)
+		}
+	} else if offset > 0 {
+		return 0, is, fmt.Errorf("get %s: the server sends no ranges of objects: %w", key, object.ErrUnsupported)
+	}
+	n, err = object.Fill(stream, into...)
+	if err == nil && n < min(length, is.Size-offset) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return n, is, explain("get", key, err)
+	}
+	return n, is, nil
+}
+
+// ReadRange reads so many bytes of an object, at least one, from an offset on, if the object still has the ETag; else it
+// returns ErrCondition. The caller closes the stream.
+func (s *Bucket) ReadRange(ctx context.Context, key site.Key, etag string, offset, length int64) (io.ReadCloser, error) {
+	var o minio.GetObjectOptions
+	if err := errors.Join(o.SetMatchETag(etag), o.SetRange(offset, offset+length-1)); err != nil {
+		return nil, explain("get", key, err)
+	}
+	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), o)
+	if err == nil && info.Size != length {
+		err = errors.Join(fmt.Errorf("the server sent %d bytes of %d", info.Size, length), stream.Close())
+	}
+	if err != nil {
+		return nil, explain("get", key, err)
+	}
+	return stream, nil
+}
+
+// maxSinglePut is the size from which PutLarge sends an object in pieces: servers take 5 GiB at once at most.
+const maxSinglePut = 64 << 20
+
+// PutLarge stores an object of any size. Errors are those of Put.
+func (s *Bucket) PutLarge(ctx context.Context, key site.Key, contentType string, body []byte) error {
+	options := putOptions(object.Object{ContentType: contentType})
+	if len(body) <= maxSinglePut {
+		_, err := s.putBody(ctx, "put "+string(key), key, body, site.Sum(body), options)
+		return err
+	}
+	options.DisableMultipart, options.PartSize, options.SendContentMd5 = false, maxSinglePut, true
+	_, err := s.core.Client.PutObject(ctx, s.bucket, s.name(key), bytes.NewReader(body), int64(len(body)), options)
+	return explainPut("put "+string(key), err)
+}

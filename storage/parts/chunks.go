@@ -1,0 +1,280 @@
+package parts
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/followpress/followpress/storage/internal/object"
+)
+
+// chunkBytes is the size of a chunk: as long as a request takes, a server sends about that much.
+const chunkBytes = 1 << 20
+
+// chunksInFlight bounds the chunks that are being read.
+const chunksInFlight = 16
+
+// Memory for chunks, besides those in flight. The pages of a folder's files are cached by the
+// system, too.
+const (
+	chunksOfBucket = 48 << 20
+	chunksOfFolder = 8 << 20
+)
+
+// A partFile is what is known of a part.
+type partFile struct {
+	name string
+
+	mu      sync.Mutex
+	known   *object.Version // nil until the part was first read
+	touched int64           // chunk that the last object was read from, by itself
+	ahead   int64           // chunk up to which chunks were read one after the other
+}
+
+func (f *partFile) version() *object.Version {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known
+}
+
+// chunks reads from parts. A first publish reads every object in about the order of the parts, and the
+// next one few of them. So the second object of a chunk makes it read the chunk, and the second chunk
+// in a row the one after it; the first object is read alone.
+type chunks struct {
+	site    *Site
+	cached  *lru[chunkID, []byte]
+	flights singleflight.Group
+	slots   chan struct{}
+}
+
+type chunkID struct {
+	name string
+	n    int64
+}
+
+func newChunks(s *Site, memory int64) *chunks {
+	return &chunks{site: s, cached: newLRU[chunkID, []byte](memory), slots: make(chan struct{}, chunksInFlight)}
+}
+
+// read fills buffers with what a part has from an offset on.
+func (c *chunks) read(ctx context.Context, f *partFile, offset int64, into ...[]byte) error {
+	if f.version() == nil {
+		if _, err := c.get(ctx, f, 0); err != nil {
+			return err
+		}
+	}
+	n := lengthOf(into)
+	if size := f.version().Size; offset+n > size {
+		return fmt.Errorf("%s of %s ends after %d bytes: %w", f.name, c.site.parts.store, size, ErrBroken)
+	}
+	if n > chunkBytes || !c.worthwhile(f, offset/chunkBytes) {
+		return c.readAlone(ctx, f, offset, n, into)
+	}
+	for _, b := range into {
+		for len(b) > 0 {
+			chunk, err := c.get(ctx, f, offset/chunkBytes)
+			if err != nil {
+				return err
+			}
+			copied := copy(b, chunk[offset%chunkBytes:])
+			b, offset = b[copied:], offset+int64(copied)
+		}
+	}
+	return nil
+}
+
+// worthwhile reports whether to read a whole chunk for an object in it.
+func (c *chunks) worthwhile(f *partFile, n int64) bool {
+	if _, ok := c.cached.get(chunkID{f.name, n}); ok {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	again := f.touched == n
+	f.touched = n
+	return again || n == 0
+}
+
+func (c *chunks) readAlone(ctx context.Context, f *partFile, offset, n int64, into [][]byte) error {
+	version := f.version()
+	err := c.site.parts.do(ctx, n, "read "+f.name, func(ctx context.Context) error {
+		_, _, err := c.site.parts.store.read(ctx, f.name, version, offset, into...)
+		return err
+	})
+	return c.explain(f, err)
+}
+
+// get returns a chunk. If others read it already, it waits for them.
+func (c *chunks) get(ctx context.Context, f *partFile, n int64) ([]byte, error) {
+	id := chunkID{f.name, n}
+	chunk, ok := c.cached.get(id)
+	if !ok {
+		var err error
+		chunk, err = await(ctx, c.site, &c.flights, flightOf(f, n), func(ctx context.Context) ([]byte, error) {
+			return c.load(ctx, f, n)
+		})
+		if err != nil {
+			return nil, c.explain(f, err)
+		}
+	}
+	c.prefetch(f, n, !ok)
+	return chunk, nil
+}
+
+// load reads a chunk and keeps it. The first one of a part tells its version.
+func (c *chunks) load(ctx context.Context, f *partFile, n int64) ([]byte, error) {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if chunk, ok := c.cached.get(chunkID{f.name, n}); ok {
+		return chunk, nil
+	}
+	version, offset := f.version(), n*chunkBytes
+	buffer := make([]byte, chunkBytes)
+	if version != nil {
+		buffer = buffer[:min(chunkBytes, version.Size-offset)]
+	}
+	var got int64
+	var is object.Version
+	err := c.site.parts.do(ctx, chunkBytes, fmt.Sprintf("read chunk %d of %s", n, f.name), func(ctx context.Context) (err error) {
+		got, is, err = c.site.parts.store.read(ctx, f.name, version, offset, buffer)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	if f.known == nil {
+		f.known = &is
+	}
+	f.mu.Unlock()
+	chunk := buffer
+	if got < chunkBytes {
+		chunk = bytes.Clone(buffer[:got])
+	}
+	c.cached.put(chunkID{f.name, n}, chunk, int64(len(chunk)))
+	return chunk, nil
+}
+
+// prefetch begins to read the next chunk if chunk n shows that they are read one after the other.
+// loaded is set if the chunk was not there yet.
+func (c *chunks) prefetch(f *partFile, n int64, loaded bool) {
+	if n == 0 { // the manifest, which may be all that is asked for
+		return
+	}
+	f.mu.Lock()
+	inRow := n == f.ahead || loaded && n == f.ahead+1
+	if loaded {
+		f.ahead = max(f.ahead, n)
+	}
+	next := n + 1
+	wanted := inRow && next*chunkBytes < f.known.Size
+	if wanted {
+		f.ahead = next
+	}
+	f.mu.Unlock()
+	if wanted {
+		c.site.running.Go(func() {
+			// Who needs the chunk reads it again after an error, and reports that one.
+			_, _, _ = c.flights.Do(flightOf(f, next), func() (any, error) { return c.load(c.site.lifetime, f, next) })
+		})
+	}
+}
+
+func flightOf(f *partFile, n int64) string { return fmt.Sprint(f.name, " ", n) }
+
+// explain adds what a request was for. An error of the context is retryable if its time was over, as
+// for a single request.
+func (c *chunks) explain(f *partFile, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, object.ErrNotFound):
+		return fmt.Errorf("%s has no %s: %w", c.site.parts.store, f.name, ErrBroken)
+	case errors.Is(err, context.DeadlineExceeded) && !object.Temporary(err):
+		return &object.UnansweredError{Err: fmt.Errorf("read %s: %w", f.name, err)}
+	}
+	return fmt.Errorf("read %s: %w", f.name, err)
+}
+
+// await calls load once for all who wait for the same key, and returns its result, or an error if ctx
+// ends before. load goes on as long as the site is open.
+func await[T any](ctx context.Context, s *Site, flights *singleflight.Group, key string, load func(context.Context) (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	s.running.Go(func() {
+		value, err, _ := flights.Do(key, func() (any, error) { return load(s.lifetime) })
+		if err != nil {
+			done <- result{err: err}
+			return
+		}
+		done <- result{value: value.(T)}
+	})
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// An lru keeps the values that were used last, up to a total weight. It may be used from many
+// goroutines. (otter, which the server uses, keeps what is used often, and would drop each chunk of
+// a sequence at once.)
+type lru[K comparable, V any] struct {
+	most int64
+
+	mu     sync.Mutex
+	weight int64
+	used   list.List // of *lruEntry, the last one first
+	byKey  map[K]*list.Element
+}
+
+type lruEntry[K comparable, V any] struct {
+	key    K
+	value  V
+	weight int64
+}
+
+func newLRU[K comparable, V any](most int64) *lru[K, V] {
+	return &lru[K, V]{most: most, byKey: map[K]*list.Element{}}
+}
+
+func (l *lru[K, V]) get(key K) (value V, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	element, ok := l.byKey[key]
+	if !ok {
+		return value, false
+	}
+	l.used.MoveToFront(element)
+	return element.Value.(*lruEntry[K, V]).value, true
+}
+
+// put keeps a value that is not there yet.
+func (l *lru[K, V]) put(key K, value V, weight int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.byKey[key]; ok {
+		return
+	}
+	l.byKey[key] = l.used.PushFront(&lruEntry[K, V]{key, value, weight})
+	l.weight += weight
+	for l.weight > l.most && l.used.Len() > 1 {
+		oldest := l.used.Remove(l.used.Back()).(*lruEntry[K, V])
+		delete(l.byKey, oldest.key)
+		l.weight -= oldest.weight
+	}
+}
