@@ -14,11 +14,17 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/rounds"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/live"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 const base = 8453 // a chain
 

@@ -11,9 +11,15 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // built makes the pieces of a table of records.
 func built(t *testing.T, rows []string) map[site.SHA256]Piece {

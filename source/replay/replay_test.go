@@ -9,12 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/site"
 	siteop "github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/replay"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // The contracts of the tests. As in production, two chains have a contract at one address.
 var (

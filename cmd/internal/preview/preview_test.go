@@ -24,11 +24,17 @@ import (
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // preview runs the command until the end of the test and gives the URL that it prints.
 func preview(t *testing.T, f Command) (base string, printed []string) {

@@ -14,12 +14,18 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/report"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // run runs the command as main does.
 func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
