@@ -224,8 +224,8 @@ var onlyIn = map[string]string{
 // faces are the packages whose root shows what callers use, with the most that each may have: exported names, methods not
 // counted, and lines. The bounds are what was reached: they fall, and do not rise.
 var faces = map[string]struct{ names, lines int }{
-	"generator": {10, 700}, "publisher": {49, 2_310}, "server": {19, 2_060}, "site": {226, 3_553}, "snapshot": {56, 890},
-	"source": {30, 550}, "storage": {67, 5_021},
+	"generator": {10, 700}, "publisher": {36, 2_080}, "server": {19, 2_060}, "site": {226, 3_553}, "snapshot": {56, 890},
+	"source": {30, 550}, "storage": {41, 385},
 }
 
 // TestFaces: what is exported is a promise, and what does the work is in rooms below.
