@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -206,6 +207,10 @@ func bucketHandler(config site.Config, store server.Store, caching string) http.
 		w.Header().Set("Last-Modified", "Mon, 02 Nov 2026 00:00:00 GMT")
 		if r.Header.Get("If-None-Match") == etag {
 			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		if route.Ranges {
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 			return
 		}
 		_, _ = w.Write(body)

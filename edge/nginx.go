@@ -28,7 +28,7 @@ type nginxView struct {
 func (v nginxView) DirectKept() string {
 	var kept []string
 	for _, r := range v.Table.Direct() {
-		if r.Caching != v.NoCache && (v.Live == nil || !r.Route.Kept()) {
+		if !r.Ranges && r.Caching != v.NoCache && (v.Live == nil || !r.Route.Kept()) {
 			kept = append(kept, r.Direct)
 		}
 	}
@@ -70,10 +70,20 @@ func (v nginxView) CheckedLocations() []string {
 func (o *origin) Failures() string {
 	const always = "300 301 303 305 307 308 401 402 406 407 408 409 410 411 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
 		"500 501 502 503 504 505 506 507 508 510 511 520 521 522 523 524 525 526 527 530"
+	if o.Ranges {
+		return "302 405 429 " + strings.Replace(always, " 416", "", 1)
+	}
 	if o.ShortName == "bucket" {
 		return "302 405 429 " + always
 	}
 	return "403 " + always
+}
+
+// BucketOfTables is the bucket as nginx asks it for whole tables, to answer with parts of them.
+func (v nginxView) BucketOfTables() *origin {
+	bucket := *v.Bucket
+	bucket.Ranges = true
+	return &bucket
 }
 
 // LiveAs is live with the suffix of an upstream's name, the longest time between two reads, and what answers

@@ -113,6 +113,7 @@ type Row struct {
 
 	Computed bool   `json:"computed,omitempty"` // the fallback answers, or without one Empty or the problem Unavailable
 	Post     bool   `json:"post,omitempty"`     // its method is POST, and its body is for the fallback
+	Ranges   bool   `json:"ranges,omitempty"`   // parts of the object can be read
 	Other    bool   `json:"other,omitempty"`    // the second group of Path is another user
 	Unknown  bool   `json:"unknown,omitempty"`  // an address without an object has the object UnknownKey, filled in
 	Default  int    `json:"default,omitempty"`  // limit, if it is not Param.Default
@@ -264,7 +265,7 @@ func anyCase(word string) string {
 }
 
 func rowOf(c site.Config, r *site.Route) Row {
-	e := Row{Route: r, Subject: subjectOf(r), Caching: r.CacheControl, Absent: site.NoSuchRoute.Name, Params: r.Params}
+	e := Row{Route: r, Subject: subjectOf(r), Caching: r.CacheControl, Absent: site.NoSuchRoute.Name, Params: r.Params, Ranges: r.Ranges}
 	accept, legal := c.Expression, ""
 	switch e.Subject {
 	case SubjectBoard:

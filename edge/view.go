@@ -26,6 +26,7 @@ type view struct {
 	HasFallback      bool
 	EFP              bool   // the site has the whole read API
 	History          bool   // the site has operations
+	Data             bool   // the site has tables, of which parts can be read
 	Alone            bool   // EFP without a fallback
 	Compact          bool   // Small and EFP: the table has no column that can do without
 	Base             string // path of the API
@@ -48,7 +49,7 @@ type view struct {
 	UnknownAddress   string     // stands for the address in objects for unknown addresses
 	RetryAfter       string     // seconds
 	AbsentSeconds    int        // how long a cache may remember that an object does not exist
-	ContentTypes     []string   // of all answers but pages, which nginx compresses anyway
+	ContentTypes     []string   // of answers that nginx compresses, but for pages, which it compresses anyway
 	R2Prefix         string     // of the keys, with its slash
 
 	CloudFrontTags, CloudflareTags bool   // whether the site's objects have tags for the service
@@ -81,6 +82,7 @@ func newView(o Options) (*view, error) {
 		AbsentSeconds:  absentSeconds,
 		EFP:            o.Config.EFP(),
 		History:        o.Config.HistoryWindow > 0,
+		Data:           o.Config.Data,
 		Alone:          o.Config.EFP() && o.Fallback == "",
 		Base:           o.Config.BasePath,
 		BaseExpression: regexp.QuoteMeta(o.Config.BasePath) + "/",
@@ -113,7 +115,7 @@ func newView(o Options) (*view, error) {
 		}
 	}
 	for _, r := range o.Config.Routes() {
-		if media, _, _ := strings.Cut(r.ContentType, ";"); media != "text/html" && !slices.Contains(v.ContentTypes, media) {
+		if media, _, _ := strings.Cut(r.ContentType, ";"); media != "text/html" && !r.Ranges && !slices.Contains(v.ContentTypes, media) {
 			v.ContentTypes = append(v.ContentTypes, media)
 		}
 	}
@@ -199,6 +201,7 @@ type origin struct {
 	Connect   string // the longest time until there is a connection, in nginx's notation
 	Read      string // between two reads of an answer, and before the first
 	Instead   string // location of nginx that answers if the origin has failed
+	Ranges    bool   // nginx answers parts of what the origin sends, and itself says 416
 }
 
 // passedHeaders are the headers of an origin's answer that an edge passes on. An edge sets further ones itself. All others

@@ -35,8 +35,8 @@ function handler(event) {
     }
   }
 {{- end}}
-  // As on the other edges, answers are whole and If-None-Match is the only condition.
-  ['range', 'if-range', 'if-match', 'if-modified-since', 'if-unmodified-since'].forEach((name) => {
+  // As on the other edges, answers are whole{{if .Data}} but for tables,{{end}} and If-None-Match is the only condition.
+  ['range', 'if-range', 'if-match', 'if-modified-since', 'if-unmodified-since']{{if .Data}}.slice(2 * /parquet$/.test(a.path)){{end}}.forEach((name) => {
     delete request.headers[name];
   });
   const forward = a.forward.split('?');
@@ -64,7 +64,7 @@ function handler(event) {
     cf.selectRequestOriginById('fallback');
     return request;
   }
-  const group = !signed && !/^\/_(log|reports|snapshot)\//.test(request.uri)
+  const group = !signed && !/^\/_(data|reports|snapshot)\//.test(request.uri)
     ? [headers['x-after'] || /(^|&){{.Fresh}}=/.test(request.querystring) ? 'patient' : 'live', asks || a.forward ? 'fallback' : 'bucket']
     : ['bucket', 'fallback'];
   cf.createRequestOriginGroup({

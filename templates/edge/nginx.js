@@ -52,8 +52,13 @@ function kind(r) {
   if (a.fresh) {
     return 'fresh';
   }
+{{- if .Data}}
+  if (a.ranges) {
+    return 'table';
+  }
+{{- end}}
 {{- if .Live}}
-  if (a.kind === 'object' && /^\/_(log|reports|snapshot)\//.test(a.path)) {
+  if (a.kind === 'object' && /^\/_(data|reports|snapshot)\//.test(a.path)) {
     return 'report'; // only the bucket has them
   }
 {{- end}}
@@ -174,7 +179,7 @@ const passing = { {{- range $i, $name := .Passed}}{{if $i}}, {{end}}'{{$name}}':
 // passed removes the headers of an origin that no answer has. add_header adds to what is left.
 function passed(r) {
   for (const name in r.headersOut) {
-    if (passing[name.toLowerCase()] !== 1) {
+    if (passing[name.toLowerCase()] !== 1{{if .Data}} && !(r.status === 416 && name === 'Content-Range'){{end}}) {
       delete r.headersOut[name];
     }
   }

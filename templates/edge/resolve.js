@@ -72,6 +72,9 @@ function answer(route, path, variable, query{{if .EFP}}, second{{end}}) {
   const isUser = variable !== undefined && path.slice({{.UserFolderAt}}, {{.UserAt}}) === 'users/';
 {{- else}}
   if (route.subject === 'stored') {
+{{- if .Data}}
+    a.ranges = route.ranges;
+{{- end}}
     return a;
   }
 {{- end}}

@@ -52,6 +52,13 @@ async function respond(a, request, env, context) {
   if (a.kind === 'fallback') {
     return a.fresh ? fetchFallback(a.forward) : cached(request, a.forward, context, () => fetchFallback(a.forward));
   }
+{{- if .Data}}
+  const wantsPart = a.ranges && request.method === 'GET' && !request.headers.has('if-none-match') && /^bytes=(?:\d+-\d*|-\d+)$/.test(request.headers.get('range'));
+  const part = wantsPart ? await fetchPart(env, a.path, request) : null;
+  if (part) {
+    return part;
+  }
+{{- end}}
   const found = await cached(request, a.path, context, () => fetchObject(env, a.path));
   if (gone.includes(found.status)) {
 {{- if .EFP}}
@@ -63,6 +70,11 @@ async function respond(a, request, env, context) {
       ? cached(request, a.forward + '?asked', context, () => fetchFallback(a.forward))
       : own(a, a.absent, request);
   }
+{{- if .Data}}
+  if (a.ranges) {
+    found.headers.set('accept-ranges', 'bytes');
+  }
+{{- end}}
   if (a.fresh) {
     found.headers.set('x-refresh', 'unavailable');
     found.headers.set('cache-control', '{{.NoStore}}');
@@ -103,7 +115,7 @@ async function trying(failed, load) {
 // newest returns what live answers, null if it is away: then the bucket and the fallback answer.
 async function newest(a, request, context{{if .EFP}}, body{{end}}) {
   const path = a.kind === 'object' ? a.path : a.forward;
-  if (/^\/_(log|reports|snapshot)\//.test(path){{if .EFP}} || a.kind === 'post' && !body{{end}}) { // only the bucket has these
+  if (/^\/_(data|reports|snapshot)\//.test(path){{if .EFP}} || a.kind === 'post' && !body{{end}}) { // only the bucket has these
     return null;
   }
   const options = { headers: {} };
@@ -324,6 +336,58 @@ async function fetchObject(env, path) {
   return plain(new Response(object.body, { headers: headers }));
 }
 
+{{if .Data -}}
+// fetchPart reads a part of a table past the cache, which keeps whole answers. It returns null if there is no table, and
+// where the whole is the answer.
+async function fetchPart(env, path, request) {
+  const range = request.headers.get('range');
+  const same = request.headers.get('if-range');
+  const headers = new Headers();
+  let status, body, passed;
+  if (env.BUCKET) {
+    const key = '{{.R2Prefix}}' + decodeURIComponent(path.slice(1));
+    const whole = await inTime(() => env.BUCKET.head(key));
+    if (whole === null || same && same !== whole.httpEtag) {
+      return null;
+    }
+    const [first, last] = range.slice(6).split('-');
+    const offset = first === '' ? Math.max(0, whole.size - Number(last)) : Number(first);
+    const end = first === '' || last === '' ? whole.size : Math.min(whole.size, Number(last) + 1);
+    passed = new Headers();
+    whole.writeHttpMetadata(passed);
+    passed.set('etag', whole.httpEtag);
+    status = offset < end ? 206 : 416;
+    passed.set('content-range', 'bytes ' + (status === 206 ? offset + '-' + (end - 1) : '*') + '/' + whole.size);
+    if (status === 206) {
+      const object = await inTime(() => env.BUCKET.get(key, { range: { offset: offset, length: end - offset }, onlyIf: { etagMatches: whole.etag } }));
+      if (object === null || !object.body) {
+        throw new Error(path + ': it was replaced');
+      }
+      body = object.body;
+    }
+  } else {
+    const asked = Object.assign({ range: range }, same ? { 'if-range': same } : {});
+    const response = await inTime((signal) => fetch(bucketURL + path, { cf: { cacheTtl: 0 }, headers: asked, redirect: 'manual', signal: signal }));
+    status = response.status;
+    body = response.body;
+    passed = response.headers;
+  }
+  if (status !== 206 && status !== 416) {
+    if (body) {
+      await body.cancel();
+    }
+    return null;
+  }
+  for (const name of status === 206 ? ['content-type', 'content-length', 'cache-control', 'etag', 'content-range'] : ['content-range']) {
+    if (passed.has(name)) {
+      headers.set(name, passed.get(name));
+    }
+  }
+  headers.set('accept-ranges', 'bytes');
+  return new Response(status === 206 ? body : null, { status: status, headers: headers });
+}
+
+{{end -}}
 async function fetchFallback(forward{{if .EFP}}, body{{end}}) {
   const response = await ask(fallbackURL + forward{{if .EFP}}, body{{end}});
   if (response.status >= 300 && response.status < 400{{if .EFP}} && !/\/ens\/avatar$/.test(forward){{end}}) {
