@@ -31,7 +31,8 @@ func Describe(config site.Config) ([]byte, error) {
 	type operations map[string]any
 	paths, answers := map[string]operations{}, answers(config)
 	for _, r := range config.Routes() {
-		if !r.UnderAPI() {
+		isData := r.ID == routes.DataFile || r.ID == routes.DataPackage
+		if !r.UnderAPI() && !isData {
 			continue
 		}
 		answer, ok := answers[r.ID]
@@ -117,6 +118,9 @@ func operation(c site.Config, r *site.Route, answer schema) (map[string]any, err
 		"operationId": operationID(r), "summary": r.Summary, "tags": []string{Section(r)},
 		"responses": responses(r, answer),
 	}
+	if r.Ranges {
+		parameters = append(parameters, map[string]any{"name": "Range", "in": "header", "description": "a part of the file, such as bytes=0-1023 or bytes=-8", "schema": text()})
+	}
 	if len(parameters) > 0 {
 		o["parameters"] = parameters
 	}
@@ -145,11 +149,17 @@ func operationID(r *site.Route) string {
 	for word := range strings.FieldsFuncSeq(strings.TrimPrefix(r.Pattern, "{base}"), func(c rune) bool { return strings.ContainsRune("/{}-_", c) }) {
 		id += strings.ToUpper(word[:1]) + word[1:]
 	}
+	if !r.UnderAPI() {
+		id = strings.ReplaceAll(id, ".", "")
+	}
 	return id
 }
 
 // Section is the group of endpoints that a route of the API belongs to.
 func Section(r *site.Route) string {
+	if !r.UnderAPI() {
+		return "data"
+	}
 	folder, _, more := strings.Cut(strings.TrimPrefix(r.Pattern, "{base}/"), "/")
 	if !more || folder == "exportState" {
 		return map[bool]string{true: "lists", false: "graph"}[more]
@@ -168,6 +178,7 @@ func pathParameter(c site.Config, name string) (parameter map[string]any, ok boo
 		"token_id": {"description": "identifier of a list, a canonical decimal", "schema": tokenID()},
 		"user":     {"description": user, "schema": text()},
 		"other":    {"description": "the other account: " + user, "schema": text()},
+		"data":     {"description": "a table, or a part of one that is too large for one file", "schema": schema{"type": "string", "pattern": "^" + c.Expression("data") + "$"}},
 	}[name]
 	parameter = map[string]any{"name": name, "in": "path", "required": true}
 	maps.Copy(parameter, described)
@@ -284,6 +295,12 @@ func responses(r *site.Route, answer schema) map[string]any {
 	} else if !r.Post {
 		all["304"] = map[string]any{"description": "the body is the one that If-None-Match names"}
 	}
+	if r.Ranges {
+		all["206"] = map[string]any{"description": "the part that Range names, if If-Range names the file as it is, or nothing", "content": ok["content"], "headers": map[string]any{
+			"Content-Range": map[string]any{"description": "which bytes of how many", "schema": text()},
+		}}
+		all["416"] = map[string]any{"description": "the file has no such part"}
+	}
 	details := map[int][]string{}
 	for _, p := range problems(r) {
 		if !slices.Contains(details[p.Status], p.Detail) {
@@ -314,7 +331,7 @@ func problems(r *site.Route) []*site.Problem {
 	all := []*site.Problem{site.InternalError, site.Unavailable}
 	for _, name := range variables(r) {
 		all = append(all, map[string][]*site.Problem{
-			"board": {site.NoSuchRoute}, "token_id": {site.BadTokenID, site.NoSuchList}, "user": {site.NoSuchName}, "other": {site.NoSuchName},
+			"board": {site.NoSuchRoute}, "token_id": {site.BadTokenID, site.NoSuchList}, "user": {site.NoSuchName}, "other": {site.NoSuchName}, "data": {site.NoSuchRoute},
 		}[name]...)
 	}
 	for _, p := range r.Params {

@@ -151,6 +151,9 @@ func TestOpenAPI(t *testing.T) {
 					t.Errorf("%s: got the limit %v, %q, want %d and at most %d", r.Pattern, limit.Schema.Value.Default, limit.Description, byDefault, most)
 				}
 			}
+			if config.Data {
+				endpoints += 2
+			}
 			if d.doc.Paths.Len() != endpoints {
 				t.Errorf("got %d paths, want the %d endpoints", d.doc.Paths.Len(), endpoints)
 			}
@@ -160,6 +163,28 @@ func TestOpenAPI(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOpenAPITables: the description of a site with tables has their files, of which parts can be read, and no other has.
+func TestOpenAPITables(t *testing.T) {
+	for name, config := range apis(t) {
+		for _, has := range []bool{false, true} {
+			config.Data = has
+			doc := describe(t, config).doc
+			files, about := doc.Paths.Value("/_data/{data}.parquet"), doc.Paths.Value("/_data/datapackage.json")
+			if (files != nil) != has || (about != nil) != has {
+				t.Errorf("%s, data %v: got %v and %v, want both or none", name, has, files, about)
+			}
+			if !has {
+				continue
+			}
+			of := files.Get
+			if of.OperationID != "getDataDataparquet" || of.Parameters.GetByInAndName("path", "data") == nil || of.Parameters.GetByInAndName("header", "Range") == nil ||
+				of.Responses.Value("206") == nil || of.Responses.Value("416") == nil || about.Get.Responses.Value("206") != nil {
+				t.Errorf("%s: got %+v, want what says how to read parts, and only of tables", name, of)
+			}
+		}
 	}
 }
 

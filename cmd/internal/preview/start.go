@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/client/examples"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/data"
 	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/templates"
@@ -45,6 +46,7 @@ func withPages(api *server.Handler, store server.Store, found server.Examples, l
 					"Library": root.Config.API == site.APIEFP, // which example needs
 					"Root":    root, "Description": "/" + string(site.OpenAPIKey), "First": firstLinks(root, found, shown), "Groups": groups(root, found, shown),
 					"Explorer": map[bool]string{true: explorerPath}[explores],
+					"Data":     map[bool]string{true: data.PackageKey.URLPath()}[root.Config.Data],
 				})
 			})
 		case reads && r.URL.Path == explorerPath && explores:
