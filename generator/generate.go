@@ -256,7 +256,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	g, err := load.Graph(ctx, load.Options{
 		Snapshot: r.snapshot, Workers: r.Workers, SkipInvalid: r.SkipInvalid, Limits: r.Config.ProfileLimits(), Inputs: r.inputs,
-		Refreshed: r.Refreshed, RefreshedLeft: r.RefreshedLeft, BadgesAsOf: r.BadgesAsOf, EFP: r.Config.EFP(), Window: r.Config.HistoryWindow,
+		Refreshed: r.Refreshed, RefreshedLeft: r.RefreshedLeft, BadgesAsOf: r.BadgesAsOf, EFP: r.Config.EFP(), Data: r.Config.Data, Window: r.Config.HistoryWindow,
 		Report: r.report, Progress: r.Progress,
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package site
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -123,6 +125,9 @@ type Config struct {
 	// Data says that the site has the graph itself as files: the tables DataKey, and DataPackageKey. The root of a site
 	// without them does not have the member.
 	Data bool `json:"data,omitempty"`
+	// DataLicence says on which terms anybody may use these files: a name such as CC0-1.0, a URL or a sentence; "" for
+	// nothing said. Only with Data.
+	DataLicence string `json:"data_licence,omitempty"`
 
 	// Tags names the services whose caches are purged by tags, in order and with spaces between;
 	// the publisher sets it. Objects of other sites have no tags, and the root does not have the member.
@@ -199,6 +204,7 @@ func (c Config) WithDefaults() (Config, error) {
 	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	c.normalizeBrand()
+	c.DataLicence = strings.TrimSpace(c.DataLicence)
 	if c.MaxProfile == defaultProfile {
 		c.MaxProfile = 0
 	}
@@ -226,10 +232,22 @@ func (c Config) validate() error {
 	if c.RanksEvery < 0 || c.RanksEvery > largestRanksEvery {
 		return fmt.Errorf("ranks every %ds: between 1s and %ds", c.RanksEvery, largestRanksEvery)
 	}
-	for _, validate := range []func() error{c.validatePictures, c.validateExplorerKeys, c.validateTags, c.validateAPI, c.validatePages, c.validateBrand} {
+	for _, validate := range []func() error{c.validatePictures, c.validateExplorerKeys, c.validateTags, c.validateAPI, c.validatePages, c.validateBrand, c.validateData} {
 		if err := validate(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+const maxLicence = 1_000 // bytes
+
+func (c Config) validateData() error {
+	switch {
+	case !c.Data && c.DataLicence != "":
+		return errors.New("licence of the data: only with the graph as files, --data")
+	case len(c.DataLicence) > maxLicence || !utf8.ValidString(c.DataLicence) || strings.ContainsFunc(c.DataLicence, unicode.IsControl):
+		return fmt.Errorf("licence of the data %q: at most %d bytes of UTF-8, without line breaks and other controls", c.DataLicence, maxLicence)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type History struct {
 	others  []site.Address          // accounts that only operations name: for the rest of the site there are none such
 	numbers Numbering[site.Address] // of these
 	all     []operation             // in the order of answers backwards
+	first   int                     // of all, within the window; those before are in the files of Config.Data only
 	same    []placed                // the last ones, of one time; they are not in all yet
 
 	mu    sync.Mutex // while tags are numbered
@@ -89,6 +91,11 @@ func (h *History) Add(row *snapshot.Op, list, account uint32, code op.Code, tag 
 		h.Flush()
 	}
 	h.same = append(h.same, placed{operation{row.Time, list, account, tag, code}, row.Chain, row.Block, row.LogIndex})
+}
+
+// Open begins the window at a time. It must be called after the last operation.
+func (h *History) Open(from int64) {
+	h.first = sort.Search(len(h.all), func(i int) bool { return h.all[i].time >= from })
 }
 
 // Flush ends the operations of one time. It must be called after the last one.

@@ -28,7 +28,7 @@ type Ranks struct {
 	Held  []byte // the object site.RanksKey that they are from; nil if they are those of Rank
 
 	Followed  int      // accounts with a follower
-	ByAddress []uint32 // all accounts; only for the API efp, or if the configuration has RanksEvery
+	ByAddress []uint32 // all accounts; only for the API efp, or if the configuration has RanksEvery or Data
 }
 
 // counts are those of the ranked accounts, by address, for ranks.Encode.

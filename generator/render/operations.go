@@ -173,16 +173,16 @@ func (t *operationTables) find(owner uint32, shard int, render unitRenderer) fou
 
 func newHistoryRenderer(e *efpRenderer) *historyRenderer {
 	r := &historyRenderer{efpRenderer: e, History: e.History}
-	all := r.all
-	rows, owners := make([]uint32, 0, len(all)), make([]uint32, 0, len(all))
-	for i := range all {
+	all, n := r.all, len(r.all)-r.first
+	rows, owners := make([]uint32, 0, n), make([]uint32, 0, n)
+	for i := r.first; i < len(all); i++ {
 		if e.isPrimary(all[i].list) {
 			rows, owners = append(rows, uint32(i)), append(owners, all[i].account)
 		}
 	}
 	r.about = newOperationTables(len(e.Accounts)+len(r.others), rows, owners)
 	rows, owners = rows[:0], owners[:0]
-	for i := range all {
+	for i := r.first; i < len(all); i++ {
 		rows, owners = append(rows, uint32(i)), append(owners, all[i].list)
 	}
 	r.of = newOperationTables(len(e.Tokens), rows, owners)
@@ -250,7 +250,7 @@ func (r *historyRenderer) renderShard(
 func (r *historyRenderer) renderWhole(_ int, _ *Scratch, emit Emitter) {
 	var newest []Operation
 	size := objectBytes
-	for _, o := range slices.Backward(r.all) {
+	for _, o := range slices.Backward(r.all[r.first:]) {
 		if len(newest) == RecentOperations {
 			break
 		}

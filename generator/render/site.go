@@ -21,6 +21,7 @@ type Site struct {
 	explore *exploreRenderer // nil without the explorer
 	history *historyRenderer // nil without operations
 	pages   *pageRenderer    // nil without pages
+	data    *dataRenderer    // nil without the graph as files
 
 	BucketDigits  int
 	TokenDigits   int       // of buckets of lists; 0 unless the API is efp
@@ -54,6 +55,7 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 		}
 		s.addExplorer()
 		s.addRanks()
+		s.addData()
 		return s, nil
 	}
 	for _, n := range g.Names {
@@ -73,6 +75,7 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 	}
 	s.addExplorer()
 	s.addRanks()
+	s.addData()
 	return s, nil
 }
 
@@ -80,6 +83,15 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 func (s *Site) addRanks() {
 	if s.Config.RanksEvery > 0 {
 		s.Kinds = append(s.Kinds, UnitKind{1, nil, s.renderRanks})
+	}
+}
+
+// addData adds the units of the graph as files, if the site has them. The files come first, as what takes a while does, and
+// the package that tells their digests last.
+func (s *Site) addData() {
+	if s.Config.Data {
+		s.data = newDataRenderer(s.Graph, s.ranks, s.Config)
+		s.Kinds = append(slices.Insert(s.Kinds, 0, s.data.kind()), s.data.packageKind())
 	}
 }
 
@@ -222,6 +234,9 @@ func (s *Site) Objects() int64 {
 	}
 	if s.pages != nil {
 		n += s.pages.objects()
+	}
+	if s.data != nil {
+		n += s.data.objects()
 	}
 	return int64(n + SharedObjects(c, t))
 }

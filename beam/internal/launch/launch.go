@@ -65,6 +65,8 @@ type Command struct {
 	LeaderboardMax int           `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int           `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
 	Pages          bool          `hidden:""`
+	Data           bool          `hidden:""`
+	DataLicence    string        `hidden:""`
 	RanksEvery     string        `placeholder:"DURATION" hidden:""`
 	RanksFrom      string        `placeholder:"LOCATION" hidden:""`
 	HistoryWindow  time.Duration `default:"999h" placeholder:"DURATION" group:"As with generate:" help:"With --api=efp, of a snapshot with the table ops: how far back notifications and activity go, from the time of the snapshot (default ${default}). 0 leaves them out."`
@@ -165,6 +167,9 @@ func (c *Command) check() error {
 	}
 	if c.Pages {
 		return errors.New("--pages: only generate, publish --snapshot, preview and live make pages and badges; publish --snapshot makes those of a large site too")
+	}
+	if c.Data || c.DataLicence != "" {
+		return errors.New("--data: only generate, publish --snapshot, preview and live add the graph as files; publish --snapshot does so for a large site too")
 	}
 	_, err := c.config().WithDefaults()
 	return err

@@ -139,7 +139,7 @@ func (c *Command) listen() (net.Listener, error) {
 	}
 }
 
-// open opens what is to be served. The demo shows all there is: it has pages, of a site at base.
+// open opens what is to be served. The demo shows all there is: it has the graph as files, and pages, of a site at base.
 func (c *Command) open(ctx context.Context, base string, stderr io.Writer) (_ storage.Site, err error) {
 	if c.Site != "" {
 		return command.OpenSite(ctx, c.Site, c.Server())
@@ -161,6 +161,7 @@ func (c *Command) open(ctx context.Context, base string, stderr io.Writer) (_ st
 	if c.Snapshot == "" && o.Config.EFP() && !o.Config.Pages {
 		o.Config.Pages, o.Config.PublicURL = true, base
 	}
+	o.Config.Data = o.Config.Data || c.Snapshot == ""
 	progress := command.NewProgress(stderr)
 	o.Progress = progress
 	files, report, err := generator.ToMemory(ctx, from, o)

@@ -47,7 +47,7 @@ func Graph(ctx context.Context, o Options) (*render.Graph, error) {
 			return nil, err
 		}
 	}
-	if r.Window > 0 {
+	if r.readsOps() {
 		switch err := snapshot.CheckTable(r.Snapshot, snapshot.TableOps); {
 		case err == nil:
 			read = append(read, l.readOps)

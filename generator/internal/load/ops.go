@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
@@ -21,7 +22,7 @@ type incomingOp struct {
 	tag     uint32       // of an operation that is kept
 }
 
-// readOps keeps the operations within the window, and counts the growth of all time. Times after as_of are as good as
+// readOps keeps the operations within the window, or all for Options.Data, and counts the growth of all time. Times after as_of are as good as
 // others: as_of is the time of the chain that is behind. Accounts that only operations name do not become
 // accounts of the graph.
 func (l *loader) readOps(ctx context.Context) error {
@@ -30,6 +31,10 @@ func (l *loader) readOps(ctx context.Context) error {
 	from, err := render.WindowStart(g.AsOf, l.Window)
 	if err != nil {
 		return err // does not happen: snapshot.ReadAsOf has checked it
+	}
+	keptFrom := from
+	if l.Data {
+		keptFrom = math.MinInt64
 	}
 	h, err := render.NewHistory(g)
 	if err != nil {
@@ -50,7 +55,7 @@ func (l *loader) readOps(ctx context.Context) error {
 			return in, nil
 		}
 		in.code = parsed.Code
-		if o.Time < from {
+		if o.Time < keptFrom {
 			return in, nil
 		}
 		in.tag = h.Tag(parsed.Tag)
@@ -68,25 +73,28 @@ func (l *loader) readOps(ctx context.Context) error {
 		case in.code == 0:
 			return nil
 		}
-		if g.Primary[g.Owners[in.list]] == in.list {
+		if l.Window > 0 && g.Primary[g.Owners[in.list]] == in.list {
 			if err := h.Growth.Add(in.row.Time, in.code); err != nil {
 				return err
 			}
 		}
-		if in.row.Time < from {
+		if in.row.Time < keptFrom {
 			return nil
 		}
 		if in.account == render.None {
 			in.account = h.Account(in.address)
 		}
 		h.Add(&in.row, in.list, in.account, in.code, in.tag)
-		l.Report.Operations++
-		return checkSize("operations", l.Report.Operations)
+		if l.Window > 0 && in.row.Time >= from {
+			l.Report.Operations++
+		}
+		return checkSize("operations", h.Len()+1)
 	})
 	if err := l.countBytes(snapshot.TableOps, rows.Ops(ctx, convert)); err != nil {
 		return err
 	}
 	h.Flush()
+	h.Open(from)
 	g.History = h
 	return nil
 }

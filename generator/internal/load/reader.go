@@ -22,10 +22,16 @@ type Options struct {
 	BadgesAsOf    time.Time          // of the badges; zero for as_of of the snapshot
 	Window        site.Window        // of operations; 0 for none
 	EFP           bool               // whether the site has the API efp, which shows more of a snapshot
+	Data          bool               // whether the site has the graph as files: all operations, and when records were added
 	Inputs        *site.Inputs       // to fill; nil if nobody wants to know
 	Report        *summary.Report    // to fill
 	Progress      Progress
 }
+
+// timed reports whether the graph says when records were added.
+func (o *Options) timed() bool { return o.EFP || o.Data }
+
+func (o *Options) readsOps() bool { return o.Window > 0 || o.Data }
 
 // Refreshed reads the data that refreshes have fetched from upstreams and stored, as generator.Refreshed.
 type Refreshed interface {
@@ -73,7 +79,7 @@ func readTable[T any](
 // readerOf reads a table as readTable does, and counts its rows. Without accept, Complete takes them.
 func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) snapshot.Reader[T] {
 	counts := r.Report.Table(t)
-	return snapshot.Reader[T]{Snapshot: r.Snapshot, Workers: r.Workers, Untimed: !r.EFP, Digest: r.digest(t), Done: func(b snapshot.Block[T]) error {
+	return snapshot.Reader[T]{Snapshot: r.Snapshot, Workers: r.Workers, Untimed: !r.timed(), Digest: r.digest(t), Done: func(b snapshot.Block[T]) error {
 		r.file[t] = b.File
 		counts.Rows += len(b.Rows) + len(b.Invalid)
 		r.Progress.AddBytes(int64(len(b.Rows)), 0)
@@ -108,7 +114,7 @@ func (r *reader) readInputs() error {
 	if err == nil && r.EFP {
 		r.Inputs.ListOps, err = snapshot.ReadListOps(r.Snapshot)
 	}
-	if err == nil && r.Window > 0 {
+	if err == nil && r.readsOps() {
 		r.Inputs.OpsFrom, err = snapshot.ReadOpsFrom(r.Snapshot)
 	}
 	return err

@@ -42,13 +42,13 @@ func (l *loader) readRecords(ctx context.Context) error {
 		if !ok {
 			p = new(packedRecords)
 		}
-		p.pack(rows, l.EFP)
+		p.pack(rows, l.timed())
 		return func() error {
 			for _, r := range p.late {
 				n, _ := numbers.Add(r.address)
 				p.SetData(r.at, uint32(known)+n)
 			}
-			l.incoming.add(p, l.EFP)
+			l.incoming.add(p, l.timed())
 			if p.unknown > 0 {
 				l.Report.Table(snapshot.TableRecords).WithoutEffect[summary.UnknownList] += p.unknown
 			}
@@ -64,7 +64,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 	for _, address := range late {
 		g.Account(address)
 	}
-	g.Offsets, g.Records, g.Added = l.incoming.group(len(g.Tokens), l.EFP, l.Workers)
+	g.Offsets, g.Records, g.Added = l.incoming.group(len(g.Tokens), l.timed(), l.Workers)
 	g.Records.Use(g.ByNumber)
 	g.FillAccounts()
 	g.Known = known

@@ -42,7 +42,7 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	for list, length := range lengths {
 		begin, end := g.Offsets[list], g.Offsets[list]+uint64(length)
 		g.Offsets[list] = kept
-		if l.EFP && begin != kept {
+		if l.timed() && begin != kept {
 			copy(g.Added[kept:], g.Added[begin:end])
 		}
 		kept += g.Records.CopyWithin(kept, begin, end)
@@ -50,7 +50,7 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	g.Offsets[len(g.Tokens)] = kept
 	l.Report.Repeated = before - int(kept)
 	g.Records.Truncate(kept)
-	if l.EFP {
+	if l.timed() {
 		g.Added = g.Added[:kept]
 	}
 	return nil

@@ -47,7 +47,7 @@ func All(ctx context.Context, g *render.Graph, workers int, config site.Config) 
 	if err != nil {
 		return nil, err
 	}
-	if efp || config.RanksEvery > 0 {
+	if efp || config.RanksEvery > 0 || config.Data {
 		r.ByAddress = byAddress
 	}
 	group, ctx := errgroup.WithContext(ctx)
