@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"unicode/utf8"
 
 	json "github.com/goccy/go-json"
 
@@ -56,7 +55,7 @@ func (d *dataRenderer) follows() *dataTable {
 			d.writeAddress(w, f.followed)
 			dataset.AddText(w, d.Tokens[f.list])
 			w.Bool(f.counts)
-			w.Texts(validTags(d.TagSets[f.record.Tags].Tags))
+			w.Texts(d.TagSets[f.record.Tags].Tags)
 			if d.Added == nil || d.Added[f.at] == snapshot.NoTime {
 				w.Null()
 			} else {
@@ -66,19 +65,6 @@ func (d *dataRenderer) follows() *dataTable {
 		})
 	}
 	return t
-}
-
-// validTags are the tags as the API shows them: each byte that is not UTF-8 becomes U+FFFD.
-func validTags(tags []string) []string {
-	valid := func(tag string) bool { return !utf8.ValidString(tag) }
-	if !slices.ContainsFunc(tags, valid) {
-		return tags
-	}
-	tags = slices.Clone(tags)
-	for i, tag := range tags {
-		tags[i] = string([]rune(tag))
-	}
-	return tags
 }
 
 // A follow is a row of follows. Follower and followed are accounts by their row.
