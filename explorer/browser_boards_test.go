@@ -223,9 +223,17 @@ func TestNetworkLeadsOn(t *testing.T) {
 	spec := serve(t, generate(t, fixtures.Demo(), site.Config{}), "/")
 	p.Go(spec.at("#/network"))
 	shown(t, p)
-	if n := p.Count(".tag-bars a, .chart details a"); n != 0 {
+	const files = "a[href$='/_data/datapackage.json']"
+	if n := p.Count(".tag-bars a, .chart details a, " + files); n != 0 {
 		t.Errorf("a site of the specification: got %d links to what it does not have", n)
 	}
+	p.Go(serve(t, generate(t, fixtures.Demo(), site.Config{Data: true}), "/").at("#/network"))
+	shown(t, p)
+	if got := browser.Eval[string](p, "fetch(document.querySelector(\""+files+"\").href).then((response) => response.json()).then(({ profile }) => profile)"); got != "data-package" {
+		t.Errorf("the graph as files: got the profile %q, want data-package", got)
+	}
+	p.Go(spec.at("#/network"))
+	shown(t, p)
 	p.Go(spec.at("#/miralund.eth"))
 	shown(t, p)
 	if n := p.Count(".head .tabs a[href$='/followers']"); n != 0 {

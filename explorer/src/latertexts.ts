@@ -192,6 +192,7 @@ export const networkTexts = own({
   more: (total: string) => `Show all ${total}`,
   fewer: 'Show fewer',
   reports: 'Reports: what changed from day to day',
+  files: 'The graph as files, for queries of your own',
 });
 
 export const graphTexts = own({

@@ -144,6 +144,9 @@ export const isWhole = once(async () => (await site.root()).config['api'] === 'e
 /** Whether it says what happened lately (data/history.ts). */
 export const hasHistory = async (): Promise<boolean> => !!(await site.root()).config['history_window'];
 
+/** Whether it has the graph itself as files. */
+export const hasData = async (): Promise<boolean> => !!(await site.root()).config['data'];
+
 /** Keeps the result of a function that succeeded: until another site is published, or the page is renewed if it changes with accounts. */
 export function once<T>(load: () => Promise<T>, changes = false): () => Promise<T> {
   let kept: Promise<T> | undefined;

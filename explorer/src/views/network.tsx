@@ -5,7 +5,7 @@ import uPlot from 'uplot';
 import { median, placeOf, ranges, sums, tens, type Counted } from '../data/degrees';
 import { growth } from '../data/history';
 import { askedForTag, taggedMost } from '../data/people';
-import { isWhole, network, type Board, type Network as Sizes } from '../data/site';
+import { base, hasData, isWhole, network, type Board, type Network as Sizes } from '../data/site';
 import { networkTexts } from '../latertexts';
 import { tagQuery } from '../place';
 import { go, href, type Href, type Place } from '../router';
@@ -13,17 +13,18 @@ import { clip, named, type Text } from '../text';
 import { month, number, range, sentences } from '../texts';
 import { axis, Chart, type Palette } from '../ui/chart';
 import { Heading } from '../ui/heading';
+import { objectLink } from '../ui/links';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';
 import { Growth } from './growth';
 
 export function Network({ place }: { place: Place }) {
-  const loaded = useLoad(async () => ({ sizes: await network(), whole: await isWhole() }), [], false);
+  const loaded = useLoad(async () => ({ sizes: await network(), whole: await isWhole(), files: await hasData() }), [], false);
   return (
     <div class="stack network">
       <Heading title={networkTexts.title} />
       <Show loaded={loaded}>
-        {({ sizes, whole }) => (
+        {({ sizes, whole, files }) => (
           <>
             <Figures sizes={sizes} />
             <div class="columns charts">
@@ -34,6 +35,11 @@ export function Network({ place }: { place: Place }) {
             <p>
               <a href={href(['reports'])}>{networkTexts.reports}</a>
             </p>
+            {files && (
+              <p>
+                <a href={objectLink(base, '_data/datapackage.json')}>{networkTexts.files}</a>
+              </p>
+            )}
           </>
         )}
       </Show>
