@@ -63,7 +63,7 @@ type Content struct {
 	Pages        bool     `first:"" help:"With --api=efp: add u/NAME/index.html for each account with a name, a page without JavaScript for people, search engines and previews of links; sitemap.xml and robots.txt; badges (_badge/NAME.svg); and embed.js, the element <follow-card> for other sites. Needs --public-url."`
 	PagesMin     int      `default:"0" placeholder:"N" help:"With --pages: an account without a name has a page too, under its address, if it has at least N followers; 0 means none has (default ${default})."`
 	PublicURL    string   `first:"" placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
-	Data         bool     `first:"" help:"Add the graph itself as files for queries: _data/follows.parquet, accounts, edges and badges, ops if the snapshot has that table, and datapackage.json, which tells their columns and digests (docs/data.md)."`
+	Data         bool     `help:"Add the graph itself as files for queries: _data/follows.parquet, accounts, edges and badges, ops if the snapshot has that table, and datapackage.json, which tells their columns and digests (docs/data.md)."`
 	DataLicence  string   `placeholder:"TEXT" help:"With --data: the terms on which anybody may use these files, such as CC0-1.0, a URL or a sentence; datapackage.json repeats them."`
 	Branding
 	LeaderboardMax int `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
