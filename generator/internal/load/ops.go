@@ -22,9 +22,9 @@ type incomingOp struct {
 	tag     uint32       // of an operation that is kept
 }
 
-// readOps keeps the operations within the window, or all for Options.Data, and counts the growth of all time. Times after as_of are as good as
-// others: as_of is the time of the chain that is behind. Accounts that only operations name do not become
-// accounts of the graph.
+// readOps keeps the operations within the window, or all for Options.Data, and counts the growth of all time. Times after
+// as_of are as good as others: as_of is the time of the chain that is behind. Accounts that only operations name do not
+// become accounts of the graph.
 func (l *loader) readOps(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("ops", 0)
