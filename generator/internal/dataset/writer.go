@@ -145,6 +145,9 @@ func (w *Writer) EndRow() {
 }
 
 func (w *Writer) endBatch() {
+	if w.batch == 0 { // parquet-go takes the address of the first value
+		return
+	}
 	w.digest.Write(w.canonical)
 	for i, values := range w.values {
 		if w.err == nil {
