@@ -199,12 +199,11 @@ func (p place) list(t testing.TB) map[site.Key]minio.ObjectInfo {
 	return all
 }
 
-// holds checks that the bucket contains the site, byte for byte and with its headers,
-// and nothing else but beside.
-func (p place) holds(t testing.TB, want memory, beside ...site.Key) {
+// holds checks that the bucket contains the site, byte for byte and with its headers, and nothing else.
+func (p place) holds(t testing.TB, want memory) {
 	t.Helper()
 	listed := p.list(t)
-	p.holdsOnly(t, listed, want, beside)
+	p.holdsOnly(t, listed, want, nil)
 	config := want.Root(t).Config
 	var group errgroup.Group
 	group.SetLimit(16)

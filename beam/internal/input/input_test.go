@@ -495,7 +495,6 @@ func TestFaultOfABucket(t *testing.T) {
 	for i := range 20_000 {
 		fmt.Fprintf(&records, `{"token_id":"%d","version":1,"record_type":"address","data":"0x%016x000000000000000000000000"}`+"\n", i/50, random.Uint64())
 	}
-	writeFile(t, dir, "records.ndjson", []byte(records.String()))
 	for want, fail := range map[string]func(bucket string, proxy *servers.Proxy){
 		"tried 7 times: check --endpoint, and that the server is up": func(_ string, proxy *servers.Proxy) { proxy.Break(300_000, true) },
 		"records.ndjson was replaced since the run began": func(bucket string, _ *servers.Proxy) {
@@ -504,6 +503,7 @@ func TestFaultOfABucket(t *testing.T) {
 		},
 	} {
 		bucket, proxy := server.Bucket(t), server.Proxy(t)
+		writeFile(t, dir, "records.ndjson", []byte(records.String()))
 		server.Upload(t, bucket, "snapshot", dir)
 		_, err := read(t, input.Source{Location: "s3://" + bucket + "/snapshot", Endpoint: proxy.Endpoint}, input.Options{Limits: limits}, "",
 			func() { fail(bucket, proxy) })

@@ -24,7 +24,7 @@ const (
 // A Writer writes a file row by row: the values of a row in the order of the columns, then EndRow.
 type Writer struct {
 	table   *Table
-	file    *parquet.Writer
+	file    *parquet.GenericWriter[any]
 	columns []*parquet.ColumnWriter
 	values  [][]parquet.Value // of the batch, by column
 	column  int               // of the next value
@@ -53,7 +53,7 @@ func NewWriter(t *Table, to io.Writer) *Writer {
 			options = append(options, parquet.SkipPageBounds(path...))
 		}
 	}
-	w := &Writer{table: t, file: parquet.NewWriter(to, options...), values: make([][]parquet.Value, len(t.Columns)), digest: sha256.New()}
+	w := &Writer{table: t, file: parquet.NewGenericWriter[any](to, options...), values: make([][]parquet.Value, len(t.Columns)), digest: sha256.New()}
 	w.columns = w.file.ColumnWriters()
 	return w
 }

@@ -22,6 +22,14 @@ type incomingOp struct {
 	tag     uint32       // of an operation that is kept
 }
 
+// keptFrom is from when operations are kept, if those of the window begin at from.
+func (l *loader) keptFrom(from int64) int64 {
+	if l.Data {
+		return math.MinInt64
+	}
+	return from
+}
+
 // readOps keeps the operations within the window, or all for Options.Data, and counts the growth of all time. Times after
 // as_of are as good as others: as_of is the time of the chain that is behind. Accounts that only operations name do not
 // become accounts of the graph.
@@ -32,10 +40,7 @@ func (l *loader) readOps(ctx context.Context) error {
 	if err != nil {
 		return err // does not happen: snapshot.ReadAsOf has checked it
 	}
-	keptFrom := from
-	if l.Data {
-		keptFrom = math.MinInt64
-	}
+	keptFrom := l.keptFrom(from)
 	h, err := render.NewHistory(g)
 	if err != nil {
 		return err

@@ -269,7 +269,7 @@ func (p *File) findColumn(wanted column) (leaf, error) {
 		l.element--
 	}
 	if !l.takes(found.Type()) {
-		if p.empty() || wanted.optional && p.allNull(l.index) { // NULL in DuckDB is a number
+		if p.hasNone(&l) {
 			l.index = -1
 			return l, nil
 		}
@@ -277,6 +277,9 @@ func (p *File) findColumn(wanted column) (leaf, error) {
 	}
 	return l, nil
 }
+
+// hasNone reports whether a column has no value, so that its type says nothing: NULL in DuckDB is a number.
+func (p *File) hasNone(l *leaf) bool { return p.empty() || l.optional && p.allNull(l.index) }
 
 func (p *File) empty() bool {
 	return !slices.ContainsFunc(p.meta.RowGroups, func(g parquetformat.RowGroup) bool { return g.NumRows > 0 })

@@ -29,9 +29,13 @@ const lockPollInterval = 5 * time.Millisecond
 // write takes as long.
 const leftoverAge = time.Hour
 
-// SyncFile makes a file durable, and SyncFileSystem a file system. Tests replace them: only a power failure would
-// show that one is missing.
-var SyncFile, SyncFileSystem = (*os.File).Sync, syncAround
+// Tests replace these: only a power failure would show that one is missing.
+var (
+	// SyncFile makes a file durable.
+	SyncFile = (*os.File).Sync
+	// SyncFileSystem makes a file system durable.
+	SyncFileSystem = syncAround
+)
 
 // A Local is a bucket in a local folder, with the semantics of S3 but without headers. ETags are
 // MD5s. The folder may be a symbolic link and contain links. Links to folders are followed. Read

@@ -1,3 +1,4 @@
+// Package location has what texts of users name: buckets, folders, files and addresses on the web.
 package location
 
 import (

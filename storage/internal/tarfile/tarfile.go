@@ -1,3 +1,4 @@
+// Package tarfile has the site in a tar file, which it reads where it is.
 package tarfile
 
 import (

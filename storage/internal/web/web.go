@@ -1,3 +1,4 @@
+// Package web has the site that an HTTPS server publishes, which nobody can list.
 package web
 
 import (
