@@ -373,8 +373,8 @@ func answers(c site.Config) map[routes.ID]schema {
 		routes.RankedAll:    ranked(routes.RankedAll),
 		routes.RankedSearch: ranked(routes.RankedSearch),
 		routes.RankedCount:  object(m("leaderboardCount", decimal())),
-		routes.DataFile:     schema{"description": "Apache Parquet"},
-		routes.DataPackage:  schema{"type": "object", "description": "a data package (datapackage.org)"},
+		routes.DataFile:     {"description": "Apache Parquet"},
+		routes.DataPackage:  {"type": "object", "description": "a data package (datapackage.org)"},
 		routes.Stats: object(m("stats", object(
 			m("address_count", decimal()), m("list_count", decimal()), m("list_op_count", decimal()), m("user_count", decimal()),
 		))),

@@ -1,3 +1,4 @@
+// Package folder has buckets and sites in a folder of this machine.
 package folder
 
 import (
