@@ -2,8 +2,8 @@ package render
 
 import "github.com/followpress/followpress/generator/internal/dataset"
 
-// Limits of files, in bytes as they are estimated: from the lengths of texts, as if none could be compressed but the digits
-// of addresses and numbers, and whole within a tenth for usual graphs.
+// Limits of files, in estimated bytes. The estimate adds the lengths of texts, as if only digits of addresses and numbers
+// could be compressed; for usual graphs it is right within a tenth.
 const (
 	maxDataFile  = 48 << 20
 	maxDataGroup = 24 << 20 // of a row group, whose dictionaries are in memory

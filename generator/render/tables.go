@@ -22,8 +22,7 @@ const (
 	tokenBytes       = 20 // of a usual token ID
 )
 
-// appendShardHead appends the beginning of a shard, up to its first entry, after the member that says
-// whose it is.
+// appendShardHead appends the beginning of a shard, up to its first entry. The member that names the owner comes before.
 func appendShardHead(b []byte, total, shard, shards, size int) []byte {
 	return fmt.Appendf(b, `"total":%d,"shard":%d,"shards":%d,"shard_size":%d,"entries":[`, total, shard, shards, size)
 }

@@ -127,8 +127,8 @@ func AppendRoot(b []byte, asOf string, root []byte, indexes []shards.Index) ([]b
 }
 
 // A Place is a place for the parts of one site: a folder, or a bucket below a prefix. Its requests are
-// repeated if they fail temporarily. A writer calls Begin, then Put for each shard, from any number
-// of machines that have joined its run and as often as it likes, and Finish once all parts are there.
+// repeated if they fail temporarily. A writer calls Begin, then Put for each shard, and
+// Finish once all parts are there. Any machine that has joined the run may call Put, as often as it likes.
 type Place struct {
 	store  store
 	chunks int64 // bytes of memory for chunks of a reader

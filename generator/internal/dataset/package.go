@@ -23,8 +23,8 @@ type Facts struct {
 	RowsDigest  site.SHA256 // of the rows in canonical form (docs/format.md)
 }
 
-// Package returns the description of the files, a data package as https://specs.frictionlessdata.io has it. asOf is the time
-// of the snapshot, RFC 3339. licence may be "".
+// Package returns the description of the files, a data package as https://specs.frictionlessdata.io has it. The snapshot's
+// time, asOf, is in RFC 3339. An empty licence is left out.
 func Package(asOf, licence string, files []File) []byte {
 	p := dataPackage{Profile: "data-package", Name: "followpress", Title: "A graph of who follows whom", AsOf: asOf, Resources: []resource{}}
 	if licence != "" {

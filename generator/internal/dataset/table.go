@@ -65,8 +65,8 @@ func (c *Column) node() parquet.Node {
 	return n
 }
 
-// bounded reports whether the bounds of values belong into the file: they let engines skip row groups, but those of texts
-// of any length would repeat these.
+// bounded reports whether the file states the least and the greatest value of the column, by which engines skip row groups.
+// Long texts get none: the file would contain them once more.
 func (c *Column) bounded() bool { return c.Type != LongText && c.Type != Texts }
 
 // columns is a parquet.Group in the order of a table.

@@ -24,26 +24,11 @@ func (s *Bucket) FillRange(ctx context.Context, key site.Key, offset int64, into
 	for _, b := range into {
 		length += int64(len(b))
 	}
-	options := minio.GetObjectOptions{}
-	if err := options.SetRange(offset, offset+length-1); err != nil {
+	stream, _, is, err := s.openRange(ctx, key, minio.GetObjectOptions{}, offset, length)
+	if err != nil {
 		return 0, is, err
 	}
-	stream, info, header, err := s.core.GetObject(ctx, s.bucket, s.name(key), options)
-	if minio.ToErrorResponse(err).Code == "InvalidRange" {
-		return 0, is, fmt.Errorf("get %s: %w", key, ErrRange)
-	} else if err != nil {
-		return 0, is, explain("get", key, err)
-	}
 	defer stream.Close() // it was read to its end, or failed before
-	is = object.Version{ID: bareETag(info.ETag), Size: info.Size}
-	if text := header.Get("Content-Range"); text != "" {
-		var first, last int64
-		if _, err := fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &is.Size); err != nil || first != offset {
-			return 0, is, fmt.Errorf("get %s: the server sent %q instead of %d bytes from %d on", key, firstLine(text), length, offset)
-		}
-	} else if offset > 0 {
-		return 0, is, fmt.Errorf("get %s: the server sends no ranges of objects: %w", key, object.ErrUnsupported)
-	}
 	n, err = object.Fill(stream, into...)
 	if err == nil && n < min(length, is.Size-offset) {
 		err = io.ErrUnexpectedEOF
@@ -58,17 +43,43 @@ func (s *Bucket) FillRange(ctx context.Context, key site.Key, offset int64, into
 // returns ErrCondition. The caller closes the stream.
 func (s *Bucket) ReadRange(ctx context.Context, key site.Key, etag string, offset, length int64) (io.ReadCloser, error) {
 	var o minio.GetObjectOptions
-	if err := errors.Join(o.SetMatchETag(etag), o.SetRange(offset, offset+length-1)); err != nil {
+	if err := o.SetMatchETag(etag); err != nil {
 		return nil, explain("get", key, err)
 	}
-	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), o)
-	if err == nil && info.Size != length {
-		err = errors.Join(fmt.Errorf("the server sent %d bytes of %d", info.Size, length), stream.Close())
+	stream, sent, _, err := s.openRange(ctx, key, o, offset, length)
+	if err == nil && sent != length {
+		return nil, errors.Join(fmt.Errorf("get %s: the server sends %d bytes of %d", key, sent, length), stream.Close())
+	}
+	return stream, err
+}
+
+// openRange requests so many bytes of an object from an offset on. It returns the body, whose length may be another one, and
+// the version of the object. It is ErrRange if the object ends before the offset.
+func (s *Bucket) openRange(
+	ctx context.Context, key site.Key, o minio.GetObjectOptions, offset, length int64,
+) (body io.ReadCloser, sent int64, is object.Version, err error) {
+	if err := o.SetRange(offset, offset+length-1); err != nil {
+		return nil, 0, is, err
+	}
+	stream, info, header, err := s.core.GetObject(ctx, s.bucket, s.name(key), o)
+	if minio.ToErrorResponse(err).Code == "InvalidRange" {
+		return nil, 0, is, fmt.Errorf("get %s: %w", key, ErrRange)
+	} else if err != nil {
+		return nil, 0, is, explain("get", key, err)
+	}
+	is = object.Version{ID: bareETag(info.ETag), Size: info.Size}
+	if text := header.Get("Content-Range"); text != "" {
+		var first, last int64
+		if _, scanErr := fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &is.Size); scanErr != nil || first != offset {
+			err = fmt.Errorf("get %s: the server sent %q instead of %d bytes from %d on", key, firstLine(text), length, offset)
+		}
+	} else if offset > 0 {
+		err = fmt.Errorf("get %s: the server sends no ranges of objects: %w", key, object.ErrUnsupported)
 	}
 	if err != nil {
-		return nil, explain("get", key, err)
+		return nil, 0, is, errors.Join(err, stream.Close())
 	}
-	return stream, nil
+	return stream, info.Size, is, nil
 }
 
 // maxSinglePut is the size from which PutLarge sends an object in pieces: servers take 5 GiB at once at most.

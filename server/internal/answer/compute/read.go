@@ -161,8 +161,8 @@ func (a *Answer) prefetch(ctx context.Context, key site.Key, size int64) (wait f
 	}
 }
 
-// Kept returns what the cache keeps under a key that no object has, if that has so many bytes; else it keeps
-// what render returns. The caller releases the object.
+// Kept returns the body that the cache keeps under a key that no object has, if its length is bytes. Otherwise Kept renders
+// the body and keeps it. The caller releases the object.
 func (a *Answer) Kept(key site.Key, bytes int, render func() ([]byte, error)) (*cache.Object, error) {
 	k := a.read.key(key)
 	if !a.read.renews {
@@ -183,9 +183,9 @@ func (a *Answer) Kept(key site.Key, bytes int, render func() ([]byte, error)) (*
 // scanBytes is the size from which an object takes the processor for a while: some 0.1 ms.
 const scanBytes = 32 << 10
 
-// Scan does what takes the processor in proportion to that many bytes, such as matching the rows of a shard. Half
-// of the processors are enough for that: requests for unique terms must not slow down others. Nobody who is let in
-// waits for anything: what is done calls neither Scan nor what reads objects, which do so themselves.
+// Scan runs work that takes a processor in proportion to that many bytes, such as matching the rows of a shard. At most
+// half the processors scan at a time, so that requests for unique terms do not slow down others. The work must not wait:
+// it calls neither Scan nor a function that reads objects.
 func (a *Answer) Scan(bytes int, do func() error) error {
 	if bytes < scanBytes {
 		return do()
