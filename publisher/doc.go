@@ -60,8 +60,8 @@
 // # The path of a site into a bucket
 //
 //  1. publish.go has the order of steps: read the state, lock, read it again, plan, mark, put, root, delete, unmark.
-//     guard.go refuses a site that lacks much of the live one before anything is written. sign.go decides whether the
-//     bucket's note may be replaced, and puts notes and announcements. Beside the site a bucket may keep what its sites
+//     guard.go refuses a site that lacks much of the live one before anything is written. internal/sign decides whether
+//     the bucket's note may be replaced, and puts notes and announcements. Beside the site a bucket may keep what its sites
 //     were made of (internal/inputs), which is put before the root; what older sites were made of is deleted after it.
 //  2. internal/lock takes the lock by a conditional write, bounds how long requests are sent after a heartbeat, checks
 //     before a takeover whether the other owner is alive, and records in the lock that requests may arrive late.

@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/publisher/internal/inputs"
 	"github.com/followpress/followpress/publisher/internal/lock"
 	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/sign"
 	"github.com/followpress/followpress/publisher/internal/spool"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/shards"
@@ -39,8 +40,22 @@ const (
 	grace = 5 * time.Second
 )
 
-// Inputs are what a site was made of, which a bucket can keep beside it.
-type Inputs = inputs.Inputs
+// What the rooms of the publisher define and its callers use.
+type (
+	// Inputs are what a site was made of, which a bucket can keep beside it.
+	Inputs = inputs.Inputs
+	// Signing says how a site is signed.
+	Signing = sign.Signing
+)
+
+// Errors of a publish about the note of the bucket.
+var (
+	// ErrSigned says that a publish without a signature would leave readers of a signed bucket without one.
+	ErrSigned       = sign.ErrSigned
+	errOtherNote    = sign.ErrOtherNote
+	errStolen       = sign.ErrStolen
+	errExplorerKeys = sign.ErrExplorerKeys
+)
 
 // Options of a run. The zero value is valid.
 type Options struct {
@@ -115,7 +130,7 @@ func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option
 			return o, fmt.Errorf("exclude %q: not a pattern, such as robots.txt or pictures/*", pattern)
 		}
 	}
-	if err := o.Signing.check(); err != nil {
+	if err := o.Signing.Check(); err != nil {
 		return o, err
 	}
 	if _, err := tags.Normal(strings.Fields(o.Tags)); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/publisher/internal/origin"
 	"github.com/followpress/followpress/publisher/internal/plan"
 	"github.com/followpress/followpress/publisher/internal/requests"
+	"github.com/followpress/followpress/publisher/internal/sign"
 	"github.com/followpress/followpress/publisher/internal/survey"
 	"github.com/followpress/followpress/publisher/internal/transfer"
 	"github.com/followpress/followpress/site"
@@ -27,10 +28,8 @@ var (
 	ErrLocked = lock.ErrLocked
 	// ErrLockLost says that another publisher took the lock, because it had no heartbeat for
 	// its lease or by BreakLock.
-	ErrLockLost = lock.ErrLockLost
-	// errInterleaved says that another publisher wrote the root during the run, so that the bucket
-	// may hold objects of both sites.
-	errInterleaved = errors.New("another publisher wrote the root during this run")
+	ErrLockLost    = lock.ErrLockLost
+	errInterleaved = lock.ErrInterleaved
 )
 
 // Publish makes the bucket equal to the site. The report is never nil: after an error it says
@@ -142,7 +141,7 @@ func (r *run) publish(ctx context.Context) error {
 			}
 		}
 		if consistent {
-			if consistent, err = r.noteUnchanged(ctx); err != nil {
+			if consistent, err = r.notes().Unchanged(ctx); err != nil {
 				return err
 			}
 		}
@@ -197,7 +196,7 @@ type state struct {
 	root      *site.Root        // nil if there is none, or it cannot be read
 	mark      *lock.Mark        // nil if there is none
 	known     *lock.Mark        // what the last mark named, from a doubt, if the mark itself is gone
-	notes     noteState         // set by readNotes
+	notes     *sign.State       // set by readNotes
 }
 
 // holds reports whether the bucket equals the site, according to root and mark.
@@ -208,7 +207,7 @@ func newerSite(err error) error {
 }
 
 func (r *run) readState(ctx context.Context, found *lock.Doubt) (*state, error) {
-	s := &state{condition: storage.IfAbsent}
+	s := &state{condition: storage.IfAbsent, notes: &sign.State{}}
 	body, info, err := r.bucket.Read(ctx, site.RootKey)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -364,6 +363,25 @@ func (r *run) publishLocked(ctx context.Context, t tenure) (left aftermath, err 
 	return left, r.inputs().Prune(ctx, kept.IndexKey(site.Sum256(state.body)), r.report.Inputs)
 }
 
+func (r *run) notes() *sign.Notes {
+	return &sign.Notes{Bucket: r.bucket, Site: r.source, Signing: r.options.Signing, Unsigned: r.options.Unsigned, Unlocked: r.warnUnlocked}
+}
+
+// readNotes reads the notes of the bucket, and refuses a site that is older than one that its readers have seen, whatever
+// root the bucket has now.
+func (r *run) readNotes(ctx context.Context, s *state) (err error) {
+	if s.notes, err = r.notes().Read(ctx); err != nil {
+		return err
+	}
+	return r.refuseRollback(s.notes.Live.AsOf)
+}
+
+// hasOtherRoot reports whether the root is not the one that a note of the run's keys names, though no publish was cut off:
+// somebody else has put it, and perhaps more.
+func (r *run) hasOtherRoot(s *state) bool {
+	return r.notes().Replaces(s.notes) || s.mark == nil && s.body != nil && s.notes.NamesAnother(s.body)
+}
+
 func (r *run) inputs() *inputs.Run {
 	return &inputs.Run{Bucket: r.bucket, Site: r.source, Inputs: r.options.Inputs, Keep: r.options.KeepInputs, Progress: r.options.Progress, Log: r.options.Log}
 }
@@ -376,7 +394,7 @@ func (r *run) putInputs(ctx context.Context) (err error) {
 
 // replace makes the bucket equal to the site. changed is whether it was not, marked what the run's mark names.
 func (r *run) replace(ctx context.Context, t tenure, state *state, settled bool) (changed bool, marked []lock.Run, err error) {
-	if state.holds(r.source) && !t.doubted && !r.replacesNote(state) { // another run was faster, or late requests of one repeat earlier ones
+	if state.holds(r.source) && !t.doubted && !r.notes().Replaces(state.notes) { // another run was faster, or late requests of one repeat earlier ones
 		if err := r.putInputs(ctx); err != nil {
 			return false, nil, err
 		}
@@ -405,9 +423,13 @@ func (r *run) replace(ctx context.Context, t tenure, state *state, settled bool)
 // carryOut makes the bucket equal to the site. The root is put even if the bucket has it: fallbacks
 // then reapply the refreshes that this run, or one that was cut off, has overwritten.
 func (r *run) carryOut(ctx context.Context, state *state, plan *plan.Plan, settled bool) (marked []lock.Run, err error) {
-	announced, err := r.announcement(state, plan)
+	notes := r.notes()
+	announced, err := notes.Announcement(state.notes, state.body, plan)
 	if err != nil {
 		return marked, err
+	}
+	if announced != nil {
+		r.report.Signed = announced.Signature
 	}
 	err = r.bucket.Durably(ctx, func() (err error) {
 		marked, err = lock.WriteMark(ctx, r.bucket, cmp.Or(state.mark, state.known), state.root, &r.source.Root)
@@ -416,7 +438,7 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan.Plan, settl
 	if err != nil {
 		return marked, err
 	}
-	if err := r.announce(ctx, state, announced); err != nil {
+	if err := notes.Announce(ctx, state.notes, state.body, announced); err != nil {
 		return marked, err
 	}
 	transfer := transfer.New(r.source, r.bucket, string(r.options.Bulk), r.options.Progress, func(s transfer.Sent) { r.report.add(done(s)) })
@@ -428,15 +450,13 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan.Plan, settl
 	if err := r.bucket.Durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
 		return marked, err
 	}
-	if announced != nil {
-		if err := r.bucket.Durably(ctx, func() error { return r.putNote(ctx, state, announced.signed) }); err != nil {
-			return marked, err
-		}
+	if err := notes.PutNote(ctx, state.notes, announced); err != nil {
+		return marked, err
 	}
 	if err := r.bucket.Durably(ctx, func() error { return transfer.Delete(ctx, plan) }); err != nil {
 		return marked, err
 	}
-	if err := r.bucket.Durably(ctx, func() error { return r.unannounce(ctx, announced) }); err != nil {
+	if err := notes.Unannounce(ctx, announced); err != nil {
 		return marked, err
 	}
 	if !settled { // the mark tells the next run what may still arrive
@@ -454,7 +474,11 @@ func (r *run) confirm(ctx context.Context, t tenure, state *state) (changed bool
 		}
 	}
 	err = r.bucket.Durably(ctx, func() (err error) {
-		if changed, err = r.settleNote(ctx, state); changed {
+		var signature *sign.Signature
+		if signature, changed, err = r.notes().Settle(ctx, state.notes); signature != nil {
+			r.report.Signed = signature
+		}
+		if changed {
 			r.report.Before, r.report.Changed = r.source.Root.Config, Changed{Keys: []site.Key{note.Key}}
 		}
 		return err
@@ -545,20 +569,7 @@ func (r *run) putRoot(ctx context.Context, s *state) (err error) {
 		r.report.Live = err == nil || bytes.Equal(s.body, r.source.Body) && !errors.Is(err, errInterleaved)
 	}()
 	root := r.source.Object(site.Entry{Key: site.RootKey, Size: int64(len(r.source.Body)), MD5: site.Sum(r.source.Body)}, r.source.Body)
-	_, err = r.bucket.Put(ctx, root, s.condition)
-	if errors.Is(err, storage.ErrUnsupported) {
-		r.warnUnlocked()
-		_, err = r.bucket.Put(ctx, root, storage.Always)
-	}
-	if errors.Is(err, storage.ErrCondition) || errors.Is(err, storage.ErrNotFound) {
-		// An earlier attempt may have succeeded although its answer was lost.
-		body, _, readErr := r.bucket.Read(ctx, site.RootKey)
-		if readErr == nil && bytes.Equal(body, r.source.Body) {
-			return nil
-		}
-		_, marked := lock.WriteMark(ctx, r.bucket, nil, nil, &r.source.Root) // the other run has deleted its mark
-		return errors.Join(fmt.Errorf("put %s: %w: the bucket may hold objects of both: publish again", site.RootKey, errInterleaved), marked)
-	}
+	_, err = lock.Replace(ctx, r.bucket, root, s.condition, &r.source.Root, r.warnUnlocked)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/followpress/followpress/publisher/internal/inputs"
 	"github.com/followpress/followpress/publisher/internal/plan"
+	"github.com/followpress/followpress/publisher/internal/sign"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -50,7 +51,7 @@ type Report struct {
 	Inputs *inputs.Report `json:"inputs,omitempty"`
 
 	// Signed says what the run signed; nil if it put no new note.
-	Signed *Signature `json:"signed,omitempty"`
+	Signed *sign.Signature `json:"signed,omitempty"`
 
 	Changed Changed     `json:"-"` // for purging caches
 	Config  site.Config `json:"-"` // of the site, to derive URLs from Changed

@@ -28,7 +28,7 @@ func before1970() time.Time { return time.Unix(-1, 0) }
 func newSigning(t testing.TB) *Signing {
 	t.Helper()
 	k := testkey.New(t, keyName)
-	return &Signing{Signers: []note.Signer{k.Signer}, Keys: k.Keys, now: before1970}
+	return &Signing{Signers: []note.Signer{k.Signer}, Keys: k.Keys, Now: before1970}
 }
 
 // asOf is a site with a time.
@@ -88,7 +88,7 @@ func TestSign(t *testing.T) {
 // A site whose explorer would show nothing is not published: no key that it checks by signs it.
 func TestExplorerKeysMustSign(t *testing.T) {
 	key, other := testkey.New(t, keyName), testkey.New(t, keyName)
-	signing := &Signing{Signers: []note.Signer{key.Signer}, Keys: key.Keys, now: before1970}
+	signing := &Signing{Signers: []note.Signer{key.Signer}, Keys: key.Keys, Now: before1970}
 	for _, tt := range []struct {
 		name    string
 		keys    string
@@ -268,9 +268,9 @@ func TestRotateKeys(t *testing.T) {
 		oldReader bool // whether a reader that knows the old key alone accepts the site
 		newReader bool
 	}{
-		{"the old key", &Signing{Signers: []note.Signer{before.Signer}, Keys: before.Keys, now: before1970}, true, false},
-		{"both", &Signing{Signers: []note.Signer{after.Signer, before.Signer}, Keys: both, now: before1970}, true, true},
-		{"the new key", &Signing{Signers: []note.Signer{after.Signer}, Keys: after.Keys, now: before1970}, false, true},
+		{"the old key", &Signing{Signers: []note.Signer{before.Signer}, Keys: before.Keys, Now: before1970}, true, false},
+		{"both", &Signing{Signers: []note.Signer{after.Signer, before.Signer}, Keys: both, Now: before1970}, true, true},
+		{"the new key", &Signing{Signers: []note.Signer{after.Signer}, Keys: after.Keys, Now: before1970}, false, true},
 	} {
 		report := publish(t, from, bucket, Options{Signing: step.signing})
 		if step.name != "the old key" && report.Done.Put+report.Done.Manifests > 0 {
@@ -302,7 +302,7 @@ func TestLostNote(t *testing.T) {
 			folder := t.TempDir()
 			bucket, signing := openLocal(folder), newSigning(t)
 			now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-			signing.now = func() time.Time { return now }
+			signing.Now = func() time.Time { return now }
 			var old string
 			for n := range 3 { // within a second
 				publish(t, asOf(t, objectsOf(n+2, ""), 20+n), bucket, Options{Signing: signing})

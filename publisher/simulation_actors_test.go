@@ -50,7 +50,7 @@ func (w *world) options(p *process, s simulatedSite) Options {
 		maxDelta: []int{0, 1, 2000}[w.draw(name, "delta")%3],
 	}
 	if o.Signing != nil {
-		o.Signing.now = func() time.Time { return p.clock().Wall }
+		o.Signing.Now = func() time.Time { return p.clock().Wall }
 	}
 	staggered := w.process(name)
 	o.stagger = func(request string) time.Duration {
