@@ -9,9 +9,7 @@
 //  2. In the browser src/router.ts reads the place from the address, and explorer.tsx loads its view. data/ is all
 //     that knows the API: it asks the client library, and objects that the library does not give as they are: top,
 //     network, and those of what happened (history.ts; ops.ts pages, undoes and counts it). Views are made of the
-//     components in ui/; graph/ lays a neighbourhood out and paints it. texts.ts has the texts of the first view,
-//     accounttexts.ts those of accounts and lists, profiletexts.ts those of what profiles load when it is asked for,
-//     latertexts.ts those of other views that load later.
+//     components in ui/; graph/ lays a neighbourhood out and paints it. texts/ has all texts.
 //  3. Data of profiles are texts. ui/links.ts alone decides which of them become URLs.
 //  4. Where the site is live, data/live.ts follows its rounds: it replaces the client's site, and has what is on the
 //     screen read and drawn again. useLoad keeps what was there until then.

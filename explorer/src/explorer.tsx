@@ -5,7 +5,7 @@ import { useErrorBoundary, useState } from 'preact/hooks';
 import { paint } from './brand';
 import { renewal } from './data/site';
 import { href, usePlace, viewOf, type Place } from './router';
-import { texts } from './texts';
+import { texts } from './texts/first';
 import { Frame } from './ui/frame';
 import { Heading } from './ui/heading';
 import { Later, type View } from './ui/later';

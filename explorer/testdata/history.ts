@@ -2,7 +2,7 @@
 // not kept.
 
 import { asItWas, byDay, dateOf, dayOf, durationOf, Log, mixed, nextDay, recentOf, steps, sumsOf, timeOf, undo, type Entry, type Growth, type Shard } from '../src/data/ops';
-import { ageOf } from '../src/latertexts';
+import { ageOf } from '../src/texts/later';
 
 function same(what: string, got: unknown, want: unknown): void {
   if (JSON.stringify(got) !== JSON.stringify(want)) {

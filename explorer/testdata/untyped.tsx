@@ -2,7 +2,7 @@
 
 import { named, plain, type Text } from '../src/text';
 import { href } from '../src/place';
-import { texts } from '../src/texts';
+import { texts } from '../src/texts/first';
 import { Heading } from '../src/ui/heading';
 import { link } from '../src/ui/links';
 import type { Person } from '../src/data/site';

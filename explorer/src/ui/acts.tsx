@@ -2,7 +2,7 @@
 
 import type { Person } from '../data/site';
 import type { Entry } from '../data/ops';
-import { actTexts } from '../latertexts';
+import { actTexts } from '../texts/later';
 import { clip, type Text } from '../text';
 import { PersonLink } from './person';
 

@@ -2,8 +2,8 @@
 // whether the site has newer data. They load together, after the first view.
 
 import { forgetViewed } from '../data/mine';
-import { settingTexts } from '../latertexts';
-import { mineTexts } from '../minetexts';
+import { settingTexts } from '../texts/later';
+import { mineTexts } from '../texts/mine';
 import { choose, themes, useSettings } from '../settings';
 import type { Text } from '../text';
 import { Accounts } from './mine';

@@ -1,11 +1,11 @@
 // The badges of an account.
 
 import { useRef } from 'preact/hooks';
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { badges, type Event, type Profile } from '../data/people';
 import { usePicture } from '../pictures/picture';
 import { clip } from '../text';
-import { number } from '../texts';
+import { number } from '../texts/first';
 import { link } from './links';
 import { Show, useLoad } from './load';
 import { Outside } from './textlist';

@@ -4,10 +4,10 @@ import type { Profile } from '../data/people';
 import { load } from '../pictures/draw';
 import { sourceOf } from '../pictures/policy';
 import { round } from '../pictures/round';
-import { cardTexts as words } from '../profiletexts';
+import { cardTexts as words } from '../texts/profile';
 import type { Settings } from '../settings';
 import { clip, type Text } from '../text';
-import { number } from '../texts';
+import { number } from '../texts/first';
 import { colours } from './colours';
 import { called, hue, initial, nameOf } from './person';
 

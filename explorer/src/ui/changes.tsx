@@ -1,9 +1,9 @@
 // A chart of new and ended follows over time.
 
 import uPlot from 'uplot';
-import { reportTexts } from '../latertexts';
+import { reportTexts } from '../texts/later';
 import type { Text } from '../text';
-import { number } from '../texts';
+import { number } from '../texts/first';
 import { axis, type Palette } from './chart';
 
 /** Options of a chart whose data are times in seconds, new follows and ended ones. label names times as called does. */

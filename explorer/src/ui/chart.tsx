@@ -3,7 +3,7 @@
 import type { Children } from '../elements';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { chartTexts } from '../latertexts';
+import { chartTexts } from '../texts/later';
 import type { Text } from '../text';
 import { colours, useTheme } from './colours';
 

@@ -1,7 +1,7 @@
 // An address, or a command, with a button that copies it.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { peopleTexts } from '../accounttexts';
+import { peopleTexts } from '../texts/accounts';
 import { plain, type Text } from '../text';
 import { Icon } from './icon';
 

@@ -8,7 +8,7 @@ import { anyPictures, readerDecides, useAsked } from '../pictures/policy';
 import { href, type Href, type Place } from '../router';
 import { choose, useSettings } from '../settings';
 import { gap, type Text } from '../text';
-import { date, moment, number, texts } from '../texts';
+import { date, moment, number, texts } from '../texts/first';
 import { part, useOffline } from '../worker';
 import { Icon } from './icon';
 import { outside } from './links';

@@ -4,7 +4,7 @@ import type { Children } from '../elements';
 import { useEffect, useRef } from 'preact/hooks';
 import { arrived } from '../router';
 import type { Text } from '../text';
-import { texts } from '../texts';
+import { texts } from '../texts/first';
 
 interface Props {
   /** The name of the page in the browser; also what is shown, without children. */

@@ -3,7 +3,7 @@
 import { likenesses, looksLike, mixedScripts } from '../data/lookalikes';
 import type { Profile } from '../data/people';
 import { once, top } from '../data/site';
-import { identityTexts as words } from '../profiletexts';
+import { identityTexts as words } from '../texts/profile';
 import { href } from '../router';
 import { gap, plain } from '../text';
 import { useKept, useLoad } from './load';

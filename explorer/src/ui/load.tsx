@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { renewal } from '../data/site';
 import { href } from '../place';
 import { plain } from '../text';
-import { texts } from '../texts';
+import { texts } from '../texts/first';
 
 export type Loaded<T> = { state: 'loading' } | { state: 'failed'; error: Error; retry: () => void } | { state: 'done'; value: T };
 

@@ -1,9 +1,9 @@
 // A text of any length, of which the beginning is shown at first.
 
 import { useState } from 'preact/hooks';
-import { peopleTexts } from '../accounttexts';
+import { peopleTexts } from '../texts/accounts';
 import { beginning, gap, plain } from '../text';
-import { number } from '../texts';
+import { number } from '../texts/first';
 
 const much = 400;
 

@@ -1,6 +1,6 @@
 // What two accounts say of each other, in words that stand beside a name.
 
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import type { Related } from '../data/people';
 import type { Text } from '../text';
 

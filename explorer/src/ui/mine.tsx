@@ -5,7 +5,7 @@ import { become, forget, mine, useMine, view } from '../data/mine';
 import type { Profile } from '../data/people';
 import { acquainted, bitsFor, Blocks, BlocksMe, Follows, FollowsMe, know, Mutes, MutesMe, relationTo } from '../data/relations';
 import { renewal, type Person } from '../data/site';
-import { mineTexts as words } from '../minetexts';
+import { mineTexts as words } from '../texts/mine';
 import { parse } from '../place';
 import { href, type Href } from '../router';
 import { useSettings } from '../settings';

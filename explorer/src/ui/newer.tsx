@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Watch } from '../data/newer';
-import { newerTexts } from '../minetexts';
+import { newerTexts } from '../texts/mine';
 import type { Place } from '../router';
 
 export function Newer({ place: { path } }: { place: Place }) {

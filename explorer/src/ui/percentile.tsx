@@ -1,8 +1,8 @@
 // Where an account is among all: a strip from the fewest to the most, and what it says in words.
 
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { distribution, type Kind } from '../data/people';
-import { number, percent } from '../texts';
+import { number, percent } from '../texts/first';
 import { useKept, useLoad } from './load';
 
 export function Percentile({ kind, count }: { kind: Kind; count: number }) {

@@ -6,7 +6,7 @@ import type { Person } from '../data/site';
 import { usePicture } from '../pictures/picture';
 import { href } from '../router';
 import { gap, named, plain, type Text } from '../text';
-import { number, texts } from '../texts';
+import { number, texts } from '../texts/first';
 import { Marks } from './slots';
 
 /** The beginning and the end of an address. */

@@ -4,10 +4,10 @@
 
 import type { Children } from '../elements';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { rowsTexts } from '../accounttexts';
+import { rowsTexts } from '../texts/accounts';
 import { renewal } from '../data/site';
 import { gap, type Text } from '../text';
-import { texts } from '../texts';
+import { texts } from '../texts/first';
 import { keysOf, Pages, type Read } from './pages';
 
 export interface RowsProps<T> {

@@ -1,9 +1,9 @@
 // Which of the accounts of a list are shown: those that are followed, blocked or muted, with how many there are.
 
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { shows, type Kind, type Said, type Show } from '../data/people';
 import { gap } from '../text';
-import { number } from '../texts';
+import { number } from '../texts/first';
 
 interface Props {
   kind: Kind;

@@ -3,10 +3,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { hear, standing, type Standing } from '../data/proof';
 import { seal, site } from '../data/site';
-import { sealTexts } from '../latertexts';
+import { sealTexts } from '../texts/later';
 import { href } from '../router';
 import { named, plain, type Text } from '../text';
-import { date, number, sentences } from '../texts';
+import { date, number, sentences } from '../texts/first';
 import { useLoad } from './load';
 
 /** A block of a chain, up to which a site was made. */

@@ -7,7 +7,7 @@ import type { Person } from '../data/site';
 import { go, href, type Href, type Place } from '../router';
 import { useSettings } from '../settings';
 import { gap, plain, type Text } from '../text';
-import { texts } from '../texts';
+import { texts } from '../texts/first';
 import { Icon } from './icon';
 import { Avatar, called, Followers, nameOf, short } from './person';
 

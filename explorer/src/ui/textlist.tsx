@@ -1,6 +1,6 @@
 // Texts of a profile by their keys: what leads somewhere is a link.
 
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { clip, type Text } from '../text';
 import { linkOf, outside, type Link } from './links';
 import { Long } from './long';

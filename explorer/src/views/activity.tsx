@@ -1,13 +1,13 @@
 // What an account did lately, and what was done to it, day by day.
 
 import { useState } from 'preact/hooks';
-import { peopleTexts } from '../accounttexts';
+import { peopleTexts } from '../texts/accounts';
 import { activity, period, type Activity as Found, type Period } from '../data/history';
 import { actions, byDay, type Action, type Day, type Side } from '../data/ops';
 import type { Profile } from '../data/people';
-import { actTexts as words } from '../latertexts';
+import { actTexts as words } from '../texts/later';
 import { go, href, type Href, type Place } from '../router';
-import { date, number } from '../texts';
+import { date, number } from '../texts/first';
 import { Act } from '../ui/acts';
 import { Failed, Loading, Show, useKept, useLoad } from '../ui/load';
 import { called } from '../ui/person';

@@ -3,10 +3,10 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { boards, openBoard, type Ranking } from '../data/boards';
 import type { Board, Person, Ranked } from '../data/site';
-import { boardTexts } from '../latertexts';
+import { boardTexts } from '../texts/later';
 import { href, type Place } from '../router';
 import { clip, plain, type Text } from '../text';
-import { number, sentences } from '../texts';
+import { number, sentences } from '../texts/first';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { called, PersonLink } from '../ui/person';

@@ -1,13 +1,13 @@
 // What two accounts have in common.
 
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { useMine } from '../data/mine';
 import { common, followBoth, profile, relation, type Profile, type Related, type State } from '../data/people';
 import { termOf } from '../data/search';
-import { commonTexts } from '../latertexts';
+import { commonTexts } from '../texts/later';
 import { go, href, type Href, type Place } from '../router';
 import { clip, type Text } from '../text';
-import { number, texts } from '../texts';
+import { number, texts } from '../texts/first';
 import { useTitle } from '../ui/heading';
 import { Failed, Loading, Show, useLoad } from '../ui/load';
 import { called, Name, PersonLink } from '../ui/person';

@@ -3,9 +3,9 @@
 import { useMemo, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { steps, sumsOf, type Growth as Days, type Step } from '../data/ops';
-import { growthTexts as words, reportTexts } from '../latertexts';
+import { growthTexts as words, reportTexts } from '../texts/later';
 import { plain } from '../text';
-import { date, month, number } from '../texts';
+import { date, month, number } from '../texts/first';
 import { changes } from '../ui/changes';
 import { Chart } from '../ui/chart';
 

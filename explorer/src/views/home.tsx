@@ -4,7 +4,7 @@ import { useLayoutEffect } from 'preact/hooks';
 import { useMine } from '../data/mine';
 import { hasHistory, site, top, type Person } from '../data/site';
 import { href, type Place } from '../router';
-import { number, texts } from '../texts';
+import { number, texts } from '../texts/first';
 import { Heading } from '../ui/heading';
 import { Later } from '../ui/later';
 import { Show, useLoad } from '../ui/load';

@@ -3,8 +3,8 @@
 import { acquainted } from '../data/relations';
 import { useMine } from '../data/mine';
 import type { Profile, Related } from '../data/people';
-import { mineTexts as words } from '../minetexts';
-import { number } from '../texts';
+import { mineTexts as words } from '../texts/mine';
+import { number } from '../texts/first';
 import { Show, useLoad } from '../ui/load';
 import { called } from '../ui/person';
 import { Rows } from '../ui/rows';

@@ -1,10 +1,10 @@
 // A list: whose it is, whether it counts, and what is in it.
 
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { listOf, type ListOf } from '../data/people';
 import { href, type Place } from '../router';
 import { clip, gap, plain } from '../text';
-import { texts } from '../texts';
+import { texts } from '../texts/first';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';

@@ -6,11 +6,11 @@ import { median, placeOf, ranges, sums, tens, type Counted } from '../data/degre
 import { growth } from '../data/history';
 import { askedForTag, taggedMost } from '../data/people';
 import { base, hasData, isWhole, network, type Board, type Network as Sizes } from '../data/site';
-import { networkTexts } from '../latertexts';
+import { networkTexts } from '../texts/later';
 import { tagQuery } from '../place';
 import { go, href, type Href, type Place } from '../router';
 import { clip, named, type Text } from '../text';
-import { month, number, range, sentences } from '../texts';
+import { month, number, range, sentences } from '../texts/first';
 import { axis, Chart, type Palette } from '../ui/chart';
 import { Heading } from '../ui/heading';
 import { objectLink } from '../ui/links';

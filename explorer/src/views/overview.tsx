@@ -2,12 +2,12 @@
 
 import type { Children } from '../elements';
 import { useEffect, useState } from 'preact/hooks';
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { isKind, tagsOf, topEight, type Kind, type Profile, type RankedBoard, type Said, type Show as Which, type Tags } from '../data/people';
 import { tagQuery } from '../place';
 import { href, type Href } from '../router';
 import { clip, gap, plain, type Text } from '../text';
-import { number } from '../texts';
+import { number } from '../texts/first';
 import { Badges } from '../ui/badges';
 import { Show, useKept, useLoad } from '../ui/load';
 import { Long } from '../ui/long';

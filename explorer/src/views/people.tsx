@@ -2,14 +2,14 @@
 
 import type { Children } from '../elements';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { meaningful, relation, saidOf, shows, sorts } from '../data/people';
 import type { Kind, Related, Relation, Said, Show, Sort, Subject } from '../data/people';
 import { isWhole } from '../data/site';
 import { tagQuery, tagsOf } from '../place';
 import { go, href, type Href, type Place } from '../router';
 import { clip, gap, plain, type Text } from '../text';
-import { date, number } from '../texts';
+import { date, number } from '../texts/first';
 import { Later } from '../ui/later';
 import { Failed, Loading, useKept, useLoad } from '../ui/load';
 import { Marks } from '../ui/marks';

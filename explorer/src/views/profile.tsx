@@ -2,11 +2,11 @@
 
 import type { Children } from '../elements';
 import type { ComponentType } from 'preact';
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import { isKind, profile, type Profile } from '../data/people';
 import { href, type Place } from '../router';
 import { clip } from '../text';
-import { texts } from '../texts';
+import { texts } from '../texts/first';
 import { Heading } from '../ui/heading';
 import { Later } from '../ui/later';
 import { Show, useLoad } from '../ui/load';

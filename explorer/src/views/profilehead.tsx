@@ -1,12 +1,12 @@
 // The head of an account: who it is, and the tabs. Below other tabs than the profile it is a line.
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { peopleTexts as words } from '../accounttexts';
+import { peopleTexts as words } from '../texts/accounts';
 import type { Profile } from '../data/people';
 import { usePicture } from '../pictures/picture';
 import { href } from '../router';
 import { clip, gap, type Text } from '../text';
-import { number } from '../texts';
+import { number } from '../texts/first';
 import { Address } from '../ui/copy';
 import { Heading } from '../ui/heading';
 import { Icon } from '../ui/icon';

@@ -3,9 +3,9 @@
 import { useState } from 'preact/hooks';
 import { claimed, use, type Standing } from '../data/proof';
 import { base, seal } from '../data/site';
-import { proofTexts } from '../latertexts';
+import { proofTexts } from '../texts/later';
 import { named, plain, type Text } from '../text';
-import { date, number, sentences } from '../texts';
+import { date, number, sentences } from '../texts/first';
 import { Address } from '../ui/copy';
 import { Heading } from '../ui/heading';
 import { useLoad } from '../ui/load';

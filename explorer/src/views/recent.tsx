@@ -2,8 +2,8 @@
 
 import { useState } from 'preact/hooks';
 import { recent } from '../data/history';
-import { actTexts as words } from '../latertexts';
-import { number } from '../texts';
+import { actTexts as words } from '../texts/later';
+import { number } from '../texts/first';
 import { Act } from '../ui/acts';
 import { Show, useLoad } from '../ui/load';
 

@@ -5,7 +5,7 @@ import { everywhere, exact, ready, suggest, termOf, type Hit } from '../data/sea
 import { isWhole, type Person } from '../data/site';
 import { href, type Place } from '../router';
 import { gap, plain } from '../text';
-import { number, texts } from '../texts';
+import { number, texts } from '../texts/first';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { Avatar, nameOf, PersonLink } from '../ui/person';

@@ -1,15 +1,15 @@
 // Whom an account followed at the end of a day, and who followed it.
 
 import { useId, useState } from 'preact/hooks';
-import { peopleTexts } from '../accounttexts';
+import { peopleTexts } from '../texts/accounts';
 import { asOf, mostListed, period, type Period, type Then as Found } from '../data/history';
 import { dateOf, dayOf, nextDay, timeOf, type Held } from '../data/ops';
 import type { Kind, Profile } from '../data/people';
 import { reports, reportURL } from '../data/reports';
-import { thenTexts as words } from '../latertexts';
+import { thenTexts as words } from '../texts/later';
 import { go, href, type Href, type Place } from '../router';
 import { type Text } from '../text';
-import { date, number } from '../texts';
+import { date, number } from '../texts/first';
 import { Failed, Loading, Show, useKept, useLoad } from '../ui/load';
 import { PersonRow } from '../ui/person';
 import { Rows } from '../ui/rows';

@@ -1,6 +1,7 @@
 // Texts of views that load later, which the first view does without.
 
-import { number, own, shown } from './texts';
+import { number } from './first';
+import { own, shown } from './own';
 
 export const settingTexts = own({
   theme: 'Colours',

@@ -1,17 +1,9 @@
-// All texts that the explorer shows, in four places for translators: those of the first view are here, those of accounts
-// and lists in accounttexts.ts, those of what a profile loads when it is asked for in profiletexts.ts, those of views that
-// load later still in latertexts.ts.
+// The texts of the first view, and how numbers and times are written. All texts that the explorer shows are in this
+// folder, for translators. They are in several files because the first view is small: the others load after it, with
+// what shows them.
 
-import type { Text } from './text';
-
-// What is written here may be shown. A text that becomes a part of it may be shown itself.
-type Own<T> = T extends string
-  ? Text
-  : T extends (...parts: infer Parts) => string
-    ? (...parts: { [I in keyof Parts]: string extends Parts[I] ? Text : Parts[I] }) => Text
-    : { readonly [Name in keyof T]: Own<T[Name]> };
-/** Texts that may be shown: those of these four files only. */
-export const own = <T>(all: T): Own<T> => all as Own<T>;
+import type { Text } from '../text';
+import { own, shown } from './own';
 
 const numbers = new Intl.NumberFormat('en');
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' });
@@ -23,9 +15,6 @@ const formatted = (format: Intl.DateTimeFormat, time: string | number): string =
   const parsed = new Date(time);
   return Number.isNaN(parsed.getTime()) ? '' : format.format(parsed);
 };
-
-/** A function whose results may be shown, whatever it is given. */
-export const shown = <Given extends unknown[]>(format: (...given: Given) => string) => format as (...given: Given) => Text;
 
 export const number = shown((n: number) => numbers.format(n));
 /** The number of followers in a row of what a list holds, which is rounded from 100 on. */

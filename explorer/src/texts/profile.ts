@@ -1,6 +1,7 @@
 // Texts of what a profile loads when it is asked for, or after itself: sharing, files, and names that look like others.
 
-import { number, own } from './texts';
+import { number } from './first';
+import { own } from './own';
 
 export const shareTexts = own({
   close: 'Close',

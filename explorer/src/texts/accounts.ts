@@ -1,6 +1,7 @@
 // Texts of accounts, lists and rows.
 
-import { number, own, roughly } from './texts';
+import { number, roughly } from './first';
+import { own } from './own';
 
 export const rowsTexts = own({
   gone: 'No longer there',

@@ -1,6 +1,7 @@
 // Texts about the reader's own accounts, and those of the start that load later.
 
-import { number, own } from './texts';
+import { number } from './first';
+import { own } from './own';
 
 export const mineTexts = own({
   you: 'You',
