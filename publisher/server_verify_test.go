@@ -60,6 +60,18 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 		}
 
 		r = newRecorder(p.at)
+		if v, err = publisher.Repair(t.Context(), first, p.open(t, r), publisher.Options{DryRun: true}); err != nil {
+			t.Fatal(err)
+		}
+		want.check(t, v)
+		if n := r.all() - r.of(http.MethodGet, http.MethodHead) - r.lists(); n > 0 || v.Repaired.Outcome != publisher.Planned {
+			t.Errorf("dry run: got %d writes, %s, want 0 and %s", n, v.Repaired.Outcome, publisher.Planned)
+		}
+		if p := v.Repaired.Plan; p.Put != 2 || p.Manifests != 2 || p.Delete != 1 {
+			t.Errorf("dry run: got %d objects and %d shards to put and %d to delete, want 2, 2 and 1", p.Put, p.Manifests, p.Delete)
+		}
+
+		r = newRecorder(p.at)
 		v, err = publisher.Repair(t.Context(), first, p.open(t, r), publisher.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -171,8 +171,8 @@ func (v *Verification) take(ctx context.Context, s *survey.Survey, o Options) er
 }
 
 // Repair puts objects that Verify finds missing or altered, and deletes unknown ones. Foreign ones stay.
-// The site must be the one that the bucket holds. After an error, the verification is nil if nothing was
-// changed.
+// The site must be the one that the bucket holds. With Options.DryRun, Repair takes no lock and writes nothing, and
+// Repaired has the plan. After an error, the verification is nil if nothing was changed.
 func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verification, err error) {
 	begun := time.Now()
 	if o, err = o.WithDefaults(); err != nil {
@@ -184,20 +184,42 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 		return nil, err
 	}
 	defer r.end()
-	t, err := r.lock(r.soft)
-	if err != nil {
-		return nil, err
+	if o.DryRun {
+		v, err = r.planRepair(r.soft)
+	} else {
+		v, err = r.lockAndRepair(r.soft)
 	}
-	v, left, err := r.under(t).repair(r.soft, t)
-	r.unlock(r.soft, t, left)
 	if v == nil {
 		return nil, err
 	}
-	if report.Live = true; err == nil {
+	switch report.Live = true; {
+	case err != nil:
+	case o.DryRun:
+		report.Outcome = Planned
+	default:
 		report.Outcome = Published
 	}
 	report.end(begun)
 	v.Repaired, v.Seconds = report, time.Since(begun).Seconds()
+	return v, err
+}
+
+func (r *run) planRepair(ctx context.Context) (*Verification, error) {
+	t, err := r.readDoubt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, _, err := r.repair(ctx, t)
+	return v, err
+}
+
+func (r *run) lockAndRepair(ctx context.Context) (*Verification, error) {
+	t, err := r.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, left, err := r.under(t).repair(ctx, t)
+	r.unlock(ctx, t, left)
 	return v, err
 }
 
@@ -245,7 +267,7 @@ func (r *run) repair(ctx context.Context, t tenure) (v *Verification, left after
 	if err := r.planned(plan, state.root); err != nil {
 		return v, left, err
 	}
-	if plan.IsEmpty() {
+	if r.options.DryRun || plan.IsEmpty() {
 		return v, left, nil
 	}
 	left.marked, err = r.carryOut(ctx, state, plan, t.found.Settled(r.now()))
@@ -271,10 +293,13 @@ func (v *Verification) String() string {
 	if v.Marked {
 		b.WriteString("a publish is running or was cut off, or its requests may still arrive: publish again to compare with a listing\n")
 	}
-	if r := v.Repaired; r != nil {
+	switch r := v.Repaired; {
+	case r != nil && r.Outcome == Planned:
+		fmt.Fprintf(&b, "to do     %10d objects to put, %d manifest shards; %d to delete\n", r.Plan.Put, r.Plan.Manifests, r.Plan.Delete)
+	case r != nil:
 		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted\n",
 			r.Done.Put, r.Done.Manifests, r.Done.Deleted)
-	} else if v.Good() && !v.Marked && v.Error == "" {
+	case v.Good() && !v.Marked && v.Error == "":
 		b.WriteString("OK\n")
 	}
 	return b.String()
@@ -333,7 +358,9 @@ func (v *Verification) Markdown() string {
 	if s := v.Signed; s != nil {
 		fmt.Fprintf(&b, "signed: %d objects of %d read, %d differ\n\n", s.Checked, s.Objects, s.Differ)
 	}
-	if r := v.Repaired; r != nil {
+	if r := v.Repaired; r != nil && r.Outcome == Planned {
+		fmt.Fprintf(&b, "to do: %d objects and %d manifest shards to put, %d to delete\n\n", r.Plan.Put, r.Plan.Manifests, r.Plan.Delete)
+	} else if r != nil {
 		fmt.Fprintf(&b, "repaired: %d objects and %d manifest shards put, %d deleted\n\n", r.Done.Put, r.Done.Manifests, r.Done.Deleted)
 	}
 	if v.Former.Count > 0 {

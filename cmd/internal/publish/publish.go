@@ -105,7 +105,8 @@ func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // Repair is the command that repairs what verify finds.
 type Repair struct {
-	Site string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote, or parts."`
+	Site   string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote, or parts."`
+	DryRun bool   `help:"Show what would be put and deleted, and write nothing."`
 	writing
 	excluding
 	refreshed
@@ -125,9 +126,9 @@ func (r *Repair) Validate() error {
 
 // Run repairs.
 func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	return r.run(ctx, stdout, stderr, false, func(s session) (told result, err error) {
+	return r.run(ctx, stdout, stderr, r.DryRun, func(s session) (told result, err error) {
 		told = &publisher.Verification{}
-		to, err := r.openToWrite(ctx, s, true)
+		to, err := r.openToWrite(ctx, s, !r.DryRun)
 		if err != nil {
 			return told, err
 		}
@@ -137,7 +138,7 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		defer func() { err = errors.Join(err, from.Close()) }()
 		o := r.writeOptions(s)
-		o.Exclude = r.Exclude
+		o.Exclude, o.DryRun = r.Exclude, r.DryRun
 		if o.Refreshers, err = r.refreshers(); err != nil {
 			return told, err
 		}
