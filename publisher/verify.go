@@ -26,8 +26,9 @@ type Verification struct {
 	Dest      string              `json:"dest"`            // set by Note
 	Error     string              `json:"error,omitempty"` // set by Note
 	AsOf      string              `json:"as_of"`
-	Objects   int                 `json:"objects"` // named by the manifest, including its own shards
-	Listed    int                 `json:"listed"`  // objects in the bucket
+	Objects   int                 `json:"objects"`   // named by the manifest
+	Manifests int                 `json:"manifests"` // objects of the manifest itself
+	Listed    int                 `json:"listed"`    // objects in the bucket
 	Missing   Found               `json:"missing"`
 	Altered   Found               `json:"altered"`            // with other bytes than the manifest says
 	Refreshed Found               `json:"refreshed"`          // with other bytes that a refresh has put, which is no error
@@ -156,7 +157,7 @@ func (v *Verification) take(ctx context.Context, s *survey.Survey, o Options) er
 	if err := s.Take(ctx); err != nil {
 		return err
 	}
-	v.Objects, v.Listed, v.Marked = s.Expected, s.Listed, s.Marked
+	v.Objects, v.Manifests, v.Listed, v.Marked = s.Expected, s.Manifests, s.Listed, s.Marked
 	if !s.Marked { // no publish goes on that would remove them
 		v.Unknown.Count += v.announced.Count
 		v.Unknown.Keys = append(v.Unknown.Keys, v.announced.Keys...)
@@ -280,7 +281,7 @@ func (v *Verification) String() string {
 	if v.AsOf == "" {
 		return "" // it failed early
 	}
-	fmt.Fprintf(&b, "manifest  %10d objects, as of %s\n", v.Objects, v.AsOf)
+	fmt.Fprintf(&b, "manifest  %10d objects and %d manifest shards, as of %s\n", v.Objects, v.Manifests, v.AsOf)
 	if !v.Unlisted {
 		v.tellListed(&b)
 	}
@@ -307,7 +308,7 @@ func (v *Verification) String() string {
 
 // tellListed says how a listing differs.
 func (v *Verification) tellListed(b *strings.Builder) {
-	fmt.Fprintf(b, "listed    %10d objects\n", v.Listed)
+	fmt.Fprintf(b, "listed    %10d objects in all\n", v.Listed)
 	for _, kind := range []struct {
 		name  string
 		found Found

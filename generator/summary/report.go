@@ -237,9 +237,9 @@ func (r *Report) String() string {
 	case w.Unchanged:
 		fmt.Fprintf(&b, "%s is unchanged", r.Out)
 	case r.DryRun:
-		fmt.Fprintf(&b, "%s would have %d objects added, %d altered, %d kept, %d removed; nothing is written", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
+		fmt.Fprintf(&b, "%s would have %d files added, %d altered, %d kept, %d removed; nothing is written", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	default:
-		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
+		fmt.Fprintf(&b, "%s: %d files added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	}
 	if w.Restored > 0 {
 		fmt.Fprintf(&b, ", %d restored that were missing or of another size", w.Restored)

@@ -41,10 +41,11 @@ type Survey struct {
 	Refreshers note.Keys // see Options
 
 	// Results.
-	Expected int        // number of objects that the manifest names, its own shards included
-	Listed   int        // number of listed objects
-	Marked   bool       // whether there is a mark
-	Others   []site.Key // what cannot be read, and is somebody else's
+	Expected  int        // number of objects that the manifest names
+	Manifests int        // number of objects of the manifest itself
+	Listed    int        // number of listed objects
+	Marked    bool       // whether there is a mark
+	Others    []site.Key // what cannot be read, and is somebody else's
 
 	digests digestCount
 	kept    *keptRefreshes // nil until needed
@@ -149,11 +150,12 @@ type compared struct {
 // compare compares some shards with the parts of the listing from first to before end, which hold their
 // objects.
 func (s *Survey) compare(ctx context.Context, shards []string, listed *spool.Spool, first, end int) error {
+	before := s.Expected
 	objects, unreadable, err := s.readShards(ctx, shards)
 	if err != nil {
 		return err
 	}
-	s.Expected += len(objects)
+	s.Manifests += len(objects) - (s.Expected - before)
 	index := make(map[site.Key]int, len(objects))
 	for i := range objects {
 		index[objects[i].Key] = i
@@ -231,6 +233,7 @@ func (s *Survey) readShards(ctx context.Context, names []string) (objects []comp
 		if len(objects) == 0 {
 			objects = make([]compared, 0, len(names)*(len(read[i].Objects)*9/8+2))
 		}
+		s.Expected += len(read[i].Objects)
 		for _, e := range read[i].Objects {
 			objects = append(objects, compared{Finding: Finding{Entry: e, Shard: shard}})
 		}
