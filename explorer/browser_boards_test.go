@@ -171,20 +171,20 @@ func TestCompareWith(t *testing.T) {
 	barriers(t, p)
 	p.Press(browser.ArrowDown)
 	p.Press(browser.Enter)
-	p.WaitForText("Both follow")
+	p.WaitForText("Followed by both")
 	p.Click("a[href$='common?with=another']")
 	p.Wait("document.querySelector('main input[role=combobox]')")
 	browser.Eval[any](p, "void document.querySelector('main input[role=combobox]').focus()")
 	p.Press("saltbread") // without .eth
 	p.Press(browser.Enter)
 	p.WaitForText("saltbread.eth")
-	p.WaitForText("Both follow")
+	p.WaitForText("Followed by both")
 	p.Go(h.at("#/a/miralund.eth/common"))
 	shown(t, p)
 	browser.Eval[any](p, "void document.querySelector('main input[role=combobox]').focus()")
 	p.Press("nobody-has-this")
 	p.Press(browser.Enter)
-	p.WaitForText("Nobody has the name nobody-has-this")
+	p.WaitForText("No account matches “nobody-has-this")
 	barriers(t, p)
 }
 

@@ -115,16 +115,16 @@ func TestHistoryViews(t *testing.T) {
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
 	dark := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now, Dark: true})
 	for _, v := range []view{
-		{"home", "#/", []string{"Latest activity", "Ages count back from Nov 1, 2026, 12:00 AM UTC", "5 minutes ago", "3 hours ago", "35 hours ago", "3 days ago"}, []string{".act time[datetime='2026-10-31T23:55:00.000Z']"}},
+		{"home", "#/", []string{"Latest activity", "Ages as of Nov 1, 2026, 12:00 AM UTC", "5 minutes ago", "3 hours ago", "35 hours ago", "3 days ago"}, []string{".act time[datetime='2026-10-31T23:55:00.000Z']"}},
 		{"activity", "#/a/miralund.eth/activity", []string{"from Sep 20, 2026, 9:00 AM UTC to Nov 1, 2026, 12:00 AM UTC", "7 of 7", "Oct 30, 2026", "Oct 29, 2026", "Sep 22, 2026", "hanneke.eth"}, []string{"section[aria-labelledby] .act a[href^='#/a/']"}},
 		{"activity of others", "#/a/miralund.eth/activity?of=others", []string{"2 of 2", "tobi-okafor.eth", "9:00 PM"}, nil},
 		{"no entry of a kind", "#/a/miralund.eth/activity?of=others&only=untag", []string{"Nothing of that kind", "0 of 0, among 2 in all"}, nil},
 		{"following then", "#/a/miralund.eth/then?day=2026-10-24", []string{"From Sep 20, 2026 to Nov 1, 2026", "left Oct 30, 2026"}, []string{"input[type=date][min='2026-09-20'][max='2026-11-01']", "[data-index]"}},
 		{"followers then", "#/a/miralund.eth/then?day=2026-10-22&of=followers", []string{"Came since\n1"}, []string{"[data-index]"}},
 		{"who came", "#/a/miralund.eth/then?day=2026-10-24&show=came", []string{"came Oct 28, 2026", "tobi-okafor.eth"}, []string{"[data-index]"}},
-		{"nobody left", "#/a/miralund.eth/then?of=followers&day=2026-10-31&show=left", []string{"Nobody left since."}, nil},
+		{"nobody left", "#/a/miralund.eth/then?of=followers&day=2026-10-31&show=left", []string{"No one removed since."}, nil},
 		{"a day before", "#/a/miralund.eth/then?day=2026-09-01", []string{"since Sep 20, 2026 only", "no report of that time"}, nil},
-		{"network", "#/network", []string{"5 new and 2 ended follows by primary lists since Sep 22, 2026"}, []string{".plot canvas", "select"}},
+		{"network", "#/network", []string{"5 new follows and 2 unfollows by primary lists since Sep 22, 2026"}, []string{".plot canvas", "select"}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			p.For(t)
@@ -198,17 +198,17 @@ func TestActivity(t *testing.T) {
 	p.Forgive("404")
 	p.Go(h.at("#/a/" + nobody + "/activity"))
 	shown(t, p)
-	if got := p.Text("main"); !strings.Contains(got, "The account has no primary list.") {
+	if got := p.Text("main"); !strings.Contains(got, "This account has no primary list.") {
 		t.Errorf("without a list: got %q", got)
 	}
 	p.Go(h.at("#/a/everyonesfriend.eth/activity"))
 	shown(t, p)
-	if got := p.Text("main"); !strings.Contains(got, "Nothing has happened in this time.") {
+	if got := p.Text("main"); !strings.Contains(got, "No activity in this period.") {
 		t.Errorf("without news: got %q", got)
 	}
 	p.Go(h.at("#/a/nobody-has-this-name.eth/activity"))
 	shown(t, p)
-	if got := p.Text("h1"); got != "No such account" {
+	if got := p.Text("h1"); got != "Account not found" {
 		t.Errorf("nobody: got the heading %q", got)
 	}
 }
@@ -226,7 +226,7 @@ func TestNoHistory(t *testing.T) {
 		if got := p.Count("main .tabs a[href$='/activity'], main .tabs a[href$='/then']"); got > 0 {
 			t.Errorf("%s: got %d tabs of what happened, want none", at, got)
 		}
-		if strings.Contains(at, "/a/miralund.eth/") && !strings.Contains(p.Text("main"), "This site does not say what happened.") {
+		if strings.Contains(at, "/a/miralund.eth/") && !strings.Contains(p.Text("main"), "This site has no activity data.") {
 			t.Errorf("%s: got %q, want that the site does not say it", at, p.Text("main"))
 		}
 	}
@@ -300,7 +300,7 @@ func TestAsOf(t *testing.T) {
 	p.Click("main details summary")
 	p.Wait("document.querySelector('main details a')")
 	links := browser.Eval[[]string](p, "[...document.querySelectorAll('main details a')].map((e) => e.innerText)")
-	equalTexts(t, "reports of earlier days", links, []string{"What changed in the whole site from Oct 31, 2026 to Sep 2, 2026"})
+	equalTexts(t, "reports of earlier days", links, []string{"What changed across the site from Oct 31, 2026 to Sep 2, 2026"})
 }
 
 func mustRead(t *testing.T, files fs.FS, name string) []byte {
@@ -347,7 +347,7 @@ func TestMuchActivity(t *testing.T) {
 		p.Click("main .older")
 		p.Wait(fmt.Sprintf("document.querySelectorAll('main .act').length === %d", before+100))
 	}
-	if got := shards(); got != 0 || p.Text("main p[role=status]") != "1,000 of 1,000, among the newest 1,000 of 10,400" {
+	if got := shards(); got != 0 || p.Text("main p[role=status]") != "1,000 of 1,000 matches in the newest 1,000 of 10,400" {
 		t.Errorf("after 1,000: got %d objects more, and %q", got, p.Text("main p[role=status]"))
 	}
 	p.Click("main .older")

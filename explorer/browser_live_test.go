@@ -131,7 +131,7 @@ func following(lists int) afero.Fs {
 func connected(t *testing.T, p *browser.Page) {
 	t.Helper()
 	there(t, p)
-	p.Wait("document.querySelector('.tools').innerText.includes('live, as of')")
+	p.Wait("document.querySelector('.tools').innerText.includes('Live, as of')")
 }
 
 // hears waits until the page has heard of a round.
@@ -177,7 +177,7 @@ func TestLiveRows(t *testing.T) {
 	if after := browser.Eval[[]any](p, at); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("the row with the focus, %s: got %v, want it as before: %v", focused, after, before)
 	}
-	if got := browser.Eval[string](p, "document.querySelector('.tools [role=status]').innerText"); !strings.HasPrefix(got, "Renewed, as of") {
+	if got := browser.Eval[string](p, "document.querySelector('.tools [role=status]').innerText"); !strings.HasPrefix(got, "Updated, as of") {
 		t.Errorf("announcement: got %q, want that the page is renewed", got)
 	}
 

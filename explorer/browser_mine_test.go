@@ -153,7 +153,7 @@ func TestMarks(t *testing.T) {
 	h := serve(t, demo(t), "/")
 	p := b.Open(t, h.at("#/miralund.eth"), browser.View{Size: browser.Desktop, Now: now})
 	known(t, p)
-	if got := browser.Eval[string](p, line); got != "Kept in this browser, and told to nobody" || p.Count(".tools .me") > 0 {
+	if got := browser.Eval[string](p, line); got != "Saved in this browser only" || p.Count(".tools .me") > 0 {
 		t.Errorf("nobody: got %q and %d ways to oneself, want an offer only", got, p.Count(".tools .me"))
 	}
 	p.Click(".of-mine button")
@@ -213,13 +213,13 @@ func TestMarks(t *testing.T) {
 			want = append(want, "You follow")
 		}
 		if len(want) == 0 {
-			want = append(want, "Neither of you follows the other.")
+			want = append(want, "You don’t follow each other.")
 		}
 		both := all.acquainted(mira, other)
 		if n := len(both); n == 1 {
-			want = append(want, "1 that you follow also follows them")
+			want = append(want, "Followed by 1 account you follow")
 		} else if n > 1 {
-			want = append(want, fmt.Sprintf("%d that you follow also follow them", n))
+			want = append(want, fmt.Sprintf("Followed by %d accounts you follow", n))
 		}
 		lines := strings.Split(browser.Eval[string](p, line), "|")
 		for i := range lines { // after the letters in the faces
@@ -272,7 +272,7 @@ func TestMarksOfTheSpecification(t *testing.T) {
 	}
 	p.Go(h.at("#/"))
 	known(t, p)
-	for _, text := range []string{"New for you", "Following the most", "everyonesfriend.eth"} {
+	for _, text := range []string{"New for you", "Following the most accounts", "everyonesfriend.eth"} {
 		p.WaitForText(text)
 	}
 	fits(t, p)
@@ -513,9 +513,9 @@ func TestNewsFromHistory(t *testing.T) {
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now, Before: being(h.URL, mira, tobi)})
 	known(t, p)
 	looked(p)
-	equalTexts(t, "the first visit", browser.Eval[[]string](p, news), []string{"Since Oct 25, 2026. From now on, this shows what is new since you were here.", "1 changed their tags for you hanneke.eth", "All of it"})
+	equalTexts(t, "the first visit", browser.Eval[[]string](p, news), []string{"Since Oct 25, 2026. From now on, you will see what is new since your last visit.", "1 changed how they tag you hanneke.eth", "All activity"})
 	later(t, p, h)
-	equalTexts(t, "the same state", browser.Eval[[]string](p, news), []string{"Since Oct 25, 2026. From now on, this shows what is new since you were here.", "1 changed their tags for you hanneke.eth", "All of it"})
+	equalTexts(t, "the same state", browser.Eval[[]string](p, news), []string{"Since Oct 25, 2026. From now on, you will see what is new since your last visit.", "1 changed how they tag you hanneke.eth", "All activity"})
 
 	h.deploy(day(append(lately(),
 		deed{-2 * time.Hour, "9", mira, op.Tag, "block"},
@@ -528,7 +528,7 @@ func TestNewsFromHistory(t *testing.T) {
 	name := func(list string) string {
 		return browser.Eval[string](p, fmt.Sprintf("fetch('../api/v1/lists/%s/details').then((r) => r.json()).then(({ ens, address }) => ens.name || address)", list))
 	}
-	want = append(want, "1 new follower "+name("12"), "1 no longer follows you tobi-okafor.eth", "1 now blocks or mutes you hanneke.eth", "1 changed their tags for you "+name("13"), "All of it")
+	want = append(want, "1 new follower "+name("12"), "1 unfollowed you tobi-okafor.eth", "1 blocked or muted you hanneke.eth", "1 changed how they tag you "+name("13"), "All activity")
 	later(t, p, h)
 	equalTexts(t, "a day later", browser.Eval[[]string](p, news), want)
 	p.Reload()
@@ -570,7 +570,7 @@ func TestNewsFromTheLastVisit(t *testing.T) {
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: being(h.URL, followed)})
 	known(t, p)
 	looked(p)
-	equalTexts(t, "the first visit", browser.Eval[[]string](p, news), []string{"From your next visit on, this shows what has changed."})
+	equalTexts(t, "the first visit", browser.Eval[[]string](p, news), []string{"On your next visit, you will see what has changed."})
 	h.deploy(lists(5))
 	later(t, p, h)
 	equalTexts(t, "the second visit", browser.Eval[[]string](p, news), []string{"Since Nov 1, 2026.", "2 new followers 0x0000…0005 0x0000…0004", "Your followers"})
@@ -693,7 +693,7 @@ func TestStartWithoutTimes(t *testing.T) {
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now})
 	shown(t, p)
 	counts := browser.Eval[[]int](p, "[...document.querySelectorAll('.latest li .num')].map((e) => parseInt(e.innerText))")
-	if got := p.Text(".latest h2"); got != "Most named in a top 8" || len(counts) != 10 || counts[0] < counts[9] || counts[9] == 0 {
+	if got := p.Text(".latest h2"); got != "Most top 8 mentions" || len(counts) != 10 || counts[0] < counts[9] || counts[9] == 0 {
 		t.Errorf("got %q with %v, want who is in most top 8", got, counts)
 	}
 	barriers(t, p)

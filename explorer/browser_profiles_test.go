@@ -199,7 +199,7 @@ func TestCounts(t *testing.T) {
 	p := b.Open(t, personAt(h, vitalik, ""), browser.View{Size: browser.Phone, Now: now})
 	shown(t, p)
 	got := browser.Eval[[]string](p, "[...document.querySelectorAll('.measures > li')].map((e) => e.innerText.replace(/\\s+/g, ' '))")
-	for i, want := range []string{"Followers 6 No. 1 More followers than", "Following 6 No. 1 Follows more than", "In the top 8 of 6 No. 1", "Mutuals No. 1", "Blocked by 2", "Muted by 2", "Blocks 1", "Mutes 1"} {
+	for i, want := range []string{"Followers 6 No. 1 More than", "Following 6 No. 1 More than", "Top 8 mentions 6 No. 1", "Mutuals No. 1", "Blocked by 2", "Muted by 2", "Blocking 1", "Muting 1"} {
 		if i >= len(got) || !strings.HasPrefix(got[i], want) || (strings.HasPrefix(want, "Blocked") && got[i] != want) {
 			t.Errorf("got the counts %q, want %q at %d", got, want, i)
 		}
@@ -236,9 +236,9 @@ func TestNumbersAgree(t *testing.T) {
 		{"/followers?show=all", []string{"All 9", "Followers 6", "Blocked by 2", "Muted by 2"}, 9, []string{"Mutual", "Blocks vitalik.eth"}},
 		{"/followers?tags=mute", []string{"All 9", "Followers 6", "Blocked by 2", "Muted by 2"}, 2, []string{"Mutes vitalik.eth"}},
 		{"/followers?q=friend", []string{"Followers 6", "Blocked by 2", "Muted by 2", "All 9"}, 1, nil},
-		{"/following", []string{"Followed 6", "Blocked 1", "Muted 1", "All entries 8"}, 6, nil},
-		{"/following?show=blocks", []string{"Blocked 1", "Followed 6", "Muted 1", "All entries 8"}, 1, []string{"Blocked by vitalik.eth"}},
-		{"/following?tags=free", []string{"Followed 6", "Blocked 1", "Muted 1", "All entries 8"}, 6, nil},
+		{"/following", []string{"Following 6", "Blocked 1", "Muted 1", "All 8"}, 6, nil},
+		{"/following?show=blocks", []string{"Blocked 1", "Following 6", "Muted 1", "All 8"}, 1, []string{"Blocked by vitalik.eth"}},
+		{"/following?tags=free", []string{"Following 6", "Blocked 1", "Muted 1", "All 8"}, 6, nil},
 	} {
 		p.Go(personAt(h, vitalik, test.at))
 		shown(t, p)

@@ -102,22 +102,22 @@ func TestSeal(t *testing.T) {
 		seal    string
 		refused bool
 	}{
-		"right, by the reader's key":       {k.Sign(t, efp, 7), []string{k.Public}, "Signed by follow.example, as of block 118,000,000 (chain 10), 23,456,789 (chain 8453). Checked by this browser:", false},
-		"right, by the site's key":         {k.Sign(t, own, 7), nil, "The key was given by this site itself.", false},
+		"right, by the reader's key":       {k.Sign(t, efp, 7), []string{k.Public}, "Signed by follow.example, as of block 118,000,000 (chain 10), 23,456,789 (chain 8453). Verified by this browser:", false},
+		"right, by the site's key":         {k.Sign(t, own, 7), nil, "The key came from this site itself.", false},
 		"right, of the specification":      {k.Sign(t, naming(t, ""), 7), []string{k.Public}, "Signed by follow.example", false},
-		"no key":                           {k.Sign(t, efp, 7), nil, "Not checked by this browser.", false},
-		"no signature and no key":          {efp, nil, "Not checked by this browser.", false},
-		"no signature":                     {efp, []string{k.Public}, "Not signed by a key that this browser knows", true},
-		"another key":                      {k.Sign(t, efp, 7), []string{newKey(t, "follow.example", 2).Public}, "Not signed by a key that this browser knows", true},
-		"the reader's key goes first":      {k.Sign(t, own, 7), []string{newKey(t, "other.example", 2).Public}, "Not signed by a key that this browser knows", true},
-		"an altered object":                {alter(k.Sign(t, efp, 7), site.Key(altering), bio, "ALTERED by night"), []string{k.Public}, "Altered: 1 object is not what was signed, and is not shown.", true},
+		"no key":                           {k.Sign(t, efp, 7), nil, "Proof", false},
+		"no signature and no key":          {efp, nil, "Proof", false},
+		"no signature":                     {efp, []string{k.Public}, "Not signed with a key this browser knows", true},
+		"another key":                      {k.Sign(t, efp, 7), []string{newKey(t, "follow.example", 2).Public}, "Not signed with a key this browser knows", true},
+		"the reader's key goes first":      {k.Sign(t, own, 7), []string{newKey(t, "other.example", 2).Public}, "Not signed with a key this browser knows", true},
+		"an altered object":                {alter(k.Sign(t, efp, 7), site.Key(altering), bio, "ALTERED by night"), []string{k.Public}, "Altered: 1 file differs from what was signed, and is not shown.", true},
 		"an altered root":                  {alter(k.Sign(t, efp, 7), site.RootKey, `"accounts":`, `"accounts":1`), []string{k.Public}, "Altered:", true},
 		"a root that says that it is live": {alter(k.Sign(t, efp, 7), site.RootKey, `"format":2`, `"live":true,"format":2`), []string{k.Public}, "Altered:", true},
 		"an announced root of others": {func() memsite.Site {
 			s := alter(k.Sign(t, efp, 7), site.RootKey, `"accounts":`, `"accounts":1`)
 			s["_next/_site.note"] = k.Sign(t, own, 8)[note.Key]
 			return s
-		}(), []string{k.Public}, "Between two sites", true},
+		}(), []string{k.Public}, "A new version is being published.", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t, withReports(test.site), "/")
@@ -215,7 +215,7 @@ func TestProofView(t *testing.T) {
 	shown(t, p)
 	p.Click(".seal")
 	shown(t, p)
-	p.WaitForText("The site has a signature in the name of follow.example, which nobody has checked here")
+	p.WaitForText("The site is signed in the name of follow.example, but this browser has no key")
 	p.Click("#given")
 	p.Press("PRIVATE+KEY+x")
 	p.Click("form button[type=submit]")
@@ -226,7 +226,7 @@ func TestProofView(t *testing.T) {
 	p.Click("form button[type=submit]")
 	sealed(t, p, "Signed by follow.example")
 	shown(t, p)
-	for _, text := range []string{"You have given these keys", "23,456,789", "0x1b0f", "Profiles are from https://names.example/u.", "followpress reproduce " + h.URL + " --key " + k.Public} {
+	for _, text := range []string{"You entered these keys", "23,456,789", "0x1b0f", "Profiles come from https://names.example/u.", "followpress reproduce " + h.URL + " --key " + k.Public} {
 		if got := p.Text("main"); !strings.Contains(got, text) {
 			t.Errorf("got %.2000q, want %q in it", got, text)
 		}
@@ -243,7 +243,7 @@ func TestProofView(t *testing.T) {
 	barriers(t, dark)
 
 	p.Click("form button[type=button]")
-	sealed(t, p, "Not checked by this browser.")
+	sealed(t, p, "Proof")
 }
 
 // Keys that a site names are remembered from the first visit. A root that they have signed may name the next ones; a site
@@ -273,9 +273,9 @@ func TestRememberedKeys(t *testing.T) {
 	visit(two.Sign(t, naming(t, "", two.Public), 3))
 	remembers(two)
 	visit(three.Sign(t, naming(t, "", three.Public), 4))
-	sealed(t, p, "Not signed by a key that this browser knows, so it is not shown. This site now names other keys than before.")
+	sealed(t, p, "Not signed with a key this browser knows, so it is not shown. This site now names different keys than before.")
 	visit(three.Sign(t, naming(t, ""), 5))
-	sealed(t, p, "Not signed by a key that this browser knows")
+	sealed(t, p, "Not signed with a key this browser knows")
 	visit(three.Sign(t, naming(t, "", three.Public), 6))
 	sealed(t, p, "names other keys")
 	barriers(t, p)
@@ -354,5 +354,5 @@ func TestSealOfLiveSite(t *testing.T) {
 	h := serveLive(t, afero.FromIOFS{FS: fixtures.Demo()})
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone})
 	connected(t, p)
-	sealed(t, p, "Live: answered from memory, and not signed.")
+	sealed(t, p, "Live data, not signed.")
 }

@@ -9,16 +9,16 @@ export const shareTexts = own({
   copyLink: 'Copy link',
   send: 'Send…',
   qr: (name: string) => `QR code of the link to ${name}`,
-  elsewhere: 'Elsewhere',
+  elsewhere: 'On other sites',
   etherscan: 'Etherscan',
   efp: 'efp.app',
-  aboutElsewhere: 'They are asked for nothing until you open them.',
-  card: 'Picture of the profile',
+  aboutElsewhere: 'Nothing is sent to them until you open the link.',
+  card: 'Profile card',
   saveCard: 'Save as PNG',
   drawing: 'Drawing…',
-  noCard: 'The picture could not be drawn.',
+  noCard: 'The card could not be drawn.',
   asJSON: 'View as JSON',
-  objects: 'The objects that this page is made from',
+  objects: 'The data behind this page',
 });
 
 export const cardTexts = own({
@@ -28,24 +28,24 @@ export const cardTexts = own({
 });
 
 export const exportTexts = own({
-  about: (rows: string) => `The accounts as they are filtered and sorted here, up to ${rows}.`,
+  about: (rows: string) => `Saves the accounts as filtered and sorted here, up to ${rows}.`,
   csv: 'CSV',
   json: 'JSON',
-  aboutCSV: 'In CSV, what a spreadsheet would take for a formula begins with an apostrophe.',
+  aboutCSV: 'In CSV files, an apostrophe keeps spreadsheets from running a text as a formula.',
   progress: (rows: number, total: number | undefined) =>
-    total === undefined ? `${number(rows)} accounts read` : `${number(rows)} of ${number(total)} accounts read`,
+    total === undefined ? `${number(rows)} accounts loaded` : `${number(rows)} of ${number(total)} accounts loaded`,
   cancel: 'Cancel',
   cancelled: 'Cancelled.',
-  done: (rows: number) => (rows === 1 ? '1 account is saved.' : `${number(rows)} accounts are saved.`),
-  cut: (rows: string) => `The first ${rows} accounts are saved; there are more.`,
-  failed: (why: string) => `Not saved: ${why}`,
+  done: (rows: number) => (rows === 1 ? '1 account saved.' : `${number(rows)} accounts saved.`),
+  cut: (rows: string) => `Saved the first ${rows} accounts. There are more.`,
+  failed: (why: string) => `Could not save: ${why}`,
   moreObjects: (count: number) => (count === 1 ? 'and 1 more' : `and ${number(count)} more`),
 });
 
 export const identityTexts = own({
   looksLike: 'Looks like',
   bracketed: (address: string) => `(${address})`,
-  looksAbout: ', which has more followers. Compare the addresses.',
-  mixed: (scripts: string) => `The name mixes letters of several scripts: ${scripts}.`,
-  other: 'another one',
+  looksAbout: ', which has more followers. Check the address.',
+  mixed: (scripts: string) => `The name mixes letters from different alphabets: ${scripts}.`,
+  other: 'other',
 });

@@ -6,7 +6,7 @@ import { seal, site } from '../data/site';
 import { sealTexts } from '../texts/later';
 import { href } from '../router';
 import { named, plain, type Text } from '../text';
-import { date, number, sentences } from '../texts/first';
+import { date, number, sentences, texts } from '../texts/first';
 import { useLoad } from './load';
 
 /** A block of a chain, up to which a site was made. */
@@ -51,12 +51,12 @@ export function said({ state, right, refused, by, changed }: Standing): Text {
 export const moodOf = ({ state, by, changed }: Standing): string =>
   state === 'good' ? (by === 'reader' ? 'good' : changed ? 'bad' : '') : ['altered', 'older', 'ahead', 'unsigned'].includes(state) ? 'bad' : '';
 
-/** The sentence, which leads to the view that says more. */
+/** The sentence, which leads to the view that says more. Where nothing could be checked, there is none on each page. */
 export function Seal() {
   const now = useStanding();
   return (
     <a class={`seal ${moodOf(now)}`} href={href(['proof'])}>
-      {said(now)}
+      {now.state === 'none' ? texts.proof : said(now)}
     </a>
   );
 }
