@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"github.com/followpress/followpress/client/examples"
 	"github.com/followpress/followpress/server"
@@ -22,7 +26,15 @@ import (
 	"github.com/followpress/followpress/templates/openapi"
 )
 
-var startPage = template.Must(template.New("start").Parse(templates.Start))
+var english = message.NewPrinter(language.English)
+
+var startPage = template.Must(template.New("start").Funcs(template.FuncMap{
+	"count": func(n int) string { return english.Sprint(n) },
+	"moment": func(asOf string) (string, error) {
+		t, err := time.Parse(time.RFC3339, asOf)
+		return templates.Moment(t), err
+	},
+}).Parse(templates.Start))
 
 // startPath is where the page of the API is. It is no key of a site.
 const startPath = "/_preview"
