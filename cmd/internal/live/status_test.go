@@ -1,11 +1,14 @@
 package live
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,7 +63,7 @@ func TestStatusPage(t *testing.T) {
 		m.publishEnded(publishStatus{At: time.Now(), Outcome: failed, Error: hostile})
 		page = get(t, m.pages(), "/")
 		body := page.Body.String()
-		for _, want := range []string{"serving</h1>", "2.5/s", "Block to answer: 2.5s", "1m32s", "&lt;script&gt;", "2023-11-14T22:13:20Z", "3 graph."} {
+		for _, want := range []string{"serving</h1>", "2.5/s", "Block to answer: 2.5s", "1m32s", "&lt;script&gt;", "14 November 2023, 22:13:20 UTC", "3 graph."} {
 			if !strings.Contains(body, want) {
 				t.Errorf("status page: got no %q in %s", want, body)
 			}
@@ -142,6 +145,43 @@ func TestStatusOfNodesThatNeverAnswered(t *testing.T) {
 		exposed := get(t, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/metrics").Body.String()
 		if strings.Contains(exposed, `lag_seconds{chain="8453"}`) || !strings.Contains(exposed, `lag_seconds{chain="10"} 5`) || !strings.Contains(exposed, `node_failing{chain="8453"} 1`) {
 			t.Errorf("metrics: got %s, want no lag of the chain that was never read", exposed)
+		}
+	})
+}
+
+// update writes testdata/status.html again, which a test in a browser looks at.
+var update = flag.Bool("update", false, "write the golden file again")
+
+// TestStatusGolden: the page of a site with trouble, whose nodes say long things.
+func TestStatusGolden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := "https://" + strings.Repeat("very-long-name.", 12) + "example: connection refused"
+		s := &stage{answers: live.Status{AsOf: time.Now(), Rounds: map[live.Outcome]uint64{live.NewGraph: 1234, live.Failed: 2}, Graphs: 2}}
+		s.follows.Additions = refused
+		s.follows.Chains = []follow.ChainStatus{
+			{Name: "Base", Head: source.Head{Chain: 8453, Block: 23_456_789, Finalized: 23_456_000}, Seen: time.Now(), Requests: 98_765, Subscribed: true, Nodes: []follow.NodeStatus{
+				{Host: "a.example", Answered: time.Now()}, {Host: strings.Repeat("b", 120) + ".example", Failing: true, Error: refused, Failed: time.Now()},
+			}},
+			{Name: "OP Mainnet", Head: source.Head{Chain: 10}, Error: refused, Nodes: []follow.NodeStatus{{Host: "c.example", Failing: true, Error: refused, Failed: time.Now()}}},
+		}
+		m := s.monitor()
+		for i := range 5 {
+			time.Sleep(sampleEvery)
+			m.requests.Add(int64(100 * i * i))
+			m.sample()
+			m.round(live.RoundEnd{Outcome: live.NewGraph, Took: time.Duration(i%3+1) * 700 * time.Millisecond})
+			m.answered(8453, 2500*time.Millisecond)
+		}
+		m.publishEnded(publishStatus{At: time.Now(), Outcome: failed, Error: refused, Objects: 61_410, Bytes: 131_000_000, Seconds: 83})
+		page := regexp.MustCompile(`\d+ MiB`).ReplaceAll(get(t, m.pages(), "/").Body.Bytes(), []byte("812 MiB"))
+		const file = "testdata/status.html"
+		if *update {
+			if err := os.WriteFile(file, page, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(file); err != nil || !bytes.Equal(page, want) {
+			t.Errorf("got another page than %s (%v): look at it, and write it with -update\n%s", file, err, page)
 		}
 	})
 }

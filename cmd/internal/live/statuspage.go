@@ -9,12 +9,18 @@ import (
 	"time"
 
 	json "github.com/goccy/go-json"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"github.com/followpress/followpress/templates"
 )
 
+var english = message.NewPrinter(language.English)
+
 var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
 	"seconds": seconds,
+	"moment":  templates.Moment,
+	"count":   func(n any) string { return english.Sprint(n) },
 	"ago":     func(t time.Time) string { return seconds(time.Since(t).Seconds()) + " ago" },
 	"mib":     func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) },
 }).Parse(templates.Status))
