@@ -513,7 +513,11 @@ func TestReadersOfASignedBucket(t *testing.T) {
 				publish(t, sites[1], cutting{&mortal{Bucket: bucket, left: -1}, func() { check(when+": resumed", sites[0], sites[1]) }}, o)
 				equalSites(t, withoutNote(inBucket(t, folder)), sites[1])
 			}
-			publish(t, sites[2], bucket, o)
+			publish(t, sites[2], cutting{&mortal{Bucket: bucket, left: -1}, func() {
+				if cut%3 == 1 { // objects of all sites may be there, and each was announced
+					check(when+": the next site", sites...)
+				}
+			}}, o)
 			equalSites(t, withoutNote(inBucket(t, folder)), sites[2])
 			if n := openNote(t, folder, signing.Keys); n.Counter < 2 {
 				t.Errorf("%s: got the counter %d", when, n.Counter)
