@@ -27,7 +27,7 @@ FLINK    := $(BIN)/flink/lib $(BIN)/flink/boot
 # The libraries of the explorer, and what checks its types.
 EXPLORER := explorer/node_modules/.package-lock.json
 # What tests in a browser run in pages: axe-core.
-AXE      := internal/testenv/browser/node_modules/.package-lock.json
+AXE      := browsers/internal/browser/node_modules/.package-lock.json
 SITE     ?= out
 SNAPSHOT ?= fixtures/demo
 # A snapshot of realistic size; without one the benchmarks make a synthetic one.
@@ -165,16 +165,16 @@ $(SERVERS) $(RCLONE) $(ACTIONLINT) $(GETH) $(BENCHSTAT): $(BIN)/%: internal/tool
 fuzz: ## run each fuzz test for FUZZTIME
 	bash .ci/fuzz $(FUZZTIME)
 
-# measured runs a benchmark: its folder, its name, more flags. It compares the rounds with those of the run before on this machine.
+# measured runs a benchmark: its command, its name, more flags. It compares the rounds with those of the run before on this machine.
 define measured
 [ ! -f $(BIN)/bench/$(2).txt ] || mv $(BIN)/bench/$(2).txt $(BIN)/bench/$(2)-before.txt
-go run $(1) --bin $(BIN)/bench --results $(BIN)/bench/$(2).txt $(3)
+$(1) --bin $(BIN)/bench --results $(BIN)/bench/$(2).txt $(3)
 [ ! -f $(BIN)/bench/$(2)-before.txt ] || $(BENCHSTAT) before=$(BIN)/bench/$(2)-before.txt now=$(BIN)/bench/$(2).txt
 endef
 
 bench: bench-tools $(BENCHSTAT) ## compare with cp, tar and nginx; then run the Go benchmarks
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	$(call measured,./bench,generate,--snapshot "$(BENCH_SNAPSHOT)")
+	$(call measured,go run ./bench,generate,--snapshot "$(BENCH_SNAPSHOT)")
 	$(MAKE) bench-go
 
 bench-go: $(BENCHSTAT) ## run the Go benchmarks of hot loops, and compare them with the committed result
@@ -186,26 +186,27 @@ bench-go: $(BENCHSTAT) ## run the Go benchmarks of hot loops, and compare them w
 
 bench-publish: $(BENCHSTAT) $(SERVERS) $(RCLONE) ## compare publish with rclone, on MinIO and versitygw (about half an hour)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	$(call measured,./bench/publish,publish,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
+	$(call measured,go run ./bench/publish,publish,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
 
 bench-fallback: $(BENCHSTAT) bench-tools $(BIN)/minio ## compare the fallback over MinIO with nginx
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go build -buildvcs=false -o $(BIN)/bench/ ./bench/bare
-	$(call measured,./bench/fallback,fallback,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
+	$(call measured,go run ./bench/fallback,fallback,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
 
 bench-api: $(BENCHSTAT) bench-tools edge-tools $(BIN)/minio ## measure the whole read API over MinIO (about half an hour)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
-	$(call measured,./bench/api,api,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
+	$(call measured,go run ./bench/api,api,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
 
 bench-edge: $(BENCHSTAT) bench-tools edge-tools ## compare nginx in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	$(call measured,./bench/edge,edge,--snapshot "$(BENCH_SNAPSHOT)")
+	$(call measured,go run ./bench/edge,edge,--snapshot "$(BENCH_SNAPSHOT)")
 
 bench-explorer: $(BENCHSTAT) bench-tools edge-tools client-tools $(BIN)/minio ## measure the explorer in Chromium, over a slow network
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	$(call measured,./bench/explorer,explorer,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
+	go build -C browsers -buildvcs=false -o ../$(BIN)/bench/visit ./bench
+	$(call measured,$(BIN)/bench/visit,explorer,--tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)")
 
 bench-rounds: ## count the objects that random follows change, by route, without and with --ranks-every
 	@test -n "$(BENCH_SNAPSHOT)" || { echo "name a snapshot packed by gzip: make bench-rounds BENCH_SNAPSHOT=FOLDER"; exit 1; }
@@ -216,15 +217,15 @@ bench-rounds: ## count the objects that random follows change, by route, without
 
 bench-live: $(BENCHSTAT) bench-tools ## measure live with a graph of the real network's size (half an hour; LIVE has flags, such as --burst 1m)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	$(call measured,./bench/live,live,$(LIVE))
+	$(call measured,go run ./bench/live,live,$(LIVE))
 
 bench-sources: $(BENCHSTAT) ## measure a first sync of the chains, and replay, against nodes of the real network's size
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	$(call measured,./bench/sources,sources,)
+	$(call measured,go run ./bench/sources,sources,)
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher
 	go test -count=1 -timeout 24h -v -run '^TestSimulation$$' ./publisher -schedules $(SCHEDULES) -seed 1000000
 
 clean: ## remove what was built and generated
-	rm -rf out $(BIN) internal/tools/edge/node_modules internal/tools/anvil/node_modules client/kit/node_modules explorer/node_modules internal/testenv/browser/node_modules
+	rm -rf out $(BIN) internal/tools/edge/node_modules internal/tools/anvil/node_modules client/kit/node_modules explorer/node_modules browsers/internal/browser/node_modules

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/followpress/followpress/bench/internal/altered"
-	"github.com/followpress/followpress/bench/internal/measure"
-	"github.com/followpress/followpress/bench/internal/rig"
+	"github.com/followpress/followpress/internal/bench/altered"
+	"github.com/followpress/followpress/internal/bench/measure"
+	"github.com/followpress/followpress/internal/bench/rig"
 )
 
 func main() {

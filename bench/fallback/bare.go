@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/followpress/followpress/bench/internal/rig"
+	"github.com/followpress/followpress/internal/bench/rig"
 )
 
 // bare compares details from a folder with net/http that has nothing to do but send as many bytes: the

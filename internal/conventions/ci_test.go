@@ -78,7 +78,7 @@ func TestStagesFail(t *testing.T) {
 		// TestB and TestC need servers.
 		alone    = "echo '    --- SKIP: TestB/on_MinIO (0.00s)'; echo 'ok  \tfollowpress/a\t0.1s'; echo '--- SKIP: TestC (0.00s)'; echo 'ok  \tfollowpress/explorer\t0.1s'\n"
 		unlike   = "if [ -z \"$TEST_SERVERS\" ]; then " + "echo '--- PASS: TestA (0.00s)'; " + alone + "exit; fi\n"
-		selected = "case \"$*\" in *'^(TestB)$'*followpress/a | *'^(TestC)$'*followpress/explorer | *beam*) ;; *) exit 1 ;; esac\n"
+		selected = "case \"$*\" in *'^(TestB|TestC)$'*followpress/a*followpress/explorer | *'-C browsers '* | *'-C beam '*) ;; *) exit 1 ;; esac\n"
 	)
 	for _, test := range []struct {
 		standIn, stage string

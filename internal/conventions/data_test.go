@@ -24,7 +24,6 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
@@ -254,28 +253,13 @@ func (s *dataSite) run(t *testing.T, language, prelude, text string) string {
 	case "python":
 		return output(t, ".", "python", "-c", text)
 	case "html":
-		return shown(t, text)
+		return output(t, "browsers", "go", "run", "./shown", text)
 	}
 	dir, fixtures := t.TempDir(), absolute(t, "fixtures")
 	if err := os.Symlink(fixtures, filepath.Join(dir, "fixtures")); err != nil {
 		t.Fatal(err)
 	}
 	return output(t, dir, "bash", "-euo", "pipefail", "-c", text)
-}
-
-// shown is what a page shows in its <pre>. Its modules are those of npm, and the data are of another origin.
-func shown(t *testing.T, page string) string {
-	t.Helper()
-	folder := "internal/testenv/browser"
-	mux := http.NewServeMux()
-	mux.Handle("/node_modules/", http.FileServer(http.Dir(folder)))
-	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) })
-	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	p := browser.Start(t, browser.Options{Alone: true}).Open(t, server.URL+"/", browser.View{})
-	p.Wait("document.querySelector('pre').textContent !== ''")
-	return p.Text("pre")
 }
 
 func absolute(t *testing.T, name string) string {

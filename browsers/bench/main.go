@@ -1,0 +1,307 @@
+// Command explorer measures the explorer in Chromium, as somebody with a network of 10 Mbit/s and 40 ms sees it who was
+// never there: a site of a real network in MinIO, behind nginx as followpress edge configures it. `make bench-explorer`
+// builds what it needs.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+
+	json "github.com/goccy/go-json"
+	"github.com/minio/minio-go/v7"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/browsers/internal/browser"
+	"github.com/followpress/followpress/internal/bench/measure"
+	"github.com/followpress/followpress/internal/bench/rig"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+func main() {
+	b := &bench{Bench: rig.Bench{Objects: measure.Objects, Rounds: 5}}
+	flag.StringVar(&b.only, "api", "", "measure the site of one API only, efp or spec; none measures both")
+	b.Main(b.run)
+}
+
+// A bench has the site that is measured now.
+type bench struct {
+	rig.Bench
+	only    string // API; "" for all
+	objects storage.Site
+	root    site.Root
+	top     []account // the most followed, in their order
+	centre  account   // whose neighbourhood is drawn
+	follows int       // how many others it follows
+	figures map[string][]float64
+}
+
+// An account is one of the object _explore/top.
+type account struct{ address, name, list string }
+
+// sites are measured one after the other. The name of the first one is not told.
+var sites = []struct{ prefix, api string }{{"", site.APIEFP}, {"specification: ", site.APISpec}}
+
+const bucket = "site"
+
+func (b *bench) run(ctx context.Context) error {
+	for _, s := range sites {
+		if b.only != "" && b.only != s.api {
+			continue
+		}
+		if err := b.site(ctx, s.prefix, s.api); err != nil {
+			return fmt.Errorf("api %s: %w", s.api, err)
+		}
+	}
+	return nil
+}
+
+// site generates a site, and measures it.
+func (b *bench) site(ctx context.Context, prefix, api string) (err error) {
+	tar := b.Path(api + ".tar")
+	if _, err := os.Stat(tar); err != nil { // else it is of an earlier run with --work
+		_, err = measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "generate", "--snapshot", b.Snapshot, "--api", api, "--no-sync", "--out", tar))
+		if err != nil {
+			return err
+		}
+	}
+	if b.objects, err = storage.OpenSite(ctx, tar, storage.S3Options{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.objects.Close()) }()
+	if err := b.read(ctx); err != nil {
+		return err
+	}
+	keys, err := b.rehearse(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = rig.ServeS3(ctx, servers.MinIO, b.Tools, b.Path("minio-"+api), func(s *rig.S3) error {
+		if err := b.publish(ctx, s, keys); err != nil {
+			return err
+		}
+		edge, err := b.edge(ctx, s, tar, api)
+		if err != nil {
+			return err
+		}
+		defer edge.Stop()
+		b.figures = map[string][]float64{}
+		for range b.Rounds {
+			if err := b.visit(ctx, "http://"+edge.Addr); err != nil {
+				return err
+			}
+		}
+		b.report(prefix)
+		return nil
+	})
+	return err
+}
+
+// read reads the root, and whom the visits look at.
+func (b *bench) read(ctx context.Context) error {
+	body, err := b.objects.Get(ctx, site.RootKey)
+	if err != nil {
+		return err
+	}
+	if b.root, err = site.ParseRoot(body); err != nil {
+		return err
+	}
+	if body, err = b.objects.Get(ctx, site.TopKey); err != nil {
+		return err
+	}
+	var top struct{ Accounts [][]any }
+	if err := json.Unmarshal(body, &top); err != nil {
+		return err
+	}
+	b.top = nil
+	for _, row := range top.Accounts {
+		b.top = append(b.top, account{fmt.Sprint(row[0]), fmt.Sprint(row[1]), fmt.Sprint(row[3])})
+	}
+	if len(b.top) == 0 {
+		return errors.New("no account of the snapshot has a follower")
+	}
+	b.centre, b.follows, err = b.middle(ctx)
+	return err
+}
+
+// neighbours is how many accounts the one follows whose neighbourhood is drawn.
+const neighbours = 300
+
+// middle is the most followed account that follows enough others, or the one of some that follows most.
+func (b *bench) middle(ctx context.Context) (middle account, follows int, err error) {
+	for _, a := range b.top[:min(len(b.top), 500)] {
+		if a.list == "" {
+			continue
+		}
+		body, err := b.objects.Get(ctx, site.SearchShardKey(a.list, 0))
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // it follows nobody
+		} else if err != nil {
+			return middle, 0, err
+		}
+		var shard struct{ Total int }
+		if err := json.Unmarshal(body, &shard); err != nil {
+			return middle, 0, err
+		}
+		if shard.Total > follows {
+			middle, follows = a, shard.Total
+		}
+		if follows >= neighbours {
+			break
+		}
+	}
+	return middle, follows, nil
+}
+
+// rehearse makes a visit to the whole site, and returns the keys that it asked for: to put a million others into a bucket
+// takes an hour, and changes no figure.
+func (b *bench) rehearse(ctx context.Context) ([]site.Key, error) {
+	var mu sync.Mutex
+	asked := map[site.Key]bool{site.RootKey: true}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := site.Key(strings.TrimPrefix(r.URL.Path, "/"))
+		body, err := b.objects.Get(r.Context(), key)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		mu.Lock()
+		asked[key] = true
+		mu.Unlock()
+		w.Header().Set("Content-Type", b.route(key).ContentType)
+		_, _ = w.Write(body) // a page that is gone needs no answer
+	}))
+	defer server.Close()
+	b.figures = map[string][]float64{}
+	if err := b.visit(ctx, server.URL); err != nil {
+		return nil, err
+	}
+	keys := make([]site.Key, 0, len(asked))
+	for key := range asked {
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// route is that of a key, or one with no header.
+func (b *bench) route(key site.Key) *site.Route {
+	if route, ok := b.root.Config.RouteOf(key); ok {
+		return route
+	}
+	return &site.Route{ContentType: "application/json"}
+}
+
+const readable = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::` + bucket + `/*"}]}`
+
+// publish puts objects into a bucket that everybody may read.
+func (b *bench) publish(ctx context.Context, s *rig.S3, keys []site.Key) error {
+	there, err := s.Client.BucketExists(ctx, bucket)
+	if err == nil && !there {
+		err = s.MakeBucket(ctx, bucket)
+	}
+	if err == nil {
+		err = s.Client.SetBucketPolicy(ctx, bucket, readable) // nginx reads it without credentials
+	}
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, key := range keys {
+		group.Go(func() error {
+			body, err := b.objects.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			route := b.route(key)
+			_, err = s.Client.PutObject(ctx, bucket, string(key), bytes.NewReader(body), int64(len(body)), minio.PutObjectOptions{
+				ContentType: route.ContentType, CacheControl: route.CacheControl,
+			})
+			return err
+		})
+	}
+	err = group.Wait()
+	fmt.Fprintf(os.Stderr, "put %d objects\n", len(keys))
+	return err
+}
+
+// edge starts nginx in front of the bucket, without a fallback.
+func (b *bench) edge(ctx context.Context, s *rig.S3, tar, api string) (*rig.Process, error) {
+	dir := b.Path("edge-" + api)
+	if err := os.Chmod(b.Work, 0o755); err != nil { // workers of nginx run as another user
+		return nil, err
+	}
+	return rig.Start(ctx, func(addr string) (*exec.Cmd, error) {
+		_, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "edge", "--kind", "nginx", "--site", tar,
+			"--bucket-url", "http://"+s.Addr+"/"+bucket, "--out", dir, "--listen", addr, "--cache-dir", b.Path("cache-"+api)))
+		if err != nil {
+			return nil, err
+		}
+		return rig.NginxEdge(ctx, dir)
+	})
+}
+
+// visit is a round: every measure once, each in a page whose cache is cold.
+func (b *bench) visit(ctx context.Context, base string) error {
+	return browser.Run(ctx, "visit", func(t browser.T) {
+		v := visitor{T: t, bench: b, Browser: browser.Start(t, browser.Options{}), base: base + "/" + string(site.ExplorerKey("index.html"))}
+		v.first()
+		v.search()
+		v.early()
+		v.profile()
+		if b.root.Config.EFP() {
+			v.board()
+		}
+		v.graph()
+	})
+}
+
+// found notes a figure of a round.
+func (b *bench) found(measure string, value float64) {
+	b.figures[measure] = append(b.figures[measure], value)
+}
+
+// rows are the measures, with their units and targets.
+var rows = []struct{ measure, unit, target string }{
+	{first, "ms", "≤ 1,000 ms"},
+	{searched, "ms", "≤ 50 ms"},
+	{early, "ms", "≤ 300 ms"},
+	{lookup, "ms", ""},
+	{profile, "ms", "≤ 1,000 ms"},
+	{board, "ms", "≤ 50 ms"},
+	{boardFrames, "/s", ""},
+	{boardTask, "ms", "≤ 16 ms"},
+	{boardBusy, "ms", ""},
+	{graph, "/s", "≥ 50/s"},
+	{graphShown, "ms", ""},
+}
+
+// report adds the rows of a site.
+func (b *bench) report(prefix string) {
+	for _, row := range rows {
+		if values := b.figures[row.measure]; len(values) > 0 {
+			note := ""
+			if strings.HasPrefix(row.measure, "neighbourhood") {
+				note = fmt.Sprintf("of an account that follows %d others", b.follows)
+			}
+			b.Figure(prefix+row.measure, row.unit, values, row.target, note)
+		}
+	}
+}
+
+// percentile is the value that so many of a hundred do not exceed.
+func percentile(values []float64, of int) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)-1, len(sorted)*of/100)]
+}

@@ -1,0 +1,192 @@
+package explorer_test
+
+import (
+	"context"
+	"flag"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/browsers/internal/browser"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/site"
+)
+
+func TestMain(m *testing.M) { os.Exit(browser.Main(m)) }
+
+var update = flag.Bool("update", false, "write the screenshots in testdata/screens and docs/screens again where they differ")
+
+// now is when the pages of the tests are opened: a day after the demo was taken.
+var now = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+
+// generate renders the site of a snapshot, with the explorer.
+func generate(t *testing.T, snapshot fs.FS, config site.Config) memsite.Site {
+	t.Helper()
+	config.Explorer = true
+	files, _, err := generator.ToMemory(context.Background(), afero.FromIOFS{FS: snapshot}, generator.Options{Config: config, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := memsite.Read(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// part is the snapshot of a conformance suite.
+func part(t *testing.T, suite fs.FS) fs.FS {
+	t.Helper()
+	snapshot, err := fs.Sub(suite, "snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot
+}
+
+func demo(t *testing.T) memsite.Site {
+	return generate(t, fixtures.Demo(), site.Config{API: site.APIEFP})
+}
+
+// A host serves a site below a prefix as buckets do: what a key has, with the type that it was published with, and
+// nothing else. Its methods may be called while it serves.
+type host struct {
+	URL    string // of the site, ending in a slash
+	prefix string
+
+	mu       sync.Mutex
+	site     memsite.Site
+	gone     bool
+	requests []string // paths
+}
+
+// serve starts a host. The prefix begins and ends with a slash.
+func serve(t *testing.T, s memsite.Site, prefix string) *host {
+	t.Helper()
+	h := &host{prefix: prefix, site: s}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	h.URL = server.URL + prefix
+	return h
+}
+
+// at is the address of a view: "#/network" or "#/alice.eth".
+func (h *host) at(view string) string { return h.URL + string(site.ExplorerKey("index.html")) + view }
+
+// ServeHTTP answers from the site, or breaks the connection off while the host is gone.
+func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	h.requests = append(h.requests, r.URL.Path)
+	key, below := strings.CutPrefix(r.URL.Path, h.prefix)
+	body, ok := h.site[site.Key(key)]
+	gone := h.gone
+	h.mu.Unlock()
+	switch {
+	case gone:
+		panic(http.ErrAbortHandler)
+	case !below || !ok:
+		http.NotFound(w, r)
+	default:
+		w.Header().Set("Content-Type", contentType(key))
+		w.Header().Set("Cache-Control", cacheControl(key))
+		_, _ = io.WriteString(w, body) // a page that is gone needs no answer
+	}
+}
+
+// deploy publishes another site.
+func (h *host) deploy(s memsite.Site) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.site = s
+}
+
+// leave makes the host unreachable, or reachable again.
+func (h *host) leave(gone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone = gone
+}
+
+// asked are the paths that were requested, and forgets them.
+func (h *host) asked() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.requests
+	h.requests = nil
+	return all
+}
+
+func contentType(key string) string {
+	switch path.Ext(key) {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".js":
+		return "text/javascript"
+	case ".css":
+		return "text/css"
+	}
+	return "application/json"
+}
+
+// hashed are names that have a hash of the content.
+var hashed = regexp.MustCompile(`-[A-Z0-9]{8}\.(js|css)$`)
+
+// cacheControl makes everything be asked again but what never changes, so that no test waits for a cache.
+func cacheControl(key string) string {
+	if hashed.MatchString(key) {
+		return "public, max-age=31536000, immutable"
+	}
+	return "no-cache"
+}
+
+// shown waits until a view shows what it is about, and nothing more is on its way.
+func shown(t *testing.T, p *browser.Page) {
+	t.Helper()
+	there(t, p)
+	p.Settle()
+	there(t, p)
+}
+
+// isThere says that a view shows what it is about, with its rows, or a failure.
+const isThere = "document.querySelector('main h1') && !document.querySelector('.loading, [aria-busy=true], .row-waits[aria-label^=Loading]')"
+
+// there waits until a view shows what it is about, and fails the test if that is a failure.
+func there(t *testing.T, p *browser.Page) {
+	t.Helper()
+	p.Wait(isThere)
+	if failed := p.Text(".failed"); failed != "" {
+		t.Errorf("%s: got the failure %q", p.URL(), failed)
+	}
+}
+
+// tooWide are elements that are beside the window, if there are any.
+const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] :
+	[...document.body.querySelectorAll('*')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 150)).slice(-5)`
+
+// fits checks that no part of a view is beside the window.
+func fits(t *testing.T, p *browser.Page) {
+	t.Helper()
+	if wide := browser.Eval[[]string](p, tooWide); len(wide) > 0 {
+		t.Errorf("%s: wider than the window: %q", p.URL(), wide)
+	}
+}
+
+// barriers checks that axe-core finds nothing.
+func barriers(t *testing.T, p *browser.Page) {
+	t.Helper()
+	for _, b := range p.Barriers() {
+		t.Errorf("%s: barrier %s (%s): %q", p.URL(), b.Rule, b.Help, b.Elements)
+	}
+}

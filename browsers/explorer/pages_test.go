@@ -1,0 +1,146 @@
+package explorer_test
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/followpress/followpress/browsers/internal/browser"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/site"
+)
+
+// withPages is a site of the demo with pages, to be served at the top of a host, and a hostile account.
+func withPages(t *testing.T) *host {
+	files := fstest.MapFS{}
+	entries, err := fs.ReadDir(fixtures.Demo(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		body, err := fs.ReadFile(fixtures.Demo(), e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Name() == "accounts.ndjson" {
+			body = append(body, `{"address":"0x00000000000000000000000000000000000000ee","ens":{"name":"<b>x","avatar":"javascript:alert(1)","records":{"description":"<script>alert(1)</script>","url":"javascript:alert(1)"}}}`+"\n"...)
+		}
+		files[e.Name()] = &fstest.MapFile{Data: body}
+	}
+	return serve(t, generate(t, files, site.Config{API: site.APIEFP, Pages: true, PublicURL: "https://graph.example"}), "/")
+}
+
+// TestPages: pages obey their own policy, look like what they are without a script, and lead to the same account in the
+// explorer and to other pages.
+func TestPages(t *testing.T) {
+	servers.Wanted(t)
+	b := browser.Start(t, browser.Options{})
+	h := withPages(t)
+	p := b.Open(t, h.URL+"u/lowtide-studio.eth/index.html", browser.View{})
+	if got := p.Text("h1"); got != "lowtide-studio.eth" {
+		t.Errorf("heading: got %q", got)
+	}
+	if got := browser.Eval[string](p, `getComputedStyle(document.querySelector('main ul')).listStyleType`); got != "none" {
+		t.Errorf("list style: got %q, want that of the style sheet", got)
+	}
+	if barriers := p.Barriers(); len(barriers) > 0 {
+		t.Errorf("barriers: %v", barriers)
+	}
+	p.Click("main li a")
+	p.Wait(`location.pathname.startsWith('/u/') && location.pathname !== '/u/lowtide-studio.eth/index.html' && document.querySelector('h1')`)
+	p.Go(h.URL + "u/0x00000000000000000000000000000000000000ee/index.html")
+	if got := p.Text("h1") + "|" + p.Text(".bio"); got != "<b>x|<script>alert(1)</script>" || p.Count("main b") != 2 || p.Count("main script") != 0 {
+		t.Errorf("a hostile page: got %q, %d and %d elements", got, p.Count("main b"), p.Count("main script"))
+	}
+	p.Go(h.URL + "u/lowtide-studio.eth/index.html")
+	p.Click("a.open")
+	p.Wait(`location.pathname === '/_explore/index.html' && location.hash === '#/a/lowtide-studio.eth'`)
+	p.WaitForText("lowtide-studio.eth")
+}
+
+// TestFollowCard: the element shows an account on a page of another origin whose policy allows no inline style, follows its
+// attribute, shows hostile names as texts, and says what is wrong.
+func TestFollowCard(t *testing.T) {
+	servers.Wanted(t)
+	b := browser.Start(t, browser.Options{})
+	h := withPages(t)
+	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(bucket.Close)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; img-src data:; script-src %s; connect-src %[1]s", bucket.URL))
+		_, _ = io.WriteString(w, `<!doctype html><html lang="en"><title>x</title><link rel="icon" href="data:,"><script type="module" src="`+bucket.URL+`/embed.js"></script>`+
+			`<follow-card name="lowtide-studio.eth"></follow-card><follow-card name="0x00000000000000000000000000000000000000EE"></follow-card><follow-card></follow-card>`)
+	}))
+	t.Cleanup(page.Close)
+	p := b.Open(t, page.URL, browser.View{})
+	const text = `[...document.querySelectorAll('follow-card')].map((c) => c.shadowRoot?.querySelector('a')?.textContent ?? '')`
+	p.Wait(text + `.every(Boolean)`)
+	cards := browser.Eval[[]string](p, text)
+	if !strings.HasPrefix(cards[0], "lowtide-studio.eth") || !strings.Contains(cards[0], "followers · ") || !strings.HasSuffix(cards[0], "graph.example") {
+		t.Errorf("got %q", cards[0])
+	}
+	if !strings.HasPrefix(cards[1], "<b>x0 followers") || browser.Eval[int](p, `document.querySelectorAll('follow-card')[1].shadowRoot.querySelectorAll('b').length`) != 1 {
+		t.Errorf("a hostile name: got %q", cards[1])
+	}
+	if !strings.HasPrefix(cards[2], "No name given") {
+		t.Errorf("without a name: got %q", cards[2])
+	}
+	links := browser.Eval[[]string](p, `[...document.querySelectorAll('follow-card')].map((c) => c.shadowRoot.querySelector('a').getAttribute('href') ?? '')`)
+	if want := []string{bucket.URL + "/u/lowtide-studio.eth/index.html", bucket.URL + "/_explore/index.html#/a/0x00000000000000000000000000000000000000ee", ""}; strings.Join(links, " ") != strings.Join(want, " ") {
+		t.Errorf("links: got %q, want %q", links, want)
+	}
+	if got := browser.Eval[string](p, `getComputedStyle(document.querySelector('follow-card').shadowRoot.querySelector('a')).display`); got != "block" {
+		t.Errorf("style: got display %s, want the one of the element", got)
+	}
+	browser.Eval[bool](p, `document.querySelector('follow-card').setAttribute('name', 'bruno-frames.eth') ?? true`)
+	p.Wait(text + `[0].startsWith('bruno-frames.eth')`)
+}
+
+// TestBrand: the page has the title, the logo, the colour and the home of its operator, in light and dark, and asks no other
+// host for that but the logo's. Its own name is in the credit at the foot only.
+func TestBrand(t *testing.T) {
+	servers.Wanted(t)
+	b := browser.Start(t, browser.Options{})
+	h := serve(t, generate(t, fixtures.Demo(), site.Config{
+		API: site.APIEFP, Title: "Who follows whom", Logo: "https://brand.example/logo.png", Colour: "#7a1fa2", Home: "https://home.example/start",
+	}), "/")
+	for _, v := range []struct {
+		view   browser.View
+		accent string
+	}{{browser.View{Size: browser.Desktop}, "rgb(122, 31, 162)"}, {browser.View{Size: browser.Phone, Dark: true}, ""}} {
+		p := b.Open(t, h.at("#/miralund.eth"), v.view)
+		shown(t, p)
+		if got := p.Text(".brand"); got != "Who follows whom" {
+			t.Errorf("brand: got %q", got)
+		}
+		if got := browser.Eval[string](p, "document.querySelector('.brand').href"); got != "https://home.example/start" {
+			t.Errorf("home: got %q", got)
+		}
+		p.Wait("document.querySelector('.brand img').naturalWidth > 0")
+		if got := browser.Eval[string](p, "getComputedStyle(document.documentElement).accentColor"); v.accent != "" && got != v.accent {
+			t.Errorf("colour: got %s, want %s", got, v.accent)
+		}
+		if got := browser.Eval[string](p, "document.title"); !strings.HasSuffix(got, "· Who follows whom") {
+			t.Errorf("title: got %q", got)
+		}
+		if got := browser.Eval[string](p, "document.body.innerText.replace(document.querySelector('footer').innerText, '')"); strings.Contains(strings.ToLower(got), "followpress") {
+			t.Errorf("got our name on the page: %.1000q", got)
+		}
+		barriers(t, p)
+		fits(t, p)
+	}
+	if got := b.Requests(); len(got) == 0 || slices.ContainsFunc(got, func(url string) bool { return url != "https://brand.example/logo.png" }) {
+		t.Errorf("requests of other hosts: got %q, want the logo only", got)
+	}
+}
