@@ -163,7 +163,7 @@ func TestMarks(t *testing.T) {
 	}
 
 	const marks = `Object.fromEntries([...document.querySelectorAll('main [data-index]')].map((row) =>
-		[decodeURIComponent(row.querySelector('a').getAttribute('href').slice(4)), row.querySelector('.under > .mine')?.innerText ?? '']))`
+		[decodeURIComponent(row.querySelector('a').getAttribute('href').slice(4)), row.querySelector('.under > .mine')?.getAttribute('aria-label') ?? '']))`
 	for _, place := range []string{"#/boards/followers", "#/boards/following", "#/a/" + hanneke + "/followers", "#/a/" + hanneke + "/following", "#/a/" + tobi + "/common/" + hanneke} {
 		p.Go(h.at(place))
 		known(t, p)

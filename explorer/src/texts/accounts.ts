@@ -7,6 +7,39 @@ export const rowsTexts = own({
   gone: 'No longer in this list',
 });
 
+/** Words of marks are short: rows of phones have room for one. */
+export const markTexts = own({
+  legend: 'What the marks mean',
+  ofYou: 'You and the account',
+  ofList: 'The account of the list, and the account in the row',
+  back: 'Follows back',
+  backBy: (name: string) => `${name} follows back`,
+  blocked: 'Blocked',
+  blockedBy: (name: string) => `Blocked by ${name}`,
+  muted: 'Muted',
+  mutedBy: (name: string) => `Muted by ${name}`,
+  blocks: 'Blocks',
+  blocksOne: (name: string) => `Blocks ${name}`,
+  mutes: 'Mutes',
+  mutesOne: (name: string) => `Mutes ${name}`,
+  mine: {
+    mutual: 'You follow each other',
+    follows: 'You follow it',
+    followed: 'It follows you',
+    blocks: 'You block it',
+    blocked: 'It blocks you',
+    mutes: 'You mute it',
+    muted: 'It mutes you',
+  },
+  list: {
+    mutual: 'They follow each other',
+    blocks: 'Blocked by the account of the list',
+    blocked: 'Blocks the account of the list',
+    mutes: 'Muted by the account of the list',
+    muted: 'Mutes the account of the list',
+  },
+});
+
 export const peopleTexts = own({
   tabs: 'Sections of this account',
   profile: 'Profile',
@@ -92,13 +125,6 @@ export const peopleTexts = own({
     followers: { follows: 'Followers', blocks: 'Blocked by', mutes: 'Muted by', all: 'All' },
   },
   noShown: { blocks: { following: 'No blocked accounts.', followers: 'Not blocked by anyone.' }, mutes: { following: 'No muted accounts.', followers: 'Not muted by anyone.' } },
-  blockedBy: (name: string) => `Blocked by ${name}`,
-  mutedBy: (name: string) => `Muted by ${name}`,
-  blocks: (name: string) => `Blocks ${name}`,
-  mutes: (name: string) => `Mutes ${name}`,
-  blocked: 'Blocked',
-  muted: 'Muted',
-  mutual: 'Mutual',
   followersOf: (n: number, isRounded: boolean) => (n === 1 ? '1 follower' : `${isRounded ? roughly(n) : number(n)} followers`),
   since: (day: string) => `since ${day}`,
 });

@@ -7,7 +7,8 @@ export const mineTexts = own({
   you: 'You',
   followsYou: 'Follows you',
   youFollow: 'You follow',
-  mutual: 'Mutual with you',
+  mutual: 'Mutual',
+  mutualWith: 'Mutual with you',
   youBlock: 'You block',
   youMute: 'You mute',
   blocksYou: 'Blocks you',
@@ -54,7 +55,6 @@ export const startTexts = own({
   more: (count: string) => `+${count}`,
   latest: 'Latest follows',
   follows: 'follows',
-  arrow: '→',
   ago: {
     minute: (n: string) => `${n} min`,
     hour: (n: string) => `${n} h`,

@@ -16,10 +16,10 @@ interface Props {
 
 export function Act({ entry: { action, tag, time }, actor, about, when }: Props) {
   return (
-    <li class="act">
-      {actor && <PersonLink person={actor} />}
-      <span class={action === 'unfollow' ? 'bad small' : 'quiet small'}>{actTexts.did[action]}</span>
-      {about && <PersonLink person={about} />}
+    <li class={actor && about ? 'act both' : actor ? 'act by' : 'act'}>
+      {actor && <PersonLink brief person={actor} />}
+      <span class={action === 'unfollow' ? 'what bad small' : 'what quiet small'}>{actTexts.did[action]}</span>
+      {about && <PersonLink brief person={about} />}
       {tag && (
         <span class="chip">
           <bdi>{clip(tag, 40)}</bdi>

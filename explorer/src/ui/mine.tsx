@@ -12,28 +12,25 @@ import { useSettings } from '../settings';
 import type { Text } from '../text';
 import { Icon } from './icon';
 import { useKept, useLoad } from './load';
+import { Legend, Mark, type State } from './marks';
 import { Avatar, called, Name } from './person';
 import { slots } from './slots';
 
-type Mark = [bit: number, name: Text, kind: string, list: 'following' | 'followers'];
+type Known = [bit: number, state: State, word: Text, name?: Text];
 
-const against: Mark[] = [
-  [Blocks, words.youBlock, 'mark bad', 'following'],
-  [Mutes, words.youMute, 'mark bad', 'following'],
-  [BlocksMe, words.blocksYou, 'mark bad', 'followers'],
-  [MutesMe, words.mutesYou, 'mark bad', 'followers'],
+const against: Known[] = [
+  [Blocks, 'blocks', words.youBlock],
+  [Mutes, 'mutes', words.youMute],
+  [BlocksMe, 'blocked', words.blocksYou],
+  [MutesMe, 'muted', words.mutesYou],
 ];
-const inRows: Mark[] = [
-  [Follows | FollowsMe, words.mutual, 'mark good', 'following'],
-  [Follows, words.youFollow, 'mark', 'following'],
-  [FollowsMe, words.followsYou, 'mark', 'followers'],
+const follows: Known[] = [
+  [FollowsMe, 'followed', words.followsYou],
+  [Follows, 'follows', words.youFollow],
 ];
-const onProfiles: Mark[] = [
-  [FollowsMe, words.followsYou, 'mark good', 'followers'],
-  [Follows, words.youFollow, 'mark good', 'following'],
-];
+const mutual: Known = [Follows | FollowsMe, 'mutual', words.mutual, words.mutualWith];
 
-const marksOf = (bits: number, follows: readonly Mark[]): Mark[] => [...against, ...follows].filter(([bit]) => (bits & bit) === bit);
+const marksOf = (bits: number, all: readonly Known[]): Known[] => all.filter(([bit]) => (bits & bit) === bit);
 
 /** The bits that a row does not say by being where it is: in a list of the reader's own account. */
 function hidden(me: Person): number {
@@ -42,14 +39,18 @@ function hidden(me: Person): number {
   return !isMine ? 0 : part === 'following' ? Follows | Blocks | Mutes : part === 'followers' ? -1 : 0;
 }
 
+slots.Legend = Legend;
 slots.Marks = function Marks({ address }) {
   const { me } = mine();
   if (!me) {
     return null;
   }
   const bits = bitsFor(address) & ~hidden(me);
-  const first = address === me.address ? ([0, words.you, 'mark you', 'following'] as const) : marksOf(bits, inRows)[0];
-  return first ? <span class={`${first[2]} mine`}>{first[1]}</span> : null;
+  if (address === me.address) {
+    return <Mark mine state="you" word={words.you} />;
+  }
+  const [first] = marksOf(bits, [...against, mutual, ...follows]);
+  return first ? <Mark mine state={first[1]} word={first[2]} name={first[3]} /> : null;
 };
 
 /* On a profile */
@@ -64,12 +65,12 @@ function Relation({ me, person }: { me: Person; person: Profile }) {
   if (bits === undefined) {
     return said.state === 'loading' ? <span class="quiet small" aria-busy="true">{words.reading}</span> : null;
   }
-  const marks = marksOf(bits, onProfiles);
+  const marks = marksOf(bits, [...against, ...follows]);
   return (
     <>
-      {marks.map(([, name, kind, list]) => (
-        <a key={name} class={kind} href={href(['a', me.address, list])}>
-          {name}
+      {marks.map(([bit, state, word]) => (
+        <a key={state} href={href(['a', me.address, bit > Mutes ? 'followers' : 'following'])}>
+          <Mark mine state={state} word={word} />
         </a>
       ))}
       {!marks.length && <span class="quiet small">{words.stranger}</span>}
@@ -102,7 +103,7 @@ slots.Line = function Line({ person }) {
   if (me?.address === address) {
     return (
       <>
-        <span class="mark you">{words.thisIsYou}</span>
+        <Mark mine state="you" word={words.thisIsYou} />
         <button type="button" class="plain small" onClick={() => forget(person)}>
           {words.forget}
         </button>

@@ -46,25 +46,31 @@ export function Name({ person }: { person: Person }) {
   return <bdi title={plain(person.address)}>{called(person)}</bdi>;
 }
 
-/** A name, and below it the address that it may hide, with what else is known there. */
-function Names({ person, children }: { person: Person; children?: Children }) {
-  return (
-    <span class="names">
-      <Name person={person} />
-      <span class="under quiet small">
-        {nameOf(person) && person.address && <span class="short">{short(person.address)}</span>}
-        {children}
-      </span>
-    </span>
-  );
+interface Props {
+  person: Person;
+  /** States beside those that it has for the reader. */
+  marks?: Children;
+  /** Only its name, where several accounts are in a line. */
+  brief?: boolean;
 }
 
-/** Where an account is; with addressed, the beginning of its address is below its name, and what else is known there. */
-export function PersonLink({ person, addressed, children }: { person: Person; addressed?: boolean; children?: Children }) {
+/** Where an account is. Its name comes first, and below it what it is to the reader and the address that it may hide. */
+export function PersonLink({ person, marks, brief }: Props) {
   return (
     <a class="person" href={href(['a', person.address || person.name])}>
-      <Avatar person={person} />
-      {addressed ? <Names person={person}>{children}</Names> : <Name person={person} />}
+      <Avatar person={person} size={brief ? 28 : 40} />
+      {brief ? (
+        <Name person={person} />
+      ) : (
+        <span class="names">
+          <Name person={person} />
+          <span class="under quiet small">
+            {marks}
+            <Marks address={person.address} />
+            {nameOf(person) && person.address && <span class="short">{short(person.address)}</span>}
+          </span>
+        </span>
+      )}
     </a>
   );
 }
@@ -82,17 +88,11 @@ export function Followers({ count, small }: { count: number; small?: boolean }) 
   );
 }
 
-/** A row that begins with who it is about, and with marks of that. The whole address is there where it has room. */
+/** A row that begins with who it is about. The whole address is there where it has room. */
 export function PersonRow({ person, marks, children }: { person: Person; marks?: Children; children: Children }) {
   return (
     <div class="related">
-      <a class="person" href={href(['a', person.address])}>
-        <Avatar person={person} />
-        <Names person={person}>
-          {marks}
-          <Marks address={person.address} />
-        </Names>
-      </a>
+      <PersonLink person={person} marks={marks} />
       <code class="whole quiet">{plain(person.address)}</code>
       {children}
     </div>

@@ -5,12 +5,18 @@ import { useMine } from '../data/mine';
 import type { Person } from '../data/site';
 
 /** What has loaded. */
-export const slots: { Marks?: ComponentType<{ address: string }>; Line?: ComponentType<{ person: Person }> } = {};
+export const slots: { Legend?: ComponentType<{ list?: boolean }>; Marks?: ComponentType<{ address: string }>; Line?: ComponentType<{ person: Person }> } = {};
 
 /** What an account is to the reader, beside it in a row. */
 export function Marks({ address }: { address: string }) {
   const { me } = useMine();
   return me && slots.Marks ? <slots.Marks address={address} /> : null;
+}
+
+/** What such marks mean. */
+export function Legend() {
+  const { me } = useMine();
+  return me && slots.Legend ? <slots.Legend /> : null;
 }
 
 /** The same in the head of its profile. */

@@ -12,7 +12,7 @@ import { Show, useLoad } from '../ui/load';
 import { called, PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';
 import { Chooser } from '../ui/search';
-import { Marks } from '../ui/slots';
+import { Legend } from '../ui/slots';
 
 type Goal = { index: number } | undefined;
 
@@ -112,6 +112,7 @@ function Opened({ board, boards, place }: { board: Board; boards: readonly Board
         />
       </div>
       <Tabs boards={boards} current={board} />
+      <Legend />
       <p role="status" class="notice small" hidden={!told}>
         {told}
       </p>
@@ -166,9 +167,7 @@ function Cells({ board, counts, ranked }: { board: Board; counts: readonly Board
         {ranked.counts[board] ? number(ranked.place) : boardTexts.nothing}
       </span>
       <span role="cell" class="account">
-          <PersonLink person={ranked} addressed>
-            <Marks address={ranked.address} />
-          </PersonLink>
+        <PersonLink person={ranked} />
       </span>
       {counts.map((count) => (
         <span key={count} role="cell" class={count === board ? 'num current' : 'num'}>

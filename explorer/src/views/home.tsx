@@ -10,7 +10,7 @@ import { Later } from '../ui/later';
 import { Show, useLoad } from '../ui/load';
 import { Followers, PersonLink } from '../ui/person';
 import { Search } from '../ui/search';
-import { Marks } from '../ui/slots';
+import { Legend } from '../ui/slots';
 import { part } from '../worker';
 
 const rows = 10;
@@ -47,7 +47,6 @@ function Ranking({ people }: { people: readonly Person[] }) {
             {i + 1}
           </span>
           <PersonLink person={person} />
-          <Marks address={person.address} />
           {person.followers !== undefined && <Followers count={person.followers} />}
         </li>
       ))}
@@ -80,6 +79,7 @@ export function Home({ place }: { place: Place }) {
         <section aria-labelledby="most">
           <div class="row between">
             <h2 id="most">{texts.mostFollowed}</h2>
+            <Legend />
             <a href={href(['boards', 'followers'])}>{texts.allBoards}</a>
           </div>
           <div class="ten">

@@ -19,7 +19,7 @@ function About({ list: { owner, isPrimary } }: { list: ListOf }) {
       </div>
       <div>
         <p>
-          <span class={isPrimary ? 'mark good' : 'mark'}>{isPrimary ? words.primary : words.notPrimary}</span>
+          <span class={isPrimary ? 'chip strong' : 'chip'}>{isPrimary ? words.primary : words.notPrimary}</span>
         </p>
         <p class="quiet small">
           {isPrimary ? words.aboutPrimary : words.aboutNotPrimary}{gap}

@@ -12,7 +12,7 @@ import { clip, gap, plain, type Text } from '../text';
 import { date, number } from '../texts/first';
 import { Later } from '../ui/later';
 import { Failed, Loading, useKept, useLoad } from '../ui/load';
-import { Marks } from '../ui/marks';
+import { Legend, Marks } from '../ui/marks';
 import { nameOf, PersonRow, short } from '../ui/person';
 import { Rows } from '../ui/rows';
 import { Says } from '../ui/says';
@@ -262,6 +262,7 @@ export function Relations({ subject, kind, place, usual = 'latest' }: Props) {
           )}
         </Filters>
       )}
+      {total > 0 && <Legend list />}
       {exporting && <Later key={source} load={exported} given={{ subject, kind, relation: found.relation }} />}
       <Rows
         label={words[kind]}

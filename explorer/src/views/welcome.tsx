@@ -10,7 +10,6 @@ import { plain, type Text } from '../text';
 import { date, number } from '../texts/first';
 import { Show, useKept, useLoad } from '../ui/load';
 import { Avatar, called, Name, PersonLink } from '../ui/person';
-import { Marks } from '../ui/slots';
 
 function Chip({ person }: { person: Person }) {
   return (
@@ -146,7 +145,7 @@ export function New() {
             ))}
           </select>
         ) : (
-          <PersonLink person={me} />
+          <PersonLink brief person={me} />
         )}
       </div>
       <For key={me.address} me={me} />
@@ -182,7 +181,6 @@ function Other({ board, rows }: Instead) {
         {rows.map((person) => (
           <li key={person.address}>
             <PersonLink person={person} />
-            <Marks address={person.address} />
             <span class="quiet num">
               {number(person.counts[board] ?? 0)}
               <span class="hidden">{isTop ? words.top8Of : words.followingOf}</span>
@@ -208,15 +206,12 @@ export function Latest() {
           follows.length ? (
             <>
               <h2 id="latest">{words.latest}</h2>
-              <ul class="ranking">
+              <ul class="acts">
                 {follows.map(({ actor, person, added }) => (
-                  <li key={person.address}>
-                    <PersonLink person={actor} />
-                    <span class="quiet" aria-hidden="true">
-                      {words.arrow}
-                    </span>
-                    <span class="hidden">{words.follows}</span>
-                    <PersonLink person={person} />
+                  <li key={person.address} class="act both">
+                    <PersonLink brief person={actor} />
+                    <span class="what quiet small">{words.follows}</span>
+                    <PersonLink brief person={person} />
                     <time class="quiet small num" dateTime={new Date(added).toISOString()} title={date(added)}>
                       {ago(to - added)}
                     </time>
