@@ -18,12 +18,15 @@ import (
 // which the page's policy would have to allow; and none of the small ones names its parts for screen
 // readers. Three kinds of charts are little code.
 
+// Lengths across are shares of the width that the page has, those down are pixels: so letters are as large on a phone as on
+// a desk, which they would not be in a picture that is scaled. The style sheet has the margins of a kind of charts.
+
 // A chart is a picture of at most some hundred shapes.
 type chart struct {
-	ID     id   // unique in the page
+	ID     id // unique in the page
+	Kind   class
 	Title  Text // what the picture shows, for those who do not see it too
 	Legend []legend
-	Width  int
 	Height int
 	Lines  []line
 	Rects  []rect
@@ -37,24 +40,33 @@ type legend struct {
 }
 
 type line struct {
-	X1, Y1, X2, Y2 px
-	Class          class
+	X1    share
+	Y1    px
+	X2    share
+	Y2    px
+	Class class
 }
 
 type rect struct {
-	X, Y, W, H px
-	Class      class
-	Title      Text
+	X     share
+	Y     px
+	W     share
+	H     px
+	Class class
+	Title Text
 }
 
 type dot struct {
-	X, Y  px
+	X     share
+	Y     px
 	Class class
 	Title Text
 }
 
 type label struct {
-	X, Y   px
+	X      share
+	Aside  px // to the right of X
+	Y      px
 	Anchor anchor // start, middle or end
 	Class  class
 	Text   Text
@@ -68,28 +80,31 @@ type (
 	anchor string
 )
 
-// A px is a length in a picture. It is written with one decimal at most, so that pages do not depend
-// on how a processor rounds.
-type px float64
+// A px is a length in pixels, a share one of the width, of which 1 is all. They are written with few decimals, so that pages do
+// not depend on how a processor rounds.
+type (
+	px    float64
+	share float64
+)
 
-func (p px) String() string {
-	return strconv.FormatFloat(math.Round(float64(p)*10)/10, 'f', -1, 64)
+func (p px) String() string { return strconv.FormatFloat(math.Round(float64(p)*10)/10, 'f', -1, 64) }
+func (s share) String() string {
+	return strconv.FormatFloat(math.Round(float64(s)*1e4)/100, 'f', -1, 64) + "%"
 }
 
 const (
-	chartWidth = 720
-	rowHeight  = 24
-	barHeight  = 16
-	labelWidth = 220 // of the names before bars
-	labelRoom  = labelWidth - 12
-	valueWidth = 110 // of the numbers after bars
+	rowHeight  = 36
+	barHeight  = 12
+	labelRoom  = 208 // of a name above a bar, beside which is a number
 	plotHeight = 240
+	plotTop    = 28
+	plotBottom = 24
 )
 
 // A bar is a row of a bar chart.
 type bar struct {
 	Label Text
-	Value Text   // shown at its end
+	Value Text   // shown opposite of the label
 	Parts []part // to the right of the axis
 	Left  []part // to the left of the axis
 }
@@ -111,52 +126,51 @@ func sum(parts []part) (total float64) {
 	return total
 }
 
-// bars draws horizontal bars, to both sides of an axis if any bar has a part on the left. It returns
+// bars draws horizontal bars below their names, to both sides of an axis if any bar has a part on the left. It returns
 // nil for none.
 func bars(id id, title Text, legends []legend, rows []bar) *chart {
 	if len(rows) == 0 {
 		return nil
 	}
-	c := &chart{ID: id, Title: title, Legend: legends, Width: chartWidth, Height: rowHeight*len(rows) + 8}
+	c := &chart{ID: id, Kind: "bars", Title: title, Legend: legends, Height: rowHeight * len(rows)}
 	var mostLeft, mostRight float64
 	for _, row := range rows {
 		mostLeft, mostRight = max(mostLeft, sum(row.Left)), max(mostRight, sum(row.Parts))
 	}
-	room := float64(chartWidth - labelWidth - valueWidth)
-	scale := 0.0
-	if total := mostLeft + mostRight; total > 0 {
-		scale = room / total
-	}
-	axis := labelWidth + mostLeft*scale
+	total := max(mostLeft+mostRight, math.SmallestNonzeroFloat64)
 	for i, row := range rows {
-		y := px(i*rowHeight + 4)
-		draw := func(p part, x, w float64) {
-			if w > 0 && p.Class != gap {
-				c.Rects = append(c.Rects, rect{px(x), y + (rowHeight-barHeight)/2, px(max(w, 0.5)), barHeight, p.Class, p.Title})
+		y := px(i * rowHeight)
+		draw := func(p part, from float64) {
+			if p.Value > 0 && p.Class != gap {
+				c.Rects = append(c.Rects, rect{share(from / total), y + rowHeight - barHeight - 4, share(max(p.Value/total, 0.001)), barHeight, p.Class, p.Title})
 			}
 		}
-		x, left := axis, axis
+		right, left := mostLeft, mostLeft
 		for _, p := range row.Parts {
-			w := max(p.Value, 0) * scale
-			draw(p, x, w)
-			x += w
+			draw(p, right)
+			right += max(p.Value, 0)
 		}
 		for _, p := range row.Left {
-			w := max(p.Value, 0) * scale
-			left -= w
-			draw(p, left, w)
+			left -= max(p.Value, 0)
+			draw(p, left)
 		}
-		name := label{X: labelWidth - 8, Y: y + rowHeight/2 + 4, Anchor: "end", Class: "name", Text: shortLabel(row.Label)}
+		name := label{Y: y + rowHeight - barHeight - 8, Anchor: "start", Class: "name", Text: shortLabel(row.Label)}
 		if name.Text != row.Label {
 			name.Title = row.Label
 		}
-		c.Texts = append(c.Texts, name, label{X: px(x + 6), Y: y + rowHeight/2 + 4, Anchor: "start", Class: "value", Text: row.Value})
+		c.Texts = append(c.Texts, name, label{X: 1, Y: name.Y, Anchor: "end", Class: "value", Text: row.Value})
 	}
-	c.Lines = append(c.Lines, line{px(axis), 2, px(axis), px(c.Height - 2), "axis"})
+	if mostLeft > 0 {
+		axis := share(mostLeft / total)
+		for i := range rows {
+			top := px(i*rowHeight + rowHeight - barHeight - 6)
+			c.Lines = append(c.Lines, line{axis, top, axis, top + barHeight + 4, "axis"})
+		}
+	}
 	return c
 }
 
-// shortLabel cuts a name for the space before a bar.
+// shortLabel cuts a name for the space above a bar.
 func shortLabel(text Text) Text {
 	if lengthOf(text) <= labelRoom {
 		return text
@@ -203,23 +217,23 @@ func columns(id id, title Text, all []column) *chart {
 	if len(all) == 0 {
 		return nil
 	}
-	c := &chart{ID: id, Title: title, Width: chartWidth, Height: plotHeight}
-	const left, top, bottom = 60, 14, 24
+	c := &chart{ID: id, Kind: "plot", Title: title, Height: plotHeight}
+	const foot = plotHeight - plotBottom
 	most := 0.0
 	for _, col := range all {
 		most = max(most, col.Value)
 	}
-	wide := float64(chartWidth-left) / float64(len(all))
+	wide := 1 / share(len(all))
 	for i, col := range all {
-		if h := (plotHeight - top - bottom) * col.Value / max(most, 1); h > 0 {
-			c.Rects = append(c.Rects, rect{px(left + float64(i)*wide + 1), px(plotHeight - bottom - h), px(max(wide-2, 1)), px(h), "s1", col.Title})
+		if h := px((foot - plotTop) * col.Value / max(most, 1)); h > 0 {
+			c.Rects = append(c.Rects, rect{(share(i) + 0.1) * wide, foot - h, 0.8 * wide, h, "s1", col.Title})
 		}
 	}
-	c.Lines = append(c.Lines, line{left, plotHeight - bottom, chartWidth, plotHeight - bottom, "axis"})
-	c.Texts = append(c.Texts, label{left - 6, top + 4, "end", "value", number(int64(most)), ""}, label{left - 6, plotHeight - bottom, "end", "value", "0", ""},
-		label{left, plotHeight - 6, "start", "value", all[0].Label, ""})
+	c.Lines = append(c.Lines, line{0, foot, 1, foot, "axis"})
+	c.Texts = append(c.Texts, label{0, -6, plotTop + 4, "end", "value", number(int64(most)), ""}, label{0, -6, foot, "end", "value", "0", ""},
+		label{0, 0, plotHeight - 6, "start", "value", all[0].Label, ""})
 	if len(all) > 1 {
-		c.Texts = append(c.Texts, label{chartWidth, plotHeight - 6, "end", "value", all[len(all)-1].Label, ""})
+		c.Texts = append(c.Texts, label{1, 0, plotHeight - 6, "end", "value", all[len(all)-1].Label, ""})
 	}
 	return c
 }
@@ -231,32 +245,36 @@ type point struct {
 	Title Text
 }
 
+// mostMarks are the numbers below a plot that a phone has room for.
+const mostMarks = 5
+
 // logLog draws points on logarithmic axes.
 func logLog(id id, title, xTitle, yTitle Text, legends []legend, points []point) *chart {
-	c := &chart{ID: id, Title: title, Legend: legends, Width: chartWidth, Height: plotHeight + 16}
-	const left, top, bottom, right = 70, 28, 40, 36
+	const foot = plotHeight - plotBottom
+	c := &chart{ID: id, Kind: "plot", Title: title, Legend: legends, Height: plotHeight + 16}
 	mostX, mostY := 1.0, 1.0
 	for _, p := range points {
 		mostX, mostY = max(mostX, math.Ceil(math.Log10(p.X)+0.01)), max(mostY, math.Ceil(math.Log10(p.Y)+0.01))
 	}
-	x := func(v float64) px { return px(left + (chartWidth-left-right)*math.Log10(v)/mostX) }
-	y := func(v float64) px {
-		return px(float64(c.Height-bottom) - float64(c.Height-bottom-top)*math.Log10(v)/mostY)
-	}
+	x := func(v float64) share { return share(math.Log10(v) / mostX) }
+	y := func(v float64) px { return px(foot - (foot-plotTop)*math.Log10(v)/mostY) }
+	step := (int(mostX) + mostMarks - 1) / mostMarks
 	for e := range int(mostX) + 1 {
 		v := math.Pow10(e)
-		c.Lines = append(c.Lines, line{x(v), top, x(v), px(c.Height - bottom), "grid"})
-		c.Texts = append(c.Texts, label{x(v), px(c.Height - bottom + 16), "middle", "value", number(int64(v)), ""})
+		c.Lines = append(c.Lines, line{x(v), plotTop, x(v), foot, "grid"})
+		if e%step == 0 {
+			c.Texts = append(c.Texts, label{x(v), 0, foot + 16, "middle", "value", number(int64(v)), ""})
+		}
 	}
 	for e := range int(mostY) + 1 {
 		v := math.Pow10(e)
-		c.Lines = append(c.Lines, line{left, y(v), chartWidth - right, y(v), "grid"})
-		c.Texts = append(c.Texts, label{left - 6, y(v) + 4, "end", "value", number(int64(v)), ""})
+		c.Lines = append(c.Lines, line{0, y(v), 1, y(v), "grid"})
+		c.Texts = append(c.Texts, label{0, -6, y(v) + 4, "end", "value", number(int64(v)), ""})
 	}
 	for _, p := range points {
 		c.Dots = append(c.Dots, dot{x(p.X), y(p.Y), p.Class, p.Title})
 	}
-	c.Texts = append(c.Texts, label{chartWidth - right, px(c.Height - 6), "end", "value", xTitle, ""}, label{left, top - 14, "middle", "value", yTitle, ""})
+	c.Texts = append(c.Texts, label{1, 0, px(c.Height - 6), "end", "value", xTitle, ""}, label{0, -6, plotTop - 14, "end", "value", yTitle, ""})
 	return c
 }
 

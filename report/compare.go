@@ -90,7 +90,7 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 	c.config.Explorer = c.config.Explorer || c.from.root.Config.Explorer // whose objects are known, although they are gone
 	c.config.Pages = c.config.Pages || c.from.root.Config.Pages
 	c.report = &Report{
-		Format: Format, Date: plain(o.Date.UTC().Format(dateFormat)), API: plain(apiOf(c.config)),
+		Format: Format, Date: plain(o.Date.UTC().Format(dateFormat)), API: plain(apiOf(c.config)), Brand: brandOf(c.to.root.Config),
 		From:  SiteSummary{plain(from.Name), plain(c.from.root.AsOf), c.from.root.Counts},
 		To:    SiteSummary{plain(to.Name), plain(c.to.root.AsOf), c.to.root.Counts},
 		Equal: c.from.root.ShardDigits == c.to.root.ShardDigits && maps.Equal(c.from.root.Manifest, c.to.root.Manifest),

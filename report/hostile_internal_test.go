@@ -101,14 +101,14 @@ func TestTokenIsCopied(t *testing.T) {
 // TestParse: a saved report has only what is safe to show as it is.
 func TestParse(t *testing.T) {
 	t.Parallel()
-	const good = `{"format":1,"date":"2026-11-22","from":{"as_of":"2026-11-21T00:00:00Z"},"to":{"as_of":"2026-11-22T00:00:00Z"},` +
+	const good = `{"format":1,"date":"2026-11-22","brand":{"colour":"#0b5cad","home":"https://a.example/"},"from":{"as_of":"2026-11-21T00:00:00Z"},"to":{"as_of":"2026-11-22T00:00:00Z"},` +
 		`"accounts":{"gained":[{"address":"0x0100000000000000000000000000000000000000"}]},"boards":[{"board":"followers"}]}`
 	if _, err := Parse([]byte(good)); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
 		{`"format":1`, `"format":2`}, {`2026-11-22"`, `2026-11-32"`}, {`2026-11-21T00:00:00Z`, "2026\\n# x"}, {`2026-11-22T00:00:00Z`, ""},
-		{`0x01000000`, `[x](http:)`}, {`"followers"`, `"<img>"`}, {good, `null`}, {good, good + "x"},
+		{`0x01000000`, `[x](http:)`}, {`"followers"`, `"<img>"`}, {`#0b5cad`, `red;}*{`}, {`https:`, `javascript:`}, {good, `null`}, {good, good + "x"},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)
 		if _, err := Parse([]byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "read the report: ") || strings.Contains(err.Error(), "\n") {

@@ -2,22 +2,33 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"html/template"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/templates"
 )
 
-// policy lets a page do nothing but show itself: no script, no request, and no style but its own.
-var policy = func() string {
-	sum := sha256.Sum256([]byte(templates.ReportStyle))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
-}()
+// dressed are the functions of templates that give a page its style, with links in a colour unless it is "", and its policy: it
+// lets the page do nothing but show itself, with no script, no request, and no style but that.
+func dressed(colour Text) template.FuncMap {
+	sheet := templates.ReportStyle
+	if colour != "" { // the explorer has the same for dark pages
+		sheet += fmt.Sprintf(":root { --link: light-dark(%[1]s, color-mix(in oklab, %[1]s 45%%, white)); }\n", colour)
+	}
+	sum := sha256.Sum256([]byte(sheet))
+	policy := plain("default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'")
+	return template.FuncMap{
+		"style":  func() template.CSS { return template.CSS(sheet) }, // ours, and a colour of three numbers
+		"policy": func() Text { return policy },
+	}
+}
 
 // A captioned is what the template of a table gets.
 type captioned struct {
@@ -29,11 +40,9 @@ type captioned struct {
 type fromTo struct{ From, To Text }
 
 // pages are the templates. They are not executed, but copies that know where links lead.
-var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(template.FuncMap{
-	"policy": func() Text { return plain(policy) },
-	"style":  func() template.CSS { return template.CSS(templates.ReportStyle) }, // ours
-	"count":  func(n any) Text { return number(wholeNumber(n)) },
-	"bytes":  size,
+var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(dressed("")).Funcs(template.FuncMap{
+	"count": func(n any) Text { return number(wholeNumber(n)) },
+	"bytes": size,
 	"orDash": func(n int) Text {
 		if n == 0 {
 			return "–"
@@ -46,7 +55,24 @@ var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(template.
 	"rate":       rate,
 	"seconds":    func(s float64) Text { return textf("%.3f", s) },
 	"boardTitle": boardTitle,
+	"moment":     moment,
+	"day":        day,
 }).Parse(templates.Report))
+
+// moment and day write a time and a date as people do. What is neither stays as it is.
+func moment(asOf Text) Text {
+	if t, err := time.Parse(time.RFC3339, string(asOf)); err == nil {
+		return plain(templates.Moment(t))
+	}
+	return asOf
+}
+
+func day(date Text) Text {
+	if t, err := time.Parse(dateFormat, string(date)); err == nil {
+		return plain(t.Format("2 January 2006"))
+	}
+	return date
+}
 
 // links are the functions of templates that say where an explorer shows something; "" without an explorer, for no link.
 func links(explorer Text) template.FuncMap {
@@ -122,6 +148,7 @@ func networkSizes(a, b NetworkSizes) []sizeRow {
 // A view is what the template of a report gets: the report, and its pictures, nil for none.
 type view struct {
 	Title        Text
+	Home         Text // where the title of the site leads; "" for nowhere
 	Report       *Report
 	Sizes        []sizeRow
 	NetworkSizes []sizeRow
@@ -137,7 +164,13 @@ func (r *Report) HTML() ([]byte, error) { return r.page("") }
 
 // page renders the report with links to an explorer, "" for none.
 func (r *Report) page(explorer Text) ([]byte, error) {
-	v := &view{Title: "What changed: " + r.From.AsOf + " to " + r.To.AsOf, Report: r, Sizes: r.sizes()}
+	v := &view{Title: "What changed: " + moment(r.From.AsOf) + " to " + moment(r.To.AsOf), Report: r, Sizes: r.sizes()}
+	if r.Brand.Title != "" {
+		v.Title += " – " + r.Brand.Title
+	}
+	if explorer != "" {
+		v.Home = cmp.Or(r.Brand.Home, explorer)
+	}
 	if !r.Equal {
 		v.draw(r)
 	}
@@ -151,14 +184,14 @@ func (r *Report) page(explorer Text) ([]byte, error) {
 		}
 		v.Growth = columns("growth", "Records of primary lists, by the month in which they were added", months)
 	}
-	return render("report", v, explorer)
+	return render("report", v, explorer, r.Brand.Colour)
 }
 
-func render(name string, data any, explorer Text) ([]byte, error) {
+func render(name string, data any, explorer, colour Text) ([]byte, error) {
 	var b bytes.Buffer
 	copied, err := pages.Clone()
 	if err == nil {
-		err = copied.Funcs(links(explorer)).ExecuteTemplate(&b, name, data)
+		err = copied.Funcs(links(explorer)).Funcs(dressed(colour)).ExecuteTemplate(&b, name, data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("render the page: %w", err)

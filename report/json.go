@@ -39,6 +39,9 @@ func Parse(body []byte) (*Report, error) {
 			return nil, fmt.Errorf("read the report: as_of: %w", err)
 		}
 	}
+	if err := r.Brand.check(); err != nil {
+		return nil, fmt.Errorf("read the report: brand: %w", err)
+	}
 	known := site.Config{API: site.APIEFP}.Boards()
 	for _, b := range r.Boards {
 		if !slices.Contains(known, b.Board) {

@@ -46,6 +46,9 @@ const MaxIndexEntries = 1_000
 // report of the same date is replaced. Runs on different days may publish at the same time: none loses
 // the entry of another one. ErrUnsafe says that the server cannot exclude that.
 func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) error {
+	shown := *r
+	shown.From.Site, shown.To.Site = "", "" // may be paths of this machine
+	r = &shown
 	// The report is beside the site, and so is its explorer.
 	explorer := Text("")
 	if r.Network != nil {

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,6 +79,50 @@ func TestPublish(t *testing.T) {
 	var r report.Report
 	if err != nil || json.Unmarshal(figures, &r) != nil || r.Follows.Follows != 70 {
 		t.Errorf("the JSON of the second report is not there (%v)", err)
+	}
+}
+
+// TestPublishedBrand: a report that is published says whose site it is, and nothing of the machine that it was made on.
+func TestPublishedBrand(t *testing.T) {
+	t.Parallel()
+	from, to := demo(t, site.APIEFP)
+	root := to[site.RootKey]
+	to[site.RootKey] = strings.Replace(root, `"base_path"`, `"explorer":true,"title":"Fell Follows","colour":"#7a1f5c","home":"https://fell.example/","base_path"`, 1)
+	r, err := report.Compare(t.Context(), sideOf("/home/ada/old.tar", from), sideOf("s3://ada-private", to), report.Options{Date: day})
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := r.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = report.Parse(saved); err != nil {
+		t.Fatal(err)
+	}
+	r.Network = &report.Networks{} // as if both had an explorer
+	r.From.Counts.Bytes, r.To.Counts.Bytes, r.Read.Bytes = 2_000_000, 1_900_000, 600_000
+	b := storage.OpenLocal(t.TempDir())
+	if err := report.Publish(t.Context(), b, r, 0); err != nil {
+		t.Fatal(err)
+	}
+	page := ""
+	for _, form := range []site.ReportForm{site.ReportPage, site.ReportData} {
+		body, _, err := b.Read(t.Context(), site.ReportKey("2026-11-22", form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page = cmp.Or(page, string(body)); strings.Contains(string(body), "/home/") || strings.Contains(string(body), "private") {
+			t.Errorf("%s: got the name that its operator has for a site", form)
+		}
+	}
+	golden(t, "published.html", []byte(page))
+	for _, want := range []string{`<a class="brand" href="https://fell.example/">Fell Follows</a>`, "light-dark(#7a1f5c", "to <time datetime=\"2026-11-22T00:00:00Z\">22 November 2026, 00:00 UTC</time>", "<title>What changed: 1 November 2026, 00:00 UTC to 22 November 2026, 00:00 UTC – Fell Follows</title>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("got no %s in the page", want)
+		}
+	}
+	if main, _, _ := strings.Cut(page, "</main>"); strings.Contains(main, "bytes to put") {
+		t.Error("the page has the table of kinds of objects before its end")
 	}
 }
 

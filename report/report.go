@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/page"
 )
 
 // Format is the version of the JSON of a report.
@@ -15,6 +16,7 @@ type Report struct {
 	Format   int           `json:"format"`
 	Date     Text          `json:"date"` // of the report, such as 2026-11-22
 	API      Text          `json:"api"`
+	Brand    Brand         `json:"brand,omitzero"`
 	From     SiteSummary   `json:"from"`
 	To       SiteSummary   `json:"to"`
 	Equal    bool          `json:"equal"` // whether all objects are the same, whatever the time of the snapshot
@@ -30,9 +32,26 @@ type Report struct {
 	Elapsed  time.Duration `json:"-"` // not part of the figures: the same sites give the same report
 }
 
+// A Brand says whose site the new one is, as site.Config does.
+type Brand struct {
+	Title  Text `json:"title,omitempty"` // or the host of its public URL
+	Colour Text `json:"colour,omitempty"`
+	Home   Text `json:"home,omitempty"`
+}
+
+func brandOf(c site.Config) Brand {
+	return Brand{plain(page.Title(c)), plain(c.Colour), plain(c.Home)}
+}
+
+// check is an error unless a site can have the colour, which becomes style, and the home, which becomes a link.
+func (b Brand) check() error {
+	_, err := site.Config{Explorer: true, Colour: string(b.Colour), Home: string(b.Home)}.WithDefaults()
+	return err
+}
+
 // A SiteSummary describes one of the sites.
 type SiteSummary struct {
-	Site   Text        `json:"site"` // as it was named
+	Site   Text        `json:"site"` // as it was named; "" in a report that is published, as only its operator knows what that means
 	AsOf   Text        `json:"as_of"`
 	Counts site.Counts `json:"counts"`
 }

@@ -86,7 +86,7 @@ func checkPage(t *testing.T, page []byte) {
 		t.Fatal(err)
 	}
 	ours := strings.Fields("html head meta title style body header main footer h1 h2 h3 p br div table caption thead tbody tr th td code bdi strong span time figure figcaption svg line rect circle text details summary a nav")
-	attributes := strings.Fields("lang charset http-equiv content name class scope datetime viewbox viewBox role aria-labelledby aria-label aria-hidden open href id x y x1 x2 y1 y2 width height cx cy r text-anchor")
+	attributes := strings.Fields("lang charset http-equiv content name class scope datetime viewbox viewBox role aria-labelledby aria-label aria-hidden open href id x y x1 x2 y1 y2 width height cx cy r dx text-anchor tabindex")
 	ids := map[string]bool{}
 	var labelled []string
 	policy := false

@@ -60,7 +60,7 @@ func RunPage(title string, body []byte, stages []Stage) ([]byte, error) {
 		named[i] = namedStage{s, plain(s.Name)}
 	}
 	v := runView{plain(title), timeline(stages), stageBytes(stages), named, f.all, f.omitted}
-	return render("run", v, "")
+	return render("run", v, "", "")
 }
 
 func timeline(stages []Stage) *chart {

@@ -94,7 +94,7 @@ var mayImport = map[string][]string{
 	"publisher/internal/survey":   {"site", "site/kept", "site/note", "site/refresh", "site/shards", "storage", "publisher/internal/origin", "publisher/internal/requests", "publisher/internal/spool"},
 	"publisher/internal/transfer": {"site", "storage", "publisher/internal/origin", "publisher/internal/plan", "publisher/internal/requests"},
 	"purger":                      {"internal/plain", "internal/retry", "internal/secret", "site", "site/page", "site/routes", "site/tags"},
-	"report":                      {"internal/inorder", "internal/plain", "site", "site/shards", "site/refresh", "site/routes", "site/scan", "storage", "templates"},
+	"report":                      {"internal/inorder", "internal/plain", "site", "site/page", "site/shards", "site/refresh", "site/routes", "site/scan", "storage", "templates"},
 	"server":                      {"site", "site/routes", "site/tags", "site/scan", "storage", "storage/checked", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
 	"server/internal/answer":      {"site", "site/routes", "server/internal/cache", "server/internal/answer/compute", "server/internal/answer/history", "server/internal/answer/lookup", "server/internal/answer/pages", "server/internal/answer/profile", "server/internal/answer/ranked", "server/internal/answer/search", "server/internal/answer/state"},
 	"server/internal/cache":       {"site", "site/scan", "storage", "server/internal/fetch", "server/internal/gate"},
