@@ -65,8 +65,9 @@ func TestPages(t *testing.T) {
 	p.WaitForText("lowtide-studio.eth")
 }
 
-// TestFollowCard: the element shows an account on a page of another origin whose policy allows no inline style, follows its
-// attribute, shows hostile names as texts, and says what is wrong.
+// TestFollowCard: the element shows an account on a page of another origin whose policy allows no inline style, and whose rules
+// for all elements do not change it. It follows its attribute, shows hostile names as texts, says what is wrong, and asks once
+// for what several cards show.
 func TestFollowCard(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
@@ -77,10 +78,16 @@ func TestFollowCard(t *testing.T) {
 	}))
 	t.Cleanup(bucket.Close)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/rules.css" {
+			w.Header().Set("Content-Type", "text/css")
+			_, _ = io.WriteString(w, `*, *::before { all: unset; display: none !important; color: red !important; font: 40px serif !important; letter-spacing: 9px !important;
+				direction: rtl !important; text-transform: uppercase !important; margin: 50px !important; content: 'x' !important; opacity: .1 !important; animation: none 9s !important }`)
+			return
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; img-src data:; script-src %s; connect-src %[1]s", bucket.URL))
-		_, _ = io.WriteString(w, `<!doctype html><html lang="en"><title>x</title><link rel="icon" href="data:,"><script type="module" src="`+bucket.URL+`/embed.js"></script>`+
-			`<follow-card name="lowtide-studio.eth"></follow-card><follow-card name="0x00000000000000000000000000000000000000EE"></follow-card><follow-card></follow-card>`)
+		w.Header().Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; img-src data:; style-src 'self'; script-src %s; connect-src %[1]s", bucket.URL))
+		_, _ = io.WriteString(w, `<!doctype html><html lang="en"><title>x</title><link rel="icon" href="data:,"><link rel="stylesheet" disabled href="/rules.css"><script type="module" src="`+bucket.URL+`/embed.js"></script>`+
+			`<follow-card name="lowtide-studio.eth"></follow-card><follow-card name="0x00000000000000000000000000000000000000EE"></follow-card><follow-card></follow-card><follow-card name="Lowtide-studio.eth"></follow-card>`)
 	}))
 	t.Cleanup(page.Close)
 	p := b.Open(t, page.URL, browser.View{})
@@ -97,11 +104,23 @@ func TestFollowCard(t *testing.T) {
 		t.Errorf("without a name: got %q", cards[2])
 	}
 	links := browser.Eval[[]string](p, `[...document.querySelectorAll('follow-card')].map((c) => c.shadowRoot.querySelector('a').getAttribute('href') ?? '')`)
-	if want := []string{bucket.URL + "/u/lowtide-studio.eth/index.html", bucket.URL + "/_explore/index.html#/a/0x00000000000000000000000000000000000000ee", ""}; strings.Join(links, " ") != strings.Join(want, " ") {
+	if want := []string{bucket.URL + "/u/lowtide-studio.eth/index.html", bucket.URL + "/_explore/index.html#/a/0x00000000000000000000000000000000000000ee", "", bucket.URL + "/u/lowtide-studio.eth/index.html"}; strings.Join(links, " ") != strings.Join(want, " ") {
 		t.Errorf("links: got %q, want %q", links, want)
 	}
-	if got := browser.Eval[string](p, `getComputedStyle(document.querySelector('follow-card').shadowRoot.querySelector('a')).display`); got != "block" {
-		t.Errorf("style: got display %s, want the one of the element", got)
+	if got := slices.DeleteFunc(h.asked(), func(path string) bool { return !strings.HasPrefix(path, "/api/v1/users/lowtide-studio.eth/") }); len(got) != 2 {
+		t.Errorf("two cards of an account: got the requests %q, want one of each of two objects", got)
+	}
+	const look = `[...document.querySelectorAll('follow-card')].map((card) => [card, ...card.shadowRoot.querySelectorAll('*')].map((e) =>
+		JSON.stringify([e.getBoundingClientRect().width, e.getBoundingClientRect().height, ...[...getComputedStyle(e)].filter((name) => !name.startsWith('--')).map((name) => name + ':' + getComputedStyle(e)[name]),
+			getComputedStyle(e, '::before').content])).join('\n'))`
+	before := browser.Eval[[]string](p, look)
+	browser.Eval[bool](p, `(document.querySelector('link[disabled]').disabled = false) || true`)
+	p.Wait(`getComputedStyle(document.body).display === 'none'`)
+	browser.Eval[bool](p, `document.documentElement.style.setProperty('display', 'block', 'important') || document.body.style.setProperty('display', 'block', 'important') || true`)
+	for i, after := range browser.Eval[[]string](p, look) {
+		if after != before[i] {
+			t.Errorf("card %d under rules of the page for all elements: got %s\nwant %s", i, after, before[i])
+		}
 	}
 	browser.Eval[bool](p, `document.querySelector('follow-card').setAttribute('name', 'bruno-frames.eth') ?? true`)
 	p.Wait(text + `[0].startsWith('bruno-frames.eth')`)

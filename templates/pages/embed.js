@@ -3,8 +3,11 @@ const site = new URL('.', import.meta.url);
 const { api, title, colour, explorer } = SITE;
 // Not a style element: the policy of the page may allow none.
 const style = new CSSStyleSheet();
-style.replaceSync(`:host{display:inline-block;max-width:100%;color-scheme:light dark;font:14px/1.4 system-ui,sans-serif}
-:host([hidden]){display:none}
+// What is important within a shadow root wins over the rules of the page, such as those of *.
+style.replaceSync(`:host{all:initial!important;display:inline-block!important;max-width:100%!important;direction:ltr!important;
+color-scheme:light dark!important;font:14px/1.4 system-ui,sans-serif!important}
+:host([hidden]){display:none!important}
+:host::before,:host::after{content:none!important}
 a{display:block;box-sizing:border-box;width:20em;max-width:100%;padding:.75em 1em;border:1px solid light-dark(#d5dde4,#2d3a47);border-radius:.5em;
 background:light-dark(#fff,#10161c);color:light-dark(#17222e,#e1e8ee);text-decoration:none;overflow-wrap:anywhere}
 a:hover,a:focus-visible{border-color:${colour}}
@@ -14,10 +17,26 @@ const n = (text) => new Intl.NumberFormat().format(text);
 // What is not seen, but turns texts round or makes a name pass for another one.
 const plain = (text) => String(text).replace(/[\p{Cc}\p{Cf}]+/gu, '\ufffd');
 
+// Answers by URL, so that several cards of one account ask once. What failed is asked for again.
+const answers = new Map();
+function get(url) {
+  if (!answers.has(url)) {
+    const answer = fetch(url, { credentials: 'omit' }).then((got) => {
+      if (!got.ok) {
+        throw new Error(got.status === 404 ? 'No such account' : 'Not available');
+      }
+      return got.json();
+    });
+    answer.catch(() => answers.delete(url));
+    answers.set(url, answer);
+  }
+  return answers.get(url);
+}
+
 class FollowCard extends HTMLElement {
   static observedAttributes = ['name'];
   #root = this.attachShadow({ mode: 'open' });
-  #asked;
+  #name; // shown or asked for
 
   constructor() {
     super();
@@ -36,21 +55,18 @@ class FollowCard extends HTMLElement {
 
   async #show() {
     const name = (this.getAttribute('name') || '').trim().toLowerCase(); // as keys are
-    const asked = (this.#asked = {});
-    const get = async (object) => {
-      const answer = await fetch(new URL(`${api}/users/${encodeURIComponent(name)}/${object}`, site), { credentials: 'omit' });
-      if (!answer.ok) {
-        throw new Error(answer.status === 404 ? 'No such account' : 'Not available');
-      }
-      return answer.json();
-    };
+    if (name === this.#name) {
+      return; // the browser tells of an element and of its attribute
+    }
+    this.#name = name;
+    const about = (object) => get(new URL(`${api}/users/${encodeURIComponent(name)}/${object}`, site).href);
     let lines;
     let link = '';
     try {
       if (!name) {
         throw new Error('No name given');
       }
-      const [account, stats] = await Promise.all([get('account'), get('stats')]);
+      const [account, stats] = await Promise.all([about('account'), about('stats')]);
       // Each account with a name has a page, and some others do.
       if (!/^0x[0-9a-f]{40}$/.test(name)) {
         link = `u/${/^PAGE$/.test(name) ? name : account.address}/index.html`;
@@ -61,7 +77,7 @@ class FollowCard extends HTMLElement {
     } catch (error) {
       lines = [plain(name), /^N/.test(error.message) ? error.message : 'Not available'];
     }
-    if (asked !== this.#asked) {
+    if (name !== this.#name) {
       return; // another name was given meanwhile
     }
     const make = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
