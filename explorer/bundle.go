@@ -39,18 +39,19 @@ var libraries = map[string]string{
 // clientModule is the client library. Its modules are not among the sources of this package.
 const clientModule = "followpress.js"
 
-// bundle builds from the embedded sources. They are fixed, so that a failure is a mistake in them.
+// bundle builds from the embedded sources, but for what plugins of the options load. They are fixed, so that a failure is a
+// mistake in them.
 func bundle(options api.BuildOptions) api.BuildResult {
 	options.Bundle, options.Outdir, options.LogLevel = true, "/", api.LogLevelSilent
 	options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = true, true, true
 	options.Target, options.Charset, options.LegalComments = api.ES2022, api.CharsetUTF8, api.LegalCommentsEndOfFile
 	options.JSX, options.JSXImportSource = api.JSXAutomatic, "preact"
-	options.Plugins = []api.Plugin{{Name: embedded, Setup: func(b api.PluginBuild) {
+	options.Plugins = append(options.Plugins, api.Plugin{Name: embedded, Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
 			return api.OnResolveResult{Path: resolve(a), Namespace: embedded}, nil
 		})
 		b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: embedded}, load)
-	}}}
+	}})
 	result := api.Build(options)
 	if len(result.Errors) > 0 {
 		panic("explorer: " + strings.Join(api.FormatMessages(result.Errors, api.FormatMessagesOptions{}), ""))

@@ -61,11 +61,16 @@ const (
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
 // the page depends on the configuration: on where pictures come from, what is checked by, whose site it is, and what there
 // is without scripts.
-func Files(config site.Config) []File {
-	built := bundled()
-	files := append([]File{{Page, pageOf(built.loaded, config)}}, built.files...)
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return files
+func Files(config site.Config) []File { return bundled().of(config) }
+
+// Spoken returns the files of an explorer whose texts are made by another module in the place of src/texts/own.ts, in
+// TypeScript. Tests try longer texts by it, as other languages have them.
+func Spoken(config site.Config, own string) []File {
+	return build(api.Plugin{Name: "own", Setup: func(b api.PluginBuild) {
+		b.OnLoad(api.OnLoadOptions{Filter: `^src/texts/own\.ts$`, Namespace: embedded}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
+			return api.OnLoadResult{Contents: &own, Loader: api.LoaderTS}, nil
+		})
+	}}).of(config)
 }
 
 // Bundle does the work that Files needs once, so that it may begin before the configuration is known.
@@ -77,17 +82,26 @@ type firstLoad struct {
 	Imported      []string // by the script, so that all of them are loaded at once
 }
 
-// A build is the explorer without its page.
-type build struct {
+// A built explorer lacks its page only.
+type built struct {
 	files  []File
 	loaded firstLoad
 }
 
-var bundled = sync.OnceValue(func() build {
+// of adds the page of a site.
+func (b built) of(config site.Config) []File {
+	files := append([]File{{Page, pageOf(b.loaded, config)}}, b.files...)
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return files
+}
+
+var bundled = sync.OnceValue(func() built { return build() })
+
+func build(plugins ...api.Plugin) built {
 	app := bundle(api.BuildOptions{
 		EntryPoints: []string{"src/explorer.tsx", "src/explorer.css"},
 		EntryNames:  "[name]-[hash]", ChunkNames: "[name]-[hash]",
-		Format: api.FormatESModule, Splitting: true, Metafile: true,
+		Format: api.FormatESModule, Splitting: true, Metafile: true, Plugins: plugins,
 	})
 	var all []File
 	var names []string
@@ -105,21 +119,21 @@ var bundled = sync.OnceValue(func() build {
 		EntryPoints: []string{"src/sw.ts"}, EntryNames: "[name]",
 		Format: api.FormatIIFE, Define: map[string]string{"FILES": string(list)},
 	})
-	return build{append(all, File{Worker, worker.OutputFiles[0].Contents}), firstOf(app.Metafile)}
-})
+	return built{append(all, File{Worker, worker.OutputFiles[0].Contents}), firstOf(app.Metafile)}
+}
 
 // firstOf finds what the page loads first.
 func firstOf(metafile string) (loaded firstLoad) {
-	var built struct {
+	var meta struct {
 		Outputs map[string]struct {
 			EntryPoint string
 			Imports    []struct{ Path, Kind string }
 		}
 	}
-	if err := json.Unmarshal([]byte(metafile), &built); err != nil {
+	if err := json.Unmarshal([]byte(metafile), &meta); err != nil {
 		panic("explorer: " + err.Error()) // esbuild made it
 	}
-	for name, output := range built.Outputs {
+	for name, output := range meta.Outputs {
 		switch strings.TrimPrefix(output.EntryPoint, embedded+":") {
 		case "src/explorer.css":
 			loaded.Style = path.Base(name)

@@ -116,14 +116,14 @@ func TestHistoryViews(t *testing.T) {
 	dark := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now, Dark: true})
 	for _, v := range []view{
 		{"home", "#/", []string{"Latest activity", "Ages as of Nov 1, 2026, 12:00 AM UTC", "5 minutes ago", "3 hours ago", "35 hours ago", "3 days ago"}, []string{".act time[datetime='2026-10-31T23:55:00.000Z']"}},
-		{"activity", "#/a/miralund.eth/activity", []string{"from Sep 20, 2026, 9:00 AM UTC to Nov 1, 2026, 12:00 AM UTC", "7 of 7", "Oct 30, 2026", "Oct 29, 2026", "Sep 22, 2026", "hanneke.eth"}, []string{"section[aria-labelledby] .act a[href^='#/a/']"}},
+		{"activity", "#/a/miralund.eth/activity", []string{"From Sep 20, 2026, 9:00 AM UTC to Nov 1, 2026, 12:00 AM UTC", "7 of 7", "Oct 30, 2026", "Oct 29, 2026", "Sep 22, 2026", "hanneke.eth"}, []string{"section[aria-labelledby] .act a[href^='#/a/']"}},
 		{"activity of others", "#/a/miralund.eth/activity?of=others", []string{"2 of 2", "tobi-okafor.eth", "9:00 PM"}, nil},
-		{"no entry of a kind", "#/a/miralund.eth/activity?of=others&only=untag", []string{"Nothing of that kind", "0 of 0, among 2 in all"}, nil},
-		{"following then", "#/a/miralund.eth/then?day=2026-10-24", []string{"From Sep 20, 2026 to Nov 1, 2026", "left Oct 30, 2026"}, []string{"input[type=date][min='2026-09-20'][max='2026-11-01']", "[data-index]"}},
-		{"followers then", "#/a/miralund.eth/then?day=2026-10-22&of=followers", []string{"Came since\n1"}, []string{"[data-index]"}},
-		{"who came", "#/a/miralund.eth/then?day=2026-10-24&show=came", []string{"came Oct 28, 2026", "tobi-okafor.eth"}, []string{"[data-index]"}},
+		{"no entry of a kind", "#/a/miralund.eth/activity?of=others&only=untag", []string{"No matching activity", "0 of 0 matches, 2 in total"}, nil},
+		{"following then", "#/a/miralund.eth/then?day=2026-10-24", []string{"from Sep 20, 2026 to Nov 1, 2026", "removed Oct 30, 2026"}, []string{"input[type=date][min='2026-09-20'][max='2026-11-01']", "[data-index]"}},
+		{"followers then", "#/a/miralund.eth/then?day=2026-10-22&of=followers", []string{"Added since\n1"}, []string{"[data-index]"}},
+		{"who came", "#/a/miralund.eth/then?day=2026-10-24&show=came", []string{"added Oct 28, 2026", "tobi-okafor.eth"}, []string{"[data-index]"}},
 		{"nobody left", "#/a/miralund.eth/then?of=followers&day=2026-10-31&show=left", []string{"No one removed since."}, nil},
-		{"a day before", "#/a/miralund.eth/then?day=2026-09-01", []string{"since Sep 20, 2026 only", "no report of that time"}, nil},
+		{"a day before", "#/a/miralund.eth/then?day=2026-09-01", []string{"only goes back to Sep 20, 2026", "No report covers that time"}, nil},
 		{"network", "#/network", []string{"5 new follows and 2 unfollows by primary lists since Sep 22, 2026"}, []string{".plot canvas", "select"}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestActivity(t *testing.T) {
 	p.Press(browser.Tab)
 	p.Press(browser.Enter)
 	p.Wait("document.querySelectorAll('main .act').length === 3")
-	if got := p.Text("main p[role=status]"); got != "3 of 3, among 7 in all" {
+	if got := p.Text("main p[role=status]"); got != "3 of 3 matches, 7 in total" {
 		t.Errorf("filtered: got %q", got)
 	}
 	p.Click("main nav.tabs a[href*='of=others']")
@@ -406,7 +406,7 @@ func TestActivityOfTwoSites(t *testing.T) {
 	missing := slices.DeleteFunc(lately(), func(d deed) bool { return d.about == nobody && d.code == op.Unfollow && d.list == "4" })
 	h.deploy(withHistory(t, fixtures.Demo(), missing))
 	p.Go(h.at("#/a/miralund.eth/then?day=2026-10-20"))
-	p.Wait("document.querySelector('main .notice')?.innerText.includes('two states')")
+	p.Wait("document.querySelector('main .notice')?.innerText.includes('updated while this page loaded')")
 	barriers(t, p)
 }
 

@@ -155,8 +155,8 @@ func TestSealedViews(t *testing.T) {
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now, Before: knowing(h.URL, k.Public)})
 	p.Forgive(absent...)
 	all := append(demoViews(),
-		view{"activity", "#/a/miralund.eth/activity", []string{"7 of 7"}, nil}, view{"then", "#/a/miralund.eth/then?day=2026-10-24", []string{"left Oct 30, 2026"}, nil},
-		view{"growth", "#/network", []string{"5 new and 2 ended follows"}, nil}, view{"unsigned reports", "#/reports", []string{"Nobody has signed these reports"}, nil})
+		view{"activity", "#/a/miralund.eth/activity", []string{"7 of 7"}, nil}, view{"then", "#/a/miralund.eth/then?day=2026-10-24", []string{"removed Oct 30, 2026"}, nil},
+		view{"growth", "#/network", []string{"5 new follows and 2 unfollows"}, nil}, view{"unsigned reports", "#/reports", []string{"Reports are not signed"}, nil})
 	for _, v := range all {
 		t.Run(v.name, func(t *testing.T) {
 			p.For(t)
@@ -219,7 +219,7 @@ func TestProofView(t *testing.T) {
 	p.Click("#given")
 	p.Press("PRIVATE+KEY+x")
 	p.Click("form button[type=submit]")
-	p.WaitForText("That is no public key.")
+	p.WaitForText("That is not a public key.")
 	barriers(t, p)
 	browser.Eval[any](p, "document.querySelector('#given').select()")
 	p.Press(k.Public)
@@ -277,7 +277,7 @@ func TestRememberedKeys(t *testing.T) {
 	visit(three.Sign(t, naming(t, ""), 5))
 	sealed(t, p, "Not signed with a key this browser knows")
 	visit(three.Sign(t, naming(t, "", three.Public), 6))
-	sealed(t, p, "names other keys")
+	sealed(t, p, "names different keys")
 	barriers(t, p)
 	p.Click("section[aria-labelledby=keys] > div button")
 	remembers(three)
@@ -342,7 +342,7 @@ func TestSealOffline(t *testing.T) {
 	sealed(t, p, "Signed by follow.example")
 	h.deploy(k.Sign(t, efp, 6))
 	visit("#/miralund.eth")
-	sealed(t, p, "Older than what this browser has seen")
+	sealed(t, p, "Older than a version this browser has already seen")
 	p.WaitFor(".failed")
 }
 

@@ -130,12 +130,12 @@ export const boardTexts = own({
   },
   titles: {
     followers: 'Most followed',
-    following: 'Following the most accounts',
+    following: 'Following the most',
     mutuals: 'Most mutuals',
     top8: 'Most top 8 mentions',
-    blocks: 'Blocking the most accounts',
+    blocks: 'Blocking the most',
     blocked: 'Most blocked',
-    mutes: 'Muting the most accounts',
+    mutes: 'Muting the most',
     muted: 'Most muted',
   },
   about: {

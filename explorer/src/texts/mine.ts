@@ -65,7 +65,7 @@ export const startTexts = own({
   agesFrom: (day: string) => `Ages as of ${day}.`,
   top8: 'Most top 8 mentions',
   top8Of: 'top 8 mentions',
-  following: 'Following the most accounts',
+  following: 'Following the most',
   followingOf: 'followed',
 });
 
