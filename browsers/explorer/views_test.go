@@ -32,7 +32,7 @@ func views(config site.Config, who, other, list string, more map[string][]string
 	who, other = url.PathEscape(who), url.PathEscape(other)
 	all := []view{
 		{name: "home", at: "#/", parts: []string{"input[type=search], [role=combobox]", "main a[href^='#/']"}},
-		{name: "search", at: "#/?q=" + other, parts: []string{"[role=option], main a[href^='#/']"}},
+		{name: "search", at: "#/search?q=" + other, parts: []string{"[role=option], main a[href^='#/']"}},
 		{name: "profile", at: "#/" + who, parts: []string{"a[href$='/following']", "a[href$='/followers']"}},
 		{name: "following", at: "#/a/" + who + "/following", parts: []string{"[data-index]"}},
 		{name: "followers", at: "#/a/" + who + "/followers", parts: rows},
@@ -214,7 +214,8 @@ func TestScreenshots(t *testing.T) {
 	}{
 		{"home", "#/", browser.Phone, false, false},
 		{"home", "#/", browser.Desktop, true, true},
-		{"search", "#/?q=ti", browser.Tablet, false, false},
+		{"search", "#/search?q=ti", browser.Phone, false, false},
+		{"search", "#/search?q=ti", browser.Tablet, false, false},
 		{"profile", "#/miralund.eth", browser.Phone, true, false},
 		{"profile", "#/miralund.eth", browser.Tablet, false, false},
 		{"profile", "#/miralund.eth", browser.Desktop, false, true},

@@ -12,7 +12,6 @@ import { Later, type View } from './ui/later';
 import { Failed } from './ui/load';
 import { Search } from './ui/search';
 import { Home } from './views/home';
-import { SearchResults } from './views/search';
 import { part, start } from './worker';
 
 const accounts = () => import('./views/accounts');
@@ -26,6 +25,7 @@ const later: Record<string, () => Promise<View>> = {
   proof: async () => (await import('./ui/after')).ProofView,
   network: async () => (await import('./views/network')).Network,
   reports: async () => (await import('./views/reports')).Reports,
+  search: async () => (await import('./views/search')).SearchResults,
 };
 
 function Missing() {
@@ -44,14 +44,7 @@ function Current({ place }: { place: Place }) {
   if (load) {
     return <Later load={load} given={{ place }} />;
   }
-  switch (first) {
-    case undefined:
-      return <Home place={place} />;
-    case 'search':
-      return <SearchResults place={place} />;
-    default:
-      return <Missing />;
-  }
+  return first === undefined ? <Home place={place} /> : <Missing />;
 }
 
 /** What is other than it should be in the data ends the view that shows it, and not the page. */

@@ -1,6 +1,6 @@
 // What needs no browser, run in node by TestUnits. Throws for a promise that is not kept.
 
-import { entriesOf, find, fold, marked, termOf } from '../src/data/match';
+import { better, entriesOf, find, fold, marked, termOf } from '../src/data/match';
 import type { Person } from '../src/data/site';
 import { isFollow, stateOf } from '../src/data/rules';
 import { placeOf, tens } from '../src/data/degrees';
@@ -28,43 +28,58 @@ function below(n: number): number {
 const word = (letters: readonly string[], most: number): string =>
   Array.from({ length: below(most + 1) }, () => letters[below(letters.length)]).join('');
 
-const letters = ['a', 'b', 'B', '.', '-', '_', '1', 'é', 'e\u0301', 'ß', 'İ', 'م', '😀', '0x'];
-const person = (name: string): Person => ({ address: '0x' + Array.from({ length: 40 }, () => below(16).toString(16)).join(''), name, avatar: '' });
+const letters = ['a', 'b', 'B', '.', '-', '_', '1', 'é', 'e\u0301', 'x\u0301', 'ß', 'İ', 'م', '😀', '👩\u200d👧', '🇩🇪', '0x', '.eth'];
+const person = (name: string): Person => ({
+  address: '0x' + Array.from({ length: 40 }, () => below(16).toString(16)).join(''), name, avatar: '', followers: below(4),
+});
+const found = (people: readonly Person[], term: string): Person[] => find(entriesOf(people), term).sort(better).map(({ person }) => person);
 
 /** How well a text is found, by its definition. */
 function naiveRank(text: string, term: string): number {
   const found = Array.from({ length: text.length }, (_, i) => i).filter((i) => text.slice(i).startsWith(term));
-  return text === term ? 0
+  return text === term || (text === term + '.eth' && !term.includes('.')) ? 0
     : text.startsWith(term) ? 1
     : found.some((i) => i > 0 && !/[\p{L}\p{N}\p{M}\p{Cs}]/u.test(text.charAt(i - 1))) ? 2
     : found.length ? 3
     : 4;
 }
 
+/** Whether a place in a text is within what is seen as one letter. */
+const isCut = (text: string, at: number): boolean =>
+  at > 0 && (/^[\p{M}\u200d\udc00-\udfff]/u.test(text.slice(at)) || /[\u200d]$/.test(text.slice(0, at)) || /^(\p{RI}{2})*\p{RI}$/u.test(text.slice(0, at).match(/\p{RI}*$/u)?.[0] ?? '') && /^\p{RI}/u.test(text.slice(at)));
+
 for (let round = 0; round < 300; round++) {
   const people = Array.from({ length: below(60) }, () => person(word(letters, 8)));
   const typed = below(4) ? word(letters, 3) : (people[below(people.length || 1)]?.address.slice(below(5), 5 + below(36)) ?? '');
   const term = termOf(typed);
-  const limit = 1 + below(12);
   const rank = ({ name, address }: Person) => Math.min(naiveRank(fold(name), term), term.length < 3 ? 4 : naiveRank(address, term));
-  const want = term ? people.filter((p) => rank(p) < 4).sort((a, b) => rank(a) - rank(b)).slice(0, limit) : [];
-  same(`find ${JSON.stringify(typed)}`, find(entriesOf(people), term, limit), want);
+  const order = (a: Person, b: Person) => rank(a) - rank(b) || (b.followers ?? 0) - (a.followers ?? 0) || (a.address < b.address ? -1 : 1);
+  const want = term ? people.filter((p) => rank(p) < 4).sort(order) : [];
+  same(`find ${JSON.stringify(typed)}`, found(people, term), want);
   for (const { name } of want) {
     const at = marked(name, term);
-    if (at && fold(name.slice(...at)) !== term) {
-      throw new Error(`marked ${name}: got ${name.slice(...at)}, want ${term}`);
+    same(`whether ${JSON.stringify(term)} is marked in ${JSON.stringify(name)}`, !!at, fold(name).includes(term));
+    // Whole letters are marked, as they are seen: none is cut, and without the first or the last one the term is not there.
+    if (at && (!fold(name.slice(...at)).includes(term) || at.some((i) => isCut(name, i)))) {
+      throw new Error(`marked ${JSON.stringify(name)}: got ${JSON.stringify(name.slice(...at))}, want ${JSON.stringify(term)} in whole letters`);
     }
   }
 }
+same('what is marked', ['Straße', 'x\u0301y', 'a👩\u200d👧b', '🇩🇪🇫🇷', '<b>bold</b>', 'a\ud83d', 'oliv', 'kate-bob.bob'].map((name, i) => {
+  const at = marked(name, ['ss', 'x', '👩', '🇫', 'b>', '\ud83d', 'liv.', 'bob'][i] ?? '');
+  return at && name.slice(...at);
+}), [null, 'x\u0301', '👩\u200d👧', '🇫🇷', 'b>', '\ud83d', null, 'bob'].map((text) => text ?? undefined));
 
-const order = ['bob.eth', 'bobby.eth', 'kate.bob.eth', 'abobo.eth'].map(person);
-same('order', find(entriesOf([...order].reverse()), 'bob', 9).map(({ name }) => name), ['bobby.eth', 'bob.eth', 'kate.bob.eth', 'abobo.eth']);
-same('exact first', find(entriesOf([...order].reverse()), 'bob.eth', 9)[0]?.name, 'bob.eth');
+const order = ['bob.eth', 'bobby.eth', 'kate.bob.eth', 'abobo.eth'].map((name, followers) => ({ ...person(name), followers }));
+const ordered = (term: string) => found([...order].reverse(), term).map(({ name }) => name);
+same('order', ordered('bo'), ['bobby.eth', 'bob.eth', 'kate.bob.eth', 'abobo.eth']);
+same('exact without .eth', ordered('bob'), ['bob.eth', 'bobby.eth', 'kate.bob.eth', 'abobo.eth']);
+same('exact', ordered('bob.eth'), ['bob.eth', 'kate.bob.eth']);
 
 const many = entriesOf(Array.from({ length: 2000 }, () => person(word(letters, 20))));
 const began = performance.now();
 for (let i = 0; i < 100; i++) {
-  find(many, 'ba', 8);
+  find(many, 'ba').sort(better);
 }
 const each = (performance.now() - began) / 100;
 if (each > 10) {

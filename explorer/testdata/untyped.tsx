@@ -10,7 +10,7 @@ import type { Person } from '../src/data/site';
 export function Fine({ person: { name, address } }: { person: Person }) {
   const found = link(name);
   return (
-    <p title={named(name)} aria-label={texts.searchTitle(named(name))}>
+    <p title={named(name)} aria-label={texts.searchMore(named(name))}>
       {plain(name)}
       {3}
       {null}

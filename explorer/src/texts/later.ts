@@ -105,6 +105,19 @@ export const commonTexts = own({
   same: 'That is the same account.',
 });
 
+export const searchTexts = own({
+  title: (typed: string) => `Search: ${typed}`,
+  nothing: 'Type a name, an address or a list number into the search box.',
+  none: (typed: string, isPart: boolean) => `No results for “${typed}”${isPart ? ' yet' : ''}.`,
+  found: (total: number, isPart: boolean) => `${isPart ? 'At least ' : ''}${number(total)} ${total === 1 ? 'result' : 'results'}`,
+  first: (shown: string, total: string, isPart: boolean) => `First ${shown} of ${isPart ? 'at least ' : ''}${total}`,
+  most: (most: string) => `In the ${most} most followed accounts`,
+  read: (read: string, all: string) => `Searched ${read} of ${all} accounts`,
+  more: 'Show more',
+  all: 'Search all accounts',
+  stop: 'Stop',
+});
+
 export const boardTexts = own({
   title: 'Leaderboards',
   none: 'This site does not have that leaderboard.',

@@ -1,85 +1,97 @@
 // The search box, and boxes that choose an account: a combobox with a list of what was found so far.
 
+import type { Children } from '../elements';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { isWhole } from '../data/site';
-import { exact, marked, ready, suggest, termOf, type Hit } from '../data/search';
+import { better, exact, marked, ready, same, suggest, termOf, type Hit } from '../data/search';
 import type { Person } from '../data/site';
 import { go, href, type Href, type Place } from '../router';
 import { useSettings } from '../settings';
-import { gap, plain, type Text } from '../text';
+import { plain, type Text } from '../text';
 import { texts } from '../texts/first';
 import { Icon } from './icon';
-import { Avatar, called, Followers, nameOf, short } from './person';
+import { Avatar, called, nameOf, short } from './person';
 
 const most = 8; // shown at once
 const pause = 80; // milliseconds without a keystroke before a name is looked up
 
-type Option = Hit | { kind: 'all' };
+/** The way to all that is found. */
+const all = 'all';
+type Option = Hit | typeof all;
 
-const placeOf = (option: Option, typed: string): Href => {
-  switch (option.kind) {
-    case 'person':
-      return href(['a', option.person.address || option.person.name]);
-    case 'list':
-      return href(['l', option.token]);
-    case 'all':
-      return href(['search'], { q: typed.trim() });
-  }
-};
+/** Where a hit is. */
+export const placeOf = ({ person, token }: Hit): Href => href(token ? ['l', token] : ['a', person.address || person.name]);
 
-const keyOf = (option: Option): string =>
-  option.kind === 'all' ? 'all' : option.kind === 'list' ? 'list' : option.person.address || option.person.name;
+/** Of two hits only one has a key. */
+export const keyOf = (option: Option): string => (option === all ? all : option.token ? 'list' : option.person.address || option.person.name);
 
-/** Exact hits first, then suggestions that are not among them. */
-function optionsOf(typed: string, hits: readonly Hit[], people: readonly Person[]): Option[] {
-  if (!typed.trim()) {
-    return [];
-  }
-  const known = new Set(hits.map((hit) => (hit.kind === 'person' ? hit.person.address : '')));
-  const others = people.filter(({ address }) => !known.has(address)).map((person): Hit => ({ kind: 'person', person }));
-  return [...hits, ...others.slice(0, most), { kind: 'all' }];
-}
-
-/** A name with what was typed marked in it. */
-function Marked({ name, typed }: { name: Text; typed: string }) {
-  const at = marked(name, termOf(typed));
+/** A text with what was typed marked in it. */
+function Marked({ text, at }: { text: Text; at: [number, number] | undefined }) {
   return at ? (
     <>
-      {plain(name.slice(0, at[0]))}
-      <mark>{plain(name.slice(...at))}</mark>
-      {plain(name.slice(at[1]))}
+      {plain(text.slice(0, at[0]))}
+      <mark>{plain(text.slice(...at))}</mark>
+      {plain(text.slice(at[1]))}
     </>
   ) : (
-    <>{name}</>
+    <>{text}</>
   );
 }
 
-function Choice({ option, typed, whole }: { option: Option; typed: string; whole: boolean }) {
-  if (option.kind === 'all') {
+/** An address as far as it tells why it was found: its beginning, the term and its end. */
+function Address({ address, term }: { address: string; term: string }) {
+  const at = marked(address, term);
+  if (!at) {
+    return <>{short(address)}</>;
+  }
+  const [before, after] = [address.slice(0, at[0]), address.slice(at[1])];
+  return (
+    <>
+      {plain(before.length > 6 ? before.slice(0, 6) + '…' : before)}
+      <mark>{plain(address.slice(...at))}</mark>
+      {plain(after.length > 4 ? '…' + after.slice(-4) : after)}
+    </>
+  );
+}
+
+/** Who or what was found, with what was typed marked in it. */
+export function Found({ hit, typed, marks }: { hit: Hit; typed: string; marks?: Children }) {
+  const { person, token } = hit;
+  const term = termOf(typed);
+  const name = token ? texts.list(plain(token)) : nameOf(person);
+  const at = name ? marked(name, term) : undefined;
+  const address = <Address address={person.address} term={at || term.length < 3 ? '' : term} />;
+  return (
+    <span class="names">
+      <bdi class="line">{name ? <Marked text={name} at={at} /> : address}</bdi>
+      <span class="under quiet small">
+        {marks}
+        {name && <bdi>{token ? called(person) : address}</bdi>}
+      </span>
+    </span>
+  );
+}
+
+/** How many follow whom was found. */
+export function FoundFollowers({ hit: { person, token } }: { hit: Hit }) {
+  return token || person.followers === undefined ? null : <span class="quiet small num">{texts.followersOf(person.followers)}</span>;
+}
+
+function Choice({ option, typed }: { option: Option; typed: string }) {
+  if (option === all) {
     return (
       <>
         <span class="all">
           <Icon name="search" />
         </span>
-        <span class="line">{whole ? texts.searchAll(plain(typed.trim())) : texts.searchMore(plain(typed.trim()))}</span>
+        <span class="line">{texts.searchMore(plain(typed.trim()))}</span>
       </>
     );
   }
-  const { person } = option;
   return (
     <>
-      <Avatar person={person} size={32} />
-      <span class="line">
-        <bdi>
-          <Marked name={option.kind === 'list' ? texts.list(plain(option.token)) : nameOf(person) || plain(person.address)} typed={typed} />
-        </bdi>{gap}
-        {option.kind === 'list' ? (
-          <bdi class="quiet small">{called(person)}</bdi>
-        ) : (
-          person.name && person.address && <span class="quiet small">{short(person.address)}</span>
-        )}
-      </span>
-      {!!person.followers && <Followers count={person.followers} small />}
+      <Avatar person={option.person} size={32} />
+      <Found hit={option} typed={typed} />
+      <FoundFollowers hit={option} />
     </>
   );
 }
@@ -103,11 +115,8 @@ function useExact(typed: string): Hit[] {
   return answer.typed === typed ? answer.hits : [];
 }
 
-/** Whether what a text finds first is what it says, so that nothing else is meant. */
-function isMeant(typed: string, hits: readonly Hit[], first: Option | undefined): first is Hit {
-  const term = termOf(typed);
-  return !!first && first.kind !== 'all' && (hits.length > 0 || [term, term + '.eth'].includes(termOf(first.person.name)));
-}
+/** What a text finds first, if that is what it says, so that nothing else is meant. */
+const meant = ([first]: readonly Hit[]): Hit | undefined => (first?.rank === same ? first : undefined);
 
 interface BoxProps {
   /** Part of the ids of its elements. */
@@ -122,11 +131,9 @@ interface BoxProps {
   enter: () => void;
   /** Whether the key / goes here. */
   shortcut?: boolean;
-  /** Whether all accounts can be searched. */
-  whole?: boolean;
 }
 
-function Box({ id, label, hint, typed, type, options, take, enter, shortcut = false, whole = false }: BoxProps) {
+function Box({ id, label, hint, typed, type, options, take, enter, shortcut = false }: BoxProps) {
   const [open, setOpen] = useState(false);
   const [chosen, choose] = useState<string>();
   const input = useRef<HTMLInputElement>(null);
@@ -249,12 +256,12 @@ function Box({ id, label, hint, typed, type, options, take, enter, shortcut = fa
                 take(option);
               }}
             >
-              <Choice option={option} typed={typed} whole={whole} />
+              <Choice option={option} typed={typed} />
             </li>
           ))}
       </ul>
       <p class="hidden" role="status">
-        {shown && texts.results(options.filter(({ kind }) => kind !== 'all').length)}
+        {shown && texts.results(options.filter((option) => option !== all).length)}
       </p>
     </form>
   );
@@ -275,18 +282,14 @@ function useReady(): void {
 export function Search({ place }: { place: Place }) {
   const asked = place.path[0] === 'search' ? (place.query.get('q') ?? '') : '';
   const [typed, type] = useState(asked);
-  const [whole, setWhole] = useState(false);
   const { shortcuts } = useSettings();
-  const hits = useExact(typed);
-  const options = optionsOf(typed, hits, suggest(typed, most));
+  const hits = suggest(typed, useExact(typed)).slice(0, most);
   useReady();
   useEffect(() => type(asked), [asked]);
-  useEffect(() => void isWhole().then(setWhole, () => undefined), []);
   const take = (option: Option) => {
-    type(option.kind === 'all' ? typed : '');
-    go(placeOf(option, typed));
+    type(option === all ? typed : '');
+    go(option === all ? href(['search'], { q: typed.trim() }) : placeOf(option));
   };
-  const enter = () => take(isMeant(typed, hits, options[0]) ? options[0] : { kind: 'all' });
   return (
     <Box
       id="found"
@@ -294,11 +297,10 @@ export function Search({ place }: { place: Place }) {
       hint={texts.searchFor}
       typed={typed}
       type={type}
-      options={options}
+      options={typed.trim() ? [...hits, all] : []}
       take={take}
-      enter={enter}
+      enter={() => take(meant(hits) ?? all)}
       shortcut={shortcuts}
-      whole={whole}
     />
   );
 }
@@ -314,23 +316,22 @@ interface ChooserProps {
   nobody: (typed: string) => void;
 }
 
+const isAccount = ({ token }: Hit): boolean => !token;
+
 /** A box that finds accounts as that of the page does, and gives the one that is chosen. */
 export function Chooser({ id, label, hint, text = '', chosen, nobody }: ChooserProps) {
   const [typed, type] = useState(text);
-  const hits = useExact(typed).filter(({ kind }) => kind === 'person');
-  const options = optionsOf(typed, hits, suggest(typed, most)).filter(({ kind }) => kind === 'person');
+  const hits = suggest(typed, useExact(typed).filter(isAccount)).slice(0, most);
   const asked = useRef(0);
   useReady();
-  const take = (option: Option) => {
-    if (option.kind === 'person') {
-      type(nameOf(option.person) || option.person.address);
-      chosen(option.person);
-    }
+  const take = ({ person }: Hit) => {
+    type(nameOf(person) || person.address);
+    chosen(person);
   };
   // Who presses Enter at once means what is looked up yet.
   const enter = async () => {
     const turn = ++asked.current;
-    const found = isMeant(typed, hits, options[0]) ? options[0] : (await exact(typed).catch((): Hit[] => [])).find(({ kind }) => kind === 'person');
+    const found = meant(hits) ?? (await exact(typed).catch((): Hit[] => [])).filter(isAccount).sort(better)[0];
     if (turn === asked.current) {
       if (found) {
         take(found);
@@ -339,5 +340,16 @@ export function Chooser({ id, label, hint, text = '', chosen, nobody }: ChooserP
       }
     }
   };
-  return <Box id={id} label={label} hint={hint} typed={typed} type={type} options={options} take={take} enter={() => void enter()} />;
+  return (
+    <Box
+      id={id}
+      label={label}
+      hint={hint}
+      typed={typed}
+      type={type}
+      options={hits}
+      take={(option) => option !== all && take(option)}
+      enter={() => void enter()}
+    />
+  );
 }

@@ -1,91 +1,94 @@
-// What a text finds: exactly, among the most followed, and among all accounts with a rank.
+// What a text finds: as many as its reader wants to see, of as many as he wants to be searched.
 
-import type { Children } from '../elements';
-import { everywhere, exact, ready, suggest, termOf, type Hit } from '../data/search';
-import { isWhole, type Person } from '../data/site';
-import { href, type Place } from '../router';
-import { gap, plain } from '../text';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { further, search, type Found as Results, type Hit } from '../data/search';
+import type { Place } from '../router';
+import { plain } from '../text';
 import { number, texts } from '../texts/first';
+import { searchTexts as words } from '../texts/later';
 import { Heading } from '../ui/heading';
-import { Show, useLoad } from '../ui/load';
-import { Avatar, nameOf, PersonLink } from '../ui/person';
+import { Failed, Show, useLoad } from '../ui/load';
+import { Avatar } from '../ui/person';
+import { Found, FoundFollowers, keyOf, placeOf } from '../ui/search';
+import { Legend, Marks } from '../ui/slots';
 
-const most = 100;
+const step = 100; // hits shown at once
 
-interface Found {
-  hits: Hit[];
-  people: Person[];
-  /** Whether all accounts were searched, not the most followed only. */
-  all: boolean;
-  /** How many are searched, of the most followed. */
-  size: number;
-}
-
-async function search(typed: string): Promise<Found> {
-  const [hits, entries, whole] = await Promise.all([exact(typed), ready(), isWhole()]);
-  const all = whole && [...termOf(typed)].length > 1;
-  return { hits, people: all ? await everywhere(typed, most) : suggest(typed, most), all, size: entries.length };
-}
-
-function Row({ children, person }: { children: Children; person: Person }) {
+function Row({ hit, typed }: { hit: Hit; typed: string }) {
   return (
     <li>
-      {children}
-      {person.followers !== undefined && (
-        <span class="quiet num">
-          {number(person.followers)}
-          <span class="hidden">
-            {gap}
-            {texts.followers}
-          </span>
-        </span>
-      )}
+      <a class="person" href={placeOf(hit)}>
+        <Avatar person={hit.person} />
+        <Found hit={hit} typed={typed} marks={!hit.token && <Marks address={hit.person.address} />} />
+      </a>
+      <FoundFollowers hit={hit} />
     </li>
   );
 }
 
-function HitLink({ hit }: { hit: Hit }) {
-  const { person } = hit;
-  return hit.kind === 'person' && person.address ? (
-    <PersonLink person={person} />
-  ) : (
-    <a class="person" href={href(hit.kind === 'list' ? ['l', hit.token] : ['a', person.name])}>
-      <Avatar person={person} />
-      <bdi>{hit.kind === 'list' ? texts.list(plain(hit.token)) : nameOf(person)}</bdi>
-    </a>
-  );
+/** Reads further while it is wanted, and shows what was found so far. */
+function useFurther(first: Results) {
+  const [found, set] = useState(first);
+  const [isReading, setReading] = useState(false);
+  const [error, fail] = useState<Error>();
+  const wanted = useRef(0);
+  const stop = () => {
+    wanted.current++;
+    setReading(false);
+  };
+  const go = async (from: Results) => {
+    const turn = ++wanted.current;
+    setReading(true);
+    fail(undefined);
+    try {
+      for await (const next of further(from)) {
+        if (turn !== wanted.current) {
+          return;
+        }
+        set(next);
+      }
+    } catch (caught) {
+      if (turn === wanted.current) {
+        fail(caught as Error);
+      }
+    }
+    if (turn === wanted.current) {
+      setReading(false);
+    }
+  };
+  useEffect(() => stop, []);
+  return { found, isReading, error, go: () => void go(found), again: () => void go(first), stop };
 }
 
-function Results({ found, typed }: { found: Found; typed: string }) {
-  const { hits, people, all, size } = found;
+function List({ first, typed }: { first: Results; typed: string }) {
+  const { found, isReading, error, go, again, stop } = useFurther(first);
+  const [most, show] = useState(step);
+  const { hits, total, isPart, read, of } = found;
+  const shown = Math.min(most, hits.length);
   return (
     <>
-      <p role="status" class={hits.length || people.length ? 'hidden' : 'empty'}>
-        {hits.length || people.length ? texts.results(hits.length + people.length) : texts.foundNothing(plain(typed))}
-      </p>
-      {hits.length > 0 && (
-        <section aria-labelledby="exact">
-          <h2 id="exact">{texts.matchesExact}</h2>
-          <ul class="ranking">
-            {hits.map((hit) => (
-              <Row key={hit.kind + hit.person.address} person={hit.person}>
-                <HitLink hit={hit} />
-              </Row>
-            ))}
-          </ul>
-        </section>
-      )}
-      {people.length > 0 && (
-        <section aria-labelledby="found-people">
-          <h2 id="found-people">{all ? texts.matchesAll : texts.matchesTop(number(size))}</h2>
-          <ol class="ranking">
-            {people.map((person) => (
-              <Row key={person.address} person={person}>
-                <PersonLink person={person} />
-              </Row>
-            ))}
-          </ol>
-        </section>
+      <div class="row" aria-busy={isReading}>
+        <p role="status" class={total ? undefined : 'empty'}>
+          {!total ? words.none(plain(typed), isPart) : shown < total ? words.first(number(shown), number(total), isPart) : words.found(total, isPart)}
+        </p>
+        {isPart && <span class="quiet small">{read ? words.read(number(read), number(of)) : words.most(number(found.most))}</span>}
+        {isPart && found.isWhole && (
+          <button type="button" onClick={isReading ? stop : go}>
+            {isReading ? words.stop : words.all}
+          </button>
+        )}
+      </div>
+      {hits.length > 0 && <Legend />}
+      {error && <Failed error={error} retry={again} />}
+      <ol class="ranking">
+        {hits.slice(0, shown).map((hit) => (
+          <Row key={keyOf(hit)} hit={hit} typed={typed} />
+        ))}
+      </ol>
+      {shown < hits.length && (
+        <button type="button" onClick={() => show(shown + step)}>
+          {words.more}
+        </button>
       )}
     </>
   );
@@ -96,11 +99,11 @@ export function SearchResults({ place }: { place: Place }) {
   const loaded = useLoad(() => search(typed), [typed]);
   return (
     <div class="stack text">
-      <Heading title={typed ? texts.searchTitle(plain(typed)) : texts.search} />
+      <Heading title={typed ? words.title(plain(typed)) : texts.search} />
       {typed ? (
-        <Show loaded={loaded}>{(found) => <Results found={found} typed={typed} />}</Show>
+        <Show loaded={loaded}>{(first) => <List key={typed} first={first} typed={typed} />}</Show>
       ) : (
-        <p class="empty">{texts.searchNothing}</p>
+        <p class="empty">{words.nothing}</p>
       )}
     </div>
   );

@@ -1,0 +1,240 @@
+package explorer_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	json "github.com/goccy/go-json"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/followpress/followpress/browsers/internal/browser"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/site"
+)
+
+// searched is an account that a search may find.
+type searched struct {
+	address, name string
+	followers     int
+}
+
+// rankedAccounts are all accounts with a rank, as the site has them.
+func rankedAccounts(t *testing.T, s memsite.Site) (all []searched) {
+	t.Helper()
+	for n := 0; ; n++ {
+		var shard struct {
+			Total   int
+			Entries [][]any
+		}
+		if err := json.Unmarshal([]byte(s[site.Key(fmt.Sprintf("_search/ranked/%d", n))]), &shard); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range shard.Entries {
+			all = append(all, searched{row[0].(string), row[1].(string), int(row[5].([]any)[2].(float64))})
+		}
+		if len(all) == shard.Total {
+			return all
+		}
+	}
+}
+
+// folded is a text as the docs say that names are compared: composed, in lower case, letter by letter.
+func folded(text string) string {
+	return norm.NFC.String(strings.Map(unicode.ToLower, norm.NFC.String(text)))
+}
+
+// found is the order that docs/explorer.md promises: exact, beginnings, beginnings of words, the rest, each by followers.
+func found(all []searched, typed string) []searched {
+	term := folded(typed)
+	class := func(text string) int {
+		best := 4
+		for at := range text {
+			if !strings.HasPrefix(text[at:], term) {
+				continue
+			}
+			before, _ := utf8.DecodeLastRuneInString(text[:at])
+			switch {
+			case text == term:
+				return 0
+			case at == 0:
+				best = 1
+			case before < 0x10000 && !unicode.In(before, unicode.L, unicode.N, unicode.M):
+				best = min(best, 2)
+			default:
+				best = min(best, 3)
+			}
+		}
+		return best
+	}
+	classOf := func(a searched) int {
+		c := class(folded(a.name))
+		if !strings.Contains(term, ".") && folded(a.name) == term+".eth" {
+			c = 0
+		}
+		if utf8.RuneCountInString(term) >= 3 {
+			c = min(c, class(a.address))
+		}
+		return c
+	}
+	hits := slices.DeleteFunc(slices.Clone(all), func(a searched) bool { return classOf(a) == 4 })
+	slices.SortFunc(hits, func(a, b searched) int {
+		return cmp.Or(cmp.Compare(classOf(a), classOf(b)), cmp.Compare(b.followers, a.followers), cmp.Compare(a.address, b.address))
+	})
+	return hits
+}
+
+func addresses(hits []searched, most int) []string {
+	var all []string
+	for _, hit := range hits[:min(most, len(hits))] {
+		all = append(all, hit.address)
+	}
+	return all
+}
+
+// first says how the page counts hits.
+func first(shown, total int, atLeast string) string {
+	if shown < total {
+		return fmt.Sprintf("First %d of %s%s", shown, strings.ToLower(atLeast), thousands(total))
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s%s results", atLeast, thousands(total)), map[bool]string{true: "s"}[total == 1])
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+const (
+	rowsFound = "[...document.querySelectorAll('main .ranking a.person')].map((a) => a.hash.replace('#/a/', ''))"
+	linesOf   = "[...document.querySelectorAll('%s')].slice(0, 8).map((e) => e.querySelector('.names').innerText)"
+)
+
+// What is found is counted, in the order of the docs, by few requests; all of it is found once that is asked for. Boxes that
+// choose an account agree with the page.
+func TestSearchOrder(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	s := large(t)
+	all := rankedAccounts(t, s)
+	followed := slices.SortedFunc(slices.Values(all), func(a, b searched) int { // the least followed first
+		return cmp.Or(cmp.Compare(a.followers, b.followers), cmp.Compare(b.address, a.address))
+	})
+	last := followed[slices.IndexFunc(followed, func(a searched) bool { return a.name != "" && a.name == folded(a.name) })]
+	followed = followed[len(followed)-2000:]
+	slices.Reverse(followed)
+	h := serve(t, s, "/")
+	for i, typed := range []string{"a", "bo", "refuka", "DRI", "harbour", "KABEZU Shop", "bofu\u0301", "🌊", "0xa", "ace", "refuka.eth", last.name} {
+		t.Run(typed, func(t *testing.T) {
+			p := b.Open(t, "about:blank", browser.View{Size: browser.Phone, Now: now})
+			h.asked()
+			p.Go(h.at("#/search?q=" + url.QueryEscape(typed)))
+			shown(t, p)
+			p.Wait("document.querySelector('main [role=status]')")
+			fits(t, p)
+			asked := slices.DeleteFunc(h.asked(), func(path string) bool {
+				return strings.Contains(path, "_explore/") && path != "/"+string(site.TopKey)
+			})
+			if len(asked) > 6 {
+				t.Errorf("got %d requests, want 6 at most: %v", len(asked), asked)
+			}
+
+			known := slices.Clone(followed)
+			for _, a := range all {
+				if (a.name == folded(typed) || a.name == folded(typed)+".eth") && !slices.Contains(known, a) {
+					known = append(known, a) // it is looked up
+				}
+			}
+			check := func(hits []searched, rows int, atLeast string) {
+				t.Helper()
+				want := first(min(rows, len(hits)), len(hits), atLeast)
+				if len(hits) == 0 {
+					want = fmt.Sprintf("No results for “%s” yet.", typed)
+				}
+				if got := p.Text("main [role=status]"); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				if got, want := browser.Eval[[]string](p, rowsFound), addresses(hits, rows); !slices.Equal(got, want) {
+					t.Errorf("got %d rows %.300v, want %d: %.300v", len(got), got, len(want), want)
+				}
+			}
+			check(found(known, typed), 100, "At least ")
+
+			rows := browser.Eval[[]string](p, fmt.Sprintf(linesOf, "main .ranking li"))
+			p.Click(".bar input[role=combobox]")
+			p.Wait("document.querySelector('#found [role=option] .all')")
+			if got := browser.Eval[[]string](p, fmt.Sprintf(linesOf, "#found [role=option]:not(:has(.all))")); !slices.Equal(got, rows) {
+				t.Errorf("the search box: got %q, want %q as on the page", got, rows)
+			}
+			p.Press(browser.Escape)
+
+			p.Click("main .row button") // search all accounts
+			p.Wait("!document.querySelector('main .row button')")
+			hits := found(all, typed)
+			check(hits, 100, "")
+			for _, mark := range browser.Eval[[]string](p, "[...document.querySelectorAll('main .ranking li')].map((li) => li.querySelector('mark')?.innerText ?? '')") {
+				if !strings.Contains(folded(mark), folded(typed)) {
+					t.Errorf("got %q marked, want %q", mark, typed)
+				}
+			}
+			if wanted := hits[0].followers; wanted > 1 && !strings.Contains(p.Text("main .ranking li"), thousands(wanted)+" followers") {
+				t.Errorf("the first row: got %q, want its %d followers", p.Text("main .ranking li"), wanted)
+			}
+			if len(hits) > 100 {
+				p.Click("main .ranking + button") // show more
+				p.Wait("document.querySelectorAll('main .ranking li').length > 100")
+				check(hits, 200, "")
+			}
+			if i > 2 {
+				return
+			}
+			barriers(t, p)
+			p.Go(h.at("#/boards/followers"))
+			shown(t, p)
+			p.Click("main input[role=combobox]")
+			p.Press(typed)
+			p.Wait("document.querySelector('#places [role=option]')")
+			p.Settle()
+			if got := browser.Eval[[]string](p, fmt.Sprintf(linesOf, "#places [role=option]")); !slices.Equal(got, rows) {
+				t.Errorf("the box of the leaderboard: got %q, want %q as in a search", got, rows)
+			}
+		})
+	}
+}
+
+// The letters that are marked in hostile names are whole, and texts.
+func TestSearchMarks(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	h := serve(t, generate(t, hostile(t), site.Config{API: site.APIEFP}), "/")
+	for typed, want := range map[string]string{
+		"<img": "<img", "><script>": "><script>", "zalgo": "zalgo", "SIBLE": "", "م": "م", "__proto": "__proto", "ABCDEF0003": "abcdef0003", "'\"": "'\"",
+	} {
+		t.Run(typed, func(t *testing.T) {
+			p := b.Open(t, h.at("#/search?q="+url.QueryEscape(typed)), browser.View{Size: browser.Phone, Now: now, Before: tripwires})
+			shown(t, p)
+			fits(t, p)
+			p.Click(".bar input[role=combobox]")
+			p.Wait("document.querySelector('#found [role=option] .all')")
+			for _, fault := range browser.Eval[[]string](p, inspect) {
+				t.Error(fault)
+			}
+			marks := browser.Eval[[]string](p, "[...document.querySelectorAll('mark')].map((mark) => mark.innerHTML)")
+			escaped := strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(want)
+			if want == "" && len(marks) > 0 || want != "" && (len(marks) < 2 || slices.ContainsFunc(marks, func(mark string) bool { return mark != escaped })) {
+				t.Errorf("got %q marked, want %q on the page and in the box", marks, escaped)
+			}
+			barriers(t, p)
+		})
+	}
+}
