@@ -79,6 +79,10 @@ func newMetrics() *metrics {
 			ok:      sync.OnceValue(func() prometheus.Counter { return m.requests.WithLabelValues(pattern, strconv.Itoa(http.StatusOK)) }),
 		})
 	}
+	for _, object := range []site.ListObject{site.Details, site.Badges} { // else rate() misses the first one that fails
+		m.refreshes.WithLabelValues(string(object), "failed")
+		m.refreshes.WithLabelValues(string(object), "error")
+	}
 	m.read = sync.OnceValue(func() prometheus.Observer { return m.store.WithLabelValues("read", "done") })
 	m.registry.MustRegister(
 		m.requests, m.seconds, m.store, m.cacheHits, m.cacheMisses, m.altered, m.refreshes, m.upstream,
@@ -107,12 +111,7 @@ func (m *metrics) watch(s *shared) {
 	gauge("in_flight_bytes", "Bytes of objects that are being read and of answers in flight, beyond the cache.",
 		of(func(h *Handler) float64 { return float64(h.inFlight()) }))
 	gauge("requests_in_flight", "Requests that are being answered.", func() float64 { return float64(s.gates.requests.Taken()) })
-	gauge("ready", "1 if there is a site to serve and the server is not draining, else 0.", of(func(h *Handler) float64 {
-		if h.Ready() {
-			return 1
-		}
-		return 0
-	}))
+	gauge("ready", "1 if there is a site to serve and the server is not draining, else 0.", of(func(h *Handler) float64 { return map[bool]float64{true: 1}[h.Ready()] }))
 	gauge("site_as_of_seconds", "Time of the snapshot of the live site, in seconds since the Unix epoch; 0 if there is none yet.", of(func(h *Handler) float64 {
 		if root := h.Root(); root != nil {
 			asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
@@ -120,12 +119,7 @@ func (m *metrics) watch(s *shared) {
 		}
 		return 0
 	}))
-	gauge("site_stale", "1 if the snapshot of the live site is older than --max-age, or more than a day ahead of the clock, else 0.", of(func(h *Handler) float64 {
-		if h.stale() {
-			return 1
-		}
-		return 0
-	}))
+	gauge("site_stale", "1 if the snapshot of the live site is older than --max-age, or more than a day ahead of the clock, else 0.", of(func(h *Handler) float64 { return map[bool]float64{true: 1}[h.stale()] }))
 	gauge("site_checked_seconds", "Time at which the root was last read, in seconds since the Unix epoch; 0 if never.", of(func(h *Handler) float64 {
 		if v := h.live.Load(); v != nil {
 			return float64(v.checked.Unix())

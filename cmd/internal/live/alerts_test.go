@@ -20,7 +20,10 @@ import (
 	"github.com/followpress/followpress/source/follow"
 )
 
-const alerts = "../../../docs/live/rules.yml"
+const (
+	monitoring = "../../../docs/monitoring/"
+	alerts     = monitoring + "rules.yml"
+)
 
 // names are the metrics of an expression: identifiers that are followed by a selector or nothing, with what is no metric.
 var (
@@ -63,7 +66,27 @@ func exposed(t *testing.T) string {
 	return get(t, shared.Metrics(), "/metrics").Body.String()
 }
 
-// Alerts and the dashboard name metrics that there are, and alerts are rules as Prometheus reads them.
+// nightly are the metrics that the line of docs/monitoring.md writes when a run ends with status 3.
+func nightly(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile(monitoring + "../monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(page), "```sh\n")
+	line, _, _ = strings.Cut(line, "```")
+	run := exec.CommandContext(t.Context(), "sh", "-euc", line+"exit 3")
+	folder := t.TempDir()
+	run.Env = append(os.Environ(), "METRICS="+folder)
+	_ = run.Run()
+	text, err := os.ReadFile(folder + "/followpress.prom")
+	if err != nil || !strings.HasPrefix(string(text), "followpress_nightly_exit_status 3\n") {
+		t.Errorf("metrics of a run that failed: got %q, %v, want its status", text, err)
+	}
+	return "\n" + string(text)
+}
+
+// Alerts and dashboards name metrics that there are, and alerts are rules as Prometheus reads them.
 func TestAlertsNameMetrics(t *testing.T) {
 	type rule struct {
 		Alert, Expr string
@@ -95,27 +118,29 @@ func TestAlertsNameMetrics(t *testing.T) {
 			expressions["alert "+r.Alert] = r.Expr
 		}
 	}
-	var dashboard struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
+	for _, name := range []string{"live.json", "serve.json"} {
+		var dashboard struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ Expr string }
+			}
+		}
+		if text, err = os.ReadFile(monitoring + name); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &dashboard); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range dashboard.Panels {
+			for _, target := range p.Targets {
+				expressions[name+" "+p.Title+" "+target.Expr] = target.Expr
+			}
 		}
 	}
-	if text, err = os.ReadFile("../../../docs/live/dashboard.json"); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range dashboard.Panels {
-		for _, target := range p.Targets {
-			expressions["panel "+p.Title+" "+target.Expr] = target.Expr
-		}
-	}
-	if len(expressions) < 20 {
+	if len(expressions) < 40 {
 		t.Errorf("expressions: got %d, want more", len(expressions))
 	}
-	all := exposed(t)
+	all := exposed(t) + nightly(t)
 	for where, expression := range expressions {
 		found := metricsOf(expression)
 		if len(found) == 0 {
