@@ -34,7 +34,9 @@ func withPages(t *testing.T) *host {
 		}
 		files[e.Name()] = &fstest.MapFile{Data: body}
 	}
-	return serve(t, generate(t, files, site.Config{API: site.APIEFP, Pages: true, PublicURL: "https://graph.example"}), "/")
+	return serve(t, generate(t, files, site.Config{
+		API: site.APIEFP, Pages: true, PublicURL: "https://graph.example", HistoryWindow: site.Window(site.DefaultHistoryWindow),
+	}), "/")
 }
 
 // TestPages: pages obey their own policy, look like what they are without a script, and lead to the same account in the
@@ -63,6 +65,55 @@ func TestPages(t *testing.T) {
 	p.Click("a.open")
 	p.Wait(`location.pathname === '/_explore/index.html' && location.hash === '#/a/lowtide-studio.eth'`)
 	p.WaitForText("lowtide-studio.eth")
+}
+
+// TestSharePage: where an account has a page, the dialog, its QR code and the canonical link lead to that, which others preview,
+// and there are a badge, a card and a feed to copy, which are what the site has.
+func TestSharePage(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	h := withPages(t)
+	const canonical, code = `document.querySelector('link[rel=canonical]')?.href ?? ''`, `[...document.querySelectorAll('dialog .address code')].map((e) => e.textContent)`
+	for _, size := range []browser.Size{browser.Phone, browser.Desktop} {
+		p := b.Open(t, h.at("#/a/lowtide-studio.eth"), browser.View{Size: size, Dark: size == browser.Phone, Now: now})
+		shown(t, p)
+		page := h.URL + "u/lowtide-studio.eth/index.html"
+		p.Wait(canonical + ` === '` + page + `'`)
+		p.Click(".share")
+		p.WaitFor("dialog[open] canvas")
+		barriers(t, p)
+		fits(t, p)
+		codes := browser.Eval[[]string](p, code)
+		if len(codes) != 4 || codes[0] != page {
+			t.Fatalf("got %q, want the address %s and three codes", codes, page)
+		}
+		browser.Eval[any](p, `import('../_client/qr.js').then(({ picture }) => { globalThis.wanted = picture('`+page+`'); }) && undefined`)
+		p.Wait("globalThis.wanted")
+		if !browser.Eval[bool](p, "wanted.includes(document.querySelector('dialog .qr path').getAttribute('d'))") {
+			t.Error("the QR code is not that of the page")
+		}
+		for i, keys := range [][]site.Key{{"u/lowtide-studio.eth/index.html", "_badge/lowtide-studio.eth.svg", "_badge/dark/lowtide-studio.eth.svg"}, {"embed.js"}} {
+			for _, key := range keys {
+				if !strings.Contains(codes[i+1], `"`+h.URL+string(key)+`"`) || h.site[key] == "" {
+					t.Errorf("got %s, want the object %s", codes[i+1], key)
+				}
+			}
+		}
+		if got := codes[3]; !strings.HasPrefix(got, h.URL+"api/v1/users/0x") || !strings.HasSuffix(got, "/notifications.atom") {
+			t.Errorf("feed: got %s", got)
+		}
+		p.Close()
+	}
+	// One without a name has no page.
+	p := b.Open(t, h.at("#/a/0x83d869953c769613a750dd71c461853f5ee82a60"), browser.View{Now: now})
+	shown(t, p)
+	p.Click(".share")
+	p.WaitFor("dialog[open] canvas")
+	codes, want := browser.Eval[[]string](p, code), h.at("#/a/0x83d869953c769613a750dd71c461853f5ee82a60")
+	if len(codes) != 3 || codes[0] != want || browser.Eval[string](p, canonical) != "" {
+		t.Errorf("without a page: got %q and the canonical link %q, want %s, a card and a feed", codes, browser.Eval[string](p, canonical), want)
+	}
 }
 
 // TestFollowCard: the element shows an account on a page of another origin whose policy allows no inline style, and whose rules

@@ -7,10 +7,10 @@ import { checksummed } from '../data/checksum';
 import { fileName } from '../data/export';
 import { profileObjects } from '../data/objects';
 import type { Profile } from '../data/people';
+import { badgeCode, cardCode, type Shared } from '../data/shared';
 import { base, site } from '../data/site';
 import { peopleTexts } from '../texts/accounts';
 import { cardTexts, shareTexts as words } from '../texts/profile';
-import { href } from '../router';
 import { useSettings } from '../settings';
 import { plain, type Text } from '../text';
 import { date, texts } from '../texts/first';
@@ -75,11 +75,31 @@ function Objects({ person }: { person: Profile }) {
   );
 }
 
-export function ShareDialog({ person, close }: { person: Profile; close: () => void }) {
+function Codes({ has }: { has: Shared }) {
+  const codes: (readonly [title: Text, copy: Text, code: string | undefined])[] = [
+    [words.badge, words.copyBadge, has.page && badgeCode(has.page, words.badgeOf(plain(has.name)))],
+    [words.embed, words.copyEmbed, has.embed && cardCode(has.embed, has.name)],
+    [words.feed, words.copyFeed, has.feed],
+  ];
+  return (
+    <>
+      {codes.map(([title, copy, code]) =>
+        code ? (
+          <section key={title} class="stack tight">
+            <h3>{title}</h3>
+            <Address address={code} label={copy} />
+          </section>
+        ) : null,
+      )}
+    </>
+  );
+}
+
+/** What is shared is the page of the account, which others can preview, or else the profile in the explorer. */
+export function ShareDialog({ person, has, to, close }: { person: Profile; has: Shared | undefined; to: string; close: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => box.current?.showModal(), []);
   const address = plain(checksummed(person.address));
-  const to = new URL(href(['a', person.address]), location.href).href;
   const [qr] = useState(() => outline(to));
   const name = called(person);
   const send = () => void navigator.share({ title: name, url: to }).catch(() => undefined); // the reader has changed their mind
@@ -126,6 +146,7 @@ export function ShareDialog({ person, close }: { person: Profile; close: () => v
             <path d={qr.path} />
           </svg>
         </section>
+        {has && <Codes has={has} />}
         <Card person={person} address={address} qr={qr} />
         <Objects person={person} />
       </div>

@@ -1,8 +1,9 @@
 // The head of an account: who it is, and the tabs. Below other tabs than the profile it is a line.
 
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { peopleTexts as words } from '../texts/accounts';
 import type { Profile } from '../data/people';
+import { shared } from '../data/shared';
 import { usePicture } from '../pictures/picture';
 import { href } from '../router';
 import { clip, gap, type Text } from '../text';
@@ -62,16 +63,31 @@ function Header({ url }: { url: string }) {
 
 const dialog = async () => (await import('../ui/share')).ShareDialog;
 
+/** Says where the page of this account is: what a phone's browser shares is that, and not the address of the explorer. */
+function useCanonical(page: string | undefined): void {
+  useEffect(() => {
+    if (page) {
+      const said = document.head.appendChild(Object.assign(document.createElement('link'), { rel: 'canonical', href: page }));
+      return () => said.remove();
+    }
+    return undefined;
+  }, [page]);
+}
+
 /** The button, and once it was pressed what it opens. */
 function Share({ person }: { person: Profile }) {
   const [open, setOpen] = useState(false);
+  const loaded = useLoad(() => shared(person), [person.address], false);
+  const has = loaded.state === 'done' ? loaded.value : undefined;
+  useCanonical(has?.page?.at);
+  const to = has?.page?.at ?? new URL(href(['a', person.address]), location.href).href;
   return (
     <>
       <button type="button" class="share" aria-haspopup="dialog" aria-label={words.shareOf(called(person))} onClick={() => setOpen(true)}>
         <Icon name="share" size={18} />
         <span>{words.share}</span>
       </button>
-      {open && <Later load={dialog} given={{ person, close: () => setOpen(false) }} />}
+      {open && loaded.state !== 'loading' && <Later load={dialog} given={{ person, has, to, close: () => setOpen(false) }} />}
     </>
   );
 }
