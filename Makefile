@@ -41,7 +41,7 @@ HOT := ./generator ./server ./site ./snapshot
 # Debian installs nginx and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-all test-nightly test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-live bench-rounds bench-sources soak clean
+.PHONY: help preview generate publish edge test test-all test-nightly test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install release release-check race-tools edge-tools client-tools disk-tools database-tools workflow-tools release-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-live bench-rounds bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -100,6 +100,13 @@ test-mutations: ## put faults into the code, one at a time: a test must find eac
 test-install: ## try test-tools on fresh Debian systems (as root, in chroots; some minutes)
 	bash .ci/test-install
 
+release: release-tools ## build the files of a release of the commit, VERSION=v1.2.3, into dist
+	go run -C internal/tools/release . --version "$(VERSION)" --out $(CURDIR)/dist
+
+release-check: release-tools ## build a release twice, install each file of it on a bare Debian (as root), and run it
+	@bash .ci/install debootstrap=debootstrap systemd-analyze=systemd
+	RELEASE_CHECK=$(or $(VERSION),v0.0.0-check) go test -C internal/tools/release -count=1 -timeout 2h -v
+
 # Tools from Debian are written COMMAND=PACKAGE, /FILE=PACKAGE or python3:MODULE=PACKAGE: the package is installed if the rest is missing.
 
 race-tools: # the race detector needs a C compiler; downloads need certificates
@@ -120,6 +127,9 @@ database-tools: # the databases of indexers; Debian has the programs of each ver
 
 workflow-tools: # what the nightly workflow and docs/start.md call; runners of GitHub have it
 	@bash .ci/install aws=awscli curl=curl git=git
+
+release-tools: # what packs the client and Debian's packages
+	@bash .ci/install git=git npm=npm dpkg-deb=dpkg /etc/ssl/certs/ca-certificates.crt=ca-certificates
 
 flink-tools: $(FLINK) # what runs Flink; Maven is only asked if there are no jars yet
 	@bash .ci/install java=default-jre-headless
@@ -228,4 +238,4 @@ soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES
 	go test -count=1 -timeout 24h -v -run '^TestSimulation$$' ./publisher -schedules $(SCHEDULES) -seed 1000000
 
 clean: ## remove what was built and generated
-	rm -rf out $(BIN) internal/tools/edge/node_modules internal/tools/anvil/node_modules client/kit/node_modules explorer/node_modules browsers/internal/browser/node_modules
+	rm -rf out bin dist $(BIN) internal/tools/edge/node_modules internal/tools/anvil/node_modules client/kit/node_modules explorer/node_modules browsers/internal/browser/node_modules
