@@ -38,7 +38,7 @@ const (
 	maxStart  = 100 * time.Millisecond
 )
 
-// TestReleased builds the binary as the Dockerfile does. The first time that takes a
+// TestReleased builds the binary as docs/fallback.md says. The first time that takes a
 // minute: it needs servers too, and runs at night.
 func TestReleased(t *testing.T) {
 	servers.Nightly(t)

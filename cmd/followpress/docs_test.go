@@ -43,7 +43,7 @@ func documents(t *testing.T) map[string]string {
 		case entry.IsDir() && (entry.Name() == ".tools" || entry.Name() == ".git" || entry.Name() == "node_modules" || entry.Name() == "out"):
 			return fs.SkipDir
 		case name == "CHANGELOG.md": // names what there was
-		case filepath.Ext(name) == ".md", name == "Dockerfile", filepath.Base(filepath.Dir(name)) == "workflows":
+		case filepath.Ext(name) == ".md", name == "action.yml", filepath.Base(filepath.Dir(name)) == "workflows":
 			text, err := os.ReadFile(file)
 			all[name] = string(text)
 			return err
