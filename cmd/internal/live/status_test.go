@@ -119,7 +119,7 @@ func TestStatusOfNodesThatNeverAnswered(t *testing.T) {
 		}
 		page := get(t, m.pages(), "/").Body.String()
 		for _, want := range []string{
-			"never read", "unknown", "never answered: a.example: connection refused", "b.example</span>: never answered, last error 1m5s ago: status 429",
+			"None yet", "Unknown", "never answered: a.example: connection refused", "b.example</span>: never answered, last error 1m5s ago: status 429",
 			"polled", "c.example: answered 5s ago, last error 1h0m5s ago: status 500", "the chains cannot be read",
 		} {
 			if !strings.Contains(page, want) {

@@ -124,7 +124,7 @@ export const boardTexts = own({
   nobody: 'No one is on this leaderboard yet.',
   place: 'Rank',
   account: 'Account',
-  find: 'Find an account',
+  find: 'Find account',
   more: 'More',
   notThere: (user: string) => `${user} is not on this leaderboard.`,
   all: (total: string) => `${total} accounts.`,
