@@ -1,4 +1,4 @@
-// Package preview tests in a browser the pages that followpress preview serves.
+// Package preview tests in a browser what followpress serves besides the explorer: pages of examples, and pictures.
 package preview
 
 import (

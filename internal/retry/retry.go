@@ -9,18 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // A Policy says which errors to retry, when and for how long. It may be copied and used
 // from many goroutines.
 type Policy struct {
 	Retryable func(error) bool // reports whether another attempt may succeed
-	First     time.Duration    // wait after the first failure; it doubles after each further one
-	Longest   time.Duration    // upper limit of a wait, except for one set by After
+	First     time.Duration    // as in Waits
+	Longest   time.Duration    // the same; After may ask for more
 	Patience  time.Duration    // give up once the next wait would end later than this after the first failure; 0 means no limit
 	Attempts  int              // give up after this many attempts; 0 means no limit
 	NoJitter  bool             // wait exactly as long; otherwise each wait is up to half shorter or longer
@@ -34,17 +33,36 @@ type Policy struct {
 	Retries *atomic.Int64 // counts the retries of all calls that share it; nil means none
 }
 
+// Waits are the times between attempts: the first, then each twice the one before, up to the longest; by chance up to half
+// shorter or longer.
+type Waits struct {
+	First, Longest time.Duration
+	Exact          bool // without chance
+	last           time.Duration
+}
+
+// Next is how long to wait now.
+func (w *Waits) Next() time.Duration {
+	if w.last == 0 {
+		w.last = w.First
+	} else {
+		w.last = min(2*w.last, w.Longest)
+	}
+	if w.Exact {
+		return w.last
+	}
+	return w.last/2 + rand.N(w.last+1)
+}
+
+// Reset makes the next wait the first one.
+func (w *Waits) Reset() { w.last = 0 }
+
 // Do calls attempt until it succeeds, fails with an error that is not retryable, or the
 // policy gives up; then Do returns that error, in the latter case wrapped. When ctx ends, Do
 // does not wait any longer, and returns the cause instead of a retryable error; an attempt
 // that is running is left to end by itself. The attributes describe the request in the log.
 func (p Policy) Do(ctx context.Context, attempt func() error, attributes ...any) error {
-	waits := backoff.NewExponentialBackOff()
-	waits.InitialInterval, waits.MaxInterval, waits.Multiplier = p.First, p.Longest, 2
-	if p.NoJitter {
-		waits.RandomizationFactor = 0
-	}
-	waits.Reset()
+	waits := Waits{First: p.First, Longest: p.Longest, Exact: p.NoJitter}
 	var patienceFrom time.Time
 	for n := 1; ; n++ {
 		if p.Before != nil {
@@ -64,7 +82,7 @@ func (p Policy) Do(ctx context.Context, attempt func() error, attributes ...any)
 		if n == 1 {
 			patienceFrom = time.Now()
 		}
-		wait, after := waits.NextBackOff(), (*afterError)(nil)
+		wait, after := waits.Next(), (*afterError)(nil)
 		asked := errors.As(err, &after) && after.wait > wait
 		if asked {
 			wait = after.wait

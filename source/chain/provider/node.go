@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/time/rate"
 
+	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/internal/secret"
 )
 
@@ -48,7 +48,7 @@ type node struct {
 	rest     time.Time // it is not asked until then
 	why      error     // the failure that it rests for
 	failedAt time.Time // when that was
-	waits    *backoff.ExponentialBackOff
+	waits    retry.Waits
 	busy     int       // requests under way, or waiting for the pace
 	ended    time.Time // when the last request ended
 	answered time.Time // when the last answer came
@@ -60,15 +60,13 @@ type node struct {
 func newNode(u *url.URL, name string, o *Options) *node {
 	n := &node{
 		host: name, origin: originOf(u), url: u.String(), hide: hiding(u), o: o, log: o.Log, share: o.Shares.of(u, o),
-		sizes: newSizes(o.MaxRange), waits: backoff.NewExponentialBackOff(), paced: time.Now(),
+		sizes: newSizes(o.MaxRange), waits: retry.Waits{First: firstRest, Longest: longestRest}, paced: time.Now(),
 		cost: Cost{Host: name, Calls: map[string]int64{}},
 	}
 	n.limiter = rate.NewLimiter(rate.Inf, 1)
 	if o.Rate > 0 {
 		n.limiter.SetLimit(rate.Limit(o.Rate))
 	}
-	n.waits.InitialInterval, n.waits.MaxInterval, n.waits.Multiplier = firstRest, longestRest, 2
-	n.waits.Reset()
 	over := o.Transport
 	if over == nil {
 		over = n.transport()

@@ -122,7 +122,7 @@ func (n *node) restAfter(begun time.Time, f *failure) {
 	if !n.failedAt.IsZero() && begun.Before(n.failedAt) && f.after < 0 {
 		return
 	}
-	wait := n.waits.NextBackOff()
+	wait := n.waits.Next()
 	if f.after > wait { // a node that asks for no rest, or for one that is over, gets that of its failures
 		wait = f.after
 		n.waits.Reset()
