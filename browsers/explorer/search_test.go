@@ -158,7 +158,7 @@ func TestSearchOrder(t *testing.T) {
 				t.Helper()
 				want := first(min(rows, len(hits)), len(hits), atLeast)
 				if len(hits) == 0 {
-					want = fmt.Sprintf("No results for “%s” yet.", typed)
+					want = fmt.Sprintf("No results for “%s”", typed)
 				}
 				if got := p.Text("main [role=status]"); got != want {
 					t.Errorf("got %q, want %q", got, want)

@@ -68,8 +68,8 @@ function List({ first, typed }: { first: Results; typed: string }) {
   return (
     <>
       <div class="row" aria-busy={isReading}>
-        <p role="status" class={total ? undefined : 'empty'}>
-          {!total ? words.none(plain(typed), isPart) : shown < total ? words.first(number(shown), number(total), isPart) : words.found(total, isPart)}
+        <p role="status">
+          {!total ? words.none(plain(typed)) : shown < total ? words.first(number(shown), number(total), isPart) : words.found(total, isPart)}
         </p>
         {isPart && <span class="quiet small">{read ? words.read(number(read), number(of)) : words.most(number(found.most))}</span>}
         {isPart && found.isWhole && (
