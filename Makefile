@@ -70,6 +70,7 @@ test-all: ## run these, and all others: race detector, servers, browsers, Beam, 
 test-nightly: test-tools flink-tools $(PARQUET) ## run what runs at night: all tests at length, faults, a soak (hours)
 	bash .ci/test nightly
 	$(MAKE) test-mutations
+	$(MAKE) release-check
 	$(MAKE) soak SCHEDULES=$(NIGHTLY_SCHEDULES)
 
 test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) $(DATA) ## install what `make test-all` needs and is missing

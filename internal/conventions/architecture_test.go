@@ -251,7 +251,7 @@ func TestRooms(t *testing.T) {
 	}
 	folders := 0
 	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains([]string{"node_modules", "out"}, e.Name()) {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains([]string{"node_modules", "out", "bin", "dist"}, e.Name()) {
 			folders++
 		}
 	}
