@@ -109,7 +109,7 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 		m, _ := strconv.Atoi(b.TokenID)
 		return n - m
 	})
-	about, of, recent := map[string][]any{}, map[string][]any{}, []any{}
+	about, of, recent, active := map[string][]any{}, map[string][]any{}, []any{}, []any{}
 	days, first, last := map[string][]any{}, time.Time{}, opsAsOf
 	for _, o := range ops {
 		owner, known := owners[o.TokenID]
@@ -140,9 +140,12 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 				})
 			}
 		}
+		if primary[o.TokenID] && of[o.TokenID] == nil && len(active) < 2000 {
+			active = append(active, []any{float64(o.Time), o.TokenID, by.address})
+		}
 		of[o.TokenID] = append(of[o.TokenID], []any{float64(o.Time), whom.address, whom.name, whom.avatar, float64(o.code), o.tag})
 	}
-	all := map[site.Key]any{site.RecentKey: map[string]any{"entries": recent}}
+	all := map[site.Key]any{site.RecentKey: map[string]any{"entries": recent}, site.ActiveKey: map[string]any{"entries": active}}
 	growth := map[string]any{"first": "", "days": []any{}}
 	if !first.IsZero() {
 		growth["first"] = first.Format(time.DateOnly)
@@ -178,7 +181,7 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 // isHistory reports whether a key is that of an object of operations.
 func isHistory(key site.Key) bool {
 	return strings.HasPrefix(string(key), "_search/notifications/") || strings.HasPrefix(string(key), "_search/activity/") ||
-		key == site.RecentKey || key == site.GrowthKey
+		key == site.RecentKey || key == site.ActiveKey || key == site.GrowthKey
 }
 
 func checkHistory(t *testing.T, got objects, want map[site.Key]any) {

@@ -342,7 +342,9 @@ func (u *unitSite) renderAll() objects {
 	}
 	if u.config.Explorer {
 		top := u.boards[rules.Followers]
-		u.add(site.TopKey, render.Top(u.several(top[:min(len(top), render.TopAccounts)]), len(top)))
+		most, start := render.Top(u.several(top[:min(len(top), render.TopAccounts)]), len(top))
+		u.add(site.TopKey, most)
+		u.add(site.StartKey, start)
 	}
 	if u.config.EFP() {
 		u.addBuckets()

@@ -70,6 +70,7 @@ func isDots(segment string) bool { return segment == "." || segment == ".." }
 
 const (
 	maxTitle = 60 // bytes
+	maxAbout = 200
 	maxLink  = 1_024
 )
 
@@ -80,7 +81,10 @@ var (
 
 // normalizeBrand brings what says whose site it is into its only form.
 func (c *Config) normalizeBrand() {
-	c.Title = strings.TrimSpace(c.Title)
+	c.Title, c.About = strings.TrimSpace(c.Title), strings.TrimSpace(c.About)
+	if !c.Explorer {
+		c.About = ""
+	}
 	if !c.Explorer && !c.Pages {
 		c.Title, c.Logo, c.Colour, c.Home = "", "", "", ""
 	}
@@ -89,8 +93,10 @@ func (c *Config) normalizeBrand() {
 
 func (c *Config) validateBrand() error {
 	switch {
-	case len(c.Title) > maxTitle || !utf8.ValidString(c.Title) || strings.ContainsFunc(c.Title, func(r rune) bool { return unicode.In(r, unicode.C) }):
+	case !isLine(c.Title, maxTitle):
 		return fmt.Errorf("title %q: at most %d bytes of UTF-8, without line breaks and other controls", c.Title, maxTitle)
+	case !isLine(c.About, maxAbout):
+		return fmt.Errorf("about %q: one sentence of at most %d bytes of UTF-8, without line breaks and other controls", c.About, maxAbout)
 	case c.Colour != "" && !isColour(c.Colour):
 		return fmt.Errorf("colour %q: use a form like #0b5cad or #05a", c.Colour)
 	case c.Logo != "" && !isLink(c.Logo, "https"):
@@ -99,6 +105,11 @@ func (c *Config) validateBrand() error {
 		return fmt.Errorf("home %q: it must be like https://HOST/PATH, of at most %d bytes, in ASCII without spaces and quotes", c.Home, maxLink)
 	}
 	return nil
+}
+
+// isLine reports whether a text is short, and has nothing that is not seen.
+func isLine(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.C) })
 }
 
 func isLink(text string, schemes ...string) bool {

@@ -18,7 +18,7 @@ type exploreRenderer struct {
 	texts []text // objects that do not depend on the snapshot
 }
 
-// kind has a unit for each object: the two that depend on the graph, then the texts.
+// kind has a unit for the network, one for the most followed and the start, and one for each text.
 func (e *exploreRenderer) kind() UnitKind { return UnitKind{2 + len(e.texts), nil, e.render} }
 
 func (e *exploreRenderer) render(unit int, _ *Scratch, emit Emitter) {
@@ -26,7 +26,9 @@ func (e *exploreRenderer) render(unit int, _ *Scratch, emit Emitter) {
 	case 0:
 		emit(objectBytes, func(b []byte) []byte { return e.network().Append(b) }, site.NetworkKey)
 	case 1:
-		emit(objectBytes+2*userBytes*e.leaders(), func(b []byte) []byte { return e.top().Append(b) }, site.TopKey)
+		top := e.top()
+		emit(objectBytes+2*userBytes*e.leaders(), top.Append, site.TopKey)
+		emit(objectBytes+startBytes, top.start().Append, site.StartKey)
 	default:
 		t := e.texts[unit-2]
 		emitText(emit, t.body, t.key)
@@ -37,7 +39,7 @@ func (e *exploreRenderer) find(key site.Key) foundUnit {
 	switch key {
 	case site.NetworkKey:
 		return foundUnit{e.render, 0}
-	case site.TopKey:
+	case site.TopKey, site.StartKey:
 		return foundUnit{e.render, 1}
 	}
 	i := slices.IndexFunc(e.texts, func(t text) bool { return t.key == key })

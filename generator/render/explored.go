@@ -15,6 +15,8 @@ import (
 const (
 	TopAccounts    = 2_000 // most accounts of a topObject
 	topAvatarBytes = 200   // of the longest avatar in a topObject
+	startAccounts  = 50    // most accounts of the start
+	startBytes     = 8_000 // most bytes of their rows, so that the start is there at once over any network
 	NetworkTags    = 50    // most tags of a Network
 )
 
@@ -37,9 +39,25 @@ type topAccount struct {
 func (t topObject) Append(b []byte) []byte {
 	b = fmt.Appendf(b, `{"total":%d,"accounts":[`, t.Total)
 	for _, a := range t.Accounts {
-		b = fmt.Appendf(b, `["%s",%s,%d,"%s",%s],`, a.Address, a.Name, a.Followers, a.List, a.Avatar)
+		b = append(a.append(b), ',')
 	}
 	return append(withoutComma(b), "]}"...)
+}
+
+func (a *topAccount) append(b []byte) []byte {
+	return fmt.Appendf(b, `["%s",%s,%d,"%s",%s]`, a.Address, a.Name, a.Followers, a.List, a.Avatar)
+}
+
+// start is the object StartKey: the same of the first accounts only, as many as have room.
+func (t topObject) start() topObject {
+	size := 0
+	for i := range t.Accounts[:min(len(t.Accounts), startAccounts)] {
+		size += len(t.Accounts[i].append(nil)) + len(",")
+		if size > startBytes {
+			return topObject{t.Total, t.Accounts[:i]}
+		}
+	}
+	return topObject{t.Total, t.Accounts[:min(len(t.Accounts), startAccounts)]}
 }
 
 // A Network is the object NetworkKey: the sizes of a graph, and how accounts and records are distributed.
@@ -109,13 +127,13 @@ func (a *Account) topAccount() topAccount {
 	return row
 }
 
-// Top renders the explorer's object TopKey: the first accounts by followers, of so many that have one.
-func Top(accounts []Account, total int) []byte {
+// Top renders the explorer's objects TopKey and StartKey: the first accounts by followers, of so many that have one.
+func Top(accounts []Account, total int) (top, start []byte) {
 	t := topObject{Total: total}
 	for i := range accounts[:min(len(accounts), TopAccounts)] {
 		t.Accounts = append(t.Accounts, accounts[i].topAccount())
 	}
-	return t.Append(nil)
+	return t.Append(nil), t.start().Append(nil)
 }
 
 // tooLong reports whether the text of a JSON string has more than site.TopAvatarBytes.

@@ -33,11 +33,11 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 		unit := slices.IndexFunc(all, func(p *site.Problem) bool { return p.Key() == key })
 		return among(len(all), unit, s.renderProblem), only
 	case routes.Index, routes.Explorer, routes.ExplorerWorker, routes.ExplorerScript, routes.ExplorerStyle,
-		routes.Top, routes.Network:
+		routes.Top, routes.Start, routes.Network:
 		return s.explore.find(key), only
 	case routes.Ranks:
 		return foundUnit{s.renderRanks, 0}, only
-	case routes.NotificationsShard, routes.OlderNotifications, routes.ActivityShard, routes.OlderActivity, routes.Recent, routes.Growth:
+	case routes.NotificationsShard, routes.OlderNotifications, routes.ActivityShard, routes.OlderActivity, routes.Recent, routes.Active, routes.Growth:
 		return s.history.find(route, segments), only
 	case routes.Page, routes.PageStyle, routes.Sitemap, routes.SitemapPart, routes.Robots, routes.Badge, routes.DarkBadge, routes.Embed:
 		return s.pages.find(route, key), only

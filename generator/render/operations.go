@@ -12,8 +12,11 @@ import (
 
 // This file renders operations: what was done to an account, what a list did, and what happened last.
 
-// RecentOperations is the most entries of the object RecentKey.
-const RecentOperations = 100
+// Most entries of two objects of the whole graph.
+const (
+	RecentOperations = 100   // of RecentKey
+	ActiveLists      = 2_000 // of ActiveKey
+)
 
 // An Actor is an account as entries of operations show it.
 type Actor struct {
@@ -68,6 +71,12 @@ func (o *Operation) Whole(b []byte) []byte {
 	return o.appendEnd(append(o.Account.append(append(o.By.append(o.appendToken(b)), ',')), ','))
 }
 
+// Last appends the entry of a list whose newest operation this is.
+func (o *Operation) Last(b []byte) []byte {
+	b = append(o.By.Address.Append(append(o.appendToken(b), '"')), '"')
+	return append(b, ']')
+}
+
 func (o *Operation) appendTime(b []byte) []byte {
 	return append(strconv.AppendInt(append(b, '['), o.Time, 10), ',')
 }
@@ -100,7 +109,7 @@ func AppendOperations(b []byte, member, owner string, total, n, entries int, ent
 	return appendOperationRows(append(b, ','), entries, entry)
 }
 
-// AppendRecent appends the object RecentKey.
+// AppendRecent appends the object RecentKey or ActiveKey.
 func AppendRecent(b []byte, entries int, entry func(b []byte, i int) []byte) []byte {
 	return appendOperationRows(append(b, '{'), entries, entry)
 }
@@ -263,14 +272,33 @@ func (r *historyRenderer) renderWhole(_ int, _ *Scratch, emit Emitter) {
 	emit(size, func(b []byte) []byte {
 		return AppendRecent(b, len(newest), func(b []byte, i int) []byte { return newest[i].Whole(b) })
 	}, site.RecentKey)
+	last := r.lastOfLists()
+	emit(objectBytes+operationBytes*len(last), func(b []byte) []byte {
+		return AppendRecent(b, len(last), func(b []byte, i int) []byte { return last[i].Last(b) })
+	}, site.ActiveKey)
 	emit(objectBytes+len("[1000,1000],")*r.Growth.size(), r.Growth.Append, site.GrowthKey)
+}
+
+// lastOfLists are the newest operations of primary lists, one of each.
+func (r *historyRenderer) lastOfLists() (last []Operation) {
+	seen := map[uint32]bool{}
+	for _, o := range slices.Backward(r.all[r.first:]) {
+		if len(last) == ActiveLists {
+			break
+		}
+		if r.isPrimary(o.list) && !seen[o.list] {
+			seen[o.list] = true
+			last = append(last, r.operation(&o))
+		}
+	}
+	return last
 }
 
 // find finds the unit of a key of a route. segments are those of the key.
 func (r *historyRenderer) find(route *site.Route, segments []string) foundUnit {
 	shard := 0
 	switch route.ID {
-	case routes.Recent, routes.Growth:
+	case routes.Recent, routes.Active, routes.Growth:
 		return foundUnit{r.renderWhole, 0}
 	case routes.OlderNotifications, routes.OlderActivity:
 		shard, segments = number(segments[4]), segments[1:]

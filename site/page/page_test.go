@@ -108,6 +108,11 @@ func TestPagesConfig(t *testing.T) {
 		"a long title":        {func(c *site.Config) { c.Title = strings.Repeat("x", 61) }, "60 bytes"},
 		"a title of lines":    {func(c *site.Config) { c.Title = "a\nb" }, "controls"},
 		"a title that turns":  {func(c *site.Config) { c.Title = "a\u202eb" }, "controls"},
+		"about":               {func(c *site.Config) { c.Explorer, c.About = true, ` <b>"& ` }, ""},
+		"a long about":        {func(c *site.Config) { c.Explorer, c.About = true, strings.Repeat("x", 201) }, "200 bytes"},
+		"an about of lines":   {func(c *site.Config) { c.Explorer, c.About = true, "a\nb" }, "one sentence"},
+		"an about that turns": {func(c *site.Config) { c.Explorer, c.About = true, "a\u202eb" }, "controls"},
+		"an about cut off":    {func(c *site.Config) { c.Explorer, c.About = true, "\xe2\x80" }, "UTF-8"},
 		"a short colour":      {func(c *site.Config) { c.Colour = "#A0f" }, ""},
 		"a name of a colour":  {func(c *site.Config) { c.Colour = "red" }, "like #0b5cad"},
 		"a colour that ends":  {func(c *site.Config) { c.Colour = "#000}" }, "like #0b5cad"},
@@ -128,7 +133,7 @@ func TestPagesConfig(t *testing.T) {
 			t.Errorf("%s: with defaults twice: got %+v, want %+v", name, again, got)
 		}
 	}
-	if c, err := (site.Config{Title: "x", Colour: "#000"}).WithDefaults(); err != nil || c.Title+c.Colour != "" {
+	if c, err := (site.Config{Title: "x", About: "x", Colour: "#000"}).WithDefaults(); err != nil || c.Title+c.About+c.Colour != "" {
 		t.Errorf("a brand that nothing shows: got %+v, %v, want none", c.Title, err)
 	}
 }

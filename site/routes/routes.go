@@ -103,6 +103,7 @@ const (
 	ExplorerScript
 	ExplorerStyle
 	Top
+	Start
 	Network
 	Reports
 	ReportPage
@@ -122,6 +123,7 @@ const (
 
 	// Only with site.Config.HistoryWindow and site.Config.Explorer.
 	Recent
+	Active
 	Growth
 
 	// Only with site.Config.Pages.

@@ -62,6 +62,8 @@ type Command struct {
 	Explorer       bool          `default:"true" group:"As with generate:" help:"Add _explore/ and index.html."`
 	Pictures       string        `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
 	ExplorerKey    []string      `sep:"none" placeholder:"PUBLIC" group:"As with generate:" help:"Public key that the site is signed with, for the explorer to check by; may be repeated."`
+	Title          string        `placeholder:"TEXT" group:"As with generate:" help:"What the explorer calls the site, in at most 60 bytes."`
+	About          string        `placeholder:"SENTENCE" group:"As with generate:" help:"One sentence at the start of the explorer, in at most 200 bytes: what network this is, and who runs the site."`
 	LeaderboardMax int           `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int           `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
 	Pages          bool          `hidden:""`
@@ -179,6 +181,7 @@ func (c *Command) config() site.Config {
 	config := site.Config{
 		BasePath: c.BasePath, BadgesField: c.BadgesField, LeaderboardMax: c.LeaderboardMax, MaxProfileText: c.MaxProfileText, MaxProfile: c.MaxProfile,
 		API: c.API, ProfileURL: c.ProfileURL, Names: c.Names, Explorer: c.Explorer, Pictures: c.Pictures, ExplorerKeys: strings.Join(c.ExplorerKey, " "),
+		Title: c.Title, About: c.About,
 	}
 	if config.EFP() {
 		config.HistoryWindow = site.Window(c.HistoryWindow)

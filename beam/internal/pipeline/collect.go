@@ -62,12 +62,12 @@ func (s sums) userDigits(c site.Config) int {
 
 func (s sums) tokenDigits(c site.Config) int { return c.TokenDigits(s.of(statLists)) }
 
-// A splitFn separates parts of a key, its second output, from others.
-type splitFn struct{ Key string }
+// A splitFn separates parts of some keys, its second output, from others.
+type splitFn struct{ Keys []string }
 
 // ProcessElement passes a part on.
 func (f *splitFn) ProcessElement(key string, part []byte, parts, ofKey func(string, []byte)) {
-	if key == f.Key {
+	if slices.Contains(f.Keys, key) {
 		ofKey(key, part)
 	} else {
 		parts(key, part)
@@ -298,7 +298,9 @@ func (f *collectFn) board(m rules.Measure, parts [][]byte, emit render.Emit) err
 
 func (f *collectFn) top(parts [][]byte, emit render.Emit) error {
 	first, err := persons(parts)
-	emit(site.TopKey, render.Top(first, f.sums.of(statFollowed)))
+	top, start := render.Top(first, f.sums.of(statFollowed))
+	emit(site.TopKey, top)
+	emit(site.StartKey, start)
 	return err
 }
 
@@ -593,7 +595,7 @@ func (f *fixedFn) ProcessElement(_ []byte, objects func(string, []byte)) error {
 func collect(s beam.Scope, o *Options, ofAccounts, ofUnits, allStats, stats beam.PCollection) beam.PCollection {
 	s = s.Scope("collect")
 	side := beam.SideInput{Input: stats}
-	split, discovered := beam.ParDo2(s, &splitFn{keyDiscover}, ofAccounts)
+	split, discovered := beam.ParDo2(s, &splitFn{[]string{keyDiscover}}, ofAccounts)
 	// Statistics are complete when a stage has ended that also makes parts, and no bucket is known before.
 	// Flink would wait for both forever; a group waits for the parts only.
 	waiting := beam.ParDo(s, &ungroupFn{}, beam.GroupByKey(s, split))

@@ -252,6 +252,9 @@ func (f *aboutFn) ProcessElement(
 		if o.Nth < render.RecentOperations {
 			parts(keyRecent, shown.Whole(wire.AppendOp(nil, &o.Op)))
 		}
+		if o.Nth == 0 {
+			parts(keyActive, shown.Last(wire.AppendOp(nil, &o.Op)))
+		}
 	}
 	slices.SortFunc(news, func(a, b *wire.ShownOp) int { return render.CompareShown(&a.Op, &b.Op) })
 	if f.hot.of(about.Address) > 1 {
@@ -429,23 +432,30 @@ func (f *wholeFn) ProcessElement(
 	if err != nil || !f.Config.Explorer {
 		return err
 	}
-	type recent struct {
-		op  snapshot.Op
-		row []byte
+	type row struct {
+		op   snapshot.Op
+		text []byte
 	}
-	var all []recent
+	all := map[string][]row{}
 	var key string
 	var value []byte
 	for newest(&key, &value) {
 		d := wire.Decode(value)
-		all = append(all, recent{d.Op(), d.Rest()})
+		all[key] = append(all[key], row{d.Op(), d.Rest()})
 		if err := d.Err(); err != nil {
 			return err
 		}
 		value = nil
 	}
-	slices.SortFunc(all, func(a, b recent) int { return render.CompareShown(&a.op, &b.op) })
-	objects(string(site.RecentKey), render.AppendRecent(nil, len(all), func(b []byte, i int) []byte { return append(b, all[i].row...) }))
+	for _, of := range []struct {
+		key    string
+		object site.Key
+		most   int
+	}{{keyRecent, site.RecentKey, render.RecentOperations}, {keyActive, site.ActiveKey, render.ActiveLists}} {
+		rows := all[of.key]
+		slices.SortFunc(rows, func(a, b row) int { return render.CompareShown(&a.op, &b.op) })
+		objects(string(of.object), render.AppendRecent(nil, min(len(rows), of.most), func(b []byte, i int) []byte { return append(b, rows[i].text...) }))
+	}
 	objects(string(site.GrowthKey), growth.Append(nil))
 	return nil
 }
@@ -496,14 +506,14 @@ func operationsOf(s beam.Scope, o *Options, rows, lists, profiles beam.PCollecti
 	parts, hotOrder, hotEntries, aboutStats := beam.ParDo4(s, &aboutFn{}, grouped(s, told, beam.ParDo(s, &saltActorsFn{}, actors, hot)), hot)
 	places, hotStats := beam.ParDo2(s, &hotOrderFn{}, beam.GroupByKey(s, hotOrder))
 	hotParts := beam.ParDo(s, &hotEntriesFn{}, grouped(s, hotEntries, places))
-	ofObjects, recent := beam.ParDo2(s, &splitFn{keyRecent}, beam.Flatten(s, parts, hotParts))
+	ofObjects, recent := beam.ParDo2(s, &splitFn{[]string{keyRecent, keyActive}}, beam.Flatten(s, parts, hotParts))
 	return operations{ofObjects, recent, []beam.PCollection{opStats, aboutStats, hotStats}}
 }
 
 // render renders the objects. Parts are grouped before, so no object waits for statistics that come with it (collect).
 func (h operations) render(s beam.Scope, o *Options, stats beam.PCollection) []beam.PCollection {
 	s = s.Scope("render operations")
-	newest := beam.ParDo(s, &newestFn{}, top.LargestPerKey(s, h.recent, render.RecentOperations, shownLater))
+	newest := beam.ParDo(s, &newestFn{}, top.LargestPerKey(s, h.recent, render.ActiveLists, shownLater))
 	return []beam.PCollection{
 		beam.ParDo(s, &entriesFn{}, beam.GroupByKey(s, h.parts)),
 		beam.ParDo(s, &wholeFn{o.AsOf, o.Config}, beam.Impulse(s), beam.SideInput{Input: stats}, beam.SideInput{Input: newest}),

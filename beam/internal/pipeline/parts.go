@@ -24,6 +24,7 @@ const (
 	keyNetwork     = "N"
 	keyDiscover    = "D"
 	keyRecent      = "O"
+	keyActive      = "A"
 
 	keyRankedFirst = "R"
 )

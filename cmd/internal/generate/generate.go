@@ -75,6 +75,7 @@ type Content struct {
 // Branding are the flags that say whose site it is.
 type Branding struct {
 	Title  string `placeholder:"TEXT" help:"What pages and the explorer call the site, in at most 60 bytes. By default pages name the host of --public-url, and the explorer is called followpress."`
+	About  string `placeholder:"SENTENCE" help:"One sentence at the start of the explorer, in at most 200 bytes: what network this is, and who runs the site."`
 	Logo   string `placeholder:"URL" help:"A picture beside the title of pages and of the explorer, https://HOST/PATH."`
 	Colour string `placeholder:"#RRGGBB" help:"The colour of links, buttons and badges (default #0b5cad)."`
 	Home   string `placeholder:"URL" help:"Where the title of pages and of the explorer leads. By default to the start of the explorer, if there is one."`
@@ -170,7 +171,7 @@ func (r *Content) config() site.Config {
 		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax,
 		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
 		ExplorerKeys: strings.Join(r.ExplorerKey, " "),
-		Pages:        r.Pages, PagesMin: r.PagesMin, PublicURL: r.PublicURL, Title: r.Title, Logo: r.Logo, Colour: r.Colour, Home: r.Home,
+		Pages:        r.Pages, PagesMin: r.PagesMin, PublicURL: r.PublicURL, Title: r.Title, About: r.About, Logo: r.Logo, Colour: r.Colour, Home: r.Home,
 		Data: r.Data, DataLicence: r.DataLicence,
 		RanksEvery: int64(r.RanksEvery / time.Second),
 	}

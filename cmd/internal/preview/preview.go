@@ -3,6 +3,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,7 +166,11 @@ func (c *Command) open(ctx context.Context, base string, stderr io.Writer) (_ st
 	if c.Snapshot == "" && o.Config.EFP() && !o.Config.Pages {
 		o.Config.Pages, o.Config.PublicURL = true, base
 	}
-	o.Config.Data = o.Config.Data || c.Snapshot == ""
+	if c.Snapshot == "" {
+		o.Config.Data = true
+		o.Config.Title = cmp.Or(o.Config.Title, "Demo of followpress")
+		o.Config.About = cmp.Or(o.Config.About, "A demo of invented people: none of these accounts exists.")
+	}
 	progress := command.NewProgress(stderr)
 	o.Progress = progress
 	files, report, err := generator.ToMemory(ctx, from, o)
