@@ -164,7 +164,7 @@ func pageOf(loaded firstLoad, config site.Config) []byte {
 	var b bytes.Buffer
 	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, map[string]any{
 		"Loaded": loaded, "Pictures": config.Pictures, "Keys": config.ExplorerKeys, "Images": hosts, "Connect": connect,
-		"Title": config.Title, "Logo": config.Logo, "LogoHost": page.LogoHost(config), "Colour": config.Colour, "Home": config.Home,
+		"Title": config.Title, "About": config.About, "Logo": config.Logo, "LogoHost": page.LogoHost(config), "Colour": config.Colour, "Home": config.Home,
 		"Pages": config.Pages,
 	}); err != nil {
 		panic("explorer: " + err.Error())

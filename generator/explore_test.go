@@ -24,7 +24,7 @@ func exploring(o generator.Options) generator.Options {
 
 // explorerObjects are the keys that only a site with the explorer has.
 func explorerObjects() []site.Key {
-	keys := []site.Key{site.IndexKey, site.TopKey, site.StartKey, site.NetworkKey}
+	keys := []site.Key{site.IndexKey, site.TopKey, render.StartKey, site.NetworkKey}
 	for _, f := range explorer.Files(site.Config{Explorer: true}) {
 		keys = append(keys, site.ExplorerKey(f.Name))
 	}
@@ -46,8 +46,8 @@ func TestExplorerEqualsTheTwin(t *testing.T) {
 			if want := string(g.Top()); got[site.TopKey] != want {
 				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, site.TopKey, got[site.TopKey], want)
 			}
-			if want := string(g.Start()); got[site.StartKey] != want {
-				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, site.StartKey, got[site.StartKey], want)
+			if want := string(g.Start()); got[render.StartKey] != want {
+				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, render.StartKey, got[render.StartKey], want)
 			}
 			if want := string(g.Network(api == site.APIEFP)); got[site.NetworkKey] != want {
 				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, site.NetworkKey, got[site.NetworkKey], want)
@@ -79,8 +79,8 @@ func TestManyAccountsOfTheExplorer(t *testing.T) {
 	if got[site.TopKey] != string(g.Top()) || strings.Count(got[site.TopKey], "[") != 2001 || !strings.HasPrefix(got[site.TopKey], `{"total":2100,`) {
 		t.Errorf("%s: got %.300s, want %.300s", site.TopKey, got[site.TopKey], g.Top())
 	}
-	if got[site.StartKey] != string(g.Start()) || strings.Count(got[site.StartKey], "[") != 51 || len(got[site.StartKey]) > 8100 {
-		t.Errorf("%s: got %.300s, want %.300s", site.StartKey, got[site.StartKey], g.Start())
+	if got[render.StartKey] != string(g.Start()) || strings.Count(got[render.StartKey], "[") != 51 || len(got[render.StartKey]) > 8100 {
+		t.Errorf("%s: got %.300s, want %.300s", render.StartKey, got[render.StartKey], g.Start())
 	}
 	if n := strings.Count(got[site.LeaderboardLimitKey(site.Followers, small.Config.LeaderboardMax)], `"rank"`); n != small.Config.LeaderboardMax {
 		t.Errorf("leaderboard: got %d accounts, want %d", n, small.Config.LeaderboardMax)

@@ -145,7 +145,7 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 		}
 		of[o.TokenID] = append(of[o.TokenID], []any{float64(o.Time), whom.address, whom.name, whom.avatar, float64(o.code), o.tag})
 	}
-	all := map[site.Key]any{site.RecentKey: map[string]any{"entries": recent}, site.ActiveKey: map[string]any{"entries": active}}
+	all := map[site.Key]any{site.RecentKey: map[string]any{"entries": recent}, render.ActiveKey: map[string]any{"entries": active}}
 	growth := map[string]any{"first": "", "days": []any{}}
 	if !first.IsZero() {
 		growth["first"] = first.Format(time.DateOnly)
@@ -181,7 +181,7 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 // isHistory reports whether a key is that of an object of operations.
 func isHistory(key site.Key) bool {
 	return strings.HasPrefix(string(key), "_search/notifications/") || strings.HasPrefix(string(key), "_search/activity/") ||
-		key == site.RecentKey || key == site.ActiveKey || key == site.GrowthKey
+		key == site.RecentKey || key == render.ActiveKey || key == site.GrowthKey
 }
 
 func checkHistory(t *testing.T, got objects, want map[site.Key]any) {

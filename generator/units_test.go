@@ -344,7 +344,7 @@ func (u *unitSite) renderAll() objects {
 		top := u.boards[rules.Followers]
 		most, start := render.Top(u.several(top[:min(len(top), render.TopAccounts)]), len(top))
 		u.add(site.TopKey, most)
-		u.add(site.StartKey, start)
+		u.add(render.StartKey, start)
 	}
 	if u.config.EFP() {
 		u.addBuckets()

@@ -137,7 +137,7 @@ func TestURLsOfEveryRoute(t *testing.T) {
 		site.RefreshKey(site.Details, "1"), site.RefreshKey(site.Badges, "1"), site.RefreshCopyKey("a"),
 		site.NoteKey, site.NextPrefix + site.NoteKey, site.NextKey(7, site.RootKey), site.NextKey(7, site.ManifestKey("a")), site.NextKey(7, site.DeltaKey("a")),
 		site.IndexKey, site.ExplorerPageKey, site.ExplorerKey("sw.js"), site.ExplorerKey("app-ABCD1234.js"), site.ExplorerKey("app-ABCD1234.css"),
-		site.TopKey, site.StartKey, site.NetworkKey, site.ReportsKey, site.ReportKey("2026-01-31", site.ReportPage), site.ReportKey("2026-01-31", site.ReportData),
+		site.TopKey, site.ExplorerKey("start"), site.NetworkKey, site.ReportsKey, site.ReportKey("2026-01-31", site.ReportPage), site.ReportKey("2026-01-31", site.ReportData),
 	} {
 		if got := purger.URLs(c, c, []site.Key{key}); got.All || len(got.Exact)+len(got.Wide) < 2 {
 			t.Errorf("%s: got %+v, want URLs", key, got)

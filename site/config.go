@@ -117,7 +117,7 @@ type Config struct {
 	PublicURL string `json:"public_url,omitempty"`
 
 	// Whose site it is, for pages and the explorer. Without both it is not kept.
-	About  string `json:"about,omitempty"`  // one sentence: what network this is, and who runs the site; only with Explorer
+	About  string `json:"about,omitempty"`  // one sentence: what network this is, and who runs the site
 	Title  string `json:"title,omitempty"`  // what the site is called; the host of PublicURL, on pages
 	Logo   string `json:"logo,omitempty"`   // URL of a picture, beside the title; none
 	Colour string `json:"colour,omitempty"` // of links and badges, as #rrggbb; a blue

@@ -88,7 +88,7 @@ func TestHistoryKeys(t *testing.T) {
 		site.ActivityKey("7", 0):          {"_search/activity/7", routes.ActivityShard},
 		site.ActivityKey("7", 12):         {"_search/activity/older/7/12", routes.OlderActivity},
 		site.RecentKey:                    {"_explore/recent", routes.Recent},
-		site.ActiveKey:                    {"_explore/active", routes.Active},
+		site.ExplorerKey("active"):        {"_explore/active", routes.Active},
 		site.GrowthKey:                    {"_explore/growth", routes.Growth},
 	} {
 		route, ok := c.RouteOf(key)

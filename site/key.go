@@ -100,14 +100,10 @@ const (
 	ExplorerPageKey Key = explorePrefix + "index.html"
 	// TopKey has the accounts with the most followers.
 	TopKey Key = explorePrefix + "top"
-	// StartKey has the first of them.
-	StartKey Key = explorePrefix + "start"
 	// NetworkKey has the sizes and distributions of the whole graph.
 	NetworkKey Key = explorePrefix + "network"
 	// RecentKey has the newest operations, under Config.HistoryWindow.
 	RecentKey Key = explorePrefix + "recent"
-	// ActiveKey has the lists that did something last, under Config.HistoryWindow.
-	ActiveKey Key = explorePrefix + "active"
 	// GrowthKey has new and ended follows of each day, under Config.HistoryWindow.
 	GrowthKey Key = explorePrefix + "growth"
 

@@ -79,7 +79,7 @@ func TestKeysOfTheExplorer(t *testing.T) {
 			{site.ExplorerKey("explorer-AB2DEF7H.js"), "_explore/explorer-AB2DEF7H.js", routes.ExplorerScript},
 			{site.ExplorerKey("explorer-AB2DEF7H.css"), "_explore/explorer-AB2DEF7H.css", routes.ExplorerStyle},
 			{site.TopKey, "_explore/top", routes.Top},
-			{site.StartKey, "_explore/start", routes.Start},
+			{site.ExplorerKey("start"), "_explore/start", routes.Start},
 			{site.NetworkKey, "_explore/network", routes.Network},
 			{site.ReportsKey, "_reports/index", routes.Reports},
 			{site.ReportKey("2026-01-31", site.ReportPage), "_reports/2026-01-31.html", routes.ReportPage},

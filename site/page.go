@@ -68,11 +68,7 @@ func (c Config) validatePages() error {
 
 func isDots(segment string) bool { return segment == "." || segment == ".." }
 
-const (
-	maxTitle = 60 // bytes
-	maxAbout = 200
-	maxLink  = 1_024
-)
+const maxTitle, maxAbout, maxLink = 60, 200, 1_024 // bytes
 
 var (
 	isColour   = regexp.MustCompile("^#[0-9a-f]{6}$").MatchString
@@ -82,21 +78,16 @@ var (
 // normalizeBrand brings what says whose site it is into its only form.
 func (c *Config) normalizeBrand() {
 	c.Title, c.About = strings.TrimSpace(c.Title), strings.TrimSpace(c.About)
-	if !c.Explorer {
-		c.About = ""
-	}
 	if !c.Explorer && !c.Pages {
-		c.Title, c.Logo, c.Colour, c.Home = "", "", "", ""
+		c.Title, c.About, c.Logo, c.Colour, c.Home = "", "", "", "", ""
 	}
 	c.Colour = shortened3.ReplaceAllString(strings.ToLower(c.Colour), "#$1$1$2$2$3$3")
 }
 
 func (c *Config) validateBrand() error {
-	switch {
-	case !isLine(c.Title, maxTitle):
-		return fmt.Errorf("title %q: at most %d bytes of UTF-8, without line breaks and other controls", c.Title, maxTitle)
-	case !isLine(c.About, maxAbout):
-		return fmt.Errorf("about %q: one sentence of at most %d bytes of UTF-8, without line breaks and other controls", c.About, maxAbout)
+	switch texts := c.Title + " " + c.About; {
+	case len(c.Title) > maxTitle, len(c.About) > maxAbout, !utf8.ValidString(texts), strings.ContainsFunc(texts, func(r rune) bool { return unicode.In(r, unicode.C) }):
+		return fmt.Errorf("title %q, at most %d bytes, and about %q, at most %d bytes: UTF-8 without line breaks and other controls", c.Title, maxTitle, c.About, maxAbout)
 	case c.Colour != "" && !isColour(c.Colour):
 		return fmt.Errorf("colour %q: use a form like #0b5cad or #05a", c.Colour)
 	case c.Logo != "" && !isLink(c.Logo, "https"):
@@ -105,11 +96,6 @@ func (c *Config) validateBrand() error {
 		return fmt.Errorf("home %q: it must be like https://HOST/PATH, of at most %d bytes, in ASCII without spaces and quotes", c.Home, maxLink)
 	}
 	return nil
-}
-
-// isLine reports whether a text is short, and has nothing that is not seen.
-func isLine(text string, most int) bool {
-	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.C) })
 }
 
 func isLink(text string, schemes ...string) bool {

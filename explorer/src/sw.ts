@@ -18,7 +18,7 @@ const patience = 4000; // milliseconds until what was seen is shown instead
 const mostObjects = 1_000; // a neighbourhood has some 600
 const mostBytes = 50 << 20;
 // Every view needs these, so that they stay while others go.
-const always = ['../_site', '../_site.note', 'top', 'network'].map((name) => new URL(name, scope).href);
+const always = ['../_site', '../_site.note', 'start', 'top', 'network'].map((name) => new URL(name, scope).href);
 
 const lengthHeader = 'followpress-length';
 const asIs = { ignoreVary: true };

@@ -28,7 +28,7 @@ func (e *exploreRenderer) render(unit int, _ *Scratch, emit Emitter) {
 	case 1:
 		top := e.top()
 		emit(objectBytes+2*userBytes*e.leaders(), top.Append, site.TopKey)
-		emit(objectBytes+startBytes, top.start().Append, site.StartKey)
+		emit(objectBytes+startBytes, top.start().Append, StartKey)
 	default:
 		t := e.texts[unit-2]
 		emitText(emit, t.body, t.key)
@@ -39,7 +39,7 @@ func (e *exploreRenderer) find(key site.Key) foundUnit {
 	switch key {
 	case site.NetworkKey:
 		return foundUnit{e.render, 0}
-	case site.TopKey, site.StartKey:
+	case site.TopKey, StartKey:
 		return foundUnit{e.render, 1}
 	}
 	i := slices.IndexFunc(e.texts, func(t text) bool { return t.key == key })

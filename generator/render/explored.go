@@ -20,6 +20,9 @@ const (
 	NetworkTags    = 50    // most tags of a Network
 )
 
+// StartKey is the explorer's object for its first view.
+var StartKey = site.ExplorerKey("start")
+
 // A topObject is the object TopKey: the first accounts of the leaderboard of followers.
 type topObject struct {
 	Total    int          // accounts with a follower

@@ -18,6 +18,9 @@ const (
 	ActiveLists      = 2_000 // of ActiveKey
 )
 
+// ActiveKey is the explorer's object of the lists that did something last.
+var ActiveKey = site.ExplorerKey("active")
+
 // An Actor is an account as entries of operations show it.
 type Actor struct {
 	Address      site.Address
@@ -275,7 +278,7 @@ func (r *historyRenderer) renderWhole(_ int, _ *Scratch, emit Emitter) {
 	last := r.lastOfLists()
 	emit(objectBytes+operationBytes*len(last), func(b []byte) []byte {
 		return AppendRecent(b, len(last), func(b []byte, i int) []byte { return last[i].Last(b) })
-	}, site.ActiveKey)
+	}, ActiveKey)
 	emit(objectBytes+len("[1000,1000],")*r.Growth.size(), r.Growth.Append, site.GrowthKey)
 }
 

@@ -110,7 +110,7 @@ func TestPagesConfig(t *testing.T) {
 		"a title that turns":  {func(c *site.Config) { c.Title = "a\u202eb" }, "controls"},
 		"about":               {func(c *site.Config) { c.Explorer, c.About = true, ` <b>"& ` }, ""},
 		"a long about":        {func(c *site.Config) { c.Explorer, c.About = true, strings.Repeat("x", 201) }, "200 bytes"},
-		"an about of lines":   {func(c *site.Config) { c.Explorer, c.About = true, "a\nb" }, "one sentence"},
+		"an about of lines":   {func(c *site.Config) { c.Explorer, c.About = true, "a\nb" }, "200 bytes"},
 		"an about that turns": {func(c *site.Config) { c.Explorer, c.About = true, "a\u202eb" }, "controls"},
 		"an about cut off":    {func(c *site.Config) { c.Explorer, c.About = true, "\xe2\x80" }, "UTF-8"},
 		"a short colour":      {func(c *site.Config) { c.Colour = "#A0f" }, ""},

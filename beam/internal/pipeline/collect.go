@@ -300,7 +300,7 @@ func (f *collectFn) top(parts [][]byte, emit render.Emit) error {
 	first, err := persons(parts)
 	top, start := render.Top(first, f.sums.of(statFollowed))
 	emit(site.TopKey, top)
-	emit(site.StartKey, start)
+	emit(render.StartKey, start)
 	return err
 }
 

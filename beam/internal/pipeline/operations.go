@@ -451,7 +451,7 @@ func (f *wholeFn) ProcessElement(
 		key    string
 		object site.Key
 		most   int
-	}{{keyRecent, site.RecentKey, render.RecentOperations}, {keyActive, site.ActiveKey, render.ActiveLists}} {
+	}{{keyRecent, site.RecentKey, render.RecentOperations}, {keyActive, render.ActiveKey, render.ActiveLists}} {
 		rows := all[of.key]
 		slices.SortFunc(rows, func(a, b row) int { return render.CompareShown(&a.op, &b.op) })
 		objects(string(of.object), render.AppendRecent(nil, min(len(rows), of.most), func(b []byte, i int) []byte { return append(b, rows[i].text...) }))

@@ -43,7 +43,8 @@ async function settled<T>(work: (isAgain: boolean) => Promise<T>): Promise<T> {
   }
 }
 
-function open(side: Side, { address, list }: Profile, isAgain: boolean): Log {
+/** What an account did, or what was done to it, from its objects. */
+export function openLog(side: Side, { address, list }: Pick<Profile, 'address' | 'list'>, isAgain: boolean): Log {
   const name = side === 'by' ? 'activity' : 'notifications';
   const of = encodeURIComponent(side === 'by' ? list : address);
   return new Log(side, async (shard) => {
@@ -61,7 +62,7 @@ let last: { key: string; log: () => Promise<Log> } | undefined;
 function opened(side: Side, person: Profile, isAgain: boolean): Promise<Log> {
   const key = [side, person.address, person.list].join(' ');
   if (isAgain || last?.key !== key) {
-    last = { key, log: once(async () => open(side, person, isAgain), true) };
+    last = { key, log: once(async () => openLog(side, person, isAgain), true) };
   }
   return last.log();
 }
@@ -106,7 +107,7 @@ export const asOf = (kind: Kind, person: Profile, before: number, next: (time: n
   settled(async (isAgain) => {
     const side = kind === 'following' ? 'by' : 'to';
     const [log, { total: now, page }] = await Promise.all([
-      open(side, person, isAgain).until(1),
+      openLog(side, person, isAgain).until(1),
       relation(person, kind, { sort: 'latest', tags: [], term: '' }),
     ]);
     await log.until(mostShards, () => log.oldest < before);

@@ -30,6 +30,8 @@ const bitsOf = ({ follows, blocks, mutes }: Pick<Related, 'follows' | 'blocks' |
 /** The relations of one account. */
 class Known {
   readonly bits = new Map<string, number>();
+  /** Whom the account follows. */
+  readonly follows = new Map<string, Person>();
   /** Whether all of a side was read. */
   following = false;
   followers = false;
@@ -60,6 +62,9 @@ class Known {
     const end = kind === 'following' ? total : Math.min(total, most);
     for (let offset = start; offset < end && this.isCurrent; offset += step) {
       for (const row of await page(offset, Math.min(step, end - offset))) {
+        if (kind === 'following' && row.follows && row.address !== this.me.address) {
+          this.follows.set(row.address, row);
+        }
         // Followers come with what the account says of them.
         this.bits.set(row.address, kind === 'following' ? bitsOf(row) : (bitsOf(row) << theirs) | (row.back ? bitsOf(row.back) : 0));
       }
@@ -90,8 +95,15 @@ export function know(): Known | undefined {
   return known;
 }
 
-/** What is known of an account so far. */
-export const bitsFor = (address: string): number => known?.bits.get(address) ?? 0;
+/** What is known of an account so far; with against, only who blocks or mutes whom. */
+export const bitsFor = (address: string, against = false): number => (known?.bits.get(address) ?? 0) & (against ? ~(Follows | FollowsMe) : -1);
+
+/** Whom the reader's account follows, and whether that is all of them; null if they are nobody. */
+export async function followed(): Promise<{ people: ReadonlyMap<string, Person>; isAll: boolean } | null> {
+  const read = know();
+  await read?.ready;
+  return read ? { people: read.follows, isAll: read.following } : null;
+}
 
 const shown = (state: { follow: boolean; block: boolean; mute: boolean }): number =>
   bitsOf({ follows: state.follow, blocks: state.block, mutes: state.mute });

@@ -96,8 +96,8 @@ const open = (how: RequestInit) => openSite(base, {
     seal.tell();
   },
 });
-let first = open({});
-export let site = first;
+let opened = open({});
+export let site = opened;
 
 /**
  * How often what is on the screen was renewed, and how often because another site was published; what draws it again, who
@@ -118,7 +118,7 @@ let renewed = 0;
 
 /** Reads the site anew from now on, as it is after these blocks. With shown, so does what is on the screen. */
 export function renew(blocks: string, isShown: boolean): void {
-  site = first.after(blocks);
+  site = opened.after(blocks);
   after = { cache: 'no-store', headers: { 'X-After': blocks } };
   renewed++;
   if (isShown) {
@@ -130,7 +130,7 @@ export function renew(blocks: string, isShown: boolean): void {
 /** Reads everything anew, since another site was published: views begin again, each with objects of that one. */
 export function replace(): void {
   after = { cache: 'no-cache' };
-  site = first = open(after);
+  site = opened = open(after);
   objects.clear();
   renewed++;
   renewal.replaced++;
@@ -196,11 +196,23 @@ export const network = once(() => object<Network>('network'));
 
 type TopRow = [address: string, name: string, followers: number, list: string, avatar: string];
 
+interface Top {
+  total: number;
+  accounts: TopRow[];
+}
+
+const ranking = ({ total, accounts }: Top) => ({
+  total,
+  people: accounts.map(([address, name, followers, list, avatar]): Person => ({ address, name, followers, list, avatar })),
+});
+
 /** The most followed accounts. */
-export const top = once(async () => {
-  const { total, accounts } = await object<{ total: number; accounts: TopRow[] }>('top');
-  const people = accounts.map(([address, name, followers, list, avatar]): Person => ({ address, name, followers, list, avatar }));
-  return { total, people };
+export const top = once(async () => ranking(await object<Top>('top')), true);
+
+/** The first of them; of a site without the object for that, all. */
+export const first = once(async () => {
+  const found = await optional<Top>('start');
+  return found ? ranking(found) : top();
 }, true);
 
 /** The accounts that were followed last; none of a site that does not say. */

@@ -46,7 +46,7 @@ async function fromHistory(person: Profile, since: number): Promise<Pick<Fresh, 
 
 /** Looks at what is new for an account, and keeps that the reader has been here. */
 export async function fresh({ address }: Person): Promise<Fresh> {
-  const [{ as_of }, person, { people }] = await Promise.all([site.root(), profile(address), top()]);
+  const [{ as_of }, person] = await Promise.all([site.root(), profile(address)]);
   const asOf = Date.parse(as_of);
   if (person) {
     rename(person);
@@ -79,7 +79,7 @@ export async function fresh({ address }: Person): Promise<Fresh> {
     const [then, here] = [before[kind], now[kind]];
     return then === undefined || here === undefined || then === here || (kind === 'followers' && changed) ? [] : [[kind, then, here]];
   });
-  const known = new Map(people.map((one) => [one.address, one]));
+  const known = new Map((changed?.gone.length ? (await top()).people : []).map((one) => [one.address, one]));
   const named = (id: string): Person => ids?.get(id) ?? known.get(id) ?? { address: id, name: '', avatar: '' };
   const news = { ...none, gained: changed?.came.map(named) ?? [], lost: changed?.gone.map(named) ?? [] };
   return { since: before.asOf, isFirst, news, more: false, counted, history };

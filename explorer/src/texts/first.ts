@@ -34,8 +34,10 @@ export const range = shown((from: Text, to: Text) => (from === to ? from : `${fr
 /** Sentences, one after the other. */
 export const sentences = shown((...all: (Text | '' | false)[]) => all.filter(Boolean).join(' '));
 
-// What the operator calls the site. Without a document these are only tested.
-const title = globalThis.document?.querySelector<HTMLMetaElement>('meta[name="followpress-title"]')?.content ?? 'followpress';
+// What the operator says of the site. Without a document these are only tested.
+const said = (name: string): string | undefined => globalThis.document?.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content;
+const name = said('followpress-title');
+const title = name ?? 'followpress';
 
 export const texts = own({
   title,
@@ -51,8 +53,10 @@ export const texts = own({
   reports: 'Reports',
   api: 'API',
   navigation: 'Main',
-  welcome: 'Explore the follow graph',
-  what: 'See who follows whom, from the lists that accounts keep on chain. Search for an account to see its followers, the accounts it follows and how it ranks.',
+  welcome: name ?? 'Explore the follow graph',
+  what: said('description') ?? '',
+  asOf: (day: string) => `As of ${day}.`,
+  can: 'Search for an account to see its followers, the accounts it follows and how it ranks.',
   sizesTitle: 'At a glance',
   figures: { accounts: 'Accounts', lists: 'Lists', follows: 'Follows', names: 'Names' },
   mostFollowed: 'Most followed',

@@ -69,6 +69,18 @@ export const startTexts = own({
   followingOf: 'followed',
 });
 
+export const yourTexts = own({
+  feed: 'From accounts you follow',
+  more: 'Show more',
+  allSince: (day: string) => `This is everything since ${day}.`,
+  quiet: (day: string) => `No activity since ${day}.`,
+  nobody: 'You do not follow anyone yet.',
+  suggested: 'Suggested for you',
+  by: (n: number) => `Followed by ${number(n)} you follow`,
+  recommended: 'Recommended by this site',
+  noSuggestions: 'No suggestions yet.',
+});
+
 export const newerTexts = own({
   newer: 'New data is available. Parts of this page may already show it.',
   renew: 'Show new data',

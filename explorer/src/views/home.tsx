@@ -2,9 +2,9 @@
 
 import { useLayoutEffect } from 'preact/hooks';
 import { useMine } from '../data/mine';
-import { hasHistory, site, top, type Person } from '../data/site';
+import { first, hasHistory, site, type Person } from '../data/site';
 import { href, type Place } from '../router';
-import { number, texts } from '../texts/first';
+import { date, number, sentences, texts } from '../texts/first';
 import { Heading } from '../ui/heading';
 import { Later } from '../ui/later';
 import { Show, useLoad } from '../ui/load';
@@ -15,9 +15,7 @@ import { part } from '../worker';
 
 const rows = 10;
 
-function Sizes() {
-  const root = useLoad(() => site.root(), []);
-  const counts = root.state === 'done' ? root.value.counts : {};
+function Sizes({ counts }: { counts: Readonly<Record<string, number>> }) {
   return (
     <section aria-labelledby="sizes">
       <h2 id="sizes" class="hidden">
@@ -55,11 +53,13 @@ function Ranking({ people }: { people: readonly Person[] }) {
 }
 
 const recent = async () => (await import('./recent')).Recent;
+const yours = async () => (await import('./yours')).Yours;
 const welcome = () => import('./welcome');
 const latest = async () => (await welcome()).Latest;
 
 export function Home({ place }: { place: Place }) {
-  const loaded = useLoad(top, []);
+  const loaded = useLoad(first, []);
+  const root = useLoad(() => site.root(), []);
   const history = useLoad(hasHistory, [], false);
   const later = useLoad(() => part(welcome), [], false);
   const more = later.state === 'done' && later.value;
@@ -69,12 +69,14 @@ export function Home({ place }: { place: Place }) {
       <div class="hero">
         <Heading title={texts.title}>{texts.welcome}</Heading>
         <p class="text quiet">{texts.what}</p>
+        <p class="small quiet">{sentences(texts.asOf(root.state === 'done' ? date(root.value.as_of) : texts.wide), texts.can)}</p>
         <Search place={place} />
         <div class="row tries">{more && <more.Tries />}</div>
         {viewed.length > 0 && <div class="viewed">{more && <more.Viewed />}</div>}
       </div>
       {me && <div class="for-me">{more && <more.New />}</div>}
-      <Sizes />
+      {me && <Later load={yours} given={{}} />}
+      <Sizes counts={root.state === 'done' ? root.value.counts : {}} />
       <div class="columns sections">
         <section aria-labelledby="most">
           <div class="row between">

@@ -3,7 +3,7 @@
 import { fresh, type Fresh } from '../data/visits';
 import { become, forgetViewed, useMine } from '../data/mine';
 import { instead, latestFollows, samplesOf, type Instead } from '../data/latest';
-import { site, top, type Person } from '../data/site';
+import { first, site, top, type Person } from '../data/site';
 import { startTexts as words } from '../texts/mine';
 import { go, href } from '../router';
 import { plain, type Text } from '../text';
@@ -26,12 +26,13 @@ const samples = 3;
 
 /** For whoever knows nobody here. */
 export function Tries() {
-  const people = useKept(useLoad(top, []))?.people;
+  const people = useKept(useLoad(first, []))?.people;
   if (!people?.length) {
     return null;
   }
-  const random = () => {
-    const one = people[Math.floor(Math.random() * people.length)];
+  const random = async () => {
+    const all = (await top()).people;
+    const one = all[Math.floor(Math.random() * all.length)];
     if (one) {
       go(href(['a', one.address || one.name]));
     }
@@ -45,7 +46,7 @@ export function Tries() {
           <bdi>{plain(word)}</bdi>
         </a>
       ))}
-      <button type="button" class="chip" onClick={random}>
+      <button type="button" class="chip" onClick={() => void random()}>
         {words.random}
       </button>
     </>
