@@ -267,14 +267,22 @@ function Box({ id, label, hint, typed, type, options, take, enter, shortcut = fa
   );
 }
 
-/** Draws again once the most followed accounts are there, which suggestions are of. */
+/** Draws again once the most followed accounts are there, which suggestions are of: they are read when a box has the focus. */
 function useReady(): void {
   const [, fill] = useState(0);
   useEffect(() => {
-    ready().then(
-      () => fill((n) => n + 1),
-      () => undefined, // names can be looked up without it
-    );
+    const read = () => {
+      if (document.activeElement?.matches('[role=combobox]')) {
+        removeEventListener('focusin', read);
+        ready().then(
+          () => fill((n) => n + 1),
+          () => undefined, // names can be looked up without it
+        );
+      }
+    };
+    addEventListener('focusin', read);
+    read();
+    return () => removeEventListener('focusin', read);
   }, []);
 }
 

@@ -66,12 +66,12 @@ export function Home({ place }: { place: Place }) {
   const { me, viewed } = useMine();
   return (
     <div class="stack">
-      <div class="hero">
+      <div class={me ? 'hero brief' : 'hero'}>
         <Heading title={texts.title}>{texts.welcome}</Heading>
         <p class="text quiet">{texts.what}</p>
-        <p class="small quiet">{sentences(texts.asOf(root.state === 'done' ? date(root.value.as_of) : texts.wide), texts.can)}</p>
+        <p class="small quiet">{sentences(texts.asOf(root.state === 'done' ? date(root.value.as_of) : texts.wide), !me && texts.can)}</p>
         <Search place={place} />
-        <div class="row tries">{more && <more.Tries />}</div>
+        {!me && <div class="row tries">{more && <more.Tries />}</div>}
         {viewed.length > 0 && <div class="viewed">{more && <more.Viewed />}</div>}
       </div>
       {me && <div class="for-me">{more && <more.New />}</div>}
