@@ -12,6 +12,7 @@ import (
 // The names of the measures.
 const (
 	first       = "first view usable"
+	words       = "first words, at 400 kbit/s"
 	searched    = "search as you type, with the index: list shown, p95"
 	early       = "search as you type, without the index: list shown, p95"
 	lookup      = "search without the index: account of a whole name shown"
@@ -60,6 +61,16 @@ func (v *visitor) mark(p *browser.Page, name string) float64 {
 	entry := fmt.Sprintf("performance.getEntriesByName('followpress:%s')", name)
 	p.Wait(entry + ".length > 0")
 	return browser.Eval[float64](p, entry+"[0].startTime")
+}
+
+// narrow is a network that phones have in a train.
+var narrow = browser.Network{BytesPerSecond: 400e3 / 8, Latency: 40 * time.Millisecond}
+
+// words is when something can be read.
+func (v *visitor) words() {
+	p := v.OpenSlow(v.T, v.base+"#/", browser.View{Size: browser.Phone, Moving: true}, narrow)
+	v.found(words, browser.Eval[float64](p, "performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+	p.Close()
 }
 
 func (v *visitor) first() {
@@ -116,8 +127,8 @@ func isASCII(text string) bool {
 func (v *visitor) search() {
 	p := v.open("#/", nil)
 	v.mark(p, "usable")
-	p.Settle()
 	focusSearch(p)
+	p.Settle() // the index is read once the box has the focus
 	for _, text := range v.texts(12) {
 		browser.Eval[any](p, "void document.querySelector('[role=combobox]').select()")
 		for _, key := range text {
