@@ -10,6 +10,7 @@ import (
 
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"

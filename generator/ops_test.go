@@ -19,6 +19,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/worst"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
