@@ -181,7 +181,7 @@ func TestSealOfOwnObjects(t *testing.T) {
 	k := newKey(t, "follow.example", 1)
 	happened := k.Sign(t, generate(t, withOps(t, fixtures.Demo(), lately()), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}), 1)
 	for place, altered := range map[string]string{
-		"#/": "_explore/top", "#/network": "_explore/network", "#/a/miralund.eth/activity": "_search/activity/",
+		"#/": "_explore/start", "#/network": "_explore/network", "#/a/miralund.eth/activity": "_search/activity/",
 	} {
 		t.Run(altered, func(t *testing.T) {
 			s, n := maps.Clone(happened), 0
