@@ -10,8 +10,8 @@ export const rowsTexts = own({
 /** Words of marks are short: rows of phones have room for one. */
 export const markTexts = own({
   legend: 'What the marks mean',
-  ofYou: 'You and the account',
-  ofList: 'The account of the list, and the account in the row',
+  ofYou: 'You and this account',
+  ofList: 'The list’s owner and this account',
   back: 'Follows back',
   backBy: (name: string) => `${name} follows back`,
   blocked: 'Blocked',
@@ -24,19 +24,19 @@ export const markTexts = own({
   mutesOne: (name: string) => `Mutes ${name}`,
   mine: {
     mutual: 'You follow each other',
-    follows: 'You follow it',
-    followed: 'It follows you',
-    blocks: 'You block it',
-    blocked: 'It blocks you',
-    mutes: 'You mute it',
-    muted: 'It mutes you',
+    follows: 'You follow them',
+    followed: 'They follow you',
+    blocks: 'You block them',
+    blocked: 'They block you',
+    mutes: 'You mute them',
+    muted: 'They mute you',
   },
   list: {
     mutual: 'They follow each other',
-    blocks: 'Blocked by the account of the list',
-    blocked: 'Blocks the account of the list',
-    mutes: 'Muted by the account of the list',
-    muted: 'Mutes the account of the list',
+    blocks: 'Blocked by the list’s owner',
+    blocked: 'Blocks the list’s owner',
+    mutes: 'Muted by the list’s owner',
+    muted: 'Mutes the list’s owner',
   },
 });
 
