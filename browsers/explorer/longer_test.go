@@ -33,7 +33,7 @@ func longer(t *testing.T, s memsite.Site, config site.Config) memsite.Site {
 // .short) may be cut.
 const crowded = `(() => {
 	const shown = [], found = [];
-	const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	const walker = document.createTreeWalker(document.querySelector('dialog:modal') ?? document.body, NodeFilter.SHOW_TEXT);
 	for (let node = walker.nextNode(); node; node = walker.nextNode()) {
 		const parent = node.parentElement;
 		if (!node.data.trim() || parent.closest('.hidden, .skip, .avatar, noscript, script, style, option, [hidden], dialog:not([open])') || !parent.checkVisibility({ visibilityProperty: true, opacityProperty: true })) {
@@ -102,6 +102,8 @@ func TestLongerTexts(t *testing.T) {
 	} {
 		all = append(all, view{name: strings.TrimPrefix(at, "#/"), at: at})
 	}
+	// What is opened by a button, by the place where that is.
+	opened := map[string]string{"profile": ".share", "following": ".asked .plain", "home": ".tools button"}
 	for name, test := range map[string]struct {
 		of     *host
 		before string
@@ -117,18 +119,27 @@ func TestLongerTexts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := b.Open(t, test.of.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: test.before})
 			p.Forgive(absent...)
+			check := func(t *testing.T, what string) {
+				t.Helper()
+				for _, size := range []browser.Size{browser.Phone, browser.Desktop} {
+					p.Resize(size)
+					p.Settle() // charts are drawn anew
+					fits(t, p)
+					for _, found := range browser.Eval[[]string](p, crowded) {
+						t.Errorf("%s at %s: %s", what, size, found)
+					}
+				}
+			}
 			for _, v := range test.views {
 				t.Run(v.name, func(t *testing.T) {
 					p.For(t)
 					p.Go(test.of.at(v.at))
 					shown(t, p)
-					for _, size := range []browser.Size{browser.Phone, browser.Desktop} {
-						p.Resize(size)
-						p.Settle() // charts are drawn anew
-						fits(t, p)
-						for _, found := range browser.Eval[[]string](p, crowded) {
-							t.Errorf("%s at %s: %s", v.at, size, found)
-						}
+					check(t, v.at)
+					if button := opened[v.name]; button != "" {
+						p.Click(button)
+						check(t, v.at+" with what "+button+" opens")
+						p.Press(browser.Escape)
 					}
 				})
 			}
