@@ -77,10 +77,13 @@ function belongs(letters: readonly string[], at: number): boolean {
   return arabic.test(from) && !last.test(from) && !alone.test(from) && arabic.test(to) && !alone.test(to);
 }
 
-/** A text with something in the place of each run of what is not seen; broken letters and controls are U+FFFD. */
+// No language puts more marks on a letter, and higher piles of them cover lines above and below.
+const piled = /([\p{Mn}\p{Me}]{4})[\p{Mn}\p{Me}]+/gu;
+
+/** A text with something in the place of each run of what is not seen, and of too many marks; broken letters and controls are U+FFFD. */
 function cleaned(text: string, instead: string): Text {
   if (!suspicious.test(text)) {
-    return text as Text;
+    return text.replace(piled, '$1' + instead) as Text;
   }
   const letters = Array.from(text.replace(/\r\n?|[\u2028\u2029]/g, '\n').replace(broken, '\ufffd'));
   let result = '';
@@ -90,7 +93,7 @@ function cleaned(text: string, instead: string): Text {
     result += !isOut ? letter : isRun ? '' : instead;
     isRun = isOut;
   });
-  return result as Text;
+  return result.replace(piled, '$1' + instead) as Text;
 }
 
 /** Between texts. */
@@ -109,4 +112,7 @@ const start = (text: string, most: number): string => text.slice(0, most).replac
 export const beginning = (text: string, most: number): Text => plain(start(text, most));
 
 /** A name or the like, cut if it is long. */
-export const clip = (text: string, most: number): Text => named(text.length > most ? start(text, most) : text);
+export const clip = (text: string, most: number): Text => {
+  const line = text.trim();
+  return named(line.length > most ? start(line, most) : line);
+};

@@ -9,23 +9,32 @@ import (
 	"unicode"
 )
 
-// Text returns a text as it may be shown: valid UTF-8 in which each run of what is not seen is U+FFFD.
+// Text returns a text as it may be shown: valid UTF-8 in which each run of what is not seen is U+FFFD, and so are marks
+// above and below a letter beyond the fourth, which would cover other lines.
 func Text(text string) string {
 	text = lineEnds.Replace(strings.ToValidUTF8(text, "\ufffd"))
 	letters := []rune(text)
 	var b strings.Builder
-	isRun := false
+	isRun, marks := false, 0
 	for i, r := range letters {
 		if unicode.Is(unicode.Cc, r) && r != '\t' && r != '\n' {
 			r = unicode.ReplacementChar
 		}
 		switch isOut := isUnseen(r) && !belongs(letters, i); {
-		case !isOut:
-			b.WriteRune(r)
-			isRun = false
-		case !isRun:
+		case isOut && !isRun:
 			b.WriteRune(unicode.ReplacementChar)
-			isRun = true
+			isRun, marks = true, 0
+		case isOut:
+		case unicode.In(r, unicode.Mn, unicode.Me):
+			if marks++; marks <= mostMarks {
+				b.WriteRune(r)
+			} else if marks == mostMarks+1 {
+				b.WriteRune(unicode.ReplacementChar)
+			}
+			isRun = false
+		default:
+			b.WriteRune(r)
+			isRun, marks = false, 0
 		}
 	}
 	return b.String()
