@@ -2,9 +2,10 @@
 
 import { checksummed, keccak256 } from '../src/data/checksum';
 import { cell, csv, fileName, json, mostExported, pages } from '../src/data/export';
-import { likenesses, looksLike, mixedScripts, skeleton } from '../src/data/lookalikes';
+import { likenesses, looksLike, mixedScripts, skeleton, spellsAddress } from '../src/data/lookalikes';
 import type { Related } from '../src/data/people';
 import type { Person } from '../src/data/site';
+import { hasTick } from '../src/data/ticks';
 
 function same(what: string, got: unknown, want: unknown): void {
   if (JSON.stringify(got) !== JSON.stringify(want)) {
@@ -59,7 +60,10 @@ same('the original', looksLike(vitalik, all), undefined);
 same('nobody', looksLike(alone, all), undefined);
 same('no name', looksLike(person('', 0, '1'), all), undefined);
 same('nothing that is seen', looksLike(person('\u200b\u202e', 0, '1'), all), undefined);
-same('with more followers than the other', looksLike({ ...fake, followers: 1000 }, all), undefined);
+same('with more followers than the other', looksLike({ ...fake, followers: 1000 }, all), vitalik);
+const bought = likenesses([vitalik, { ...fake, followers: 1000 }]);
+same('the original, where the other has more followers', looksLike(vitalik, bought), undefined);
+same('as plain, with more followers', looksLike({ ...rival, followers: 1000 }, all), undefined);
 same('unknown followers are none', looksLike({ address: '0x1', name: fake.name, avatar: '' }, all), vitalik);
 
 for (const [name, scripts] of [
@@ -86,6 +90,28 @@ for (const [name, scripts] of [
 const long = 'a\u202e\u0337'.repeat(1_000_000);
 holds('a long name has a short skeleton', skeleton(long).length <= 1000);
 same('scripts of a long name', mixedScripts('a'.repeat(1_000_000) + '\u0430'), []);
+
+const own = '0xd8da6bf26964af9d7eed9e03e53415d37aa96045';
+for (const [name, is] of [
+  [own, false],
+  ['0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045', false],
+  ['0xd8da…6045', false],
+  ['0xd8da6bf26964af9d7eed9e03e53415d37aa96046', true],
+  ['0Xd8da6bf26964af9d7eed9e03e53415d37aa96046.eth', true],
+  ['Oxd8da6bf26964af9d7eed9eO3e534l5d37aa96046', true],
+  ['\uff10xabcd\u20261234', true],
+  ['0xabcd...6045', true],
+  ['0xd8da..1234', true],
+  ['0xdeadbeef.eth', false],
+  ['0xdesigner.eth', false],
+  ['box...cab.eth', false],
+  ['', false],
+] as const) {
+  same(`an address: ${name}`, spellsAddress({ address: own, name, avatar: '' }), is);
+}
+for (const [name, is] of [['vitalik.eth \u2714', true], ['\u2714\ufe0f', true], ['\u2705', true], ['\u2611', true], ['\u221a', true], ['\u{1f5f8}', true], ['vitalik.eth', false], ['v', false]] as const) {
+  same(`a check mark: ${name}`, hasTick(name), is);
+}
 
 /* Files */
 

@@ -23,23 +23,49 @@ export function skeleton(name: string): string {
   return Array.from(folded, (letter) => looks.get(letter) ?? letter).join('').normalize('NFD');
 }
 
-/** The accounts that others may be taken for, by their skeletons: of several, the one with the most followers. */
-export function likenesses(people: readonly Person[]): ReadonlyMap<string, Person> {
-  const found = new Map<string, Person>();
+/** Of the accounts whose names look the same, those with the most followers. */
+interface Alike {
+  most: Person;
+  /** Among those whose names have no letters but those that every keyboard has. */
+  plain: Person | undefined;
+}
+
+const isPlain = (name: string): boolean => /^[!-~]+$/.test(name);
+const more = (one: Person, other: Person | undefined): Person => (other && (other.followers ?? 0) >= (one.followers ?? 0) ? other : one);
+
+/** The accounts that others may be taken for, by their skeletons. */
+export function likenesses(people: readonly Person[]): ReadonlyMap<string, Alike> {
+  const found = new Map<string, Alike>();
   for (const person of people) {
     const look = skeleton(person.name);
-    const other = found.get(look);
-    if (look && (!other || (other.followers ?? 0) < (person.followers ?? 0))) {
-      found.set(look, person);
+    const others = found.get(look);
+    if (look) {
+      found.set(look, { most: more(person, others?.most), plain: isPlain(person.name) ? more(person, others?.plain) : others?.plain });
     }
   }
   return found;
 }
 
-/** Whom an account with few followers looks like; undefined for nobody. */
-export function looksLike({ address, name, followers = 0 }: Person, all: ReadonlyMap<string, Person>): Person | undefined {
-  const other = name ? all.get(skeleton(name)) : undefined;
-  return other && other.address !== address && (other.followers ?? 0) > followers ? other : undefined;
+/**
+ * Whom an account looks like; undefined for nobody. Followers can be bought: a name of plain letters is told from those
+ * with more followers that are as plain, and any other name from a plain one, however many follow it.
+ */
+export function looksLike({ address, name, followers = 0 }: Person, all: ReadonlyMap<string, Alike>): Person | undefined {
+  const { most, plain: original } = (name && all.get(skeleton(name))) || {};
+  const other = isPlain(name) ? original : (original ?? most);
+  return other && other.address !== address && ((!isPlain(name) && original) || (other.followers ?? 0) > followers) ? other : undefined;
+}
+
+// What an address looks like, as a whole or as its beginning and its end.
+const digit = `(?:${[...new Set(Array.from('0123456789abcdef', skeleton))].join('|')})`;
+const start = skeleton('0x');
+const written = new RegExp(`(?<![\\p{L}\\p{N}])${start}(?:(${digit}{3,})\\.{2,}(${digit}{3,})|${digit}{32,})`, 'u');
+
+/** Whether a name looks like an address that is not the account's: other accounts without a name are shown by theirs. */
+export function spellsAddress({ address, name }: Person): boolean {
+  const [all, first, end] = skeleton(name).match(written) ?? [];
+  const own = skeleton(address);
+  return all !== undefined && (first !== undefined && end !== undefined ? !(own.startsWith(start + first) && own.endsWith(end)) : all !== own);
 }
 
 // The scripts that names are told by; all others count as one more.

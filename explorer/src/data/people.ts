@@ -322,6 +322,8 @@ export interface Relation {
   shown: number | undefined;
   /** How many of them are wanted, if that is known. */
   found: number | undefined;
+  /** Whether there are rows that say when they were added. */
+  dated: boolean;
   page(offset: number, limit: number): Promise<readonly Related[]>;
 }
 
@@ -333,7 +335,7 @@ export interface Subject {
   isList?: boolean;
 }
 
-const nothing: Relation = { total: 0, shown: 0, found: 0, page: () => Promise.resolve([]) };
+const nothing: Relation = { total: 0, shown: 0, found: 0, dated: false, page: () => Promise.resolve([]) };
 /** Up to this many are filtered at once, so that it is known how many are found. */
 const few = 10_000;
 const first = 100;
@@ -428,7 +430,10 @@ export async function relation(subject: Subject, kind: Kind, wanted: Wanted): Pr
   };
   const found = rows.length < first ? rows.length : !isFiltered ? total : !isPart ? follows : takesAll ? (await all()).length : undefined;
   const { show = 'all' } = wanted;
-  return { total, shown: show === 'all' ? total : show === 'follows' ? (follows ?? total) : undefined, found, page };
+  // Of rows in another order the first ones may be without.
+  const isDated = (some: readonly Row[]) => some.some((row) => 'added' in row && row.added > 0);
+  const dated = isDated(rows) || (total > 0 && isDated((await read({ sort: 'latest', limit: first })).rows));
+  return { total, shown: show === 'all' ? total : show === 'follows' ? (follows ?? total) : undefined, found, dated, page };
 }
 
 /** What one can choose among in a relation; a site of the specification knows nobody who is blocked or muted. */

@@ -53,6 +53,9 @@ export const identityTexts = own({
   looksLike: 'Looks like',
   bracketed: (address: string) => `(${address})`,
   looksAbout: ', which has more followers. Check the address.',
+  compare: '. Compare the addresses.',
+  spells: 'The name is written like an address, but it is not the address of this account.',
+  ticked: 'Anyone can put a check mark into a name. It does not mean that the account is verified.',
   mixed: (scripts: string) => `The name mixes letters from different alphabets: ${scripts}.`,
   other: 'other',
 });

@@ -1,8 +1,9 @@
 // What tells an account from others that look alike: loaded after a profile is there.
 
-import { likenesses, looksLike, mixedScripts } from '../data/lookalikes';
+import { likenesses, looksLike, mixedScripts, spellsAddress } from '../data/lookalikes';
 import type { Profile } from '../data/people';
 import { once, top } from '../data/site';
+import { hasTick } from '../data/ticks';
 import { identityTexts as words } from '../texts/profile';
 import { href } from '../router';
 import { gap, plain } from '../text';
@@ -17,7 +18,9 @@ const known = once(async () => likenesses((await top()).people), true);
 export function Likeness({ person }: { person: Profile }) {
   const other = useKept(useLoad(async () => looksLike(person, await known()), [person.address, person.name, person.followers]));
   const scripts = mixedScripts(person.name);
-  if (!other && !scripts.length) {
+  const spells = spellsAddress(person);
+  const ticked = hasTick(person.name);
+  if (!other && !scripts.length && !spells && !ticked) {
     return null;
   }
   return (
@@ -31,9 +34,11 @@ export function Likeness({ person }: { person: Profile }) {
             {gap}
             {words.bracketed(short(other.address))}
           </a>
-          {words.looksAbout}
+          {(other.followers ?? 0) > (person.followers ?? 0) ? words.looksAbout : words.compare}
         </p>
       )}
+      {spells && <p>{words.spells}</p>}
+      {ticked && <p>{words.ticked}</p>}
       {scripts.length > 0 && <p>{words.mixed(plain(scripts.map((script) => (script === 'Other' ? words.other : script.replace('_', ' '))).join(', ')))}</p>}
     </div>
   );

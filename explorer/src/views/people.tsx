@@ -6,6 +6,7 @@ import { peopleTexts as words } from '../texts/accounts';
 import { meaningful, relation, saidOf, shows, sorts } from '../data/people';
 import type { Kind, Related, Relation, Said, Show, Sort, Subject } from '../data/people';
 import { isWhole } from '../data/site';
+import { hasTick } from '../data/ticks';
 import { tagQuery, tagsOf } from '../place';
 import { go, href, type Href, type Place } from '../router';
 import { clip, gap, plain, type Text } from '../text';
@@ -154,6 +155,7 @@ function TagFilter({ said, query, usual, path }: FiltersProps & { said: Said }) 
 
 interface Choices extends FiltersProps {
   orders: readonly Sort[];
+  dated: boolean;
   total: number;
   /** What was found, and what is done with it. */
   children: Children;
@@ -161,7 +163,7 @@ interface Choices extends FiltersProps {
 
 /** On phones most of it is folded while nothing is chosen, so that rows begin near the top. */
 function Filters(props: Choices) {
-  const { subject, kind, query, usual, path, orders, total, children } = props;
+  const { subject, kind, query, usual, path, orders, dated, total, children } = props;
   const said = useKept(useLoad(() => saidOf(subject, kind), [subject.address, subject.list, kind]));
   const isChosen = !!query.q || query.tags.length > 0 || query.show !== 'follows' || query.sort !== usual;
   const [open, setOpen] = useState(isChosen);
@@ -175,7 +177,7 @@ function Filters(props: Choices) {
         </button>
         <select
           aria-label={words.sort}
-          value={query.sort}
+          value={orders.includes(query.sort) ? query.sort : orders.at(-1)}
           onChange={(event) => {
             const sort = event.currentTarget.value;
             go(addressOf(path, { ...query, sort: isSort(sort) ? sort : usual }, usual), true);
@@ -183,7 +185,7 @@ function Filters(props: Choices) {
         >
           {orders.map((sort) => (
             <option key={sort} value={plain(sort)}>
-              {words.sorts[sort]}
+              {sort === 'earliest' && !dated ? words.listOrder : words.sorts[sort]}
             </option>
           ))}
         </select>
@@ -192,6 +194,7 @@ function Filters(props: Choices) {
       {said && (
         <div class="filters">
           <Says kind={kind} said={said} total={total} show={query.show} choose={(show) => go(addressOf(path, { ...query, tags: [], show }, usual), true)} />
+          {said.free.some(({ tag }) => hasTick(tag)) && <p class="notice small">{words.tickInTag}</p>}
           {query.show !== 'blocks' && query.show !== 'mutes' && <TagFilter {...props} said={said} />}
         </div>
       )}
@@ -203,6 +206,7 @@ interface Found {
   relation: Relation;
   query: Query;
   orders: readonly Sort[];
+  dated: boolean;
 }
 
 interface Props {
@@ -220,9 +224,14 @@ export function Relations({ subject, kind, place, usual = 'latest' }: Props) {
   const of = `${subject.isList ? '' : subject.address} ${subject.list} ${kind}`;
   const loaded = useLoad(async (): Promise<Found> => {
     const whole = await isWhole();
-    const orders = sorts.filter((sort) => whole || sort !== 'followers');
-    const sort = orders.includes(query.sort) ? query.sort : usual;
-    return { relation: await relation(subject, kind, { sort, tags: query.tags, term: query.q, show: query.show }), query, orders };
+    const of = (sort: Sort) => relation(subject, kind, { sort, tags: query.tags, term: query.q, show: query.show });
+    const known = sorts.filter((sort) => whole || sort !== 'followers');
+    const sort = known.includes(query.sort) ? query.sort : usual;
+    const found = await of(sort);
+    // Where nothing says when it was added, nothing is the newest.
+    const orders = known.filter((one) => found.dated || one !== 'latest');
+    const instead = whole ? 'followers' : 'earliest';
+    return { relation: orders.includes(sort) || !found.total ? found : await of(instead), query, orders, dated: found.dated };
   }, [of, query.q, tags, query.sort, query.show]);
   const name = subject.isList ? undefined : nameOf({ name: subject.name ?? '' }) || short(subject.address);
   const row = useCallback((person: Related) => relatedRow(person, name), [name]);
@@ -250,7 +259,7 @@ export function Relations({ subject, kind, place, usual = 'latest' }: Props) {
   return (
     <div class="stack tight">
       {(total > 0 || isFiltered) && (
-        <Filters subject={subject} kind={kind} query={query} usual={usual} path={path} orders={found.orders} total={total}>
+        <Filters subject={subject} kind={kind} query={query} usual={usual} path={path} orders={found.orders} dated={found.dated} total={total}>
           {total > 0 && (
             <p class="row quiet small">
               <span role="status">{loaded.state === 'loading' ? words.searching : said}</span>
