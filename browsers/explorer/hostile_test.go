@@ -33,7 +33,7 @@ const (
 // hostile is a snapshot whose profiles attack whoever shows them.
 func hostile(t *testing.T) fstest.MapFS {
 	t.Helper()
-	large := svg + "<!--" + strings.Repeat("-x", 500_000) + "--></svg>"
+	large := svg + "<!--" + strings.Repeat("-x", 600_000) + "--></svg>"
 	inline := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(large))
 	type object = map[string]any
 	profiles := []object{
@@ -49,6 +49,12 @@ func hostile(t *testing.T) fstest.MapFS {
 		{"name": "credentials.eth", "avatar": "//leak.example/a.png", "header": "/leak.png", "records": object{"url": "https://trusted.example@leak.example/"}},
 		{"name": strings.Repeat("̷͆", 200) + "zalgo.eth", "avatar": "blob:https://leak.example/x", "header": "filesystem:https://leak.example/x", "records": object{"description": strings.Repeat("<div>", 3000)}},
 		{"name": invisible, "avatar": "", "records": object{"url": "https://x.com\n.evil.example/login", "com.github": "https://accounts.google.com@evil.example", "location": invisible, "keywords": "https://аррӏе.com", "com.twitter": "https://аррӏе.com", invisible: invisible}},
+		{"name": "blank.eth", "avatar": "https://" + avatars + "/large.png", "records": object{"description": "a" + strings.Repeat("\n", 200) + "b", "location": strings.Repeat("\n \n", 200) + "c", "url": strings.Repeat("z" + strings.Repeat("\u0337\u0346\u035b", 100), 20)}},
+		{"name": piled, "avatar": inline, "records": object{"name": piled, "description": strings.Repeat(piled+" ", 30)}},
+		{"name": hostileAddress(0), "avatar": inline, "records": object{"name": hostileAddress(0)}},
+		{"name": "0x0000…0000", "records": object{"name": "0x0000…0000 ✔"}},
+		{"name": "✔ victim.eth ☑️", "records": object{"name": "victim.eth ✅"}},
+		{"name": bought, "avatar": "https://" + avatars + "/victim.png", "records": object{"name": "victim.eth"}},
 		{"name": "__proto__", "avatar": "data:image/svg+xml," + url.PathEscape(svg+"</svg>"), "records": object{"__proto__": markup, "constructor": markup, "toString": markup}},
 	}
 	var accounts, lists, records strings.Builder
@@ -63,7 +69,7 @@ func hostile(t *testing.T) fstest.MapFS {
 		row(&accounts, object{"address": hostileAddress(i), "primary_list": fmt.Sprint(i + 1), "ens": profile})
 		row(&lists, object{"token_id": fmt.Sprint(i + 1), "owner": hostileAddress(i)})
 		for j := range profiles {
-			if i != j {
+			if i != j && (j > 0 || i%3 > 0) { // fewer follow victim.eth than who looks like it
 				row(&records, object{"token_id": fmt.Sprint(i + 1), "version": 1, "record_type": "address", "data": hostileAddress(j), "tags": hostileTags[:1+(i+j)%len(hostileTags)], "added": "2026-01-02T03:04:05.678Z"})
 			}
 		}
@@ -82,9 +88,15 @@ func hostile(t *testing.T) fstest.MapFS {
 	}
 }
 
-var hostileTags = []string{markup, rightToLeft, invisible, strings.Repeat("t", 200), "constructor", "top8"}
+// Marks that are piled on letters, and a name that looks like victim.eth, which fewer follow.
+var (
+	piled  = "z\u0337" + strings.Repeat("\u035b\u0346", 300) + "algo\u0337" + strings.Repeat("\u0489", 50)
+	bought = "vi\u0441tim.eth"
+)
 
-const hostiles = 13
+var hostileTags = []string{markup, rightToLeft, invisible, strings.Repeat("t", 200), "constructor", "top8", "verified ✔", "t" + strings.Repeat("\u0337\u0346", 60), strings.Repeat("\n", 100) + "x"}
+
+const hostiles = 19
 
 func hostileAddress(i int) string { return fmt.Sprintf("0x%040x", 0xabcdef0000+i) }
 
@@ -102,6 +114,7 @@ func TestHostileProfiles(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
+	b.Give("https://"+avatars+"/large.png", append(square(t), make([]byte, 1_500_000)...))
 	for _, config := range []site.Config{{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}, {}} {
 		h := serve(t, generate(t, withOps(t, hostile(t), hostileDeeds()), config), "/")
 		places := hostilePlaces()
@@ -134,6 +147,59 @@ func TestHostileProfiles(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// No text makes a page wider or a row higher than it is for others, and the question about pictures is one line.
+func TestHostileTextsTakeNoRoom(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	h := serve(t, withHistory(t, hostile(t), hostileDeeds()), "/")
+	const high = `Object.entries({'.rows > .row': 68, '.act': 130, '.ranking li': 72, '.who h1': 160, '.long.cut': 176, '.mark': 24, '.chip': 40, '.question': innerHeight * 0.08, '.tabs': 56})
+		.flatMap(([what, most]) => [...document.querySelectorAll(what)].filter((e) => e.getBoundingClientRect().height > most + 1).map((e) => what + ' of ' + e.getBoundingClientRect().height + ': ' + e.innerText.slice(0, 80)))`
+	const asked = "document.querySelector('.question')?.checkVisibility()"
+	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: being(h.URL, hostileAddress(0))})
+	for i := range hostiles {
+		places := []string{"#/" + hostileAddress(i)}
+		if i%6 == 0 {
+			places = append(places, "#/", "#/boards/followers", "#/search?q=t", "#/a/"+hostileAddress(i)+"/followers", "#/a/"+hostileAddress(i)+"/following", "#/a/"+hostileAddress(i)+"/activity")
+		}
+		for _, place := range places {
+			p.Go(h.at(place))
+			for _, size := range []browser.Size{{Width: 320, Height: 640}, browser.Phone, browser.Tablet, browser.Desktop} {
+				p.Resize(size)
+				there(t, p)
+				fits(t, p)
+				for _, fault := range browser.Eval[[]string](p, high) {
+					t.Errorf("%s at %v: %s", place, size, fault)
+				}
+			}
+		}
+	}
+	p.Resize(browser.Size{Width: browser.Phone.Width / 2, Height: browser.Phone.Height / 2}) // as at 200 %
+	if faults := browser.Eval[[]string](p, high); !browser.Eval[bool](p, asked) || len(faults) > 0 {
+		t.Errorf("at half the size: asked %t, and %q, want a line of at most 8 %%", browser.Eval[bool](p, asked), faults)
+	}
+}
+
+// Names that are written like addresses or like others, and check marks in names and tags, are told.
+func TestNotices(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	h := serve(t, generate(t, hostile(t), site.Config{API: site.APIEFP}), "/")
+	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
+	for i, want := range map[int]string{14: "written like an address", 15: "written like an address", 16: "check mark into a name", 17: "Looks like victim.eth"} {
+		p.Go(h.at("#/" + hostileAddress(i)))
+		shown(t, p)
+		p.WaitForText(want)
+	}
+	p.WaitForText("check mark into a tag")
+	p.Go(h.at("#/" + hostileAddress(0)))
+	shown(t, p)
+	if notices := p.Text(".likeness"); notices != "" {
+		t.Errorf("victim.eth: got %q, want nothing of those that look like it", notices)
 	}
 }
 

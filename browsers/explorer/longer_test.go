@@ -30,7 +30,7 @@ func longer(t *testing.T, s memsite.Site, config site.Config) memsite.Site {
 }
 
 // crowded finds our own texts that are cut off, and texts that are over others. What people write (bdi) and addresses (code,
-// .short) may be cut.
+// .short) may be cut, and so may the end of the question about pictures, which is one line.
 const crowded = `(() => {
 	const shown = [], found = [];
 	const walker = document.createTreeWalker(document.querySelector('dialog:modal') ?? document.body, NodeFilter.SHOW_TEXT);
@@ -51,7 +51,7 @@ const crowded = `(() => {
 				if (style.overflowX !== 'visible' || style.overflowY !== 'visible' || button) {
 					const box = e.getBoundingClientRect();
 					scrolls ||= [style.overflowX, style.overflowY].some((way) => way === 'auto' || way === 'scroll');
-					if (!scrolls && !parent.closest('bdi, code, .short') && (right > box.right + 1 || left < box.left - 1 || bottom > box.bottom + 3 || top < box.top - 3)) {
+					if (!scrolls && !parent.closest('bdi, code, .short, .question p') && (right > box.right + 1 || left < box.left - 1 || bottom > box.bottom + 3 || top < box.top - 3)) {
 						cut ||= e.outerHTML.slice(0, 80);
 					}
 					if (!button) {

@@ -199,7 +199,7 @@ func TestCounts(t *testing.T) {
 	p := b.Open(t, personAt(h, vitalik, ""), browser.View{Size: browser.Phone, Now: now})
 	shown(t, p)
 	got := browser.Eval[[]string](p, "[...document.querySelectorAll('.measures > li')].map((e) => e.innerText.replace(/\\s+/g, ' '))")
-	for i, want := range []string{"Followers 6 No. 1 More than", "Following 6 No. 1 More than", "Top 8 mentions 6 No. 1", "Mutuals No. 1", "Blocked by 2", "Muted by 2", "Blocking 1", "Muting 1"} {
+	for i, want := range []string{"Followers 6 Most followed More than", "Following 6 Follows the most More than", "Top 8 mentions 6 In most top 8s", "Mutuals 6 Most mutuals", "Blocked by 2", "Muted by 2", "Blocking 1", "Muting 1"} {
 		if i >= len(got) || !strings.HasPrefix(got[i], want) || (strings.HasPrefix(want, "Blocked") && got[i] != want) {
 			t.Errorf("got the counts %q, want %q at %d", got, want, i)
 		}

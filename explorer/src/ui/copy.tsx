@@ -1,6 +1,7 @@
 // An address, or a command, with a button that copies it.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { isAddress } from '../data/site';
 import { peopleTexts } from '../texts/accounts';
 import { plain, type Text } from '../text';
 import { Icon } from './icon';
@@ -16,6 +17,7 @@ async function copy(text: string, shown: Element): Promise<boolean> {
   }
 }
 
+/** An address is cut in the middle where it has no room: both ends are compared. */
 export function Address({ address, label = peopleTexts.copy }: { address: string; label?: Text }) {
   const shown = useRef<HTMLElement>(null);
   const [said, say] = useState<Text | ''>('');
@@ -30,7 +32,14 @@ export function Address({ address, label = peopleTexts.copy }: { address: string
   return (
     <span class="address">
       <code ref={shown} dir="ltr">
-        {plain(address)}
+        {isAddress(address) ? (
+          <>
+            <span class="start">{plain(address.slice(0, -6))}</span>
+            {plain(address.slice(-6))}
+          </>
+        ) : (
+          plain(address)
+        )}
       </code>
       <button
         type="button"

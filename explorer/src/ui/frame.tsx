@@ -13,6 +13,7 @@ import { part, useOffline } from '../worker';
 import { Icon } from './icon';
 import { outside } from './links';
 import { useLoad } from './load';
+import { Tabs } from './tabs';
 
 // The page that shows the API, if the explorer is part of a preview.
 const start = document.querySelector<HTMLMetaElement>('meta[name="followpress-start"]')?.content as Href | undefined;
@@ -29,14 +30,14 @@ const entries: [segments: string[], name: Text][] = [
 function Navigation({ place }: { place: Place }) {
   const reports: typeof entries = place.path[0] === 'reports' || kept('reports')[0] ? [[['reports'], texts.reports]] : [];
   return (
-    <nav class="tabs" aria-label={texts.navigation}>
+    <Tabs label={texts.navigation}>
       {[...entries, ...reports].map(([segments, name]) => (
         <a key={name} href={href(segments)} aria-current={segments[0] === place.path[0] ? 'page' : undefined}>
           {name}
         </a>
       ))}
       {start && <a href={start}>{texts.api}</a>}
-    </nav>
+    </Tabs>
   );
 }
 
@@ -64,7 +65,7 @@ function Question() {
   }
   return (
     <div class="notice question">
-      <p>{texts.mayOthers}</p>
+      <p class="line">{texts.mayOthers}</p>
       <button type="button" onClick={() => choose({ others: true })}>
         {texts.load}
       </button>
@@ -146,13 +147,15 @@ export function Frame({ place, search, children }: { place: Place; search: Child
       </header>
       <div role="status">
         {offline && <p class="notice">{texts.offline}</p>}
-        <Question />
         {after && <after.Newer place={place} />}
       </div>
       <main id="main" tabIndex={-1}>
         {children}
       </main>
       <Foot>{after && <after.Seal />}</Foot>
+      <div role="status">
+        <Question />
+      </div>
     </>
   );
 }

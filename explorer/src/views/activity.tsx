@@ -11,6 +11,7 @@ import { date, number } from '../texts/first';
 import { Act } from '../ui/acts';
 import { Failed, Loading, Show, useKept, useLoad } from '../ui/load';
 import { called } from '../ui/person';
+import { Tabs } from '../ui/tabs';
 
 /** So many entries are shown at first, and more each time that they are asked for. */
 const page = 100;
@@ -44,10 +45,10 @@ export function Activity({ person, place }: { person: Profile; place: Place }) {
       {(span) =>
         span ? (
           <div class="stack tight">
-            <nav class="tabs" aria-label={words.title}>
+            <Tabs label={words.title}>
               {side('by')}
               {side('to')}
-            </nav>
+            </Tabs>
             <Filter person={person} query={query} />
             <Entries key={`${person.address} ${query.side}`} person={person} query={query} span={span} />
           </div>

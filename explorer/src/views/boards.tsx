@@ -13,6 +13,7 @@ import { called, PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';
 import { Chooser } from '../ui/search';
 import { Legend } from '../ui/slots';
+import { Tabs } from '../ui/tabs';
 
 type Goal = { index: number } | undefined;
 
@@ -35,7 +36,7 @@ export function Boards({ place }: { place: Place }) {
           ) : (
             <>
               <Heading title={boardTexts.title} />
-              <Tabs boards={known} current={undefined} />
+              <BoardTabs boards={known} current={undefined} />
               <p class="empty">{boardTexts.none}</p>
             </>
           );
@@ -48,15 +49,11 @@ export function Boards({ place }: { place: Place }) {
 /** Boards that few look for. */
 const rare: readonly Board[] = ['mutes', 'muted'];
 
-function Tabs({ boards, current }: { boards: readonly Board[]; current: Board | undefined }) {
-  const tabs = useRef<HTMLElement>(null);
+function BoardTabs({ boards, current }: { boards: readonly Board[]; current: Board | undefined }) {
   const [opened, open] = useState(false);
   const all = opened || rare.some((board) => board === current);
-  useEffect(() => {
-    tabs.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
-  }, [current]);
   return (
-    <nav ref={tabs} class="tabs" aria-label={boardTexts.title}>
+    <Tabs label={boardTexts.title}>
       {boards
         .filter((board) => all || !rare.includes(board))
         .map((board) => (
@@ -69,7 +66,7 @@ function Tabs({ boards, current }: { boards: readonly Board[]; current: Board | 
           {boardTexts.more}
         </button>
       )}
-    </nav>
+    </Tabs>
   );
 }
 
@@ -111,7 +108,7 @@ function Opened({ board, boards, place }: { board: Board; boards: readonly Board
           nobody={(typed) => tell(boardTexts.notThere(clip(typed, 100)))}
         />
       </div>
-      <Tabs boards={boards} current={board} />
+      <BoardTabs boards={boards} current={board} />
       <Legend />
       <p role="status" class="notice small" hidden={!told}>
         {told}

@@ -13,6 +13,7 @@ import { Failed, Loading, Show, useLoad } from '../ui/load';
 import { called, Name, PersonLink } from '../ui/person';
 import { Rows } from '../ui/rows';
 import { Chooser } from '../ui/search';
+import { Tabs } from '../ui/tabs';
 import { relatedRow } from './people';
 
 const rowHeight = 68;
@@ -126,10 +127,10 @@ function Comparison({ a, b, shown }: { a: Profile; b: Profile; shown: Shown }) {
         <Says a={a} state={states[0]} b={b} />
         <Says a={b} state={states[1]} b={a} />
       </div>
-      <nav class="tabs" aria-label={words.common}>
+      <Tabs label={words.common}>
         {link('following', commonTexts.bothFollow, bothFollow.length)}
         {!unknown && link('followers', commonTexts.followBoth, known?.length)}
-      </nav>
+      </Tabs>
       {shown === 'following' || unknown ? (
         <People people={bothFollow} source={inputs.join() + ' following'} label={commonTexts.bothFollow} />
       ) : (

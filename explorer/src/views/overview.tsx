@@ -4,13 +4,14 @@ import type { Children } from '../elements';
 import { useEffect, useState } from 'preact/hooks';
 import { peopleTexts as words } from '../texts/accounts';
 import { isKind, tagsOf, topEight, type Kind, type Profile, type RankedBoard, type Said, type Show as Which, type Tags } from '../data/people';
+import { openBoard } from '../data/boards';
+import { hasTick } from '../data/ticks';
 import { tagQuery } from '../place';
 import { href, type Href } from '../router';
 import { clip, gap, plain, type Text } from '../text';
 import { number } from '../texts/first';
 import { Badges } from '../ui/badges';
 import { Show, useKept, useLoad } from '../ui/load';
-import { Long } from '../ui/long';
 import { Percentile } from '../ui/percentile';
 import { Avatar, Name } from '../ui/person';
 import { FoldedTexts, TextList } from '../ui/textlist';
@@ -34,16 +35,11 @@ function About({ person }: { person: Profile }) {
   const known = main.flatMap((name) => person.texts.filter(([key]) => key === name));
   const others = person.texts.filter(([key]) => !main.includes(key) && key !== 'name');
   const chains = person.chains.filter(([, address]) => address.toLowerCase() !== person.address);
-  if (!person.description && !known.length && !others.length && !chains.length) {
+  if (!known.length && !others.length && !chains.length) {
     return person.bare ? <p class="notice">{words.bare}</p> : null;
   }
   return (
     <section class="stack tight" aria-label={words.about}>
-      {person.description && (
-        <p class="text description" dir="auto">
-          <Long text={person.description} />
-        </p>
-      )}
       {known.length > 0 && <TextList texts={known} />}
       <FoldedTexts summary={words.records(number(others.length))} texts={others} />
       <FoldedTexts summary={words.chains(number(chains.length))} texts={chains} />
@@ -55,9 +51,9 @@ function About({ person }: { person: Profile }) {
 
 const tab = (person: Profile, kind: Kind, show?: Which): Href => href(['a', person.address, kind], { show });
 
-function Measure({ name, wide, count, to, children }: { name: Text; wide?: boolean; count?: number; to?: Href; children?: Children }) {
+function Measure({ name, count, to, children }: { name: Text; count?: number; to?: Href; children?: Children }) {
   return (
-    <li class={wide ? 'card wide' : 'card'}>
+    <li class="card">
       <p class="quiet small">{name}</p>
       {count !== undefined && (to ? <a class="count" href={to}>{number(count)}</a> : <p class="count">{number(count)}</p>)}
       {children}
@@ -65,20 +61,34 @@ function Measure({ name, wide, count, to, children }: { name: Text; wide?: boole
   );
 }
 
+const placeOn = (person: Profile, board: RankedBoard) => person.ranks.find(([one]) => one === board)?.[1];
+
 function Place({ person, board }: { person: Profile; board: RankedBoard }) {
-  const place = person.ranks.find(([one]) => one === board)?.[1];
-  return place === undefined ? null : person.whole || isKind(board) ? (
+  const place = placeOn(person, board);
+  if (place === undefined || board === 'blocked') {
+    return null;
+  }
+  const text = place === 1 ? words.first[board] : words.place(number(place));
+  return person.whole || isKind(board) ? (
     <a class="small" href={href(['boards', board])}>
-      {words.place(number(place))}
+      {text}
     </a>
   ) : (
-    <p class="small">{words.place(number(place))}</p>
+    <p class="small">{text}</p>
   );
+}
+
+/** How many accounts it follows that follow it: the leaderboard says so, in the row of the account. */
+async function mutualsOf(person: Profile): Promise<number | undefined> {
+  const place = placeOn(person, 'mutuals');
+  const [row] = place && person.whole ? await (await openBoard('mutuals')).page(place - 1, 1) : [];
+  return row?.address === person.address ? row.counts.mutuals : undefined;
 }
 
 /** Counts first, and below them the places that they make. To be blocked by many is no place to be proud of. */
 function Counts({ person, said }: { person: Profile; said: { given: Said; received: Said } | undefined }) {
-  const isKnown = (board: RankedBoard) => person.ranks.some(([one]) => one === board);
+  const isKnown = (board: RankedBoard) => placeOn(person, board) !== undefined;
+  const mutuals = useKept(useLoad(() => mutualsOf(person), [person]));
   const kinds = (['followers', 'following'] as const).filter((kind) => person[kind] !== undefined || isKnown(kind));
   const { given, received } = said ?? {};
   const others: [name: Text, count: number | undefined, to: Href][] = [
@@ -96,18 +106,20 @@ function Counts({ person, said }: { person: Profile; said: { given: Said; receiv
       <h2>{words.counts}</h2>
       <ul class="measures">
         {kinds.map((kind) => (
-          <Measure key={kind} wide name={words.measures[kind]} count={person[kind]} to={tab(person, kind)}>
+          <Measure key={kind} name={words.measures[kind]} count={person[kind]} to={tab(person, kind)}>
             <Place person={person} board={kind} />
             {person[kind] ? <Percentile kind={kind} count={person[kind]} /> : null}
           </Measure>
         ))}
+      </ul>
+      <ul class="measures few">
         {(top || isKnown('top8')) && (
           <Measure name={words.measures.top8} count={top} to={href(['a', person.address, 'followers'], { tags: 'top8' })}>
             <Place person={person} board="top8" />
           </Measure>
         )}
         {isKnown('mutuals') && (
-          <Measure name={words.measures.mutuals}>
+          <Measure name={words.measures.mutuals} count={mutuals}>
             <Place person={person} board="mutuals" />
           </Measure>
         )}
@@ -176,6 +188,7 @@ function TagLinks({ name, tags, to }: { name: Text; tags: Tags; to: (tag: string
   return (
     <div class="stack tight">
       <h2>{name}</h2>
+      {tags.some(({ tag }) => hasTick(tag)) && <p class="notice small">{words.tickInTag}</p>}
       <p class="row">
         {tags.slice(0, all ? Infinity : mostTags).map(({ tag, count }) => (
           <a key={tag} class="chip" href={to(tag)}>

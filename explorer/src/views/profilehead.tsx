@@ -1,6 +1,6 @@
 // The head of an account: who it is, and the tabs. Below other tabs than the profile it is a line.
 
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { peopleTexts as words } from '../texts/accounts';
 import type { Profile } from '../data/people';
 import { shared } from '../data/shared';
@@ -13,11 +13,13 @@ import { Heading } from '../ui/heading';
 import { Icon } from '../ui/icon';
 import { Later } from '../ui/later';
 import { useLoad } from '../ui/load';
+import { Long } from '../ui/long';
 import { Avatar, called } from '../ui/person';
 import { Line } from '../ui/slots';
+import { Tabs } from '../ui/tabs';
 import { part as loadPart } from '../worker';
 
-function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
+function ProfileTabs({ person, part }: { person: Profile; part: string | undefined }) {
   const user = person.address || person.name;
   const tabs: (readonly [part: string | undefined, name: Text, count?: number])[] = [
     [undefined, words.profile],
@@ -29,24 +31,34 @@ function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
   if (person.history) {
     tabs.push(['activity', words.activity], ['then', words.then]);
   }
-  // On a phone the current tab may be beyond the edge.
-  const nav = useRef<HTMLElement>(null);
-  useLayoutEffect(() => {
-    const [bar, tab] = [nav.current, nav.current?.querySelector<HTMLElement>('[aria-current]')];
-    if (bar && tab) {
-      bar.scrollLeft = tab.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
-    }
-  }, [part]);
   return (
-    <nav ref={nav} class="tabs" aria-label={words.tabs}>
+    <Tabs label={words.tabs}>
       {tabs.map(([to, name, count]) => (
         <a key={name} href={href(to ? ['a', user, to] : ['a', user])} aria-current={part === to ? 'page' : undefined}>
           {name}
           {gap}
-          {count !== undefined && <span class="count">{number(count)}</span>}
+          {part && count !== undefined && <span class="count">{number(count)}</span>}
         </a>
       ))}
-    </nav>
+    </Tabs>
+  );
+}
+
+/** How many follow the account, and whom it follows: its tabs have these numbers on other pages of it. */
+function Counts({ person }: { person: Profile }) {
+  return (
+    <p class="row counts">
+      {(['followers', 'following'] as const).map(
+        (kind) =>
+          person[kind] !== undefined && (
+            <a key={kind} href={href(['a', person.address || person.name, kind])}>
+              <strong>{number(person[kind])}</strong>
+              {gap}
+              {words[kind]}
+            </a>
+          ),
+      )}
+    </p>
   );
 }
 
@@ -129,8 +141,18 @@ export function Head({ person, part }: { person: Profile; part: string | undefin
         {person.address && <Share person={person} />}
       </div>
       {identity && <identity.Likeness person={person} />}
-      {!isSmall && <Line person={person} />}
-      {person.address && <Tabs person={person} part={part} />}
+      {!isSmall && (
+        <>
+          <Counts person={person} />
+          {person.description && (
+            <p class="text description" dir="auto">
+              <Long text={person.description} />
+            </p>
+          )}
+          <Line person={person} />
+        </>
+      )}
+      {person.address && <ProfileTabs person={person} part={part} />}
     </div>
   );
 }

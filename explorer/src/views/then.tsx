@@ -13,6 +13,7 @@ import { date, number } from '../texts/first';
 import { Failed, Loading, Show, useKept, useLoad } from '../ui/load';
 import { PersonRow } from '../ui/person';
 import { Rows } from '../ui/rows';
+import { Tabs } from '../ui/tabs';
 
 const parts = ['all', 'came', 'left'] as const;
 type Part = (typeof parts)[number];
@@ -58,10 +59,10 @@ function Chosen({ person, place, span }: { person: Profile; place: Place; span: 
   return (
     <div class="stack tight">
       <Picker query={query} person={person} first={first} last={last} />
-      <nav class="tabs" aria-label={words.title}>
+      <Tabs label={words.title}>
         {kind('following')}
         {kind('followers')}
-      </nav>
+      </Tabs>
       {query.day < first ? <Before day={query.day} first={first} /> : <Shown person={person} query={query} />}
       <Earlier first={first} />
     </div>
