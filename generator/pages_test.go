@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	json "github.com/goccy/go-json"
 	"golang.org/x/net/html"
 	"golang.org/x/text/language"
@@ -163,7 +164,7 @@ func TestPagesEqualTheTwin(t *testing.T) {
 			if name := everybody[address]; name != "" {
 				return plain.Text(name)
 			}
-			return address
+			return common.HexToAddress(address).Hex()
 		}
 		for address, name := range everybody {
 			own, has := ownPage(address)
@@ -182,6 +183,14 @@ func TestPagesEqualTheTwin(t *testing.T) {
 			}
 			for _, f := range followed {
 				wantFollowed = append(wantFollowed, shown(f.Address))
+			}
+			more := [2]bool{stats.Following_count > len(follows), stats.Followers_count > len(followed)}
+			for i, to := range []string{"following", "followers"} {
+				n := []int{stats.Following_count, stats.Followers_count}[i]
+				says := english.Sprintf("The latest 10 of %d. ", n) + `<a href="/at/_explore/index.html#/a/` + address + "/" + to + `">All of them</a>`
+				if strings.Contains(got[key], says) != more[i] || strings.Contains(got[key], "/"+to+`">All`) != more[i] {
+					t.Fatalf("%s: %s: a link to all %d of %s: got %t, want %t", of, key, n, to, !more[i], more[i])
+				}
 			}
 			word := map[bool]string{true: "follower", false: "followers"}[stats.Followers_count == 1]
 			if counts := english.Sprintf("%d %s %d following", stats.Followers_count, word, stats.Following_count); p.counts != counts ||
@@ -401,6 +410,20 @@ func TestBrandedPages(t *testing.T) {
 	}
 	if style, badge := got[page.StyleKey], got[page.BadgeKey("a.eth")]; !strings.Contains(style, "#aa00ff") || !strings.Contains(badge, `fill="#aa00ff"`) {
 		t.Errorf("got %s\n%s, want the colour", style, badge)
+	}
+	if strings.Contains(body, `class="face"`) || strings.Contains(body, "x.example") {
+		t.Errorf("a picture where there are none: got %s", body)
+	}
+	for pictures, want := range map[string][2]string{
+		"":                            {`<a href="https://x.example/a.png" rel="nofollow ugc noopener noreferrer">Show the picture`, "img-src data: https://cdn.example;"},
+		"x.example":                   {`<img class="face" src="https://x.example/a.png"`, "img-src data: https://cdn.example https://x.example;"},
+		"https://p.example/{url}?s=1": {`<img class="face" src="https://p.example/https%3A%2F%2Fx.example%2Fa.png?s=1"`, "img-src data: https://cdn.example https://p.example;"},
+	} {
+		o.Config.Pictures = pictures
+		body := inMemory(t, s, o)[page.Key("a.eth")]
+		if !strings.Contains(body, want[0]) || !strings.Contains(body, want[1]) || strings.Contains(body, `class="face"`) != (pictures != "") {
+			t.Errorf("pictures %q: got %s, want %s and the policy %s", pictures, body, want[0], want[1])
+		}
 	}
 	if embed := got[page.EmbedKey]; len(embed) > 4<<10 || !strings.Contains(embed, `"title":"Who \u0026 \"whom\" \u003cb\u003e"`) {
 		t.Errorf("%s: got %d bytes: %s", page.EmbedKey, len(embed), embed)

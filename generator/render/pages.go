@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	json "github.com/goccy/go-json"
+	"golang.org/x/crypto/sha3"
 
 	"github.com/followpress/followpress/internal/plain"
 	"github.com/followpress/followpress/site"
@@ -70,8 +71,9 @@ func newPageRenderer(ctx context.Context, e *efpRenderer, workers int) (*pageRen
 	if home == "" && e.config.Explorer {
 		home = p.root + site.ExplorerPageKey.URLPath()
 	}
-	common := map[string]string{
-		"Root": p.root, "Title": p.title, "Home": home, "Logo": e.config.Logo, "LogoHost": page.LogoHost(e.config),
+	hosts, _ := e.config.PictureHosts()
+	common := map[string]any{
+		"Root": p.root, "Title": p.title, "Home": home, "Logo": e.config.Logo, "LogoHost": page.LogoHost(e.config), "Pictures": hosts,
 	}
 	part := func(name string) string {
 		var b strings.Builder
@@ -217,6 +219,7 @@ type pageView struct {
 	Picture            string        // URL of the avatar, "" for none that may be named
 	Linked             linkedPage
 	Address, Bio, Link string // "" for none
+	Face, Asked        string // URL of the avatar: of one that is shown, and of one that readers may ask for; "" for none
 }
 
 // A linkedPage describes a page to search engines (schema.org/ProfilePage).
@@ -265,8 +268,8 @@ func (p *pageRenderer) appendPage(b []byte, account uint32, own string) []byte {
 		b = append(append(append(b, `<p><a class="open" href="`...), p.explorer...), own...)
 		b = append(b, "\">Open in the explorer</a></p>\n"...)
 	}
-	b = appendSection(b, "Follows", func(b []byte) []byte { return p.appendFollowed(b, account) })
-	b = appendSection(b, "Followed by", func(b []byte) []byte { return p.appendFollowers(b, account) })
+	b = p.appendSection(b, account, "Follows", rules.Following, func(b []byte) []byte { return p.appendFollowed(b, account) })
+	b = p.appendSection(b, account, "Followed by", rules.Followers, func(b []byte) []byte { return p.appendFollowers(b, account) })
 	return append(b, p.foot...)
 }
 
@@ -276,7 +279,7 @@ var (
 )
 
 func (p *pageRenderer) view(account uint32) *pageView {
-	address, name := p.Accounts[account].String(), p.nameOf(account)
+	address, name := checksummed(p.Accounts[account]), p.nameOf(account)
 	followers, following := p.followersOf(account), p.followingOf(account)
 	bio, link := p.aboutOf(account)
 	v := &pageView{
@@ -286,11 +289,17 @@ func (p *pageRenderer) view(account uint32) *pageView {
 	if name != address {
 		v.Address = address
 	}
+	// As in the explorer: where the operator names no hosts, the reader decides, here by following a link.
+	if _, all := p.config.PictureHosts(); all {
+		v.Asked = v.Picture
+	} else {
+		v.Face = v.Picture
+	}
 	if bio != "" {
 		v.About = shortenedTo(v.About+" "+strings.Join(strings.Fields(bio), " "), maxDescription)
 	}
 	v.Linked = linkedPage{"https://schema.org", "ProfilePage", linkedPerson{
-		Type: "Person", Name: name, Identifier: address, Description: bio, Image: v.Picture,
+		Type: "Person", Name: name, Identifier: p.Accounts[account].String(), Description: bio, Image: v.Picture,
 		Statistic: linkedCount{"InteractionCounter", "https://schema.org/FollowAction", followers},
 	}}
 	return v
@@ -308,15 +317,28 @@ func (p *pageRenderer) appendAddresses(b []byte, own, address string) []byte {
 	return b
 }
 
-// appendSection appends rows under a title, or nothing if there are none.
-func appendSection(b []byte, title string, rows func(b []byte) []byte) []byte {
+// appendSection appends rows under a title, or nothing if there are none, and where the rest is: in the explorer, or else in
+// the API.
+func (p *pageRenderer) appendSection(b []byte, account uint32, title string, counted rules.Measure, rows func(b []byte) []byte) []byte {
 	start := len(b)
 	b = append(append(append(b, "<section><h2>"...), title...), "</h2><ul>\n"...)
 	head := len(b)
 	if b = rows(b); len(b) == head {
 		return b[:start]
 	}
-	return append(b, "</ul></section>\n"...)
+	b = append(b, "</ul>\n"...)
+	if n := p.ranks.Count[counted][account]; n > pageRows {
+		all, address := "followers", p.Accounts[account].String()
+		if counted == rules.Following {
+			all = "following"
+		}
+		to := p.explorer + address + "/" + all
+		if !p.config.Explorer {
+			to = p.root + "/" + p.config.BasePath + "/users/" + address + "/" + all
+		}
+		b = fmt.Appendf(b, `<p class="quiet">The latest %d of %s. <a href="%s">All of them</a></p>`+"\n", pageRows, grouped(n), to)
+	}
+	return append(b, "</section>\n"...)
 }
 
 // appendFollowed appends rows of the accounts that an account has followed last.
@@ -366,9 +388,12 @@ func (p *pageRenderer) appendRow(b []byte, account uint32) []byte {
 	default:
 		isLink = false
 	}
-	if len(name) == 0 || string(name) == own {
+	switch {
+	case len(name) == 0:
+		b = append(b, checksummed(p.Accounts[account])...)
+	case string(name) == own:
 		b = append(b, own...)
-	} else {
+	default:
 		b = append(b, "<bdi>"...)
 		b = append(b, template.HTMLEscapeString(plain.Text(string(name)))...)
 		b = append(b, "</bdi>"...)
@@ -384,7 +409,21 @@ func (p *pageRenderer) nameOf(account uint32) string {
 	if name := p.Profiles.Name(account); len(name) > 0 {
 		return plain.Text(string(name))
 	}
-	return p.Accounts[account].String()
+	return checksummed(p.Accounts[account])
+}
+
+// checksummed is an address in the letter case that tells a mistyped one (EIP-55), as the explorer shows it.
+func checksummed(address site.Address) string {
+	text := []byte(address.String())
+	hash := sha3.NewLegacyKeccak256()
+	_, _ = hash.Write(text[2:]) // a hash fails never
+	sum := hash.Sum(nil)
+	for i, digit := range text[2:] {
+		if half := sum[i/2] >> (4 * (1 - i%2)); digit >= 'a' && half&8 != 0 {
+			text[2+i] = digit - 'a' + 'A'
+		}
+	}
+	return string(text)
 }
 
 // aboutOf returns what an account says of itself, and the page that it names, if that is one.
