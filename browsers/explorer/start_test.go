@@ -69,7 +69,10 @@ func suggested(t *testing.T, snapshot fs.FS, me string) (all []string) {
 		if by[other] == 0 {
 			return other + " Recommended by this site"
 		}
-		return fmt.Sprintf("%s Followed by %d you follow", other, by[other])
+		if by[other] == 1 {
+			return other + " Followed by 1 account you follow"
+		}
+		return fmt.Sprintf("%s Followed by %d accounts you follow", other, by[other])
 	}
 	var first []string
 	if _, err := fs.Stat(snapshot, "recommended.ndjson"); err == nil {

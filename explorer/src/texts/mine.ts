@@ -76,7 +76,7 @@ export const yourTexts = own({
   quiet: (day: string) => `No activity since ${day}.`,
   nobody: 'You do not follow anyone yet.',
   suggested: 'Suggested for you',
-  by: (n: number) => `Followed by ${number(n)} you follow`,
+  by: (n: number) => `Followed by ${n === 1 ? '1 account' : `${number(n)} accounts`} you follow`,
   recommended: 'Recommended by this site',
   noSuggestions: 'No suggestions yet.',
 });
