@@ -60,7 +60,7 @@ const (
 
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
 // the page depends on the configuration: on where pictures come from, what is checked by, whose site it is, and what there
-// is without scripts.
+// is beside it and without scripts.
 func Files(config site.Config) []File { return bundled().of(config) }
 
 // Spoken returns the files of an explorer whose texts are made by another module in the place of src/texts/own.ts, in
@@ -165,7 +165,7 @@ func pageOf(loaded firstLoad, config site.Config) []byte {
 	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, map[string]any{
 		"Loaded": loaded, "Pictures": config.Pictures, "Keys": config.ExplorerKeys, "Images": hosts, "Connect": connect,
 		"Title": config.Title, "About": config.About, "Logo": config.Logo, "LogoHost": page.LogoHost(config), "Colour": config.Colour, "Home": config.Home,
-		"Pages": config.Pages,
+		"Pages": config.Pages, "Reports": config.Reports,
 	}); err != nil {
 		panic("explorer: " + err.Error())
 	}

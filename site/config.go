@@ -106,6 +106,9 @@ type Config struct {
 	// ExplorerKeys are public keys, in order and with spaces between, by which the explorer checks what it reads. Empty,
 	// it knows only those that its reader gives it. Only with Explorer.
 	ExplorerKeys string `json:"explorer_keys,omitempty"`
+	// Reports says that its operator publishes reports beside the site, so that the explorer leads to them. It asks for none
+	// otherwise. Only with Explorer.
+	Reports bool `json:"reports,omitempty"`
 
 	// Pages says that the site has pages of accounts for readers without JavaScript and for search engines, badges, and
 	// EmbedKey. Only under APIEFP. Every account has them that has a name to look it up by, and any other with at least
@@ -198,7 +201,7 @@ func (c Config) WithDefaults() (Config, error) {
 	}
 	c.Pictures, c.ExplorerKeys = normalPictures(c.Pictures), strings.Join(slices.Compact(slices.Sorted(strings.FieldsSeq(c.ExplorerKeys))), " ")
 	if !c.Explorer {
-		c.ExplorerKeys = ""
+		c.ExplorerKeys, c.Reports = "", false
 	}
 	if !c.Explorer && !c.Pages {
 		c.Pictures = ""

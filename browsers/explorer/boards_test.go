@@ -241,13 +241,15 @@ func TestNetworkLeadsOn(t *testing.T) {
 	}
 }
 
-// The navigation has reports once there are some that this browser knows.
+// The navigation has reports where the site says that there are some. The explorer of another one does not ask for them.
 func TestNavigationHasNoReportsWhereThereAreNone(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
-	h := serve(t, demo(t), "/")
-	p := b.Open(t, h.at("#/network"), browser.View{Size: browser.Phone, Now: now})
+	without := demo(t)
+	without[site.ExplorerPageKey] = strings.Replace(without[site.ExplorerPageKey], `<meta name="followpress-reports" content="beside">`, "", 1)
+	h := serve(t, without, "/")
+	p := b.Open(t, h.at("#/reports"), browser.View{Size: browser.Phone, Now: now})
 	shown(t, p)
 	const entry = "header nav a[href='#/reports']"
 	if p.Count(entry) != 0 {
@@ -258,17 +260,16 @@ func TestNavigationHasNoReportsWhereThereAreNone(t *testing.T) {
 			t.Errorf("requested %s, which is not there", path)
 		}
 	}
+	if p.Count("main code, main pre") != 0 {
+		t.Error("got a command in a view of a site without reports")
+	}
 	h.deploy(withReports(demo(t)))
-	p.Click("main a[href='#/reports']")
-	shown(t, p)
+	p.Go("about:blank")
 	p.Go(h.at("#/"))
 	shown(t, p)
-	if p.Count(entry) != 1 {
-		t.Error("got no entry for reports that were seen")
-	}
-	// The chart has the dates of the reports, not of the data.
-	p.Go(h.at("#/reports"))
+	p.Click(entry)
 	shown(t, p)
+	// The chart has the dates of the reports, not of the data.
 	x, y := p.Middle(".plot .u-over")
 	p.Mouse(x, y, false)
 	p.Wait("document.querySelector('.u-series .u-value').innerText === 'Oct 31, 2026'")

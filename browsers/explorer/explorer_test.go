@@ -31,10 +31,10 @@ var update = flag.Bool("update", false, "write the screenshots in testdata/scree
 // now is when the pages of the tests are opened: a day after the demo was taken.
 var now = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 
-// generate renders the site of a snapshot, with the explorer.
+// generate renders the site of a snapshot, with the explorer, which leads to reports.
 func generate(t *testing.T, snapshot fs.FS, config site.Config) memsite.Site {
 	t.Helper()
-	config.Explorer = true
+	config.Explorer, config.Reports = true, true
 	files, _, err := generator.ToMemory(context.Background(), afero.FromIOFS{FS: snapshot}, generator.Options{Config: config, NoSync: true})
 	if err != nil {
 		t.Fatal(err)

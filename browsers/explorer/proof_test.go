@@ -215,6 +215,7 @@ func TestProofView(t *testing.T) {
 	shown(t, p)
 	p.Click(".seal")
 	shown(t, p)
+	p.Click("main .stack > p > button")
 	p.WaitForText("The site is signed in the name of follow.example, but this browser has no key")
 	p.Click("#given")
 	p.Press("PRIVATE+KEY+x")

@@ -1,4 +1,4 @@
-// Package preview tests in a browser what followpress serves besides the explorer: pages of examples, and pictures.
+// Package preview tests in a browser what followpress serves and writes besides the explorer: pages, examples, and pictures.
 package preview
 
 import (
@@ -10,16 +10,21 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// The complete pages that docs/client.md names work in a browser, over the preview.
-func TestExamplePages(t *testing.T) {
+// start starts the preview of the demo, and gives its URL.
+func start(t *testing.T) (base string) {
 	servers.Wanted(t)
 	program := filepath.Join(t.TempDir(), "followpress")
 	if text, err := exec.Command("go", "build", "-C", "../..", "-o", program, "./cmd/followpress").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	address := servers.FreeAddress(t)
-	servers.Program(t, address, program, "preview", "--api", "efp", "--addr", address)
-	base := "http://" + address
+	servers.Program(t, address, program, "preview", "--addr", address)
+	return "http://" + address
+}
+
+// The complete pages that docs/client.md names work in a browser, over the preview.
+func TestExamplePages(t *testing.T) {
+	base := start(t)
 	chromium := browser.Start(t, browser.Options{Alone: true})
 
 	page := chromium.Open(t, base+"/_preview/client.html", browser.View{Size: browser.Desktop})

@@ -1,4 +1,4 @@
-// Whose site this is, as its operator says: the page names a title, a logo, a colour and a home.
+// What the operator says of the site: its title, a logo, a colour and a home, and what there is beside it.
 
 import type { PictureURL } from './pictures/draw';
 import type { Href } from './router';
@@ -9,6 +9,9 @@ const said = (name: string): string | undefined => document.querySelector<HTMLMe
 export const home = said('home') as Href | undefined;
 /** A picture of the operator, whose host the policy of the page names. */
 export const logo = said('logo') as PictureURL | undefined;
+
+/** Whether there are reports beside the site. To ask for what is not there would be an error on the console. */
+export const hasReports = said('reports') !== undefined;
 
 /** The luminance of a colour #rrggbb, roughly, from 0 to 255. */
 const luma = (colour: string): number =>

@@ -307,7 +307,7 @@ func around(got, want string) (at int, g, w string) {
 func (c Case) Flags() []string {
 	o := c.Config
 	args := []string{
-		"--snapshot=" + c.Snapshot, fmt.Sprintf("--explorer=%t", o.Explorer),
+		"--snapshot=" + c.Snapshot, fmt.Sprintf("--explorer=%t", o.Explorer), fmt.Sprintf("--reports=%t", o.Reports),
 	}
 	for _, f := range []struct{ name, value string }{
 		{"refreshed", c.Refreshed}, {"api", o.API}, {"names", o.Names}, {"base-path", o.BasePath}, {"profile-url", o.ProfileURL}, {"badges-field", o.BadgesField},

@@ -30,6 +30,7 @@ func Random(tb testing.TB, seed uint64) Case {
 	r := rand.New(rand.NewPCG(seed, 3))
 	c := Case{Config: site.Config{LeaderboardMax: 10 + r.IntN(3)*45, Explorer: r.IntN(3) > 0}}
 	if c.Config.Explorer && seed%3 == 0 {
+		c.Config.Reports = true
 		c.Config.Pictures, c.Config.ExplorerKeys = "img.example *.pictures.example", "follow.example+1a2b3c4d+AbCd"
 	}
 	if r.IntN(3) > 0 {

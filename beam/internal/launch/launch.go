@@ -61,6 +61,7 @@ type Command struct {
 	BadgesField    string        `placeholder:"NAME" group:"As with generate:" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
 	Explorer       bool          `default:"true" group:"As with generate:" help:"Add _explore/ and index.html."`
 	Pictures       string        `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
+	Reports        bool          `group:"As with generate:" help:"Reports are published beside the site: the explorer leads to them."`
 	ExplorerKey    []string      `sep:"none" placeholder:"PUBLIC" group:"As with generate:" help:"Public key that the site is signed with, for the explorer to check by; may be repeated."`
 	Title          string        `placeholder:"TEXT" group:"As with generate:" help:"What the explorer calls the site, in at most 60 bytes."`
 	About          string        `placeholder:"SENTENCE" group:"As with generate:" help:"One sentence at the start of the explorer, in at most 200 bytes: what network this is, and who runs the site."`
@@ -181,7 +182,7 @@ func (c *Command) config() site.Config {
 	config := site.Config{
 		BasePath: c.BasePath, BadgesField: c.BadgesField, LeaderboardMax: c.LeaderboardMax, MaxProfileText: c.MaxProfileText, MaxProfile: c.MaxProfile,
 		API: c.API, ProfileURL: c.ProfileURL, Names: c.Names, Explorer: c.Explorer, Pictures: c.Pictures, ExplorerKeys: strings.Join(c.ExplorerKey, " "),
-		Title: c.Title, About: c.About,
+		Reports: c.Reports, Title: c.Title, About: c.About,
 	}
 	if config.EFP() {
 		config.HistoryWindow = site.Window(c.HistoryWindow)

@@ -60,6 +60,7 @@ type Content struct {
 	Explorer     bool     `first:"" default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
 	Pictures     string   `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
 	ExplorerKey  []string `sep:"none" placeholder:"PUBLIC" help:"Public key that the site is signed with (publish --sign): the explorer then checks what it shows, and says so. May be repeated: any of the keys will do. A site that none of them signs is not published. That of what live and preview serve from memory does not get it."`
+	Reports      bool     `help:"Reports are published beside the site (report --publish): the explorer leads to them."`
 	Pages        bool     `first:"" help:"With --api=efp: add u/NAME/index.html for each account with a name, a page without JavaScript for people, search engines and previews of links; sitemap.xml and robots.txt; badges (_badge/NAME.svg); and embed.js, the element <follow-card> for other sites. Needs --public-url."`
 	PagesMin     int      `default:"0" placeholder:"N" help:"With --pages: an account without a name has a page too, under its address, if it has at least N followers; 0 means none has (default ${default})."`
 	PublicURL    string   `first:"" placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
@@ -170,8 +171,8 @@ func (r *Content) config() site.Config {
 	c := site.Config{
 		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax,
 		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
-		ExplorerKeys: strings.Join(r.ExplorerKey, " "),
-		Pages:        r.Pages, PagesMin: r.PagesMin, PublicURL: r.PublicURL, Title: r.Title, About: r.About, Logo: r.Logo, Colour: r.Colour, Home: r.Home,
+		ExplorerKeys: strings.Join(r.ExplorerKey, " "), Reports: r.Reports,
+		Pages: r.Pages, PagesMin: r.PagesMin, PublicURL: r.PublicURL, Title: r.Title, About: r.About, Logo: r.Logo, Colour: r.Colour, Home: r.Home,
 		Data: r.Data, DataLicence: r.DataLicence,
 		RanksEvery: int64(r.RanksEvery / time.Second),
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/report"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/parts"
 )
@@ -199,8 +200,15 @@ func (c *Command) publish(ctx context.Context, r *report.Report, stderr io.Write
 		command.Warn(stderr, fmt.Sprintf("%s: %v", c.Publish, err))
 		err = nil
 	}
-	if err == nil {
-		fmt.Fprintf(stderr, "%s: the report of %s is published\n", c.Publish, r.Date)
+	if err != nil {
+		return err
 	}
-	return err
+	fmt.Fprintf(stderr, "%s: the report of %s is published\n", c.Publish, r.Date)
+	// A bucket without a site, or one that cannot be read, is no reason to fail: the report is there.
+	if body, err := to.Get(ctx, site.RootKey); err == nil {
+		if root, err := site.ParseRoot(body); err == nil && root.Config.Explorer && !root.Config.Reports {
+			command.Warn(stderr, c.Publish+": the explorer of the site does not lead to reports: generate it with --reports")
+		}
+	}
+	return nil
 }

@@ -46,7 +46,7 @@ const none = (): void => undefined;
 
 const words = (text?: string | null): string[] => text?.match(/\S+/g) ?? [];
 /** Where the browser keeps something about this site. */
-export const placeOf = (what: 'own' | 'first' | 'refreshers' | 'reports' | 'mine' | 'viewed' | 'visits'): string => `followpress ${what} ${base}`;
+export const placeOf = (what: 'own' | 'first' | 'refreshers' | 'mine' | 'viewed' | 'visits'): string => `followpress ${what} ${base}`;
 /** Keeps something about this site in the browser, '' for nothing. */
 export function keep(what: Parameters<typeof placeOf>[0], text: string): void {
   try {

@@ -57,6 +57,7 @@ export const proofTexts = own({
   more: (count: string) => `and ${count} more`,
   claims: (origin: string) => `The site is signed in the name of ${origin}, but this browser has no key to verify that.`,
   claimsNothing: 'This site is not signed.',
+  look: 'Look for a signature',
   keys: 'Keys',
   by: {
     reader: 'You entered these keys. This browser keeps them for this site.',
@@ -205,7 +206,6 @@ export const networkTexts = own({
   close: 'Close',
   more: (total: string) => `Show all ${total}`,
   fewer: 'Show fewer',
-  reports: 'Reports of what changed each day',
   files: 'Download the graph for your own queries',
 });
 
@@ -241,8 +241,6 @@ export const reportTexts = own({
   about: 'What changed between versions of this site.',
   unsigned: 'Reports are not signed, so this browser has not verified them.',
   none: 'No reports yet.',
-  how: 'Whoever runs this site can make one after each publish:',
-  command: 'followpress report --publish',
   chart: 'Follows and unfollows',
   aboutChart: (count: string) => `New follows and unfollows in the last ${count} reports, by date.`,
   date: 'Report',

@@ -2,8 +2,8 @@
 
 import type { Children } from '../elements';
 import { useEffect, useState } from 'preact/hooks';
-import { home, logo } from '../brand';
-import { base, kept, renew, renewal, site } from '../data/site';
+import { hasReports, home, logo } from '../brand';
+import { base, renew, renewal, site } from '../data/site';
 import { anyPictures, readerDecides, useAsked } from '../pictures/policy';
 import { href, type Href, type Place } from '../router';
 import { choose, useSettings } from '../settings';
@@ -23,15 +23,13 @@ const entries: [segments: string[], name: Text][] = [
   [[], texts.home],
   [['boards', 'followers'], texts.boards],
   [['network'], texts.network],
+  ...(hasReports ? [[['reports'], texts.reports] as [string[], Text]] : []),
 ];
 
-// Whether there are reports is not in the site, and to ask for what is not there is an error on the console: once this
-// browser has seen some, they are in the navigation.
 function Navigation({ place }: { place: Place }) {
-  const reports: typeof entries = place.path[0] === 'reports' || kept('reports')[0] ? [[['reports'], texts.reports]] : [];
   return (
     <Tabs label={texts.navigation}>
-      {[...entries, ...reports].map(([segments, name]) => (
+      {entries.map(([segments, name]) => (
         <a key={name} href={href(segments)} aria-current={segments[0] === place.path[0] ? 'page' : undefined}>
           {name}
         </a>

@@ -32,9 +32,6 @@ export function Network({ place }: { place: Place }) {
               <OverTime growth={sizes.growth} />
               {sizes.tags.length > 0 && <Tags tags={sizes.tags} whole={whole} chosen={place.query.get('tag')} />}
             </div>
-            <p>
-              <a href={href(['reports'])}>{networkTexts.reports}</a>
-            </p>
             {files && (
               <p>
                 <a href={objectLink(base, '_data/datapackage.json')}>{networkTexts.files}</a>

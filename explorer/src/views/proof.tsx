@@ -30,8 +30,24 @@ export function ProofView() {
   );
 }
 
-/** Of a site that is not checked: whether there is anything to check. */
+/**
+ * Of a site that is not checked: whether there is anything to check. A site that names no keys is hardly ever signed, and to
+ * ask for what is not there is an error on the console.
+ */
 function Claimed() {
+  const [asked, ask] = useState(seal.named.length > 0);
+  return asked ? (
+    <Claim />
+  ) : (
+    <p>
+      <button type="button" onClick={() => ask(true)}>
+        {proofTexts.look}
+      </button>
+    </p>
+  );
+}
+
+function Claim() {
   const origin = useLoad(claimed, []);
   return origin.state === 'done' ? <p>{origin.value === null ? proofTexts.claimsNothing : proofTexts.claims(named(origin.value))}</p> : null;
 }

@@ -17,19 +17,7 @@ export function Reports() {
   return (
     <div class="stack">
       <Heading title={reportTexts.title} />
-      <Show loaded={loaded}>{(all) => (all?.length ? <History all={all} /> : <None />)}</Show>
-    </div>
-  );
-}
-
-function None() {
-  return (
-    <div class="empty">
-      <p>{reportTexts.none}</p>
-      <p>{reportTexts.how}</p>
-      <p>
-        <code>{reportTexts.command}</code>
-      </p>
+      <Show loaded={loaded}>{(all) => (all.length ? <History all={all} /> : <p class="empty">{reportTexts.none}</p>)}</Show>
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { peopleTexts } from '../texts/accounts';
 import { asOf, mostListed, period, type Period, type Then as Found } from '../data/history';
 import { dateOf, dayOf, nextDay, timeOf, type Held } from '../data/ops';
 import type { Kind, Profile } from '../data/people';
+import { hasReports } from '../brand';
 import { reports, reportURL } from '../data/reports';
 import { thenTexts as words } from '../texts/later';
 import { go, href, type Href, type Place } from '../router';
@@ -64,7 +65,7 @@ function Chosen({ person, place, span }: { person: Profile; place: Place; span: 
         {kind('followers')}
       </Tabs>
       {query.day < first ? <Before day={query.day} first={first} /> : <Shown person={person} query={query} />}
-      <Earlier first={first} />
+      {hasReports && <Earlier first={first} />}
     </div>
   );
 }
@@ -110,7 +111,7 @@ function Reports({ fits }: { fits: (time: number) => boolean }) {
   return (
     <Show loaded={loaded}>
       {(all) => {
-        const of = (all ?? []).filter(({ to }) => fits(Date.parse(to)));
+        const of = all.filter(({ to }) => fits(Date.parse(to)));
         return of.length ? (
           <ul>
             {of.slice(0, mostReports).map((report) => (
