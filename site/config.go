@@ -106,9 +106,7 @@ type Config struct {
 	// ExplorerKeys are public keys, in order and with spaces between, by which the explorer checks what it reads. Empty,
 	// it knows only those that its reader gives it. Only with Explorer.
 	ExplorerKeys string `json:"explorer_keys,omitempty"`
-	// Reports says that its operator publishes reports beside the site, so that the explorer leads to them. It asks for none
-	// otherwise. Only with Explorer.
-	Reports bool `json:"reports,omitempty"`
+	Reports      bool   `json:"reports,omitempty"` // whether reports are published beside the site; else the explorer asks for none
 
 	// Pages says that the site has pages of accounts for readers without JavaScript and for search engines, badges, and
 	// EmbedKey. Only under APIEFP. Every account has them that has a name to look it up by, and any other with at least
@@ -126,8 +124,7 @@ type Config struct {
 	Colour string `json:"colour,omitempty"` // of links and badges, as #rrggbb; a blue
 	Home   string `json:"home,omitempty"`   // URL of the page that the title leads to; the explorer, or none
 
-	// Data says that the site has the graph itself as files: the tables DataKey, and DataPackageKey. The root of a site
-	// without them does not have the member.
+	// Data says that the site has the graph itself as files: the tables DataKey, and DataPackageKey.
 	Data bool `json:"data,omitempty"`
 	// DataLicence says on which terms anybody may use these files: a name such as CC0-1.0, a URL or a sentence; "" for
 	// nothing said. Only with Data.

@@ -16,7 +16,7 @@ import (
 var places = []string{
 	"", "search?q=ti", "a/miralund.eth", "a/miralund.eth/following", "a/miralund.eth/followers", "a/miralund.eth/common", "a/miralund.eth/common/tobi-okafor.eth",
 	"a/miralund.eth/graph", "a/miralund.eth/activity", "a/miralund.eth/activity?of=others", "a/miralund.eth/then", "a/miralund.eth/then?day=2025-01-01",
-	"a/miralund.eth/known", "a/hanneke.eth", "0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd", "l/4", "l/0", "boards/followers", "boards/muted", "network", "reports", "proof", "nothing",
+	"a/miralund.eth/known", "a/hanneke.eth", "0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd", "l/4", "boards/followers", "boards/muted", "network", "reports", "proof", "nothing",
 }
 
 // isThere says that a page has all that it shows. A page that is no view of the explorer has that when it has loaded.
