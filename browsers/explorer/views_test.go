@@ -66,7 +66,7 @@ var demoTexts = map[string][]string{
 	"home":            {"miralund.eth"},
 	"search":          {"tobi-okafor.eth"},
 	"profile":         {"Mira Lund", "sourdough by night"},
-	"following":       {"hanneke.eth"},
+	"following":       {"lena-bikes.eth"},
 	"graph":           {"miralund.eth"},
 	"list":            {"miralund.eth"},
 	"network":         {"47", "305"},

@@ -110,7 +110,11 @@ export const peopleTexts = own({
   find: 'Name or address',
   sort: 'Sort by',
   sorts: { latest: 'Newest first', earliest: 'Oldest first', followers: 'Most followers' },
-  listOrder: 'Order of the list',
+  /** Where no row has a date. */
+  undated: {
+    following: { latest: 'End of list first', earliest: 'Start of list first', followers: 'Most followers' },
+    followers: { latest: 'Unsorted', earliest: 'Unsorted', followers: 'Most followers' },
+  },
   filters: 'Filters',
   byTag: 'Filter by tag',
   moreTags: (count: string) => `${count} more tags`,

@@ -177,7 +177,7 @@ function Filters(props: Choices) {
         </button>
         <select
           aria-label={words.sort}
-          value={orders.includes(query.sort) ? query.sort : orders.at(-1)}
+          value={orders.includes(query.sort) ? query.sort : 'earliest'}
           onChange={(event) => {
             const sort = event.currentTarget.value;
             go(addressOf(path, { ...query, sort: isSort(sort) ? sort : usual }, usual), true);
@@ -185,7 +185,7 @@ function Filters(props: Choices) {
         >
           {orders.map((sort) => (
             <option key={sort} value={plain(sort)}>
-              {sort === 'earliest' && !dated ? words.listOrder : words.sorts[sort]}
+              {(dated ? words.sorts : words.undated[kind])[sort]}
             </option>
           ))}
         </select>
@@ -228,10 +228,9 @@ export function Relations({ subject, kind, place, usual = 'latest' }: Props) {
     const known = sorts.filter((sort) => whole || sort !== 'followers');
     const sort = known.includes(query.sort) ? query.sort : usual;
     const found = await of(sort);
-    // Where nothing says when it was added, nothing is the newest.
-    const orders = known.filter((one) => found.dated || one !== 'latest');
-    const instead = whole ? 'followers' : 'earliest';
-    return { relation: orders.includes(sort) || !found.total ? found : await of(instead), query, orders, dated: found.dated };
+    // Where nothing says when it was added, nothing is the newest; but a list has an order.
+    const orders = known.filter((one) => found.dated || kind === 'following' || one !== 'latest');
+    return { relation: orders.includes(sort) || !found.total ? found : await of('earliest'), query, orders, dated: found.dated };
   }, [of, query.q, tags, query.sort, query.show]);
   const name = subject.isList ? undefined : nameOf({ name: subject.name ?? '' }) || short(subject.address);
   const row = useCallback((person: Related) => relatedRow(person, name), [name]);
