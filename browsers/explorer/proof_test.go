@@ -197,7 +197,7 @@ func TestSealOfOwnObjects(t *testing.T) {
 			p := b.Open(t, h.at(place), browser.View{Size: browser.Phone, Now: now, Before: knowing(h.URL, k.Public)})
 			p.Forgive(absent...)
 			p.WaitFor(".failed a[href='#/proof']")
-			sealed(t, p, "Altered: 1 object")
+			sealed(t, p, "Altered: 1 file")
 		})
 	}
 }
