@@ -337,7 +337,7 @@ func TestLookalikes(t *testing.T) {
 		p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
 		for i, want := range map[int][]string{
 			vitalik:  nil,
-			cyrillic: {"Looks like vitalik.eth (0x0000…cafe), which has more followers.", "mixes letters of several scripts: Latin, Cyrillic."},
+			cyrillic: {"Looks like vitalik.eth (0x0000…cafe), which has more followers.", "mixes letters from different alphabets: Latin, Cyrillic."},
 			unseen:   {"Looks like vitalik.eth"},
 			friend:   nil,
 			reversed: nil,

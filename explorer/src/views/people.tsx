@@ -172,6 +172,7 @@ function Filters(props: Choices) {
     <div class={open ? 'asking-for' : 'asking-for folded'}>
       <div class="asked">
         <Term query={query} usual={usual} path={path} />
+        <Legend list />
         <button type="button" class="unfold" aria-expanded={open} onClick={() => setOpen(!open)}>
           {words.filters}
         </button>
@@ -270,7 +271,6 @@ export function Relations({ subject, kind, place, usual = 'latest' }: Props) {
           )}
         </Filters>
       )}
-      {total > 0 && <Legend list />}
       {exporting && <Later key={source} load={exported} given={{ subject, kind, relation: found.relation }} />}
       <Rows
         label={words[kind]}
