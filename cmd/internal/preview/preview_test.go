@@ -112,7 +112,7 @@ func TestEveryLinkWorks(t *testing.T) {
 			if status != http.StatusOK || contentType != "text/html; charset=utf-8" {
 				t.Fatalf("the start page: %d %s", status, contentType)
 			}
-			for _, link := range regexp.MustCompile(`href="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+			for _, link := range regexp.MustCompile(`<a href="([^"]+)"`).FindAllStringSubmatch(page, -1) {
 				urls = append(urls, base+html.UnescapeString(link[1]))
 			}
 			if len(urls) < 25 {
