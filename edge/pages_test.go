@@ -21,7 +21,7 @@ func TestPagesThroughEdges(t *testing.T) {
 		"/u/alice.eth/index.html", "/u/alice.eth", "/u/alice.eth/", "/u/alice.eth?x=1", "/u/alice.eth/?x=1", "/u/%61lice.eth", "/u/alice%2Eeth/", "/u/Alice.eth", "/u/ALICE.eth/",
 		"/u/0x0101010101010101010101010101010101010101", "/u/0x0101010101010101010101010101010101010101/index.html", "/u/nobody.eth", "/u/nobody.eth/", "/u/nobody.eth/index.html",
 		"/u", "/u/", "/u//", "/u/alice.eth//", "/u/alice.eth/x", "/u/_x", "/u/..%2f_lock", "/u/../_lock", "/u/" + strings.Repeat("x", 100), "/u/" + strings.Repeat("x", 101) + "/",
-		"/u/caf%C3%A9.eth", "/u/%FF", "/u/_page.css", "/u/_page.css/", "/sitemap.xml", "/robots.txt", "/embed.js", "/_badge/alice.eth.svg", "/_badge/dark/alice.eth.svg", "/_badge/nobody.svg",
+		"/u/caf%C3%A9.eth", "/u/%FF", "/u/_page.css", "/u/_page.css/", "/sitemap.xml", "/robots.txt", "/embed.js", "/_badge/alice.eth.svg", "/_badge/dark/alice.eth.svg", "/_badge/nobody.svg", "/_card/alice.eth.png", "/_card/nobody.png",
 		"/_badge/alice.eth", "/sitemap.xml?x", "/_badge/",
 	}
 	path := filepath.Join(t.TempDir(), "site")

@@ -115,7 +115,7 @@ func newView(o Options) (*view, error) {
 		}
 	}
 	for _, r := range o.Config.Routes() {
-		if media, _, _ := strings.Cut(r.ContentType, ";"); media != "text/html" && !r.Ranges && !slices.Contains(v.ContentTypes, media) {
+		if media, _, _ := strings.Cut(r.ContentType, ";"); media != "text/html" && media != "image/png" && !r.Ranges && !slices.Contains(v.ContentTypes, media) {
 			v.ContentTypes = append(v.ContentTypes, media)
 		}
 	}

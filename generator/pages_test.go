@@ -172,7 +172,7 @@ func TestPagesEqualTheTwin(t *testing.T) {
 				continue
 			}
 			key := page.Key(own)
-			want[key], want[page.BadgeKey(own)], want[page.DarkBadgeKey(own)] = true, true, true
+			want[key], want[page.BadgeKey(own)], want[page.DarkBadgeKey(own)], want[page.CardKey(own)] = true, true, true, true
 			p := parsePage(t, got[key])
 			stats := answer[struct{ Followers_count, Following_count int }](t, g, "/api/v1/users/"+address+"/stats")
 			follows := answer[struct{ Following []struct{ Address string } }](t, g, "/api/v1/users/"+address+"/following").Following
@@ -228,7 +228,7 @@ func TestPagesEqualTheTwin(t *testing.T) {
 			t.Fatal(err)
 		}
 		for key := range got {
-			if route, ok := config.RouteOf(key); ok && slices.Contains([]routes.ID{routes.Page, routes.Badge, routes.DarkBadge}, route.ID) && !want[key] {
+			if route, ok := config.RouteOf(key); ok && slices.Contains([]routes.ID{routes.Page, routes.Badge, routes.DarkBadge, routes.Card}, route.ID) && !want[key] {
 				t.Errorf("%s: got %s, want none", of, key)
 			}
 		}
@@ -402,7 +402,7 @@ func TestBrandedPages(t *testing.T) {
 	body := got[page.Key("a.eth")]
 	p := parsePage(t, body)
 	if p.title != `a.eth · Who & "whom" <b>` || p.meta["og:site_name"] != `Who & "whom" <b>` || p.all[0] != "https://home.example/?a=1" ||
-		!strings.Contains(p.policy, "img-src data: https://cdn.example;") || !strings.Contains(body, `src="https://cdn.example/logo.svg"`) || p.meta["og:image"] != "" {
+		!strings.Contains(p.policy, "img-src data: https://cdn.example;") || !strings.Contains(body, `src="https://cdn.example/logo.svg"`) || p.meta["og:image"] != publicURL+"/_card/a.eth.png" {
 		t.Errorf("got %+v\n%s", p, body)
 	}
 	if n := strings.Count(strings.ReplaceAll(body, "github.com/followpress/followpress", ""), "followpress"); n != 1 {

@@ -346,7 +346,7 @@ func (c Config) PublicKeys() []string {
 		keys = append(keys, string(RanksKey))
 	}
 	if c.Pages {
-		keys = append(keys, pageFolder+"/*", badgeFolder+"/*", sitemapKey, robotsKey, embedKey)
+		keys = append(keys, pageFolder+"/*", badgeFolder+"/*", cardFolder+"/*", sitemapKey, robotsKey, embedKey)
 	}
 	if c.Data {
 		keys = append(keys, dataFolder+"/*")

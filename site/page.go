@@ -15,6 +15,7 @@ import (
 const (
 	pageFolder  = "u"
 	badgeFolder = "_badge"
+	cardFolder  = "_card"
 	pageIndex   = "index.html"
 	embedKey    = "embed.js"
 	robotsKey   = "robots.txt"
@@ -26,7 +27,7 @@ func (c Config) pageEntries() []string {
 	if !c.Pages {
 		return nil
 	}
-	return []string{badgeFolder, embedKey, robotsKey, sitemapKey, pageFolder}
+	return []string{badgeFolder, cardFolder, embedKey, robotsKey, sitemapKey, pageFolder}
 }
 
 // pageSegments turns the segments of /u/{page} and /u/{page}/ into those of the key of a page.

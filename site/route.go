@@ -27,6 +27,7 @@ const (
 	contentStyle   = "text/css; charset=utf-8"
 	contentText    = "text/plain; charset=utf-8"
 	contentSVG     = "image/svg+xml"
+	contentPNG     = "image/png"
 	contentAtom    = "application/atom+xml; charset=utf-8"
 	contentBytes   = "application/octet-stream"
 	contentXML     = "application/xml"

@@ -230,6 +230,7 @@ var allRoutes = func() []*Route {
 		{ID: routes.Badge, Pattern: "_badge/{page}.svg", ContentType: contentSVG, Summary: "a picture of how many follow an account"},
 		{ID: routes.DarkBadge, Pattern: "_badge/dark/{page}.svg", ContentType: contentSVG, Summary: "the same picture for dark pages"},
 		{ID: routes.Embed, Pattern: "embed.js", Fixed: true, ContentType: contentScript, Summary: "the element <follow-card> for any page"},
+		{ID: routes.Card, Pattern: "_card/{page}.png", ContentType: contentPNG, Summary: "a picture of an account, for previews of its page"},
 		{ID: routes.DataFile, Pattern: "_data/{data}.parquet", ContentType: contentParquet, Ranges: true, Summary: "a table of the graph as a Parquet file, or a part of one"},
 		{ID: routes.DataPackage, Pattern: "_data/datapackage.json", Summary: "the files of the graph's tables, their columns and digests"},
 	}

@@ -30,6 +30,7 @@ const (
 	maxDescription = 160               // characters of the text that search engines and previews show
 	maxLinkBytes   = 1_024
 	pageBytes      = 3_072 // estimated size
+	cardBytes      = 8_192 // the same
 	sitemapPages   = 25_000
 )
 
@@ -147,8 +148,8 @@ func (p *pageRenderer) objects() int {
 	return n
 }
 
-// objectsOfPage are the page and two badges.
-const objectsOfPage = 3
+// objectsOfPage are the page, its card and two badges.
+const objectsOfPage = 4
 
 // find finds the unit of a key of a route of pages.
 func (p *pageRenderer) find(route *site.Route, key site.Key) foundUnit {
@@ -252,6 +253,12 @@ func (p *pageRenderer) renderPage(unit int, t *Scratch, emit Emitter) {
 	}
 	if t.only.object != "index.html" {
 		p.emitBadges(account, own, emit)
+		emit(cardBytes, func(b []byte) []byte {
+			return appendCard(b, card{
+				name: p.nameOf(account), foot: p.title, address: p.Accounts[account], followers: p.followersOf(account), following: p.followingOf(account),
+				accent: page.Colour(p.config),
+			})
+		}, page.CardKey(own))
 	}
 }
 
@@ -310,6 +317,7 @@ func (p *pageRenderer) appendAddresses(b []byte, own, address string) []byte {
 	url, api := p.config.PublicURL+"/"+string(page.Key(own)), p.root+"/"+p.config.BasePath+"/users/"+address
 	b = append(append(append(b, `<link rel="canonical" href="`...), url...), "\">\n"...)
 	b = append(append(append(b, `<meta property="og:url" content="`...), url...), "\">\n"...)
+	b = append(append(append(b, `<meta property="og:image" content="`...), p.config.PublicURL+"/"+string(page.CardKey(own))...), "\">\n"...)
 	b = append(append(append(b, `<link rel="alternate" type="application/json" href="`...), api...), "/account\">\n"...)
 	if p.config.HistoryWindow > 0 {
 		b = append(append(append(b, `<link rel="alternate" type="application/atom+xml" href="`...), api...), "/notifications.atom\">\n"...)

@@ -25,6 +25,7 @@ const (
 
 	folder      = "u"
 	badgeFolder = "_badge"
+	cardFolder  = "_card"
 	index       = "index.html"
 )
 
@@ -51,14 +52,17 @@ func BadgeKey(name string) site.Key { return site.Key(badgeFolder + "/" + name +
 // DarkBadgeKey is the key of the badge for dark pages.
 func DarkBadgeKey(name string) site.Key { return site.Key(badgeFolder + "/dark/" + name + ".svg") }
 
+// CardKey is the key of the picture that previews of a page show.
+func CardKey(name string) site.Key { return site.Key(cardFolder + "/" + name + ".png") }
+
 // SitemapPartKey is the key of the sitemap of a bucket of pages.
 func SitemapPartKey(bucket string) site.Key { return site.Key(folder + "/_sitemap-" + bucket + ".xml") }
 
-// Of returns the name of the page of a key that Key, BadgeKey or DarkBadgeKey made, whose route is known.
+// Of returns the name of the page of a key that Key, BadgeKey, DarkBadgeKey or CardKey made, whose route is known.
 func Of(key site.Key) string {
 	path, isPage := strings.CutSuffix(string(key), "/"+index)
 	if !isPage {
-		path = strings.TrimSuffix(path, ".svg")
+		path = path[:len(path)-len(".svg")] // or .png
 	}
 	return path[strings.LastIndexByte(path, '/')+1:]
 }

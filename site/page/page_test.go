@@ -43,7 +43,7 @@ func TestPageKeys(t *testing.T) {
 	with.Pages, with.PublicURL = true, "https://graph.example/at"
 	for key, want := range map[site.Key]routes.ID{
 		page.Key("a.eth"): routes.Page, page.Key(alice): routes.Page, page.BadgeKey("a.eth"): routes.Badge, page.BadgeKey("dark"): routes.Badge,
-		page.DarkBadgeKey("a.eth"): routes.DarkBadge, page.SitemapKey: routes.Sitemap, page.SitemapPartKey("0f"): routes.SitemapPart,
+		page.DarkBadgeKey("a.eth"): routes.DarkBadge, page.CardKey("a.eth"): routes.Card, page.SitemapKey: routes.Sitemap, page.SitemapPartKey("0f"): routes.SitemapPart,
 		page.RobotsKey: routes.Robots, page.StyleKey: routes.PageStyle, page.EmbedKey: routes.Embed,
 	} {
 		route, ok := with.RouteOf(key)
@@ -65,7 +65,7 @@ func TestPageKeys(t *testing.T) {
 		equal(t, string(key)+" is public", public, true)
 	}
 	for _, name := range []string{"a.eth", "a.svg", "index.html", "dark"} {
-		for _, key := range []site.Key{page.Key(name), page.BadgeKey(name), page.DarkBadgeKey(name)} {
+		for _, key := range []site.Key{page.Key(name), page.BadgeKey(name), page.DarkBadgeKey(name), page.CardKey(name)} {
 			equal(t, "page of "+string(key), page.Of(key), name)
 		}
 	}

@@ -135,6 +135,7 @@ const (
 	Badge
 	DarkBadge
 	Embed
+	Card
 
 	// Only with site.Config.Data, of both APIs.
 	DataFile

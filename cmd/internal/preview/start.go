@@ -288,7 +288,7 @@ func objects(root *site.Root, x server.Examples) []row {
 		if x.Name != "" {
 			address, err := site.ParseAddress(x.Address)
 			if own := page.Name(x.Name, address); err == nil {
-				keys[routes.Page], keys[routes.Badge], keys[routes.DarkBadge] = page.Key(own), page.BadgeKey(own), page.DarkBadgeKey(own)
+				keys[routes.Page], keys[routes.Badge], keys[routes.DarkBadge], keys[routes.Card] = page.Key(own), page.BadgeKey(own), page.DarkBadgeKey(own), page.CardKey(own)
 			}
 		}
 	}
