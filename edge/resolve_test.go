@@ -218,7 +218,7 @@ func isKey(c site.Config, key site.Key) bool {
 var anyDigest = strings.Repeat("0a", 32)
 
 // noObject matches paths that only objects of a site can have.
-var noObject = regexp.MustCompile(`^/(?:u|_(?:badge|card|client|errors|explore|log|manifest|next|refresh|reports|search|snapshot|unknown|variants))(/_?[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
+var noObject = regexp.MustCompile(`^/(?:u|_(?:badge|card|client|data|errors|explore|log|manifest|next|refresh|reports|search|snapshot|unknown|variants))(/_?[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
 
 var beyondASCII = regexp.MustCompile(`%[89A-Fa-f]`)
 

@@ -335,12 +335,12 @@ func TestShell(t *testing.T) {
 		p := b.Open(t, h.at("#/miralund.eth"), browser.View{Size: browser.Phone, Now: now, NoScripts: true})
 		p.Forgive("csp") // scripts that are loaded ahead, and refused
 		p.WaitForText("needs JavaScript")
-		title := config.Title
-		if title == "" {
-			title = "followpress"
+		heading, header := config.Title, config.Title
+		if config.Title == "" {
+			heading, header = "Explore the follow graph", "followpress"
 		}
-		if p.Text("h1") != title || p.Text("header") != title || strings.Contains(p.Text("main"), "Loading") {
-			t.Errorf("got the heading %q, the header %q and %q, want %q in both", p.Text("h1"), p.Text("header"), p.Text("main"), title)
+		if p.Text("h1") != heading || p.Text("header") != header || strings.Contains(p.Text("main"), "Loading") {
+			t.Errorf("got the heading %q, the header %q and %q, want %q and %q", p.Text("h1"), p.Text("header"), p.Text("main"), heading, header)
 		}
 		for _, link := range browser.Eval[[]string](p, "[...document.querySelectorAll('main a')].map((a) => a.href)") {
 			at, err := url.Parse(link)

@@ -78,7 +78,7 @@ export function Legend({ list }: { list?: boolean }) {
       <button type="button" class="plain more" popovertarget="legend">
         {words.legend}
       </button>
-      <div id="legend" class="panel legend" popover="auto" role="dialog" aria-label={words.legend}>
+      <div id="legend" class="panel" popover="auto" role="dialog" aria-label={words.legend}>
         {me && group(words.ofYou, words.mine, true)}
         {list && group(words.ofList, words.list, false)}
       </div>
