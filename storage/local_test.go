@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/afero"
 	"golang.org/x/sys/unix"
 
 	"github.com/followpress/followpress/site"
@@ -59,6 +60,23 @@ func TestLocalLeavesNoEmptyFoldersAndNoOtherFiles(t *testing.T) {
 		if entry.Name() != ".followpress" {
 			t.Errorf("work folder: got %s, want no such file", entry.Name())
 		}
+	}
+}
+
+// Reading a site in memory changes nothing of it: its root is not one that was put again.
+func TestReadingMemoryChangesNothing(t *testing.T) {
+	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
+	if err := afero.WriteFile(files, string(site.RootKey), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	folder := storage.NewFolder(files)
+	_, first, err := folder.Read(t.Context(), site.RootKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, again, err := folder.Read(t.Context(), site.RootKey)
+	if err != nil || again != first {
+		t.Errorf("read again: got %+v, %v, want %+v", again, err, first)
 	}
 }
 

@@ -83,7 +83,11 @@ func (f *Folder) readAdmitted(key site.Key, admit func(size int64) error) (body 
 
 // use opens a file for a call of read, or returns ErrNotFound.
 func (f *Folder) use(key site.Key, read func(file io.Reader, size int64) error) (info fs.FileInfo, err error) {
-	file, err := regular.Open(f.files, filepath.FromSlash(string(key)))
+	open := func(name string) (afero.File, error) { return regular.Open(f.files, name) }
+	if f.path == "" { // afero's memory takes the flags of regular.Open for those of a writer, whose Close sets the file's time
+		open = f.files.Open
+	}
+	file, err := open(filepath.FromSlash(string(key)))
 	if IsAbsent(err) {
 		return nil, object.ErrNotFound
 	} else if err != nil {
