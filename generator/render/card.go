@@ -193,7 +193,7 @@ func appendCard(b []byte, c card) []byte {
 		big = fonts.small
 	}
 	d.write(big, name, cardLeft, 90, cardWidth-cardEdge-cardLeft, cardText)
-	d.write(fonts.text, address, cardLeft, 122, cardWidth-cardEdge-cardLeft, cardQuiet)
+	d.write(fonts.text, address[:22]+"…"+address[len(address)-10:], cardLeft, 122, cardWidth-cardEdge-cardLeft, cardQuiet)
 	d.write(fonts.count, grouped(c.followers), cardEdge, 222, cardRoom, cardText)
 	d.write(fonts.text, followersWord(c.followers), cardEdge, 246, cardRoom, cardQuiet)
 	d.write(fonts.count, grouped(c.following), cardSecond, 222, cardRoom, cardText)
