@@ -114,11 +114,7 @@ func newView(o Options) (*view, error) {
 			return nil, fmt.Errorf("--%s: %q: want %s", check.flag, check.value, check.want)
 		}
 	}
-	for _, r := range o.Config.Routes() {
-		if media, _, _ := strings.Cut(r.ContentType, ";"); media != "text/html" && media != "image/png" && !r.Ranges && !slices.Contains(v.ContentTypes, media) {
-			v.ContentTypes = append(v.ContentTypes, media)
-		}
-	}
+	v.ContentTypes = compressible(o.Config)
 	var err error
 	if v.Listen, err = parseListen(cmp.Or(o.Listen, "8080")); err != nil {
 		return nil, err
@@ -148,6 +144,17 @@ func newView(o Options) (*view, error) {
 		v.Live.Connect, v.Live.Read = "500ms", "1s"
 	}
 	return v, nil
+}
+
+// compressible are the content types of a site's texts but text/html, which nginx compresses anyway.
+func compressible(c site.Config) (types []string) {
+	for _, r := range c.Routes() {
+		media, _, _ := strings.Cut(r.ContentType, ";")
+		if media != "text/html" && media != "image/png" && !r.Ranges && !slices.Contains(types, media) {
+			types = append(types, media)
+		}
+	}
+	return types
 }
 
 // Signed is the name of a header of requests. With the value "only" an edge answers past live, which nobody signs.

@@ -49,7 +49,7 @@ func hostile(t *testing.T) fstest.MapFS {
 		{"name": "credentials.eth", "avatar": "//leak.example/a.png", "header": "/leak.png", "records": object{"url": "https://trusted.example@leak.example/"}},
 		{"name": strings.Repeat("̷͆", 200) + "zalgo.eth", "avatar": "blob:https://leak.example/x", "header": "filesystem:https://leak.example/x", "records": object{"description": strings.Repeat("<div>", 3000)}},
 		{"name": invisible, "avatar": "", "records": object{"url": "https://x.com\n.evil.example/login", "com.github": "https://accounts.google.com@evil.example", "location": invisible, "keywords": "https://аррӏе.com", "com.twitter": "https://аррӏе.com", invisible: invisible}},
-		{"name": "blank.eth", "avatar": "https://" + avatars + "/large.png", "records": object{"description": "a" + strings.Repeat("\n", 200) + "b", "location": strings.Repeat("\n \n", 200) + "c", "url": strings.Repeat("z" + strings.Repeat("\u0337\u0346\u035b", 100), 20)}},
+		{"name": "blank.eth", "avatar": "https://" + avatars + "/large.png", "records": object{"description": "a" + strings.Repeat("\n", 200) + "b", "location": strings.Repeat("\n \n", 200) + "c", "url": strings.Repeat("z"+strings.Repeat("\u0337\u0346\u035b", 100), 20)}},
 		{"name": piled, "avatar": inline, "records": object{"name": piled, "description": strings.Repeat(piled+" ", 30)}},
 		{"name": hostileAddress(0), "avatar": inline, "records": object{"name": hostileAddress(0)}},
 		{"name": "0x0000…0000", "records": object{"name": "0x0000…0000 ✔"}},
