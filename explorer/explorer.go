@@ -61,7 +61,7 @@ const (
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
 // the page depends on the configuration: on where pictures come from, what is checked by, whose site it is, and what there
 // is beside it and without scripts.
-func Files(config site.Config) []File { return bundled().of(config) }
+func Files(config site.Config) []File { return bundled().filesFor(config) }
 
 // Spoken returns the files of an explorer whose texts are made by another module in the place of src/texts/own.ts, in
 // TypeScript. Tests try longer texts by it, as other languages have them.
@@ -70,7 +70,7 @@ func Spoken(config site.Config, own string) []File {
 		b.OnLoad(api.OnLoadOptions{Filter: `^src/texts/own\.ts$`, Namespace: embedded}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
 			return api.OnLoadResult{Contents: &own, Loader: api.LoaderTS}, nil
 		})
-	}}).of(config)
+	}}).filesFor(config)
 }
 
 // Bundle does the work that Files needs once, so that it may begin before the configuration is known.
@@ -88,8 +88,8 @@ type built struct {
 	loaded firstLoad
 }
 
-// of adds the page of a site.
-func (b built) of(config site.Config) []File {
+// filesFor returns the files of the explorer for a site: those that were built, and the page with the settings of the site.
+func (b built) filesFor(config site.Config) []File {
 	files := append([]File{{Page, pageOf(b.loaded, config)}}, b.files...)
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files

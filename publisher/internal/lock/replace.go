@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// ErrInterleaved says that another publisher wrote the root or the note during the run, so that the bucket may hold objects
-// of both sites.
+// ErrInterleaved says that another publisher wrote the root or the note during the run. The bucket may then hold objects of
+// both sites.
 var ErrInterleaved = errors.New("another publisher wrote the root during this run")
 
 // Replace puts an object of the next site if condition holds, and returns the condition for replacing the object again. It

@@ -46,7 +46,7 @@ func (n *Notes) Announce(ctx context.Context, s *State, root []byte, a *Announce
 	case a == nil:
 		return nil
 	}
-	if missing, ok := s.of(root); ok && s.Live.Counter < missing.Counter && s.Live.Names(root) != nil {
+	if missing, ok := s.announcedFor(root); ok && s.Live.Counter < missing.Counter && s.Live.Names(root) != nil {
 		// An earlier run was cut off between its root and its note, which only what it announced vouches for.
 		if err := n.Bucket.Durably(ctx, func() error { return n.put(ctx, s, missing.Signed) }); err != nil {
 			return err

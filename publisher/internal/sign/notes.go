@@ -53,8 +53,8 @@ func (s *State) greatest() uint64 {
 	return max(s.Live.Counter, s.announced[0].Counter)
 }
 
-// of is the announced note of a root.
-func (s *State) of(root []byte) (note.Announced, bool) {
+// announcedFor returns the announced note that names a root, if there is one.
+func (s *State) announcedFor(root []byte) (note.Announced, bool) {
 	i := slices.IndexFunc(s.announced, func(a note.Announced) bool { return a.Names(root) == nil })
 	if i < 0 {
 		return note.Announced{}, false
