@@ -3,6 +3,8 @@
 BIN      := .tools
 LINTER   := $(BIN)/golangci-lint
 ACTIONLINT := $(BIN)/actionlint
+# Checks prose.
+VALE     := $(BIN)/vale
 # In a Python virtual environment.
 CFNLINT  := $(BIN)/cfn-lint/installed
 # What people write Parquet with, in a Python virtual environment for each version of DuckDB.
@@ -150,10 +152,10 @@ $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE): %/node_modules/.package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-lint: lint-tools ## run the linters of Go, workflows, shell scripts and CloudFormation
+lint: lint-tools ## run the linters of Go, workflows, shell scripts, CloudFormation and prose
 	bash .ci/lint
 
-lint-tools: $(LINTER) $(ACTIONLINT) $(CFNLINT) # install what `make lint` needs and is missing
+lint-tools: $(LINTER) $(ACTIONLINT) $(VALE) $(CFNLINT) # install what `make lint` needs and is missing
 	@bash .ci/install shellcheck=shellcheck
 
 $(CFNLINT): internal/tools/cfn-lint/requirements.txt
@@ -170,7 +172,9 @@ docs: ## regenerate docs/commands.md
 $(LINTER): internal/tools/go.mod internal/tools/go.sum
 	go build -modfile=internal/tools/go.mod -o $@ tool
 
-$(SERVERS) $(RCLONE) $(ACTIONLINT) $(GETH) $(BENCHSTAT): $(BIN)/%: internal/tools/%/go.mod internal/tools/%/go.sum
+$(VALE): | race-tools
+
+$(SERVERS) $(RCLONE) $(ACTIONLINT) $(VALE) $(GETH) $(BENCHSTAT): $(BIN)/%: internal/tools/%/go.mod internal/tools/%/go.sum
 	go build -modfile=internal/tools/$*/go.mod -o $@ tool
 
 fuzz: ## run each fuzz test for FUZZTIME
