@@ -13,22 +13,23 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// mostBodyBytes is what the largest body of a request takes, with what it is parsed into: users have a
-// byte and two quotation marks or commas at least, and take the header of a string each.
+// mostBodyBytes bounds the memory of one request body and its parsed form: each user takes at least
+// a byte and two quotation marks or commas in the body, and a string header once parsed.
 const mostBodyBytes = 8 * site.MaxBatchBytes
 
-// firstBodyBytes are granted before a body is read, and the rest when they have arrived: what a client
-// announces costs nothing.
+// firstBodyBytes is granted before a body is read, the rest once these bytes have arrived: an
+// announced Content-Length costs nothing.
 const firstBodyBytes = 4 << 10
 
-// readBody reads a body of at most size bytes. It returns gate.ErrBusy if ctx ends before there is memory for it.
+// readBody reads a body of at most size bytes. It returns gate.ErrBusy if ctx ends while it waits
+// for memory.
 func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.Request, size int64) ([]byte, error) {
 	body := http.MaxBytesReader(w, r.Body, site.MaxBatchBytes)
-	hurry := func() { // a slow client must not keep the memory for long
-		// A writer without deadlines is no connection.
+	hurry := func() { // a slow client must not hold the memory for long
+		// It fails only for writers that are not connections.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.timeout / 2))
 	}
-	size++ // to see the end
+	size++ // one more byte, to see the end of the body
 	first := min(size, firstBodyBytes)
 	if h.gates.bodies.arriving.Take(ctx, first) != nil {
 		return nil, gate.ErrBusy
@@ -41,7 +42,7 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 		return read[:n], nil
 	}
 	if rest := size - first; err == nil && rest > 0 {
-		// All at once: nobody waits with some of it.
+		// Take the rest at once: no request waits while holding a part.
 		if h.gates.bodies.growing.Take(ctx, rest) != nil {
 			return nil, gate.ErrBusy
 		}
@@ -58,14 +59,13 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 }
 
 type batch struct {
-	users   []*string     // nil for a null
-	problem *site.Problem // of the body; nil for none
-	stalled bool          // the client took too long to send it
-	granted int64         // bytes of bodyGates.read, which the caller releases
+	users   []*string     // a null in the body is a nil
+	problem *site.Problem // what is wrong with the body; nil for nothing
+	stalled bool          // the client sent the body too slowly
+	granted int64         // bytes taken from bodyGates.read; the caller gives them back
 }
 
-// readBatch reads the body of a request, if its route has one. An error means that there is no memory for
-// it at the moment.
+// readBatch reads the request body if the route takes one. It fails only if no memory is free.
 func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.Request, resolution site.Resolution) (b batch, err error) {
 	if resolution.Route == nil || !resolution.Route.Post {
 		return batch{}, nil
@@ -82,14 +82,14 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	}
 	defer h.gates.bodies.receiving.Give(1)
 	body, err := h.readBody(ctx, w, r, size)
-	if err == nil { // else net/http would wait for the rest without an end
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // net/http would take its end for that of the client
+	if err == nil { // after a failure the deadline stays: net/http would wait forever for the rest
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // net/http would take a passed deadline for a closed connection
 	}
 	if errors.Is(err, gate.ErrBusy) {
 		return batch{}, gate.ErrBusy
 	}
 	b.stalled = errors.Is(err, os.ErrDeadlineExceeded)
-	if b.problem = bodyProblem(err); b.problem != nil { // ctx has ended: for net/http, the client is gone
+	if b.problem = bodyProblem(err); b.problem != nil { // ctx has ended: net/http takes the client for gone
 		return b, nil
 	}
 	granted := int64(len(body)) * (mostBodyBytes / site.MaxBatchBytes)
@@ -98,7 +98,7 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	}
 	b.granted = granted
 	goOn(w, r)
-	if resolution.Action == site.AnswerProblem { // the path is wrong: only the size comes before that
+	if resolution.Action == site.AnswerProblem { // the path is wrong; of the body, only its size matters before the path
 		return b, nil
 	}
 	var ok bool
@@ -108,7 +108,8 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	return b, nil
 }
 
-// bodyProblem is the problem of a body that could not be read.
+// bodyProblem returns the problem to answer when reading the body failed with err; nil for no
+// error.
 func bodyProblem(err error) *site.Problem {
 	var tooLarge *http.MaxBytesError
 	switch {

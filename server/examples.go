@@ -12,22 +12,23 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Examples are values that a site has answers for, to show on a start page.
+// Examples are values that the site has answers for. A start page shows them.
 type Examples struct {
 	TokenID string // the list that follows the most accounts
 	Address string // the account of that list, in lower case
 	Name    string // the name of that account; "" if it cannot be looked up
-	Term    string // a search term that finds an entry of the list; "" if no entry has a name
+	Term    string // a search term that matches an entry of the list; "" if no entry has a name
 	Other   string // the address of an account that the list follows; "" if there is none
-	Sharded bool   // the list is known to be long enough to have search shards
+	Sharded bool   // the list is certainly long enough to have search shards
 
-	// Listless is the address of an account that the list follows and that has no primary list; "" if none is near the list's
-	// begin, and under APISpec, which answers nothing about such accounts.
+	// Listless is the address of an account near the top of the list that has no primary list
+	// itself. It is "" if there is none, and under APISpec, which has no answers about such
+	// accounts.
 	Listless string
 }
 
 // FindExamples takes examples from the top of the following leaderboard. For a site without lists
-// it returns the zero value. Errors are those of the store and of malformed objects.
+// it returns the zero value. It fails if the store does or if an object is malformed.
 func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, error) {
 	var x Examples
 	var board []struct{ Address string }
@@ -55,7 +56,7 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 	if err := getJSON(ctx, store, root.Config.ListKey(x.TokenID, site.SearchFollowing), &page); err != nil {
 		return x, err
 	}
-	// Under APIEFP a list must be longer, and the page does not tell.
+	// Under APIEFP shards start at a longer list than one page shows.
 	x.Sharded = len(page.Following) == site.DefaultLimit && !root.Config.EFP()
 	if len(page.Following) > 0 {
 		x.Other = page.Following[0].Data
@@ -68,7 +69,7 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 			continue
 		}
 		switch primary, err := primaryList(ctx, store, root, entry.Data); {
-		case errors.Is(err, storage.ErrNotFound): // the site is being replaced
+		case errors.Is(err, storage.ErrNotFound): // a new site is being published
 		case err != nil:
 			return x, err
 		case primary == "":
@@ -78,7 +79,7 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 	return x, nil
 }
 
-// primaryList finds the list of an account that has one.
+// primaryList returns the token ID of the account's primary list.
 func primaryList(ctx context.Context, store Store, root *site.Root, address string) (tokenID string, err error) {
 	if root.Config.EFP() {
 		var lists struct {

@@ -10,14 +10,14 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// gates bound what a handler does at a time, and what it holds beyond its cache. What does not fit waits, and
-// gets a 503 if it waits too long, or if too many wait.
+// gates bound the work in progress and the memory beyond the cache. Work that does not fit waits; a
+// request that waits too long, or finds too many waiting, gets a 503.
 type gates struct {
-	requests *gate.Gate // that are being answered
-	waiting  *gate.Gate // requests that wait for anything
-	doubts   *gate.Gate // those that wait for a read of the root
+	requests *gate.Gate // requests being answered
+	waiting  *gate.Gate // requests waiting for anything
+	doubts   *gate.Gate // requests waiting for a read of the root
 	bodies   bodyGates
-	streams  *gate.Gate // bytes of buffers of objects that the store sends while clients receive them
+	streams  *gate.Gate // buffer bytes of objects streamed from the store to clients
 
 	cache  cache.Gates
 	answer answer.Gates
@@ -26,32 +26,33 @@ type gates struct {
 
 type bodyGates struct {
 	receiving *gate.Gate // requests whose body is being read
-	arriving  *gate.Gate // bytes of the beginnings of bodies that are being read
-	growing   *gate.Gate // bytes of the rest of those
-	read      *gate.Gate // bytes of those that were read
+	arriving  *gate.Gate // bytes of the first parts of bodies being read
+	growing   *gate.Gate // bytes of the remaining parts
+	read      *gate.Gate // bytes of bodies read completely
 }
 
-// rereadsAtOnce bounds the reads in the background while the store hangs.
+// rereadsAtOnce bounds background reads while the store hangs.
 const rereadsAtOnce = 64
 
 func newGates(o Options) gates {
-	// requests is a gate for a share of all requests.
+	// requests returns a gate for a share of all requests.
 	requests := func(share int, within *gate.Gate) *gate.Gate {
 		return &gate.Gate{Size: int64(max(1, share)), Within: within}
 	}
 	bytes := func(size, least int64) *gate.Gate { return &gate.Gate{Size: max(size, least)} }
 
-	// If the store hangs, at most three quarters of the requests wait for it. The rest is for
-	// answers from the cache.
+	// If the store hangs, at most three quarters of the requests wait for it. The remaining quarter
+	// serves from the cache.
 	waiting := requests(o.MaxRequests*3/4, nil)
-	// Requests that wait for the memory of large answers leave room to others, and so do those that send a body.
+	// Requests waiting for memory for large answers leave room for others; so do requests with a
+	// body.
 	small, large := requests(o.MaxRequests/4, waiting), requests(o.MaxRequests/8, waiting)
 	forAnswers := max(o.InFlightBytes/6, answer.LeastBytes)
 	return gates{
 		requests: &gate.Gate{Size: int64(o.MaxRequests)},
 		waiting:  waiting,
 		doubts:   requests(o.MaxRequests/8, waiting),
-		// Bodies that arrive have memory of their own: a slow client must not keep others out.
+		// Arriving bodies have their own memory, so that slow clients do not keep others out.
 		bodies: bodyGates{
 			receiving: requests(o.MaxRequests/4, waiting),
 			arriving:  bytes(o.InFlightBytes/24, firstBodyBytes),
@@ -59,8 +60,8 @@ func newGates(o Options) gates {
 			read:      bytes(o.InFlightBytes/12, mostBodyBytes),
 		},
 		streams: &gate.Gate{Size: max(o.InFlightBytes/12, streamBytes), Line: requests(o.MaxRequests/2, waiting)},
-		// Objects get five sixths of the bytes, answers that are being made the last. Large answers, those
-		// that are being sent, and bodies get another sixth each.
+		// Objects get five sixths of the bytes, answers in the making one sixth. Large answers,
+		// answers being sent, and bodies each get another sixth on top.
 		cache: cache.Gates{
 			Small:   &gate.Gate{Size: o.InFlightBytes / 3, AnySize: true},
 			Large:   &gate.Gate{Size: o.InFlightBytes / 2, AnySize: true},
@@ -71,7 +72,7 @@ func newGates(o Options) gates {
 			Small:    &gate.Gate{Size: forAnswers, Line: small},
 			Large:    &gate.Gate{Size: forAnswers, Line: large},
 			Oversize: &gate.Gate{Size: 1, AnySize: true, Line: large}, // one at a time
-			Ahead:    &gate.Gate{Size: o.InFlightBytes / 6},           // of what objects get
+			Ahead:    &gate.Gate{Size: o.InFlightBytes / 6},           // part of the objects' share
 			Scanning: &gate.Gate{Size: int64(max(1, runtime.GOMAXPROCS(0)/2))},
 			Mixed:    requests(o.MaxRequests/8, waiting),
 			Waiting:  waiting,

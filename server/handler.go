@@ -28,49 +28,52 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// Options configure a handler. The zero value of a field means the default that its comment names.
+// Options configure a handler. Each field's comment ends with its default, used for the zero value.
 type Options struct {
 	Log        *slog.Logger // for failures and, at debug level, requests; slog.Default()
-	CacheBytes uint64       // most bytes of the cache; 28 MiB
-	// InFlightBytes bounds the bytes beyond the cache: of objects that are being read, and of
-	// answers that are being made or sent; 12 MiB. What does not fit waits. Bodies of requests,
-	// large answers, and computed ones that are being sent may take a sixth more each, buffers of parts of tables a twelfth.
+	CacheBytes uint64       // size limit of the cache; 28 MiB
+	// InFlightBytes bounds the memory beyond the cache for objects being read and answers being
+	// made or sent; 12 MiB. Requests that do not fit wait. Request bodies, large answers, and
+	// computed answers being sent each get up to another sixth; buffers for streamed tables, a
+	// twelfth.
 	InFlightBytes int64
-	Poll          time.Duration // between two reads of the root by Watch; 10 s
-	MaxAge        time.Duration // of the snapshot that is served, before Watch warns and a metric says so; 0 for any
-	Timeout       time.Duration // of a request, which then gets a 503; 5 s
-	MaxRequests   int           // answered at the same time, others get a 503 at once; 2,048
+	Poll          time.Duration // interval between two reads of the root by Watch; 10 s
+	MaxAge        time.Duration // age of the snapshot from which Watch and a metric warn; 0 for never
+	Timeout       time.Duration // longest time for one request, which then gets a 503; 5 s
+	MaxRequests   int           // requests answered at the same time; others get a 503 at once; 2,048
 	Refresh       RefreshOptions
-	// Describe makes the description of the API that answers for site.OpenAPIKey if the site does not
-	// hold it; nil means none.
+	// Describe makes the OpenAPI document served as site.OpenAPIKey if the site has none; nil for
+	// no document.
 	Describe func(site.Config) ([]byte, error)
-	// Collectors are more metrics that Metrics exposes: those of whoever runs the handler.
+	// Collectors are additional metrics that Metrics exposes.
 	Collectors []prometheus.Collector
 
-	// CacheControl is the Cache-Control of answers 200 that caches may keep for a while, instead of that of their route,
-	// and ProblemCacheControl that of such problems; "" means that of the route or the problem. What caches must check
-	// or must not keep, and what never changes, keeps its own.
+	// CacheControl replaces the Cache-Control of 200 answers that caches may keep for a while;
+	// ProblemCacheControl does so for problems. "" keeps the value of the route or the problem.
+	// Answers that caches must revalidate or must not store, and immutable answers, keep their own
+	// value.
 	CacheControl, ProblemCacheControl string
 
-	clock otter.Clock // of the cache; nil means the real one, tests have their own
+	clock otter.Clock // clock of the cache; nil for the real one, except in tests
 }
 
-// RefreshOptions say where fresh data comes from and how often to ask for it. The zero value
+// RefreshOptions configure the source of fresh data and the limits of refreshes. The zero value
 // refreshes nothing.
 type RefreshOptions = fresh.Options
 
-// RefreshSigning says who signs what refreshes keep.
+// RefreshSigning holds the keys that sign and check the entries kept by refreshes.
 type RefreshSigning = fresh.Signing
 
-// DefaultInFlightBytes is Options.InFlightBytes unless that is set.
+// DefaultInFlightBytes is the default of Options.InFlightBytes.
 const DefaultInFlightBytes = 12 << 20
 
-// UpstreamTimeout bounds all requests that one refresh makes to its upstream, unless
-// RefreshOptions.UpstreamTimeout says otherwise.
+// UpstreamTimeout is the default of RefreshOptions.UpstreamTimeout, which bounds all upstream
+// requests of one refresh.
 const UpstreamTimeout = fresh.UpstreamTimeout
 
-// ClientOf is the address of the client of a request that came through so many proxies, each of which appends the address
-// of its client to X-Forwarded-For. Of IPv6 it is the network, /64. It is the zero Addr for clients without one.
+// ClientOf returns the address of the client of a request that came through the given number of
+// proxies, each of which appends its client's address to X-Forwarded-For. For IPv6 it returns the
+// /64 network. It returns the zero Addr if the client is unknown.
 func ClientOf(r *http.Request, proxies int) netip.Addr { return fresh.ClientOf(r, proxies) }
 
 func (o Options) withDefaults() Options {
@@ -84,22 +87,22 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Store holds a site: a folder, a tar file, memory or a bucket. Its methods are called from many
-// goroutines at once.
+// A Store holds a site: a folder, a tar file, memory or a bucket. It must be safe for concurrent
+// use.
 type Store interface {
-	// Get reads a whole object. The error is storage.ErrNotFound if the site has no such
-	// object, and only then: any other error means that the store could not tell, or wraps
-	// checked.ErrAltered, and clients get a 502. The caller must not change the body.
+	// Get returns the whole object. It returns storage.ErrNotFound only if the site has no such
+	// object. Any other error means that the store could not tell, or wraps checked.ErrAltered, and
+	// clients get a 502. The caller must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }
 
-// A Bucket is a store whose objects can be replaced, as refreshes do. Package storage has two.
+// A Bucket is a store that can replace objects, as refreshes need. Package storage has two.
 type Bucket interface {
 	Store
-	// Read is Get with the ETag of the object, for the condition of a Put.
+	// Read is Get, and also returns the ETag for the condition of a Put.
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
-	// Put writes an object and returns its ETag. The error is storage.ErrCondition if the
-	// condition does not hold; the object is as before then.
+	// Put writes an object and returns its ETag. If the condition does not hold, Put changes
+	// nothing and returns storage.ErrCondition.
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 }
 
@@ -109,7 +112,7 @@ type Handler struct {
 	fetcher   *fetch.Fetcher
 	cache     *cache.Cache
 	answers   *answer.Maker
-	refresher *fresh.Refresher // nil if nothing is refreshed
+	refresher *fresh.Refresher // nil without refreshes
 
 	draining atomic.Bool
 	polling  sync.Mutex // held while the root is read
@@ -117,18 +120,18 @@ type Handler struct {
 	live     atomic.Pointer[liveSite]
 }
 
-// ErrNoSite says that a store holds no site.
+// ErrNoSite means that the store holds no site.
 var ErrNoSite = fmt.Errorf("there is no site: it has no %s", site.RootKey)
 
-// alteredSite answers for an object that a checked store (package checked) refuses. No site has this problem: only a server
-// checks.
+// alteredSite is the problem for objects that a checked store (package checked) rejects. Only
+// servers answer with it, so no site has an object for it.
 var alteredSite = &site.Problem{Name: "altered", Status: http.StatusBadGateway, CacheControl: site.NoStore,
 	Detail: "The stored data is not what its publisher has signed, so it is not shown."}
 
-// New returns a handler for the site in store. It reads the root and returns ErrNoSite if there is none.
-// If the store fails in a way that is retryable (storage.Temporary), the handler answers 503 until
-// Watch has read the root. The caller runs Watch, and Close at the end. If o.Refresh names an
-// upstream, the store must be a Bucket.
+// New returns a handler for the site in store. It reads the root and returns ErrNoSite if there is
+// none. If the store fails temporarily (storage.Temporary), the handler answers 503 until Watch has
+// read the root. The caller runs Watch, and calls Close at the end. If o.Refresh names an upstream,
+// the store must be a Bucket.
 func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 	s, err := newShared(o)
 	if err != nil {
@@ -145,7 +148,7 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 	case err == nil:
 		return h, nil
 	case storage.Temporary(err) || errors.Is(err, checked.ErrBetween):
-		h.log.Warn("cannot read the site yet, will try again", "error", err)
+		h.log.Warn("cannot read the site yet, retrying", "error", err)
 		return h, nil
 	case errors.Is(err, storage.ErrNotFound):
 		err = ErrNoSite
@@ -155,15 +158,15 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 }
 
 // Close stops the goroutines of the cache. Call it once, after Watch has returned and all requests
-// are answered. It does not close the store.
+// are answered. Close does not close the store.
 func (h *Handler) Close() { h.cache.Close() }
 
-// inFlight is the number of bytes that the handler holds beyond the cache.
+// inFlight returns the number of bytes held beyond the cache.
 func (h *Handler) inFlight() int64 {
 	return h.cache.InFlight() + h.gates.answer.Small.Taken() + h.gates.answer.Large.Taken() + h.gates.streams.Taken()
 }
 
-// respond answers a request. It notes the route as soon as it is known, and the status.
+// respond answers a request and records the route and the status in seen.
 func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome) {
 	v := h.live.Load()
 	if v == nil {
@@ -195,7 +198,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 		v = h.doubted(limited)
 	}
 	a, stalled, err := h.answerTo(limited, w, r, v, resolution)
-	gone := ctx.Err() != nil && !stalled // or has only closed its side: an answer may still be read
+	gone := ctx.Err() != nil && !stalled // a client that closed only its sending side may still read an answer
 	if err != nil {
 		if !gone {
 			h.failures.Do(func() {
@@ -223,8 +226,8 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	}
 }
 
-// answerTo reads the body of a request, if its route has one, and finds the answer. stalled says that the
-// body did not arrive in time.
+// answerTo reads the body of a request, if its route takes one, and finds the answer. stalled
+// reports that the body did not arrive in time.
 func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.Request, v *liveSite, resolution site.Resolution) (a response, stalled bool, err error) {
 	if resolution.Route != nil && resolution.Route.Ranges && h.fetcher.HasRanges() {
 		a, err = h.opened(ctx, r.Context(), resolution)
@@ -245,7 +248,7 @@ func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.R
 	return a, false, err
 }
 
-// describes reports whether a request is for the description of the API, which the site does not hold.
+// describes reports whether the request asks for the OpenAPI document and the site has none.
 func (h *Handler) describes(v *liveSite, r *http.Request) bool {
 	return r.URL.Path == "/"+string(site.OpenAPIKey) && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		h.describe != nil && !v.Root.Config.EFP()
@@ -262,9 +265,9 @@ func (h *Handler) respondDescription(w http.ResponseWriter, r *http.Request, v *
 	seen.status = h.write(a, w, r)
 }
 
-// sentPath is the path as the client sent it. URL.EscapedPath is not always: if the client left a
-// character unescaped that needs it, EscapedPath encodes the decoded path anew, and an encoded
-// slash turns into a separator.
+// sentPath returns the path as the client sent it. URL.EscapedPath is not always the same: if the
+// client left a character unescaped that needs escaping, EscapedPath encodes the decoded path
+// again, and an encoded slash turns into a separator.
 func sentPath(u *url.URL) string {
 	if u.RawPath != "" {
 		return u.RawPath
@@ -280,7 +283,8 @@ func preflight(w http.ResponseWriter, c site.Config) (status int) {
 	return http.StatusNoContent
 }
 
-// answer finds the answer to a resolved request. users are those of its body. An error becomes a 503.
+// answer finds the answer to a resolved request; users come from its body. The caller answers an
+// error with a 503.
 func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (response, error) {
 	if r.Action == site.AnswerProblem {
 		return problem(r.Problem), nil
@@ -319,7 +323,8 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 	return a, err
 }
 
-// find returns the object that answers, which the caller releases, or storage.ErrNotFound.
+// find returns the object that answers a request, or storage.ErrNotFound. The caller releases the
+// object.
 func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*cache.Object, error) {
 	switch r.Action {
 	case site.AnswerSearch, site.AnswerComputed:
@@ -331,7 +336,7 @@ func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, user
 	return h.cache.Get(ctx, cache.Key{Version: v.Version, Key: r.Key, WithoutTags: r.Action == site.AnswerWithoutTags})
 }
 
-// unknown returns the answer for an address that the graph does not know.
+// unknown returns the answer for an address that is not in the graph.
 func (h *Handler) unknown(ctx context.Context, v *liveSite, r site.Resolution) (*cache.Object, error) {
 	template, err := h.template(ctx, v, r.Unknown)
 	if err != nil {
@@ -340,7 +345,8 @@ func (h *Handler) unknown(ctx context.Context, v *liveSite, r site.Resolution) (
 	return cache.NewObject(bytes.ReplaceAll(template, []byte(site.UnknownAddress), []byte(r.Address))), nil
 }
 
-// template returns an object UnknownKey. The live site keeps them: they are few and small.
+// template returns an object for unknown addresses (site.UnknownKey). The live site keeps all of
+// them: they are few and small.
 func (h *Handler) template(ctx context.Context, v *liveSite, key site.Key) ([]byte, error) {
 	if body, ok := v.templates.Load(key); ok {
 		return body.([]byte), nil
@@ -355,7 +361,7 @@ func (h *Handler) template(ctx context.Context, v *liveSite, key site.Key) ([]by
 	return body, nil
 }
 
-// refreshed answers cache=fresh for an object that is stored.
+// refreshed answers a cache=fresh request for a stored object.
 func (h *Handler) refreshed(ctx context.Context, v *liveSite, r site.Resolution, stored *cache.Object) (response, error) {
 	a := whole(r.Route, stored)
 	a.cacheControl = noStore
@@ -383,7 +389,7 @@ func (h *Handler) refreshed(ctx context.Context, v *liveSite, r site.Resolution,
 		return a, nil
 	}
 	o, err := h.refresher.Refresh(ctx, t, h.logger(ctx),
-		func(key site.Key, body []byte) *cache.Object { return h.cache.Put(h.live.Load().Version, key, body) }) // a new site may be live by then
+		func(key site.Key, body []byte) *cache.Object { return h.cache.Put(h.live.Load().Version, key, body) }) // a new site may be live by now
 	var often *fresh.TooOftenError
 	switch {
 	case errors.As(err, &often):

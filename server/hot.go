@@ -9,11 +9,11 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Most requests are for an object that the cache has, by its own path. They are answered here, without
-// a resolution, a context or a header value of their own.
+// Most requests ask for a cached object by its own path. This file answers them without resolving
+// the path and without a context or new header values.
 
-// respondHot answers a request if an earlier one for the same path was answered with an object that
-// the cache still has, and which is not due to be read again. It reports whether it did.
+// respondHot answers a request if the cache has an object marked as the answer to its path, and the
+// object is not due to be read again. It reports whether it answered.
 func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite, seen *outcome) bool {
 	key, ok := plainKey(r)
 	if !ok || r.Context().Err() != nil {
@@ -36,9 +36,9 @@ func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite
 	return true
 }
 
-// markHot notes that the object is the answer to its own path. What a path resolves to depends on
-// nothing but the configuration of the site, and an object is of one version of the site. Those that a
-// bucket keeps beside a site are of no version, and are read each time.
+// markHot marks an object as the answer to its own path. The configuration of the site alone
+// decides what a path resolves to, and an object belongs to one version of the site. Objects kept
+// next to a site (site.Route.Kept) belong to no version and are read for each request.
 func markHot(r *http.Request, v *liveSite, resolution site.Resolution, o *cache.Object) {
 	if o == nil || resolution.Action != site.AnswerObject || resolution.Route.Kept() || o.Route.Load() != nil {
 		return
@@ -48,15 +48,15 @@ func markHot(r *http.Request, v *liveSite, resolution site.Resolution, o *cache.
 	}
 }
 
-// plainKey is the path of a GET or HEAD request as a key. ok is false if the request has a query, or
-// if the path that was sent cannot be told from the decoded one.
+// plainKey returns the path of a GET or HEAD request as a key. ok is false if the request has a
+// query, or if the path as sent may differ from the decoded path.
 func plainKey(r *http.Request) (key site.Key, ok bool) {
 	path, ok := strings.CutPrefix(r.URL.Path, "/")
 	return site.Key(path), ok && r.URL.RawPath == "" && r.URL.RawQuery == "" &&
 		(r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
-// A headerValue is a header with its canonical name, and a value that all answers share.
+// A headerValue is a header with its canonical name and a value shared by all answers.
 type headerValue struct {
 	name   string
 	values []string
@@ -71,7 +71,7 @@ var everyAnswer = func() (all []headerValue) {
 
 var noStore = []string{site.NoStore}
 
-// allRoutes are the routes of all sites, in the order of their IDs.
+// allRoutes are the routes of all sites, ordered by ID.
 var allRoutes = site.AllFeatures().Routes()
 
 var routeValues = func() []struct{ contentType, cacheControl []string } {

@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// metrics are the metrics of one handler, in a registry of their own.
+// metrics are the metrics of a handler, in their own registry.
 type metrics struct {
 	registry    *prometheus.Registry
 	requests    *prometheus.CounterVec   // by route and status
@@ -25,16 +25,16 @@ type metrics struct {
 	refreshes   *prometheus.CounterVec   // by object and result
 	upstream    *prometheus.HistogramVec // by object and result
 
-	routes []routeMetrics             // by ID; the last is that of requests without a route
-	read   func() prometheus.Observer // of store, for a read that is done
+	routes []routeMetrics             // by route ID; the last counts requests without a route
+	read   func() prometheus.Observer // successful reads of store
 }
 
-// A routeMetrics has the metrics of a route that most requests count in. A look-up by labels costs more
-// than counting. They are looked up when the first request counts: until then nothing exposes them.
+// A routeMetrics has the most used metrics of a route, because looking up metrics by labels costs
+// more than counting. The first request looks them up: before that, they are not exposed.
 type routeMetrics struct {
 	pattern string
 	seconds func() prometheus.Observer
-	ok      func() prometheus.Counter // status 200
+	ok      func() prometheus.Counter // requests answered with 200
 }
 
 const namespace = "followpress"
@@ -79,7 +79,7 @@ func newMetrics() *metrics {
 			ok:      sync.OnceValue(func() prometheus.Counter { return m.requests.WithLabelValues(pattern, strconv.Itoa(http.StatusOK)) }),
 		})
 	}
-	for _, object := range []site.ListObject{site.Details, site.Badges} { // else rate() misses the first one that fails
+	for _, object := range []site.ListObject{site.Details, site.Badges} { // without the initial zero, rate() misses the first failure
 		m.refreshes.WithLabelValues(string(object), "failed")
 		m.refreshes.WithLabelValues(string(object), "error")
 	}
@@ -91,7 +91,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// watch registers gauges that read the state of the newest handler, and the metrics of the options.
+// watch registers gauges that read the newest handler, and the collectors of the options.
 func (m *metrics) watch(s *shared) {
 	m.registry.MustRegister(s.options.Collectors...)
 	of := func(value func(*Handler) float64) func() float64 {
@@ -114,7 +114,7 @@ func (m *metrics) watch(s *shared) {
 	gauge("ready", "1 if there is a site to serve and the server is not draining, else 0.", of(func(h *Handler) float64 { return map[bool]float64{true: 1}[h.Ready()] }))
 	gauge("site_as_of_seconds", "Time of the snapshot of the live site, in seconds since the Unix epoch; 0 if there is none yet.", of(func(h *Handler) float64 {
 		if root := h.Root(); root != nil {
-			asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
+			asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has validated it
 			return float64(asOf.Unix())
 		}
 		return 0
@@ -144,7 +144,7 @@ func (m *metrics) asked(object site.ListObject, result string, took time.Duratio
 	m.upstream.WithLabelValues(string(object), result).Observe(took.Seconds())
 }
 
-// answered counts a request. route is nil if no route matched.
+// answered counts a request; route is nil if no route matched.
 func (m *metrics) answered(route *site.Route, status int, took time.Duration) {
 	of := &m.routes[len(m.routes)-1]
 	if route != nil {
@@ -166,7 +166,7 @@ func patterns(routes []*site.Route) []string {
 	return all
 }
 
-// Metrics returns an HTTP handler that exposes the metrics in the formats of Prometheus.
+// Metrics returns an HTTP handler that exposes the metrics in Prometheus formats.
 func (s *shared) Metrics() http.Handler {
 	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 }

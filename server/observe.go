@@ -14,38 +14,38 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// An outcome is what the metrics and the log tell about a request.
+// An outcome is what the metrics and the log record about a request.
 type outcome struct {
 	begun  time.Time
-	id     []string    // of the request, as the value of a header
-	route  *site.Route // nil if the request has none
+	id     []string    // request ID, as a header value
+	route  *site.Route // nil if no route matched
 	status int
-	counts bool   // among the requests that are being answered
-	made   func() // called once the answer is made; nil for nothing
+	counts bool   // counts against the limit of concurrent requests
+	made   func() // called once the answer is made; may be nil
 }
 
-// context adds the ID of the request to its context.
+// context returns ctx with the request ID.
 func (o *outcome) context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, o.id[0])
 }
 
-// statusClientGone is what nginx logs for a client that did not wait. It is counted, not sent.
+// statusClientGone is the status that nginx logs when the client has closed the connection. It is
+// counted, never sent.
 const statusClientGone = 499
 
-// ServeHTTP answers one request. It sets the headers that every answer has, bounds the requests
-// that are answered at the same time, turns a panic into a 500, and counts and logs the outcome;
-// respond does the rest.
+// ServeHTTP answers one request. It sets the headers that every answer has, limits concurrent
+// requests, turns a panic into a 500, and counts and logs the outcome; respond does the rest.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Answer(w, r, nil) }
 
-// Answer is ServeHTTP that calls made once the answer is made, and before it is sent: the request needs the store no
-// more from then on, however slowly its client reads. made may be nil.
+// Answer is ServeHTTP, but calls made once the answer is made and before it is sent: from then on
+// the request no longer needs the store, however slowly its client reads. made may be nil.
 func (h *Handler) Answer(w http.ResponseWriter, r *http.Request, made func()) {
 	h.observe(w, r, made, h.respond)
 }
 
-// observe answers a request by respond, and does what concerns every request.
+// observe answers a request by calling respond, and does what every request needs.
 func (s *shared) observe(w http.ResponseWriter, r *http.Request, made func(), respond func(http.ResponseWriter, *http.Request, *outcome)) {
-	seen := outcome{begun: time.Now(), id: requestID(r), status: http.StatusInternalServerError, made: made} // of a panic
+	seen := outcome{begun: time.Now(), id: requestID(r), status: http.StatusInternalServerError, made: made} // the status of a panic
 	header := w.Header()
 	for _, every := range everyAnswer {
 		header[every.name] = every.values
@@ -59,8 +59,8 @@ func (s *shared) observe(w http.ResponseWriter, r *http.Request, made func(), re
 	respond(w, r, &seen)
 }
 
-// rendered notes that the answer to a request is about to be sent. A client may take its time to read it,
-// and must not keep others out.
+// rendered marks the answer as ready to send. A slow reader then no longer keeps other requests
+// out.
 func (s *shared) rendered(seen *outcome) {
 	if seen.counts {
 		seen.counts = false
@@ -72,7 +72,7 @@ func (s *shared) rendered(seen *outcome) {
 	}
 }
 
-// finish counts and logs a request. It is deferred, so that it can recover from a panic.
+// finish counts and logs a request. The caller defers it, so that it can recover from a panic.
 func (s *shared) finish(w http.ResponseWriter, r *http.Request, seen *outcome) {
 	if fault := recover(); fault != nil {
 		s.recover(w, r, seen, fault)
@@ -85,31 +85,31 @@ func (s *shared) finish(w http.ResponseWriter, r *http.Request, seen *outcome) {
 	}
 }
 
-// recover answers a request that panicked, so that the others are answered too.
+// recover answers a request that panicked, so that the process keeps serving others.
 func (s *shared) recover(w http.ResponseWriter, r *http.Request, seen *outcome, fault any) {
 	if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(fault) // how net/http ends a connection
+		panic(fault) // net/http ends the connection
 	}
 	ctx := seen.context(r.Context())
 	s.logger(ctx).Error("panic", "method", r.Method, "path", r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
 	s.write(problem(site.InternalError), w, r)
 }
 
-// headerRequestID identifies a request in the logs of the handler and of servers before it.
+// headerRequestID identifies a request in the logs of this handler and of proxies.
 const headerRequestID = "X-Request-Id"
 
 type requestIDKey struct{}
 
-// maxRequestID is the longest ID that is accepted from a client, in bytes.
+// maxRequestID is the longest accepted ID from a client, in bytes.
 const maxRequestID = 64
 
-// requestID is the ID that the client sent, or a new one if it sent none that can be logged, as the
-// value of a header.
+// requestID returns the client's request ID as a header value, or a new ID if the client sent none
+// that is safe to log.
 func requestID(r *http.Request) []string {
 	if sent := r.Header[headerRequestID]; len(sent) == 1 && plainID(sent[0]) {
 		return sent
 	}
-	return []string{strconv.FormatUint(rand.Uint64()|1<<63, 16)} // 16 digits
+	return []string{strconv.FormatUint(rand.Uint64()|1<<63, 16)} // 16 hex digits
 }
 
 func plainID(id string) bool {
@@ -119,7 +119,7 @@ func plainID(id string) bool {
 	})
 }
 
-// logger adds the ID of the request that ctx belongs to.
+// logger returns a logger that adds the request ID in ctx.
 func (s *shared) logger(ctx context.Context) *slog.Logger {
 	if id, ok := ctx.Value(requestIDKey{}).(string); ok {
 		return s.log.With("request_id", id)

@@ -16,14 +16,16 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Objects of routes with site.Route.Ranges are too large to be read whole for each of their parts, or to be held. If the
-// store reads parts, what a client asks for is copied from the one to the other. Else the whole object is in memory, like
-// any other: a store that checks needs the whole, since nothing is signed about a part.
+// Objects of routes with site.Route.Ranges are too large to read whole for each part, or to hold in
+// memory. If the store reads parts, the requested part is copied from the store to the client.
+// Otherwise the whole object is in memory like any other: a checked store needs the whole object,
+// since a signature does not cover a part.
 
-// streamBytes is what copying takes: a buffer of net/http on both sides.
+// streamBytes is the memory of one copy: a buffer on either side.
 const streamBytes = 64 << 10
 
-// opened is the answer with an object that the store sends while the client receives it. The caller closes the content.
+// opened returns the answer with an object that is streamed from the store. The caller closes the
+// stream.
 func (h *Handler) opened(ctx, during context.Context, r site.Resolution) (response, error) {
 	if err := h.gates.streams.Take(ctx, streamBytes); err != nil {
 		return response{}, err
@@ -41,8 +43,8 @@ func (h *Handler) opened(ctx, during context.Context, r site.Resolution) (respon
 	return a, nil
 }
 
-// closeStream closes the stream of an answer, if it has one, and logs why the store has cut it off. The client notices by
-// the length that the answer announced.
+// closeStream closes the stream of an answer, if any, and logs why the store ended it early. The
+// client notices by Content-Length.
 func (h *Handler) closeStream(ctx context.Context, a response) {
 	if a.stream == nil {
 		return
@@ -53,7 +55,7 @@ func (h *Handler) closeStream(ctx context.Context, a response) {
 	}
 }
 
-// A counted is a ResponseWriter that knows the status.
+// A counted is a ResponseWriter that records the status.
 type counted struct {
 	http.ResponseWriter
 	status int
@@ -65,8 +67,9 @@ func (c *counted) WriteHeader(status int) {
 	c.ResponseWriter.WriteHeader(status)
 }
 
-// writeRange sends the part of the object that the request names. What RFC 9110 lets a server ignore gets the whole: several
-// parts at once, other units than bytes, and a part of an answer without a body.
+// writeRange sends the part of the object named by the Range header. It sends the whole object
+// where RFC 9110 lets a server ignore the header: for several parts, for units other than bytes,
+// and for answers without a body.
 func (a response) writeRange(w http.ResponseWriter, r *http.Request) (status int) {
 	if named := r.Header.Get("Range"); r.Method != http.MethodGet || !strings.HasPrefix(named, "bytes=") || strings.Contains(named, ",") {
 		r.Header.Del("Range")
@@ -80,7 +83,8 @@ func (a response) writeRange(w http.ResponseWriter, r *http.Request) (status int
 	return to.status
 }
 
-// An announced stream is read as far as the header of the answer says: http.ServeContent sets that before it reads.
+// An announced stream is read up to the Content-Length of the answer, which http.ServeContent sets
+// before it reads.
 type announced struct {
 	*fetch.Stream
 	header http.Header

@@ -11,11 +11,11 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// net/http itself refuses what it cannot read, such as a malformed percent-encoding, before there is a
-// request for the handler. It writes a plain text to the connection. Clients of the API get a
-// problem instead, like any other.
+// net/http rejects what it cannot parse, such as malformed percent-encoding, before any handler
+// runs, and writes plain text to the connection. This file replaces that text by a problem, so that
+// API clients always get one.
 
-// A problemListener accepts connections with problems in place of net/http's own texts.
+// A problemListener accepts connections that send problems instead of the error texts of net/http.
 type problemListener struct{ net.Listener }
 
 func (l problemListener) Accept() (net.Conn, error) {
@@ -28,7 +28,7 @@ func (l problemListener) Accept() (net.Conn, error) {
 
 type problemConn struct{ net.Conn }
 
-// Write writes p, or a problem in its place.
+// Write writes p, or a problem instead of it.
 func (c problemConn) Write(p []byte) (int, error) {
 	instead := problemFor(p)
 	if instead == nil {
@@ -40,10 +40,10 @@ func (c problemConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom keeps the shortcuts that the kernel has for files.
+// ReadFrom lets the kernel copy files to the connection.
 func (c problemConn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
-// CloseWrite ends the answer to a client that still sends, if the connection can.
+// CloseWrite closes the sending side, if the connection can, while the client still sends.
 func (c problemConn) CloseWrite() error {
 	if closer, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return closer.CloseWrite()
@@ -51,16 +51,16 @@ func (c problemConn) CloseWrite() error {
 	return nil
 }
 
-// What net/http's own answers consist of, each of which is written at once (conn.serve in its server.go). No
-// answer of a handler looks like that: it has a Date, and its JSON no line ends.
+// The parts of an error answer by net/http itself, written in one call (conn.serve in server.go).
+// No answer of a handler looks like this: it has a Date header, and JSON without line ends.
 const (
 	ownStatus  = "HTTP/1.1 "
 	ownHeaders = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 	mostOwn    = 512 // bytes
 )
 
-// problemFor is the whole answer with a problem that stands for net/http's own answer; nil if p is none. It
-// costs other answers no more than a look at their status.
+// problemFor returns the problem that replaces an error answer of net/http; nil if p is not one.
+// For other answers it only inspects the status.
 func problemFor(p []byte) []byte {
 	const digits = len("400")
 	if len(p) <= len(ownStatus)+digits || len(p) > mostOwn || p[len(ownStatus)] < '4' || !bytes.HasPrefix(p, []byte(ownStatus)) {

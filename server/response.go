@@ -14,21 +14,22 @@ import (
 	"github.com/followpress/followpress/site/tags"
 )
 
-// An answer is a response before it is written.
+// A response is an answer before it is written.
 type response struct {
 	status       int
 	object       *cache.Object
-	contentType  []string      // the value of the header; answers share it
-	cacheControl []string      // likewise
-	refresh      string        // X-Refresh; "" means none
-	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
+	contentType  []string      // header value, shared by answers
+	cacheControl []string      // header value, shared by answers
+	refresh      string        // X-Refresh; "" for none
+	retryAfter   time.Duration // Retry-After, in whole seconds; 0 for none
 	allow        string        // Allow of a 405
 	location     string        // Location of a 302
 	ranges       bool          // the client may ask for a part
-	stream       *fetch.Stream // what has the body, if the object has not; nil for most
+	stream       *fetch.Stream // the body, unless object has it; mostly nil
 }
 
-// absent is the answer if what was asked for does not exist.
+// absent returns the answer for a missing object: the route's own empty answer if it has one, else
+// p.
 func absent(r site.Resolution, p *site.Problem) response {
 	a := problem(p)
 	if r.Fresh {
@@ -37,13 +38,13 @@ func absent(r site.Resolution, p *site.Problem) response {
 	return a
 }
 
-// whole is the answer with an object of a route.
+// whole returns the answer with an object of a route.
 func whole(route *site.Route, o *cache.Object) response {
 	values := routeValues[route.ID]
 	return response{status: http.StatusOK, object: o, contentType: values.contentType, cacheControl: values.cacheControl, ranges: route.Ranges}
 }
 
-// redirect is the answer that leads to the URL in an object. It releases the object.
+// redirect returns the answer that redirects to the URL in an object. It releases the object.
 func redirect(route *site.Route, to *cache.Object) response {
 	defer to.Release()
 	a := whole(route, cache.WithoutTag(nil))
@@ -51,7 +52,7 @@ func redirect(route *site.Route, to *cache.Object) response {
 	return a
 }
 
-// problem is the answer with a problem. Its body is encoded once.
+// problem returns the answer with a problem. Its body is encoded once.
 func problem(p *site.Problem) response {
 	if a, ok := problems[p]; ok {
 		return a
@@ -70,8 +71,8 @@ func newProblem(p *site.Problem) response {
 	return a
 }
 
-// write sends the answer. It writes the map of headers by their canonical names, as http.Header.Set
-// does, but with values that answers share. Nobody may change those.
+// write sends the answer. It sets headers by canonical name with values that answers share and that
+// nobody may change.
 func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
 	header := w.Header()
 	if a.location == "" {
@@ -106,13 +107,13 @@ func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
 	if a.object.IsComputed() {
 		defer a.object.Sending(w)()
 	}
-	// Not http.ServeContent: it flushes the headers before it copies the body, which costs
-	// another system call and packet, and JSON needs no ranges.
+	// http.ServeContent would flush the headers before it copies the body, which costs another
+	// system call and packet, and JSON needs no ranges.
 	_, _ = w.Write(a.object.Body) // an error means that the client is gone
 	return a.status
 }
 
-// write sends an answer with the Cache-Control that the options say.
+// write sends an answer with the Cache-Control of the options.
 func (s *shared) write(a response, w http.ResponseWriter, r *http.Request) (status int) {
 	instead := s.lifetime
 	if a.status >= http.StatusBadRequest {
@@ -124,24 +125,24 @@ func (s *shared) write(a response, w http.ResponseWriter, r *http.Request) (stat
 	return a.write(w, r)
 }
 
-// keptForAWhile reports whether caches may keep an answer with this Cache-Control, and for some time only.
+// keptForAWhile reports whether this Cache-Control lets caches keep an answer for a limited time.
 func keptForAWhile(cacheControl string) bool {
 	return strings.HasPrefix(cacheControl, "public,") && !strings.HasSuffix(cacheControl, "immutable")
 }
 
-// addTags gives an answer the tags that objects of the bucket have, so that one purge finds both.
+// addTags adds the cache tags that the same object has in the bucket, so that one purge finds both.
 func addTags(w http.ResponseWriter, v *liveSite, r site.Resolution) {
 	for _, header := range tags.Headers(v.Root.Config, r) {
 		w.Header().Set(header.Name, header.Value)
 	}
 }
 
-// smallBody is the size in bytes from which net/http does not buffer a body whole, and so cannot tell
-// its length by itself. For smaller ones it does, which costs less than another header does.
+// smallBody is the body size from which net/http no longer computes Content-Length itself. Below,
+// leaving it to net/http costs less than setting another header.
 const smallBody = 2048
 
-// matches reports whether an If-None-Match header (RFC 9110, 13.1.2) names an entity tag. That
-// header compares tags weakly.
+// matches reports whether an If-None-Match header (RFC 9110, 13.1.2) names an entity tag, by weak
+// comparison.
 func matches(ifNoneMatch []string, etag string) bool {
 	for _, line := range ifNoneMatch {
 		for tag := range strings.SplitSeq(line, ",") {

@@ -11,19 +11,18 @@ import (
 	"time"
 )
 
-// Limits bound what a connection may take. A request is a line and a few headers: the connection of
-// a client that is slower than this is closed. The zero value of a field means the default that
-// its comment names.
+// Limits bound the time and size of connections. Slower clients are disconnected. Each field's
+// comment ends with its default, used for the zero value.
 type Limits struct {
 	HeaderTimeout  time.Duration // until the request line and headers have arrived; 5 s
 	RequestTimeout time.Duration // until the whole request has arrived; 10 s
 	WriteTimeout   time.Duration // from the end of the headers until the answer is sent; 30 s
 	IdleTimeout    time.Duration // between two requests of a connection; 2 min
-	DrainTimeout   time.Duration // for the requests in flight when Serve ends; 10 s
+	DrainTimeout   time.Duration // for requests in flight when Serve ends; 10 s
 	HeaderBytes    int           // of request line and headers, more than LeastHeaderBytes; 16 KiB
 }
 
-// WriteTimeout is Limits.WriteTimeout unless that is set.
+// WriteTimeout is the default of Limits.WriteTimeout.
 const WriteTimeout = 30 * time.Second
 
 func (l Limits) withDefaults() Limits {
@@ -37,8 +36,8 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Serve answers requests on a listener until ctx ends. Then it closes the listener and gives the
-// requests in flight Limits.DrainTimeout to finish. It returns nil after that, and an error only
-// if the listener or the shutdown fails. log gets what clients do wrong, at debug level.
+// requests in flight Limits.DrainTimeout to finish. It returns nil after that, and an error only if
+// the listener or the shutdown fails. Serve logs misbehaving clients to log at debug level.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, l Limits) error {
 	l = l.withDefaults()
 	s := &http.Server{
@@ -48,7 +47,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		WriteTimeout:      l.WriteTimeout,
 		IdleTimeout:       l.IdleTimeout,
 		MaxHeaderBytes:    max(1, l.HeaderBytes-LeastHeaderBytes),
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients that misbehave
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // misbehaving clients
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(problemListener{listener}) }()
@@ -72,15 +71,15 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	return nil
 }
 
-// LeastHeaderBytes is what net/http reads beyond its own limit before it refuses a request.
-// Limits.HeaderBytes must be larger.
+// LeastHeaderBytes is the number of bytes that net/http reads beyond its own limit before it
+// rejects a request. Limits.HeaderBytes must be larger.
 const LeastHeaderBytes = 4096
 
-// endAfterBody prevents request smuggling (RFC 9112, 6.1 and 11.2). It closes the connection after
-// a request that has a body or is of HTTP/1.0, unless the handler has read a body whose end is beyond
-// doubt (goOn). net/http accepts a Content-Length beside chunks, and a Transfer-Encoding in HTTP/1.0, so a server in front may
-// disagree with it about where such a request ends. What one takes for a body must never be
-// answered as the next request.
+// endAfterBody prevents request smuggling (RFC 9112, sections 6.1 and 11.2). It closes the
+// connection after a request that has a body or uses HTTP/1.0, unless the handler has read a body
+// with an unambiguous end (goOn). net/http accepts Content-Length together with chunks, and
+// Transfer-Encoding in HTTP/1.0, so a proxy may disagree about where such a request ends. Bytes
+// that a proxy takes for a body must never be answered as the next request.
 func endAfterBody(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 || !r.ProtoAtLeast(1, 1) {
@@ -90,15 +89,15 @@ func endAfterBody(handler http.Handler) http.Handler {
 	})
 }
 
-// goOn takes back what endAfterBody says of a request whose whole body was read: with a Content-Length
-// alone, which net/http reports only then, everybody agrees about its end.
+// goOn keeps the connection open after a body that was read completely and has only a
+// Content-Length: all servers agree about its end.
 func goOn(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > 0 && r.ProtoAtLeast(1, 1) {
 		w.Header().Del("Connection")
 	}
 }
 
-// Probes returns a handler that also answers health checks: /healthz with 200 as long as the process
+// Probes returns a handler that also answers health checks: /healthz with 200 while the process
 // runs, /readyz with 200 or 503 as Ready reports.
 func (h *Handler) Probes() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

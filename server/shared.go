@@ -18,8 +18,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Shared is what handlers that follow each other have in common, each for a site of its own: the options, the metrics,
-// the bounds of what is done at a time, and what refreshes share. It is safe for concurrent use.
+// Shared holds what successive handlers, each for its own site, have in common: options, metrics,
+// gates, and the state of refreshes. It is safe for concurrent use.
 type Shared struct{ *shared }
 
 type shared struct {
@@ -33,13 +33,13 @@ type shared struct {
 	refresh   RefreshOptions
 	describe  func(site.Config) ([]byte, error) // nil for none
 
-	lifetime, problemLifetime []string // values of Cache-Control; nil for those of the routes and problems
+	lifetime, problemLifetime []string // Cache-Control values; nil for those of routes and problems
 
-	failures rate.Sometimes          // limits the log of failed requests, of which there may be thousands per second
-	current  atomic.Pointer[Handler] // the newest handler, of which gauges tell
+	failures rate.Sometimes          // limits the log of failed requests: there may be thousands per second
+	current  atomic.Pointer[Handler] // the newest handler, which gauges read
 }
 
-// NewShared returns what the handlers of one site after another share. Each has a cache of its own.
+// NewShared returns the Shared of successive handlers. Each handler has its own cache.
 func NewShared(o Options) (*Shared, error) {
 	s, err := newShared(o)
 	return &Shared{s}, err
@@ -65,7 +65,8 @@ func newShared(o Options) (*shared, error) {
 	return s, nil
 }
 
-// newHandler returns a handler that has not read the root yet. live says whether the root may be that of a live site.
+// newHandler returns a handler that has not read the root yet. live says whether the root may be
+// that of a live site.
 func (s *shared) newHandler(store Store, live bool) (_ *Handler, err error) {
 	m := s.metrics
 	h := &Handler{shared: s, fetcher: &fetch.Fetcher{Store: store, Timeout: s.timeout, Observe: m.stored, Live: live}}
@@ -84,9 +85,9 @@ func (s *shared) newHandler(store Store, live bool) (_ *Handler, err error) {
 	return h, nil
 }
 
-// Handler returns a handler for a site that never changes, such as one that is rendered when it is asked for. Once
-// ServeHTTP of the caller uses it, Use lets metrics tell of it. The caller closes it when no request needs its
-// store any more (Handler.Answer): before that, Wait waits for refreshes.
+// Handler returns a handler for a site that never changes, such as one rendered on request. Use
+// makes the metrics read the handler. The caller closes the handler when no request needs its store
+// any longer (Handler.Answer), after Wait.
 func (s *Shared) Handler(ctx context.Context, store Store) (*Handler, error) {
 	h, err := s.newHandler(store, true)
 	if err != nil {
@@ -104,8 +105,9 @@ func (s *Shared) Handler(ctx context.Context, store Store) (*Handler, error) {
 	return h, nil
 }
 
-// Restore puts refreshed data into the objects that show it, where it is newer than theirs. keys are those below
-// site.RefreshPrefix, of data that refreshes have kept in the store. One failure does not stop the others.
+// Restore puts refreshed data into the objects that show it, where the data is newer. keys, below
+// site.RefreshPrefix, name entries that refreshes kept in the store. One failure does not stop the
+// others.
 func (h *Handler) Restore(ctx context.Context, keys []site.Key) error {
 	if h.refresher == nil {
 		return nil
@@ -115,17 +117,17 @@ func (h *Handler) Restore(ctx context.Context, keys []site.Key) error {
 	return err
 }
 
-// Wait waits for the refreshes that are under way. No request may begin one meanwhile.
+// Wait waits for running refreshes. No request may start one while Wait runs.
 func (h *Handler) Wait() {
 	if h.refresher != nil {
 		h.refresher.Wait()
 	}
 }
 
-// Use lets the gauges of the metrics tell of a handler.
+// Use makes the gauges of the metrics read h.
 func (s *Shared) Use(h *Handler) { s.current.Store(h) }
 
-// Refuse answers a request with a problem, and counts and logs it as those that handlers answer.
+// Refuse answers a request with a problem. It is counted and logged like requests to handlers.
 func (s *Shared) Refuse(w http.ResponseWriter, r *http.Request, p *site.Problem) {
 	s.observe(w, r, nil, func(w http.ResponseWriter, r *http.Request, seen *outcome) { seen.status = s.write(problem(p), w, r) })
 }

@@ -57,7 +57,7 @@ func TestASiteThatBecomesTooOld(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go h.Watch(ctx)
-		const warning, end = "older than --max-age, or as of a time to come: find out", "not older than --max-age any more"
+		const warning, end = "older than --max-age or dated in the future; check", "no longer stale"
 		for _, tt := range []struct {
 			after           time.Duration
 			next            int // the day of the site that is put then; 0 for none

@@ -15,25 +15,24 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A liveSite is what the handler knows about the site that it serves.
+// A liveSite is the site being served, as last read.
 type liveSite struct {
 	answer.Site
 	info    storage.Info // of the root; zero if the store cannot tell
-	settled bool         // a root that is put from now on differs from this one in info
+	settled bool         // any later root differs from this one in info
 	checked time.Time    // when the root was last read
 
-	templates *sync.Map // the objects for addresses that the graph does not know: of site.Key to []byte
-	// description describes the API of a site that does not hold OpenAPIKey. It is made once.
+	templates *sync.Map // objects for addresses not in the graph: from site.Key to []byte
+	// description makes the OpenAPI document of a site without OpenAPIKey, once.
 	description func() (*cache.Object, error)
 }
 
-// sameSite reports whether the root was not put again since was, as far as the store can tell.
+// sameSite reports whether the root was not replaced since was, as far as the store can tell.
 func (v *liveSite) sameSite(was *liveSite) bool {
 	return was != nil && v.Root.Equal(was.Root) && (fetch.SamePut(v.info, was.info) || v.info.ETag == "")
 }
 
-// Root is the root of the live site; nil as long as none could be read. The caller must not
-// change it.
+// Root returns the root of the live site; nil until one was read. The caller must not change it.
 func (h *Handler) Root() *site.Root {
 	if v := h.live.Load(); v != nil {
 		return v.Root
@@ -45,45 +44,45 @@ func (h *Handler) Root() *site.Root {
 func (h *Handler) Ready() bool { return h.live.Load() != nil && !h.draining.Load() }
 
 // Drain makes Ready report false, so that a load balancer sends requests elsewhere. The handler
-// still answers those that come.
+// still answers requests.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
-// stale reports whether the site that is served is older than Options.MaxAge, or as of a time to come.
+// stale reports whether the site is older than Options.MaxAge, or dated in the future.
 func (h *Handler) stale() bool {
 	root := h.Root()
 	if root == nil {
 		return false
 	}
-	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
+	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has validated it
 	age := time.Since(asOf)
 	return age < -site.MaxAhead || h.options.MaxAge > 0 && age > h.options.MaxAge
 }
 
-// tellStale logs when the site has become older than Options.MaxAge, and when a newer one is served. was is what the last
-// call has returned.
+// tellStale logs when the site becomes stale, and when a newer one replaces it. was is the previous
+// result of tellStale.
 func (h *Handler) tellStale(was bool) bool {
 	is := h.stale()
 	switch {
 	case is && !was:
-		h.log.Warn("the site is older than --max-age, or as of a time to come: find out why no newer one is published", "as_of", h.Root().AsOf, "max_age", h.options.MaxAge.String())
+		h.log.Warn("the site is older than --max-age or dated in the future; check why no newer site was published", "as_of", h.Root().AsOf, "max_age", h.options.MaxAge.String())
 	case was && !is:
-		h.log.Info("the site is not older than --max-age any more", "as_of", h.Root().AsOf)
+		h.log.Info("the site is no longer stale", "as_of", h.Root().AsOf)
 	}
 	return is
 }
 
 // Watch reads the root every Options.Poll to notice a new site, warns once the site is older than
-// Options.MaxAge, and reapplies the refreshes that a publish overwrote. It returns when ctx ends and
-// the work in the background is done. It must run once at a time.
+// Options.MaxAge, and reapplies refreshes that a publish overwrote. It returns when ctx ends and
+// its background work is done. Only one call may run at a time.
 func (h *Handler) Watch(ctx context.Context) {
 	var refreshes sync.WaitGroup
 	defer refreshes.Wait()
 	if h.refresher != nil {
 		defer h.refresher.Wait()
 	}
-	var seen *liveSite // whose refreshes were reapplied
+	var seen *liveSite // the last site whose refreshes were reapplied
 	var changed <-chan struct{}
-	if store, ok := h.fetcher.Store.(interface{ Changed() <-chan struct{} }); ok { // it may notice a new site first
+	if store, ok := h.fetcher.Store.(interface{ Changed() <-chan struct{} }); ok { // the store may notice a new site first
 		changed = store.Changed()
 	}
 	stale := false
@@ -123,8 +122,8 @@ func (h *Handler) pollRoot(ctx context.Context) {
 	}
 }
 
-// reapply restores the refreshes that a publish overwrote, with a few retries. What still
-// fails is in the next site, because the generator merges it.
+// reapply restores refreshes that a publish overwrote, with a few retries. The generator merges
+// what still fails into the next site.
 func (h *Handler) reapply(ctx context.Context, v *liveSite) {
 	for try := 1; ; try++ {
 		done, err := h.refresher.Reapply(ctx, v.Root, func(key site.Key, body []byte) { h.cache.Put(v.Version, key, body) })
@@ -146,8 +145,8 @@ func (h *Handler) reapply(ctx context.Context, v *liveSite) {
 	}
 }
 
-// reload reads the root again and returns the live site. If another request does so already,
-// or did so less than betweenReloads ago, it returns the last known one without waiting.
+// reload reads the root and returns the live site. If another request is reading the root, or read
+// it less than betweenReloads ago, reload returns the last known site without waiting.
 func (h *Handler) reload(ctx context.Context) *liveSite {
 	if !h.polling.TryLock() {
 		return h.live.Load()
@@ -162,10 +161,10 @@ func (h *Handler) reload(ctx context.Context) *liveSite {
 	return h.live.Load()
 }
 
-// doubted returns the live site by a root that was read after this call. A reader that checks what was signed asks for the
-// note of the next site when something does not fit: then the cache may have objects of the last site, and the store
-// those of a newer one. Requests share a read, which waits until betweenReloads have passed since the last one. If too
-// many wait, the live site may be an older one.
+// doubted returns the live site after reading the root again. A client that checks signatures asks
+// for the next note when an object does not match: the cache may then hold objects of the previous
+// site, and the store those of a newer one. Requests share a read, which starts betweenReloads
+// after the last one. If too many wait, the returned site may be older.
 func (h *Handler) doubted(ctx context.Context) *liveSite {
 	if !h.gates.doubts.TryTake(1) {
 		return h.live.Load()
@@ -184,7 +183,7 @@ func (h *Handler) doubted(ctx context.Context) *liveSite {
 			if r.Err != nil {
 				h.logger(ctx).Warn("cannot read the root", "error", r.Err)
 			} else if r.Val.(time.Time).Before(since) {
-				continue // others had begun it
+				continue // that read began before this call
 			}
 		case <-ctx.Done():
 		}
@@ -192,7 +191,7 @@ func (h *Handler) doubted(ctx context.Context) *liveSite {
 	}
 }
 
-// betweenReloads is the least time between two reads of the root that requests cause.
+// betweenReloads is the minimum time between two reads of the root caused by requests.
 const betweenReloads = 100 * time.Millisecond
 
 // readRoot reads the root and switches to a new site. The caller holds h.polling.
@@ -208,9 +207,9 @@ func (h *Handler) readRoot(ctx context.Context) error {
 		return err
 	}
 	next := &liveSite{answer.Site{Root: root, Version: v.Version}, info, h.fetcher.Settled(info), time.Now(), v.templates, v.description}
-	// If the root was put again, another site may have been live in between, and the cache may
-	// hold objects of it. Times have a resolution of a second: a root that was not settled when
-	// it was read may have been replaced within that second, so it counts as new once it is.
+	// If the root was replaced, another site may have been live in between, and the cache may hold
+	// its objects. Times have a resolution of one second: a root read before it settled may have
+	// been replaced within that second, so it counts as new once settled.
 	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
 		next.Version++
 		next.templates = &sync.Map{}
@@ -228,8 +227,8 @@ func (h *Handler) readRoot(ctx context.Context) error {
 	return nil
 }
 
-// readTemplates reads the objects for addresses that the graph does not know, so that a request for one
-// need not. What fails is left to requests.
+// readTemplates reads the objects for addresses not in the graph ahead of requests. Requests read
+// what it could not.
 func (h *Handler) readTemplates(ctx context.Context, v *liveSite) {
 	if !v.Root.Config.EFP() {
 		return

@@ -1,12 +1,10 @@
-// Package answer computes what no object of a site answers: pages and term searches, from the search
-// shards, and under site.APIEFP most requests with parameters, from the buckets, shards and files that
-// site/scan/rows.go reads.
+// Package answer computes the answers that no object of a site holds: pages and term searches, from
+// search shards, and under site.APIEFP most requests with parameters, from buckets, shards and
+// files.
 //
-// The rooms below know the answers, and answer.go which of them a route has. pages has those of lists and
-// followers, search those of the basic API, ranked those of tables of the whole site, history operations,
-// state what lists say of accounts, and profile what is said of one user. They stand on table, which pages
-// through long tables, on lookup, which finds users and lists, and on compute: the objects and the memory
-// that making an answer takes.
+// answer.go maps routes to the packages below, one per kind of answer: pages, search, ranked,
+// history, state and profile. They build on table, which pages through long tables; lookup, which
+// finds users and lists; and compute, which provides objects and bounds the memory of an answer.
 package answer
 
 import (
@@ -32,17 +30,17 @@ import (
 )
 
 type (
-	// Site is the site that a request asks.
+	// Site is the version of the site that a request is answered from.
 	Site = compute.Site
 
-	// Gates are what making answers needs.
+	// Gates bound the memory and the work of making answers.
 	Gates = compute.Gates
 
-	// ProblemError says that the answer is a problem.
+	// ProblemError carries a problem to answer with.
 	ProblemError = compute.ProblemError
 )
 
-// LeastBytes is the least size of Gates.Small and Gates.Large.
+// LeastBytes is the minimum size of Gates.Small and Gates.Large.
 const LeastBytes = compute.LeastBytes
 
 // A Maker makes answers. It is safe for concurrent use.
@@ -51,13 +49,14 @@ type Maker struct {
 	maker *compute.Maker
 }
 
-// New returns a Maker of answers from the objects of a cache. reload looks for a newer site.
+// New returns a Maker of answers from the objects of a cache. reload returns the newest site.
 func New(c *cache.Cache, g Gates, reload func(ctx context.Context) Site) *Maker {
 	return &Maker{c, compute.NewMaker(c, g, reload)}
 }
 
-// Compute answers a request that must be computed. Answers are kept under the normal form of the request
-// for a while, except those to a body, and those of entries, which are as quick to make again.
+// Compute makes the answer to a computed request. The cache keeps answers for a while under the
+// normal form of the request, except answers to a body and answers for single entries, which are as
+// quick to make again.
 func (m *Maker) Compute(ctx context.Context, s Site, r site.Resolution, users []*string) (*cache.Object, error) {
 	answer, ok := answers[r.Route.ID]
 	if !ok {
@@ -69,11 +68,11 @@ func (m *Maker) Compute(ctx context.Context, s Site, r site.Resolution, users []
 	if r.Route.Post || r.Action == site.AnswerSearch {
 		return once(ctx)
 	}
-	k := cache.Key{Version: s.Version, Key: r.Key + site.Key("?"+r.Query)} // no key of a site has a question mark
+	k := cache.Key{Version: s.Version, Key: r.Key + site.Key("?"+r.Query)} // keys of a site contain no question mark
 	return m.cache.Computed(ctx, k, once)
 }
 
-// answers append the answers of routes to the body.
+// answers maps each computed route to the function that appends its answer to the body.
 var answers = map[routes.ID]func(*compute.Answer) error{
 	routes.UserENS:                profile.ENS,
 	routes.UserSimpleProfile:      profile.Simple,
@@ -121,7 +120,7 @@ var answers = map[routes.ID]func(*compute.Answer) error{
 	routes.ListActivity:           history.Activity,
 }
 
-// searchFollowing answers from shards with rows under site.APIEFP, else from shards with entries.
+// searchFollowing reads shards of rows under site.APIEFP, else shards of entries.
 func searchFollowing(a *compute.Answer) error {
 	if a.Root.Config.EFP() {
 		return pages.SearchFollowing(a)
@@ -129,8 +128,8 @@ func searchFollowing(a *compute.Answer) error {
 	return search.Following(a)
 }
 
-// LookedUp turns a request for a file of a name, which has none under site.NamesLookup, into one for the
-// file of its address. Other requests come back unchanged.
+// LookedUp resolves a request by name to the file of the address under site.NamesLookup, where
+// names have no files. It returns other requests unchanged.
 func (m *Maker) LookedUp(ctx context.Context, s Site, r site.Resolution) (site.Resolution, error) {
 	if r.Action != site.AnswerComputed || r.Route.Computed || r.Query != "" && !r.Fresh {
 		return r, nil
@@ -151,8 +150,8 @@ func (m *Maker) LookedUp(ctx context.Context, s Site, r site.Resolution) (site.R
 	return r, nil
 }
 
-// ParseBatch reads the body of a batch. ok is false if it is not a JSON array, in UTF-8, of 1 to site.MaxBatch
-// texts or nulls.
+// ParseBatch parses the body of a batch. ok is false unless the body is a UTF-8 JSON array of 1 to
+// site.MaxBatch strings or nulls.
 func ParseBatch(body []byte) (users []*string, ok bool) {
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false

@@ -1,11 +1,10 @@
-// Package cache holds the objects of a site that are in memory: those that are asked for most, and those
-// that requests use.
+// Package cache holds objects of a site in memory: those most requested, and those in use.
 //
-// Gates bound what is beyond the cache: objects that are being read, and those that the cache has dropped
-// while requests still use them. Large ones have a gate of their own, so that two of them do not keep small
-// ones out. Computed answers that clients receive are counted apart (sent).
+// Gates bound the memory beyond the cache: objects being read, and objects dropped from the cache
+// but still in use. Large objects have their own gate, so that two of them do not keep small ones
+// out. Computed answers being sent are counted separately (sent).
 //
-// There is no deadlock, because no request waits for memory while it holds an object.
+// Requests cannot deadlock, because none waits for memory while it holds an object.
 package cache
 
 import (
@@ -23,64 +22,63 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Version numbers the sites that a handler has served. Each cache key has one, so
-// that no object of an older site answers for a newer one.
+// A Version numbers the sites that a handler has served. It is part of each cache key, so that an
+// object of an older site never answers for a newer one.
 type Version uint64
 
-// A Cache keeps the objects that are asked for most, up to a number of bytes, and the keys
-// that have no object. Requests that miss the same key at the same time share one read. It
-// is safe for concurrent use.
+// A Cache keeps the most requested objects, up to a number of bytes, and the keys known to have no
+// object. Requests that miss the same key at the same time share one read. It is safe for
+// concurrent use.
 type Cache struct {
 	fetcher *fetch.Fetcher
 	tracker *tracker
 	gates   Gates
 	counts  Counts
-	objects *otter.Cache[Key, *Object] // nil: the store has no such object
-	clock   otter.Clock                // nil for the real one
+	objects *otter.Cache[Key, *Object] // a nil object means that the store has none
+	clock   otter.Clock                // nil for the real clock
 
 	mu      sync.Mutex
-	flights map[Key]*flight // of computed answers
+	flights map[Key]*flight // computations in progress
 }
 
-// Gates are what the cache needs to read objects.
+// Gates bound the reading of objects.
 type Gates struct {
 	Small, Large *gate.Gate // bytes of objects beyond the cache
-	Waiting      *gate.Gate // requests that wait for the store
-	Rereads      *gate.Gate // reads in the background
+	Waiting      *gate.Gate // requests waiting for the store
+	Rereads      *gate.Gate // background reads
 }
 
-// Counts are called for each lookup.
+// Counts are called once per lookup.
 type Counts struct{ Hit, Missed func() }
 
 // Options configure a cache.
 type Options struct {
-	Bytes     uint64 // most bytes in the cache
-	SentBytes int64  // of computed answers that clients receive, beyond which no more are made
+	Bytes     uint64 // size limit of the cache
+	SentBytes int64  // bytes of computed answers being sent, beyond which no more are made
 	Gates     Gates
 	Counts    Counts
-	Clock     otter.Clock // nil for the real one
+	Clock     otter.Clock // nil for the real clock
 }
 
-// A Key is the key of an object of one site.
+// A Key identifies an object of one site.
 type Key struct {
 	Version     Version
 	Key         site.Key
-	WithoutTags bool // the records at the key, with their tags left out
+	WithoutTags bool // the records at the key, without their tags
 }
 
 const (
-	// entryOverhead approximates the bytes of an entry beyond its key and body. A test
-	// measures it.
+	// entryOverhead approximates the memory of an entry apart from key and body. A test measures
+	// it.
 	entryOverhead = 368
-	// keptFor is the age at which an object is read again, in the background, because
-	// another fallback may have refreshed it. Browsers may keep answers as long, by their
-	// Cache-Control.
+	// keptFor is the age at which an object is read again in the background, because another
+	// fallback may have refreshed it. The Cache-Control of answers lets browsers keep them as long.
 	keptFor = 5 * time.Minute
-	// absentFor is how long the cache remembers that an object does not exist.
+	// absentFor is how long the cache remembers that an object is missing.
 	absentFor = 10 * time.Second
-	// newestFor is how long an answer may be behind an object that changes without a new site.
+	// newestFor is how far an answer may lag behind an object that changes without a new site.
 	newestFor = time.Second
-	// never outlasts every site.
+	// never is longer than any site lives.
 	never = 365 * 24 * time.Hour
 )
 
@@ -94,12 +92,12 @@ func New(f *fetch.Fetcher, o Options) (*Cache, error) {
 	most := o.Bytes
 	objects, err := otter.New(&otter.Options[Key, *Object]{
 		MaximumWeight: o.Bytes,
-		Weigher: func(k Key, o *Object) uint32 { // called once for each object that enters the cache, at that moment
+		Weigher: func(k Key, o *Object) uint32 { // called once per object, when it enters the cache
 			tracker.replaced(k, o)
 			weight := entryOverhead + len(k.Key)
 			if o != nil {
 				weight += int(o.Bytes())
-				if uint64(weight) <= most { // else the cache drops it in a moment
+				if uint64(weight) <= most { // a larger object would be dropped at once
 					o.cached()
 				}
 			}
@@ -135,8 +133,8 @@ func New(f *fetch.Fetcher, o Options) (*Cache, error) {
 	return &Cache{fetcher: f, tracker: tracker, gates: o.Gates, counts: o.Counts, objects: objects, clock: o.Clock, flights: map[Key]*flight{}}, nil
 }
 
-// rereading delays the next read after one that failed. Otherwise every request for the
-// object would start another while the store is down.
+// rereading delays the next read after a failed one. Otherwise each request for the object would
+// start another while the store is down.
 type rereading struct {
 	otter.RefreshCalculator[Key, *Object]
 }
@@ -145,8 +143,8 @@ func (rereading) RefreshAfterReloadFailure(otter.Entry[Key, *Object], error) tim
 	return absentFor
 }
 
-// Get returns an object, which the caller must release, or storage.ErrNotFound. gate.ErrBusy
-// means that too many requests wait for the store.
+// Get returns an object, which the caller must release, or storage.ErrNotFound. It returns
+// gate.ErrBusy if too many requests wait for the store.
 func (c *Cache) Get(ctx context.Context, k Key) (*Object, error) {
 	if c.Has(k) {
 		c.counts.Hit()
@@ -169,8 +167,8 @@ func (c *Cache) Get(ctx context.Context, k Key) (*Object, error) {
 	return found(c.objects.Get(context.WithValue(ctx, loadedKey{}, &first), k, loader{c}))
 }
 
-// Young returns an object that is cached and need not be read again yet, which the caller must release;
-// nil if there is none. begun is about now.
+// Young returns a cached object that is not due to be read again; nil if there is none. The caller
+// must release it. begun is the time of the request.
 func (c *Cache) Young(k Key, begun time.Time) *Object {
 	o, _ := c.objects.GetIfPresent(k)
 	if o == nil {
@@ -187,17 +185,17 @@ func (c *Cache) Young(k Key, begun time.Time) *Object {
 	return o
 }
 
-// isYoung reports whether what was read then need not be read again yet. The clock may have been set
-// back since; then nobody knows.
+// isYoung reports whether an object read at time read is not due to be read again. After the clock
+// was set back, it is due.
 func isYoung(read, now int64) bool { return read <= now && now-read < int64(keptFor) }
 
-// Has reports whether the cache can answer for a key: with an object or with its absence.
+// Has reports whether the cache knows a key: its object, or that it has none.
 func (c *Cache) Has(k Key) bool {
 	_, cached := c.objects.GetEntryQuietly(k)
 	return cached
 }
 
-// Renew reads an object past the cache and caches the result. The caller releases it.
+// Renew reads an object from the store and caches the result. The caller releases the object.
 func (c *Cache) Renew(ctx context.Context, k Key) (*Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -206,8 +204,8 @@ func (c *Cache) Renew(ctx context.Context, k Key) (*Object, error) {
 	return found(result.Value, result.Err)
 }
 
-// Newest is Get for an object that may change or appear without a new site: one that was read more than
-// newestFor ago is read again, and one that did not exist is looked for again.
+// Newest is Get for an object that may change or appear without a new site. It reads the object
+// again if it was missing or was read more than newestFor ago.
 func (c *Cache) Newest(ctx context.Context, k Key) (*Object, error) {
 	if o := c.Peek(k); o != nil {
 		if age := c.tracker.now() - o.read; 0 <= age && age < int64(newestFor) {
@@ -224,8 +222,8 @@ func (c *Cache) Newest(ctx context.Context, k Key) (*Object, error) {
 	return c.Renew(ctx, k)
 }
 
-// Put caches a body that was just written to the store. A caller that uses the object pins
-// it first.
+// Put caches a body that was just written to the store. A caller that uses the object pins it
+// first.
 func (c *Cache) Put(v Version, key site.Key, body []byte) *Object {
 	k := Key{Version: v, Key: key}
 	o := c.newObject(k, body)
@@ -233,7 +231,7 @@ func (c *Cache) Put(v Version, key site.Key, body []byte) *Object {
 	return o
 }
 
-// Peek returns an object if the cache has it, or a request uses it. The caller releases it.
+// Peek returns an object if the cache has it or a request uses it. The caller releases it.
 func (c *Cache) Peek(k Key) *Object {
 	if o, ok := c.objects.GetIfPresent(k); ok && o != nil {
 		o.Pin()
@@ -242,7 +240,7 @@ func (c *Cache) Peek(k Key) *Object {
 	return c.tracker.find(k)
 }
 
-// peekYoung is Peek for objects that need not be read again yet.
+// peekYoung is Peek for objects that are not due to be read again.
 func (c *Cache) peekYoung(k Key) *Object {
 	o := c.Peek(k)
 	if o != nil && !isYoung(o.read, c.tracker.now()) {
@@ -258,21 +256,21 @@ func (c *Cache) Clear() { c.objects.InvalidateAll() }
 // Close stops the goroutines of the cache. It does not close the store.
 func (c *Cache) Close() { c.objects.StopAllGoroutines() }
 
-// Bytes is the size of the cache.
+// Bytes returns the size of the cache.
 func (c *Cache) Bytes() uint64 { return c.objects.WeightedSize() }
 
-// Len is the number of objects in the cache, including those known to be absent.
+// Len returns the number of cached keys, including missing ones.
 func (c *Cache) Len() int { return c.objects.EstimatedSize() }
 
-// InFlight is the number of bytes that are held beyond the cache.
+// InFlight returns the number of bytes held beyond the cache.
 func (c *Cache) InFlight() int64 {
 	return c.gates.Small.Taken() + c.gates.Large.Taken() + c.tracker.sent.taken()
 }
 
-// GateFor is the gate for an object of that many bytes.
+// GateFor returns the gate for an object of the given size.
 func (c *Cache) GateFor(bytes int64) *gate.Gate { return c.tracker.gateFor(bytes) }
 
-// Room returns nil if there is memory for another answer, with so many bytes more than usual. Else it
+// Room returns nil if there is memory for another answer and beyond more bytes. Otherwise it
 // returns a channel that is closed when there may be.
 func (c *Cache) Room(beyond int64) <-chan struct{} { return c.tracker.sent.room(beyond) }
 

@@ -7,15 +7,15 @@ import (
 	"github.com/followpress/followpress/server/internal/gate"
 )
 
-// A flight is a computation whose answer several requests wait for.
+// A flight is a computation shared by several requests.
 type flight struct {
-	done   chan struct{} // closed when there is an answer
+	done   chan struct{} // closed when the answer is ready
 	object *Object
 	err    error
 }
 
-// Computed returns a computed answer, which the caller must release. Requests that need the same one at the
-// same time share a computation.
+// Computed returns the answer for a key, from the cache or by calling compute. Requests for the
+// same key at the same time share one call. The caller must release the object.
 func (c *Cache) Computed(ctx context.Context, k Key, compute func(ctx context.Context) (*Object, error)) (*Object, error) {
 	if o := c.Peek(k); o != nil {
 		c.counts.Hit()
@@ -32,13 +32,13 @@ func (c *Cache) Computed(ctx context.Context, k Key, compute func(ctx context.Co
 	if shared {
 		return c.wait(ctx, f)
 	}
-	defer func() { // after a panic too
+	defer func() { // also after a panic
 		c.mu.Lock()
 		delete(c.flights, k)
 		c.mu.Unlock()
 		close(f.done)
 	}()
-	ctx, cancel := c.fetcher.Within(ctx) // the first client may leave; others may wait for the result
+	ctx, cancel := c.fetcher.Within(ctx) // the first client may leave while others wait
 	defer cancel()
 	made, err := compute(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Cache) Computed(ctx context.Context, k Key, compute func(ctx context.Co
 	return made, nil
 }
 
-// errNoAnswer is the error of a flight that panicked.
+// errNoAnswer is the result of a flight that panicked.
 var errNoAnswer = errors.New("the computation failed")
 
 func (c *Cache) wait(ctx context.Context, f *flight) (*Object, error) {
@@ -70,14 +70,14 @@ func (c *Cache) wait(ctx context.Context, f *flight) (*Object, error) {
 	return f.object, nil
 }
 
-// Keep caches what was computed, for keptFor, and returns it.
+// Keep caches a computed answer for keptFor, and returns it.
 func (c *Cache) Keep(k Key, computed *Object) *Object {
 	computed.key = k
 	c.objects.Set(k, computed)
 	return computed
 }
 
-// NewComputed makes an object of a computed answer, which the caller releases.
+// NewComputed makes an object of a computed answer. The caller releases it.
 func (c *Cache) NewComputed(body []byte) *Object {
 	o := c.newObject(Key{}, body)
 	o.computed = true

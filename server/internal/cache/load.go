@@ -11,17 +11,18 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Loaded is the object that a request has loaded, pinned until the request has pinned it itself: in between,
-// the cache may have dropped it already, and others must find it and not load it again.
+// loaded passes a loaded object, pinned, to the request that loaded it. The cache may drop the
+// object before the request pins it; meanwhile other requests must find it rather than load it
+// again.
 type loaded struct{ atomic.Pointer[Object] }
 
 // loadedKey is the key of a *loaded in a context.
 type loadedKey struct{}
 
-// nothingLoaded replaces the object when nobody waits for it any more.
+// nothingLoaded replaces the object when no request waits for it any longer.
 var nothingLoaded Object
 
-// take takes over an object that is pinned.
+// take takes over a pinned object.
 func (l *loaded) take(o *Object) {
 	if !l.CompareAndSwap(nil, o) {
 		o.Release()
@@ -34,7 +35,7 @@ func (l *loaded) release() {
 	}
 }
 
-// A loader reads objects for a cache. otter calls it.
+// A loader reads objects for a cache. Package otter calls it.
 type loader struct{ *Cache }
 
 func (c loader) Reload(ctx context.Context, k Key, _ *Object) (*Object, error) {
@@ -45,14 +46,14 @@ func (c loader) Reload(ctx context.Context, k Key, _ *Object) (*Object, error) {
 	return c.load(ctx, k, false, nil)
 }
 
-// indexBytes is what the index of a full search shard takes, with names of some length.
+// indexBytes is the memory for the index of a full search shard with names of some length.
 const indexBytes = 96 << 10
 
-// Load reads an object. It is called once for all requests that wait for the key.
+// Load reads an object, once for all requests that wait for the key.
 func (c loader) Load(ctx context.Context, k Key) (*Object, error) {
 	by, _ := ctx.Value(loadedKey{}).(*loaded)
 	if by != nil {
-		if o := c.tracker.find(k); o != nil { // since a moment ago
+		if o := c.tracker.find(k); o != nil { // loaded a moment ago
 			by.take(o)
 			return o, nil
 		}
@@ -60,10 +61,10 @@ func (c loader) Load(ctx context.Context, k Key) (*Object, error) {
 	return c.load(ctx, k, k.WithoutTags, by)
 }
 
-// load reads an object. With derive, it leaves the tags out of records that the cache has already. by gets the
-// object too, unless it is nil.
+// load reads an object. If derive is set, it makes records without tags from records already in
+// memory. It also passes the object to by, unless by is nil.
 func (c *Cache) load(ctx context.Context, k Key, derive bool, by *loaded) (o *Object, err error) {
-	// The body counts at a gate until Load returns, then against the cache.
+	// A gate counts the body until Load returns, then the cache does.
 	var held int64
 	release := func() {
 		if held > 0 {
@@ -74,13 +75,13 @@ func (c *Cache) load(ctx context.Context, k Key, derive bool, by *loaded) (o *Ob
 	defer release()
 	defer func() {
 		if o != nil && by != nil {
-			o.Pin() // before its memory counts for nobody
+			o.Pin() // before its memory stops being counted
 			by.take(o)
 		}
 	}()
 	_, _, isShard := site.ParseSearchShardKey(k.Key)
 	admit := func(ctx context.Context, size int64) error {
-		release() // what an earlier attempt held
+		release() // from an earlier attempt
 		if size == 0 {
 			return nil
 		}
@@ -105,7 +106,7 @@ func (c *Cache) load(ctx context.Context, k Key, derive bool, by *loaded) (o *Ob
 		return nil, err
 	}
 	if k.WithoutTags {
-		body = scan.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
+		body = scan.AppendWithoutTags(body[:0], body) // nobody shares this body, and the result is never longer
 	}
 	o = c.newObject(k, body)
 	if isShard {
@@ -116,8 +117,8 @@ func (c *Cache) load(ctx context.Context, k Key, derive bool, by *loaded) (o *Ob
 	return o, nil
 }
 
-// derived makes records without tags of those that are in memory, if they are and need not be read
-// again yet. It calls admit with the size before it takes memory.
+// derived makes records without tags from records in memory, if present and not due to be read
+// again. It calls admit with the size before it allocates.
 func (c *Cache) derived(ctx context.Context, k Key, admit func(ctx context.Context, size int64) error) (*Object, error) {
 	whole := Key{Version: k.Version, Key: k.Key}
 	records := c.peekYoung(whole)
@@ -125,7 +126,7 @@ func (c *Cache) derived(ctx context.Context, k Key, admit func(ctx context.Conte
 		return nil, nil
 	}
 	size := len(records.Body)
-	records.Release() // nobody waits for memory and holds an object
+	records.Release() // no request may wait for memory while it holds an object
 	if err := admit(ctx, int64(size)); err != nil {
 		return nil, err
 	}

@@ -12,23 +12,23 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// An Object is a body with its entity tag. A caller that got one from the cache must release
-// it once, and must not use it afterwards. Others share the body: nobody changes it.
+// An Object is a body with its entity tag. A caller that got one from the cache must release it
+// once, and must not use it afterwards. Others share the body, so nobody may change it.
 type Object struct {
 	Body  []byte
-	Index *scan.ShardIndex // of a search shard; nil if there is none
+	Index *scan.ShardIndex // of a search shard; else nil
 
-	// Route is that of requests whose path is the key and which the object answers; nil as long as
-	// there was none.
+	// Route is the route of the requests whose path is the key and which the object answers; nil
+	// until the first such request.
 	Route atomic.Pointer[site.Route]
 
-	values [2]string // of the headers ETag, which is the MD5 in quotation marks as S3 gives it, and Content-Length
+	values [2]string // header values: ETag, the quoted MD5 as in S3, and Content-Length
 
-	computed bool     // no object of the store
-	tracker  *tracker // nil: it is not counted
+	computed bool     // not an object of the store
+	tracker  *tracker // nil if the object is not counted
 	key      Key
-	read     int64        // when it was read, by the clock of the cache
-	state    atomic.Int64 // the number of its users, plus notCached if that applies
+	read     int64        // time of the read, by the cache's clock
+	state    atomic.Int64 // number of users, plus notCached if that applies
 	old      atomic.Bool  // the store may have a newer one
 }
 
@@ -40,33 +40,33 @@ func NewObject(body []byte) *Object {
 	return o
 }
 
-// WithoutTag is NewObject for an answer that needs no entity tag.
+// WithoutTag is NewObject without an entity tag.
 func WithoutTag(body []byte) *Object {
 	return &Object{Body: body, values: [2]string{1: strconv.Itoa(len(body))}}
 }
 
-// Elsewhere returns an object whose body is not in memory, with its bare entity tag. It is not counted.
+// Elsewhere returns an uncounted object without a body; etag has no quotation marks.
 func Elsewhere(etag string) *Object { return &Object{values: [2]string{0: `"` + etag + `"`}} }
 
-// ETag is the entity tag.
+// ETag returns the entity tag.
 func (o *Object) ETag() string { return o.values[0] }
 
-// ETagValue is the value of the header ETag. Answers share it.
+// ETagValue returns the value of the ETag header. Answers share it.
 func (o *Object) ETagValue() []string { return o.values[0:1:1] }
 
-// LengthValue is the value of the header Content-Length. Answers share it.
+// LengthValue returns the value of the Content-Length header. Answers share it.
 func (o *Object) LengthValue() []string { return o.values[1:2:2] }
 
-// IsAt reports whether the object was read from the store for a key.
+// IsAt reports whether the object was read from the store under k.
 func (o *Object) IsAt(k Key) bool { return o.tracker != nil && !o.computed && o.key == k }
 
-// IsComputed reports whether the object is a computed answer, of which Sending must hear.
+// IsComputed reports whether the object is a computed answer; then the caller must call Sending.
 func (o *Object) IsComputed() bool { return o.computed }
 
-// Sending notes that a client receives a computed answer from now on, until done is called.
+// Sending records that a client receives the computed answer until the caller calls done.
 func (o *Object) Sending(w http.ResponseWriter) (done func()) { return o.tracker.sent.send(o, w) }
 
-// Bytes is the memory of the body, and of what is derived from it.
+// Bytes returns the memory of the body and of what is derived from it.
 func (o *Object) Bytes() int64 {
 	bytes := int64(cap(o.Body))
 	if o.Index != nil {
@@ -75,7 +75,7 @@ func (o *Object) Bytes() int64 {
 	return bytes
 }
 
-// notCached is set in the state of an object that the cache does not hold.
+// notCached marks the state of an object that is not in the cache.
 const notCached = 1 << 62
 
 // Pin adds a user.
@@ -85,33 +85,33 @@ func (o *Object) Pin() {
 	}
 }
 
-// Release removes a user: one that Pin added, or the one that got the object.
+// Release removes a user: one added by Pin, or the caller that got the object.
 func (o *Object) Release() {
 	if o.tracker != nil && o.state.Add(-1) == notCached {
 		o.tracker.drop(o)
 	}
 }
 
-// cached notes that the cache holds the object now.
+// cached marks the object as held by the cache.
 func (o *Object) cached() {
 	if was := o.state.And(^notCached); was > notCached {
 		o.tracker.drop(o)
 	}
 }
 
-// uncached notes that the cache has dropped the object.
+// uncached marks the object as dropped by the cache.
 func (o *Object) uncached() {
 	if was := o.state.Or(notCached); 0 < was && was < notCached {
 		o.tracker.hold(o)
 	}
 }
 
-// A tracker counts the objects that are in use but not in the cache, and lets further
-// requests for the same key share them. It is safe for concurrent use.
+// A tracker counts the objects in use but not in the cache, and lets later requests for the same
+// key share them. It is safe for concurrent use.
 type tracker struct {
 	gates Gates
-	sent  sent         // of computed answers, which count at no gate
-	now   func() int64 // the clock of the cache, in nanoseconds
+	sent  sent         // computed answers, which no gate counts
+	now   func() int64 // the cache's clock, in nanoseconds
 
 	mu       sync.Mutex
 	uncached map[Key]*Object
@@ -139,7 +139,7 @@ func (t *tracker) hold(o *Object) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if o.state.Load() > notCached && !o.old.Load() && o.key.Key != "" { // its last user may have released it meanwhile
+	if o.state.Load() > notCached && !o.old.Load() && o.key.Key != "" { // its last user may have released it just now
 		t.uncached[o.key] = o
 	}
 }
@@ -157,7 +157,7 @@ func (t *tracker) drop(o *Object) {
 	}
 }
 
-// replaced hides an object that a newer one has replaced.
+// replaced hides an object that was replaced by a newer one.
 func (t *tracker) replaced(key Key, by *Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,8 +167,7 @@ func (t *tracker) replaced(key Key, by *Object) {
 	}
 }
 
-// find returns an object that is in use, pinned for the caller; nil if there is none, or if
-// it is old.
+// find returns an object in use, pinned for the caller; nil if there is none, or only an old one.
 func (t *tracker) find(key Key) *Object {
 	t.mu.Lock()
 	o := t.uncached[key]

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// A sent counts the bytes of computed answers that clients receive and the cache does not hold. Clients
-// that read slowly would make them many, so those are disconnected when the memory is needed. It is safe
-// for concurrent use.
+// A sent counts the bytes of computed answers being sent and not cached. Slow clients would let
+// them accumulate, so it disconnects slow clients when their memory is needed. It is safe for
+// concurrent use.
 type sent struct {
-	most int64 // bytes, beyond which no more answers are made
+	most int64 // limit in bytes, beyond which no more answers are made
 
 	mu      sync.Mutex
 	bytes   int64
-	senders list.List     // of *sender, in the order of their begin
-	freed   chan struct{} // closed when bytes become fewer; nil if nobody waits
+	senders list.List     // of *sender, oldest first
+	freed   chan struct{} // closed when bytes shrinks; nil if nobody waits
 }
 
-// A sender is a computed answer that a client receives.
+// A sender is a computed answer being sent to a client.
 type sender struct {
 	object *Object
 	begun  time.Time
 	writer http.ResponseWriter
 }
 
-// SlowAfter is how long a client may take to receive a computed answer when its memory is needed.
+// SlowAfter is how long a client may take to receive a computed answer whose memory is needed.
 const SlowAfter = time.Second
 
 func (s *sent) take(bytes int64) {
@@ -52,8 +52,7 @@ func (s *sent) taken() int64 {
 	return s.bytes
 }
 
-// room returns nil if there is memory for another answer, with so many bytes more than usual. Else it
-// returns a channel that is closed when there may be.
+// room implements Cache.Room.
 func (s *sent) room(beyond int64) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +66,7 @@ func (s *sent) room(beyond int64) <-chan struct{} {
 	return s.freed
 }
 
-// cutSlow ends the connections of slow clients if the memory is needed. Their handlers give it back.
+// cutSlow disconnects slow clients if memory is needed. Their handlers give it back.
 func (s *sent) cutSlow() {
 	if s.bytes <= s.most {
 		return
@@ -78,13 +77,13 @@ func (s *sent) cutSlow() {
 			return
 		}
 		if to.object.state.Load() >= notCached {
-			// A writer without deadlines is no connection.
+			// It fails only for writers that are not connections.
 			_ = http.NewResponseController(to.writer).SetWriteDeadline(time.Now())
 		}
 	}
 }
 
-// send notes that a client receives an answer from now on, until the function that it returns is called.
+// send records that a client receives an answer until the caller calls done.
 func (s *sent) send(o *Object, w http.ResponseWriter) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

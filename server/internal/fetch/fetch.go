@@ -1,4 +1,4 @@
-// Package fetch reads a site from its store within a time limit.
+// Package fetch reads the objects of a site from its store, with time limits and one retry.
 package fetch
 
 import (
@@ -15,24 +15,24 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// A Store is what objects are read from (see server.Store).
+// A Store reads objects (see server.Store).
 type Store interface {
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }
 
-// A Bucket is a store whose objects can be replaced (see server.Bucket).
+// A Bucket is a store that can replace objects (see server.Bucket).
 type Bucket interface {
 	Store
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 }
 
-// ErrMixed says that the objects of an answer come from two sites, because one replaced the
-// other meanwhile.
+// ErrMixed means that the objects of an answer belong to two sites, because the site was replaced
+// while they were read.
 var ErrMixed = errors.New("the site changed while it was read")
 
-// MixedIfAbsent keeps the absence of an object that must be there from looking like the
-// absence of what was asked for.
+// MixedIfAbsent turns storage.ErrNotFound into ErrMixed, for an object that another object refers
+// to.
 func MixedIfAbsent(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return ErrMixed
@@ -40,44 +40,44 @@ func MixedIfAbsent(err error) error {
 	return err
 }
 
-// An admitter is a store that calls admit with the size of an object, in bytes, before it allocates
-// memory for it. An error of admit is returned as it is. The caller may change the body.
+// An admitter calls admit with the size of an object, in bytes, before it allocates memory for it,
+// and returns errors of admit unchanged. The caller may change the body.
 type admitter interface {
 	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
 }
 
-// A describer is a store that returns the Info of an object without its body.
+// A describer returns the Info of an object without its body.
 type describer interface {
 	Stat(ctx context.Context, key site.Key) (storage.Info, error)
 }
 
-// An infoReader is a store that returns the Info of an object with its body.
+// An infoReader returns the Info of an object with its body.
 type infoReader interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 }
 
-// A reopener is a store that must be told to look for a new site, such as a tar file that was
-// replaced. Reopen returns when the new site is open and indexed. If the new site cannot be used,
-// it returns an error and the store keeps the old one.
+// A reopener must be told to look for a new site, like a tar file that was replaced. Reopen returns
+// when the new site is open and indexed. If the new site is unusable, Reopen fails and the store
+// keeps the old one.
 type reopener interface {
 	Reopen(ctx context.Context) error
 }
 
-// A Fetcher reads from a store within a time limit and retries once. It is safe for concurrent
-// use.
+// A Fetcher reads from a store within a time limit and retries once. It is safe for concurrent use.
 type Fetcher struct {
 	Store   Store
-	Timeout time.Duration // of both attempts together
-	Live    bool          // whether the root may be that of a live site
-	// Observe is called after each request: operation is read or write, result as metrics name it.
+	Timeout time.Duration // limit for both attempts together
+	Live    bool          // the root may be that of a live site
+	// Observe is called after each request: operation is read or write, result as named in the
+	// metrics.
 	Observe func(operation, result string, took time.Duration)
 }
 
-// betweenTries gives a server that restarts, or a connection that broke, time to recover.
+// betweenTries gives a restarting server or a broken connection time to recover.
 const betweenTries = 50 * time.Millisecond
 
-// Get reads an object. It ignores the cancellation of ctx, because others may wait for the same
-// read, but not its deadline, because an answer may take many reads.
+// Get reads an object. It ignores cancellation of ctx, because others may wait for the same read,
+// but obeys its deadline, because an answer may take many reads.
 func (f *Fetcher) Get(ctx context.Context, key site.Key) (body []byte, err error) {
 	ctx, end := f.uncancelled(ctx)
 	return body, f.withRetry(ctx, end, "read", func(ctx context.Context) error {
@@ -86,7 +86,7 @@ func (f *Fetcher) Get(ctx context.Context, key site.Key) (body []byte, err error
 	})
 }
 
-// GetAdmitted is Get that calls admit with the size of the object before it holds the body (see
+// GetAdmitted is Get, but calls admit with the size of the object before it allocates the body (see
 // admitter). The caller may change the body.
 func (f *Fetcher) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
 	ctx, end := f.uncancelled(ctx)
@@ -103,13 +103,14 @@ func (f *Fetcher) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx 
 	})
 }
 
-// Within returns a context that ends with the time limit or the deadline of ctx, but not with ctx.
+// Within returns a context that ends with the time limit or the deadline of ctx, but not when ctx
+// is canceled.
 func (f *Fetcher) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := f.uncancelled(ctx)
 	return context.WithDeadline(ctx, end)
 }
 
-// uncancelled returns a context that never ends, and when that of Within would.
+// uncancelled returns a context that never ends, and the time at which Within's context would.
 func (f *Fetcher) uncancelled(ctx context.Context) (_ context.Context, end time.Time) {
 	end = time.Now().Add(f.Timeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
@@ -127,14 +128,14 @@ func (f *Fetcher) Read(ctx context.Context, bucket Bucket, key site.Key) (body [
 	return body, info, err
 }
 
-// ErrUnchanged says that the root has not been put again since it was read.
+// ErrUnchanged means that the root was not replaced since it was read.
 var ErrUnchanged = errors.New("the object has not changed")
 
-// Root reads the root of the site. The error is ErrUnchanged if the root was not put again
-// since was, not even with the same bytes, as far as the store can tell.
+// Root reads the root of the site. It returns ErrUnchanged if, as far as the store can tell, the
+// root was not put again since was, not even with the same bytes.
 func (f *Fetcher) Root(ctx context.Context, was storage.Info) (root *site.Root, info storage.Info, err error) {
 	if store, ok := f.Store.(reopener); ok {
-		if err := store.Reopen(ctx); err != nil { // without the timeout: it may take long, but it does not hang
+		if err := store.Reopen(ctx); err != nil { // without time limit: this may take long, but does not hang
 			return nil, info, err
 		}
 	}
@@ -177,7 +178,7 @@ func SamePut(a, b storage.Info) bool {
 // settledAfter is longer than a second, the resolution of times in S3.
 const settledAfter = 2 * time.Second
 
-// Settled reports whether an object that is put again from now on gets another time than info's.
+// Settled reports whether any later Put of the object gets another time than info's.
 func (f *Fetcher) Settled(info storage.Info) bool {
 	store, ok := f.Store.(interface{ Now() time.Time })
 	return !ok || info.Modified.Nanosecond() != 0 || store.Now().Sub(info.Modified) > settledAfter
@@ -191,9 +192,9 @@ func (f *Fetcher) Put(ctx context.Context, bucket Bucket, o storage.Object, cond
 	})
 }
 
-// withRetry makes a request to the store, and a second one if the error is retryable. While one site is being replaced
-// by another, and the store cannot tell which one to believe, it makes more. All end with ctx and, unless that is zero,
-// at end.
+// withRetry makes a request to the store, and a second one if the error is retryable. While a site
+// is being replaced and the store cannot tell which one to use, it makes more. All requests end
+// with ctx and at end, unless end is zero.
 func (f *Fetcher) withRetry(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
 	for wait, retried := betweenTries, false; ; wait *= 2 {
 		err := f.attempt(ctx, end, operation, try)
@@ -210,9 +211,9 @@ func (f *Fetcher) withRetry(ctx context.Context, end time.Time, operation string
 	}
 }
 
-// attempt makes one request and counts it. It may take half of the timeout, so that there is time
-// for another if only the connection hangs. The context of the request is the only one with a
-// timer: most requests are over before it matters, and timers cost more than reading a small file.
+// attempt makes one request and counts it. The request may take half of the time limit, which
+// leaves time for another if only the connection hangs. Only its context has a timer: most requests
+// are over before it matters, and timers cost more than reading a small file.
 func (f *Fetcher) attempt(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
 	begun := time.Now()
 	until := begun.Add(f.Timeout / 2)
@@ -237,7 +238,8 @@ func (f *Fetcher) attempt(ctx context.Context, end time.Time, operation string, 
 	return err
 }
 
-// Guard turns a panic into an error: on a goroutine of its own it would end the process. It must be deferred.
+// Guard turns a panic into an error, because a panic in a goroutine ends the process. It must be
+// deferred.
 func Guard(err *error) {
 	if fault := recover(); fault != nil {
 		*err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())

@@ -10,19 +10,21 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A ranger is a store that reads parts of an object with an ETag, at least one byte each.
+// A ranger reads parts, of at least one byte, of an object with an ETag.
 type ranger interface {
 	describer
 	ReadRange(ctx context.Context, key site.Key, etag string, offset, length int64) (io.ReadCloser, error)
 }
 
-// HasRanges reports whether the store reads parts of objects. One that checks what it reads does not: it needs the whole.
+// HasRanges reports whether the store reads parts of objects. A checked store does not: it needs
+// the whole.
 func (f *Fetcher) HasRanges() bool {
 	_, ok := f.Store.(ranger)
 	return ok
 }
 
-// A Stream is an object of which the store sends what is read, without anybody holding the body. It is for one goroutine.
+// A Stream reads an object from the store as the caller asks, without holding its body. Only one
+// goroutine may use it.
 type Stream struct {
 	ETag string // without quotation marks
 	Size int64
@@ -37,10 +39,10 @@ type Stream struct {
 	err      error
 }
 
-var errStalled = errors.New("the store has stopped sending")
+var errStalled = errors.New("the store stopped sending")
 
-// Open opens an object of a store that HasRanges. The caller closes it. ctx bounds the opening; reading ends with during,
-// and when the store sends nothing for the time limit.
+// Open opens an object of a store that HasRanges. The caller closes the Stream. ctx bounds the
+// opening. Reading ends with during, and when the store sends nothing within the time limit.
 func (f *Fetcher) Open(ctx, during context.Context, key site.Key) (*Stream, error) {
 	s := &Stream{fetcher: f, key: key}
 	err := f.withRetry(ctx, time.Time{}, "read", func(ctx context.Context) error {
@@ -49,7 +51,7 @@ func (f *Fetcher) Open(ctx, during context.Context, key site.Key) (*Stream, erro
 		return err
 	})
 	if err == nil && s.ETag == "" {
-		err = fmt.Errorf("read %s: the store names no ETag, so parts of it may be of different objects", key)
+		err = fmt.Errorf("read %s: the store returned no ETag, so its parts may belong to different objects", key)
 	}
 	if err != nil {
 		return nil, err
@@ -59,10 +61,10 @@ func (f *Fetcher) Open(ctx, during context.Context, key site.Key) (*Stream, erro
 	return s, nil
 }
 
-// Limit says how many bytes from where the Stream is will be read.
+// Limit ends the Stream length bytes from the current position.
 func (s *Stream) Limit(length int64) { s.Size = min(s.Size, s.at+length) }
 
-// Seek implements io.Seeker for a Stream that nobody has read from.
+// Seek implements io.Seeker. It must come before the first Read.
 func (s *Stream) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekEnd {
 		offset += s.Size
@@ -84,19 +86,19 @@ func (s *Stream) Read(p []byte) (n int, err error) {
 		n, s.err = s.part.Read(p)
 		s.at += int64(n)
 	}
-	s.stalling.Stop() // while the client reads
+	s.stalling.Stop() // no time limit while the client reads
 	if errors.Is(s.err, io.EOF) && s.at == s.Size {
 		s.err = nil
 	}
 	return n, s.err
 }
 
-// Close ends the Stream, and returns the error of the store that cut it off, if any.
+// Close closes the Stream and returns the store's error that ended it early, if any.
 func (s *Stream) Close() error {
 	s.stalling.Stop()
 	defer s.cancel(nil)
 	if s.part != nil {
-		_ = s.part.Close() // it was read to its end, or is not needed
+		_ = s.part.Close() // read completely, or no longer needed
 	}
 	if s.err != nil {
 		return fmt.Errorf("read %s: %w", s.key, errors.Join(s.err, context.Cause(s.ctx)))

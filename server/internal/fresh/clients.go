@@ -12,13 +12,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// clients limits the refreshes of each client. It is safe for concurrent use.
+// clients limits the refreshes per client. It is safe for concurrent use.
 type clients struct {
 	rate rate.Limit
 
 	mu     sync.Mutex
-	known  map[netip.Addr]*rate.Limiter // those that are below their burst, at most mostClients
-	others *rate.Limiter                // all that there is no room for
+	known  map[netip.Addr]*rate.Limiter // clients below their burst, at most mostClients
+	others *rate.Limiter                // shared by all other clients
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 	mostClients = 4096 // some 128 bytes each
 )
 
-// clientKey is the key of the client in a context.
+// clientKey is the context key of the client.
 type clientKey struct{}
 
 func newClients(perSecond float64) *clients {
@@ -64,14 +64,14 @@ func (c *clients) limiter(client netip.Addr, now time.Time) *rate.Limiter {
 	return l
 }
 
-// WithClient returns a context for Refresh that knows the client of a request (see ClientOf).
+// WithClient returns a context for Refresh that holds the client of a request (see ClientOf).
 func WithClient(ctx context.Context, r *http.Request, proxies int) context.Context {
 	return context.WithValue(ctx, clientKey{}, ClientOf(r, proxies))
 }
 
-// ClientOf is the address of the client of a request that came through so many proxies. What comes before
-// their entries in X-Forwarded-For the client may have made up. Of IPv6 it is the network, /64, of which a
-// client has all addresses.
+// ClientOf returns the address of the client of a request that came through the given number of
+// proxies. Entries of X-Forwarded-For before theirs may be forged. For IPv6 it returns the /64
+// network, since a client has all of its addresses.
 func ClientOf(r *http.Request, proxies int) netip.Addr {
 	host := r.RemoteAddr
 	if proxies > 0 {
@@ -82,12 +82,12 @@ func ClientOf(r *http.Request, proxies int) netip.Addr {
 	}
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {
-		withPort, _ := netip.ParseAddrPort(host) // of no use otherwise: then all such clients are one
+		withPort, _ := netip.ParseAddrPort(host) // the zero value after an error, so all such clients count as one
 		address = withPort.Addr()
 	}
 	address = address.Unmap().WithZone("")
 	if address.Is6() {
-		network, _ := address.Prefix(64) // an IPv6 address has one
+		network, _ := address.Prefix(64) // never fails for IPv6
 		address = network.Addr()
 	}
 	return address

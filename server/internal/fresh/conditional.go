@@ -11,7 +11,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// conditional is whether the store has conditional writes. Some servers refuse conditions, and some ignore them.
+// conditional records whether the store has conditional writes. Some servers reject conditions, and
+// some ignore them.
 type conditional struct {
 	log   *slog.Logger
 	known atomic.Int32 // unknown, yes or no
@@ -23,18 +24,19 @@ const (
 	no
 )
 
-// lacking notes that the store has none, and says so once.
+// lacking records that the store has no conditional writes, and logs it once.
 func (c *conditional) lacking() {
 	if c.known.Swap(no) != no && c.log != nil {
-		c.log.Warn("the server has no conditional writes: refreshes look before they write, so two servers, or a server and a publish, can overwrite each other's data if they write at the same moment")
+		c.log.Warn("the store has no conditional writes: refreshes compare before they write, so concurrent writers can overwrite each other's data")
 	}
 }
 
-// neverHolds is a condition with the ETag of no object.
+// neverHolds is a condition with an ETag that no object has.
 const neverHolds storage.Condition = "00000000000000000000000000000000"
 
-// putIf stores an object if the condition holds. The first object below site.RefreshPrefix is put under a condition that
-// does not hold, too: a store that accepts that ignores conditions. A store in memory needs no such proof.
+// putIf writes an object if the condition holds. It first puts the first object below
+// site.RefreshPrefix under a condition that does not hold: a store that accepts it ignores
+// conditions. A store in memory needs no such test.
 func (f *Refresher) putIf(ctx context.Context, o storage.Object, condition storage.Condition) error {
 	c := f.conditional
 	if c.known.Load() == unknown && !f.inMemory && strings.HasPrefix(string(o.Key), string(site.RefreshPrefix)) {
@@ -43,7 +45,7 @@ func (f *Refresher) putIf(ctx context.Context, o storage.Object, condition stora
 		case err == nil:
 			c.lacking()
 			return nil
-		case errors.Is(err, storage.ErrCondition): // and whether conditions that hold are accepted, the next request shows
+		case errors.Is(err, storage.ErrCondition): // the next request shows whether conditions that hold are accepted
 			c.known.CompareAndSwap(unknown, yes)
 		case !errors.Is(err, storage.ErrUnsupported):
 			return err

@@ -16,17 +16,17 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A copied is an object that shows the data of a target too.
+// A copied is another object that shows the data of a target.
 type copied struct {
 	key  site.Key
 	kind site.ListObject
-	name string // the object is of the account only as long as this name is the account's; "" for others
+	name string // the object belongs to the account only while the account has this name; "" for objects without a name
 }
 
-// StandsFor returns the target whose refresh brings fresh data to an object of a list or a user: that
-// of the account's primary list, or else of its first list. So all fallbacks refresh an account in
-// one place, whatever they are asked for. key is that of the object, get reads others. ok is false if
-// nothing is to be refreshed, because the user has no primary list.
+// StandsFor returns the target whose refresh updates an object of a list or user: that of the
+// account's primary list, or else of its first list. So all fallbacks refresh an account in one
+// place, whichever object is requested. key is the key of the object; get reads other objects. ok
+// is false if there is nothing to refresh, because the user has no primary list.
 func (t Target) StandsFor(ctx context.Context, key site.Key, get getter) (_ Target, ok bool, err error) {
 	if !t.Config.EFP() {
 		return t, true, nil
@@ -55,12 +55,12 @@ func (t Target) StandsFor(ctx context.Context, key site.Key, get getter) (_ Targ
 // A getter reads an object, from the store or a cache.
 type getter func(ctx context.Context, key site.Key) ([]byte, error)
 
-// beside is the key of another object of the same list or user.
+// beside returns the key of another object of the same list or user.
 func beside(key site.Key, object site.ListObject) site.Key {
 	return site.Key(path.Dir(string(key)) + "/" + string(object))
 }
 
-// listsOf returns all lists of an account. An account that the site does not have has none.
+// listsOf returns all lists of an account; none for an account missing from the site.
 func (t Target) listsOf(ctx context.Context, account site.Address, get getter) (lists []string, err error) {
 	body, err := get(ctx, t.Config.UserObjectKey(account.String(), site.Lists))
 	if errors.Is(err, storage.ErrNotFound) {
@@ -71,8 +71,8 @@ func (t Target) listsOf(ctx context.Context, account site.Address, get getter) (
 	return decodeLists(body)
 }
 
-// copies lists the other objects that show the data of a target: those of all lists of the account, of
-// the account, and of its names.
+// copies returns the other objects that show the data of a target: those of all lists of the
+// account, of the account, and of its names.
 func (f *Refresher) copies(ctx context.Context, t Target, account site.Address) ([]copied, error) {
 	kinds := []site.ListObject{t.Object}
 	if t.Object == site.Details {
@@ -101,8 +101,8 @@ func (f *Refresher) copies(ctx context.Context, t Target, account site.Address) 
 	return all, nil
 }
 
-// replaceCopies updates all copies, some at a time, and calls put for each that it has replaced. For
-// newer see replaceCopy.
+// replaceCopies updates all copies, several at a time, and calls put for each one replaced. For
+// newer, see replaceCopy.
 func (f *Refresher) replaceCopies(ctx context.Context, t Target, data upstreamData, newer bool, put func(site.Key, []byte)) error {
 	copies, err := f.copies(ctx, t, data.owner())
 	if err != nil {
@@ -126,10 +126,10 @@ func (f *Refresher) replaceCopies(ctx context.Context, t Target, data upstreamDa
 	return group.Wait()
 }
 
-// copiesAtOnce are replaced by one refresh.
+// copiesAtOnce is the number of copies that one refresh replaces at a time.
 const copiesAtOnce = 4
 
-// namesOf lists the names under which the account may have objects.
+// namesOf returns the names under which the account may have objects.
 func (f *Refresher) namesOf(ctx context.Context, t Target, account site.Address) ([]string, error) {
 	if t.Config.Names == site.NamesLookup {
 		return nil, nil
@@ -154,7 +154,7 @@ func (f *Refresher) namesOf(ctx context.Context, t Target, account site.Address)
 	return names, err
 }
 
-// lookupNames returns the name if it can be looked up.
+// lookupNames returns name, unless it cannot be looked up.
 func lookupNames(name string) []string {
 	if site.LookupName(name) {
 		return []string{name}
@@ -162,9 +162,9 @@ func lookupNames(name string) []string {
 	return nil
 }
 
-// replaceCopy updates a copy, unless it does not exist or belongs to another account, and returns the
-// new body. It returns nil if there was nothing to do. With newer, data that is not newer than the
-// copy's counts as nothing. As in store, the digest is kept before the copy is replaced.
+// replaceCopy updates a copy and returns the new body. It returns nil if there was nothing to do:
+// the copy does not exist, belongs to another account, or, if newer is set, is at least as new as
+// data. Like store, it keeps the digest before it replaces the copy.
 func (f *Refresher) replaceCopy(ctx context.Context, t Target, c copied, data upstreamData, newer bool) ([]byte, error) {
 	for try := 0; ; try++ {
 		stored, info, err := f.fetcher.Read(ctx, f.bucket, c.key)
@@ -201,7 +201,8 @@ func (f *Refresher) replaceCopy(ctx context.Context, t Target, c copied, data up
 	}
 }
 
-// isNamed reports whether a copy under a name is that of the account. Badges do not tell.
+// isNamed reports whether a copy under a name belongs to the account. Badges do not show their
+// account.
 func (f *Refresher) isNamed(ctx context.Context, c copied, account site.Address) (bool, error) {
 	if c.name == "" {
 		return true, nil

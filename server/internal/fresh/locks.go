@@ -7,8 +7,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// locks order those who write the same data: what is written to the store last is told to the cache last, too. A refresh
-// and what restores an earlier one could leave the older object in the cache otherwise, for as long as it is kept there.
+// locks serialize writers of the same data, so that the last write to the store is also the last to
+// reach the cache. Otherwise a refresh racing a restored older one could leave the older object in
+// the cache.
 type locks [64]chan struct{}
 
 func newLocks() (l locks) {
@@ -18,7 +19,7 @@ func newLocks() (l locks) {
 	return l
 }
 
-// lock waits until nobody else writes what belongs to a key, and perhaps to some others.
+// lock waits until no other writer holds the lock of key. Different keys may share a lock.
 func (l *locks) lock(ctx context.Context, key site.Key) (unlock func(), err error) {
 	held := l[crc32.ChecksumIEEE([]byte(key))%uint32(len(l))]
 	select {

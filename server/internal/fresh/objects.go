@@ -11,17 +11,17 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// This file decodes and encodes the objects that refreshes replace, as the generator writes them.
+// This file decodes and encodes the objects that refreshes replace, in the generator's encoding.
 
-// An accountAnswer is an answer to /account of a user or a list.
+// An accountAnswer is the /account answer for a user or a list.
 type accountAnswer struct {
 	Address   string       `json:"address"`
 	ENS       site.Profile `json:"ens"`
-	IsPrimary *bool        `json:"is_primary_list"` // of a list: whether it is the primary list of the account
-	Primary   *string      `json:"primary_list"`    // of a list: the primary list of its account; nil for none
+	IsPrimary *bool        `json:"is_primary_list"` // of a list: whether it is the account's primary list
+	Primary   *string      `json:"primary_list"`    // of a list: the account's primary list; nil for none
 }
 
-// decodeAccount decodes an answer to /account, and its address. Errors wrap site.ErrMalformed.
+// decodeAccount decodes an /account answer and its address. Errors wrap site.ErrMalformed.
 func decodeAccount(body []byte) (a accountAnswer, account site.Address, err error) {
 	if err = site.DecodeObject(body, &a); err == nil {
 		account, err = site.DecodeAddress("address", a.Address)
@@ -32,7 +32,7 @@ func decodeAccount(body []byte) (a accountAnswer, account site.Address, err erro
 	return a, account, err
 }
 
-// encode encodes an answer to /account. The bytes are those of the generator.
+// encode encodes an /account answer as the generator does, byte for byte.
 func (a accountAnswer) encode() []byte {
 	b := append([]byte(`{"address":"`), a.Address...)
 	b, _ = a.ENS.Append(append(b, `","ens":`...))
@@ -51,7 +51,7 @@ func (a accountAnswer) encode() []byte {
 	return append(b, '}')
 }
 
-// encode encodes an object of details or badges. The bytes are those of the generator.
+// encode encodes details or badges as the generator does, byte for byte.
 func encode(value any) ([]byte, error) {
 	body, err := json.MarshalWithOption(value, json.DisableHTMLEscape())
 	if err != nil {
@@ -60,7 +60,7 @@ func encode(value any) ([]byte, error) {
 	return body, nil
 }
 
-// decodeLists decodes the lists of an answer to /users/{user}/lists. Errors wrap site.ErrMalformed.
+// decodeLists decodes the lists in an answer to /users/{user}/lists. Errors wrap site.ErrMalformed.
 func decodeLists(body []byte) (lists []string, err error) {
 	var in struct {
 		Lists []string `json:"lists"`
@@ -71,7 +71,7 @@ func decodeLists(body []byte) (lists []string, err error) {
 	return in.Lists, nil
 }
 
-// decodeBadges decodes an answer to /badges. Errors wrap site.ErrMalformed.
+// decodeBadges decodes a /badges answer. Errors wrap site.ErrMalformed.
 func decodeBadges(c site.Config, body []byte) ([]site.Badge, error) {
 	var in map[string]json.RawMessage
 	if err := site.DecodeObject(body, &in); err != nil {
@@ -84,7 +84,7 @@ func decodeBadges(c site.Config, body []byte) ([]site.Badge, error) {
 	return badges, nil
 }
 
-// encodeBadges encodes an answer to /badges.
+// encodeBadges encodes a /badges answer.
 func encodeBadges(c site.Config, badges []site.Badge) ([]byte, error) {
 	if badges == nil {
 		badges = []site.Badge{}

@@ -17,24 +17,24 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A lister is a bucket that can list its keys in order.
+// A lister lists the keys of a bucket in order.
 type lister interface {
 	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
 }
 
 const (
-	// reapplyWindow is the age up to which refreshes are reapplied. It is longer than a
-	// nightly run takes from the start of generate to the end of publish.
+	// reapplyWindow is the age up to which refreshes are reapplied. It is longer than a nightly
+	// run, from the start of generate to the end of publish.
 	reapplyWindow = 48 * time.Hour
 	// reapplyTimeout bounds one call of Reapply.
 	reapplyTimeout     = 10 * time.Minute
 	reapplyConcurrency = 8
 )
 
-// Reapply restores refreshed objects that a publish overwrote, from what each refresh kept
-// below site.RefreshPrefix: a site does not hold what was refreshed after its snapshot was
-// taken. It returns how many objects it restored and calls put for each of them, from up to
-// reapplyConcurrency goroutines. One failure does not stop the others; err joins them all.
+// Reapply restores refreshed objects that a publish overwrote, from the entries kept below
+// site.RefreshPrefix: a site does not contain refreshes made after its snapshot was taken. It
+// returns the number of objects restored and calls put for each, from up to reapplyConcurrency
+// goroutines. One failure does not stop the others; err joins them all.
 func (f *Refresher) Reapply(ctx context.Context, root *site.Root, put func(key site.Key, body []byte)) (done int, err error) {
 	bucket, ok := f.bucket.(lister)
 	if !ok {
@@ -53,7 +53,7 @@ func (f *Refresher) Reapply(ctx context.Context, root *site.Root, put func(key s
 	})
 }
 
-// ReapplyKept is Reapply for what refreshes kept under some keys, at whatever time.
+// ReapplyKept is Reapply for the entries at keys, whatever their age.
 func (f *Refresher) ReapplyKept(ctx context.Context, root *site.Root, keys []site.Key, put func(key site.Key, body []byte)) (done int, err error) {
 	return f.reapplyEach(ctx, root, put, func(found func(key site.Key)) error {
 		for _, key := range keys {
@@ -63,7 +63,7 @@ func (f *Refresher) ReapplyKept(ctx context.Context, root *site.Root, keys []sit
 	})
 }
 
-// reapplyEach reapplies the refreshes whose keys each tells. Other keys have no effect.
+// reapplyEach reapplies the refreshes at the keys that each passes to found. It ignores other keys.
 func (f *Refresher) reapplyEach(ctx context.Context, root *site.Root, put func(key site.Key, body []byte), each func(found func(key site.Key)) error) (done int, err error) {
 	var group errgroup.Group
 	group.SetLimit(reapplyConcurrency)
@@ -88,16 +88,16 @@ func (f *Refresher) reapplyEach(ctx context.Context, root *site.Root, put func(k
 	return int(n.Load()), errors.Join(err, group.Wait())
 }
 
-// reapplyOne updates a stored object and its copies with what a refresh kept, where that is newer, and
-// calls put for each that it has replaced.
+// reapplyOne updates a stored object and its copies with a kept entry, where that is newer, and
+// calls put for each object replaced.
 func (f *Refresher) reapplyOne(ctx context.Context, t Target, root *site.Root, put func(key site.Key, body []byte)) error {
 	unlock, err := f.writes.lock(ctx, t.keptKey())
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	// Read the stored object first: if a refresh replaces it meanwhile, the conditional
-	// write below fails.
+	// Read the stored object first: if a refresh replaces it now, the conditional write below
+	// fails.
 	stored, info, err := f.fetcher.Read(ctx, f.bucket, t.key())
 	if errors.Is(err, storage.ErrNotFound) { // the new site has no such list
 		return nil
@@ -121,7 +121,7 @@ func (f *Refresher) reapplyOne(ctx context.Context, t Target, root *site.Root, p
 		}
 		if string(body) != string(stored) {
 			err = f.store(ctx, t, data, body, stored, info)
-			if errors.Is(err, storage.ErrCondition) { // another fallback, or a publisher, was faster
+			if errors.Is(err, storage.ErrCondition) { // another fallback or a publisher was faster
 				return nil
 			} else if err != nil {
 				return err
@@ -135,8 +135,8 @@ func (f *Refresher) reapplyOne(ctx context.Context, t Target, root *site.Root, p
 	return f.replaceCopies(ctx, t, data, true, put)
 }
 
-// kept decodes what a refresh kept. It returns nil if that is older than the site, or if the list
-// belongs to another account now, or no longer stands for its account.
+// kept decodes an entry kept by a refresh. It returns nil if the entry is older than the site, or
+// if the list now belongs to another account or no longer stands for its account.
 func (f *Refresher) kept(ctx context.Context, t Target, root *site.Root, stored, kept []byte) (upstreamData, error) {
 	if t.Object == site.Details {
 		details, account, err := site.DecodeDetails(stored)
@@ -153,7 +153,7 @@ func (f *Refresher) kept(ctx context.Context, t Target, root *site.Root, stored,
 	badges, account, err := refresh.DecodeKeptBadges(kept)
 	asOf := f.badgesAsOf
 	if asOf.IsZero() {
-		asOf, _ = time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
+		asOf, _ = time.Parse(time.RFC3339, root.AsOf) // ParseRoot has validated it
 	}
 	if err != nil || !rules.IsNewer(badges.Fetched, asOf.UnixMilli()) {
 		return nil, nil //nolint:nilerr // the next run of the generator reports it
@@ -162,7 +162,7 @@ func (f *Refresher) kept(ctx context.Context, t Target, root *site.Root, stored,
 	if err != nil || owner != account {
 		return nil, err
 	}
-	// Badges do not say how old they are. So those of a list that stood for the account earlier are
+	// Badges do not show their age. So the badges of a list that stood for the account earlier are
 	// left to the next run of the generator.
 	is, ok, err := t.StandsFor(ctx, t.key(), f.fetcher.Get)
 	if err != nil || !ok || is != t {

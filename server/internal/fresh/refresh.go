@@ -1,4 +1,5 @@
-// Package fresh replaces stored profiles and badges of single accounts with fresh data (cache=fresh).
+// Package fresh refreshes single accounts (cache=fresh): it fetches their profiles or badges and
+// replaces the stored objects.
 package fresh
 
 import (
@@ -30,37 +31,40 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Options say where fresh data comes from and how often to ask for it. The zero value
-// refreshes nothing.
+// Options configure the source of fresh data and the limits of refreshes. The zero value refreshes
+// nothing.
 type Options struct {
-	ProfileUpstream string        // URL with {address}; "": details are not refreshed
-	BadgeUpstream   string        // URL with {address} and {event_id}; "": badges are not refreshed
+	ProfileUpstream string        // URL with {address}; "" refreshes no details
+	BadgeUpstream   string        // URL with {address} and {event_id}; "" refreshes no badges
 	BadgeAPIKey     secret.Text   // sent to BadgeUpstream as X-API-Key; "" sends none
-	Interval        time.Duration // least time between refreshes of one object; 60 s
-	Rate            float64       // most refreshes per second, of all objects together; 10
-	ClientRate      float64       // most refreshes per second of one client, after the first 10; 1
-	Strict          bool          // what is asked for too often is answered with 429, not with the stored object
-	// Proxies is how many servers before this one append the address of their client to X-Forwarded-For: 0
-	// means that clients connect directly.
+	Interval        time.Duration // minimum time between refreshes of one object; 60 s
+	Rate            float64       // maximum refreshes per second, of all objects together; 10
+	ClientRate      float64       // maximum refreshes per second of one client, after the first 10; 1
+	Strict          bool          // answer requests beyond the limits with 429, not with the stored object
+	// Proxies is the number of proxies that append their client's address to X-Forwarded-For; 0 if
+	// clients connect directly.
 	Proxies   int
-	Transport http.RoundTripper // of requests to the upstreams; nil: one of the handler
+	Transport http.RoundTripper // of upstream requests; nil for a default one
 
-	UpstreamTimeout time.Duration // of all requests that one refresh makes to its upstream; 5 s
+	UpstreamTimeout time.Duration // for all upstream requests of one refresh; 5 s
 
-	// BadgesAsOf is when the badges of the site were read, which refreshed ones must be newer than; zero: as_of of the site.
+	// BadgesAsOf is when the site's badges were read. Only newer ones are restored. Zero means the
+	// as_of of the site.
 	BadgesAsOf time.Time
-	Signing    Signing // of what is kept below site.RefreshPrefix
-	// InMemory says that replaced objects are in the memory of this process only, so nobody else has to know their digests.
+	Signing    Signing // of entries below site.RefreshPrefix
+	// InMemory means that only this process sees replaced objects, so their digests need not be
+	// kept.
 	InMemory bool
 }
 
-// A Signing says who signs entries below site.RefreshPrefix (note.SignEntry). The zero value means nobody.
+// A Signing signs and checks entries below site.RefreshPrefix (note.SignEntry). The zero value does
+// neither.
 type Signing struct {
 	Signer note.Signer
-	Keys   note.Keys // with a Signer, only what one of them has signed is believed
+	Keys   note.Keys // with a Signer, entries count only if one of these keys signed them
 }
 
-// Believed is what counts of an entry; nil if a key must have signed it, and none has.
+// Believed returns the content of an entry, or nil if it needs a signature and has none.
 func (s Signing) Believed(key site.Key, entry []byte) []byte {
 	if s.Signer == nil {
 		return entry
@@ -72,7 +76,7 @@ func (s Signing) Believed(key site.Key, entry []byte) []byte {
 	return entry
 }
 
-// seal signs an entry, if somebody signs.
+// seal signs an entry if there is a signer.
 func (s Signing) seal(key site.Key, entry []byte) ([]byte, error) {
 	if s.Signer == nil {
 		return entry, nil
@@ -84,8 +88,8 @@ func (s Signing) seal(key site.Key, entry []byte) ([]byte, error) {
 const UpstreamTimeout = 5 * time.Second
 
 const (
-	badgesAtOnce = 8 // requests to the badge upstream, per refresh
-	// Tries is how many conditional writes may fail because somebody else was faster.
+	badgesAtOnce = 8 // upstream requests per refresh
+	// Tries is the number of conditional writes that may fail because another writer was faster.
 	Tries = 3
 )
 
@@ -101,8 +105,8 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Validate says what is wrong with the options, if anything. New calls it; commands call it first,
-// to tell wrong usage from failure.
+// Validate returns an error that describes the first invalid option. New calls it; commands call it
+// earlier, to tell wrong usage from failure.
 func (o Options) Validate() error {
 	shared, err := NewShared(o, nil)
 	if err == nil {
@@ -112,20 +116,20 @@ func (o Options) Validate() error {
 }
 
 // A Refresher fetches fresh data and replaces stored objects with it. It is safe for concurrent
-// use. All requests that wait for one object share a flight: one run of replace.
+// use. Requests that wait for the same object share a flight: one run of replace.
 type Refresher struct {
 	bucket   fetch.Bucket
 	fetcher  *fetch.Fetcher
-	profiles *upstream // nil: none
-	badges   *upstream // nil: none
+	profiles *upstream // nil for none
+	badges   *upstream // nil for none
 	counts   Counts
 	gates    Gates
 
 	flights         singleflight.Group // by Target.keptKey
 	writes          locks              // by Target.keptKey
-	running         sync.WaitGroup     // flights, from the begin of the first call that waits for one
+	running         sync.WaitGroup     // flights, from the start of the first call that waits
 	timeout         time.Duration      // of a flight
-	upstreamTimeout time.Duration      // of the requests of a flight to the upstream
+	upstreamTimeout time.Duration      // of the upstream requests of a flight
 	badgesAsOf      time.Time          // see Options
 	inMemory        bool               // see Options
 	strict          bool               // see Options
@@ -133,8 +137,8 @@ type Refresher struct {
 	*Shared
 }
 
-// Shared is what refreshers of one site after another have in common: the limits of refreshes, and whether the store has
-// conditional writes. Shared is safe for concurrent use.
+// Shared holds what successive refreshers of a site have in common: the limits, and whether the
+// store has conditional writes. It is safe for concurrent use.
 type Shared struct {
 	conditional *conditional
 	clients     *clients
@@ -145,7 +149,8 @@ type Shared struct {
 	swept       time.Time              // when expired entries were last removed from last
 }
 
-// NewShared takes the limits of the options. log is told once if the store has no conditional writes.
+// NewShared returns a Shared with the limits of the options. It logs once if the store lacks
+// conditional writes.
 func NewShared(o Options, log *slog.Logger) (*Shared, error) {
 	o = o.WithDefaults()
 	for _, each := range []float64{o.Interval.Seconds(), o.Rate, o.ClientRate} {
@@ -159,27 +164,28 @@ func NewShared(o Options, log *slog.Logger) (*Shared, error) {
 	}, nil
 }
 
-// Gates are what refreshes need.
+// Gates bound the work of refreshes.
 type Gates struct {
-	Waiting *gate.Gate // requests that wait for a flight
+	Waiting *gate.Gate // requests waiting for a flight
 	Flights *gate.Gate
-	Badges  *gate.Gate // bytes of badges that are being refreshed
+	Badges  *gate.Gate // bytes of badges being refreshed
 }
 
-// The sizes of Gates.Flights and Gates.Badges. Each flight may hold the answers for many events in memory.
+// The sizes of Gates.Flights and Gates.Badges. Each flight may hold the answers for many events in
+// memory.
 const (
 	MostFlights = 16
 	BadgeBytes  = 2 * mostBadgesBytes * decodedBadges
 )
 
-// Counts are called for each refresh, and for each request to an upstream, with the object and the result
-// as metrics name it.
+// Counts are called for each refresh and each upstream request, with the object and the result as
+// named in the metrics.
 type Counts struct {
 	Refreshed func(object site.ListObject, result string)
 	Asked     func(object site.ListObject, result string, took time.Duration)
 }
 
-// New returns nil if the options name no upstream.
+// New returns a Refresher, or nil if the options name no upstream.
 func New(o Options, s *Shared, f *fetch.Fetcher, g Gates, counts Counts) (*Refresher, error) {
 	o = o.WithDefaults()
 	if o.Proxies < 0 {
@@ -198,7 +204,7 @@ func New(o Options, s *Shared, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 	}
 	bucket, ok := f.Store.(fetch.Bucket)
 	if !ok && f.Store != nil {
-		return nil, errors.New("refreshes are stored: the site must be in a bucket or in a folder")
+		return nil, errors.New("refreshes need a site in a bucket or a folder")
 	}
 	return &Refresher{
 		writes: newLocks(), bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Shared: s,
@@ -207,24 +213,25 @@ func New(o Options, s *Shared, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 	}, nil
 }
 
-// Wait waits for the refreshes that are under way.
+// Wait waits for running refreshes.
 func (f *Refresher) Wait() { f.running.Wait() }
 
-// Refreshes reports whether an upstream for this kind of object is configured. f may be nil.
+// Refreshes reports whether this kind of object has an upstream. f may be nil.
 func (f *Refresher) Refreshes(object site.ListObject) bool {
 	return f != nil && (object == site.Details && f.profiles != nil || object == site.Badges && f.badges != nil)
 }
 
-// Strict reports whether what is asked for too often is to be answered with 429.
+// Strict reports whether requests beyond the limits are to be answered with 429.
 func (f *Refresher) Strict() bool { return f.strict }
 
-// A TooOftenError says that a refresh was refused, and how long to wait before the next try.
+// A TooOftenError means that a refresh was refused because of a limit. Wait is the time until the
+// next one.
 type TooOftenError struct{ Wait time.Duration }
 
 func (e *TooOftenError) Error() string { return "refreshed too often" }
 
-// A Target is a stored object to refresh. Under the API efp it is that of the list that stands for its
-// account, and other objects show the same data: its copies.
+// A Target is a stored object to refresh. Under the API efp it is the object of the list that
+// stands for its account, and other objects, its copies, show the same data.
 type Target struct {
 	Config  site.Config
 	Object  site.ListObject
@@ -234,22 +241,21 @@ type Target struct {
 func (t Target) key() site.Key     { return t.Config.ListKey(t.TokenID, t.Object) }
 func (t Target) keptKey() site.Key { return site.RefreshKey(t.Object, t.TokenID) }
 
-// Refresh fetches fresh data for an object and returns the object as it is stored then, made by
-// keep from its key and its body. Requests for an object that is being refreshed share the result.
-// The refresh goes on, and calls keep for each object that it has replaced, from several goroutines, even if no
-// request waits for it any more. The errors are a
-// *TooOftenError; one that wraps ErrUpstream, after which the stored object is as before; or one
-// of the store.
+// Refresh fetches fresh data for an object and returns the stored object, which keep makes from its
+// key and body. Requests for an object being refreshed share the result. The refresh continues even
+// if no request waits for it any longer, and calls keep, from several goroutines, for each object
+// that it has replaced. Refresh fails with a *TooOftenError, with an error that wraps ErrUpstream
+// and leaves the stored object unchanged, or with an error of the store.
 func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, keep func(key site.Key, body []byte) *cache.Object) (*cache.Object, error) {
 	if !f.gates.Waiting.TryTake(1) {
 		return nil, &TooOftenError{site.RetryAfter}
 	}
 	defer f.gates.Waiting.Give(1)
 	client, _ := ctx.Value(clientKey{}).(netip.Addr)
-	if wait := f.clients.wait(client, time.Now()); wait > 0 { // before it joins a flight, which may be that of others
+	if wait := f.clients.wait(client, time.Now()); wait > 0 { // before joining a flight, perhaps of other clients
 		return nil, &TooOftenError{wait}
 	}
-	f.running.Add(1) // before the caller can leave: who waits for the flights afterwards waits for this one
+	f.running.Add(1) // before the caller can return: a later Wait includes this flight
 	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {
 		if !f.gates.Flights.TryTake(1) {
 			return nil, &TooOftenError{time.Second}
@@ -259,7 +265,7 @@ func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, kee
 			return nil, err
 		}
 		f.clients.count(client, time.Now())
-		// The first client may leave; others may wait for the result.
+		// The first client may leave while others wait for the result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
 		o, result, err := f.replace(ctx, t, log, keep)
@@ -295,7 +301,7 @@ func (f *Shared) admit(key site.Key, now time.Time) error {
 	if !f.all.AllowN(now, 1) {
 		return &TooOftenError{time.Duration(float64(time.Second) / float64(f.all.Limit()))}
 	}
-	// The rate bounds the size of the map: it holds the refreshes of about two intervals.
+	// The rate bounds the map: it holds the refreshes of about two intervals.
 	if now.Sub(f.swept) > f.interval {
 		maps.DeleteFunc(f.last, func(_ site.Key, at time.Time) bool { return now.Sub(at) > f.interval })
 		f.swept = now
@@ -304,7 +310,7 @@ func (f *Shared) admit(key site.Key, now time.Time) error {
 	return nil
 }
 
-// Results of a refresh, as the metrics and the log name them.
+// Results of a refresh, as named in the metrics and the log.
 const (
 	refreshDone   = "done"
 	refreshSame   = "same"   // the stored object has the data already
@@ -313,12 +319,12 @@ const (
 )
 
 // replace fetches fresh data, keeps it for the next run of the generator, and replaces the stored
-// object and its copies. It calls keep as Refresh says, and returns what that made of the object. A panic becomes an error:
-// on the goroutine of a flight it would end the process.
+// object and its copies. It calls keep as Refresh does, and returns keep's result for the object.
+// It turns a panic into an error, because a panic in a flight's goroutine ends the process.
 func (f *Refresher) replace(
 	ctx context.Context, t Target, log *slog.Logger, keep func(site.Key, []byte) *cache.Object,
 ) (o *cache.Object, result string, err error) {
-	result = refreshError // of a panic
+	result = refreshError // in case of a panic
 	defer fetch.Guard(&err)
 	stored, info, err := f.fetcher.Read(ctx, f.bucket, t.key())
 	if err != nil {
@@ -337,7 +343,7 @@ func (f *Refresher) replace(
 		return nil, refreshError, err
 	}
 	if p, ok := data.(*profileData); ok && p.NoTexts > 0 {
-		log.Warn("entries of a profile that are no texts are left out", "key", t.key(), "entries", p.NoTexts)
+		log.Warn("omitted profile entries that are not strings", "key", t.key(), "entries", p.NoTexts)
 	}
 	unlock, err := f.writes.lock(ctx, t.keptKey())
 	if err != nil {
@@ -356,8 +362,8 @@ func (f *Refresher) replace(
 	return keep(t.key(), body), result, nil
 }
 
-// replaceBy replaces the stored object, unless somebody else replaces it meanwhile by one with newer
-// data. It returns the data that it has used: those that somebody else has kept meanwhile, if they are newer.
+// replaceBy replaces the stored object, unless another writer has replaced it by one with newer
+// data. It returns the data used: the fetched data, or newer data that another writer has kept.
 func (f *Refresher) replaceBy(ctx context.Context, t Target, fetched upstreamData, stored []byte, info storage.Info) (data upstreamData, body []byte, result string, err error) {
 	data = fetched
 	for try := 0; ; try++ {
@@ -376,7 +382,7 @@ func (f *Refresher) replaceBy(ctx context.Context, t Target, fetched upstreamDat
 		case !errors.Is(err, storage.ErrCondition) || try == Tries:
 			return data, nil, refreshError, err
 		}
-		// Another fallback or a publisher has replaced the object, or an earlier refresh was restored.
+		// Another fallback or a publisher replaced the object, or an earlier refresh was restored.
 		if stored, info, err = f.fetcher.Read(ctx, f.bucket, t.key()); err != nil {
 			return data, nil, refreshError, err
 		}
@@ -391,10 +397,10 @@ func (f *Refresher) replaceBy(ctx context.Context, t Target, fetched upstreamDat
 	}
 }
 
-// store replaces the stored object with body. The error is storage.ErrCondition if somebody else
-// has replaced it first. Before that it keeps the data below site.RefreshPrefix: the data for the
-// next run of the generator, the digest of body for runs of the publisher, which compare the
-// bucket with its manifest at any time.
+// store replaces the stored object with body. It returns storage.ErrCondition if another writer was
+// faster. Before that it keeps two entries below site.RefreshPrefix: the data, for the next run of
+// the generator, and the digest of body, for publishers, which may compare the bucket with its
+// manifest at any time.
 func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body, stored []byte, info storage.Info) error {
 	if p, ok := data.(*profileData); ok && t.Config.EFP() {
 		details, _, err := site.DecodeDetails(stored)
@@ -420,9 +426,10 @@ func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body
 	return f.put(ctx, t.Config, t.key(), body, storage.Condition(info.ETag))
 }
 
-// keep replaces an object below site.RefreshPrefix by what merge makes of the object: data or digests, with those of
-// other fallbacks. Merge gets nil for an object that does not exist, and for one without the signature that Signing asks
-// for. A bucket in memory is also told what it keeps already, since the memory of another site may lack the object.
+// keep replaces an entry below site.RefreshPrefix with the result of merge, which combines it with
+// those of other fallbacks. merge gets nil if there is no entry, or none with the signature that
+// Signing requires. A bucket in memory is also told about an entry that it has already, since the
+// memory of another site may lack it.
 func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []byte) ([]byte, error)) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
@@ -448,8 +455,9 @@ func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 	}
 }
 
-// put stores an object if the condition holds, with the tags that those of c have. Where the store has no conditional
-// writes, put compares the condition first. It retries once if that may help.
+// put writes an object if the condition holds, with the tags that c gives such objects. If the
+// store has no conditional writes, put compares the condition first. It retries once if the error
+// is retryable.
 func (f *Refresher) put(ctx context.Context, c site.Config, key site.Key, body []byte, condition storage.Condition) error {
 	route := site.RouteBy(routes.Details)
 	if strings.HasPrefix(string(key), string(site.RefreshPrefix)) {

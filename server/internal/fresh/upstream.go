@@ -28,14 +28,14 @@ const (
 )
 
 var (
-	// ErrUpstream says that an upstream failed or sent an invalid answer.
+	// ErrUpstream means that an upstream failed or sent an invalid answer.
 	ErrUpstream = errors.New("the upstream failed")
-	// errUpstreamAbsent says that the upstream answered 404.
-	errUpstreamAbsent = errors.New("the upstream has no such document")
+	// errUpstreamAbsent means that the upstream answered 404.
+	errUpstreamAbsent = errors.New("the upstream has no such account")
 )
 
-// newUpstream returns nil for the template "". It refuses a template without the given placeholders,
-// and errors never contain the template or the key, which may be secret.
+// newUpstream returns an upstream, or nil for the template "". It rejects a template that lacks a
+// placeholder. Errors never contain the template or the key, which may be secret.
 func newUpstream(template string, key secret.Text, transport http.RoundTripper, placeholders ...string) (*upstream, error) {
 	if template == "" {
 		return nil, nil
@@ -69,14 +69,14 @@ func newUpstream(template string, key secret.Text, transport http.RoundTripper, 
 	}
 	return &upstream{template, key, &http.Client{
 		Transport: transport,
-		// A redirect counts as a failure: only the configured host is asked.
+		// A redirect is a failure: only the configured host may answer.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// get asks for a document, with the placeholders of the template replaced by values that need no
-// escaping, of that many bytes at most. The error is errUpstreamAbsent for a 404 and wraps ErrUpstream otherwise. It never
-// contains the URL, which may hold a secret.
+// get fetches a document of at most most bytes. replacements are pairs of placeholder and value;
+// values need no escaping. The error is errUpstreamAbsent for a 404 and wraps ErrUpstream
+// otherwise. It never contains the URL, which may be secret.
 func (u *upstream) get(ctx context.Context, most int64, replacements ...string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.NewReplacer(replacements...).Replace(u.template), http.NoBody)
 	if err != nil {

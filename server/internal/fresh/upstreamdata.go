@@ -17,29 +17,30 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// upstreamData is what an upstream answered about an account.
+// upstreamData is an upstream's answer about an account.
 type upstreamData interface {
-	// applyTo returns a stored object of that kind with the data merged in. It is an error that wraps
-	// ErrUpstream if the object belongs to another account than the data.
+	// applyTo returns a stored object of the given kind with the data merged in. The error wraps
+	// ErrUpstream if the object belongs to another account.
 	applyTo(kind site.ListObject, stored []byte) ([]byte, error)
-	// olderThan reports whether a stored object is known to hold newer data.
+	// olderThan reports whether a stored object certainly has newer data.
 	olderThan(kind site.ListObject, stored []byte) bool
-	// newerThan reports whether a stored object may hold older data.
+	// newerThan reports whether a stored object may have older data.
 	newerThan(kind site.ListObject, stored []byte) bool
-	// orNewer returns what a refresh of the same account has kept if that is newer, else the data itself.
+	// orNewer returns the data in a kept entry of the same account if it is newer, else the data
+	// itself.
 	orNewer(c site.Config, kept []byte) upstreamData
-	// complete takes from a stored object, not a copy, what the upstream left out.
+	// complete adds what the upstream omitted from the stored object, which must not be a copy.
 	complete(stored []byte) error
-	// owner is the account that the data is about.
+	// owner returns the account that the data belongs to.
 	owner() site.Address
-	// Keep encodes the object below site.RefreshPrefix: the generator merges its data into the
-	// next site, and its digests tell the publisher that the replaced object is not damaged.
-	// kept is the present object; nil for none.
+	// Keep encodes the entry below site.RefreshPrefix. The generator merges its data into the next
+	// site; its digests tell publishers that the replaced object is not damaged. kept is the
+	// present entry; nil for none.
 	Keep(replaced, by, kept []byte) ([]byte, error)
 }
 
-// fetch asks the upstream for the data of a stored object. An error about the upstream or its
-// answer wraps ErrUpstream.
+// fetch asks the upstream for the data of a stored object. Errors about the upstream or its answer
+// wrap ErrUpstream.
 func (f *Refresher) fetch(ctx context.Context, t Target, stored []byte, memory *claimed) (upstreamData, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.upstreamTimeout)
 	defer cancel()
@@ -97,22 +98,23 @@ func (f *Refresher) fetchBadges(ctx context.Context, t Target, stored []byte, me
 	return badgeData{t.Config, refresh.KeptBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
 }
 
-// Events are chosen by the operator, but an upstream describes them, and the badges of an account repeat all
-// it says. A text cannot be longer than an event.
+// The operator chooses the events, but an upstream describes them, and the badges of an account
+// repeat the description. No text is longer than the answer about its event.
 const (
 	mostEventBytes  = 64 << 10 // of one answer
 	mostBadgesBytes = 1 << 20  // of all answers of a refresh
-	decodedBadges   = 8        // what an answer takes is about so many times its size: decoded, and in the objects that show it
+	decodedBadges   = 8        // memory of an answer divided by its size: decoded, and in the objects that show it
 )
 
-// claimed is what a refresh takes of the memory for all. It is safe for concurrent use.
+// claimed is the memory that a refresh has taken from the common gate. It is safe for concurrent
+// use.
 type claimed struct {
 	of    *gate.Gate
 	bytes atomic.Int64
 }
 
-// add counts an answer. The error wraps ErrUpstream if the answers are too large, and is a *TooOftenError if
-// other refreshes have the memory.
+// add counts an answer. The error wraps ErrUpstream if the answers are too large, and is a
+// *TooOftenError if other refreshes hold the memory.
 func (c *claimed) add(answer int) error {
 	bytes := int64(answer) * decodedBadges
 	if c.bytes.Add(bytes) > mostBadgesBytes*decodedBadges {
@@ -128,8 +130,8 @@ func (c *claimed) add(answer int) error {
 
 func (c *claimed) free() { c.of.Give(c.bytes.Load()) }
 
-// accountOf reads the account of the target's list from its details: an object of badges names
-// no account if nobody holds one.
+// accountOf reads the account of the target's list from its details, because badges name no account
+// if it holds none.
 func (f *Refresher) accountOf(ctx context.Context, t Target) (site.Address, error) {
 	details, err := f.fetcher.Get(ctx, t.Config.ListKey(t.TokenID, site.Details))
 	if err != nil {
@@ -139,7 +141,7 @@ func (f *Refresher) accountOf(ctx context.Context, t Target) (site.Address, erro
 	return account, err
 }
 
-// fetchCollection asks for the token that an account holds of an event; nil if it holds none.
+// fetchCollection asks for the account's token of an event; nil if it holds none.
 func (f *Refresher) fetchCollection(ctx context.Context, account site.Address, eventID string, memory *claimed) (*site.Collection, error) {
 	body, err := f.ask(ctx, site.Badges, f.badges, mostEventBytes, "{address}", account.String(), "{event_id}", eventID)
 	if errors.Is(err, errUpstreamAbsent) {
@@ -171,10 +173,10 @@ func (f *Refresher) ask(ctx context.Context, object site.ListObject, u *upstream
 	return bytes.TrimSpace(body), err
 }
 
-// profileData is a profile that an upstream sent or a refresh kept.
+// profileData is a profile sent by an upstream or kept by a refresh.
 type profileData struct {
 	refresh.KeptProfile
-	update *refresh.Update // nil for a profile that a refresh kept: it is whole
+	update *refresh.Update // nil for a kept profile, which is complete
 	limits site.ProfileLimits
 }
 
@@ -187,7 +189,7 @@ func (p *profileData) complete(stored []byte) error {
 		return err
 	}
 	p.KeptProfile = p.update.Over(details.ENS)
-	p.Profile, _ = p.Within(p.limits) // as the generator does
+	p.Profile, _ = p.Within(p.limits) // like the generator
 	return nil
 }
 
@@ -213,7 +215,7 @@ func (p *profileData) applyTo(kind site.ListObject, stored []byte) ([]byte, erro
 
 func (p *profileData) owner() site.Address { return addressOf(p.Address) }
 
-// addressOf is the address of data, which was checked when it was decoded.
+// addressOf returns the address of data, which was validated when decoded.
 func addressOf(text string) site.Address {
 	address, _ := site.ParseAddress(text)
 	return address
@@ -226,8 +228,8 @@ func (p *profileData) belongsTo(address string) error {
 	return nil
 }
 
-// freshOf is the age of the profile that a stored object shows: 0, the oldest, if that is in the future. ok
-// is false if it cannot be read.
+// freshOf returns the time of the profile in a stored object; 0, the oldest, if that time is in the
+// future. ok is false if the profile is unreadable.
 func freshOf(kind site.ListObject, stored []byte) (fresh int64, ok bool) {
 	var err error
 	if kind == site.Account {
@@ -245,7 +247,7 @@ func freshOf(kind site.ListObject, stored []byte) (fresh int64, ok bool) {
 	return fresh, err == nil
 }
 
-// mostSkew is how far the clocks of fallbacks may be apart.
+// mostSkew is the largest accepted difference between the clocks of fallbacks.
 const mostSkew = time.Hour
 
 func (p *profileData) olderThan(kind site.ListObject, stored []byte) bool {
@@ -275,10 +277,10 @@ type badgeData struct {
 
 func (b badgeData) owner() site.Address { return addressOf(b.Address) }
 
-// complete does nothing: an answer about a badge is whole.
+// complete does nothing: an answer about badges is complete.
 func (b badgeData) complete([]byte) error { return nil }
 
-// applyTo keeps the events of the stored object, which a publish may have changed since the
+// applyTo keeps the events of the stored object, because a publish may have changed them since the
 // upstream was asked.
 func (b badgeData) applyTo(_ site.ListObject, stored []byte) ([]byte, error) {
 	badges, err := decodeBadges(b.config, stored)
@@ -292,14 +294,14 @@ func (b badgeData) applyTo(_ site.ListObject, stored []byte) ([]byte, error) {
 	for i := range badges {
 		badge, ok := told[badges[i].EventID]
 		if !ok || badge.Participated && badges[i].Participated && badge.Collection.TokenID == badges[i].Collection.TokenID {
-			continue // nothing new: keep the description of the event that the site has
+			continue // unchanged: keep the site's description of the event
 		}
 		badges[i] = badge
 	}
 	return encodeBadges(b.config, badges)
 }
 
-// olderThan is false: an object of badges does not say when they were fetched.
+// olderThan returns false: badges do not show when they were fetched.
 func (b badgeData) olderThan(site.ListObject, []byte) bool { return false }
 
 func (b badgeData) orNewer(_ site.Config, kept []byte) upstreamData {

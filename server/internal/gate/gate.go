@@ -1,4 +1,5 @@
-// Package gate admits work: it bounds how many requests do a thing at a time, and how many bytes they hold.
+// Package gate admits work: a Gate bounds the requests that do one thing at a time, or the bytes
+// that they hold.
 package gate
 
 import (
@@ -9,37 +10,38 @@ import (
 	"sync/atomic"
 )
 
-// ErrBusy says that too many requests wait already, or that nothing was free in time.
+// ErrBusy means that too many requests wait already, or that nothing became free in time.
 var ErrBusy = errors.New("too many requests are waiting")
 
-// A Gate bounds how much is taken of one thing: bytes, requests, or shares of the processor. What does not
-// fit is refused by TryTake, and waits in Take. It is safe for concurrent use; nobody changes its fields.
+// A Gate bounds how much of one resource is taken: bytes, requests, or processor shares. A claim
+// that does not fit fails in TryTake and waits in Take. A Gate is safe for concurrent use; its
+// fields must not change.
 type Gate struct {
 	Size    int64
-	AnySize bool  // claims larger than Size are let in when half of it is free: one slow client could keep them out otherwise
-	Line    *Gate // bounds how many wait in Take; nil for no bound
-	Within  *Gate // what is taken here is taken there too, without waiting; nil for none
+	AnySize bool  // a claim larger than Size is granted when half of Size is free; else one slow client could keep it out
+	Line    *Gate // bounds the claims waiting in Take; nil for no bound
+	Within  *Gate // also taken from here, without waiting; nil for none
 
 	taken   atomic.Int64 // may exceed Size
 	waiting atomic.Int64 // length of queue
 
 	mu    sync.Mutex
-	queue list.List     // of *claim, in the order of their arrival
-	short chan struct{} // closed when a claim waits; nil if nobody called Wanted
+	queue list.List     // of *claim, in order of arrival
+	short chan struct{} // closed when a claim waits; nil before the first call of Wanted
 }
 
-// A claim waits.
+// A claim waits in the queue.
 type claim struct {
 	n       int64
-	passed  int // claims that were granted before it while it was the first
+	passed  int // number of claims granted before this one while it was first
 	granted chan struct{}
 }
 
-// mostPassed is how many smaller claims may overtake the first one while that does not fit.
-// So a large claim neither blocks the others nor waits forever.
+// mostPassed is the number of smaller claims that may overtake the first one while it does not fit.
+// So a large claim neither blocks others nor waits forever.
 const mostPassed = 16
 
-// TryTake takes n, or reports false without waiting.
+// TryTake takes n if it fits, without waiting, and reports whether it did.
 func (g *Gate) TryTake(n int64) bool {
 	if g.Crowded() || !g.enter(n) {
 		return false
@@ -51,8 +53,8 @@ func (g *Gate) TryTake(n int64) bool {
 	return true
 }
 
-// Take waits until n fits, and takes it. It returns ErrBusy if ctx ends first, or if too many wait already.
-// It must not be called if Within is set.
+// Take waits until n fits, and takes it. It returns ErrBusy if ctx ends first or if too many claims
+// wait already. Gates with Within must not call it.
 func (g *Gate) Take(ctx context.Context, n int64) error {
 	if g.TryTake(n) {
 		return nil
@@ -78,7 +80,7 @@ func (g *Gate) Take(ctx context.Context, n int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-c.granted: // just now
+	case <-c.granted: // granted just as ctx ended
 		g.taken.Add(-n)
 	default:
 		g.queue.Remove(element)
@@ -88,7 +90,7 @@ func (g *Gate) Take(ctx context.Context, n int64) error {
 	return ErrBusy
 }
 
-// Count takes n that is held already, whether it fits or not.
+// Count takes n whether it fits or not, for what the caller already holds.
 func (g *Gate) Count(n int64) { g.taken.Add(n) }
 
 // Give gives n back.
@@ -99,17 +101,17 @@ func (g *Gate) Give(n int64) {
 	}
 }
 
-// Taken is how much is taken.
+// Taken returns the amount taken.
 func (g *Gate) Taken() int64 { return g.taken.Load() }
 
-// IsHalfTaken reports whether who can do without should.
+// IsHalfTaken reports whether more than half is taken: optional work then holds off.
 func (g *Gate) IsHalfTaken() bool { return g.Taken() > g.Size/2 }
 
 // Crowded reports whether a claim waits.
 func (g *Gate) Crowded() bool { return g.waiting.Load() > 0 }
 
-// Wanted returns a channel that is closed as soon as a claim waits. Holders that can do
-// without what they took then give it back.
+// Wanted returns a channel that is closed as soon as a claim waits. Holders of optional claims then
+// give them back.
 func (g *Gate) Wanted() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +123,7 @@ func (g *Gate) Wanted() <-chan struct{} {
 	return short
 }
 
-// tell closes the channel of Wanted if a claim waits.
+// tell closes the Wanted channel if a claim waits.
 func (g *Gate) tell() {
 	if g.queue.Len() > 0 && g.short != nil {
 		close(g.short)
@@ -129,7 +131,7 @@ func (g *Gate) tell() {
 	}
 }
 
-// enter takes n if it fits.
+// enter takes n if it fits, and reports whether it did.
 func (g *Gate) enter(n int64) bool {
 	for {
 		taken := g.taken.Load()
@@ -143,8 +145,8 @@ func (g *Gate) enter(n int64) bool {
 	}
 }
 
-// leave gives n back here. A claim that begins to wait meanwhile sees that itself: it counts as waiting
-// before it looks.
+// leave gives n back to this gate and grants waiting claims. A concurrent claim registers before it
+// checks, so it cannot be missed.
 func (g *Gate) leave(n int64) {
 	g.taken.Add(-n)
 	if g.Crowded() {
@@ -154,9 +156,10 @@ func (g *Gate) leave(n int64) {
 	}
 }
 
-// grant grants the claims that fit now. If nothing is free, it looks at the first one only: thousands may wait.
+// grant grants the claims that fit now. If nothing is free, it checks only the first: thousands may
+// wait.
 func (g *Gate) grant() {
-	var first *claim // that does not fit
+	var first *claim // the first claim that does not fit
 	for element := g.queue.Front(); element != nil && (first == nil || g.Taken() < g.Size && first.passed < mostPassed); {
 		c, next := element.Value.(*claim), element.Next()
 		switch {

@@ -2,7 +2,7 @@ package compute
 
 import "time"
 
-// Add appends texts to the body.
+// Add appends byte strings to the body.
 func (a *Answer) Add(text ...[]byte) error {
 	n := 0
 	for _, t := range text {
@@ -17,7 +17,7 @@ func (a *Answer) Add(text ...[]byte) error {
 	return nil
 }
 
-// AddText appends a text to the body.
+// AddText appends a string to the body.
 func (a *Answer) AddText(text string) error {
 	if err := a.Grow(len(text)); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (a *Answer) AddText(text string) error {
 	return nil
 }
 
-// Write appends to the body, for encoders.
+// Write appends to the body. It lets encoders write to an Answer.
 func (a *Answer) Write(text []byte) (int, error) {
 	if err := a.Add(text); err != nil {
 		return 0, err
@@ -34,10 +34,10 @@ func (a *Answer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// EntrySpare is more than an entry has beside its texts, in bytes.
+// EntrySpare exceeds the bytes of an entry apart from its strings.
 const EntrySpare = 512
 
-// AddEntry appends an entry to a list in the body. textBytes is the length of its texts.
+// AddEntry appends an entry to a list in the body. textBytes is the total length of its strings.
 func (a *Answer) AddEntry(first bool, textBytes int, render func(b []byte) []byte) error {
 	if err := a.Grow(textBytes + EntrySpare); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (a *Answer) AddEntry(first bool, textBytes int, render func(b []byte) []byt
 	return nil
 }
 
-// AppendMillis appends a time in milliseconds since the Unix epoch, with its quotation marks.
+// AppendMillis appends a time, given in milliseconds since the Unix epoch, as a quoted JSON string.
 func AppendMillis(b []byte, ms int64) []byte {
 	return time.UnixMilli(ms).UTC().AppendFormat(b, `"2006-01-02T15:04:05.000Z"`)
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 )
 
-// Make makes an answer with fill, which is called again if it finds no memory, or objects of two sites. The
-// caller releases the object. The error is gate.ErrBusy if there is no memory in time, else one of fill.
+// Make makes an answer by calling fill. It calls fill again if memory ran out or if the objects
+// belong to two sites. The caller releases the returned object. Make returns gate.ErrBusy if no
+// memory becomes free in time, else the error of fill.
 func (m *Maker) Make(ctx context.Context, s Site, r Request, fill func(*Answer) error) (o *cache.Object, err error) {
 	err = m.consistent(ctx, s, func(read reader) error {
 		o, err = m.fit(ctx, read, r, fill)
@@ -19,7 +20,8 @@ func (m *Maker) Make(ctx context.Context, s Site, r Request, fill func(*Answer) 
 	return o, err
 }
 
-// Read calls f with an answer that has no memory, again if f finds objects of two sites.
+// Read calls f with an answer that has no memory. It calls f again if the objects belong to two
+// sites.
 func (m *Maker) Read(ctx context.Context, s Site, f func(*Answer) error) error {
 	return m.consistent(ctx, s, func(read reader) error { return f(m.answer(ctx, read, Request{})) })
 }
@@ -33,13 +35,14 @@ const (
 	lastReread  = 1600 * time.Millisecond
 )
 
-// consistent calls try, and if that returns fetch.ErrMixed, again with a reader past the cache.
+// consistent calls try. If try returns fetch.ErrMixed, consistent calls it again with a reader that
+// bypasses the cache.
 func (m *Maker) consistent(ctx context.Context, s Site, try func(reader) error) error {
 	err := try(reader{m.cache, s, false})
 	if !errors.Is(err, fetch.ErrMixed) {
 		return err
 	}
-	// After a publish that was cut off, a list may stay mixed: it must not occupy all requests.
+	// An interrupted publish may leave a list mixed for long; retries must not occupy all requests.
 	if !m.gates.Mixed.TryTake(1) {
 		return err
 	}
@@ -55,8 +58,8 @@ func (m *Maker) consistent(ctx context.Context, s Site, try func(reader) error) 
 	return err
 }
 
-// fit makes an answer with fill, at the smallest gate that has room for it. It returns gate.ErrBusy if there
-// is none in time.
+// fit makes an answer at the smallest gate that has room for it. It returns gate.ErrBusy if none
+// has room in time.
 func (m *Maker) fit(ctx context.Context, read reader, r Request, fill func(*Answer) error) (*cache.Object, error) {
 	for bytes := int64(firstGrant); ; {
 		a := m.answer(ctx, read, r)
@@ -64,16 +67,16 @@ func (m *Maker) fit(ctx context.Context, read reader, r Request, fill func(*Answ
 		if !errors.Is(err, errNoRoom) {
 			return o, err
 		}
-		bytes = max(4*bytes, a.used) // so it ends soon
+		bytes = max(4*bytes, a.used) // growing fast keeps the number of tries small
 	}
 }
 
-// filled makes an answer within that many bytes, and more if there happens to be room.
+// filled makes an answer with bytes of memory, or more if more is free.
 func (a *Answer) filled(bytes int64, fill func(*Answer) error) (*cache.Object, error) {
 	if err := a.acquire(bytes); err != nil {
 		return nil, err
 	}
-	defer a.free() // after a panic too
+	defer a.free() // also after a panic
 	if err := fill(a); err != nil {
 		return nil, err
 	}

@@ -1,9 +1,9 @@
-// Package compute is what every computed answer takes: objects of the site, which are read ahead while
-// memory allows, and the memory of the answer itself.
+// Package compute provides what every computed answer needs: objects of the site, prefetched while
+// memory allows, and memory for the answer.
 //
-// An answer holds one object at a time, and copies what it needs for later: it must not wait for
-// memory while it holds an object. It releases what it has prefetched as soon as others wait, and begins
-// again if it finds no room. The copies count at the gate of the answer.
+// An answer holds one object at a time and copies the rows that it needs later, because it must not
+// wait for memory while it holds an object. It releases prefetched objects when others wait, and
+// starts over if memory runs out. The gate of the answer counts the copies.
 package compute
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Site is the site that a request asks.
+// A Site is one version of the site.
 type Site struct {
 	Root    *site.Root
 	Version cache.Version
@@ -27,19 +27,20 @@ type Maker struct {
 	reload func(ctx context.Context) Site
 }
 
-// Gates are what making answers needs.
+// Gates bound the memory and the work of making answers.
 type Gates struct {
-	// Bytes of answers that are being made. Large ones have a gate of their own: they may read a thousand
-	// objects, and nobody else must wait for that. So has the one that may have any size. Each has a Line.
+	// Bytes of answers in the making. Large answers have their own gate, since they may read a
+	// thousand objects while others wait; so has the single answer of any size. Each gate has a
+	// Line.
 	Small, Large, Oversize *gate.Gate
 
 	Ahead    *gate.Gate // bytes of prefetched objects
-	Scanning *gate.Gate // shares of the processor for reading rows
-	Mixed    *gate.Gate // requests that wait until the objects of an answer agree
-	Waiting  *gate.Gate // requests that wait for the store: if half are, nothing is prefetched
+	Scanning *gate.Gate // processor shares for scanning rows
+	Mixed    *gate.Gate // requests waiting for the objects of an answer to agree
+	Waiting  *gate.Gate // requests waiting for the store; if half of it is taken, nothing is prefetched
 }
 
-// NewMaker returns a Maker of answers from the objects of a cache. reload looks for a newer site.
+// NewMaker returns a Maker of answers from the objects of a cache. reload returns the newest site.
 func NewMaker(c *cache.Cache, g Gates, reload func(ctx context.Context) Site) *Maker {
 	return &Maker{c, g, reload}
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/followpress/followpress/server/internal/gate"
 )
 
-// errNoRoom says that an answer does not fit the memory that it has.
+// errNoRoom means that an answer exceeds the memory it was given.
 var errNoRoom = errors.New("no memory for the answer")
 
 const (
 	// An answer starts with a body of firstBytes and may grow to firstGrant without asking for
-	// more. Most answers stay below.
+	// more. Most answers stay below firstGrant.
 	firstBytes = 2 << 10
 	firstGrant = 8 << 10
 
-	// smallAnswers is how many answers of the largest size the gate of small ones has room for.
+	// smallAnswers is the number of largest small answers that fit the gate of small ones.
 	smallAnswers = 16
 )
 
-// LeastBytes is the least size of Gates.Small and Gates.Large.
+// LeastBytes is the minimum size of Gates.Small and Gates.Large.
 const LeastBytes = firstGrant
 
-// MostPageBytes is the size of a page from which on it ends, whatever its limit is: it would take memory
-// in proportion to the texts of foreign profiles. It has one entry at least.
+// MostPageBytes ends a page early, whatever its limit, because profiles of strangers may have long
+// texts. A page has at least one entry.
 const MostPageBytes = 8 << 20
 
-// PageEnds reports whether that many bytes more are too much for a page.
+// PageEnds reports whether more bytes would exceed the size limit of a page.
 func (a *Answer) PageEnds(more int) bool { return len(a.Body)+more > MostPageBytes }
 
 func (m *Maker) mostSmall() int64 { return max(m.gates.Small.Size/smallAnswers, firstGrant) }
@@ -45,11 +45,11 @@ func (m *Maker) gateFor(bytes int64) *gate.Gate {
 	return m.gates.Oversize
 }
 
-// acquire waits for memory for that many bytes; nobody waits with less than it wants.
+// acquire waits for memory for the given bytes, and holds none while it waits.
 func (a *Answer) acquire(bytes int64) error {
 	a.gate = a.maker.gateFor(bytes)
-	// What clients have not read yet bounds what is made for others. One page of any size does not keep small
-	// answers out.
+	// Answers that clients have not read yet limit the answers in the making. One page of any size
+	// does not keep small answers out.
 	beyond := int64(0)
 	if a.gate == a.maker.gates.Small {
 		beyond = MostPageBytes
@@ -57,7 +57,7 @@ func (a *Answer) acquire(bytes int64) error {
 	if err := a.gate.Take(a.ctx, bytes); err != nil {
 		return err
 	}
-	a.granted = bytes // also while this waits for room: who came later must not come first
+	a.granted = bytes // even while waiting for room: later requests must not overtake
 	for room := a.maker.cache.Room(beyond); room != nil; room = a.maker.cache.Room(beyond) {
 		if err := waitFor(a.ctx, a.gate.Line, room); err != nil {
 			a.free()
@@ -69,7 +69,8 @@ func (a *Answer) acquire(bytes int64) error {
 	return nil
 }
 
-// waitFor waits in a line for room, or a while. It returns gate.ErrBusy as Gate.Take does.
+// waitFor waits in a line until there is room or some time has passed. It returns gate.ErrBusy like
+// Gate.Take.
 func waitFor(ctx context.Context, line *gate.Gate, room <-chan struct{}) error {
 	if !line.TryTake(1) {
 		return gate.ErrBusy
@@ -77,16 +78,16 @@ func waitFor(ctx context.Context, line *gate.Gate, room <-chan struct{}) error {
 	defer line.Give(1)
 	select {
 	case <-room:
-	case <-time.After(cache.SlowAfter / 4): // some clients may have become slow
+	case <-time.After(cache.SlowAfter / 4): // a client may have become slow meanwhile, which frees memory
 	case <-ctx.Done():
 		return gate.ErrBusy
 	}
 	return nil
 }
 
-// Expect waits for about that many bytes more, before anything is read for the answer: Take does not wait, and
-// an answer that finds no room then is made again. An answer that reads many objects counts as a large one. The
-// body must be empty yet.
+// Expect waits for about bytes more memory before anything is read for the answer. Take does not
+// wait; an answer that finds no room is made again. An answer that reads many objects counts as
+// large. The body must still be empty.
 func (a *Answer) Expect(bytes, objects int) error {
 	all := a.used + int64(bytes)
 	if objects > manyObjects {
@@ -103,8 +104,9 @@ func (a *Answer) Expect(bytes, objects int) error {
 	return a.acquire(all)
 }
 
-// MustBeLarge is Expect for an answer that has a body already, and reads that many objects: it returns an error
-// if the answer counts as a small one, so that it is made again as a large one.
+// MustBeLarge is Expect for an answer whose body is not empty and that reads objects more objects:
+// if the answer counts as small, MustBeLarge returns an error that has it made again as a large
+// one.
 func (a *Answer) MustBeLarge(objects int) error {
 	if objects <= manyObjects || a.gate != a.maker.gates.Small {
 		return nil
@@ -113,20 +115,20 @@ func (a *Answer) MustBeLarge(objects int) error {
 	return errNoRoom
 }
 
-// manyObjects is how many objects of the usual size a small answer may be made of.
+// manyObjects is the number of objects that a small answer may read at most.
 const manyObjects = 128
 
-// ShardObjects is as how many objects a shard counts.
+// ShardObjects is the number of usual objects that one shard counts as.
 const ShardObjects = 8
 
-// What an entry takes, about, in bytes.
+// Approximate memory per entry, in bytes.
 const (
-	SetEntryBytes   = 48 // of a set of addresses
-	StateEntryBytes = 96 // of a map of addresses to states
+	SetEntryBytes   = 48 // in a set of addresses
+	StateEntryBytes = 96 // in a map from addresses to states
 )
 
-// Take counts that many bytes more. It returns an error if there is no memory: it does not wait, because
-// the caller may hold a shard, and this answer some of the memory.
+// Take counts bytes more. It returns an error if there is no memory. It does not wait, because the
+// caller may hold a shard and some memory.
 func (a *Answer) Take(bytes int) error {
 	a.used += int64(bytes)
 	more := a.used - a.granted
@@ -140,7 +142,7 @@ func (a *Answer) Take(bytes int) error {
 	return nil
 }
 
-// Grow makes sure that the body can take that many more bytes.
+// Grow makes room for bytes more in the body.
 func (a *Answer) Grow(bytes int) error {
 	if len(a.Body)+bytes <= cap(a.Body) {
 		return nil
@@ -153,7 +155,7 @@ func (a *Answer) Grow(bytes int) error {
 	return nil
 }
 
-// object makes an object of the body, whose memory counts as that of an answer being sent.
+// object turns the body into an object, whose memory counts as that of an answer being sent.
 func (a *Answer) object() *cache.Object {
 	body := a.Body
 	if cap(body)-len(body) > len(body)/8 {
@@ -162,7 +164,7 @@ func (a *Answer) object() *cache.Object {
 	return a.maker.cache.NewComputed(body)
 }
 
-// free gives the memory back. It may be called again.
+// free gives the memory back. Calling it again has no effect.
 func (a *Answer) free() {
 	a.Body = nil
 	if a.granted > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// UseObject reads an object and calls f with it; it is not valid any more when f returns. The error is
-// storage.ErrNotFound if there is no such object.
+// UseObject reads an object and calls f with it. The object is valid until f returns. UseObject
+// returns storage.ErrNotFound if there is no such object.
 func (a *Answer) UseObject(key site.Key, f func(o *cache.Object) error) error {
 	o, err := a.read.get(a.ctx, key)
 	if err != nil {
@@ -24,54 +24,54 @@ func (a *Answer) UseObject(key site.Key, f func(o *cache.Object) error) error {
 	return a.hold(o, func() error { return f(o) })
 }
 
-// Use is UseObject for the body.
+// Use calls f with the body of an object, like UseObject.
 func (a *Answer) Use(key site.Key, f func(body []byte) error) error {
 	return a.UseObject(key, func(o *cache.Object) error { return f(o.Body) })
 }
 
-// UseKnown is Use for an object that another one says is there.
+// UseKnown is Use for an object that another object refers to.
 func (a *Answer) UseKnown(key site.Key, f func(body []byte) error) error {
 	return fetch.MixedIfAbsent(a.Use(key, f))
 }
 
-// hold does what reads an object, and releases the object, after a panic too.
+// hold calls do and releases the object, also after a panic.
 func (a *Answer) hold(o *cache.Object, do func() error) error {
 	defer o.Release()
 	return a.Scan(len(o.Body), do)
 }
 
-// A Series is objects that another one says are there, and that are read one after the other.
+// A Series is a sequence of existing objects to read in order.
 type Series struct {
 	Key       func(n int) site.Key
-	From, End int   // numbers of objects: From <= n < End
-	Alone     int   // objects at the beginning that are read one at a time; those after them are read ahead
-	Bytes     int64 // expected of an object; the largest of late corrects it
+	From, End int   // object numbers: From <= n < End
+	Alone     int   // number of first objects read one at a time; later ones are prefetched
+	Bytes     int64 // expected size of an object, corrected by the largest recent one
 }
 
-// ShardBytes is about the size of a shard.
+// ShardBytes is the approximate size of a shard.
 const ShardBytes = 200 * site.SearchShardSize
 
-// One request reads as many objects at the same time as aheadBytes hold, but so many at least and most.
-// More would often be in vain: nobody knows how many a search needs.
+// One request prefetches the objects that aheadBytes hold, within the bounds below. More would
+// often be wasted: nobody knows how many objects a search needs.
 const (
 	aheadBytes = 1 << 20
 	leastAhead = 8
 	mostAhead  = 64
 )
 
-// Objects yields the objects of a series, each valid until the next. It prefetches some of them while memory
-// allows. It ends after an error.
+// Objects yields the objects of a series, each valid until the next. It prefetches while memory
+// allows, and ends after an error.
 func (a *Answer) Objects(s Series) iter.Seq2[*cache.Object, error] {
 	return func(yield func(*cache.Object, error) bool) {
 		ctx, cancel := context.WithCancel(a.ctx)
-		defer cancel() // ends the prefetches that are not needed any more
+		defer cancel() // ends prefetches no longer needed
 		var begun []func() (*cache.Object, error)
 		for n := s.From; n < s.End; n++ {
 			atOnce := int(min(max(aheadBytes/s.Bytes, leastAhead), mostAhead))
 			for next := n + len(begun); n >= s.From+s.Alone && next < min(s.End, n+atOnce); next++ {
 				wait := a.prefetch(ctx, s.Key(next), s.Bytes)
 				if wait == nil {
-					break // there may be memory later
+					break // try again when memory may be free
 				}
 				begun = append(begun, wait)
 			}
@@ -102,9 +102,9 @@ func (a *Answer) Objects(s Series) iter.Seq2[*cache.Object, error] {
 }
 
 // prefetch starts to read an object and returns a function that waits for it. If the object is
-// cached, it starts nothing and the function does the reading. It returns nil if there is no memory. An
-// object that nobody waits for yet is released as soon as others wait for its memory, and when ctx ends;
-// the function reads it again then.
+// cached, prefetch starts nothing and the function reads the object. prefetch returns nil if there
+// is no memory. A prefetched object that nobody waits for yet is released when others wait for its
+// memory, and when ctx ends; the function then reads the object again.
 func (a *Answer) prefetch(ctx context.Context, key site.Key, size int64) (wait func() (*cache.Object, error)) {
 	m, read := a.maker, a.read
 	get := func() (*cache.Object, error) { return read.get(ctx, key) }
@@ -130,11 +130,11 @@ func (a *Answer) prefetch(ctx context.Context, key site.Key, size int64) (wait f
 				wanted = m.cache.GateFor(r.object.Bytes()).Wanted()
 			}
 		}()
-		if errors.Is(r.err, gate.ErrBusy) { // this object was not needed yet: let the function try again
+		if errors.Is(r.err, gate.ErrBusy) { // the object was not needed yet; let the function try again
 			return
 		}
 		select {
-		case results <- r: // at once
+		case results <- r: // the function is waiting
 			return
 		default:
 		}
@@ -151,7 +151,7 @@ func (a *Answer) prefetch(ctx context.Context, key site.Key, size int64) (wait f
 	return func() (*cache.Object, error) {
 		select {
 		case r, ok := <-results:
-			if !ok { // the prefetch gave up its memory
+			if !ok { // the prefetch gave its memory up
 				return get()
 			}
 			return r.object, r.err
@@ -161,8 +161,8 @@ func (a *Answer) prefetch(ctx context.Context, key site.Key, size int64) (wait f
 	}
 }
 
-// Kept returns the body that the cache keeps under a key that no object has, if its length is bytes. Otherwise Kept renders
-// the body and keeps it. The caller releases the object.
+// Kept returns a body cached under a key that no object of a site has, if its length is bytes.
+// Otherwise Kept renders the body and caches it. The caller releases the object.
 func (a *Answer) Kept(key site.Key, bytes int, render func() ([]byte, error)) (*cache.Object, error) {
 	k := a.read.key(key)
 	if !a.read.renews {
@@ -180,12 +180,12 @@ func (a *Answer) Kept(key site.Key, bytes int, render func() ([]byte, error)) (*
 	return a.maker.cache.Keep(k, a.maker.cache.NewComputed(body)), nil
 }
 
-// scanBytes is the size from which an object takes the processor for a while: some 0.1 ms.
+// scanBytes is the object size from which scanning takes noticeable processor time, some 0.1 ms.
 const scanBytes = 32 << 10
 
-// Scan runs work that takes a processor in proportion to that many bytes, such as matching the rows of a shard. At most
-// half the processors scan at a time, so that requests for unique terms do not slow down others. The work must not wait:
-// it calls neither Scan nor a function that reads objects.
+// Scan runs do, which takes processor time in proportion to bytes, such as matching the rows of a
+// shard. At most half of the processors scan at a time, so that requests for unique terms do not
+// slow down others. do must not wait: it must call neither Scan nor a function that reads objects.
 func (a *Answer) Scan(bytes int, do func() error) error {
 	if bytes < scanBytes {
 		return do()
@@ -198,7 +198,7 @@ func (a *Answer) Scan(bytes int, do func() error) error {
 	begun := time.Now()
 	err := do()
 	if runtime.GOMAXPROCS(0) == 1 {
-		time.Sleep(time.Since(begun)) // half of the only one
+		time.Sleep(time.Since(begun)) // use half of the only processor
 	}
 	return err
 }

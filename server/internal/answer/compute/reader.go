@@ -7,16 +7,16 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A reader reads objects of a site.
+// A reader reads objects of one version of a site.
 type reader struct {
 	cache  *cache.Cache
 	site   Site
-	renews bool // it reads past the cache
+	renews bool // bypass the cache
 }
 
 func (r reader) key(key site.Key) cache.Key { return cache.Key{Version: r.site.Version, Key: key} }
 
-// get returns an object, which the caller releases, or storage.ErrNotFound.
+// get returns an object or storage.ErrNotFound. The caller releases the object.
 func (r reader) get(ctx context.Context, key site.Key) (*cache.Object, error) {
 	if r.renews {
 		return r.cache.Renew(ctx, r.key(key))
@@ -24,5 +24,5 @@ func (r reader) get(ctx context.Context, key site.Key) (*cache.Object, error) {
 	return r.cache.Get(ctx, r.key(key))
 }
 
-// has reports whether get returns without waiting.
+// has reports whether get would return without waiting.
 func (r reader) has(key site.Key) bool { return !r.renews && r.cache.Has(r.key(key)) }

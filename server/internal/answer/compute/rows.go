@@ -1,30 +1,30 @@
 package compute
 
-// Rows are copies of rows for a page, whose memory counts as that of the answer.
+// Rows holds copies of rows for a page. The gate of the answer counts their memory.
 type Rows struct {
 	text  []byte
 	spans []span
-	ended bool // another row would be too much for a page
+	ended bool // another row would exceed the size limit of a page
 }
 
 type span struct{ from, to int }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (r *Rows) Len() int { return len(r.spans) }
 
-// Bytes is the length of all rows.
+// Bytes returns the total length of the rows.
 func (r *Rows) Bytes() int { return len(r.text) }
 
-// At is row i.
+// At returns row i.
 func (r *Rows) At(i int) []byte { return r.text[r.spans[i].from:r.spans[i].to] }
 
-// IsFull reports whether a page with that limit takes no more rows.
+// IsFull reports whether a page of at most limit rows takes no more.
 func (r *Rows) IsFull(limit int) bool { return r.ended || r.Len() == limit }
 
-// Truncate leaves out all rows but the first n.
+// Truncate keeps the first n rows.
 func (r *Rows) Truncate(n int) { r.spans = r.spans[:n] }
 
-// Copy appends a copy of a row, unless the page has to end.
+// Copy appends a copy of a row, unless that would exceed the size limit of a page.
 func (r *Rows) Copy(a *Answer, row []byte) error {
 	if r.ended = r.ended || r.Len() > 0 && len(r.text)+len(row) > MostPageBytes; r.ended {
 		return nil
@@ -41,7 +41,8 @@ func (r *Rows) Copy(a *Answer, row []byte) error {
 	return nil
 }
 
-// AddRows appends a list of entries between two texts: render appends the entry of row i, which parse has read.
+// AddRows appends begin, a list of entries, and end. For each row it calls parse, then render to
+// append the entry.
 func AddRows[R any](
 	a *Answer, begin string, page *Rows, parse func(row []byte) (R, error), render func(b []byte, i int, r R) []byte, end string,
 ) error {

@@ -12,9 +12,10 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// The elements of a feed that its entries and its head have (RFC 4287). encoding/xml escapes all texts, and replaces
-// what XML cannot have by U+FFFD. The head and each entry are encoded by themselves, so that the memory that they
-// take counts, and a feed ends when it is too large for a page.
+// These are the elements of a feed's entries and head (RFC 4287). encoding/xml escapes all strings
+// and replaces characters invalid in XML with U+FFFD. The head and each entry are encoded
+// separately, so that their memory is counted and a feed that grows too large for a page ends
+// early.
 type (
 	feedEntry struct {
 		ID      string     `xml:"id"`
@@ -38,11 +39,11 @@ const (
 	feedStart = xml.Header + `<feed xmlns="http://www.w3.org/2005/Atom">`
 	feedEnd   = `</feed>`
 
-	// feedTag is how IDs begin (RFC 4151): they are those of this program, wherever a site is served, so that they
-	// never change.
+	// feedTag starts all IDs (RFC 4151). It names this program, not the host that serves the site,
+	// so IDs never change.
 	feedTag = "tag:github.com,2026:followpress/"
 
-	feedName    = "notifications.atom" // the last segment of its path
+	feedName    = "notifications.atom" // last segment of the path
 	contentFeed = "application/atom+xml"
 	feedTime    = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -90,7 +91,7 @@ func Feed(a *compute.Answer) error {
 			return err
 		}
 		e := entryOf(a, address, &r)
-		if seen[e.ID] { // done, undone and done again in one block: one piece of news
+		if seen[e.ID] { // an operation done, undone and done again in one block is one entry
 			continue
 		}
 		if err := a.Take(len(e.ID) + compute.SetEntryBytes); err != nil {
@@ -107,7 +108,8 @@ func Feed(a *compute.Answer) error {
 	return a.AddText(feedEnd)
 }
 
-// entryOf is the entry of an operation on an address. Its ID is made of what it is, since nobody numbers operations.
+// entryOf returns the entry for an operation on an address. Operations have no numbers, so the ID
+// is made of the operation's fields.
 func entryOf(a *compute.Answer, address string, r *scan.OperationRow) feedEntry {
 	tag, by := scan.Text(r.Tag), string(scan.Text(r.Name))
 	if by == "" {
@@ -134,8 +136,8 @@ func entryOf(a *compute.Answer, address string, r *scan.OperationRow) feedEntry 
 	}
 }
 
-// webAddress is the address of a person's page. What a URI cannot have (RFC 3986, 2) is percent-encoded: a template has
-// what browsers accept.
+// webAddress returns the URL of an account's page. It percent-encodes characters that a URI must
+// not contain (RFC 3986, section 2): the template may contain anything that browsers accept.
 func webAddress(a *compute.Answer, address string) string {
 	const others = "-._~:/?#[]@!$&'()*+,;=%"
 	var b strings.Builder
@@ -149,7 +151,7 @@ func webAddress(a *compute.Answer, address string) string {
 	return b.String()
 }
 
-// selfLink leads from the feed to itself, on whatever host it is.
+// selfLink returns a relative link from the feed to itself, valid on any host.
 func selfLink(a *compute.Answer) string {
 	if a.Query == "" {
 		return feedName

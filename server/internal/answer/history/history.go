@@ -1,4 +1,5 @@
-// Package history answers with operations: what lists have done lately, and what was done to an account.
+// Package history answers with operations: what a list did recently, and what lists did to an
+// account.
 package history
 
 import (
@@ -19,15 +20,15 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A history is operations, the newest first: those on an address, or those of a list. The first shard has what most
-// requests ask for, and says how many there are.
+// A history is a series of operations, newest first, on an address or of a list. Its first shard
+// holds the rows that most requests need, and the number of rows.
 type history struct {
-	owner    string // of the shards
+	owner    string // owner of the shards
 	shardKey func(n int) site.Key
 	parse    func(row []byte) (scan.OperationRow, error)
 }
 
-// Notifications answers with what lists have done to an account lately.
+// Notifications answers with recent operations of lists on an account.
 func Notifications(a *compute.Answer) error {
 	address, selected, err := notified(a)
 	if err != nil {
@@ -38,7 +39,7 @@ func Notifications(a *compute.Answer) error {
 	})
 }
 
-// notified selects what lists have done to the account that the path names.
+// notified selects the operations of lists on the account that the path names.
 func notified(a *compute.Answer) (address string, selected compute.Rows, err error) {
 	if address, err = lookup.Address(a, a.Ask.User); err == nil {
 		selected, err = operations(a, history{address, func(n int) site.Key { return site.NotificationsKey(address, n) }, scan.ParseNotificationRow})
@@ -46,11 +47,11 @@ func notified(a *compute.Answer) (address string, selected compute.Rows, err err
 	return address, selected, err
 }
 
-// Activity answers with what a list has done lately.
+// Activity answers with the recent operations of a list.
 func Activity(a *compute.Answer) error {
 	list := a.Ask.TokenID
 	selected, err := operations(a, history{list, func(n int) site.Key { return site.ActivityKey(list, n) }, scan.ParseActivityRow})
-	if err == nil && selected.Len() == 0 { // then nothing may have told yet whether the list exists
+	if err == nil && selected.Len() == 0 { // nothing read so far shows whether the list exists
 		_, err = lookup.List(a, list)
 	}
 	if err != nil {
@@ -61,23 +62,24 @@ func Activity(a *compute.Answer) error {
 	})
 }
 
-// errEnd ends the reading of a history before its end.
+// errEnd stops reading a history early.
 var errEnd = errors.New("no more operations are wanted")
 
-// A period is the operations that a request asks for: those of an interval, but for what opcode and tag leave out.
+// A period describes the operations that a request asks for: an interval, filtered by opcode and
+// tag.
 type period struct {
 	since    int64 // milliseconds since the Unix epoch
-	until    int64 // likewise
+	until    int64 // milliseconds since the Unix epoch
 	opcode   int   // 0 for all
 	tag      []byte
-	filtered bool // opcode, tag or the end of the interval leave rows out
-	skip     int  // rows to go before the page begins
+	filtered bool // opcode, tag or the end of the interval exclude rows
+	skip     int  // rows to skip before the page begins
 }
 
 func asked(a *compute.Answer) period {
 	p := period{opcode: a.Ask.Opcode, filtered: a.Ask.Opcode != 0 || a.Ask.Tag != "", skip: a.Ask.Offset}
 	if a.Ask.Tag != "" {
-		p.tag = rawjson.AppendString(nil, a.Ask.Tag) // with an escape in place of what is not UTF-8: as no tag is in a row
+		p.tag = rawjson.AppendString(nil, a.Ask.Tag) // invalid UTF-8 becomes an escape, which no row's tag contains
 	}
 	asOf := a.AsOf()
 	end := asOf
@@ -87,8 +89,8 @@ func asked(a *compute.Answer) period {
 			end = start
 		}
 	}
-	// An operation at the start of the interval belongs to it. Objects that a publish has still to delete may have
-	// operations from before the window.
+	// The interval includes its start. Objects that a publish has yet to delete may hold operations
+	// from before the window.
 	since, window := end.Add(-a.Ask.Interval), asOf.Add(-time.Duration(a.Root.Config.HistoryWindow))
 	if since.Before(window) {
 		since = window
@@ -101,7 +103,8 @@ func (p *period) wants(r scan.OperationRow) bool {
 	return r.Time <= p.until && (p.opcode == 0 || int(r.Opcode) == p.opcode) && (p.tag == nil || bytes.Equal(r.Tag, p.tag))
 }
 
-// takeOperations copies rows of a shard that a page has. It returns errEnd if it needs no more shards.
+// takeOperations copies the rows of a shard that belong to the page. It returns errEnd if the page
+// needs no more shards.
 func takeOperations(a *compute.Answer, h history, p *period, s scan.Shard, to *compute.Rows) error {
 	for row := range s.Rows() {
 		r, err := h.parse(row)
@@ -125,8 +128,9 @@ func takeOperations(a *compute.Answer, h history, p *period, s scan.Shard, to *c
 	return nil
 }
 
-// operations selects the rows of a history that the request asks for. It reads the first shard, and others as far as
-// the page needs them: tags and opcodes leave rows out, and the interval ends it.
+// operations selects the rows of a history that a request asks for. It reads the first shard, and
+// as many others as the page needs: tags and opcodes exclude rows, and the interval ends the
+// reading.
 func operations(a *compute.Answer, h history) (selected compute.Rows, err error) {
 	p := asked(a)
 	var first scan.Shard
@@ -137,7 +141,7 @@ func operations(a *compute.Answer, h history) (selected compute.Rows, err error)
 			return err
 		case p.skip >= first.Total:
 			return errEnd
-		case !p.filtered && p.skip >= site.HistoryShardSize: // no row before the page is left out
+		case !p.filtered && p.skip >= site.HistoryShardSize: // no row before the page is excluded
 			next = p.skip / site.HistoryShardSize
 			p.skip -= next * site.HistoryShardSize
 			return nil
@@ -153,7 +157,7 @@ func operations(a *compute.Answer, h history) (selected compute.Rows, err error)
 	return selected, nil
 }
 
-// takeOlder copies rows of the shards from a number on.
+// takeOlder copies rows from the shards starting with number next.
 func takeOlder(a *compute.Answer, h history, p *period, first scan.Shard, next int, to *compute.Rows) error {
 	if p.filtered {
 		if err := a.MustBeLarge((first.Shards - next) * compute.ShardObjects); err != nil {
@@ -183,7 +187,7 @@ func takeOlder(a *compute.Answer, h history, p *period, first scan.Shard, next i
 	return nil
 }
 
-// shard parses shard n of a history with that many rows, -1 if it is not known how many.
+// shard parses shard n of a history with total rows; -1 means that the total is unknown.
 func (h *history) shard(body []byte, n, total int) (scan.Shard, error) {
 	s, err := scan.ParseHistory(body)
 	if err == nil && (s.Owner != h.owner || s.Shard != n || s.Total != total && total >= 0) {
@@ -192,14 +196,15 @@ func (h *history) shard(body []byte, n, total int) (scan.Shard, error) {
 	return s, err
 }
 
-// counts are how many operations a page has, by their codes.
+// counts holds the number of operations of a page by opcode.
 type counts [op.Untag + 1]int
 
-// operationBytes is more than an entry of a history has beside the texts of its row, the tag of which it has twice.
+// operationBytes exceeds the bytes of an entry apart from the strings of its row, which hold the
+// tag twice.
 const operationBytes = 384
 
-// historyPage appends operations and how many of each kind there are. of returns the list that an operation is of, and
-// whom it is about.
+// historyPage appends operations, and the number of each kind. of returns the list of an operation
+// and the account it is about.
 func historyPage(a *compute.Answer, member string, selected compute.Rows, parse func(row []byte) (scan.OperationRow, error), of func(*scan.OperationRow) (list, target []byte)) error {
 	var all counts
 	size := compute.EntrySpare
@@ -221,7 +226,7 @@ func historyPage(a *compute.Answer, member string, selected compute.Rows, parse 
 	}, "]}")
 }
 
-// appendSummary appends what the page was asked for, and what it has.
+// appendSummary appends the parameters of the page and the counts of its operations.
 func appendSummary(a *compute.Answer, total int, of counts) {
 	opcode := "all"
 	if a.Ask.Opcode != 0 {
@@ -234,7 +239,8 @@ func appendSummary(a *compute.Answer, total int, of counts) {
 	a.Body = append(a.Body, '}')
 }
 
-// appendOperation appends an entry: op is the operation as the contract has it, which follows from the rest.
+// appendOperation appends an entry. Its op member is the operation as the contract encodes it,
+// derived from the other members.
 func appendOperation(b []byte, r *scan.OperationRow, list, target []byte) []byte {
 	b = append(append(b, `{"address":"`...), r.Address...)
 	b = append(append(b, `","name":`...), compute.NullIfEmpty(r.Name)...)

@@ -1,5 +1,5 @@
-// Package lookup finds what the objects of a site say of users and lists: who is meant, which list is
-// theirs, what the list holds.
+// Package lookup finds users and lists in the objects of a site: the account, its list, and the
+// records of the list.
 package lookup
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Subject is an account and one of its lists, about which a request asks.
+// A Subject is the account that a request asks about, with one of its lists.
 type Subject struct {
 	Address   string
-	List      string // token ID: the list that the path names, or the primary list of the user; "" for none
-	Primary   bool   // List is the primary list
-	Held      int    // accounts that the list holds
-	Followers int    // primary lists that hold the account
+	List      string // token ID of the list that the path names, or of the user's primary list; "" for none
+	Primary   bool   // whether List is the primary list
+	Held      int    // number of accounts in the list
+	Followers int    // number of primary lists that hold the account
 }
 
-// Asked looks up the list or the user that the path names.
+// Asked finds the list or the user that the path names.
 func Asked(a *compute.Answer) (Subject, error) {
 	if a.Ask.TokenID != "" {
 		return List(a, a.Ask.TokenID)
@@ -31,8 +31,8 @@ func Asked(a *compute.Answer) (Subject, error) {
 	return User(a, a.Ask.User)
 }
 
-// AskedList returns the list that the path names, or the primary list of the user; "" for none, and how much
-// it holds. Whether a list that the path names exists, Records tells.
+// AskedList returns the list that the path names, or the user's primary list, with its number of
+// records; "" for none. Records reports whether a list named by the path exists.
 func AskedList(a *compute.Answer) (tokenID string, held int, err error) {
 	if a.Ask.TokenID != "" {
 		return a.Ask.TokenID, AnyNumber, nil
@@ -41,7 +41,7 @@ func AskedList(a *compute.Answer) (tokenID string, held int, err error) {
 	return s.List, s.Held, err
 }
 
-// User looks up an address or a name. An address that the graph does not know has nothing.
+// User finds a user by address or name. For an unknown address it returns a Subject without a list.
 func User(a *compute.Answer, user string) (s Subject, err error) {
 	err = a.UseKnown(UserBucket(a, user), func(bucket []byte) error {
 		node, known, err := scan.FindUserNode(bucket, user)
@@ -60,7 +60,7 @@ func User(a *compute.Answer, user string) (s Subject, err error) {
 	return s, err
 }
 
-// List looks up a list.
+// List finds a list by token ID.
 func List(a *compute.Answer, tokenID string) (s Subject, err error) {
 	err = a.UseKnown(ListBucket(a, tokenID), func(bucket []byte) error {
 		node, known, err := scan.FindListNode(bucket, tokenID)
@@ -73,7 +73,7 @@ func List(a *compute.Answer, tokenID string) (s Subject, err error) {
 	return s, err
 }
 
-// Address is the address of a user.
+// Address returns the address of a user, given by address or name.
 func Address(a *compute.Answer, user string) (string, error) {
 	if IsAddress(user) {
 		return user, nil
@@ -82,27 +82,27 @@ func Address(a *compute.Answer, user string) (string, error) {
 	return s.Address, err
 }
 
-// IsAddress reports whether a user is given by address, not by name.
+// IsAddress reports whether user is an address rather than a name.
 func IsAddress(user string) bool {
 	_, err := site.ParseAddress(user)
 	return err == nil
 }
 
-// UserBucket is the key of the object that says who a user is.
+// UserBucket returns the key of the object that maps users to accounts.
 func UserBucket(a *compute.Answer, user string) site.Key {
 	return site.UserBucketKey(site.UserBucket(user, a.Root.BucketDigits))
 }
 
-// ListBucket is the key of the object that says whose a list is.
+// ListBucket returns the key of the object that maps lists to accounts.
 func ListBucket(a *compute.Answer, tokenID string) site.Key {
 	return site.TokenBucketKey(site.UserBucket(tokenID, a.Root.TokenDigits))
 }
 
-// AnyNumber is a number of records that nothing is known about.
+// AnyNumber stands for an unknown number of records.
 const AnyNumber = -1
 
-// Records calls f for what a list holds, in its order. held says how many that should be. It does nothing
-// for the list "".
+// Records calls f for each record of a list, in list order. held is the expected number of records.
+// It does nothing for the list "".
 func Records(a *compute.Answer, list string, held int, f func(scan.HeldRecord) error) error {
 	if list == "" {
 		return nil
@@ -126,7 +126,7 @@ func Records(a *compute.Answer, list string, held int, f func(scan.HeldRecord) e
 	return fetch.MixedIfAbsent(err)
 }
 
-// States sets the states of addresses to what a list says of them.
+// States sets the state of each address to the one that a list records.
 func States(a *compute.Answer, list string, held int, states map[string]rules.State) error {
 	return Records(a, list, held, func(r scan.HeldRecord) error {
 		if _, asked := states[string(r.Address)]; asked {
@@ -136,12 +136,12 @@ func States(a *compute.Answer, list string, held int, states map[string]rules.St
 	})
 }
 
-// Page is the address of the page that shows an account to people.
+// Page returns the URL of the web page that shows an account.
 func Page(a *compute.Answer, address string) string {
 	return strings.ReplaceAll(a.Root.Config.ProfileURL, site.AddressPlaceholder, address)
 }
 
-// ListOrNull is a token ID as JSON; null for "".
+// ListOrNull returns a token ID as JSON; null for "".
 func ListOrNull(tokenID string) string {
 	if tokenID == "" {
 		return "null"

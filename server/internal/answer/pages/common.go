@@ -12,8 +12,8 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// CommonFollowers answers with the accounts that a user follows and that follow the leader: the user, unless another
-// one is named.
+// CommonFollowers answers with the accounts that a user follows and that follow the leader. The
+// leader is the user unless the request names another.
 func CommonFollowers(a *compute.Answer) error {
 	user, err := lookup.User(a, a.Ask.User)
 	if err != nil {
@@ -42,8 +42,8 @@ func CommonFollowers(a *compute.Answer) error {
 	}, fmt.Sprintf(`],"length":%d}`, length))
 }
 
-// common returns the page of the followers in a table that a user follows, by their mutuals rank, and how many
-// there are.
+// common returns a page of the followers in a table that a user follows, ordered by mutuals rank,
+// and their total number.
 func common(a *compute.Answer, user lookup.Subject, t *table.Table) (page compute.Rows, length int, err error) {
 	if user.List == "" || t.Total == 0 {
 		return compute.Rows{}, 0, nil
@@ -77,7 +77,7 @@ func common(a *compute.Answer, user lookup.Subject, t *table.Table) (page comput
 		if _, ok := followed[address]; !ok || scan.StateOf(r.Tags) != rules.Follow {
 			continue
 		}
-		last := math.MaxUint32 // unranked ones come after all others
+		last := math.MaxUint32 // unranked accounts come last
 		if r.MutualsRank > 0 {
 			last = r.MutualsRank
 		}

@@ -10,10 +10,11 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// Followers answers with a page of who follows an account.
+// Followers answers with a page of the followers of an account.
 func Followers(a *compute.Answer) error { return followers(a, false) }
 
-// AllFollowers answers with a page of all whose primary lists hold an account.
+// AllFollowers answers with a page of all accounts whose primary lists hold an account, followers
+// or not.
 func AllFollowers(a *compute.Answer) error { return followers(a, true) }
 
 func followers(a *compute.Answer, all bool) error {
@@ -25,7 +26,7 @@ func followers(a *compute.Answer, all bool) error {
 	return followersPage(a, "followers", s, t, t.Asked(a, all), followerOf(a, s))
 }
 
-// Mutuals answers with a page of the followers whom the user follows.
+// Mutuals answers with a page of the followers that the user follows back.
 func Mutuals(a *compute.Answer) error {
 	s, err := lookup.User(a, a.Ask.User)
 	if err != nil {
@@ -37,7 +38,7 @@ func Mutuals(a *compute.Answer) error {
 	return followersPage(a, "mutuals", s, t, page, followerOf(a, s))
 }
 
-// SearchFollowers answers with a page of the followers that match a term, the latest first.
+// SearchFollowers answers with a page of the followers that match a term, latest first.
 func SearchFollowers(a *compute.Answer) error {
 	s, err := lookup.Asked(a)
 	if err != nil {
@@ -50,10 +51,11 @@ func SearchFollowers(a *compute.Answer) error {
 	})
 }
 
-// An appendRest appends the members of a follower after the address, from its closing quotation mark on.
+// An appendRest appends the members of a follower after the address, starting with the address's
+// closing quotation mark.
 type appendRest func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte
 
-// followerOf appends what pages of the followers of a subject show.
+// followerOf returns the function that appends the followers of a subject.
 func followerOf(a *compute.Answer, s lookup.Subject) appendRest {
 	return func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte {
 		b = append(append(b, `","tags":`...), r.Tags...)
@@ -76,7 +78,7 @@ func appendStates(b []byte, s rules.State) []byte {
 	return b
 }
 
-// followersPage appends a page of who holds an account, as a member of that name.
+// followersPage appends a page of the accounts that hold an account, as a JSON member.
 func followersPage(a *compute.Answer, member string, s lookup.Subject, t *table.Table, page table.Selection, rest appendRest) error {
 	selected, err := t.Select(a, page)
 	if err != nil {
@@ -104,8 +106,8 @@ func followersPage(a *compute.Answer, member string, s lookup.Subject, t *table.
 	}, "]}")
 }
 
-// statesTowards returns what a list that is not primary says of followers, by their addresses; nil for a
-// primary list, whose states are in the rows.
+// statesTowards returns the states that a non-primary list records for followers, by address. It
+// returns nil for a primary list, since its states are in the rows.
 func statesTowards(a *compute.Answer, s lookup.Subject, followers *compute.Rows) (map[string]rules.State, error) {
 	if s.Primary || s.List == "" || followers.Len() == 0 {
 		return nil, nil

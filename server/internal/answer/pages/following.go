@@ -1,5 +1,5 @@
-// Package pages answers with pages of what lists hold, and of who holds an account. These answers are of
-// sites of the whole API (site.APIEFP).
+// Package pages answers with pages of the records of a list and of the followers of an account.
+// Only sites of the whole API (site.APIEFP) have these answers.
 package pages
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// Following answers with a page of the follows of a list.
+// Following answers with a page of the accounts that a list follows.
 func Following(a *compute.Answer) error { return following(a, false) }
 
-// AllFollowing answers with a page of all that a list holds.
+// AllFollowing answers with a page of all records of a list.
 func AllFollowing(a *compute.Answer) error { return following(a, true) }
 
 func following(a *compute.Answer, all bool) error {
@@ -32,7 +32,8 @@ func following(a *compute.Answer, all bool) error {
 	return followingPage(a, s, t, page, nil)
 }
 
-// SearchFollowing answers with a page of the follows of a list that match a term, in its order.
+// SearchFollowing answers with a page of the accounts that a list follows and that match a term, in
+// list order.
 func SearchFollowing(a *compute.Answer) error {
 	s, err := lookup.Asked(a)
 	if err != nil {
@@ -41,7 +42,7 @@ func SearchFollowing(a *compute.Answer) error {
 	return followingPage(a, s, table.Held(a, s), matching(a), appendNameAvatar)
 }
 
-// matching selects the rows that match the term, if there is one.
+// matching selects the rows that match the term of the request; all rows without a term.
 func matching(a *compute.Answer) table.Selection {
 	s := table.Selection{Offset: a.Ask.Offset, Limit: a.Ask.Limit}
 	if a.Ask.Term != "" {
@@ -50,15 +51,15 @@ func matching(a *compute.Answer) table.Selection {
 	return s
 }
 
-// appendNameAvatar appends the profile that searches show.
+// appendNameAvatar appends the short profile of search results.
 func appendNameAvatar(b, name, avatar []byte) []byte {
 	b = append(append(b, `,"ens":{"name":`...), name...)
 	b = append(append(b, `,"avatar":`...), avatar...)
 	return append(b, '}')
 }
 
-// followingPage appends a page of what the list of a subject holds. appendENS appends the profile to an entry; nil for
-// none, or for that of Ask.ENS.
+// followingPage appends a page of a subject's list. appendENS appends the profile of an entry; nil
+// means no profile, or the one that Ask.ENS asks for.
 func followingPage(a *compute.Answer, of lookup.Subject, t *table.Table, s table.Selection, appendENS func(b, name, avatar []byte) []byte) error {
 	selected, err := t.Select(a, s)
 	if err != nil {
@@ -87,7 +88,7 @@ func followingPage(a *compute.Answer, of lookup.Subject, t *table.Table, s table
 	}, "]}")
 }
 
-// appendFollowing appends what a list holds, without the closing brace.
+// appendFollowing appends a record of a list, without the closing brace.
 func appendFollowing(b []byte, version uint32, address, tags []byte) []byte {
 	b = strconv.AppendUint(append(b, `{"version":`...), uint64(version), 10)
 	b = append(append(b, `,"record_type":"`+rules.TypeAddress+`","data":"`...), address...)
@@ -95,7 +96,7 @@ func appendFollowing(b []byte, version uint32, address, tags []byte) []byte {
 	return append(append(b, `","tags":`...), tags...)
 }
 
-// appendAsked appends the states of an entry that the request includes.
+// appendAsked appends the states that the request includes.
 func appendAsked(a *compute.Answer, b []byte, s rules.State) []byte {
 	if a.Ask.Blocked {
 		b = strconv.AppendBool(append(b, `,"is_blocked":`...), s&rules.Block != 0)
@@ -106,7 +107,7 @@ func appendAsked(a *compute.Answer, b []byte, s rules.State) []byte {
 	return b
 }
 
-// mutualsAmong returns which of the accounts in rows of a list are mutuals of the account of the list.
+// mutualsAmong returns the accounts in rows of a list that follow the list's account back.
 func mutualsAmong(a *compute.Answer, s lookup.Subject, t *table.Table, page *compute.Rows) (map[string]bool, error) {
 	if !a.Ask.Mutuals {
 		return nil, nil
@@ -140,7 +141,7 @@ func mutualsAmong(a *compute.Answer, s lookup.Subject, t *table.Table, page *com
 	return mutual, nil
 }
 
-// Addresses answers with the addresses that a list holds, in its order.
+// Addresses answers with the addresses in a list, in list order.
 func Addresses(a *compute.Answer) error {
 	list, held, err := lookup.AskedList(a)
 	if err != nil {
@@ -161,7 +162,7 @@ func Addresses(a *compute.Answer) error {
 	return a.AddText("]")
 }
 
-// Export answers with all follows of a list, in its order.
+// Export answers with all accounts that a list follows, in list order.
 func Export(a *compute.Answer) error {
 	a.Body = append(a.Body, `{"following":[`...)
 	first := true
@@ -179,7 +180,7 @@ func Export(a *compute.Answer) error {
 	return a.AddText("]}")
 }
 
-// Records answers with the records of the primary list of a user.
+// Records answers with the records of a user's primary list.
 func Records(a *compute.Answer) error {
 	s, err := lookup.User(a, a.Ask.User)
 	if err != nil {

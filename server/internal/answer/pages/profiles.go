@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// Profiles are the members ens of the entries of a page; nil if it shows none.
+// profiles holds the ens member of each entry of a page; nil if the page shows none.
 type profiles [][]byte
 
 func (p profiles) at(i int) []byte {
@@ -17,8 +17,8 @@ func (p profiles) at(i int) []byte {
 	return p[i]
 }
 
-// profilesOf reads the profiles of accounts in rows, if the request includes them, as far as a page may have
-// them: the rows after them are left out. Those without a name have no member.
+// profilesOf reads the profiles of the accounts in rows if the request includes them. Rows beyond
+// the size limit of a page are dropped. Accounts without a name have no ens member.
 func profilesOf(a *compute.Answer, t *table.Table, page *compute.Rows) (all profiles, err error) {
 	if !a.Ask.ENS {
 		return nil, nil
@@ -49,7 +49,7 @@ func profilesOf(a *compute.Answer, t *table.Table, page *compute.Rows) (all prof
 	return all, nil
 }
 
-// profile makes the member ens of an account.
+// profile returns the ens member of an account.
 func profile(a *compute.Answer, body []byte) ([]byte, error) {
 	account, err := scan.ParseAccount(body)
 	if err != nil || !account.HasName() {
@@ -61,7 +61,8 @@ func profile(a *compute.Answer, body []byte) ([]byte, error) {
 	return account.AppendEntry([]byte(`,"ens":`)), nil
 }
 
-// growFor makes room for the entries of a page, so that a large body does not double.
+// growFor reserves memory for the entries of a page, so that a large body need not be copied as it
+// grows.
 func growFor(a *compute.Answer, page *compute.Rows, p profiles) error {
 	bytes := compute.EntrySpare
 	for i := range page.Len() {
@@ -70,5 +71,5 @@ func growFor(a *compute.Answer, page *compute.Rows, p profiles) error {
 	return a.Grow(bytes)
 }
 
-// entryBytes is about what an entry of a page has beside the texts of its row and its profile.
+// entryBytes is the approximate size of an entry apart from the strings of its row and its profile.
 const entryBytes = 256

@@ -12,8 +12,8 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// Relationships answers with the accounts that the user's list holds with a tag, in its order, or with those
-// whose primary lists hold the user with it, by the number of the list.
+// Relationships answers with the accounts that the user's list holds with a tag, in list order, or
+// with the accounts whose primary lists hold the user with the tag, ordered by list number.
 func Relationships(a *compute.Answer) error {
 	s, err := lookup.User(a, a.Ask.User)
 	if err != nil {
@@ -34,7 +34,7 @@ func Relationships(a *compute.Answer) error {
 	return a.AddText("]}")
 }
 
-// tagged appends the accounts that the list of a user holds with a tag.
+// tagged appends the accounts in a user's list that have a tag.
 func tagged(a *compute.Answer, s lookup.Subject, tag scan.TagFilter) error {
 	skip, added := a.Ask.Offset, 0
 	return lookup.Records(a, s.List, s.Held, func(r scan.HeldRecord) error {
@@ -61,7 +61,7 @@ func taggedBy(a *compute.Answer, s lookup.Subject, tag scan.TagFilter) error {
 		list  []byte
 		index int
 	}
-	const holderBytes = 48 // without the text of the list
+	const holderBytes = 48 // without the list's token ID
 	var holders []holder
 	t := table.Followers(a, s)
 	for row, err := range t.Rows(a) {

@@ -1,4 +1,4 @@
-// Package profile answers what a site shows of one user: name, picture, primary list.
+// Package profile answers requests about one user: name, avatar, primary list.
 package profile
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// userFile calls f with a file of the user that the path names; with nil if the graph does not know the
-// address.
+// userFile calls f with a file of the user that the path names, or with nil for an address not in
+// the graph.
 func userFile(a *compute.Answer, object site.ListObject, f func(body []byte) error) error {
 	user := a.Ask.User
 	if !lookup.IsAddress(user) && a.Root.Config.Names == site.NamesLookup {
@@ -55,10 +55,10 @@ func ENS(a *compute.Answer) error {
 	})
 }
 
-// noStats are the counts of an address that the graph does not know.
+// noStats are the counts of an address not in the graph.
 const noStats = `{"followers_count":0,"following_count":0}`
 
-// Simple answers with name, picture and counts of a user.
+// Simple answers with the name, avatar and counts of a user.
 func Simple(a *compute.Answer) error {
 	var address string
 	err := userFile(a, site.Account, func(body []byte) error {
@@ -91,7 +91,7 @@ func Simple(a *compute.Answer) error {
 	return a.Add([]byte(`,"url":`), rawjson.AppendString(nil, lookup.Page(a, address)), []byte(`}`))
 }
 
-// QR answers with a picture of the address of a person's page.
+// QR answers with a QR code of the URL of the account's page.
 func QR(a *compute.Answer) error {
 	var address string
 	var err error
@@ -112,7 +112,7 @@ func QR(a *compute.Answer) error {
 	return a.Add(picture)
 }
 
-// PrimaryList answers with the primary list of a user.
+// PrimaryList answers with the user's primary list.
 func PrimaryList(a *compute.Answer) error {
 	s, err := lookup.User(a, a.Ask.User)
 	if err != nil {
@@ -121,7 +121,7 @@ func PrimaryList(a *compute.Answer) error {
 	return a.AddText(fmt.Sprintf(`{"primary_list":%s}`, lookup.ListOrNull(s.List)))
 }
 
-// Avatar answers with the URL of the avatar of a user.
+// Avatar answers with the URL of the user's avatar.
 func Avatar(a *compute.Answer) error {
 	return userFile(a, site.Account, func(body []byte) error {
 		if body == nil {

@@ -10,8 +10,9 @@ import (
 // quietZone is the light space around a QR code, in modules (ISO/IEC 18004, 9.1).
 const quietZone = 4
 
-// qrPicture is a text as a QR code, an SVG picture: black on white, with the quiet zone, and of level M at
-// least. It is a path of the runs of dark modules, row by row. client/qr.js makes the same bytes.
+// qrPicture returns text as a QR code of level M or higher: an SVG, black on white, with the quiet
+// zone. Its path has one run of dark modules after the other, row by row. client/qr.js makes the
+// same bytes.
 func qrPicture(text string) ([]byte, error) {
 	code, err := qr.EncodeBinary([]byte(text), qr.Medium)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 
 var webURL = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
 
-// redirectURL returns a text of a profile as the value of a Location header: every byte that no URL has (RFC 3986) is
-// percent-encoded. ok is false if the text is no http or https URL.
+// redirectURL returns a URL from a profile as a Location header value, with bytes that URLs must
+// not contain (RFC 3986) percent-encoded. ok is false if text is not an http or https URL.
 func redirectURL(text string) (location string, ok bool) {
 	if !webURL.MatchString(text) {
 		return "", false

@@ -1,5 +1,5 @@
-// Package ranked answers with pages of tables of the whole site: ranked accounts, recommended ones, and those that
-// were followed lately.
+// Package ranked answers with pages of site-wide tables: ranked accounts, recommended accounts, and
+// accounts followed recently.
 package ranked
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// Page answers with a page of the ranked accounts.
+// Page answers with a page of ranked accounts.
 func Page(a *compute.Answer) error {
 	t, err := table.OfSite(a, site.RankedShardKey)
 	if err != nil {
 		return err
 	}
-	var positions []int // of the page, in the order of the sort
+	var positions []int // positions in the sort order that make up the page
 	for i := a.Ask.Offset; i < min(a.Ask.Offset+a.Ask.Limit, t.Total); i++ {
 		position := i
 		if a.Ask.Ascending {
@@ -43,8 +43,8 @@ func Page(a *compute.Answer) error {
 	return addPage(a, &selected)
 }
 
-// inOrder returns what the order of a sort has at some positions: indexes in the table of ranked
-// accounts. The positions ascend or descend.
+// inOrder returns the entries of a sort order at the given positions: indexes in the table of
+// ranked accounts. The positions must ascend or descend.
 func inOrder(a *compute.Answer, sort string, total int, positions []int) (indexes []int, err error) {
 	for len(positions) > 0 {
 		n := positions[0] / site.RankedOrderSize
@@ -75,7 +75,7 @@ func inOrder(a *compute.Answer, sort string, total int, positions []int) (indexe
 	return indexes, nil
 }
 
-// leastTerm is the length in code points of the shortest term that finds a ranked account.
+// leastTerm is the minimum length of a search term, in code points.
 const leastTerm = 2
 
 // Search answers with the ranked accounts that match a term.
@@ -135,13 +135,13 @@ func addPage(a *compute.Answer, page *compute.Rows) error {
 	}, "]}")
 }
 
-// appendNumberText appends a member with a number as a text.
+// appendNumberText appends a member with a number as a string.
 func appendNumberText(b []byte, name string, number []byte) []byte {
 	b = append(append(append(b, `,"`...), name...), `":"`...)
 	return append(append(b, number...), '"')
 }
 
-// Discover answers with a page of the accounts that were followed lately.
+// Discover answers with a page of recently followed accounts.
 func Discover(a *compute.Answer) error {
 	return a.UseKnown(site.DiscoverShardKey, func(body []byte) error {
 		if err := a.AddText(`{"latestFollows":[`); err != nil {

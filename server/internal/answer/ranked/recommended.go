@@ -11,10 +11,10 @@ import (
 // Recommended answers with recommended accounts.
 func Recommended(a *compute.Answer) error { return recommended(a, appendRecommended) }
 
-// RecommendedDetails answers with more about recommended accounts.
+// RecommendedDetails answers with recommended accounts and their details.
 func RecommendedDetails(a *compute.Answer) error { return recommended(a, appendDetails) }
 
-// recommended appends recommended accounts, without the account itself and what its list holds.
+// recommended appends recommended accounts, except the user and the accounts in the user's list.
 func recommended(a *compute.Answer, appendEntry func(b []byte, r scan.RecommendedRow) []byte) error {
 	s, err := lookup.Asked(a)
 	if err != nil {
@@ -68,7 +68,7 @@ func recommended(a *compute.Answer, appendEntry func(b []byte, r scan.Recommende
 	return a.AddText("]}")
 }
 
-// appendRecommended appends an entry of recommended.
+// appendRecommended appends an entry for recommended.
 func appendRecommended(b []byte, r scan.RecommendedRow) []byte {
 	b = append(append(b, `{"name":`...), compute.NullIfEmpty(r.Name)...)
 	b = append(append(b, `,"address":"`...), r.Address...)
@@ -77,7 +77,7 @@ func appendRecommended(b []byte, r scan.RecommendedRow) []byte {
 	return append(append(append(b, `,"class":`...), r.Class...), '}')
 }
 
-// appendDetails appends an entry of recommended/details.
+// appendDetails appends an entry for recommended/details.
 func appendDetails(b []byte, r scan.RecommendedRow) []byte {
 	b = append(append(b, `{"address":"`...), r.Address...)
 	b = append(append(b, `","ens":{"name":`...), r.Name...)

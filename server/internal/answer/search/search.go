@@ -1,5 +1,5 @@
-// Package search answers with pages of the follows of a list, as entries that search shards have as the answer
-// shows them: those of the basic API.
+// Package search answers the basic API with pages of the accounts that a list follows. Its search
+// shards hold the entries as answers show them.
 package search
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A page is the entries that a request asks for.
+// A page selects entries.
 type page struct {
-	match         *scan.Matcher // nil for all
+	match         *scan.Matcher // nil matches all
 	offset, limit int
 }
 
 const entriesStart, entriesEnd = `{"following":[`, "]}"
 
-// Following answers with a page of the follows of a list that match a term, in its order. Without a term it
-// reads the shards that the page touches; with a term it reads shard after shard until the page is full.
-// storage.ErrNotFound means that there is no such list or user.
+// Following answers with a page of the accounts that a list follows and that match a term, in list
+// order. Without a term it reads the shards that the page touches; with a term it reads shard after
+// shard until the page is full. It returns storage.ErrNotFound if there is no such list or user.
 func Following(a *compute.Answer) (err error) {
 	p := page{offset: a.Ask.Offset, limit: a.Ask.Limit}
 	if a.Ask.Term != "" {
@@ -39,7 +39,7 @@ func Following(a *compute.Answer) (err error) {
 			return err
 		}
 	}
-	if list != "" { // else the user has no primary list
+	if list != "" { // the user has a primary list
 		err = ofShards(a, list, p)
 		if errors.Is(err, storage.ErrNotFound) {
 			err = ofFirstPage(a, list, p)
@@ -52,8 +52,8 @@ func Following(a *compute.Answer) (err error) {
 	return err
 }
 
-// primaryListOf looks up the primary list of a user, "" for none. storage.ErrNotFound means that there is
-// no such user.
+// primaryListOf returns the user's primary list, "" for none. It returns storage.ErrNotFound if
+// there is no such user.
 func primaryListOf(a *compute.Answer, user string) (tokenID string, err error) {
 	known := false
 	err = a.UseKnown(lookup.UserBucket(a, user), func(bucket []byte) error {
@@ -66,9 +66,10 @@ func primaryListOf(a *compute.Answer, user string) (tokenID string, err error) {
 	return tokenID, err
 }
 
-// ofShards takes entries from search shards. storage.ErrNotFound means that the first one does not exist.
+// ofShards takes entries from search shards. It returns storage.ErrNotFound if the first shard does
+// not exist.
 func ofShards(a *compute.Answer, list string, p page) error {
-	n, end := 0, 0      // of shards
+	n, end := 0, 0      // shard numbers
 	if p.match == nil { // the offset of an entry determines its shard
 		n, end = p.offset/site.SearchShardSize, (p.offset+p.limit-1)/site.SearchShardSize+1
 		p.offset -= n * site.SearchShardSize
@@ -107,7 +108,7 @@ func ofShards(a *compute.Answer, list string, p page) error {
 	return nil
 }
 
-// takeShard takes entries of a search shard.
+// takeShard takes entries from a search shard.
 func takeShard(a *compute.Answer, shard *cache.Object, p *page) (scan.ShardHeader, error) {
 	if x := shard.Index; x != nil {
 		return x.Header, takeEntries(a, p, indexed(x, shard.Body, []byte(a.Ask.Term), p))
@@ -119,9 +120,9 @@ func takeShard(a *compute.Answer, shard *cache.Object, p *page) (scan.ShardHeade
 	return header, takeEntries(a, p, matching(shard.Body, p))
 }
 
-// ofFirstPage takes entries of a list without shards: the object of its first page holds the whole
-// list. A longer list has a first shard. An offset beyond its end names a shard that does not
-// exist, and finds nothing.
+// ofFirstPage takes entries of a list without shards, whose first page holds the whole list. A
+// longer list has a first shard. An offset beyond its end names a missing shard, and matches
+// nothing.
 func ofFirstPage(a *compute.Answer, list string, p page) error {
 	return a.Use(a.Root.Config.ListKey(list, site.SearchFollowing), func(whole []byte) error {
 		mayHaveShards := p.match != nil || p.offset < site.SearchShardSize
@@ -132,7 +133,7 @@ func ofFirstPage(a *compute.Answer, list string, p page) error {
 	})
 }
 
-// matching yields the entries of an object that match.
+// matching yields the entries of an object that match the term.
 func matching(object []byte, p *page) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for entry := range scan.Entries(object) {
@@ -143,8 +144,8 @@ func matching(object []byte, p *page) iter.Seq[[]byte] {
 	}
 }
 
-// indexed is matching for a search shard with an index. Without a term it skips what comes before the
-// offset, and counts that down.
+// indexed is matching for a search shard with an index. Without a term it skips the entries before
+// the offset and subtracts them from the offset.
 func indexed(x *scan.ShardIndex, shard, term []byte, p *page) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := 0
@@ -160,7 +161,7 @@ func indexed(x *scan.ShardIndex, shard, term []byte, p *page) iter.Seq[[]byte] {
 	}
 }
 
-// takeEntries appends entries until the page is full. It counts offset and limit down.
+// takeEntries appends entries until the page is full, counting offset and limit down.
 func takeEntries(a *compute.Answer, p *page, entries iter.Seq[[]byte]) error {
 	for entry := range entries {
 		if p.offset > 0 {

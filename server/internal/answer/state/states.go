@@ -1,4 +1,4 @@
-// Package state answers what lists say of accounts: that they follow, block or mute them.
+// Package state answers with the states that lists record for accounts: follow, block, mute.
 package state
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// UserFollower answers with what the primary list of the other account says of the user.
+// UserFollower answers with the state that the other account's primary list records for the user.
 func UserFollower(a *compute.Answer) error {
 	user, err := lookup.Address(a, a.Ask.User)
 	if err != nil {
@@ -33,8 +33,8 @@ func UserFollower(a *compute.Answer) error {
 	return a.Add([]byte(`{"addressUser":"`+user+`","addressFollower":"`+other.Address+`","state":`), scan.AppendState(nil, said), []byte(`}`))
 }
 
-// ListFollower answers with what the primary list of the other account says of the account of the
-// list.
+// ListFollower answers with the state that the other account's primary list records for the account
+// of the list.
 func ListFollower(a *compute.Answer) error {
 	s, err := lookup.List(a, a.Ask.TokenID)
 	if err != nil {
@@ -51,7 +51,8 @@ func ListFollower(a *compute.Answer) error {
 	return addState(a, a.Ask.TokenID, other.Address, said)
 }
 
-// Button answers with what the list, or the primary list of the user, says of the other account.
+// Button answers with the state that the list, or the user's primary list, records for the other
+// account.
 func Button(a *compute.Answer) error {
 	list, held, err := lookup.AskedList(a)
 	if err != nil {
@@ -72,14 +73,14 @@ func addState(a *compute.Answer, list, address string, state rules.State) error 
 	return a.Add([]byte(`{"token_id":`+lookup.ListOrNull(list)+`,"address":"`+address+`","state":`), scan.AppendState(nil, state), []byte(`}`))
 }
 
-// state is what a list says of an address; nothing if there is no list.
+// state returns the state that a list records for an address; no state for the list "".
 func state(a *compute.Answer, list string, held int, address string) (rules.State, error) {
 	states := map[string]rules.State{address: 0}
 	err := lookup.States(a, list, held, states)
 	return states[address], err
 }
 
-// Relationship answers with what the primary lists of two accounts say of each other.
+// Relationship answers with the states that two accounts' primary lists record for each other.
 func Relationship(a *compute.Answer) error {
 	user, err := lookup.User(a, a.Ask.User)
 	if err != nil {
@@ -111,12 +112,12 @@ func Relationship(a *compute.Answer) error {
 	return a.Add(b, []byte("}}"))
 }
 
-// Buttons answers with what a list says of each of many users.
+// Buttons answers with the states that a list records for many users.
 func Buttons(a *compute.Answer) error {
 	if err := a.Expect(2*len(a.Users)*compute.StateEntryBytes, len(a.Users)); err != nil {
 		return err
 	}
-	// The list comes first: without one there is nothing to look up.
+	// Check the list first: without it there is nothing to look up.
 	if err := hasList(a); err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func Buttons(a *compute.Answer) error {
 	return a.AddText("]")
 }
 
-// hasList returns an error if there is no list that the path names.
+// hasList fails unless the list that the path names exists.
 func hasList(a *compute.Answer) error {
 	err := a.Use(a.Root.Config.ListKey(a.Ask.TokenID, site.Records), func([]byte) error { return nil })
 	if errors.Is(err, storage.ErrNotFound) {
@@ -162,7 +163,8 @@ func hasList(a *compute.Answer) error {
 	return err
 }
 
-// addressesOf returns the addresses of users, "" for an unknown name and for nil. It reads each bucket once.
+// addressesOf returns the addresses of users, "" for an unknown name or nil. It reads each bucket
+// once.
 func addressesOf(a *compute.Answer, users []*string) ([]string, error) {
 	addresses := make([]string, len(users))
 	type named struct {
@@ -184,7 +186,7 @@ func addressesOf(a *compute.Answer, users []*string) ([]string, error) {
 	}
 	names := slices.Collect(maps.Keys(buckets))
 	key := func(n int) site.Key { return site.UserBucketKey(names[n]) }
-	const bucketBytes = 16 << 10 // about
+	const bucketBytes = 16 << 10 // approximately
 	n := 0
 	for o, err := range a.Objects(compute.Series{Key: key, End: len(names), Bytes: bucketBytes}) {
 		if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// An Order puts rows of a table in the order by followers.
+// An Order collects rows of a table to sort them by followers.
 type Order []sortKey
 
-// A sortKey is what puts a row in the order by followers, and which row it is.
+// A sortKey identifies a row and its place in the order by followers.
 type sortKey struct {
 	address   site.Address
 	followers uint32
@@ -27,13 +27,13 @@ func (k sortKey) index() int { return int(k.entry >> 1) }
 
 const sortKeyBytes = 28
 
-// compare orders keys by followers.
+// compare orders keys by followers, most first, then by address.
 func (k sortKey) compare(other sortKey) int {
 	return cmp.Or(cmp.Compare(other.followers, k.followers), bytes.Compare(k.address[:], other.address[:]))
 }
 
-// Add adds the row with an index: the account with that address and so many followers. The memory counts as that of
-// the answer.
+// Add adds the row at index, for an account with the given address and number of followers. The
+// gate of the answer counts the memory.
 func (order *Order) Add(a *compute.Answer, index int, address []byte, followers int) error {
 	return order.add(a, index, row{address: address, followers: followers})
 }
@@ -58,7 +58,7 @@ func (order *Order) add(a *compute.Answer, index int, r row) error {
 	return nil
 }
 
-// Page sorts the rows, and returns the indexes of a page of them.
+// Page sorts the rows and returns the indexes of one page.
 func (order Order) Page(a *compute.Answer, offset, limit int) (indexes []int, err error) {
 	err = order.sort(a)
 	for _, k := range Window(order, offset, limit) {
@@ -74,8 +74,8 @@ func (order Order) sort(a *compute.Answer) error {
 	})
 }
 
-// byFollowers selects rows of shards in the order by followers. It reads all shards, unless the cache has
-// the order of the table.
+// byFollowers selects rows of shards in the order by followers. It reads all shards unless the
+// cache has the table's order.
 func (t *Table) byFollowers(a *compute.Answer, s Selection) (compute.Rows, error) {
 	indexesFor := t.indexesOf
 	if !s.isFiltered() {
@@ -88,7 +88,7 @@ func (t *Table) byFollowers(a *compute.Answer, s Selection) (compute.Rows, error
 	return t.RowsAt(a, indexes)
 }
 
-// indexesOf returns the indexes of the rows of a filtered selection by followers.
+// indexesOf returns the row indexes of a filtered selection, by followers.
 func (t *Table) indexesOf(a *compute.Answer, s Selection) (indexes []int, err error) {
 	order, err := t.orderOf(a, s.wants)
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *Table) indexesOf(a *compute.Answer, s Selection) (indexes []int, err er
 	return order.Page(a, s.Offset, s.Limit)
 }
 
-// orderOf returns the rows that are wanted, in the order of the table.
+// orderOf returns the wanted rows, in table order.
 func (t *Table) orderOf(a *compute.Answer, wants func(row) bool) (order Order, err error) {
 	for r, err := range t.Rows(a) {
 		if err != nil {
@@ -134,7 +134,7 @@ func (t *Table) indexesInOrder(a *compute.Answer, s Selection) (indexes []int, e
 	return indexes, nil
 }
 
-// orderBytes are the bytes of a row in the order of a table as the cache keeps it: sortKey.entry.
+// orderBytes is the size of a row in a cached order: sortKey.entry.
 const orderBytes = 4
 
 // entries returns the order of the whole table by followers.

@@ -10,7 +10,8 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// Select returns the rows of a selection. It waits for the memory of the page: the body must be empty yet.
+// Select returns the rows of a selection. It waits for the memory of the page, so the body must
+// still be empty.
 func (t *Table) Select(a *compute.Answer, s Selection) (compute.Rows, error) {
 	if t.Total <= s.Offset {
 		return compute.Rows{}, nil
@@ -38,7 +39,7 @@ func (t *Table) Select(a *compute.Answer, s Selection) (compute.Rows, error) {
 	return t.inOrder(a, s)
 }
 
-// What a row of a page takes, about, in bytes: its copy, its entry in a body that doubles, and with a profile.
+// Approximate bytes of a row on a page: its copy, its entry in a doubling body, and its profile.
 const (
 	PageRowBytes    = 512
 	PageRowENSBytes = 1 << 10
@@ -49,13 +50,13 @@ func (t *Table) pageBytes(s Selection, ens bool) int {
 	if ens {
 		bytes *= PageRowENSBytes / PageRowBytes
 	}
-	if s.byFollowers && t.Total <= site.SearchShardSize { // keys are made for all rows
+	if s.byFollowers && t.Total <= site.SearchShardSize { // sorting needs a key for each row
 		bytes += 2 * t.Total * sortKeyBytes
 	}
 	return bytes
 }
 
-// pageObjects is about how many objects a page is made of.
+// pageObjects returns the approximate number of objects that a page reads.
 func (t *Table) pageObjects(s Selection, ens bool) (objects int) {
 	if ens {
 		objects = min(s.Limit, t.Total-s.Offset)
@@ -67,7 +68,7 @@ func (t *Table) pageObjects(s Selection, ens bool) (objects int) {
 	return objects
 }
 
-// fromObject selects rows of an object that has all that can be asked for, in the order of the table.
+// fromObject selects rows, in table order, from one object that has all of them.
 func (t *Table) fromObject(a *compute.Answer, s Selection, key site.Key, list func(body []byte) ([][]byte, error)) (selected compute.Rows, err error) {
 	return selected, a.UseKnown(key, func(body []byte) error {
 		all, err := list(body)
@@ -100,9 +101,9 @@ func (t *Table) fromObject(a *compute.Answer, s Selection, key site.Key, list fu
 	})
 }
 
-// inOrder selects rows of shards in the order of the table or its reverse. It reads the shards that hold
-// them, and all before if tags or a term leave rows out: then it reads ahead once the first did not suffice, since
-// nobody knows how many the page needs.
+// inOrder selects rows of shards in table order or in reverse. It reads the shards that hold the
+// page. If tags or a term exclude rows, it reads all shards up to the page, and prefetches after
+// the first, since nobody knows how many it needs.
 func (t *Table) inOrder(a *compute.Answer, s Selection) (selected compute.Rows, err error) {
 	first, step, end := 0, 1, t.Shards()
 	if s.backwards {
@@ -110,7 +111,7 @@ func (t *Table) inOrder(a *compute.Answer, s Selection) (selected compute.Rows, 
 	}
 	series := compute.Series{Alone: 1, Bytes: compute.ShardBytes}
 	if !s.isFiltered() {
-		// No row is further from the start than its offset, and those of all rows are as far.
+		// Each row counts, so the offset determines the first shard.
 		first = s.Offset / site.SearchShardSize
 		if s.backwards {
 			first = (t.Total - 1 - s.Offset) / site.SearchShardSize
@@ -150,8 +151,8 @@ func (t *Table) inOrder(a *compute.Answer, s Selection) (selected compute.Rows, 
 	return selected, nil
 }
 
-// passed is the number of rows that an unfiltered selection wants from the shards before this one, in its
-// direction.
+// passed returns the number of rows that an unfiltered selection takes from the shards before this
+// one, in its direction.
 func (t *Table) passed(s *Selection, shard scan.Shard, all [][]byte) (int, error) {
 	switch {
 	case s.all && s.backwards:
@@ -174,7 +175,7 @@ func (t *Table) passed(s *Selection, shard scan.Shard, all [][]byte) (int, error
 	return passed, nil
 }
 
-// take copies rows until the selection is full. It counts the offset down.
+// take copies rows until the selection is full, counting the offset down.
 func (t *Table) take(a *compute.Answer, s *Selection, all [][]byte, to *compute.Rows) error {
 	for _, text := range all {
 		r, err := t.parse(text)

@@ -6,27 +6,27 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// A Selection is the rows of a table that a request asks for, in the order of the table if nothing else is said.
+// A Selection selects rows of a table, by default in table order.
 type Selection struct {
-	MutualOf      string        // only those who follow this account and are followed back; "" for all
-	Objects       int           // more objects that the page needs, about
-	Match         *scan.Matcher // nil for all
+	MutualOf      string        // only followers of this account that it follows back; "" for all
+	Objects       int           // approximate number of other objects that the page needs
+	Match         *scan.Matcher // nil matches all
 	Offset, Limit int
 
-	all         bool        // not only follows
-	shown       rules.State // which blocks and mutes do not keep an entry out
+	all         bool        // all records, not only follows
+	shown       rules.State // blocks and mutes that do not exclude an entry
 	tags        scan.TagFilter
-	byFollowers bool // the order: by followers,
-	backwards   bool // or that of the table or its reverse
+	byFollowers bool // order by followers
+	backwards   bool // reverse table order
 }
 
-// Values of site.Ask.Sort for pages. Any other means latest.
+// Values of site.Ask.Sort for pages. Any other value means latest.
 const (
 	sortEarliest  = "earliest"
 	sortFollowers = "followers"
 )
 
-// Asked is the page of a table that the request asks for: of all rows, or of the follows.
+// Asked returns the page that the request asks for: of all rows, or of the follows only.
 func (t *Table) Asked(a *compute.Answer, all bool) Selection {
 	s := Selection{
 		all: all, tags: scan.NewTagFilter(a.Ask.Tags), byFollowers: a.Ask.Sort == sortFollowers,
@@ -41,18 +41,19 @@ func (t *Table) Asked(a *compute.Answer, all bool) Selection {
 	return s
 }
 
-// wants reports whether the request asks for a row, on this page or another.
+// wants reports whether the request selects a row, on this page or another.
 func (s *Selection) wants(r row) bool {
 	return (s.all || scan.StateOf(r.tags)&^s.shown&^rules.Follow == 0) && s.tags.Match(r.tags) && (s.Match == nil || s.Match.MatchText(r.address, r.name)) &&
 		(s.MutualOf == "" || IsMutual(s.MutualOf, r.address, r.tags, r.state))
 }
 
-// IsMutual reports whether the account of a table of followers and the follower of a row follow each other.
+// IsMutual reports whether the account of a table of followers and a follower in it follow each
+// other.
 func IsMutual(account string, follower []byte, tags []byte, back rules.State) bool {
 	return scan.StateOf(tags) == rules.Follow && rules.IsMutual(account, string(follower), back&rules.Follow != 0)
 }
 
-// isFiltered reports whether the selection has other rows than all, or all follows.
+// isFiltered reports whether the selection is neither all rows nor all follows.
 func (s *Selection) isFiltered() bool {
 	return len(s.tags) > 0 || s.Match != nil || s.MutualOf != "" || !s.all && s.shown != 0
 }

@@ -1,5 +1,5 @@
-// Package table pages through long tables of the site: what a list holds, who holds an account, and tables
-// of the whole site.
+// Package table pages through long tables: the records of a list, the followers of an account, and
+// tables of the whole site.
 package table
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// A Table has its rows in a bucket if they are few, else in shards, of which the most popular rows are in a
-// head too. A table of the whole site has shards only.
+// A Table keeps few rows in a bucket and many in shards, with the most popular rows repeated in a
+// head. A table of the whole site has shards only.
 type Table struct {
-	Total int // rows
+	Total int // number of rows
 
-	owner    string // of the shards
+	owner    string // owner of the shards
 	bucket   site.Key
 	packed   func(bucket []byte) (rows []byte, total int, err error)
 	shardKey func(n int) site.Key
@@ -31,14 +31,14 @@ type Table struct {
 	newest   bool // the first row is the latest, not the earliest
 }
 
-// A row is what a selection needs of a row.
+// A row is the part of a row that selections use.
 type row struct {
 	address, tags, name []byte
 	followers           int
-	state               rules.State // of a follower: what the primary list of the account says of it
+	state               rules.State // of a follower: the state that the account's primary list records for it
 }
 
-// Held is what a list holds.
+// Held returns the table of the records of a list.
 func Held(a *compute.Answer, s lookup.Subject) *Table {
 	return &Table{
 		owner: s.List, Total: s.Held, bucket: lookup.ListBucket(a, s.List),
@@ -58,7 +58,7 @@ func Held(a *compute.Answer, s lookup.Subject) *Table {
 	}
 }
 
-// Followers is who holds an account.
+// Followers returns the table of the accounts that hold an account.
 func Followers(a *compute.Answer, s lookup.Subject) *Table {
 	return &Table{
 		owner: s.Address, Total: s.Followers, bucket: lookup.UserBucket(a, s.Address), newest: true,
@@ -78,7 +78,7 @@ func Followers(a *compute.Answer, s lookup.Subject) *Table {
 	}
 }
 
-// OfSite is a table of the whole site. It reads the first shard, which says how many rows there are.
+// OfSite returns a table of the whole site. It reads the first shard to learn the number of rows.
 func OfSite(a *compute.Answer, shardKey func(n int) site.Key) (*Table, error) {
 	t := &Table{Total: -1, shardKey: shardKey}
 	return t, a.UseKnown(shardKey(0), func(body []byte) error {
@@ -88,17 +88,17 @@ func OfSite(a *compute.Answer, shardKey func(n int) site.Key) (*Table, error) {
 	})
 }
 
-// Shards is the number of shards that hold rows.
+// Shards returns the number of shards.
 func (t *Table) Shards() int { return (t.Total + site.SearchShardSize - 1) / site.SearchShardSize }
 
-// Address is the account of a row of Held or Followers.
+// Address returns the account of a row of Held or Followers.
 func (t *Table) Address(text []byte) ([]byte, error) {
 	r, err := t.parse(text)
 	return r.address, err
 }
 
-// ParseShard parses shard n of a table with that many rows, -1 if it is not known how many. size is the
-// number of rows of a full shard: the indexes of rows depend on it.
+// ParseShard parses shard n of a table with total rows; -1 means that the total is unknown. size is
+// the number of rows of a full shard, on which the indexes of rows depend.
 func ParseShard(body []byte, owner string, total, n, size int) (scan.Shard, error) {
 	shard, err := scan.ParseShard(body)
 	switch {
@@ -115,7 +115,8 @@ func (t *Table) shard(body []byte, n int) (scan.Shard, error) {
 	return ParseShard(body, t.owner, t.Total, n, site.SearchShardSize)
 }
 
-// rowsKey is the key of what has the rows of shard n: the shard, or the bucket if that has all rows.
+// rowsKey returns the key of the object with the rows of shard n: the shard, or a bucket with all
+// rows.
 func (t *Table) rowsKey(n int) site.Key {
 	if t.isPacked() {
 		return t.bucket
@@ -125,7 +126,7 @@ func (t *Table) rowsKey(n int) site.Key {
 
 func (t *Table) isPacked() bool { return t.packed != nil && t.Total <= site.PackedRows }
 
-// rowsOf returns the rows of the object at rowsKey(n), and the index of the first one.
+// rowsOf returns the rows of the object at rowsKey(n) and the index of the first.
 func (t *Table) rowsOf(n int, body []byte) (first int, all iter.Seq[[]byte], err error) {
 	if t.isPacked() {
 		packed, total, err := t.packed(body)
@@ -138,9 +139,9 @@ func (t *Table) rowsOf(n int, body []byte) (first int, all iter.Seq[[]byte], err
 	return shard.First(), shard.Rows(), err
 }
 
-// A Row is a row of a table. The text is valid until the next row.
+// A Row is a row of a table. Its text is valid until the next row.
 type Row struct {
-	Index int // in the table
+	Index int // index in the table
 	Text  []byte
 }
 
@@ -149,7 +150,8 @@ func (t *Table) Rows(a *compute.Answer) iter.Seq2[Row, error] {
 	return t.rowsOfShards(a, t.Shards(), func(i int) int { return i })
 }
 
-// rowsOfShards yields the rows of some shards: which tells their numbers. It ends after an error.
+// rowsOfShards yields the rows of count shards, whose numbers which returns. It ends after an
+// error.
 func (t *Table) rowsOfShards(a *compute.Answer, count int, which func(i int) int) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		i := 0
@@ -174,8 +176,8 @@ func (t *Table) rowsOfShards(a *compute.Answer, count int, which func(i int) int
 	}
 }
 
-// RowsAt returns the rows with these indexes, in the order of the indexes. Those at the end are left out if they
-// are too much for a page.
+// RowsAt returns the rows at the given indexes, in the same order. It omits rows at the end that
+// exceed the size limit of a page.
 func (t *Table) RowsAt(a *compute.Answer, indexes []int) (selected compute.Rows, err error) {
 	byIndex := make([]int, len(indexes)) // positions in indexes
 	for i := range byIndex {
@@ -196,7 +198,7 @@ func (t *Table) RowsAt(a *compute.Answer, indexes []int) (selected compute.Rows,
 		taken += more
 		return a.Take(more)
 	}
-	var shards []int // that have these rows
+	var shards []int // shards that have these rows
 	for _, position := range byIndex {
 		if n := indexes[position] / site.SearchShardSize; len(shards) == 0 || shards[len(shards)-1] != n {
 			shards = append(shards, n)
@@ -217,7 +219,7 @@ func (t *Table) RowsAt(a *compute.Answer, indexes []int) (selected compute.Rows,
 			break
 		}
 	}
-	if next < len(byIndex) { // a shard has fewer rows than it has to
+	if next < len(byIndex) { // a shard has too few rows
 		return compute.Rows{}, fetch.ErrMixed
 	}
 	for _, text := range found[:end] {
@@ -228,7 +230,7 @@ func (t *Table) RowsAt(a *compute.Answer, indexes []int) (selected compute.Rows,
 	return selected, nil
 }
 
-// Window is a page of what is in memory.
+// Window returns one page of a slice.
 func Window[T any](all []T, offset, limit int) []T {
 	all = all[min(offset, len(all)):]
 	return all[:min(limit, len(all))]
