@@ -60,7 +60,7 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 
 type batch struct {
 	users   []*string     // a null in the body is a nil
-	problem *site.Problem // what is wrong with the body; nil for nothing
+	problem *site.Problem // the fault of the body; nil for none
 	stalled bool          // the client sent the body too slowly
 	granted int64         // bytes taken from bodyGates.read; the caller gives them back
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// An outcome is what the metrics and the log record about a request.
+// An outcome collects the facts about a request for the metrics and the log.
 type outcome struct {
 	begun  time.Time
 	id     []string    // request ID, as a header value

@@ -19,7 +19,7 @@ type Limits struct {
 	WriteTimeout   time.Duration // from the end of the headers until the answer is sent; 30 s
 	IdleTimeout    time.Duration // between two requests of a connection; 2 min
 	DrainTimeout   time.Duration // for requests in flight when Serve ends; 10 s
-	HeaderBytes    int           // of request line and headers, more than LeastHeaderBytes; 16 KiB
+	HeaderBytes    int           // limit for request line and headers, more than LeastHeaderBytes; 16 KiB
 }
 
 // WriteTimeout is the default of Limits.WriteTimeout.
@@ -78,7 +78,7 @@ const LeastHeaderBytes = 4096
 // endAfterBody prevents request smuggling (RFC 9112, sections 6.1 and 11.2). It closes the
 // connection after a request that has a body or uses HTTP/1.0, unless the handler has read a body
 // with an unambiguous end (goOn). net/http accepts Content-Length together with chunks, and
-// Transfer-Encoding in HTTP/1.0, so a proxy may disagree about where such a request ends. Bytes
+// Transfer-Encoding in HTTP/1.0, so a proxy may disagree about where the request ends. Bytes
 // that a proxy takes for a body must never be answered as the next request.
 func endAfterBody(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,7 @@ import (
 // A liveSite is the site being served, as last read.
 type liveSite struct {
 	answer.Site
-	info    storage.Info // of the root; zero if the store cannot tell
+	info    storage.Info // describes the root; zero if the store cannot tell
 	settled bool         // any later root differs from this one in info
 	checked time.Time    // when the root was last read
 
@@ -183,7 +183,7 @@ func (h *Handler) doubted(ctx context.Context) *liveSite {
 			if r.Err != nil {
 				h.logger(ctx).Warn("cannot read the root", "error", r.Err)
 			} else if r.Val.(time.Time).Before(since) {
-				continue // that read began before this call
+				continue // this read began before the call
 			}
 		case <-ctx.Done():
 		}

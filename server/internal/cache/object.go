@@ -16,7 +16,7 @@ import (
 // once, and must not use it afterwards. Others share the body, so nobody may change it.
 type Object struct {
 	Body  []byte
-	Index *scan.ShardIndex // of a search shard; else nil
+	Index *scan.ShardIndex // nil unless the object is a search shard
 
 	// Route is the route of the requests whose path is the key and which the object answers; nil
 	// until the first such request.
@@ -66,7 +66,7 @@ func (o *Object) IsComputed() bool { return o.computed }
 // Sending records that a client receives the computed answer until the caller calls done.
 func (o *Object) Sending(w http.ResponseWriter) (done func()) { return o.tracker.sent.send(o, w) }
 
-// Bytes returns the memory of the body and of what is derived from it.
+// Bytes returns the memory of the body and of data derived from it.
 func (o *Object) Bytes() int64 {
 	bytes := int64(cap(o.Body))
 	if o.Index != nil {

@@ -15,7 +15,7 @@ type sent struct {
 
 	mu      sync.Mutex
 	bytes   int64
-	senders list.List     // of *sender, oldest first
+	senders list.List     // holds *sender, oldest first
 	freed   chan struct{} // closed when bytes shrinks; nil if nobody waits
 }
 

@@ -31,7 +31,7 @@ func (t Target) StandsFor(ctx context.Context, key site.Key, get getter) (_ Targ
 	if !t.Config.EFP() {
 		return t, true, nil
 	}
-	details, err := get(ctx, beside(key, site.Details))
+	details, err := get(ctx, sibling(key, site.Details))
 	if err != nil {
 		return t, false, fmt.Errorf("account to refresh: %w", fetch.MixedIfAbsent(err))
 	}
@@ -55,8 +55,8 @@ func (t Target) StandsFor(ctx context.Context, key site.Key, get getter) (_ Targ
 // A getter reads an object, from the store or a cache.
 type getter func(ctx context.Context, key site.Key) ([]byte, error)
 
-// beside returns the key of another object of the same list or user.
-func beside(key site.Key, object site.ListObject) site.Key {
+// sibling returns the key of another object of the same list or user.
+func sibling(key site.Key, object site.ListObject) site.Key {
 	return site.Key(path.Dir(string(key)) + "/" + string(object))
 }
 
@@ -207,7 +207,7 @@ func (f *Refresher) isNamed(ctx context.Context, c copied, account site.Address)
 	if c.name == "" {
 		return true, nil
 	}
-	body, err := f.fetcher.Get(ctx, beside(c.key, site.Account))
+	body, err := f.fetcher.Get(ctx, sibling(c.key, site.Account))
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	} else if err != nil {

@@ -17,8 +17,8 @@ import (
 type accountAnswer struct {
 	Address   string       `json:"address"`
 	ENS       site.Profile `json:"ens"`
-	IsPrimary *bool        `json:"is_primary_list"` // of a list: whether it is the account's primary list
-	Primary   *string      `json:"primary_list"`    // of a list: the account's primary list; nil for none
+	IsPrimary *bool        `json:"is_primary_list"` // list answers: whether it is the account's primary list
+	Primary   *string      `json:"primary_list"`    // list answers: the account's primary list; nil for none
 }
 
 // decodeAccount decodes an /account answer and its address. Errors wrap site.ErrMalformed.

@@ -44,14 +44,14 @@ type Options struct {
 	// Proxies is the number of proxies that append their client's address to X-Forwarded-For; 0 if
 	// clients connect directly.
 	Proxies   int
-	Transport http.RoundTripper // of upstream requests; nil for a default one
+	Transport http.RoundTripper // sends upstream requests; nil for a default one
 
 	UpstreamTimeout time.Duration // for all upstream requests of one refresh; 5 s
 
 	// BadgesAsOf is when the site's badges were read. Only newer ones are restored. Zero means the
 	// as_of of the site.
 	BadgesAsOf time.Time
-	Signing    Signing // of entries below site.RefreshPrefix
+	Signing    Signing // signs and checks entries below site.RefreshPrefix
 	// InMemory means that only this process sees replaced objects, so their digests need not be
 	// kept.
 	InMemory bool
@@ -61,7 +61,7 @@ type Options struct {
 // neither.
 type Signing struct {
 	Signer note.Signer
-	Keys   note.Keys // with a Signer, entries count only if one of these keys signed them
+	Keys   note.Keys // if there is a Signer, entries count only if one of these keys signed them
 }
 
 // Believed returns the content of an entry, or nil if it needs a signature and has none.
@@ -128,8 +128,8 @@ type Refresher struct {
 	flights         singleflight.Group // by Target.keptKey
 	writes          locks              // by Target.keptKey
 	running         sync.WaitGroup     // flights, from the start of the first call that waits
-	timeout         time.Duration      // of a flight
-	upstreamTimeout time.Duration      // of the upstream requests of a flight
+	timeout         time.Duration      // limit for a flight
+	upstreamTimeout time.Duration      // limit for the upstream requests of a flight
 	badgesAsOf      time.Time          // see Options
 	inMemory        bool               // see Options
 	strict          bool               // see Options
@@ -221,7 +221,7 @@ func (f *Refresher) Refreshes(object site.ListObject) bool {
 	return f != nil && (object == site.Details && f.profiles != nil || object == site.Badges && f.badges != nil)
 }
 
-// Strict reports whether requests beyond the limits are to be answered with 429.
+// Strict reports whether requests beyond the limits get a 429.
 func (f *Refresher) Strict() bool { return f.strict }
 
 // A TooOftenError means that a refresh was refused because of a limit. Wait is the time until the

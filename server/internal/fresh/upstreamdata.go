@@ -101,8 +101,8 @@ func (f *Refresher) fetchBadges(ctx context.Context, t Target, stored []byte, me
 // The operator chooses the events, but an upstream describes them, and the badges of an account
 // repeat the description. No text is longer than the answer about its event.
 const (
-	mostEventBytes  = 64 << 10 // of one answer
-	mostBadgesBytes = 1 << 20  // of all answers of a refresh
+	mostEventBytes  = 64 << 10 // limit for one answer
+	mostBadgesBytes = 1 << 20  // limit for all answers of a refresh
 	decodedBadges   = 8        // memory of an answer divided by its size: decoded, and in the objects that show it
 )
 

@@ -26,7 +26,7 @@ type Gate struct {
 	waiting atomic.Int64 // length of queue
 
 	mu    sync.Mutex
-	queue list.List     // of *claim, in order of arrival
+	queue list.List     // holds *claim, in order of arrival
 	short chan struct{} // closed when a claim waits; nil before the first call of Wanted
 }
 

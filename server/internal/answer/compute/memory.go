@@ -78,7 +78,7 @@ func waitFor(ctx context.Context, line *gate.Gate, room <-chan struct{}) error {
 	defer line.Give(1)
 	select {
 	case <-room:
-	case <-time.After(cache.SlowAfter / 4): // a client may have become slow meanwhile, which frees memory
+	case <-time.After(cache.SlowAfter / 4): // a client may have become slow, which frees memory
 	case <-ctx.Done():
 		return gate.ErrBusy
 	}

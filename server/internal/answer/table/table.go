@@ -35,7 +35,7 @@ type Table struct {
 type row struct {
 	address, tags, name []byte
 	followers           int
-	state               rules.State // of a follower: the state that the account's primary list records for it
+	state               rules.State // for a follower: its state in the account's primary list
 }
 
 // Held returns the table of the records of a list.
