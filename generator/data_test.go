@@ -92,7 +92,7 @@ func readData(t testing.TB, o objects) (rows map[data.Table][]string, p dataPack
 	return rows, p
 }
 
-// canonicalRows reads the rows of a file, each in the form of docs/format.md.
+// canonicalRows reads the rows of a file, each in the form of docs/snapshot.md.
 func canonicalRows(t testing.TB, f *parquet.File) (rows []string) {
 	t.Helper()
 	for _, group := range f.RowGroups() {

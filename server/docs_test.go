@@ -11,15 +11,15 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// The handler and the edges treat empty segments as docs/format.md says.
+// The handler and the edges treat empty segments as docs/site.md says.
 func TestEmptySegments(t *testing.T) {
-	page, err := os.ReadFile("../docs/format.md")
+	page, err := os.ReadFile("../docs/site.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := regexp.MustCompile("(?m)^ *\\| `(/[^`]*)` \\| (\\d+) \\|$").FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 5 {
-		t.Fatalf("docs/format.md: got %d paths with a status, want 5", len(rows))
+		t.Fatalf("docs/site.md: got %d paths with a status, want 5", len(rows))
 	}
 	base := serve(t, storage.NewFolder(demo(t)))
 	config, err := site.Config{}.WithDefaults()

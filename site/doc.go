@@ -6,5 +6,5 @@
 // paths and formats itself. The package does no input or output. Its functions are pure and, unless a
 // comment says otherwise, safe for concurrent use.
 //
-// The Go API may change until version 1. The formats are stable as docs/format.md says.
+// The Go API may change until version 1. The formats are stable as docs/site.md says.
 package site

@@ -9,7 +9,7 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// Format is the version of the site format that this package reads and writes. docs/format.md describes
+// Format is the version of the site format that this package reads and writes. docs/site.md describes
 // it.
 const Format = 2
 

@@ -1,5 +1,5 @@
 // Package snapshot is the format of snapshots: tables, rows, a reader and a writer. Its
-// specification is docs/format.md.
+// specification is docs/snapshot.md.
 //
 // Here is what callers use: names.go has the reader and snapshots in memory, writer.go and what it
 // calls write. Rooms below internal/, from the top: folder and memory are file systems of snapshots,

@@ -27,7 +27,7 @@ import (
 
 var someone = site.Address{0xd8, 0xda, 0x6b, 19: 0x45}
 
-// TestGolden: the members are in the order of docs/format.md, what is not there is left out, and
+// TestGolden: the members are in the order of docs/snapshot.md, what is not there is left out, and
 // times are in UTC, with a fraction only if there is one.
 func TestGolden(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "snapshot")

@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// This file has the tables: their columns, their rows and what these take. docs/format.md shows them to readers.
+// This file has the tables: their columns, their rows and what these take. docs/site.md shows them to readers.
 
 func (d *dataRenderer) follows() *dataTable {
 	t := &dataTable{Table: dataset.Table{Name: string(data.Follows), Title: "records by which lists hold accounts, by follower, followed and list", Columns: []dataset.Column{

@@ -1,5 +1,5 @@
 // Package ranks has the object site.RanksKey of sites with site.Config.RanksEvery: the counts by which details rank
-// accounts until the ranks are due again. They determine the ranks, so it has none. docs/format.md describes the bytes.
+// accounts until the ranks are due again. They determine the ranks, so it has none. docs/site.md describes the bytes.
 // They are of no common format because all versions must make the same ones, which compressors do not promise.
 //
 // The generator makes and reads the object; commands read it for the generator. Pure functions; no input or output.

@@ -18,7 +18,7 @@
 // Two computations that share code share its faults. What this package shares with the way that made the
 // site is only decoding: provider asks the nodes, site/op takes operations apart, go-ethereum's abi reads
 // answers. What locations, users, primary lists and operations mean is written here again, from the
-// contracts and from docs/format.md. internal/conventions keeps it so (mayImport, mustNotReach): it fails if this
+// contracts and from docs/snapshot.md. internal/conventions keeps it so (mayImport, mustNotReach): it fails if this
 // package imports source/chain, source/replay or site/rules, or the first two by way of another one.
 //
 // # Nodes

@@ -20,7 +20,7 @@ type File struct {
 type Facts struct {
 	Rows, Bytes int64
 	Digest      site.SHA256 // of the bytes
-	RowsDigest  site.SHA256 // of the rows in canonical form (docs/format.md)
+	RowsDigest  site.SHA256 // of the rows in canonical form (docs/site.md)
 }
 
 // Package returns the description of the files, a data package as https://specs.frictionlessdata.io has it. The snapshot's

@@ -7,7 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A Table is what all files of a table have in common. docs/format.md shows the tables to readers.
+// A Table is what all files of a table have in common. docs/site.md shows the tables to readers.
 type Table struct {
 	Name, Title string
 	Columns     []Column

@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// The functions below append rows as compact JSON, members in the order of docs/format.md. They
+// The functions below append rows as compact JSON, members in the order of docs/snapshot.md. They
 // refuse what the reader would refuse.
 
 // AppendList appends a row of lists.
