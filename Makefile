@@ -11,6 +11,8 @@ CFNLINT  := $(BIN)/cfn-lint/installed
 PARQUET  := $(foreach tools,latest duckdb-1.3 duckdb-1.4,$(BIN)/parquet/$(tools)/installed)
 # What docs/data.md asks a site with: DuckDB with its extension for HTTP, pandas and polars.
 DATA     := $(BIN)/parquet/data/installed
+# The generator of Python clients from the description of the API.
+OPENAPI  := $(BIN)/openapi-client/installed
 # Servers that tests start, and tools that the benchmarks compare with; built from the modules in tools.
 SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
@@ -28,6 +30,8 @@ KIT      := client/kit/node_modules/.package-lock.json
 FLINK    := $(BIN)/flink/lib $(BIN)/flink/boot
 # The libraries of the explorer, and what checks its types.
 EXPLORER := explorer/node_modules/.package-lock.json
+# Linters and generators for the npm package and the description of the API.
+PACKAGES := internal/tools/packages/node_modules/.package-lock.json
 # What tests in a browser run in pages: axe-core.
 AXE      := browsers/internal/browser/node_modules/.package-lock.json
 SITE     ?= out
@@ -75,7 +79,7 @@ test-nightly: test-tools flink-tools $(PARQUET) ## run what runs at night: all t
 	$(MAKE) release-check
 	$(MAKE) soak SCHEDULES=$(NIGHTLY_SCHEDULES)
 
-test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) $(DATA) ## install what `make test-all` needs and is missing
+test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) $(PACKAGES) $(OPENAPI) $(DATA) ## install what `make test-all` needs and is missing
 
 test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
 	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./internal/testenv/nodes ./source/chain
@@ -148,7 +152,7 @@ $(BIN)/flink/boot: beam/go.mod beam/go.sum
 bench-tools: # tools that benchmarks compare with, and the load generator
 	@bash .ci/install nginx=nginx wrk=wrk
 
-$(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | edge-tools
+$(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) $(PACKAGES): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | edge-tools
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 	@touch $@
 
@@ -159,8 +163,9 @@ lint-tools: $(LINTER) $(ACTIONLINT) $(VALE) $(CFNLINT) # install what `make lint
 	@bash .ci/install shellcheck=shellcheck
 
 $(CFNLINT): internal/tools/cfn-lint/requirements.txt
+$(OPENAPI): internal/tools/packages/requirements.txt
 $(PARQUET) $(DATA): $(BIN)/parquet/%/installed: internal/tools/parquet/%.txt
-$(CFNLINT) $(PARQUET) $(DATA):
+$(CFNLINT) $(OPENAPI) $(PARQUET) $(DATA):
 	@bash .ci/install python3=python3 python3:ensurepip=python3-venv /etc/ssl/certs/ca-certificates.crt=ca-certificates
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
@@ -243,4 +248,4 @@ soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES
 	go test -count=1 -timeout 24h -v -run '^TestSimulation$$' ./publisher -schedules $(SCHEDULES) -seed 1000000
 
 clean: ## remove what was built and generated
-	rm -rf out bin dist $(BIN) internal/tools/edge/node_modules internal/tools/anvil/node_modules client/kit/node_modules explorer/node_modules browsers/internal/browser/node_modules
+	rm -rf out bin dist $(BIN) internal/tools/edge/node_modules internal/tools/anvil/node_modules internal/tools/packages/node_modules client/kit/node_modules explorer/node_modules browsers/internal/browser/node_modules

@@ -28,8 +28,8 @@ var (
 // Describe returns the description of the API of a site with this configuration, an OpenAPI 3.1 document
 // in JSON. It depends on nothing else. The error names a route that is not described.
 func Describe(config site.Config) ([]byte, error) {
-	type operations map[string]any
-	paths, answers := map[string]operations{}, answers(config)
+	paths, answers := map[string]map[string]any{}, answers(config)
+	sections := map[string]bool{}
 	for _, r := range config.Routes() {
 		isData := r.ID == routes.DataFile || r.ID == routes.DataPackage
 		if !r.UnderAPI() && !isData {
@@ -43,7 +43,8 @@ func Describe(config site.Config) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		paths[r.Path(config)] = operations{method(r): o}
+		paths[r.Path(config)] = map[string]any{method(r): o}
+		sections[Section(r)] = true
 	}
 	schemas, err := needed(paths, components(config))
 	if err != nil {
@@ -55,13 +56,30 @@ func Describe(config site.Config) ([]byte, error) {
 	}
 	about += " What can be read with GET answers HEAD too, and every path OPTIONS." +
 		" Unknown parameters are ignored; of a repeated one the first counts, if nothing else is said."
+	var tags []map[string]string
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
+		tags = append(tags, map[string]string{"name": name, "description": sectionTexts[name]})
+	}
 	body, err := json.MarshalWithOption(struct {
-		OpenAPI    string                `json:"openapi"`
-		Info       map[string]string     `json:"info"`
-		Paths      map[string]operations `json:"paths"`
-		Components map[string]any        `json:"components"`
+		OpenAPI    string              `json:"openapi"`
+		Info       map[string]any      `json:"info"`
+		Servers    []map[string]string `json:"servers"`
+		Security   []any               `json:"security"`
+		Tags       []map[string]string `json:"tags"`
+		Paths      any                 `json:"paths"`
+		Components map[string]any      `json:"components"`
 	}{
-		"3.1.0", map[string]string{"title": title, "version": apiVersion, "description": about}, paths, map[string]any{"schemas": schemas},
+		OpenAPI: "3.1.0",
+		Info: map[string]any{
+			"title": title, "version": apiVersion, "description": about,
+			"contact": map[string]string{"name": "followpress", "url": "https://github.com/followpress/followpress"},
+			"license": map[string]string{"name": "MIT", "identifier": "MIT"},
+		},
+		Servers:    []map[string]string{{"url": "/", "description": "the host of this document"}},
+		Security:   []any{}, // no credentials
+		Tags:       tags,
+		Paths:      paths,
+		Components: map[string]any{"schemas": schemas},
 	}, json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("describe the API: %w", err)
@@ -115,7 +133,7 @@ func operation(c site.Config, r *site.Route, answer schema) (map[string]any, err
 		parameters = append(parameters, queryParameter(c, r, p))
 	}
 	o := map[string]any{
-		"operationId": operationID(r), "summary": r.Summary, "tags": []string{Section(r)},
+		"operationId": operationID(r), "summary": r.Summary, "description": answeredBy(r), "tags": []string{Section(r)},
 		"responses": responses(r, answer),
 	}
 	if r.Ranges {
@@ -155,7 +173,27 @@ func operationID(r *site.Route) string {
 	return id
 }
 
-// Section is the group of endpoints that a route of the API belongs to.
+// answeredBy tells readers whether a bucket alone answers the route.
+func answeredBy(r *site.Route) string {
+	switch {
+	case r.Computed:
+		return "A server computes the answer, or the client library in a browser."
+	case len(r.Params) > 0:
+		return "Without parameters, the answer is a stored file. Otherwise a server computes it, or the client library in a browser."
+	}
+	return "The answer is a stored file."
+}
+
+// sectionTexts describes the sections of endpoints.
+var sectionTexts = map[string]string{
+	"data":        "tables of the graph, for download",
+	"graph":       "the whole graph",
+	"leaderboard": "accounts by rank",
+	"lists":       "one list",
+	"users":       "one account",
+}
+
+// Section returns the group of endpoints that a route belongs to, a key of sectionTexts.
 func Section(r *site.Route) string {
 	if !r.UnderAPI() {
 		return "data"
@@ -289,9 +327,13 @@ func responses(r *site.Route, answer schema) map[string]any {
 		ok["headers"] = refreshHeaders()
 	}
 	if r.Redirect {
-		all = map[string]any{"302": map[string]any{"description": r.Summary, "headers": map[string]any{
-			"Location": map[string]any{"description": "the URL of the picture", "schema": schema{"type": "string", "format": "uri"}},
-		}}}
+		all = map[string]any{
+			"302": map[string]any{"description": r.Summary, "headers": map[string]any{
+				"Location": map[string]any{"description": "the URL of the picture", "schema": schema{"type": "string", "format": "uri"}},
+			}},
+			// Linters require a success or a default.
+			"default": problemResponse("any other error"),
+		}
 	} else if !r.Post {
 		all["304"] = map[string]any{"description": "the body is the one that If-None-Match names"}
 	}
@@ -308,11 +350,13 @@ func responses(r *site.Route, answer schema) map[string]any {
 		}
 	}
 	for status, texts := range details {
-		all[strconv.Itoa(status)] = map[string]any{
-			"description": strings.Join(texts, " "), "content": content(site.RouteBy(routes.Error).ContentType, ref("Problem")),
-		}
+		all[strconv.Itoa(status)] = problemResponse(strings.Join(texts, " "))
 	}
 	return all
+}
+
+func problemResponse(about string) map[string]any {
+	return map[string]any{"description": about, "content": content(site.RouteBy(routes.Error).ContentType, ref("Problem"))}
 }
 
 // refreshHeaders describes the headers of an answer to cache=fresh that is the stored one.
