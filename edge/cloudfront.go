@@ -86,6 +86,7 @@ func cloudFrontSource(v view) (string, error) {
 // itself, and nothing else.
 func tableOfCloudFront(table Table, alone bool) Table {
 	table.Empty = Answer{}
+	table.Every = headersOf(site.EveryHeader()) // the headers policy adds settings.Header
 	table.Routes = slices.Clone(table.Routes)
 	for i := range table.Routes {
 		r := &table.Routes[i]

@@ -18,6 +18,7 @@ import (
 
 	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/settings"
 )
 
 // A cloudFront runs the function in a JavaScript engine with CloudFront's events, and does what
@@ -27,6 +28,7 @@ type cloudFront struct {
 	t                testing.TB
 	bucket, fallback string
 	live             string
+	settings         []string // the value of settings.Header in the headers policy
 
 	mu      sync.Mutex
 	vm      *goja.Runtime
@@ -49,6 +51,12 @@ func startCloudFront(t testing.TB, bucketURL, fallbackURL string, change ...func
 		c(&o)
 	}
 	c := &cloudFront{t: t, bucket: bucketURL, fallback: fallbackURL, live: o.Live, vm: goja.New(), kept: map[string]answer{}}
+	stack, err := os.ReadFile(filepath.Join(dir, "cloudfront.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, policy, _ := strings.Cut(string(stack), "- Header: "+strings.ToLower(settings.Header)+"\n")
+	c.settings = regexp.MustCompile(`Value: "(.*)"`).FindStringSubmatch(policy)[1:]
 	c.load(string(code))
 	s := httptest.NewServer(c)
 	t.Cleanup(s.Close)
@@ -232,6 +240,7 @@ func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
 	for _, h := range site.EveryHeader() {
 		w.Header().Set(h.Name, h.Value)
 	}
+	w.Header()[settings.Header] = c.settings
 	if etag := a.header.Get("ETag"); etag != "" && (r.Header.Get("If-None-Match") == "*" || strings.Contains(r.Header.Get("If-None-Match"), etag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return

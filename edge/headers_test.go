@@ -25,7 +25,7 @@ var strange = []string{
 var known = map[string]bool{
 	"Access-Control-Allow-Headers": true, "Access-Control-Allow-Methods": true, "Access-Control-Allow-Origin": true, "Access-Control-Expose-Headers": true,
 	"Access-Control-Max-Age": true, "Allow": true, "Cache-Control": true, "Connection": true, "Content-Length": true, "Content-Type": true, "Date": true, "Etag": true,
-	"Retry-After": true, "Server": true, "Transfer-Encoding": true, "Vary": true, "X-As-Of": true, "X-Content-Type-Options": true, "X-Finalized": true, "X-Heads": true, "X-Refresh": true,
+	"Followpress-Edge": true, "Retry-After": true, "Server": true, "Transfer-Encoding": true, "Vary": true, "X-As-Of": true, "X-Content-Type-Options": true, "X-Finalized": true, "X-Heads": true, "X-Refresh": true,
 }
 
 // hostile adds to the answers of a handler what no answer has: headers, twice each, hints before the answer, and trailers.

@@ -384,7 +384,7 @@ func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
 	}
 	for _, name := range []string{
 		"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
-		"Access-Control-Max-Age", "Allow", "Cache-Control", "Content-Type", "Etag", "Last-Modified", "Location", "Retry-After", "X-Amz-Request-Id",
+		"Access-Control-Max-Age", "Allow", "Cache-Control", "Content-Type", "Etag", "Followpress-Edge", "Last-Modified", "Location", "Retry-After", "X-Amz-Request-Id",
 		"X-Content-Type-Options", "X-Refresh",
 	} {
 		if !slices.Contains(except, name) && !slices.Equal(got.header[name], want.header[name]) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/settings"
 )
 
 // A Table is the table of routes and parameters as text and regular expressions. The
@@ -180,8 +181,9 @@ func TableOf(c site.Config) Table {
 	e := Table{
 		Params: map[site.Param]Param{}, Problems: map[string]Problem{},
 		Space: "(?:" + space() + ")", Unsafe: unsafe(),
-		Every: headersOf(site.EveryHeader()), Preflight: headersOf(c.PreflightHeaders()),
-		Empty: bodyOf(site.EmptySearch),
+		Every:     headersOf(append(site.EveryHeader(), site.Header{Name: settings.Header, Value: settings.Digest(c)})),
+		Preflight: headersOf(c.PreflightHeaders()),
+		Empty:     bodyOf(site.EmptySearch),
 	}
 	for _, r := range c.Routes() {
 		e.Routes = append(e.Routes, rowOf(c, r))

@@ -24,6 +24,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fresh"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/settings"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
 )
@@ -173,6 +174,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 		seen.status = h.write(problem(site.Unavailable), w, r)
 		return
 	}
+	w.Header()[settings.Header] = v.settings
 	if h.respondHot(w, r, v, seen) {
 		return
 	}

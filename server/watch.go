@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/fresh"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/settings"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -25,6 +26,7 @@ type liveSite struct {
 	templates *sync.Map // objects for addresses not in the graph: from site.Key to []byte
 	// description makes the OpenAPI document of a site without OpenAPIKey, once.
 	description func() (*cache.Object, error)
+	settings    []string // the value of settings.Header
 }
 
 // sameSite reports whether the root was not replaced since was, as far as the store can tell.
@@ -206,13 +208,21 @@ func (h *Handler) readRoot(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+<<<<<<< HEAD
 	next := &liveSite{answer.Site{Root: root, Version: v.Version}, info, h.fetcher.Settled(info), time.Now(), v.templates, v.description}
 	// If the root was replaced, another site may have been live in between, and the cache may hold
 	// its objects. Times have a resolution of one second: a root read before it settled may have
 	// been replaced within that second, so it counts as new once settled.
+=======
+	next := &liveSite{answer.Site{Root: root, Version: v.Version}, info, h.fetcher.Settled(info), time.Now(), v.templates, v.description, v.settings}
+	// If the root was put again, another site may have been live in between, and the cache may
+	// hold objects of it. Times have a resolution of a second: a root that was not settled when
+	// it was read may have been replaced within that second, so it counts as new once it is.
+>>>>>>> c5e1ca74 (edge: a stale configuration is named: by a header, by publish and by verify --edge)
 	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
 		next.Version++
 		next.templates = &sync.Map{}
+		next.settings = []string{settings.Digest(root.Config)}
 		next.description = sync.OnceValues(func() (*cache.Object, error) {
 			body, err := h.describe(root.Config)
 			return cache.NewObject(body), err

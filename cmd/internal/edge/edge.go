@@ -34,7 +34,7 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `An edge is a cache or CDN in front of the bucket. It answers from the bucket where it can and forwards other requests to the fallback; without a fallback, it ignores parameters that need one. With --live-url it asks live first. Run this again when the base path or the limits of the site change.
+	return `An edge is a cache or CDN in front of the bucket. It answers from the bucket where it can and forwards other requests to the fallback; without a fallback, it ignores parameters that need one. With --live-url it asks live first. Run this again when a publish warns that edges are stale.
 
 	followpress edge --kind nginx --site site.tar --bucket-url https://BUCKET.s3.amazonaws.com --out edge`
 }

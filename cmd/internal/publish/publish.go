@@ -158,6 +158,7 @@ type Verify struct {
 	destination
 	excluding
 	checking
+	edges
 	command.MaxAge
 }
 
@@ -171,9 +172,9 @@ func (*Verify) Help() string {
 // Validate checks the flags before the run; kong calls it.
 func (v *Verify) Validate() error {
 	if storage.IsWeb(v.Dest) {
-		return errors.Join(v.checkOnline(), v.checkKeys(), v.CheckMaxAge())
+		return errors.Join(v.checkOnline(), v.checkKeys(), v.checkURLs(), v.CheckMaxAge())
 	}
-	return errors.Join(v.checkDestination(), v.checkPatterns(), v.checkKeys(), v.CheckMaxAge())
+	return errors.Join(v.checkDestination(), v.checkPatterns(), v.checkKeys(), v.checkURLs(), v.CheckMaxAge())
 }
 
 // Run verifies.
@@ -221,7 +222,7 @@ func (v *Verify) verifyListed(ctx context.Context, s session) (*publisher.Verifi
 	case found.Foreign.Count > 0:
 		err = leftAlone(found)
 	}
-	return found, cmp.Or(err, v.differs(found.Signed, "publish the site again"))
+	return found, errors.Join(cmp.Or(err, v.differs(found.Signed, "publish the site again")), v.checkEdges(ctx, to))
 }
 
 func leftAlone(v *publisher.Verification) error {
@@ -506,6 +507,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	}
 	report, err := publisher.Publish(ctx, from, to, o)
 	told.Report = report
+	warnOfEdges(s, report)
 	report.Requests = to.Requests()
 	if report.Requests != nil && report.Outcome == publisher.Planned { // a folder gets no requests
 		report.Requests = report.ExpectedRequests()

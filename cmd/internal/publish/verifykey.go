@@ -91,7 +91,8 @@ func (v *Verify) verifyOnline(ctx context.Context, s session) (found *publisher.
 	} else if err != nil {
 		return found, fmt.Errorf("%s: %w", secret.URL(v.Dest), err)
 	}
-	return found, v.differs(found.Signed, "publish the site again; or a cache has objects of another site: purge it")
+	differs := v.differs(found.Signed, "publish the site again; or a cache has objects of another site: purge it")
+	return found, errors.Join(differs, v.checkEdges(ctx, online))
 }
 
 // differs is an error if anything that was read is not what was signed.
