@@ -11,11 +11,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 const hush = "a-secret-that-nobody-may-see"
@@ -64,14 +67,19 @@ func ok(_ int, _ told, w http.ResponseWriter) {
 func (s *stub) open(t *testing.T, flag string, change ...func(*Options)) *Purger {
 	t.Helper()
 	o := Options{
-		Sites: []string{"https://api.example.org/"}, Patience: 2 * time.Second, CloudflareToken: hush, FastlyToken: hush,
+		Sites: []string{"https://api.example.org/"}, Patience: 2 * time.Second,
 		AWS: func(context.Context) (Credentials, error) {
 			return Credentials{"AKIDEXAMPLE", hush, "session-token"}, nil
 		},
-		Endpoints:    map[Kind]string{CloudFront: s.URL, Cloudflare: s.URL + "/client/v4", Fastly: s.URL},
+		Endpoints:    map[Kind]string{},
 		Log:          slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		firstBackoff: time.Millisecond, pollWait: time.Millisecond,
 	}
+	setSecrets(&o, hush)
+	for kind := range kinds {
+		o.Endpoints[kind] = s.URL
+	}
+	o.Endpoints[Cloudflare] += "/client/v4"
 	for _, c := range change {
 		c(&o)
 	}
@@ -80,6 +88,16 @@ func (s *stub) open(t *testing.T, flag string, change ...func(*Options)) *Purger
 		t.Fatal(err)
 	}
 	return p
+}
+
+// setSecrets sets each field of the options that holds a credential.
+func setSecrets(o *Options, to secret.Text) {
+	fields := reflect.ValueOf(o).Elem()
+	for i := range fields.NumField() {
+		if f := fields.Field(i); f.Type() == reflect.TypeFor[secret.Text]() {
+			f.SetString(string(to))
+		}
+	}
 }
 
 func (s *stub) noSecret(t *testing.T, texts ...string) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -54,14 +55,23 @@ const (
 	HTTP       Kind = "http"
 )
 
-// kinds creates a service from the rest of a flag, after kind and colon. It reads credentials by Use of the hider: so
-// they appear in no message. The rest is hidden too, unless it is in the name of the service.
-var kinds = map[Kind]func(rest string, o Options, hide *secret.Hider) (service, error){
-	CloudFront: newCloudFront, Cloudflare: newCloudflare, Fastly: newFastly, HTTP: newHTTP,
+// kinds are the services that a flag, KIND:OPERAND, can name. open reads credentials by Use of the hider, so that they
+// appear in no message. The operand is hidden too, unless it is in the name of the service.
+var kinds = map[Kind]struct {
+	operand string
+	open    func(operand string, o Options, hide *secret.Hider) (service, error)
+}{
+	CloudFront: {"ID", newCloudFront}, Cloudflare: {"ZONE", newCloudflare}, Fastly: {"SERVICE", newFastly}, HTTP: {"URL-TEMPLATE", newHTTP},
 }
 
-// operands says what follows the kind and a colon in a flag.
-var operands = map[Kind]string{CloudFront: "ID", Cloudflare: "ZONE", Fastly: "SERVICE", HTTP: "URL-TEMPLATE"}
+// forms lists the forms of a flag.
+func forms() string {
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		all = append(all, string(kind)+":"+kinds[kind].operand)
+	}
+	return "use " + strings.Join(all, ", ")
+}
 
 // safeKind reports whether an unknown kind may be printed: a short word of lower-case letters is a misspelled kind, and
 // anything else may be a pasted token.
@@ -107,17 +117,16 @@ type Purger struct {
 // without secrets in its text, and sends no request.
 func New(flag string, o Options) (*Purger, error) {
 	kind, rest, _ := strings.Cut(flag, ":")
-	open := kinds[Kind(kind)]
-	const forms = "use cloudfront:ID, cloudflare:ZONE, fastly:SERVICE or http:URL-TEMPLATE"
+	known, ok := kinds[Kind(kind)]
 	switch {
 	case strings.HasPrefix(rest, "//"):
 		return nil, errors.New("a URL alone names no service: put http: before it, http:URL-TEMPLATE")
-	case open == nil && safeKind(kind):
-		return nil, fmt.Errorf("there is no service %q: %s", kind, forms)
-	case open == nil:
-		return nil, errors.New(forms)
+	case !ok && safeKind(kind):
+		return nil, fmt.Errorf("there is no service %q: %s", kind, forms())
+	case !ok:
+		return nil, errors.New(forms())
 	case rest == "":
-		return nil, fmt.Errorf("%q lacks what follows the service's name: use %s:%s", flag, kind, operands[Kind(kind)])
+		return nil, fmt.Errorf("%q lacks what follows the service's name: use %s:%s", flag, kind, known.operand)
 	}
 	hide := &secret.Hider{}
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
@@ -137,7 +146,7 @@ func New(flag string, o Options) (*Purger, error) {
 		o.Sites[i] = u.Scheme + "://" + u.Host
 	}
 	hide.UseURL(o.Endpoints[Kind(kind)])
-	s, err := open(rest, o, hide)
+	s, err := known.open(rest, o, hide)
 	if !strings.Contains(s.name, rest) {
 		hide.UseURL(rest)
 	}

@@ -1,13 +1,17 @@
 package purger
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/followpress/followpress/internal/secret"
 )
 
 // The flag is checked before anything is published.
@@ -16,9 +20,9 @@ func TestFlags(t *testing.T) {
 		flag, says string
 		change     func(*Options)
 	}{
-		{"", "cloudfront:ID", nil},
-		{"akamai:1", `no service "akamai": use cloudfront:ID`, nil},
-		{"varnish:cache.internal", `no service "varnish": use cloudfront:ID`, nil},
+		{"", "cloudflare:ZONE, cloudfront:ID, fastly:SERVICE, http:URL-TEMPLATE", nil},
+		{"akamai:1", `no service "akamai": use cloudflare:ZONE`, nil},
+		{"varnish:cache.internal", `no service "varnish": use cloudflare:ZONE`, nil},
 		{"https://cache.example.org/purge", "a URL alone names no service: put http: before it", nil},
 		{hush + ":1", "cloudfront:ID", nil},
 		{"cloudflare", `"cloudflare" lacks what follows the service's name: use cloudflare:ZONE`, nil},
@@ -50,9 +54,37 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// checkKinds says what a kind of service lacks. TestMain calls it first: every test would fail for that.
+func checkKinds() error {
+	for kind, known := range kinds {
+		if operands[kind] == "" && kind != HTTP {
+			return fmt.Errorf("purger/purger_test.go: operands lacks %s", kind)
+		}
+		o := Options{Sites: []string{"https://api.example.org"}, AWS: func(context.Context) (Credentials, error) { return Credentials{}, nil }}
+		setSecrets(&o, hush)
+		s, err := known.open(cmp.Or(operands[kind], "http://cache"), o, &secret.Hider{})
+		if err != nil {
+			return fmt.Errorf("purger/%s.go: %w", kind, err)
+		}
+		for field, missing := range map[string]bool{"name": s.name == "", "inFlight": s.inFlight == 0, "cut": s.cut == nil, "request": s.request == nil} {
+			if missing {
+				return fmt.Errorf("purger/%s.go: the service lacks %s", kind, field)
+			}
+		}
+	}
+	return nil
+}
+
+// operands has an operand for the flag of each kind except HTTP, whose operand is a URL.
+var operands = map[Kind]string{CloudFront: "EDFDVBD6EXAMPLE", Cloudflare: "zone1", Fastly: "service1"}
+
 // services are a flag for each kind, in front of a stub.
 func services(s *stub) []string {
-	return []string{"cloudfront:EDFDVBD6EXAMPLE", "cloudflare:zone1", "fastly:service1", "http:" + s.URL + "{path}"}
+	all := []string{"http:" + s.URL + "{path}"}
+	for kind, operand := range operands {
+		all = append(all, string(kind)+":"+operand)
+	}
+	return all
 }
 
 // eventually answers with a failure first, then as each service does.

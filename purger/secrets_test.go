@@ -9,27 +9,20 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	json "github.com/goccy/go-json"
-
-	"github.com/followpress/followpress/internal/secret"
 )
 
 // Whatever credential a service sends, and wherever its server repeats it, nobody is told: each service of the table, with
-// a secret in each field of Options that can have one. Who adds a service adds its flag here.
+// a secret in each field of Options that can have one.
 func TestServersThatRepeatWhatTheyGot(t *testing.T) {
-	flags := map[Kind]string{
-		CloudFront: "EDFDVBD6EXAMPLE", Cloudflare: "zone1", Fastly: "service1",
-		HTTP: "%s/secret-before-{path}-secret-after?k=secret-query&u=1",
-	}
 	for kind := range kinds {
-		if flags[kind] == "" {
-			t.Errorf("%s: got no flag, want one here", kind)
-			continue
+		operand := operands[kind]
+		if kind == HTTP {
+			operand = "%s/secret-before-{path}-secret-after?k=secret-query&u=1"
 		}
 		for name, shout := range map[string]func(string) string{
 			"as it is": func(s string) string { return s }, "in upper case": strings.ToUpper,
@@ -49,13 +42,8 @@ func TestServersThatRepeatWhatTheyGot(t *testing.T) {
 							return Credentials{"AKIDEXAMPLE", "secret-of-aws", "secret-session"}, nil
 						},
 					}
-					fields := reflect.ValueOf(&o).Elem()
-					for i := range fields.NumField() {
-						if f := fields.Field(i); f.Type() == reflect.TypeFor[secret.Text]() {
-							f.SetString("secret-" + strings.ToLower(fields.Type().Field(i).Name))
-						}
-					}
-					p, err := New(string(kind)+":"+strings.ReplaceAll(flags[kind], "%s", address), o)
+					setSecrets(&o, "secret-token")
+					p, err := New(string(kind)+":"+strings.ReplaceAll(operand, "%s", address), o)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -613,6 +613,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if err := checkKinds(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 	m.Run()
 }
 

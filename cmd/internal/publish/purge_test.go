@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/purger"
@@ -575,5 +577,30 @@ func TestPurgeWaits(t *testing.T) {
 	}
 	if !errors.Is(err, context.Canceled) || len(cache.wasTold()) > 0 || !strings.Contains(told.String(), "failed to purge everything") {
 		t.Errorf("interrupted: %v, %s", err, told)
+	}
+}
+
+// Each service of package purger is in the help of --purge and in docs/purge.md, and its credential is read.
+func TestPurgeServices(t *testing.T) {
+	_, err := purger.New("", purger.Options{})
+	flag, _ := reflect.TypeFor[caches]().FieldByName("Purge")
+	docs, docsErr := os.ReadFile("../../../docs/purge.md")
+	code, codeErr := os.ReadFile("purge.go")
+	if docsErr != nil || codeErr != nil {
+		t.Fatal(docsErr, codeErr)
+	}
+	for _, form := range strings.Split(strings.TrimPrefix(err.Error(), "use "), ", ") {
+		kind, _, _ := strings.Cut(form, ":")
+		if !strings.Contains(flag.Tag.Get("help"), kind+":") {
+			t.Errorf("cmd/internal/publish/purge.go: the help of --purge lacks %s", form)
+		}
+		if !strings.Contains(string(docs), "\n| `"+kind+":") {
+			t.Errorf("docs/purge.md: the table of services lacks %s", form)
+		}
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[purger.Options]()) {
+		if field.Type == reflect.TypeFor[secret.Text]() && !strings.Contains(string(code), field.Name+":") {
+			t.Errorf("cmd/internal/publish/purge.go: purgers does not set purger.Options.%s", field.Name)
+		}
 	}
 }
