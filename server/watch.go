@@ -208,17 +208,10 @@ func (h *Handler) readRoot(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-<<<<<<< HEAD
-	next := &liveSite{answer.Site{Root: root, Version: v.Version}, info, h.fetcher.Settled(info), time.Now(), v.templates, v.description}
+	next := &liveSite{answer.Site{Root: root, Version: v.Version}, info, h.fetcher.Settled(info), time.Now(), v.templates, v.description, v.settings}
 	// If the root was replaced, another site may have been live in between, and the cache may hold
 	// its objects. Times have a resolution of one second: a root read before it settled may have
 	// been replaced within that second, so it counts as new once settled.
-=======
-	next := &liveSite{answer.Site{Root: root, Version: v.Version}, info, h.fetcher.Settled(info), time.Now(), v.templates, v.description, v.settings}
-	// If the root was put again, another site may have been live in between, and the cache may
-	// hold objects of it. Times have a resolution of a second: a root that was not settled when
-	// it was read may have been replaced within that second, so it counts as new once it is.
->>>>>>> c5e1ca74 (edge: a stale configuration is named: by a header, by publish and by verify --edge)
 	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
 		next.Version++
 		next.templates = &sync.Map{}
