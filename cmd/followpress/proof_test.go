@@ -36,7 +36,7 @@ func findings(t *testing.T) (all []finding) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "\n## What is found\n")
+	_, text, _ := strings.Cut(string(page), "\n## Faults and messages\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	for line := range strings.Lines(text) {
 		if cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|"); len(cells) == 4 && strings.Contains(cells[1], "`") {
