@@ -76,7 +76,7 @@ func TestAudit(t *testing.T) {
 	nodes[8453].Set(meanrpc.Faults{})
 	for _, name := range []string{"lossy", "lossy.tar"} {
 		text := failed(t, "audit", at(name), "--all")
-		for _, f := range findings(t) {
+		for _, f := range findings {
 			if f.command == "audit" {
 				f.isSaidIn(t, text)
 			}
