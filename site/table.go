@@ -236,7 +236,7 @@ var allRoutes = func() []*Route {
 	}
 	for i, r := range table {
 		if r.ID != routes.ID(i) {
-			panic("site: the table of routes is out of order")
+			panic("site/table.go: lacks a row before " + r.Pattern + ", by the order of site/routes/routes.go")
 		}
 		if r.ContentType == "" {
 			r.ContentType = contentJSON
