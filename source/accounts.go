@@ -12,14 +12,15 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// An AccountWriter takes the rows of the table accounts; a snapshot.Writer is one.
+// An AccountWriter writes rows of the table accounts; a snapshot.Writer is one.
 type AccountWriter interface {
 	WriteAccount(snapshot.Account) error
 }
 
-// WriteAccounts writes a row for each account that names a primary list or has a profile, in the
-// order of addresses. Of several profiles of an account the freshest counts; of equally fresh ones
-// the first. Profiles that are not in order, one for each address, are an error. It sets g.Profiles.
+// WriteAccounts writes a row for each account that names a primary list or has a profile, ordered
+// by address. If an account has several profiles, the freshest wins, or the first of equally fresh
+// ones. Each of profiles must be ordered by address, one per account. WriteAccounts sets
+// g.Profiles.
 func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
 	streams := make([]*stream, len(profiles))
 	for i, all := range profiles {
@@ -67,10 +68,10 @@ func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
 	}
 }
 
-// A stream is the rest of some Profiles.
+// A stream is the unread part of some Profiles.
 type stream struct {
 	next  func() (Profile, error, bool)
-	head  Profile // unless ended
+	head  Profile // valid until the stream ends
 	begun bool
 	ended bool
 }
@@ -90,7 +91,7 @@ func (s *stream) advance() error {
 	return nil
 }
 
-// least is the first address that any of them has; ok is false if all have ended.
+// least returns the lowest address in naming and streams; ok is false if all have ended.
 func least(naming []site.Address, streams []*stream) (first site.Address, ok bool) {
 	if len(naming) > 0 {
 		first, ok = naming[0], true

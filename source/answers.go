@@ -9,15 +9,16 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Answers add up what a service has told of accounts, for the ServiceInput. The zero value is none.
+// Answers summarizes the answers of a service about accounts, for a ServiceInput. The zero value
+// has no answers.
 type Answers struct {
-	Digest snapshot.Digest // of the rows that they became
+	Digest snapshot.Digest // over the rows made of the answers
 
 	told        bool
 	first, last int64
 }
 
-// At says when the service gave an answer that is used, in milliseconds since the Unix epoch; 0 if that is not known.
+// At records a used answer with its time, in milliseconds since the Unix epoch; 0 if unknown.
 func (a *Answers) At(ms int64) {
 	if !a.told {
 		a.told, a.first, a.last = true, math.MaxInt64, 0
@@ -27,10 +28,10 @@ func (a *Answers) At(ms int64) {
 	}
 }
 
-// latest is the last time that RFC 3339 has.
+// latest is the last time that RFC 3339 can express.
 var latest = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC).UnixMilli()
 
-// Input is what was added up; nil for no answers. Its Source is not set.
+// Input returns the summary, without Source; nil for no answers.
 func (a *Answers) Input() *site.ServiceInput {
 	if !a.told {
 		return nil
@@ -42,10 +43,10 @@ func (a *Answers) Input() *site.ServiceInput {
 	return in
 }
 
-// maxSource is how many bytes a root takes of a URL.
+// maxSource limits the bytes of a URL in a root.
 const maxSource = 2 << 10
 
-// From sets the Source of what a service told: its URL without what may be secret. A nil ServiceInput stays nil.
+// From sets in.Source to the service's URL without parts that may be secret. A nil in stays nil.
 func From(in *site.ServiceInput, service string) {
 	u, err := url.Parse(service)
 	if in == nil || err != nil {

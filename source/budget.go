@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A Budget bounds what a run asks of an upstream: by the number of requests, by time, or by both.
-// The zero Budget is no bound.
+// A Budget limits the requests of a run to an upstream by number, by time, or by both. The zero
+// Budget has no limit.
 type Budget struct {
-	Requests int           // 0 means any number
-	Time     time.Duration // 0 means any time
+	Requests int           // 0 means no limit
+	Time     time.Duration // 0 means no limit
 }
 
-// ParseBudget reads a number of requests, such as 2000, or a time, such as 30m.
+// ParseBudget parses a number of requests, such as 2000, or a time, such as 30m.
 func ParseBudget(text string) (Budget, error) {
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		return Budget{Requests: n}, nil
@@ -24,7 +24,7 @@ func ParseBudget(text string) (Budget, error) {
 	return Budget{}, fmt.Errorf("%q is neither a number of requests, such as 2000, nor a time, such as 30m", text)
 }
 
-// UnmarshalText is ParseBudget, for flags.
+// UnmarshalText implements encoding.TextUnmarshaler with ParseBudget, for flags.
 func (b *Budget) UnmarshalText(text []byte) (err error) {
 	*b, err = ParseBudget(string(text))
 	return err

@@ -2,7 +2,7 @@ package source
 
 import (
 	"bytes"
-	_ "embed" // the deployment in production
+	_ "embed" // embeds the production deployment
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Deployment says where the contracts are: on all chains together one registry, one contract of
-// account metadata, and any number of contracts of records.
+// A Deployment names the contracts. All chains together have one registry, one contract of account
+// metadata, and any number of records contracts.
 type Deployment struct {
 	Chains []Chain
 }
@@ -24,11 +24,11 @@ type Chain struct {
 	ID       uint64
 	Name     string // such as Base
 	Registry *Start // nil if it is on another chain
-	Accounts *Start // likewise
+	Accounts *Start // nil if it is on another chain
 	Records  []Start
 }
 
-// A Start is where a contract is, and the first block that may have events of it.
+// A Start is the address of a contract and the first block that may have its events.
 type Start struct {
 	Address    site.Address
 	FirstBlock uint64
@@ -37,16 +37,16 @@ type Start struct {
 //go:embed deployments/efp.json
 var production []byte
 
-// Production is the deployment of EFP on Base, OP Mainnet and Ethereum.
+// Production returns the deployment of EFP on Base, OP Mainnet and Ethereum.
 func Production() *Deployment {
 	d, err := ParseDeployment(production)
 	if err != nil {
-		panic(err) // a test reads it
+		panic(err) // a test parses it
 	}
 	return d
 }
 
-// chainJSON is a chain of a file; deployments/efp.json is an example.
+// chainJSON is a chain in a deployment file; deployments/efp.json is an example.
 type chainJSON struct {
 	ID       uint64      `json:"id"`
 	Name     string      `json:"name"`
@@ -60,8 +60,8 @@ type startJSON struct {
 	FirstBlock *uint64 `json:"first_block"`
 }
 
-// ParseDeployment reads a deployment from JSON as deployments/efp.json has it. Members that it does
-// not know are errors, because a contract that was left out for a misspelt name would go unnoticed.
+// ParseDeployment parses a deployment from JSON in the form of deployments/efp.json. Unknown
+// members are errors: otherwise a misspelt name would silently omit a contract.
 func ParseDeployment(text []byte) (*Deployment, error) {
 	var file struct {
 		Chains []chainJSON `json:"chains"`
@@ -137,7 +137,7 @@ func (c chainJSON) parse() (Chain, error) {
 
 const maxChains = 64
 
-// check checks what concerns several chains.
+// check validates the chains against each other.
 func (d *Deployment) check() error {
 	registries, accounts, records := 0, 0, 0
 	seen := map[uint64]bool{}
@@ -167,12 +167,12 @@ func (d *Deployment) check() error {
 	return nil
 }
 
-// Registry is the registry of lists.
+// Registry returns the registry of lists.
 func (d *Deployment) Registry() Contract {
 	return d.only(func(c Chain) *Start { return c.Registry })
 }
 
-// Accounts is the contract of account metadata.
+// Accounts returns the contract of account metadata.
 func (d *Deployment) Accounts() Contract {
 	return d.only(func(c Chain) *Start { return c.Accounts })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Decimal is the word as a token id: a canonical decimal.
+// Decimal returns the word as a token ID: a canonical decimal.
 func (w Word) Decimal() string {
 	if n, ok := w.Uint64(); ok {
 		return strconv.FormatUint(n, 10)
@@ -17,18 +17,18 @@ func (w Word) Decimal() string {
 	return new(big.Int).SetBytes(w[:]).String()
 }
 
-// Uint64 is the word as a number, if it has no more than 64 bits.
+// Uint64 returns the word as a number; false if it exceeds 64 bits.
 func (w Word) Uint64() (uint64, bool) {
 	const low = len(w) - 8
 	return binary.BigEndian.Uint64(w[low:]), [low]byte(w[:low]) == [low]byte{}
 }
 
-// String is "0x" and 64 hexadecimal digits.
+// String returns "0x" and 64 hexadecimal digits.
 func (w Word) String() string {
 	return fmt.Sprintf("0x%x", w[:])
 }
 
-// ParseDecimal reads what Decimal returns.
+// ParseDecimal parses the form that Decimal returns.
 func ParseDecimal(text string) (Word, error) {
 	var w Word
 	n, ok := new(big.Int), site.ValidTokenID(text)

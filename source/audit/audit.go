@@ -16,61 +16,62 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// A Subject is what is audited: a Site or a Snapshot.
+// A Subject is a Site or a Snapshot to audit.
 type Subject interface {
-	// Inputs says what it was made of.
+	// Inputs returns the inputs that the subject was made of.
 	Inputs() Inputs
-	// Lists returns the token ids of all lists, each once.
+	// Lists returns the token IDs of all lists, each once.
 	Lists(ctx context.Context) ([]string, error)
-	// Choose says of which lists Claims will be asked.
+	// Choose announces the lists that Claims will be called with.
 	Choose(ctx context.Context, tokens []string) error
-	// Claims returns what it says of some lists, in their order.
+	// Claims returns the subject's claims about lists, in the order of tokens.
 	Claims(ctx context.Context, tokens []string) ([]Claim, error)
 }
 
-// Inputs are what a Subject was made of.
+// Inputs describes the inputs of a Subject.
 type Inputs struct {
-	Name    string // site or snapshot
+	Name    string // "site" or "snapshot"
 	AsOf    string
 	Chains  []site.ChainInput
-	ListOps *uint64 // all operations on all chains; nil if it does not say
+	ListOps *uint64 // number of operations on all chains; nil if unknown
 }
 
-// A Claim is what a Subject says of a list.
+// A Claim is a Subject's data about one list.
 type Claim struct {
 	Token   string
-	Account site.Address // the user or, without one, the owner
+	Account site.Address // the list's user or, without one, its owner
 	Records []Record
 
-	// A snapshot has both, and the list that the account names. A site has neither, and the list that the
-	// account names if it is a list of the account.
+	// Raw claims (of snapshots) have Owner, User and the list that the account names as primary.
+	// Claims of sites have neither Owner nor User, and Primary only if it is a list of the account.
 	Raw     bool
 	Owner   site.Address
 	User    *site.Address // nil for none
 	Primary string        // "" for none
 
-	Damaged string // why nothing is known of the list: its objects are missing, or not those of the manifest
+	Damaged string // reason why the list is unreadable: objects are missing or differ from the manifest
 }
 
-// Options say what is compared. Zero means the defaults.
+// Options configure an audit. Zero values are the defaults.
 type Options struct {
-	Deployment *source.Deployment  // nil means that in production
+	Deployment *source.Deployment  // nil for production
 	URLs       map[uint64][]string // nodes by chain
-	Provider   provider.Options    // how they are asked
-	Sample     int                 // lists, taken at random; 0 means DefaultSample
-	All        bool                // all lists
-	Seed       uint64              // of the sample
-	Progress   source.Progress     // nil means none
+	Provider   provider.Options    // how to ask the nodes
+	Sample     int                 // number of random lists; 0 means DefaultSample
+	All        bool                // compare all lists
+	Seed       uint64              // seed of the sample
+	Progress   source.Progress     // nil for none
 }
 
-// DefaultSample is how many lists are compared: if none of them differs, fewer than 0.3 percent of all
-// lists do, with 95 percent confidence.
+// DefaultSample is the default number of lists: if none of them differs, then with 95 percent
+// confidence fewer than 0.3 percent of all lists do.
 const DefaultSample = 1000
 
-// batch is how many lists are compared at a time.
+// batch is the number of lists compared at a time.
 const batch = 1000
 
-// Run compares lists with the contracts. Differences are no error; that nobody could tell is one.
+// Run compares lists with the contracts. Differences are reported, not returned as errors. Run
+// fails if the contracts cannot be asked.
 func Run(ctx context.Context, s Subject, o Options) (*Report, error) {
 	if o.Deployment == nil {
 		o.Deployment = source.Production()
@@ -80,7 +81,7 @@ func Run(ctx context.Context, s Subject, o Options) (*Report, error) {
 		return nil, errors.New("a sample has at least one list")
 	}
 	o.Progress = cmp.Or(o.Progress, source.Progress(silent{}))
-	o.Provider.Finality = provider.Latest // where blocks may be replaced, hashes are compared
+	o.Provider.Finality = provider.Latest // blocks may be replaced, so hashes are compared
 	begun := time.Now()
 	a := &audit{Options: o, subject: s, in: s.Inputs(), views: map[uint64]*view{}, places: map[source.Place]bool{}}
 	a.report = Report{Kind: a.in.Name, AsOf: a.in.AsOf, All: o.All, Seed: o.Seed}
@@ -102,14 +103,14 @@ func (silent) Stage(string, int64) {}
 func (silent) Add(int64)           {}
 func (silent) End()                {}
 
-// An audit is a Run.
+// An audit is the state of one Run.
 type audit struct {
 	Options
 	subject Subject
 	in      Inputs
 	views   map[uint64]*view
-	places  map[source.Place]bool // whose operations were counted
-	sum     uint64                // of those operations
+	places  map[source.Place]bool // places whose operations were counted
+	sum     uint64                // sum of those operations
 	report  Report
 }
 
@@ -148,7 +149,7 @@ func (a *audit) run(ctx context.Context) error {
 	return nil
 }
 
-// open opens a view of each chain, side by side.
+// open opens a view of each chain, concurrently.
 func (a *audit) open(ctx context.Context) error {
 	if len(a.in.Chains) == 0 {
 		return fmt.Errorf("the %s does not say after which blocks of the chains it was made, so that nothing can be compared: make it again with this version, of chains", a.in.Name)
@@ -175,12 +176,12 @@ func (a *audit) open(ctx context.Context) error {
 	return nil
 }
 
-// mostAhead is how much later than a block as_of may be.
+// mostAhead is the largest accepted lead of as_of over the time of its block.
 const mostAhead = time.Hour
 
-// compareTime compares as_of with the times of the blocks, of which it is the earliest: old blocks are no site of
-// today. Blocks without a hash are those of a database or of an earlier moment, which are the last ones with an event
-// and may be far older. The report shows their time.
+// compareTime compares as_of with the earliest time of the blocks: old blocks do not make a current
+// site. Blocks without a hash come from a database or an earlier moment. They are the last blocks
+// with an event and may be much older, so the report only shows their time.
 func (a *audit) compareTime() error {
 	asOf, err := time.Parse(time.RFC3339, a.in.AsOf)
 	if err != nil {
@@ -196,10 +197,10 @@ func (a *audit) compareTime() error {
 	return nil
 }
 
-// mostNamed is how many differences of one kind are named.
+// mostNamed is the number of differences listed per kind.
 const mostNamed = 100
 
-// compareSupply compares which lists there are with the number of tokens: ids have no gaps.
+// compareSupply compares the lists with the number of tokens, since token IDs have no gaps.
 func (a *audit) compareSupply(ctx context.Context, tokens []string) error {
 	registry := a.Deployment.Registry()
 	n, err := supply(ctx, a.views[registry.Chain], registry)
@@ -238,7 +239,7 @@ func (a *audit) compareSupply(ctx context.Context, tokens []string) error {
 	return nil
 }
 
-// choose takes a sample in which each list is as likely as the others.
+// choose takes a uniform sample of the lists.
 func (a *audit) choose(tokens []string) []string {
 	if a.All || len(tokens) <= a.Sample {
 		a.report.All = true
@@ -255,7 +256,7 @@ func (a *audit) choose(tokens []string) []string {
 	return chosen
 }
 
-// compareSome compares some lists.
+// compareSome compares one batch of lists.
 func (a *audit) compareSome(ctx context.Context, tokens []string) error {
 	claims, err := a.subject.Claims(ctx, tokens)
 	if err != nil {
@@ -293,7 +294,7 @@ func (a *audit) compareSome(ctx context.Context, tokens []string) error {
 	return nil
 }
 
-// take asks the contracts for all that is compared with some claims.
+// take asks the contracts for everything that the claims are compared with.
 func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []source.Word) error {
 	if err := f.takeLists(ctx, words); err != nil {
 		return err
@@ -329,7 +330,7 @@ func (a *audit) take(ctx context.Context, f *facts, claims []Claim, words []sour
 	return nil
 }
 
-// takeLists asks for owners, places and users of lists.
+// takeLists asks for the owners, places and users of lists.
 func (f *facts) takeLists(ctx context.Context, words []source.Word) error {
 	if err := f.takeSeats(ctx, words); err != nil {
 		return err
@@ -337,8 +338,8 @@ func (f *facts) takeLists(ctx context.Context, words []source.Word) error {
 	return f.takeUsers(ctx, words)
 }
 
-// namedBeside returns the lists that accounts name by the contracts, and not by the claims. A list that an account names
-// counts only if it is a list of the account, which has to be asked for.
+// namedBeside returns the lists that accounts name as primary according to the contracts but not
+// the claims. Such a list counts only if it belongs to the account, which has to be asked for.
 func (f *facts) namedBeside(claims []Claim) ([]source.Word, error) {
 	named := map[source.Word]bool{}
 	for _, c := range claims {
@@ -355,7 +356,7 @@ func (f *facts) namedBeside(claims []Claim) ([]source.Word, error) {
 	return slices.Collect(maps.Keys(named)), nil
 }
 
-// compareOne compares what is claimed of a list with the facts.
+// compareOne compares the claim about one list with the facts.
 func (a *audit) compareOne(f *facts, c *Claim, w source.Word) {
 	l := verdict{report: &a.report, list: c.Token}
 	defer l.end()
@@ -378,7 +379,7 @@ func (a *audit) compareOne(f *facts, c *Claim, w source.Word) {
 		}
 	}
 	if l.doubts(seat.doubt, "place", seat.why) {
-		return // all else depends on it
+		return // everything else depends on the owner
 	}
 	n.Places++
 	a.compareUser(f, c, w, &l)
@@ -459,7 +460,7 @@ func (a *audit) comparePrimary(f *facts, c *Claim, l *verdict) {
 	}
 }
 
-// A verdict is what came out for a list.
+// A verdict is the result for one list.
 type verdict struct {
 	report                  *Report
 	list                    string
@@ -471,7 +472,7 @@ func (v *verdict) differ(fact, text string) {
 	v.report.differ(Difference{v.list, fact, text})
 }
 
-// doubts notes a doubt, and reports whether there is one.
+// doubts records a doubt, and reports whether there is one.
 func (v *verdict) doubts(d doubt, fact, why string) bool {
 	switch d {
 	case changed:
@@ -496,7 +497,7 @@ func (v *verdict) end() {
 	}
 }
 
-// finish says what the nodes did, and what the sample means.
+// finish adds to the report what the nodes did and how far the sample can be trusted.
 func (a *audit) finish(took time.Duration) {
 	r := &a.report
 	r.Seconds = took.Seconds()
@@ -510,7 +511,7 @@ func (a *audit) finish(took time.Duration) {
 		r.Chains = append(r.Chains, row)
 	}
 	if !r.All && r.Sampled > 0 {
-		bound := sample.Bound(r.Sampled-r.Right, r.Sampled) // who left lists out on purpose gains nothing
+		bound := sample.Bound(r.Sampled-r.Right, r.Sampled) // omitting lists on purpose must not improve the bound
 		r.Bound = &bound
 	}
 }

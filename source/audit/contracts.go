@@ -14,19 +14,19 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// The functions of the contracts that are asked, and of Multicall3.
+// The contract functions that are called, and those of Multicall3.
 const (
-	totalSupply = "totalSupply"            // of the registry: how many tokens there are; ids are 0, 1, 2 and so on
-	ownerOf     = "ownerOf"                // of the registry
-	getLocation = "getListStorageLocation" // of the registry: where the records of a token are
-	getUser     = "getListUser"            // of records: zero unless the value has 20 bytes
-	getOpCount  = "getListOpCount"         // of records
-	getOps      = "getListOpsInRange"      // of records: the end is not included
-	getValue    = "getValue"               // of account metadata
-	blockNumber = "getBlockNumber"         // of Multicall3: the block after which it answers
+	totalSupply = "totalSupply"            // registry: number of tokens; IDs are 0, 1, 2 and so on
+	ownerOf     = "ownerOf"                // registry
+	getLocation = "getListStorageLocation" // registry: where the records of a token are
+	getUser     = "getListUser"            // records: zero unless the value has 20 bytes
+	getOpCount  = "getListOpCount"         // records
+	getOps      = "getListOpsInRange"      // records: the end is exclusive
+	getValue    = "getValue"               // account metadata
+	blockNumber = "getBlockNumber"         // Multicall3: the block that the call is answered after
 )
 
-// contracts is the part of their ABI that matters.
+// contracts is the part of the ABI that the audit uses.
 var contracts = func() abi.ABI {
 	parsed, err := abi.JSON(strings.NewReader(`[
 {"type":"function","name":"totalSupply","inputs":[],"outputs":[{"type":"uint256"}]},
@@ -48,26 +48,26 @@ var contracts = func() abi.ABI {
 	return parsed
 }()
 
-// The keys of metadata that are facts of a list.
+// Metadata keys that are facts about a list.
 const (
 	userKey    = "user"
 	primaryKey = "primary-list"
 )
 
-// https://www.multicall3.com
+// multicall3 is the address of Multicall3 (https://www.multicall3.com).
 var multicall3 = site.Address(common.HexToAddress("0xcA11bde05977b3631167028862bE2a173976CA11"))
 
 func call(to site.Address, function string, args ...any) provider.Call {
 	data, err := contracts.Pack(function, args...)
 	if err != nil {
-		panic(err) // the arguments are those of the constant above
+		panic(err) // the functions and arguments are constant
 	}
 	return provider.Call{To: common.Address(to), Data: data}
 }
 
 func number(w source.Word) *big.Int { return new(big.Int).SetBytes(w[:]) }
 
-// errUntold says that a contract has refused, or has answered something else than was asked for.
+// errUntold means that a contract refused to answer or answered something else.
 var errUntold = errors.New("not told")
 
 func asWord(answer []byte) (w source.Word, err error) {
@@ -105,8 +105,8 @@ func asBytes(answer []byte) ([]byte, error) {
 	return values[0].([]byte), nil
 }
 
-// asOps reads n operations. Elements of an answer may overlap, so that a short one has many long
-// operations: all together they must be shorter than it.
+// asOps decodes n operations. Elements of an answer may overlap, so a short answer could stand for
+// many long operations: together they must be shorter than the answer.
 func asOps(answer []byte, n uint64) ([][]byte, error) {
 	if uint64(len(answer)) < 64*n {
 		return nil, fmt.Errorf("%w: %d bytes for %d operations", errUntold, len(answer), n)
@@ -125,10 +125,10 @@ func asOps(answer []byte, n uint64) ([][]byte, error) {
 	return ops, nil
 }
 
-// The parts of a location: version, type, chain, contract, slot.
+// locationLen is the length of a location: version, type, chain, contract, slot.
 const locationLen = 1 + 1 + 32 + 20 + 32
 
-// placeOf reads a location. It is not ok if it leads to none of the deployment's contracts of records.
+// placeOf decodes a location. ok is false if it names none of the deployment's records contracts.
 func placeOf(d *source.Deployment, location []byte) (p source.Place, ok bool) {
 	if len(location) != locationLen || location[0] != 1 || location[1] != 1 {
 		return p, false

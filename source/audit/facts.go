@@ -16,43 +16,43 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// Limits of one question. A node takes less time and gas for many small operations than for one large call.
+// Limits of one request. Many small calls cost a node less time and gas than one large call.
 const (
 	opsPerCall    = 1000
 	opsPerRequest = 4000
-	callsAtOnce   = 500 // of Multicall3, as provider has it
-	requestsAhead = 4   // requests for operations under way
-	// mostOps is more operations than any slot has: the whole network has a million.
+	callsAtOnce   = 500 // limit of provider's Multicall3 requests
+	requestsAhead = 4   // concurrent requests for operations
+	// mostOps exceeds the operations of any slot: the whole network has a million.
 	mostOps = 1 << 22
 )
 
-// A doubt is why a fact of a list cannot be told.
+// A doubt is the reason why a fact of a list is unknown.
 type doubt int
 
 const (
 	none    doubt = iota
-	changed       // it has changed since the site's block, and no node has the state of that
-	untold        // the contract did not tell
+	changed       // changed since the site's block, whose state no node has
+	untold        // the contract did not answer
 )
 
-// A seat is what the registry says of a token.
+// A seat is the registry's data about a token.
 type seat struct {
 	owner  site.Address // zero if there is no such token
-	passed bool         // the owner has changed since
+	passed bool         // the owner changed after the site's block
 	place  source.Place
-	placed bool  // place has records
-	doubt  doubt // about the place
+	placed bool  // place is a records contract of the deployment
+	doubt  doubt // doubt about the place
 	why    string
 }
 
-// A told value is one that a contract told, unless there is a doubt.
+// A told is a value from a contract, or a doubt about it.
 type told[T any] struct {
 	value T
 	doubt doubt
-	why   string // for people, of untold
+	why   string // explains untold to people
 }
 
-// facts are what contracts say of some lists.
+// facts are the contracts' data about some lists.
 type facts struct {
 	views    map[uint64]*view
 	d        *source.Deployment
@@ -61,10 +61,10 @@ type facts struct {
 
 	seats   map[source.Word]seat
 	users   map[source.Place]told[site.Address] // zero for none
-	primary map[site.Address]told[string]       // the token id that an account names; "" for none
+	primary map[site.Address]told[string]       // token ID that an account names as primary; "" for none
 	records map[source.Place]told[[]Record]
-	counts  map[source.Place]uint64 // operations up to the site's block
-	ops     uint64                  // operations that were read
+	counts  map[source.Place]uint64 // number of operations up to the site's block
+	ops     uint64                  // operations read
 }
 
 func newFacts(views map[uint64]*view, d *source.Deployment) *facts {
@@ -75,7 +75,7 @@ func newFacts(views map[uint64]*view, d *source.Deployment) *facts {
 	}
 }
 
-// supply asks how many tokens there were.
+// supply returns the number of tokens after the site's block.
 func supply(ctx context.Context, v *view, registry source.Contract) (uint64, error) {
 	var moved error
 	for range mostMoves {
@@ -105,7 +105,7 @@ func errUnsteady(moved error) error {
 	return fmt.Errorf("no node has the state of a block for as long as it takes to compare some lists, not even of its newest: add a node that has (--rpc): %w", moved)
 }
 
-// takeSeats asks for owners and places of tokens that are not known yet.
+// takeSeats asks for the owners and places of tokens not asked for yet.
 func (f *facts) takeSeats(ctx context.Context, tokens []source.Word) error {
 	v := f.views[f.registry.Chain]
 	tokens = slices.DeleteFunc(slices.Clone(tokens), func(w source.Word) bool { _, known := f.seats[w]; return known })
@@ -122,13 +122,13 @@ func (f *facts) takeSeats(ctx context.Context, tokens []source.Word) error {
 	}
 	for i, w := range tokens {
 		s := seat{}
-		// It reverts for a token that does not exist.
+		// The call reverts for a token that does not exist.
 		if s.owner, err = asAddress(answers[2*i]); err != nil && answers[2*i] != nil {
 			s.doubt, s.why = untold, fmt.Sprintf("%s: %v", ownerOf, err)
 		}
 		location, err := asBytes(answers[2*i+1])
 		switch {
-		case err != nil && s.owner == (site.Address{}): // nor has it a location
+		case err != nil && s.owner == (site.Address{}): // it has no location either
 		case err != nil:
 			s.doubt, s.why = untold, fmt.Sprintf("%s: %v", getLocation, err)
 		default:
@@ -136,9 +136,9 @@ func (f *facts) takeSeats(ctx context.Context, tokens []source.Word) error {
 		}
 		if v.since != nil {
 			if before, ok := v.since.owners[w]; ok && before == (site.Address{}) {
-				s.owner = before // it was minted since
+				s.owner = before // minted after the site's block
 			} else if ok {
-				s.passed = true // that before is known by a log only
+				s.passed = true // only a log gives the earlier owner
 			}
 			if v.since.located[w] && s.doubt == none {
 				s.doubt = changed
@@ -149,7 +149,7 @@ func (f *facts) takeSeats(ctx context.Context, tokens []source.Word) error {
 	return nil
 }
 
-// byChain are places by their chains, in the order of both, each once.
+// byChain groups places by chain without duplicates, keeping their order.
 func byChain(places []source.Place) map[uint64][]source.Place {
 	all := map[uint64][]source.Place{}
 	slices.SortFunc(places, func(a, b source.Place) int {
@@ -170,7 +170,7 @@ func cmpAll(first, second int) int {
 	return second
 }
 
-// placesOf are the places of tokens whose seats are known.
+// placesOf returns the places of tokens whose seats are known.
 func (f *facts) placesOf(tokens []source.Word) (places []source.Place) {
 	for _, w := range tokens {
 		if s := f.seats[w]; s.placed && s.doubt == none {
@@ -180,7 +180,7 @@ func (f *facts) placesOf(tokens []source.Word) (places []source.Place) {
 	return places
 }
 
-// takeUsers asks for the users of the places of tokens.
+// takeUsers asks for the users of the tokens' places.
 func (f *facts) takeUsers(ctx context.Context, tokens []source.Word) error {
 	places := slices.DeleteFunc(f.placesOf(tokens), func(p source.Place) bool { _, known := f.users[p]; return known })
 	all := byChain(places)
@@ -239,7 +239,7 @@ func (f *facts) takePrimary(ctx context.Context, accounts []site.Address) error 
 	return nil
 }
 
-// account is the account of a token: its user, or its owner if it has none.
+// account returns the account of a token: its user, or its owner if it has no user.
 func (f *facts) account(w source.Word) told[site.Address] {
 	s := f.seats[w]
 	owner := told[site.Address]{value: s.owner}
@@ -259,14 +259,14 @@ func (f *facts) account(w source.Word) told[site.Address] {
 	return user
 }
 
-// A span is a part of the operations of a place.
+// A span is a range of the operations of a place.
 type span struct {
 	place    source.Place
 	from, to uint64
 }
 
-// takeRecords reads all operations of the places of tokens, and makes records of them. A place that has
-// more operations than most is not read: its records are untold.
+// takeRecords reads all operations of the tokens' places and applies them to get records. It skips
+// a place with more than most operations; its records are untold.
 func (f *facts) takeRecords(ctx context.Context, tokens []source.Word, most uint64) error {
 	all := byChain(f.placesOf(tokens))
 	for _, id := range slices.Sorted(maps.Keys(all)) {
@@ -311,10 +311,10 @@ func (f *facts) takeRecordsOf(ctx context.Context, v *view, places []source.Plac
 		}
 	}
 	var open shelf
-	var tail [][]byte // operations of the open place after the site's block
+	var tail [][]byte // operations of the current place after the site's block
 	return v.read(ctx, spans, func(s span, ops [][]byte, why error) {
 		if f.records[s.place].doubt != none {
-			return // a span before it was not told
+			return // an earlier span was not answered
 		}
 		if s.from == 0 {
 			open, tail = shelf{}, nil
@@ -342,7 +342,7 @@ func (f *facts) takeRecordsOf(ctx context.Context, v *view, places []source.Plac
 	})
 }
 
-// read reads spans of operations, and calls done with each in their order.
+// read reads spans of operations, and calls done with each in order.
 func (v *view) read(ctx context.Context, spans []span, done func(s span, ops [][]byte, why error)) error {
 	for len(spans) > 0 {
 		var requests [][]span
@@ -385,7 +385,7 @@ func callsOf(spans []span) (calls []provider.Call) {
 	return calls
 }
 
-// readHalves reads a span that was too much for one call.
+// readHalves reads a span that was too large for one call.
 func (v *view) readHalves(ctx context.Context, s span) (ops [][]byte, err error) {
 	half := s.from + (s.to-s.from)/2
 	for _, part := range []span{{s.place, s.from, half}, {s.place, half, s.to}} {

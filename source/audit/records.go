@@ -11,15 +11,15 @@ import (
 	"github.com/followpress/followpress/site/op"
 )
 
-// A Record is a record of a list, with its tags in the order of their bytes.
+// A Record is a record of a list, with its tags sorted by bytes.
 type Record struct {
 	Version uint32
-	Type    string // address, or the decimal of another type
-	Data    string // its bytes
+	Type    string // "address", or the number of another type
+	Data    string // raw bytes
 	Tags    []string
 }
 
-// An identity is what makes two rows one record. A type is any text, so that no separator would do.
+// An identity tells records apart. It is a struct, since a type may contain any separator.
 type identity struct {
 	version    uint32
 	kind, data string
@@ -31,7 +31,7 @@ func (r *Record) String() string {
 	return fmt.Sprintf("record %s of version %d with data 0x%s", quoted(r.Type), r.Version, shortHex(r.Data))
 }
 
-// mostShown is how much of a text of a stranger an error shows.
+// mostShown limits how much of a stranger's text an error shows.
 const mostShown = 80
 
 func shortHex(data string) string {
@@ -48,20 +48,20 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// A shelf has the records that the operations of a slot make, one operation after the other.
+// A shelf applies the operations of a slot one by one, and holds the resulting records.
 type shelf struct {
-	records map[string]*kept // by version, type and data, as operations have them
-	added   int              // records that were added so far
+	records map[string]*kept // by version, type and data, as in operations
+	added   int              // number of records added so far
 }
 
-// kept is a record that is there, or only tags of one that is not.
+// kept is a record in the list, or only the tags of one that is not in the list.
 type kept struct {
 	record Record
-	place  int // after those with a smaller one; 0 if the record is not there
+	place  int // position in the list's order; 0 if the record is not in the list
 	tags   map[string]struct{}
 }
 
-// apply does what an operation says. One that means nothing does nothing.
+// apply applies an operation. It ignores one without effect.
 func (s *shelf) apply(operation []byte) {
 	o, ignored := op.Parse(operation)
 	if ignored != "" {
@@ -82,7 +82,7 @@ func (s *shelf) apply(operation []byte) {
 			kind := o.Kind()
 			k.place, k.record = s.added, Record{Version: kind.Version, Type: kind.Type, Data: string(o.Data())}
 		}
-	case op.Unfollow: // takes tags away, too, whether or not the record is there
+	case op.Unfollow: // removes tags too, even if there is no record
 		delete(s.records, name)
 		return
 	case op.Tag:
@@ -97,7 +97,7 @@ func (s *shelf) apply(operation []byte) {
 	}
 }
 
-// all are the records that are there, in the order in which they came.
+// all returns the records in the list, in the order in which they were added.
 func (s *shelf) all() (records []Record) {
 	there := slices.DeleteFunc(slices.Collect(maps.Values(s.records)), func(k *kept) bool { return k.place == 0 })
 	slices.SortFunc(there, func(a, b *kept) int { return cmp.Compare(a.place, b.place) })
@@ -108,7 +108,7 @@ func (s *shelf) all() (records []Record) {
 	return records
 }
 
-// merged are records in which rows that repeat one have added their tags to the first.
+// merged returns records without duplicates: a repeated row adds its tags to the first.
 func merged(rows []Record) []Record {
 	first := make(map[identity]int, len(rows))
 	records := rows[:0]
@@ -129,8 +129,8 @@ func merged(rows []Record) []Record {
 	return records
 }
 
-// otherRecords says where records differ; "" for nowhere. A contract has no record twice, and a site shows all rows
-// that it has, so that a second row of a record is a difference.
+// otherRecords describes the first difference between records; "" for none. A contract has no
+// record twice, but a site shows each row that it has, so a second row of a record is a difference.
 func otherRecords(said, are []Record) string {
 	by := make(map[identity]*Record, len(said))
 	lacks, has, tags, twice := []string{}, []string{}, []string{}, []string{}

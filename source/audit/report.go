@@ -8,46 +8,46 @@ import (
 	"github.com/followpress/followpress/internal/sample"
 )
 
-// A Report says what was compared, and what differs.
+// A Report lists what was compared and what differs.
 type Report struct {
-	Kind    string  `json:"kind"`    // site or snapshot
-	AsOf    string  `json:"as_of"`   // of it
-	Seed    uint64  `json:"seed"`    // of the sample
+	Kind    string  `json:"kind"`    // "site" or "snapshot"
+	AsOf    string  `json:"as_of"`   // as_of of the subject
+	Seed    uint64  `json:"seed"`    // seed of the sample
 	All     bool    `json:"all"`     // whether all lists were compared
-	Lists   int     `json:"lists"`   // that it has
-	Supply  uint64  `json:"supply"`  // lists by the registry
-	Missing uint64  `json:"missing"` // lists that it does not have
-	Sampled int     `json:"sampled"` // lists that were to be compared: those below, together
+	Lists   int     `json:"lists"`   // lists of the subject
+	Supply  uint64  `json:"supply"`  // lists according to the registry
+	Missing uint64  `json:"missing"` // lists that the subject lacks
+	Sampled int     `json:"sampled"` // lists chosen for comparison: the sum of the counts below
 	Right   int     `json:"right"`
 	Wrong   int     `json:"wrong"`
-	LeftOut int     `json:"left_out"` // lists that have changed since, where no node has the state of the block
-	Untold  int     `json:"untold"`   // lists of which the contracts did not tell all
+	LeftOut int     `json:"left_out"` // lists that changed since, if no node has the state of the block
+	Untold  int     `json:"untold"`   // lists that the contracts did not answer about completely
 	Seconds float64 `json:"seconds"`
 
 	Compared    Compared     `json:"compared"`
 	Differences []Difference `json:"differences"` // the first ones
-	More        uint64       `json:"more"`        // others
-	Skipped     []string     `json:"skipped"`     // lists that were left out: the first ones
-	Refused     []Difference `json:"refused"`     // why something was not told: the first ones
+	More        uint64       `json:"more"`        // number of further differences
+	Skipped     []string     `json:"skipped"`     // the first lists that were skipped
+	Refused     []Difference `json:"refused"`     // the first reasons why something was not answered
 	Chains      []Chain      `json:"chains"`
-	Bound       *float64     `json:"bound,omitempty"` // of the share of wrong lists, with sample.Confidence, as if all that were not compared were wrong; nil if it is no sample
+	Bound       *float64     `json:"bound,omitempty"` // upper bound of the share of wrong lists, with sample.Confidence, counting each list not compared as wrong; nil unless a sample was compared
 }
 
-// Compared counts facts that were compared.
+// Compared counts the facts that were compared.
 type Compared struct {
-	Owners     int    `json:"owners"` // of a site only where they make a difference
+	Owners     int    `json:"owners"` // for a site, only where they make a difference
 	Places     int    `json:"places"`
 	Users      int    `json:"users"`
 	Primary    int    `json:"primary_lists"`
 	Slots      int    `json:"slots"`
-	Operations uint64 `json:"operations"` // that were replayed
+	Operations uint64 `json:"operations"` // operations replayed
 	Records    uint64 `json:"records"`
 }
 
-// A Difference is a fact of a list that is another one by the contracts. Its texts have no control
+// A Difference is a fact of a list that differs from the contracts. Its strings have no control
 // characters.
 type Difference struct {
-	List string `json:"list"` // "" if it is about all
+	List string `json:"list"` // "" if it is not about one list
 	Fact string `json:"fact"`
 	Text string `json:"text"`
 }
@@ -59,18 +59,18 @@ func (d Difference) String() string {
 	return fmt.Sprintf("list %s, %s: %s", d.List, d.Fact, d.Text)
 }
 
-// A Chain is a chain that was asked.
+// A Chain describes how one chain was asked.
 type Chain struct {
 	ID       uint64   `json:"id"`
 	Name     string   `json:"name"`
-	Block    uint64   `json:"block"` // of the site
-	Time     string   `json:"time"`  // of that block, RFC 3339
-	Hashed   bool     `json:"hash"`  // whether the site says the hash of that block
-	After    uint64   `json:"after"` // the block after which the contracts were asked in the end
-	Host     string   `json:"host"`  // that was asked last
+	Block    uint64   `json:"block"` // block of the site
+	Time     string   `json:"time"`  // time of that block, RFC 3339
+	Hashed   bool     `json:"hash"`  // whether the site names the hash of that block
+	After    uint64   `json:"after"` // block after which the contracts were asked last
+	Host     string   `json:"host"`  // host asked last
 	Requests int64    `json:"requests"`
-	Received int64    `json:"received"`         // bytes
-	Untrue   []string `json:"untrue,omitempty"` // hosts that answer after other blocks than they are asked
+	Received int64    `json:"received"`         // bytes received
+	Untrue   []string `json:"untrue,omitempty"` // hosts that answer after other blocks than requested
 }
 
 func (r *Report) differ(d Difference) {
@@ -94,11 +94,12 @@ func (r *Report) leaveOut(list string) {
 	}
 }
 
-// mostLeftOut is the percentage of the lists that may be left out. Where nodes have lost the state of an old block,
-// whoever alters lists may choose those that have changed since.
+// mostLeftOut is the largest accepted percentage of skipped lists. Where nodes have lost the state
+// of old blocks, an attacker could alter just the lists that changed since.
 const mostLeftOut = 5
 
-// Err is an error unless all that was compared is equal, and nearly all was compared.
+// Err returns an error unless everything compared is equal and nearly all chosen lists were
+// compared.
 func (r *Report) Err() error {
 	n := len(r.Differences) + int(r.More)
 	switch {
@@ -118,17 +119,17 @@ func (r *Report) Err() error {
 	return nil
 }
 
-// mostShownLines is how many differences String has.
+// mostShownLines is the number of differences that String lists.
 const mostShownLines = 20
 
-// lines are a text for people: a name, and what there is to say.
+// lines is a text for people: a name and its values per line.
 type lines struct{ strings.Builder }
 
 func (b *lines) add(name, format string, args ...any) {
 	fmt.Fprintf(b, "%-15s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// String is the report for people, in lines.
+// String returns the report as text for people.
 func (r *Report) String() string {
 	var b lines
 	for i := range r.Chains {
@@ -199,7 +200,7 @@ func (r *Report) tellResult(b *lines) {
 	}
 }
 
-// someOf names the first ones of n lists.
+// someOf names the first of n lists.
 func someOf(lists []string, n int) string {
 	shown := lists[:min(len(lists), mostShownLines)]
 	text := strings.Join(shown, ", ")

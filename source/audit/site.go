@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// Limits of what is read, in bytes. Nothing that followpress writes comes near them.
+// Limits of what is read, in bytes; far above anything that followpress writes.
 const (
 	mostShard   = 4 << 20
 	mostDetails = 16 << 20
@@ -26,23 +26,23 @@ const (
 )
 
 const (
-	readAtOnce = 32              // objects
-	patience   = 2 * time.Minute // with requests that fail temporarily
+	readAtOnce = 32              // concurrent reads of objects
+	patience   = 2 * time.Minute // time to retry requests that fail temporarily
 )
 
-// A Site is a site as a Subject. It says nothing that its manifest does not vouch for.
+// A Site is a site as a Subject. It makes no claim that its manifest does not cover.
 type Site struct {
 	store storage.Retrying
 	root  site.Root
 	lists map[string]*listObjects
 }
 
-// listObjects are what the manifest says of the objects of a list.
+// listObjects are the manifest's entries for the objects of a list.
 type listObjects struct {
 	details, records site.Entry
 }
 
-// OpenSite reads the root of a site.
+// OpenSite opens a site for an audit. It reads the root.
 func OpenSite(ctx context.Context, store storage.Reader) (*Site, error) {
 	s := &Site{store: storage.Retrying{From: store, Retry: storage.Retry{Patience: patience}}}
 	body, err := s.store.GetBounded(ctx, site.RootKey, site.MaxRootBytes)
@@ -136,7 +136,7 @@ func (s *Site) Claims(ctx context.Context, tokens []string) ([]Claim, error) {
 	return claims, g.Wait()
 }
 
-// damagedError says that an object is not what the manifest says.
+// damagedError means that an object differs from the manifest.
 type damagedError struct{ error }
 
 func (s *Site) object(ctx context.Context, e site.Entry, name string, most int64) ([]byte, error) {
@@ -158,7 +158,7 @@ func (s *Site) object(ctx context.Context, e site.Entry, name string, most int64
 	return body, nil
 }
 
-// claim reads what is said of a list.
+// claim reads the claim about one list.
 func (s *Site) claim(ctx context.Context, token string) (Claim, error) {
 	c := Claim{Token: token}
 	err := s.read(ctx, &c)

@@ -22,10 +22,10 @@ type Snapshot struct {
 	files  afero.Fs
 	in     Inputs
 	owners map[string]snapshot.List
-	claims map[string]*Claim // of those that were chosen
+	claims map[string]*Claim // claims about the chosen lists
 }
 
-// OpenSnapshot reads what a snapshot says of itself.
+// OpenSnapshot opens a snapshot for an audit. It reads meta.json.
 func OpenSnapshot(files afero.Fs) (*Snapshot, error) {
 	asOf, err := snapshot.ReadAsOf(files)
 	if err != nil {
@@ -45,7 +45,7 @@ func OpenSnapshot(files afero.Fs) (*Snapshot, error) {
 // Inputs implements Subject.
 func (s *Snapshot) Inputs() Inputs { return s.in }
 
-// rows are those of a block, if all are valid: to skip some is for who does not audit.
+// rows returns the rows of a block, and an error for an invalid row: an audit must not skip any.
 func rows[T any](b snapshot.Block[T]) ([]snapshot.Row[T], error) {
 	if len(b.Invalid) > 0 {
 		return nil, b.Invalid[0]
@@ -77,10 +77,11 @@ func (s *Snapshot) Lists(ctx context.Context) (tokens []string, err error) {
 	return tokens, err
 }
 
-// Choose implements Subject. It reads all records and accounts, and keeps those of the lists.
+// Choose implements Subject. It reads all records and accounts, and keeps those of the chosen
+// lists.
 func (s *Snapshot) Choose(ctx context.Context, tokens []string) error {
 	s.claims = make(map[string]*Claim, len(tokens))
-	naming := map[site.Address]string{} // primary lists of the accounts
+	naming := map[site.Address]string{} // primary lists by account
 	for _, t := range tokens {
 		l := s.owners[t]
 		c := &Claim{Token: t, Raw: true, Owner: l.Owner, User: l.User, Account: l.Owner}
@@ -99,7 +100,7 @@ func (s *Snapshot) Choose(ctx context.Context, tokens []string) error {
 		}
 		return err
 	}}
-	// It is called side by side, and only reads the map.
+	// The function runs concurrently, and only reads the map.
 	err := records.Records(ctx, func(r *snapshot.Record) (*held, error) {
 		c, ok := s.claims[r.TokenID]
 		if !ok {
@@ -132,7 +133,7 @@ func (s *Snapshot) Choose(ctx context.Context, tokens []string) error {
 	return err
 }
 
-// held is a record of a list that was chosen; nil for others.
+// held is a record of a chosen list; nil for other lists.
 type held struct {
 	token  string
 	record Record

@@ -15,24 +15,25 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// errMoved says that a view has moved to a later block. What was told before it does not go with what is told now.
+// errMoved means that a view moved to a later block, so that earlier answers no longer match later
+// ones.
 var errMoved = errors.New("the view has moved")
 
-// mostMoves is how often a view may move while some lists are compared.
+// mostMoves limits how often a view may move during the comparison of one batch.
 const mostMoves = 4
 
-// A view is the state of the contracts of one chain after the block that the site was made of or, where no
-// node has that state, after a later one.
+// A view is the state of the contracts of one chain after the block of the site or, if no node has
+// that state, after a later block.
 type view struct {
 	chain  source.Chain
 	nodes  *provider.Chain
-	input  provider.Block // that of the site
-	hashed bool           // whether the site says its hash
-	at     provider.Block // after which contracts are asked
-	since  *changes       // of the blocks between; nil if there are none
-	host   string         // that has answered last
-	ahead  []string       // hosts to which a call is part of the next block
-	untrue []string       // hosts that answer after other blocks than they are asked
+	input  provider.Block // block of the site
+	hashed bool           // whether the site names its hash
+	at     provider.Block // block after which contracts are asked
+	since  *changes       // changes in the blocks from input to at; nil if they are equal
+	host   string         // host of the last answer
+	ahead  []string       // hosts that treat a call as part of the next block
+	untrue []string       // hosts that answer after other blocks than requested
 }
 
 func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []string, o provider.Options) (*view, error) {
@@ -49,7 +50,7 @@ func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []st
 		nodes.Close()
 		return nil, err
 	}
-	if in.Hash != "" && v.input.Hash != hash { // a database does not tell, nor a state of an earlier moment
+	if in.Hash != "" && v.input.Hash != hash { // a database has no hash, nor has the state of an earlier moment
 		nodes.Close()
 		return nil, fmt.Errorf("chain %d: block %d is %s to the nodes, and %s to what is audited: that was made of another chain, or the block was replaced since",
 			c.ID, in.Block, v.input.Hash, hash)
@@ -59,8 +60,8 @@ func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []st
 	return v, nil
 }
 
-// call calls contracts after the block of the view. The error is errMoved if there is no such state: the
-// view has another block then.
+// call calls contracts after the block of the view. It returns errMoved if no node has that state;
+// the view has then moved to another block.
 func (v *view) call(ctx context.Context, calls []provider.Call) ([][]byte, error) {
 	answers, err := v.callAll(ctx, [][]provider.Call{calls})
 	if err != nil {
@@ -69,7 +70,7 @@ func (v *view) call(ctx context.Context, calls []provider.Call) ([][]byte, error
 	return answers[0], nil
 }
 
-// callAll is call for several requests at a time.
+// callAll is call for several requests at once.
 func (v *view) callAll(ctx context.Context, requests [][]provider.Call) ([][][]byte, error) {
 	for {
 		states, errs := make([]provider.State, len(requests)), make([]error, len(requests))
@@ -103,9 +104,9 @@ func (v *view) callAll(ctx context.Context, requests [][]provider.Call) ([][][]b
 	}
 }
 
-// doubt notes a host that has answered after a later block than it was asked, as some do whatever they are
-// asked. A smaller number is that of the chain below, as contracts of some chains see it. To others a call is
-// part of the next block.
+// doubt records a host that answered after a later block than requested, as some always do. A
+// smaller number is that of the chain below, which contracts of some chains see. Other hosts treat
+// a call as part of the next block.
 func (v *view) doubt(ctx context.Context, s provider.State) error {
 	n, err := asNumber(s.Results[0])
 	if err != nil || n <= v.at.Number || slices.Contains(v.untrue, s.Origin) || n == v.at.Number+1 && slices.Contains(v.ahead, s.Origin) {
@@ -128,7 +129,7 @@ func (v *view) doubt(ctx context.Context, s provider.State) error {
 	return nil
 }
 
-// move makes the newest block that of the view.
+// move moves the view to the newest block.
 func (v *view) move(ctx context.Context) error {
 	v.untrue = nil
 	for range mostMoves {
@@ -160,7 +161,7 @@ func (v *view) move(ctx context.Context) error {
 	return fmt.Errorf("chain %d: its newest blocks are replaced again and again: audit later", v.chain.ID)
 }
 
-// settled is errMoved if the block of the view was replaced since.
+// settled returns errMoved if the block of the view was replaced.
 func (v *view) settled(ctx context.Context) error {
 	if v.since == nil {
 		return nil
@@ -202,15 +203,15 @@ func topics() (all []common.Hash) {
 	return all
 }
 
-// changes are what logs say to have changed after the block of a site, up to that of a view.
+// changes are the changes that logs show from the site's block to the view's.
 type changes struct {
 	chain    source.Chain
 	minted   uint64
-	owners   map[source.Word]site.Address // of tokens: before the first transfer
+	owners   map[source.Word]site.Address // owners of tokens before their first transfer
 	located  map[source.Word]bool         // tokens
 	users    map[source.Place]bool
 	primary  map[site.Address]bool
-	ops      map[source.Place][][]byte // in their order
+	ops      map[source.Place][][]byte // in order
 	contract func(site.Address) source.Contract
 }
 
@@ -222,7 +223,7 @@ func newChanges(c source.Chain) *changes {
 	}
 }
 
-// add notes what a log says to have changed.
+// add records the changes of a log.
 func (c *changes) add(l *types.Log) error {
 	event, values, err := decode(l)
 	if err != nil {
@@ -246,7 +247,7 @@ func (c *changes) add(l *types.Log) error {
 	return nil
 }
 
-// decode returns the name of the event of a log, and its values that are no topics.
+// decode returns the name of a log's event, and its values that are not topics.
 func decode(l *types.Log) (name string, values []any, err error) {
 	event, err := contracts.EventByID(l.Topics[0])
 	if err != nil {

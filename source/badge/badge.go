@@ -1,6 +1,6 @@
-// Package badge asks a POAP-like API who holds badges of events, and keeps its answers between runs:
-// with one request for hundreds of owners where the API has that, else with one for each account and
-// event, as many as a budget allows.
+// Package badge asks a POAP-like API for the holders of events' badges, and keeps its answers
+// between runs. It sends one request for hundreds of owners if the API supports that, else one
+// request per account and event, as many as a budget allows.
 //
 // The API may change until version 1.
 package badge
@@ -29,55 +29,58 @@ import (
 	"github.com/followpress/followpress/source/internal/store"
 )
 
-// Options are options of Refresh.
+// Options configure Refresh.
 type Options struct {
-	State  string                  // folder of the state; badges are kept in its folder badges
-	URL    string                  // of the API, such as https://api.poap.tech
-	Key    secret.Text             // sent as X-API-Key; "" sends none. It is in no error and in no log
-	Events []string                // event ids
-	Wanted map[site.Address]uint32 // whom to ask about without requests by event, and how many lists follow them
-	Budget source.Budget           // retries count too, and waiting
+	State  string                  // state folder; badges are kept in its subfolder badges
+	URL    string                  // URL of the API, such as https://api.poap.tech
+	Key    secret.Text             // sent as X-API-Key; "" sends none. Never in errors or logs
+	Events []string                // event IDs
+	Wanted map[site.Address]uint32 // accounts to ask about one by one, with the number of lists that follow them
+	Budget source.Budget           // includes retries and waiting
 
 	Progress  source.Progress
-	Log       *slog.Logger      // nil means none
-	Transport http.RoundTripper // nil means one of its own
+	Log       *slog.Logger      // nil for none
+	Transport http.RoundTripper // nil for a default one
 }
 
-// ErrKey says that the API refuses the key.
+// ErrKey means that the API rejects the key.
 var ErrKey = errors.New("the API refuses the key")
 
-// ErrBusy says that another run works on the badges of the same state.
+// ErrBusy means that another run is working on the badges of the same state.
 var ErrBusy = store.ErrBusy
 
 const headerKey = "X-API-Key"
 
-// A meta is what is known about an account and an event; about the event alone it is empty. Asked is
-// in milliseconds since the Unix epoch.
+// A meta is the state of an account and an event, or of an event alone, for which it is empty.
+// Times are in milliseconds since the Unix epoch.
 type meta struct {
-	Asked int64  `json:"asked,omitempty"` // the last time that the API answered, or failed to
+	Asked int64  `json:"asked,omitempty"` // last time that the API answered, or failed to
 	Token string `json:"token,omitempty"` // "" for none
-	Gone  int64  `json:"gone,omitempty"`  // the first time that a list of the owners lacked it, though it is kept
-	// Told is the time of the answer that has the token, if the API has not told it again when it was asked last.
+	Gone  int64  `json:"gone,omitempty"`  // first time that a complete list of owners lacked the kept badge
+	// Told is the time of the answer with the token, if the API was asked again later without
+	// repeating it.
 	Told int64 `json:"told,omitempty"`
 }
 
-// told is the time of the answer that has the token.
+// told returns the time of the answer with the token.
 func (m *meta) told() int64 { return cmp.Or(m.Told, m.Asked) }
 
 func folder(state string) string { return filepath.Join(state, "badges") }
 
-// Keys of the store: an event's description, and the badge of an account. The second ones of an event
-// are in the order of accounts.
+// Keys of the store: the description of an event, and the badge of an account. The badges of an
+// event are ordered by account.
 func eventKey(id string) string                       { return "event/" + id }
 func badgePrefix(id string) string                    { return id + "/" }
 func badgeKey(id string, address site.Address) string { return badgePrefix(id) + address.String() }
 
-// Refresh asks who holds badges, and keeps the answers. What the API fails to answer stays as it is,
-// and is no error: the report has it. Only a 404 means that an account has no badge, or a list of all
-// owners without it; if a list lacks many at once, it has to do so again a day later. An error means
-// that the API refuses the key (ErrKey), that the state cannot be read or written, that the options
-// are wrong, or that ctx ended; what was answered before is kept then too. It wraps ErrBusy if another
-// run works on the same state.
+// Refresh asks for the holders of badges and keeps the answers. A request without a usable answer
+// changes nothing and is not an error; the report counts it. Only a 404, or a list of all owners
+// without the account, means that the account has no badge. If a list lacks many known owners at
+// once, it counts only if it still does a day later.
+//
+// Refresh fails if the API rejects the key (ErrKey), if the state cannot be read or written, if the
+// options are invalid, or when ctx ends; earlier answers are kept even then. The error wraps
+// ErrBusy if another run is working on the same state.
 func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	if err := checkEvents(o.Events); err != nil {
 		return nil, err
@@ -112,8 +115,7 @@ func checkEvents(ids []string) error {
 	return nil
 }
 
-// Events describes events as they are kept in a state, in the order of ids. An event that is not kept
-// is left out.
+// Events returns the kept descriptions of events, in the order of ids. It omits events without one.
 func Events(state string, ids []string) ([]site.Event, error) {
 	kept, err := store.Read[meta](folder(state))
 	if err != nil {
@@ -138,13 +140,12 @@ func Events(state string, ids []string) ([]site.Event, error) {
 	return events, nil
 }
 
-// Badges are the badges of events that are kept in a state, event by event in the order of ids, of
-// each in the order of owners.
+// Badges yields the kept badges of events, in the order of ids, for each event ordered by owner.
 func Badges(state string, ids []string) iter.Seq2[snapshot.Badge, error] {
 	return all(state, ids, func(int64) {})
 }
 
-// all is Badges. told gets the time of the answer that has each badge.
+// all is Badges, and calls told with the time of the answer for each badge.
 func all(state string, ids []string, told func(ms int64)) iter.Seq2[snapshot.Badge, error] {
 	return func(yield func(snapshot.Badge, error) bool) {
 		kept, err := store.Read[meta](folder(state))
@@ -170,14 +171,15 @@ func all(state string, ids []string, told func(ms int64)) iter.Seq2[snapshot.Bad
 	}
 }
 
-// A Writer takes the tables events and badges; a snapshot.Writer is one.
+// A Writer writes the tables events and badges; a snapshot.Writer is one.
 type Writer interface {
 	WriteEvent(site.Event) error
 	WriteBadge(snapshot.Badge) error
 }
 
-// Write writes the tables events and badges as a state has them, in the order of Events and Badges. It returns what the API
-// told, without Source: its digest is that of the rows of events, and of badges after them. It is nil for none.
+// Write writes the tables events and badges from a state, in the order of Events and Badges. It
+// returns a summary of the API's answers without Source, nil for none. Its digest covers the rows
+// of events, then those of badges.
 func Write(w Writer, state string, ids []string) (*site.ServiceInput, error) {
 	var told source.Answers
 	events, err := Events(state, ids)
@@ -201,14 +203,14 @@ func Write(w Writer, state string, ids []string) (*site.ServiceInput, error) {
 	return told.Input(), nil
 }
 
-// withPrefix are the sorted keys that begin with prefix.
+// withPrefix returns the sorted keys that begin with prefix.
 func withPrefix(keys []string, prefix string) []string {
 	from, _ := slices.BinarySearch(keys, prefix)
 	rest := keys[from:]
 	return rest[:sort.Search(len(rest), func(i int) bool { return !strings.HasPrefix(rest[i], prefix) })]
 }
 
-// ownerOf is the account of a key of a badge.
+// ownerOf returns the account in the key of a badge.
 func ownerOf(key string) (site.Address, error) {
 	_, text, _ := strings.Cut(key, "/")
 	owner, err := site.ParseAddress(text)

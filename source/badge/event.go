@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// decodeEvent decodes the description of an event, of which the API leaves texts out or sends null.
-// Dates become those of scans.
+// decodeEvent decodes the description of an event. The API may omit strings or send null. Dates are
+// converted to the form of scans.
 func decodeEvent(body []byte, id string) (site.Event, error) {
 	var e site.Event
 	if err := site.DecodeObject(body, &e); err != nil {
@@ -28,18 +28,18 @@ func decodeEvent(body []byte, id string) (site.Event, error) {
 	return e, nil
 }
 
-// scanDate is the form of dates in scans.
+// scanDate is the date form in scans.
 const scanDate = "02-Jan-2006"
 
-// dateForms are the forms of dates that are understood beside scanDate. Numbers alone, with the year
-// last, are month and day, as the API takes them.
+// dateForms are the other accepted date forms. With the year last, numbers are month and day, as in
+// the API.
 var dateForms = []string{
 	"2-Jan-2006", "2-January-2006", "2006-1-2", "2006/1/2", "1-2-2006", "1/2/2006",
 	"Jan 2, 2006", "January 2, 2006", "2 Jan 2006", "2 January 2006",
 }
 
-// normalDate returns a date in the form of scans. Of 2024-11-12T10:00:00.000Z and 2024-11-12 10:00:00
-// the time is left out. What is not understood stays as it is.
+// normalDate returns a date in the form of scans, without a time such as in
+// 2024-11-12T10:00:00.000Z and 2024-11-12 10:00:00. It returns unknown forms unchanged.
 func normalDate(text string) string {
 	date := strings.TrimSpace(text)
 	e := site.Event{StartDate: date}

@@ -19,22 +19,21 @@ import (
 )
 
 const (
-	pace        = 150 * time.Millisecond // between requests: the API has no documented limit, and wants none tested
-	limitedPace = time.Second            // once it has limited the rate
-	pageTokens  = 300                    // the most that the API sends
-	mostTokens  = 5_000_000              // of an event, so that a wrong total ends
-	listings    = 3                      // of an event whose owners change meanwhile
+	pace        = 150 * time.Millisecond // between requests: the API documents no limit, and asks not to probe for one
+	limitedPace = time.Second            // after a rate limit
+	pageTokens  = 300                    // page size, the API's maximum
+	mostTokens  = 5_000_000              // per event, so that a wrong total ends
+	listings    = 3                      // tries per event, if its owners change during a listing
 	maxAnswer   = 1 << 20                // bytes; a page has some 100 kB
 
-	// Of the known owners of an event so many may be missing from a list. If there are more, the API has
-	// to say so again in another run.
+	// fewGone known owners may be missing from a list. If more are, a later run must confirm it.
 	fewGone = 2
 )
 
 var (
 	errAbsent = errors.New("status 404")
 	errNoBulk = errors.New("no requests by event")
-	errStatus = errors.New("unexpected answer") // keeps what is there
+	errStatus = errors.New("unexpected answer") // kept data stays
 )
 
 type refresher struct {
@@ -70,7 +69,8 @@ func (r *refresher) run(ctx context.Context) (*Report, error) {
 	return r.report, nil
 }
 
-// events asks about the events and their owners. It returns those whose owners the API does not list.
+// events asks about the events and their owners. It returns the events whose owners the API does
+// not list.
 func (r *refresher) events(ctx context.Context) (byAccount []*EventReport, err error) {
 	r.o.Progress.Stage("events", int64(len(r.o.Events)))
 	defer r.o.Progress.End()
@@ -91,20 +91,20 @@ func (r *refresher) events(ctx context.Context) (byAccount []*EventReport, err e
 		}
 		r.o.Progress.Add(1)
 	}
-	if listed { // then the API lists owners, and an event without a description does not exist
+	if listed { // the API lists owners, so an event without a description does not exist
 		byAccount = slices.DeleteFunc(byAccount, func(e *EventReport) bool { return e.Failed[reasonUnknown] > 0 })
 	}
 	return byAccount, nil
 }
 
-// Reasons of failures.
+// Reasons of failures, as in the report.
 const (
 	reasonUnknown = "unknown event"
 	reasonInvalid = "invalid answer"
 	reasonNone    = "no answer"
 )
 
-// failed counts a failure that leaves what is kept as it is. It returns errors that end the run.
+// failed counts a failure that leaves kept data unchanged. It returns errors that end the run.
 func (e *EventReport) failed(err error) error {
 	switch {
 	case errors.Is(err, ask.ErrFailed):
@@ -120,8 +120,8 @@ func (e *EventReport) failed(err error) error {
 	return nil
 }
 
-// get asks for a JSON document. The error is errAbsent for a 404, ErrKey for a refused key, wraps
-// errStatus for another status, and is that of Lane.Get otherwise.
+// get fetches a JSON document. The error is errAbsent for a 404 and ErrKey for a rejected key. It
+// wraps errStatus for another status, and is that of Lane.Get otherwise.
 func (r *refresher) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	answer, err := r.lane.Get(ctx, path, query, maxAnswer)
 	switch {
@@ -161,8 +161,8 @@ func (r *refresher) keepEvent(id string, body []byte) error {
 	return r.Store.Put(eventKey(id), meta{Asked: time.Now().UnixMilli()}, body)
 }
 
-// listOwners asks for all owners of an event. The error is errNoBulk if the API cannot list them, or
-// ends the run.
+// listOwners asks for all owners of an event. It returns errNoBulk if the API cannot list them;
+// other errors end the run.
 func (r *refresher) listOwners(ctx context.Context, e *EventReport) error {
 	for range listings {
 		owners, complete, err := r.owners(ctx, e.ID)
@@ -180,8 +180,8 @@ func (r *refresher) listOwners(ctx context.Context, e *EventReport) error {
 	return e.failed(fmt.Errorf("%w: event %s: the list of owners is not complete", errStatus, e.ID))
 }
 
-// owners are the tokens of all owners of an event, the first one of each. The list is not complete if
-// tokens were added while its pages were read.
+// owners returns the first token of each owner of an event. complete is false if tokens were added
+// while the pages were read.
 func (r *refresher) owners(ctx context.Context, id string) (owners map[site.Address]string, complete bool, err error) {
 	owners = map[site.Address]string{}
 	tokens := map[string]bool{}
@@ -191,7 +191,7 @@ func (r *refresher) owners(ctx context.Context, id string) (owners map[site.Addr
 			return nil, false, err
 		}
 		if p.Total < total {
-			return nil, false, nil // what a page before has said is no longer true
+			return nil, false, nil // an earlier page is outdated
 		}
 		total = p.Total
 		before := len(tokens)
@@ -212,14 +212,14 @@ func (r *refresher) owners(ctx context.Context, id string) (owners map[site.Addr
 	}
 }
 
-// A page is a part of the list of an event's tokens.
+// A page is one page of an event's tokens.
 type page struct {
 	Total  int         `json:"total"`
 	Tokens []pageToken `json:"tokens"`
 }
 
 type pageToken struct {
-	ID    json.RawMessage `json:"id"` // a text or a number
+	ID    json.RawMessage `json:"id"` // string or number
 	Owner struct {
 		ID string `json:"id"`
 	} `json:"owner"`
@@ -258,8 +258,8 @@ func (r *refresher) page(ctx context.Context, id string, offset int) (p page, er
 	return p, nil
 }
 
-// keepOwners replaces the badges of an event. An empty list in the place of one with owners is taken
-// for a fault. If far fewer owners are there than before, none is dropped yet.
+// keepOwners replaces the badges of an event. It treats an empty list as a fault if there are kept
+// owners. If far fewer owners are listed than kept, it drops none yet.
 func (r *refresher) keepOwners(id string, owners map[site.Address]string) error {
 	asked := time.Now().UnixMilli()
 	var gone []string
@@ -290,8 +290,8 @@ func (r *refresher) keepOwners(id string, owners map[site.Address]string) error 
 	return r.Store.Flush()
 }
 
-// dropOwners drops badges that are no longer listed. Those that are doubted are kept until they have
-// been missing for some time.
+// dropOwners drops badges that are no longer listed. It keeps doubted ones until they have been
+// missing for some time.
 func (r *refresher) dropOwners(gone []string, doubted bool, asked int64) error {
 	for _, key := range gone {
 		m, _, _ := r.Store.Meta(key)
@@ -317,7 +317,7 @@ func (r *refresher) askAccounts(ctx context.Context, events []*EventReport) erro
 	for i, e := range events {
 		for address, lists := range r.o.Wanted {
 			m, _, _ := r.Store.Meta(badgeKey(e.ID, address))
-			if m.Asked > now { // by a run whose clock was wrong: else it would be the last one for long
+			if m.Asked > now { // by a run with a wrong clock: otherwise this would be asked last for long
 				m.Asked = 0
 			}
 			all = append(all, collect.Question{Address: address, Topic: i, Lists: lists, Since: m.Asked})
@@ -380,12 +380,12 @@ func (r *refresher) scan(ctx context.Context, e *EventReport, address site.Addre
 	return r.Store.Put(key, now, nil)
 }
 
-// scanned is the token of an answer to a scan. It also describes the event, for an API that does not
-// describe events by themselves.
+// scanned returns the token in a scan's answer. The answer also describes the event, for APIs
+// without a description of events.
 func (r *refresher) scanned(e *EventReport, address site.Address, body []byte) (token string, err error) {
 	var in struct {
 		Event   json.RawMessage `json:"event"`
-		TokenID json.RawMessage `json:"tokenId"` // a text or a number
+		TokenID json.RawMessage `json:"tokenId"` // string or number
 		Owner   string          `json:"owner"`
 	}
 	if err := site.DecodeObject(body, &in); err != nil {

@@ -9,26 +9,26 @@ import (
 	"github.com/followpress/followpress/source/internal/collect"
 )
 
-// A Report says what a refresh has done.
+// A Report is the result of a refresh.
 type Report struct {
 	Events  []EventReport `json:"events"`  // in the order of Options.Events
-	Doubted int           `json:"doubted"` // badges that were not dropped because too many were gone at once
+	Doubted int           `json:"doubted"` // badges kept because too many were missing at once
 	collect.Cost
 }
 
-// An EventReport says what a refresh has done about one event.
+// An EventReport is the result of a refresh for one event.
 type EventReport struct {
 	ID      string         `json:"id"`
-	Known   bool           `json:"known"`   // its description is kept; without it, the event is in no snapshot
+	Known   bool           `json:"known"`   // its description is kept; otherwise the event is in no snapshot
 	Bulk    bool           `json:"bulk"`    // the API lists owners by event
-	Asked   int            `json:"asked"`   // accounts that it answered about, one by one
-	Left    int            `json:"left"`    // accounts that were not asked about, because of the budget or of Stopped
+	Asked   int            `json:"asked"`   // accounts answered one by one
+	Left    int            `json:"left"`    // accounts not asked about, because of the budget or of Stopped
 	Failed  map[string]int `json:"failed"`  // requests without a usable answer, by reason
-	Example string         `json:"example"` // the first of them; "" for none
-	Badges  int            `json:"badges"`  // that are kept
+	Example string         `json:"example"` // the first failure; "" for none
+	Badges  int            `json:"badges"`  // badges kept
 }
 
-// String is the report for people, with a line end.
+// String returns the report as text for people, with a line end.
 func (r *Report) String() string {
 	var b strings.Builder
 	for _, e := range r.Events {

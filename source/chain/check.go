@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// mostSingly is how many values are asked for where each is a call of its own. Operations and tokens
-	// are always counted.
+	// mostSingly limits the values to ask for if each needs a call of its own. Operations and
+	// tokens are always counted.
 	mostSingly  = 2000
-	mostRepairs = 2 // times that the same blocks are read again, from other hosts
-	mostMoving  = 3 // times that a newest block is tried which is reorganised, or whose state is gone
+	mostRepairs = 2 // rereads of the same blocks, from other hosts
+	mostMoving  = 3 // tries with a newest block that is reorganized or whose state is gone
 )
 
-// A difference is where a contract contradicts the logs.
+// A difference is a value for which a contract contradicts the logs.
 type difference struct {
 	subject
 	host       string
-	block      uint64 // after which the contract was asked
+	block      uint64 // block after which the contract was asked
 	said, logs []byte
 }
 
@@ -36,24 +36,24 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s: %s after block %d by %s, and %s by logs", d.subject, d.show(d.said), d.block, d.host, d.show(d.logs))
 }
 
-// A comparison is what a host says about the contracts of a chain.
+// A comparison is the result of comparing one host's view of a chain's contracts with the logs.
 type comparison struct {
 	host, origin string
-	together     bool   // as provider.State.Together
-	block        uint64 // after which the contracts were asked
+	together     bool   // see provider.State.Together
+	block        uint64 // block after which the contracts were asked
 	asked        []subject
-	refused      int              // values that contracts did not tell
-	moved        map[subject]bool // values that have changed since, so that nothing tells what they were
+	refused      int              // values that contracts did not answer
+	moved        map[subject]bool // values changed since, whose earlier state nobody knows
 	differences  []difference
 }
 
-// errUnknown says that the contracts cannot be asked for counts.
+// errUnknown means that the contracts cannot be asked for counts.
 var errUnknown = errors.New("the contracts cannot be asked")
 
-// compare compares what the contracts say with the logs up to the head. A host that does not have the
-// state of the head is asked after its newest block, with the logs between; so is one that
-// contradicts, because some nodes answer after their newest block whatever they are asked. The error
-// wraps errUnknown if there is no host, but those in except, that says enough.
+// compare compares the contracts with the logs up to the head. If a host lacks the state of the
+// head, or contradicts the logs, it is asked after its newest block, together with the logs in
+// between: some nodes always answer after their newest block. The error wraps errUnknown if no
+// host, apart from those in except, answers enough.
 func (c *chainSync) compare(ctx context.Context, l *ledger, due []subject, except []string) (comparison, error) {
 	now, err := c.ask(ctx, c.head, l, nil, due, except)
 	switch {
@@ -76,7 +76,7 @@ func (c *chainSync) compare(ctx context.Context, l *ledger, due []subject, excep
 	case failed != nil && err != nil:
 		return comparison{}, fmt.Errorf("%w; %w", err, failed)
 	case failed == nil && err == nil:
-		// A later block says nothing about values that have changed since.
+		// A later block proves nothing about values that changed since.
 		stands := later.moved
 		for _, d := range later.differences {
 			stands[d.subject] = true
@@ -85,10 +85,10 @@ func (c *chainSync) compare(ctx context.Context, l *ledger, due []subject, excep
 	case failed == nil:
 		now = later
 	}
-	return now, nil // if nothing is known of later blocks, what was said stands
+	return now, nil // without later blocks, the first answer stands
 }
 
-// askLater compares after the newest block.
+// askLater compares the contracts after the newest block.
 func (c *chainSync) askLater(ctx context.Context, l *ledger, due []subject, except []string) (comparison, error) {
 	var last error
 	for range mostMoving {
@@ -131,9 +131,9 @@ func (c *chainSync) askLater(ctx context.Context, l *ledger, due []subject, exce
 	return comparison{}, last
 }
 
-// ask compares after a block, which has the logs of l and, if it is not nil, later ones. A host that
-// does not tell a count is like one without the state. The cause of a context that has ended is no
-// answer: it may be that a host of another chain did not tell.
+// ask compares the contracts after a block with the logs of l and, unless it is nil, of later. It
+// treats a host that does not answer a count like one without the state. The cause of an ended
+// context is not an answer: perhaps a host of another chain did not answer.
 func (c *chainSync) ask(ctx context.Context, at provider.Block, l, later *ledger, due []subject, except []string) (comparison, error) {
 	var untold error
 	for {
@@ -150,8 +150,8 @@ func (c *chainSync) ask(ctx context.Context, at provider.Block, l, later *ledger
 	}
 }
 
-// askOne is ask at the first host, but those in except, that has the state. It says which one that is
-// also with an error.
+// askOne is ask at the first host, apart from those in except, that has the state. It names the
+// host even with an error.
 func (c *chainSync) askOne(ctx context.Context, at provider.Block, l, later *ledger, due []subject, except []string) (comparison, error) {
 	found := comparison{block: at.Number, moved: map[subject]bool{}}
 	first := slices.IndexFunc(due, func(s subject) bool { return !s.counts() })
@@ -215,8 +215,8 @@ func (f *comparison) take(state provider.State, due []subject, l, later *ledger)
 	return nil
 }
 
-// check compares what was read of all chains with their contracts, and has read again what they
-// contradict. Nothing is verified before.
+// check compares what was read of all chains with their contracts, and reads contradicted blocks
+// again. Only then is anything marked as verified.
 func (*State) check(chains []*chainSync, each func(func(*chainSync, context.Context) error) error) error {
 	if !slices.ContainsFunc(chains, func(c *chainSync) bool { return !c.store.verified() }) {
 		for _, c := range chains {
@@ -257,7 +257,7 @@ func (*State) check(chains []*chainSync, each func(func(*chainSync, context.Cont
 	}
 }
 
-// ledger is what was read of a chain.
+// ledger adds up the logs read of a chain.
 func (c *chainSync) ledger() (*ledger, error) {
 	l := newLedger()
 	top := c.store.top()
@@ -271,8 +271,8 @@ func (c *chainSync) ledger() (*ledger, error) {
 	return l, err
 }
 
-// check compares what was read of a chain with its contracts. It forgets what has to be read again,
-// which c.again says then.
+// check compares what was read of a chain with its contracts. It forgets contradicted blocks and
+// sets c.again.
 func (c *chainSync) check(ctx context.Context, all ledgers) error {
 	c.again = false
 	l, due := all[c.chain.ID], all.subjects(c.chain)
@@ -300,13 +300,13 @@ func (c *chainSync) check(ctx context.Context, all ledgers) error {
 		c.report.Check = &Check{How: CheckedNothing}
 	}
 	if len(found.moved) > 0 {
-		return nil // the next run can tell
+		return nil // the next run may be able to check
 	}
 	return c.store.verify(true)
 }
 
-// confirm asks all hosts about what one of them said to be otherwise: that was read again since, and
-// one host may agree with itself. A count that is too low is an old one.
+// confirm asks all hosts about values that one host contradicted and that were read again since:
+// one host may agree with itself. A count that is too low is outdated.
 func (c *chainSync) confirm(ctx context.Context, l *ledger) (wrong []difference, err error) {
 	var except []string
 	for len(c.doubted) > 0 && len(except) < c.nodes.Hosts() {
@@ -326,8 +326,8 @@ func (c *chainSync) confirm(ctx context.Context, l *ledger) (wrong []difference,
 	return wrong, nil
 }
 
-// readAgain forgets what may be the reason of differences, from the last point at which there were
-// none. If they remain although other hosts were asked, it is an error.
+// readAgain forgets the blocks that may cause the differences, back to the last point without any.
+// It fails if they remain although other hosts were asked.
 func (c *chainSync) readAgain(wrong []difference) error {
 	for _, d := range wrong {
 		c.doubted[d.subject] = true
@@ -337,7 +337,7 @@ func (c *chainSync) readAgain(wrong []difference) error {
 	if n := len(wrong); n > 1 {
 		text += fmt.Sprintf(" (and %d more)", n-1)
 	}
-	// What was counted is right up to there, unless nobody knew of the slot.
+	// Counts are right up to there, unless the slot was unknown.
 	old := check.Verified == len(check.Points) || !check.Counted || slices.ContainsFunc(wrong, func(d difference) bool { return len(bytes.Trim(d.logs, "\x00")) == 0 })
 	c.repairs++
 	enough := c.repairs > max(1, min(c.nodes.Hosts()-1, mostRepairs))
@@ -354,7 +354,7 @@ func (c *chainSync) readAgain(wrong []difference) error {
 	return c.forgetAgain(from, text)
 }
 
-// firstBlockHint is what else may be wrong, if nothing of the chain was ever right.
+// firstBlockHint suggests another possible cause if nothing of the chain was ever verified.
 func (c *chainSync) firstBlockHint() string {
 	if c.store.check.Verified > 0 {
 		return ""
@@ -362,7 +362,8 @@ func (c *chainSync) firstBlockHint() string {
 	return fmt.Sprintf("; it may also be that the deployment's first_block %d is after the first event", c.store.first())
 }
 
-// forgetAgain forgets all points but the first n, to read what came after them from other hosts.
+// forgetAgain forgets all points after the first n, so that the blocks after them are read from
+// other hosts.
 func (c *chainSync) forgetAgain(n int, why string) error {
 	c.again = true
 	c.nodes.Again()
@@ -379,7 +380,7 @@ func (c *chainSync) forgetAgain(n int, why string) error {
 	return nil
 }
 
-// unchecked decides about what no contract was asked for.
+// unchecked decides about events that no contract could confirm.
 func (c *chainSync) unchecked(why error) error {
 	check, quorum := &c.store.check, c.options.Provider.Quorum
 	if quorum < 2 && !c.options.Unchecked {
@@ -387,7 +388,7 @@ func (c *chainSync) unchecked(why error) error {
 		return errors.Join(fmt.Errorf("nobody can tell whether logs are missing: %w; add a node that answers eth_call (--rpc %d=…), "+
 			"or have two hosts agree on all logs (--quorum 2), or make the snapshot as it is (--unchecked)", why, c.chain.ID), c.store.save())
 	}
-	// What another run has read is read again, maybe from a better node.
+	// Read the events of an earlier run again, perhaps from a better node.
 	if !c.reread && len(check.Points) > check.Verified && (check.Unchecked || check.Quorum < quorum) {
 		c.reread = true
 		return c.forgetAgain(check.Verified, "no contract was ever compared with them")

@@ -12,25 +12,25 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A File is a file of a state, as much of it as counts.
+// A File is the valid part of a file of a state.
 type File struct {
-	Name string // below the folder, with slashes
+	Name string // path below the folder, with slashes
 	Size int64
-	Body []byte // all of it, for a file that may be replaced at any time; else nil
+	Body []byte // the whole file if it may be replaced at any time; else nil
 }
 
-// A Frozen state is what a folder had at one time, for a copy of it.
+// A Frozen state describes a folder at one time, for copying it.
 type Frozen struct {
-	Files  []File            // in the order in which a copy must get them, so that none names what is not there
-	Blocks map[uint64]uint64 // the last block that was read, by the id of the chain
+	Files  []File            // in copy order, so that no file refers to one not yet copied
+	Blocks map[uint64]uint64 // last block read, by chain ID
 
 	dir  string
 	tops map[string]point
 }
 
-// Freeze says what the folder of a state has, also while another goroutine or process reads blocks into
-// it. Of the files beside those of chains, it takes those of profiles and badges, which nobody may write
-// until the copy is made. Whatever is read of logs is part of the copy only if Same says so afterwards.
+// Freeze describes the folder of a state, even while another goroutine or process reads blocks into
+// it. Besides the files of chains it includes those of profiles and badges, which must not change
+// until the copy is complete. A copy of logs is valid only if Same reports so afterwards.
 func Freeze(dir string) (*Frozen, error) {
 	f := &Frozen{Blocks: map[uint64]uint64{}, dir: dir, tops: map[string]point{}}
 	for _, name := range []string{"profiles/store.db", "badges/store.db"} {
@@ -49,7 +49,7 @@ func Freeze(dir string) (*Frozen, error) {
 	for _, c := range chains {
 		id, err := strconv.ParseUint(c.Name(), 10, 64)
 		if err != nil {
-			continue // nothing of ours
+			continue // not a chain
 		}
 		folder := chainsFolder + "/" + c.Name()
 		text, top, err := readTop(filepath.Join(dir, folder))
@@ -67,8 +67,8 @@ func Freeze(dir string) (*Frozen, error) {
 	return f, nil
 }
 
-// Same reports whether all that Freeze has named is still part of the state: what was read of logs since
-// then is what it was. It is not after a reorganisation, or if blocks were read again.
+// Same reports whether everything that Freeze described is still part of the state. It is not after
+// a reorganization, or if blocks were read again.
 func (f *Frozen) Same() (bool, error) {
 	for folder, was := range f.tops {
 		_, top, err := readTop(filepath.Join(f.dir, folder), was)
@@ -79,8 +79,8 @@ func (f *Frozen) Same() (bool, error) {
 	return true, nil
 }
 
-// readTop reads the checkpoint of a chain, and returns its last point, or one of those that are asked for.
-// The point is nil if there is none.
+// readTop reads the checkpoint of a chain. It returns its last point or, if among has some of its
+// points, the last of those; nil for none.
 func readTop(dir string, among ...point) ([]byte, *point, error) {
 	text, err := os.ReadFile(filepath.Join(dir, checkpointFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// events is the part of the contracts' ABI that matters.
+// events is the part of the contracts' ABI that is used.
 const events = `[
 {"type":"event","name":"Transfer","inputs":[{"name":"from","type":"address","indexed":true},{"name":"to","type":"address","indexed":true},{"name":"tokenId","type":"uint256","indexed":true}]},
 {"type":"event","name":"UpdateListStorageLocation","inputs":[{"name":"tokenId","type":"uint256","indexed":true},{"name":"listStorageLocation","type":"bytes"}]},
@@ -24,13 +24,13 @@ const events = `[
 {"type":"event","name":"ListOp","inputs":[{"name":"slot","type":"uint256","indexed":true},{"name":"op","type":"bytes"}]},
 {"type":"event","name":"UpdateListMetadata","inputs":[{"name":"slot","type":"uint256","indexed":true},{"name":"key","type":"string"},{"name":"value","type":"bytes"}]}]`
 
-// A shape is how a log of an event looks.
+// A shape describes the logs of an event.
 type shape struct {
 	kind    source.Kind
 	name    string
-	topics  int           // with the first, which names the event
+	topics  int           // number, including the first, which identifies the event
 	address []int         // topics that are addresses
-	data    abi.Arguments // what is not indexed
+	data    abi.Arguments // arguments that are not indexed
 }
 
 var shapes = func() map[common.Hash]shape {
@@ -61,7 +61,7 @@ var shapes = func() map[common.Hash]shape {
 
 type decoder struct {
 	chain source.Chain
-	kinds map[site.Address][]source.Kind // that a contract emits
+	kinds map[site.Address][]source.Kind // events that a contract emits
 }
 
 func newDecoder(c source.Chain) *decoder {
@@ -78,7 +78,7 @@ func newDecoder(c source.Chain) *decoder {
 	return d
 }
 
-// topics are the first topics of the events that the contracts of the chain emit, in order.
+// topics returns the sorted first topics of the events that the chain's contracts emit.
 func (d *decoder) topics() []common.Hash {
 	var topics []common.Hash
 	for topic, s := range shapes {
@@ -93,14 +93,14 @@ func (d *decoder) topics() []common.Hash {
 	return topics
 }
 
-// addresses are those of the contracts of the chain, in order.
+// addresses returns the sorted addresses of the chain's contracts.
 func (d *decoder) addresses() []site.Address {
 	return slices.SortedFunc(maps.Keys(d.kinds), site.Address.Compare)
 }
 
-// decode makes an event of a log, without its time; its Value is part of the log. tokens is how many
-// more tokens there are after it. It is not ok if the log does not matter. The error names chain,
-// block and log.
+// decode converts a log to an event without time; its Value aliases the log. tokens is the change
+// in the number of tokens. ok is false if the log is irrelevant. The error names chain, block and
+// log.
 func (d *decoder) decode(log *types.Log) (e source.Event, tokens int64, ok bool, err error) {
 	kinds, ours := d.kinds[site.Address(log.Address)]
 	if !ours {
@@ -111,7 +111,7 @@ func (d *decoder) decode(log *types.Log) (e source.Event, tokens int64, ok bool,
 	}
 	s, known := shapes[log.Topics[0]]
 	if !known || !slices.Contains(kinds, s.kind) {
-		return e, 0, false, nil // such as Approval
+		return e, 0, false, nil // for example Approval
 	}
 	e = source.Event{
 		Kind: s.kind, Contract: source.Contract{Chain: d.chain.ID, Address: site.Address(log.Address)},
@@ -123,7 +123,7 @@ func (d *decoder) decode(log *types.Log) (e source.Event, tokens int64, ok bool,
 	return e, tokens, true, nil
 }
 
-// fill sets what the topics and the data of a log say.
+// fill sets the fields of e from the topics and data of a log.
 func (s *shape) fill(e *source.Event, log *types.Log) (tokens int64, err error) {
 	if len(log.Topics) != s.topics {
 		return 0, fmt.Errorf("it has %d topics, want %d", len(log.Topics), s.topics)

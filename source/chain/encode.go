@@ -14,19 +14,20 @@ import (
 )
 
 // The file logs is a sequence of batches: the length of the payload and its CRC-32C, 4 bytes each,
-// little endian, and the payload, which is a sequence of events. An event is
+// little endian, then the payload, a sequence of events. An event is
 //
-//	its kind, and the number of its contract times 8
-//	its block, minus that of the event before (0 before the first of a batch)
-//	its index
-//	its time in milliseconds, minus that of the event before, signed
-//	its subject without leading zero bytes, after its length
-//	its key after its length, if the kind has keys
-//	its value after its length
+// 	its kind plus 8 times the number of its contract
+// 	its block, minus that of the previous event (0 before the first of a batch)
+// 	its index
+// 	its time in milliseconds, minus that of the previous event, signed
+// 	the length of its subject without leading zero bytes, and those bytes
+// 	the length of its key and the key, if the kind has keys
+// 	the length of its value and the value
 //
-// with numbers as varints. Contracts of a chain are numbered from 0 in the order of their addresses.
+// with numbers as varints. Contracts of a chain are numbered from 0 in the order of their
+// addresses.
 
-// batchBytes is the length of a payload at which it is written. One event may make it longer.
+// batchBytes is the payload length from which a batch is written. One event may exceed it.
 const batchBytes = 64 << 10
 
 const headBytes = 8
@@ -35,7 +36,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func hasKey(k source.Kind) bool { return k == source.AccountMetadata || k == source.ListMetadata }
 
-// A batch is a batch that is being made. It begins with room for its head.
+// A batch is a batch under construction. It begins with room for its head.
 type batch struct {
 	bytes []byte
 	block uint64
@@ -59,7 +60,7 @@ func (b *batch) add(e source.Event, contract int) {
 	b.block, b.time = e.Block, e.Time
 }
 
-// finish completes the batch, which begins anew after it. The bytes are valid until the next add.
+// finish completes the batch and resets it. The bytes are valid until the next add.
 func (b *batch) finish() []byte {
 	done := b.bytes
 	if len(done) > 0 {
@@ -70,10 +71,10 @@ func (b *batch) finish() []byte {
 	return done
 }
 
-// errDamaged says that logs are not what was written.
+// errDamaged means that logs are not as written.
 var errDamaged = errors.New("it is damaged")
 
-// A reader reads events from the batches in r, of size bytes.
+// A reader reads events from the batches in the first size bytes of r.
 type reader struct {
 	r         *bufio.Reader
 	left      int64
@@ -81,12 +82,12 @@ type reader struct {
 	contracts []site.Address
 
 	buffer  []byte
-	payload []byte // what is left of the batch
+	payload []byte // rest of the batch
 	block   uint64
 	time    int64
 }
 
-// next reads the next event. It is valid until the call after. The error is io.EOF at the end.
+// next returns the next event, valid until the following call. It returns io.EOF at the end.
 func (r *reader) next() (source.Event, error) {
 	for len(r.payload) == 0 {
 		if err := r.fill(); err != nil {
@@ -117,7 +118,7 @@ func (r *reader) fill() error {
 		return fmt.Errorf("%w: a batch ends early", errDamaged)
 	}
 	if length == 0 {
-		return fmt.Errorf("%w: a batch is empty", errDamaged) // zeros, whose checksum is right
+		return fmt.Errorf("%w: a batch is empty", errDamaged) // zeros have a valid checksum
 	}
 	if int64(cap(r.buffer)) < length {
 		r.buffer = make([]byte, length)
@@ -134,7 +135,7 @@ func (r *reader) fill() error {
 	return nil
 }
 
-// event takes an event off the payload.
+// event decodes an event from the payload.
 func (r *reader) event() (e source.Event, ok bool) {
 	head, ok := r.uvarint()
 	e.Kind = source.Kind(head & 7)
@@ -168,7 +169,7 @@ func (r *reader) event() (e source.Event, ok bool) {
 	return e, ok
 }
 
-// keyText makes no new string of the usual keys.
+// keyText avoids allocating the common keys.
 func keyText(key []byte) string {
 	for _, usual := range [...]string{"user", "manager", "primary-list"} {
 		if string(key) == usual {
@@ -187,7 +188,7 @@ func (r *reader) uvarint() (uint64, bool) {
 	return v, true
 }
 
-// bytes takes bytes after their length off the payload.
+// bytes decodes length-prefixed bytes from the payload.
 func (r *reader) bytes() ([]byte, bool) {
 	n, ok := r.uvarint()
 	if !ok || n > uint64(len(r.payload)) {

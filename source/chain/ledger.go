@@ -18,29 +18,29 @@ import (
 	"github.com/followpress/followpress/source/replay"
 )
 
-// A question is what a contract can be asked about a subject.
+// A question is a kind of value that a contract can be asked for.
 type question uint8
 
 const (
-	supply   question = iota // of the registry: how many tokens there are
-	ops                      // of records: how many operations a slot has
-	owner                    // of the registry: whose a token is
-	location                 // of the registry: where a token's records are
-	user                     // of records: the value of that key of a slot
-	primary                  // of account metadata: the value of that key of an account
+	supply   question = iota // registry: number of tokens
+	ops                      // records: number of operations of a slot
+	owner                    // registry: owner of a token
+	location                 // registry: where a token's records are
+	user                     // records: value of the key user of a slot
+	primary                  // account metadata: value of the key primary-list of an account
 )
 
-// counts reports whether the answer is a number that only grows, so that a smaller one is of an
-// older state.
+// counts reports whether the answer is a number that never shrinks, so that a smaller one is
+// outdated.
 func (q question) counts() bool { return q <= ops }
 
-// The keys of metadata that a snapshot depends on.
+// The metadata keys that a snapshot depends on.
 const (
 	userKey    = "user"
 	primaryKey = "primary-list"
 )
 
-// functions are those of the contracts that answer questions, in their order.
+// functions are the contract functions for the questions, in their order.
 var functions = func() (ids [][]byte) {
 	for _, f := range []string{
 		"totalSupply()", "getListOpCount(uint256)", "ownerOf(uint256)", "getListStorageLocation(uint256)",
@@ -51,7 +51,7 @@ var functions = func() (ids [][]byte) {
 	return ids
 }()
 
-// A subject is what a question is about.
+// A subject is a question about one thing.
 type subject struct {
 	question
 	contract site.Address
@@ -62,7 +62,7 @@ func (s subject) compare(other subject) int {
 	return cmp.Or(cmp.Compare(s.question, other.question), bytes.Compare(s.contract[:], other.contract[:]), bytes.Compare(s.id[:], other.id[:]))
 }
 
-// String names the contract and what is asked.
+// String names the contract and the function.
 func (s subject) String() string {
 	text := map[question]string{
 		supply: "number of tokens", ops: "operations of slot %s", owner: "owner of token %s", location: "location of token %s",
@@ -86,7 +86,7 @@ func (s subject) call() provider.Call {
 	if s.question != supply {
 		data = append(data, s.id[:]...)
 	}
-	switch afterBoth := 2 * uint64(len(s.id)); s.question { // where the second argument is
+	switch afterBoth := 2 * uint64(len(s.id)); s.question { // offset of the second argument
 	case user:
 		data = provider.AppendBytes(provider.AppendWord(data, afterBoth), userKey)
 	case primary:
@@ -95,7 +95,7 @@ func (s subject) call() provider.Call {
 	return provider.Call{To: common.Address(s.contract), Data: data}
 }
 
-// answer reads an answer: 32 bytes, or a value of any length. It is not ok if the answer is neither.
+// answer decodes an answer: 32 bytes, or a value of any length. ok is false if it is neither.
 func (s subject) answer(result []byte) (value []byte, ok bool) {
 	if len(result) == 0 {
 		return nil, false
@@ -110,7 +110,7 @@ func (s subject) answer(result []byte) (value []byte, ok bool) {
 	return provider.BytesAt(result, at)
 }
 
-// show is an answer for people.
+// show formats an answer for people.
 func (s subject) show(value []byte) string {
 	const most = 100
 	switch {
@@ -124,7 +124,7 @@ func (s subject) show(value []byte) string {
 	return hexutil.Bytes(value).String()
 }
 
-// A ledger is what logs say about the contracts of a chain.
+// A ledger adds up the logs of a chain's contracts.
 type ledger struct {
 	ops    map[subject]uint64
 	values map[subject][]byte
@@ -156,7 +156,8 @@ func (l *ledger) add(e *source.Event) {
 	l.values[s] = bytes.Clone(value)
 }
 
-// tokens counts the tokens that logs of l or, if it is not nil, later ones say to exist.
+// tokens returns the number of tokens that exist after the logs of l and, unless it is nil, of
+// later.
 func (l *ledger) tokens(later *ledger) (n uint64) {
 	for s, value := range l.values {
 		if s.question == owner && later.valueOr(s, value) != (source.Word{}) {
@@ -174,7 +175,7 @@ func (l *ledger) tokens(later *ledger) (n uint64) {
 	return n
 }
 
-// valueOr is a word that the ledger has, or another one.
+// valueOr returns the ledger's value for s, or a default.
 func (l *ledger) valueOr(s subject, or []byte) source.Word {
 	if l != nil {
 		if value, ok := l.values[s]; ok {
@@ -184,7 +185,8 @@ func (l *ledger) valueOr(s subject, or []byte) source.Word {
 	return source.Word(or)
 }
 
-// says is what a contract must answer after the logs of l and, if it is not nil, later ones.
+// says returns the answer expected from a contract after the logs of l and, unless it is nil, of
+// later.
 func (l *ledger) says(s subject, later *ledger) []byte {
 	number := func(n uint64) []byte { return common.BigToHash(new(big.Int).SetUint64(n)).Bytes() }
 	switch s.question {
@@ -211,7 +213,7 @@ func (l *ledger) says(s subject, later *ledger) []byte {
 	return nil
 }
 
-// changed reports whether there is another value after the logs of l, which may be nil.
+// changed reports whether the logs of l change the value of s. l may be nil.
 func (l *ledger) changed(s subject) bool {
 	if l == nil {
 		return false
@@ -220,12 +222,12 @@ func (l *ledger) changed(s subject) bool {
 	return changed
 }
 
-// The ledgers of all chains together tell what matters beyond what logs have named: the slots of
-// lists, and the accounts of lists, also those of which there were no logs.
+// Only the ledgers of all chains together show all relevant subjects: the slots and accounts of
+// lists, including those without logs.
 type ledgers map[uint64]*ledger
 
-// subjects are what the contracts of a chain are asked, counts first: about what its logs name, and
-// about the slots and accounts that the lists of any chain name.
+// subjects returns the questions for the contracts of a chain, counts first: about subjects in its
+// logs, and about the slots and accounts of the lists on any chain.
 func (all ledgers) subjects(c source.Chain) []subject {
 	due := map[subject]bool{}
 	add := func(contract site.Address, id source.Word, questions ...question) {
@@ -240,7 +242,7 @@ func (all ledgers) subjects(c source.Chain) []subject {
 	}
 	if c.Registry != nil {
 		add(c.Registry.Address, source.Word{}, supply)
-		for id := range all[c.ID].tokens(nil) { // ids have no gaps
+		for id := range all[c.ID].tokens(nil) { // IDs have no gaps
 			add(c.Registry.Address, source.Word(common.BigToHash(new(big.Int).SetUint64(id))), owner)
 		}
 	}
@@ -285,7 +287,7 @@ func (all ledgers) lists(account func(source.Word), place func(source.Place)) {
 	}
 }
 
-// hasRecords reports whether a contract of records is one of a chain.
+// hasRecords reports whether contract is a records contract of the chain.
 func hasRecords(c source.Chain, contract source.Contract) bool {
 	return contract.Chain == c.ID && slices.ContainsFunc(c.Records, func(r source.Start) bool { return r.Address == contract.Address })
 }

@@ -8,60 +8,60 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// The values of Check.How.
+// Values of Check.How.
 const (
-	CheckedByContracts = "contracts" // the contracts have said the same as the logs
-	CheckedByQuorum    = "quorum"    // contracts could not be asked, but several hosts gave the same logs
+	CheckedByContracts = "contracts" // the contracts agree with the logs
+	CheckedByQuorum    = "quorum"    // contracts could not be asked, but several hosts returned the same logs
 	CheckedNot         = "unchecked" // neither, and the options allow that
-	CheckedNothing     = "nothing"   // neither logs nor lists name anything on this chain that a contract could be asked about
-	CheckedEarlier     = "earlier"   // nothing was read since an earlier run that has checked
+	CheckedNothing     = "nothing"   // neither logs nor lists name a subject on this chain that a contract could be asked about
+	CheckedEarlier     = "earlier"   // nothing was read since an earlier run that was checked
 )
 
-// A Check says how it was found out whether logs are missing.
+// A Check tells how missing logs were ruled out.
 type Check struct {
 	How     string `json:"how"`
-	Host    string `json:"host,omitempty"`    // that told what the contracts say
-	Block   uint64 `json:"block,omitempty"`   // after which they said so
-	Tokens  int    `json:"tokens,omitempty"`  // whose owners were compared; so was their number
-	Slots   int    `json:"slots,omitempty"`   // whose operations were counted, also those without any
-	Values  int    `json:"values,omitempty"`  // locations, users and primary lists that were compared
-	Refused int    `json:"refused,omitempty"` // owners and values that the contracts did not tell
-	Moved   int    `json:"moved,omitempty"`   // owners and values that have changed since the last block that was read; the next run checks them
-	Hosts   int    `json:"hosts,omitempty"`   // that gave the same logs
-	Why     string `json:"why,omitempty"`     // contracts could not be asked
+	Host    string `json:"host,omitempty"`    // host that asked the contracts
+	Block   uint64 `json:"block,omitempty"`   // block after which they were asked
+	Tokens  int    `json:"tokens,omitempty"`  // tokens whose owners were compared; their number was too
+	Slots   int    `json:"slots,omitempty"`   // slots whose operations were counted, including those without any
+	Values  int    `json:"values,omitempty"`  // locations, users and primary lists compared
+	Refused int    `json:"refused,omitempty"` // owners and values that the contracts did not answer
+	Moved   int    `json:"moved,omitempty"`   // owners and values changed since the last block read; the next run checks them
+	Hosts   int    `json:"hosts,omitempty"`   // hosts with the same logs
+	Why     string `json:"why,omitempty"`     // reason why contracts could not be asked
 }
 
-// A Repair says which blocks were read again, because contracts contradicted the logs.
+// A Repair lists blocks that were read again because contracts contradicted the logs.
 type Repair struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
 	Why  string `json:"why"`
 }
 
-// A Report says what Sync did.
+// A Report is the result of Sync.
 type Report struct {
 	Chains  []PerChain `json:"chains"`
 	Seconds float64    `json:"seconds"`
 }
 
-// A PerChain says what Sync did for one chain.
+// A PerChain is the result of Sync for one chain.
 type PerChain struct {
 	Chain   uint64          `json:"chain"`
 	Name    string          `json:"name"`
-	From    uint64          `json:"from"`    // the first block of this run
-	To      uint64          `json:"to"`      // the last block that was read, in this run or before
-	AsOf    string          `json:"as_of"`   // its time; "" if none was read
-	Events  uint64          `json:"events"`  // of this run
-	Stored  uint64          `json:"stored"`  // events, all of them
-	Tokens  int64           `json:"tokens"`  // that were minted and not burnt
-	Check   *Check          `json:"check"`   // nil if the run did not come so far
-	Undone  *Undone         `json:"undone"`  // nil if nothing was
-	Repairs []Repair        `json:"repairs"` // null if there were none
+	From    uint64          `json:"from"`    // first block of this run
+	To      uint64          `json:"to"`      // last block read, in this run or before
+	AsOf    string          `json:"as_of"`   // time of block To; "" if none was read
+	Events  uint64          `json:"events"`  // events read in this run
+	Stored  uint64          `json:"stored"`  // all events in the state
+	Tokens  int64           `json:"tokens"`  // tokens minted and not burnt
+	Check   *Check          `json:"check"`   // nil if the run ended earlier
+	Undone  *Undone         `json:"undone"`  // nil for nothing
+	Repairs []Repair        `json:"repairs"` // null for none
 	Cost    []provider.Cost `json:"cost"`    // by URL
 }
 
-// Undone says what was forgotten, to be read again, because it was no longer part of the chain or
-// may not have been.
+// An Undone lists what was forgotten, to be read again, because it was or may have been dropped
+// from the chain.
 type Undone struct {
 	Blocks uint64 `json:"blocks"`
 	Events uint64 `json:"events"`
@@ -74,7 +74,7 @@ func (c *chainSync) finish() PerChain {
 			r.Stored, r.To, r.Tokens = top.Events, top.Block, top.Tokens
 			r.AsOf = time.Unix(top.Time, 0).UTC().Format(time.RFC3339)
 		}
-		r.Events -= min(r.Events, c.store.events-r.Stored) // what could not be written is read again
+		r.Events -= min(r.Events, c.store.events-r.Stored) // events that could not be written are read again
 	}
 	if c.nodes != nil {
 		r.Cost = c.nodes.Cost()
@@ -82,7 +82,7 @@ func (c *chainSync) finish() PerChain {
 	return r
 }
 
-// String is the report for people.
+// String returns the report as text for people.
 func (r *Report) String() string {
 	var b strings.Builder
 	for _, c := range r.Chains {
@@ -115,7 +115,7 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// tell appends to a line what was checked.
+// tell appends the result of the check to a line.
 func (c *Check) tell(b *strings.Builder) {
 	if c == nil {
 		return

@@ -17,32 +17,32 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// ErrBusy says that another run uses the same folder.
+// ErrBusy means that another run uses the same folder.
 var ErrBusy = errors.New("another run uses it")
 
-// A lastingError is one that waiting does not mend.
+// A lastingError is an error that waiting does not fix.
 type lastingError struct{ error }
 
 func (e *lastingError) Unwrap() error { return e.error }
 
 func lasting(format string, args ...any) error { return &lastingError{fmt.Errorf(format, args...)} }
 
-// Lasts reports whether an error is about the state itself, or about a node of another chain, so that
-// the same call will fail again, whatever nodes do.
+// Lasts reports whether an error is about the state itself or about a node of another chain, so
+// that the same call will fail again whatever the nodes do.
 func Lasts(err error) bool {
 	return errors.As(err, new(*lastingError)) || provider.IsOtherChain(err)
 }
 
-// A State is a folder that keeps what was read from the chains of a deployment. It belongs to one
-// process, and to one goroutine, at a time.
+// A State is a folder with the events read from the chains of a deployment. Only one process, and
+// one goroutine in it, may use it at a time.
 type State struct {
 	root       *os.Root
 	deployment *source.Deployment
 	lock       *os.File
 }
 
-// Open opens a folder, which need not exist, and locks it until Close. An error wraps ErrBusy if it
-// is locked. The folder of a snapshot or a site is an error, and stays as it is.
+// Open opens a folder, creating it if missing, and locks it until Close. The error wraps ErrBusy if
+// it is locked. Open rejects the folder of a snapshot or a site, and leaves it unchanged.
 func Open(dir string, d *source.Deployment) (*State, error) {
 	if err := isOther(dir); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func Open(dir string, d *source.Deployment) (*State, error) {
 	return s, nil
 }
 
-// isOther is an error if a folder that is no state holds a snapshot or a site.
+// isOther returns an error if a folder is not a state but a snapshot or a site.
 func isOther(dir string) error {
 	if IsState(dir) {
 		return nil
@@ -84,8 +84,8 @@ func isOther(dir string) error {
 	return nil
 }
 
-// held is an error if the folder is no longer the one that was locked. A run that was paused for
-// long may wake up after its folder was replaced, by one that another run has locked.
+// held returns an error if the folder is no longer the locked one. During a long pause of the
+// process, the folder may have been replaced by one that another run has locked.
 func (s *State) held() error {
 	locked, err := s.lock.Stat()
 	if err != nil {
@@ -109,8 +109,8 @@ func IsState(dir string) bool {
 
 const chainsFolder = "chains"
 
-// HasRead reports whether a Sync has read a block of any chain. A folder in which no node has ever answered is a state
-// (IsState) that has read nothing.
+// HasRead reports whether a Sync has read a block of any chain. A folder for which no node ever
+// answered is a state (IsState) without blocks.
 func (s *State) HasRead() (bool, error) {
 	for _, c := range s.deployment.Chains {
 		check, err := readCheckpoint(s.folder(c), c)
@@ -131,9 +131,9 @@ func (s *State) folder(c source.Chain) folder {
 	return folder{s.root, filepath.Join(chainsFolder, strconv.FormatUint(c.ID, 10))}
 }
 
-// Events returns the events of all chains, one chain after the other. It may be used again, and
-// takes little memory, whatever the number of events. It is an error if the last Sync of a chain
-// did not complete.
+// Events returns the events of all chains, one chain after the other. It may be called repeatedly,
+// and takes little memory for any number of events. It fails if the last Sync of a chain did not
+// complete.
 func (s *State) Events() source.Events {
 	return func(yield func(source.Event, error) bool) {
 		for _, c := range s.deployment.Chains {
@@ -152,7 +152,7 @@ func (s *State) Events() source.Events {
 	}
 }
 
-// AsOf returns the time of the last block that was read, the earliest of all chains.
+// AsOf returns the time of the last block read, the earliest over all chains.
 func (s *State) AsOf() (time.Time, error) {
 	var times []int64
 	for _, c := range s.deployment.Chains {
@@ -165,8 +165,9 @@ func (s *State) AsOf() (time.Time, error) {
 	return time.Unix(slices.Min(times), 0).UTC(), nil
 }
 
-// Chains says up to which block each chain was read, for who makes the same snapshot anew. It depends on these blocks
-// alone, and not on how the State got there. It is an error if the last Sync of a chain did not complete.
+// Chains returns the block up to which each chain was read, for reproducing the snapshot. The
+// blocks alone determine the result, not how the State got there. Chains fails if the last Sync of
+// a chain did not complete.
 func (s *State) Chains() ([]site.ChainInput, error) {
 	var all []site.ChainInput
 	for _, c := range s.deployment.Chains {
@@ -179,7 +180,7 @@ func (s *State) Chains() ([]site.ChainInput, error) {
 	return all, nil
 }
 
-// complete returns how far a chain was read by a Sync that completed.
+// complete returns the position up to which a completed Sync read a chain.
 func (s *State) complete(c source.Chain) (point, error) {
 	check, err := readCheckpoint(s.folder(c), c)
 	switch {
@@ -193,19 +194,18 @@ func (s *State) complete(c source.Chain) (point, error) {
 	return check.Points[len(check.Points)-1], nil
 }
 
-// A Position is how far a State had read all chains. It is good for the same State only.
+// A Position is the position of a State on all chains. It is valid for the same State only.
 type Position struct {
 	points map[uint64]point // by chain
 }
 
-// Block is the newest block of a chain.
+// Block returns the newest block of a chain.
 func (p Position) Block(chain uint64) provider.Block {
 	at := p.points[chain]
 	return provider.Block{Number: at.Block, Hash: at.Hash, Time: at.Time}
 }
 
-// Position says how far the State has read all chains. It is an error if the last Sync of a chain did
-// not complete.
+// Position returns the current position. It fails if the last Sync of a chain did not complete.
 func (s *State) Position() (Position, error) {
 	p := Position{map[uint64]point{}}
 	for _, c := range s.deployment.Chains {
@@ -218,8 +218,8 @@ func (s *State) Position() (Position, error) {
 	return p, nil
 }
 
-// Verified is the newest block of a chain up to which the contracts, or a quorum of hosts, have
-// confirmed the events; 0 for none.
+// Verified returns the newest block of a chain up to which the contracts, or a quorum of hosts,
+// have confirmed the events; 0 for none.
 func (s *State) Verified(chain uint64) (uint64, error) {
 	for _, c := range s.deployment.Chains {
 		if c.ID != chain {
@@ -234,8 +234,8 @@ func (s *State) Verified(chain uint64) (uint64, error) {
 	return 0, fmt.Errorf("the deployment has no chain %d", chain)
 }
 
-// Between returns the events after one Position up to a later one, chain by chain, as Events does. What
-// the State had at the first one must not have been forgotten since.
+// Between yields the events after from up to to, chain by chain, like Events. The State must not
+// have forgotten its events at from.
 func (s *State) Between(from, to Position) source.Events {
 	return func(yield func(source.Event, error) bool) {
 		for _, c := range s.deployment.Chains {
@@ -250,8 +250,8 @@ func (s *State) Between(from, to Position) source.Events {
 	}
 }
 
-// Extends reports whether a State at a Position may have all that it had at an earlier one. It cannot
-// know whether that was forgotten and read again: the Report of Sync says so.
+// Extends reports whether a State at p may still have its events at an earlier Position. It cannot
+// tell whether they were forgotten and read again; the Report of Sync does.
 func (p Position) Extends(earlier Position) bool {
 	for id, was := range earlier.points {
 		is := p.points[id]

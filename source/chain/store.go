@@ -20,61 +20,61 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// A point is how far a chain was read.
+// A point is a position in a chain.
 type point struct {
-	Block  uint64      `json:"block"` // the last one that was read
+	Block  uint64      `json:"block"` // last block read
 	Hash   common.Hash `json:"hash"`
-	Time   int64       `json:"time"`   // of the block, in seconds since the Unix epoch
-	Size   int64       `json:"size"`   // of logs, in bytes
-	Events uint64      `json:"events"` // in logs
-	Tokens int64       `json:"tokens"` // that were minted, without those that were burnt
+	Time   int64       `json:"time"`   // time of the block, in seconds since the Unix epoch
+	Size   int64       `json:"size"`   // valid bytes of logs
+	Events uint64      `json:"events"` // events in logs
+	Tokens int64       `json:"tokens"` // tokens minted minus tokens burnt
 }
 
-// An anchor is a block that must not change while the chain is read.
+// An anchor is a block that must stay in the chain while it is read.
 type anchor struct {
 	Block uint64      `json:"block"`
 	Hash  common.Hash `json:"hash"`
 }
 
-// A checkpoint says what the folder of a chain has.
+// A checkpoint describes the folder of a chain.
 type checkpoint struct {
 	Version   int      `json:"version"`
-	Contracts []string `json:"contracts"` // as contractTexts has them
+	Contracts []string `json:"contracts"` // see contractTexts
 	Finality  string   `json:"finality"`  // with which the blocks were read; "" before the first run
-	// Origin is the first block. A node that has another one serves another chain.
+	// Origin is the first block. A node with another first block serves another chain.
 	Origin *anchor `json:"origin"`
-	Points []point `json:"points"` // older ones are farther apart
-	// Settled counts the points, from the first, which were all part of the chain at one time. The
-	// others are of a run that did not complete, during which the chain may have been reorganised.
+	Points []point `json:"points"` // older points are farther apart
+	// Settled is the number of first points that were all part of the chain at one time. The others
+	// are from an incomplete run, during which the chain may have been reorganized.
 	Settled int `json:"settled"`
-	// Anchors are blocks at or before the head, latest first, as they were before that run read
-	// anything. If one of them is still part of the chain, what was read up to it is, too.
+	// Anchors are blocks at or before the head, latest first, taken before that run read anything.
+	// If one of them is still part of the chain, so is everything read up to it.
 	Anchors []anchor `json:"anchors,omitempty"`
-	// Verified counts the points, from the first, up to which contracts had nothing to say against
-	// the logs, or several hosts had the same ones. After a doubt all is read again from there.
+	// Verified is the number of first points up to which contracts did not contradict the logs, or
+	// several hosts had the same logs. After a doubt, everything after them is read again.
 	Verified int  `json:"verified"`
-	Counted  bool `json:"counted"` // the last of them by contracts
-	// Quorum is how many hosts had the logs of the other points, at least.
+	Counted  bool `json:"counted"` // contracts confirmed the last of them
+	// Quorum is the minimum number of hosts that had the logs of the other points.
 	Quorum    int    `json:"quorum,omitempty"`
 	Unchecked bool   `json:"unchecked,omitempty"` // nobody could tell whether the other points lack logs
-	Suspect   string `json:"suspect,omitempty"`   // why the other points must lack logs; "" if nothing says so
+	Suspect   string `json:"suspect,omitempty"`   // why the other points must lack logs; "" for no suspicion
 }
 
 const (
 	version = 2
-	// Version 1 did not say what was verified.
+	// unverified is the version before checkpoints recorded the verified points.
 	unverified = 1
 	maxPoints  = 64
 )
 
-// A folder is a folder in that of a state, as it was when the state was opened: of another one that
-// has replaced it meanwhile nothing is read or changed.
+// A folder is a folder inside a state, as it was when the state was opened: if the state is
+// replaced, the replacement is neither read nor changed.
 type folder struct {
 	root *os.Root
-	name string // below root
+	name string // path below root
 }
 
-// The files of a chain.
+// Files of a chain.
 const (
 	logsFile       = "logs"
 	checkpointFile = "checkpoint.json"
@@ -87,7 +87,7 @@ func (f folder) below(name string) string { return filepath.Join(f.name, name) }
 func (f folder) open(name string, flag int) (*os.File, error) {
 	file, err := f.root.OpenFile(f.below(name), flag, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.root.Name(), err) // err has the name below it
+		return nil, fmt.Errorf("%s: %w", f.root.Name(), err) // err has the path below root
 	}
 	return file, nil
 }
@@ -97,21 +97,21 @@ type store struct {
 	folder    folder
 	chain     source.Chain
 	contracts []site.Address
-	numbers   map[site.Address]int // of contracts
+	numbers   map[site.Address]int // numbers of contracts
 	noSync    bool
-	held      func() error // an error if the folder is not the run's any more; nil if that is not checked
+	held      func() error // returns an error if the run no longer holds the folder; nil for no check
 
 	check   checkpoint
-	file    *os.File // logs
+	file    *os.File // the open logs file
 	batch   batch
-	size    int64  // of logs, with what the checkpoint does not know yet
-	events  uint64 // in logs and in batch
+	size    int64  // bytes of logs, including those after the checkpoint
+	events  uint64 // events in logs and in batch
 	tokens  int64
-	written *point // how far logs and batch are, if the checkpoint does not say so yet
+	written *point // position of logs and batch, if the checkpoint is behind
 }
 
-// openStore opens the folder of a chain, which need not exist. Blocks from reread on, if it is not
-// nil, are forgotten.
+// openStore opens the folder of a chain, creating it if missing. It forgets blocks from reread on,
+// unless reread is nil.
 func openStore(in folder, c source.Chain, reread *uint64, noSync bool) (s *store, err error) {
 	s = &store{folder: in, chain: c, contracts: newDecoder(c).addresses(), numbers: map[site.Address]int{}, noSync: noSync}
 	for i, a := range s.contracts {
@@ -145,7 +145,7 @@ func openStore(in folder, c source.Chain, reread *uint64, noSync bool) (s *store
 	return s, nil
 }
 
-// readCheckpoint reads the checkpoint of a chain; one that is not there yet has no points.
+// readCheckpoint reads the checkpoint of a chain. A missing one has no points.
 func readCheckpoint(in folder, c source.Chain) (checkpoint, error) {
 	fresh := checkpoint{Version: version, Contracts: contractTexts(c)}
 	text, err := in.root.ReadFile(in.below(checkpointFile))
@@ -174,7 +174,7 @@ func readCheckpoint(in folder, c source.Chain) (checkpoint, error) {
 	return check, nil
 }
 
-// unusable is the error about a folder that only the operator may remove.
+// unusable returns the error for a folder that only the operator may remove.
 func unusable(in folder, c source.Chain, why string) error {
 	return lasting("%s %s: use another --state, or remove that folder to read chain %d (%s) again", in, why, c.ID, c.Name)
 }
@@ -193,7 +193,8 @@ func (c *checkpoint) valid() bool {
 	return true
 }
 
-// contractTexts describes the contracts of a chain, in any order of its records.
+// contractTexts describes the contracts of a chain; the order of its records contracts does not
+// matter.
 func contractTexts(c source.Chain) []string {
 	text := func(role string, s source.Start) string {
 		return fmt.Sprintf("%d %s %s from %d", c.ID, role, s.Address, s.FirstBlock)
@@ -214,7 +215,7 @@ func contractTexts(c source.Chain) []string {
 
 func (s *store) first() uint64 { return firstBlock(s.chain) }
 
-// firstBlock is the first block that may have events of a chain.
+// firstBlock returns the first block that may have events of a chain.
 func firstBlock(c source.Chain) uint64 {
 	var blocks []uint64
 	if c.Registry != nil {
@@ -229,7 +230,7 @@ func firstBlock(c source.Chain) uint64 {
 	return slices.Min(blocks)
 }
 
-// next is the first block that was not read.
+// next returns the first block not read yet.
 func (s *store) next() uint64 {
 	if top := s.top(); top != nil {
 		return top.Block + 1
@@ -237,7 +238,7 @@ func (s *store) next() uint64 {
 	return s.first()
 }
 
-// top is the last point of the checkpoint, nil if there is none.
+// top returns the last point of the checkpoint; nil for none.
 func (s *store) top() *point {
 	if len(s.check.Points) == 0 {
 		return nil
@@ -249,8 +250,8 @@ func (s *store) pointsBefore(block uint64) int {
 	return sort.Search(len(s.check.Points), func(i int) bool { return s.check.Points[i].Block >= block })
 }
 
-// append adds the events of the blocks after those that were read, up to a block. After an error
-// the store must be opened anew.
+// append adds the events of the blocks after those read, up to block last. After an error the store
+// must be reopened.
 func (s *store) append(events []source.Event, tokens int64, last provider.Block) error {
 	for i := range events {
 		s.batch.add(events[i], s.numbers[events[i].Contract.Address])
@@ -258,7 +259,7 @@ func (s *store) append(events []source.Event, tokens int64, last provider.Block)
 			continue
 		}
 		if err := s.flush(); err != nil {
-			s.written = nil // commit must not take part of these events for those of the part before
+			s.written = nil // commit must not mix these events with those of the previous part
 			return err
 		}
 	}
@@ -275,13 +276,13 @@ func (s *store) flush() error {
 	return err
 }
 
-// commit makes durable what was appended.
+// commit makes the appended events durable.
 func (s *store) commit() error {
 	if s.written == nil {
 		return nil
 	}
 	if err := errors.Join(s.flush(), s.sync(s.file)); err != nil {
-		s.written = nil // what failed once may seem to be on disk the next time
+		s.written = nil // after a failed sync, a later one may wrongly succeed
 		return err
 	}
 	s.written.Size, s.written.Events, s.written.Tokens = s.size, s.events, s.tokens
@@ -290,8 +291,8 @@ func (s *store) commit() error {
 	return s.save()
 }
 
-// add adds a point. If there are many, it removes every second one of the older half, but not the
-// first, nor the last that is verified.
+// add adds a point. If there are many, it removes every second point of the older half, except the
+// first and the last verified one.
 func (c *checkpoint) add(p point) {
 	c.Points = append(c.Points, p)
 	if len(c.Points) <= maxPoints {
@@ -313,7 +314,7 @@ func (c *checkpoint) add(p point) {
 	c.Points, c.Settled, c.Verified = kept, settled, verified
 }
 
-// keep forgets all points but the first n, and what was read after them.
+// keep forgets all points but the first n, and everything read after them.
 func (s *store) keep(n int) error {
 	s.check.Points = s.check.Points[:n]
 	s.check.Settled, s.check.Verified = min(s.check.Settled, n), min(s.check.Verified, n)
@@ -323,16 +324,16 @@ func (s *store) keep(n int) error {
 	return errors.Join(s.save(), s.rewind())
 }
 
-// verified reports whether there is nothing but verified points.
+// verified reports whether all points are verified.
 func (s *store) verified() bool { return s.check.Verified == len(s.check.Points) }
 
-// verify says that all points are verified.
+// verify marks all points as verified.
 func (s *store) verify(counted bool) error {
 	s.check.Verified, s.check.Counted, s.check.Unchecked = len(s.check.Points), counted, false
 	return s.save()
 }
 
-// begin says how many hosts have the logs of all points that come.
+// begin records the number of hosts that have the logs of all coming points.
 func (s *store) begin(quorum int) {
 	if s.verified() {
 		s.check.Quorum, s.check.Unchecked = quorum, false
@@ -341,7 +342,7 @@ func (s *store) begin(quorum int) {
 	}
 }
 
-// rewind removes from logs what is not in the checkpoint.
+// rewind truncates logs to the checkpoint.
 func (s *store) rewind() error {
 	s.size, s.events, s.tokens, s.written = 0, 0, 0, nil
 	s.batch.finish()
@@ -400,17 +401,17 @@ func (s *store) sync(file *os.File) error {
 	}
 	err := file.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		return nil // the file system cannot, as some network file systems
+		return nil // the file system has no fsync, like some network file systems
 	}
 	return err
 }
 
-// read calls yield with each event of a chain up to a point, in order, until it returns false.
+// read calls yield with each event of a chain up to a point, in order, until yield returns false.
 func read(in folder, c source.Chain, to point, yield func(source.Event) bool) (more bool, err error) {
 	return readBetween(in, c, point{}, to, yield)
 }
 
-// readBetween is read of what comes after another point.
+// readBetween is read for the events after another point.
 func readBetween(in folder, c source.Chain, from, to point, yield func(source.Event) bool) (more bool, err error) {
 	file, err := in.open(logsFile, os.O_RDONLY)
 	if err != nil {

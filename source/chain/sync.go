@@ -16,27 +16,27 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// Options say from where Sync reads.
+// Options configure Sync.
 type Options struct {
-	URLs     map[uint64][]string // of nodes, by the id of their chain; each chain of the deployment needs one
+	URLs     map[uint64][]string // nodes by chain ID; each chain of the deployment needs one
 	Provider provider.Options
-	// Reread forgets a chain, by its id, from a block on before it is read; all of it for block 0.
+	// Reread forgets the blocks of a chain, by its ID, from the given one on, before Sync reads.
 	Reread map[uint64]uint64
-	// Ends are the blocks with which chains end, by their ids, instead of the newest ones; their times do not count. What
-	// was read of later blocks is forgotten. The newest block with the finality must not be before them. A hash other
-	// than zero must be that of the block; otherwise the error wraps ErrOtherBlock.
+	// Ends gives the last block to read per chain ID, instead of the newest; its time is ignored.
+	// Later blocks already read are forgotten. The newest block with the finality must not be
+	// before it. A nonzero hash must match; otherwise the error wraps ErrOtherBlock.
 	Ends map[uint64]provider.Block
-	// Unchecked allows logs that nothing was compared with, neither contracts nor, with a quorum, other
-	// hosts. The next run reads them again.
+	// Unchecked accepts logs that could be compared neither with contracts nor, with a quorum, with
+	// other hosts. The next run reads them again.
 	Unchecked bool
-	NoSync    bool // do not sync the state to disk; a power failure may damage it then
+	NoSync    bool // do not sync the state to disk: a power failure may damage it
 	Progress  source.Progress
 
 	dial  func(ctx context.Context, chain uint64, urls []string, o provider.Options) (nodes, error) // nil for provider.Dial
 	every time.Duration                                                                             // between checkpoints; 0 means commitEvery
 }
 
-// nodes are the nodes of a chain; provider.Chain has the contract of the methods.
+// nodes are the nodes of a chain; see provider.Chain for the methods.
 type nodes interface {
 	Head(ctx context.Context, least uint64) (provider.Block, error)
 	Block(ctx context.Context, number uint64) (provider.Block, error)
@@ -51,16 +51,16 @@ type nodes interface {
 }
 
 const (
-	commitEvery = 2 * time.Second // what a killed run reads again, at most
-	tries       = 5               // to read a chain to its head without a reorganisation meanwhile
+	commitEvery = 2 * time.Second // limits what a killed run reads again
+	tries       = 5               // to read a chain to its head without a reorganization
 
-	// anchorDepth is how far the second anchor is before the head: so far that a chain is hardly
-	// ever reorganised there, and so near that reading it again takes few requests.
+	// anchorDepth is the distance of the second anchor from the head: far enough that
+	// reorganizations hardly reach it, near enough that reading again takes few requests.
 	anchorDepth = 1000
 )
 
-// Sync reads all chains up to their heads, side by side. If it fails, the next one continues where
-// it was. The report is nil only if the options are wrong, or the folder is gone.
+// Sync reads all chains up to their heads, concurrently. After a failure, the next Sync continues.
+// The report is nil only if the options are invalid or the folder is gone.
 func (s *State) Sync(ctx context.Context, o Options) (*Report, error) {
 	if err := errors.Join(s.checkOptions(&o), s.held()); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *State) Sync(ctx context.Context, o Options) (*Report, error) {
 	err := s.sync(ctx, o, chains)
 	if err != nil {
 		if replaced := s.held(); replaced != nil {
-			err = replaced // of which the error is a consequence
+			err = replaced // the cause of the other error
 		}
 	}
 	report := &Report{Seconds: time.Since(begun).Seconds()}
@@ -94,7 +94,7 @@ func (s *State) sync(ctx context.Context, o Options, chains []*chainSync) (err e
 		for _, c := range chains {
 			group.Go(func() error {
 				if err := do(c, ctx); err != nil {
-					return fmt.Errorf("%s: %w", c.chain.Name, err) // those of nodes have the chain's id
+					return fmt.Errorf("%s: %w", c.chain.Name, err) // errors of nodes name the chain ID
 				}
 				return nil
 			})
@@ -125,7 +125,7 @@ func (s *State) sync(ctx context.Context, o Options, chains []*chainSync) (err e
 	return s.check(chains, each)
 }
 
-// checkOptions refuses options that contradict the deployment, and fills the others.
+// checkOptions rejects options that contradict the deployment, and sets defaults.
 func (s *State) checkOptions(o *Options) error {
 	known := map[uint64]bool{}
 	for _, c := range s.deployment.Chains {
@@ -158,28 +158,28 @@ func (s *State) checkOptions(o *Options) error {
 	return nil
 }
 
-// finalities are the words for a head, the strongest first.
+// finalities are the words for a head, strongest first.
 var finalities = []string{provider.Finalized, provider.Safe, provider.Latest}
 
 type chainSync struct {
 	options Options
-	held    func() error // as State's
+	held    func() error // see State
 	chain   source.Chain
 	decoder *decoder
 	report  PerChain
 
 	store     *store // nil before open
-	nodes     nodes  // likewise
+	nodes     nodes  // nil before open
 	head      provider.Block
-	next      uint64 // the first block that part expects
+	next      uint64 // first block that part expects
 	committed time.Time
-	parted    []source.Event // of the last part, for its memory
+	parted    []source.Event // events of the last part, to reuse their memory
 
-	doubted map[subject]bool // what contracts have said to be otherwise
-	repairs int              // times that they did
-	all     bool             // the whole chain is read again because of that
-	reread  bool             // what an earlier run has left unchecked was read again
-	again   bool             // the chain has to be read again now
+	doubted map[subject]bool // values that contracts contradicted
+	repairs int              // number of rereads
+	all     bool             // the whole chain is being read again
+	reread  bool             // blocks left unchecked by an earlier run were read again
+	again   bool             // the chain must be read again now
 }
 
 func (c *chainSync) open(ctx context.Context, in folder) (err error) {
@@ -211,14 +211,14 @@ func (c *chainSync) close() error {
 	return c.store.close()
 }
 
-// left is how many blocks are left to be read.
+// left returns the number of blocks left to read.
 func (c *chainSync) left() int64 {
 	return max(0, int64(c.head.Number)+1-int64(c.store.next()))
 }
 
-// prepare asks for the head, and forgets what is no longer part of the chain. The order of its
-// requests matters: if the head is still part of the chain when everything is read, then so is all
-// that was asked in between.
+// prepare asks for the head and forgets blocks dropped from the chain. The order of its requests
+// matters: if the head is still part of the chain when everything is read, so is everything asked
+// for in between.
 func (c *chainSync) prepare(ctx context.Context) (err error) {
 	if c.head, err = c.findHead(ctx); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (c *chainSync) prepare(ctx context.Context) (err error) {
 	return c.anchor(ctx)
 }
 
-// findHead finds the head, and forgets what was read of later blocks.
+// findHead finds the head and forgets later blocks.
 func (c *chainSync) findHead(ctx context.Context) (head provider.Block, err error) {
 	if end, ok := c.options.Ends[c.chain.ID]; ok {
 		head, err = c.findEnd(ctx, end)
@@ -252,8 +252,8 @@ func (c *chainSync) findHead(ctx context.Context) (head provider.Block, err erro
 	return head, err
 }
 
-// findNewest finds a head that is not before what was read. After blocks were read with a weaker
-// finality it may be.
+// findNewest finds a head that is not before the last block read. It may be before it if the blocks
+// were read with a weaker finality.
 func (c *chainSync) findNewest(ctx context.Context) (provider.Block, error) {
 	check, least := &c.store.check, c.store.first()
 	weaker := slices.Index(finalities, check.Finality) > slices.Index(finalities, c.options.Provider.Finality)
@@ -273,10 +273,10 @@ func (c *chainSync) findNewest(ctx context.Context) (provider.Block, error) {
 	return head, nil
 }
 
-// ErrOtherBlock says that a chain has another block where Options.Ends has one with its hash.
+// ErrOtherBlock means that the hash in Options.Ends does not match the chain's block.
 var ErrOtherBlock = errors.New("the chain was reorganised since, or it is another one")
 
-// findEnd finds the block with which the chain ends. The contracts may begin after it: then it is their first one.
+// findEnd finds the last block to read. If the contracts begin after it, that is their first block.
 func (c *chainSync) findEnd(ctx context.Context, end provider.Block) (head provider.Block, err error) {
 	number := max(end.Number, c.store.first())
 	newest, err := c.nodes.Head(ctx, number)
@@ -297,8 +297,8 @@ func (c *chainSync) findEnd(ctx context.Context, end provider.Block) (head provi
 	return head, nil
 }
 
-// setFinality says with which finality all that is left was read. Before forgetReorganised some of it may
-// be gone from the chain, and nobody may take it for final.
+// setFinality records the weakest finality of the blocks read. Until forgetReorganised has run,
+// some of them may be gone from the chain, so nobody may rely on them as final.
 func (c *chainSync) setFinality() error {
 	check := &c.store.check
 	was := check.Finality
@@ -306,7 +306,7 @@ func (c *chainSync) setFinality() error {
 	if was == check.Finality || len(check.Points) == 0 {
 		return nil
 	}
-	return c.store.save() // also if there is nothing new to read
+	return c.store.save() // even if there is nothing new to read
 }
 
 // same reports whether a block is still part of the chain.
@@ -321,8 +321,7 @@ func (c *chainSync) same(ctx context.Context, number uint64, hash common.Hash) (
 	return b.Hash == hash, nil
 }
 
-// forgetUnsettled forgets what a run that did not complete may have read from a part of the chain
-// that is gone.
+// forgetUnsettled forgets what an incomplete run may have read from a dropped part of the chain.
 func (c *chainSync) forgetUnsettled(ctx context.Context) error {
 	check := &c.store.check
 	if check.Settled == len(check.Points) {
@@ -347,7 +346,7 @@ func (c *chainSync) forgetUnsettled(ctx context.Context) error {
 	return c.store.save()
 }
 
-// forgetReorganised forgets what was read from a part of the chain that is gone.
+// forgetReorganised forgets blocks that are no longer part of the chain.
 func (c *chainSync) forgetReorganised(ctx context.Context) error {
 	points := c.store.check.Points
 	for n := len(points); n > 0; n-- {
@@ -395,7 +394,7 @@ func (c *chainSync) forget(n int) error {
 	return nil
 }
 
-// anchor remembers blocks that tell later whether the chain was reorganised while it was read.
+// anchor records blocks that show later whether the chain was reorganized while it was read.
 func (c *chainSync) anchor(ctx context.Context) error {
 	check, next := &c.store.check, c.store.next()
 	if len(check.Points) == 0 {
@@ -421,7 +420,7 @@ func (c *chainSync) anchor(ctx context.Context) error {
 	return nil
 }
 
-// read reads the chain up to the head, anew if it is reorganised meanwhile.
+// read reads the chain up to the head, again after a reorganization.
 func (c *chainSync) read(ctx context.Context) error {
 	for try := 1; ; try++ {
 		if err := c.readLogs(ctx); err != nil {
@@ -467,7 +466,7 @@ func (c *chainSync) part(ctx context.Context, p provider.Blocks) error {
 		return fmt.Errorf("got the logs of blocks %d to %d with block %d, want those from block %d", p.From, p.To, p.Last.Number, c.next)
 	}
 	events, tokens := c.parted[:0], int64(0)
-	hashes := map[uint64]common.Hash{} // of blocks whose time the logs do not say
+	hashes := map[uint64]common.Hash{} // of blocks whose time is not in their logs
 	for i := range p.Logs {
 		log := &p.Logs[i]
 		e, more, ok, err := c.decoder.decode(log)
@@ -492,7 +491,7 @@ func (c *chainSync) part(ctx context.Context, p provider.Blocks) error {
 	if err := c.store.append(events, tokens, p.Last); err != nil {
 		return err
 	}
-	clear(events) // they hold the answer of a node
+	clear(events) // they reference the node's answer
 	c.report.Events += uint64(len(events))
 	c.next = p.To + 1
 	c.options.Progress.Add(int64(p.To-p.From) + 1)
@@ -526,8 +525,7 @@ func (c *chainSync) setTimes(ctx context.Context, events []source.Event, hashes 
 
 func milliseconds(seconds int64) int64 { return seconds * 1000 }
 
-// settle reports whether all that was read is part of the chain, which it is if the head as it was
-// before is.
+// settle reports whether everything read is part of the chain: it is if the earlier head still is.
 func (c *chainSync) settle(ctx context.Context) (bool, error) {
 	check := &c.store.check
 	if check.Settled == len(check.Points) {

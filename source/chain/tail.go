@@ -14,12 +14,12 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// A Tail has the newest blocks of a chain, after those that a State has: in memory only, until the
-// chain's finality and the contracts have confirmed them. One goroutine may use it at a time.
+// A Tail holds the newest blocks of a chain, after those of a State, in memory until the chain's
+// finality and the contracts have confirmed them. One goroutine may use it at a time.
 //
-// It believes nodes as far as their answers fit: each block that it takes has one that it has as its
-// parent, or is part of the chain of a node that still has one, and logs are of these blocks. Whether
-// logs are missing is for State.Sync to find out.
+// It trusts nodes as far as their answers are consistent: each block that it takes has a known
+// block as its parent, or is part of the chain of a node that still has one, and logs belong to
+// these blocks. State.Sync finds out whether logs are missing.
 type Tail struct {
 	chain     source.Chain
 	decoder   *decoder
@@ -27,8 +27,8 @@ type Tail struct {
 	topics    []common.Hash
 
 	base   provider.Block
-	blocks []TailBlock // after base that are known, in order; there may be others between them
-	short  time.Time   // since when nodes have only answered blocks before the newest one; zero if they have not
+	blocks []TailBlock // known blocks after base, in order, possibly with gaps
+	short  time.Time   // since when nodes return only blocks before the newest known; zero if they do not
 
 	distrust bool // blooms have contradicted logs
 	audited  uint64
@@ -41,7 +41,7 @@ type TailBlock struct {
 	Events []source.Event
 }
 
-// Nodes are what a Tail asks; provider.Chain has the contract of the methods.
+// Nodes are the nodes that a Tail asks; see provider.Chain for the methods.
 type Nodes interface {
 	Latest(ctx context.Context) (provider.Header, error)
 	Headers(ctx context.Context, numbers []uint64) ([]provider.Header, error)
@@ -54,17 +54,17 @@ type Nodes interface {
 var (
 	// ErrReplaced means that the block after which a Tail begins is no longer part of the chain.
 	ErrReplaced = errors.New("the newest block of the state is no longer part of the chain")
-	// errMoving means that the chain has changed between two answers; the next poll knows more.
+	// errMoving means that the chain changed between two answers; the next poll tries again.
 	errMoving = errors.New("the newest blocks are being replaced")
 )
 
 const (
-	linked    = 32          // blocks that are asked for one by one, to see how they are linked; of more, only the last ones
-	mostKnown = 4096        // blocks of a Tail without events
-	shrinks   = time.Minute // for which a chain must have been shorter before that is believed: nodes that lag say so too
+	linked    = 32          // blocks fetched one by one to check how they are linked; of more, only the last ones
+	mostKnown = 4096        // limit of blocks without events
+	shrinks   = time.Minute // how long a chain must stay shorter to be believed: lagging nodes look the same
 )
 
-// NewTail is a Tail without blocks after base.
+// NewTail returns a Tail without blocks after base.
 func NewTail(c source.Chain, base provider.Block) *Tail {
 	t := &Tail{chain: c, decoder: newDecoder(c), base: base, audited: base.Number}
 	for _, a := range t.decoder.addresses() {
@@ -74,7 +74,7 @@ func NewTail(c source.Chain, base provider.Block) *Tail {
 	return t
 }
 
-// Head is the newest block.
+// Head returns the newest block.
 func (t *Tail) Head() provider.Block {
 	if n := len(t.blocks); n > 0 {
 		return t.blocks[n-1].Block
@@ -82,7 +82,7 @@ func (t *Tail) Head() provider.Block {
 	return t.base
 }
 
-// WithEvents are the blocks that have events, in order.
+// WithEvents returns the blocks that have events, in order.
 func (t *Tail) WithEvents() (some []TailBlock) {
 	for _, b := range t.blocks {
 		if len(b.Events) > 0 {
@@ -92,14 +92,15 @@ func (t *Tail) WithEvents() (some []TailBlock) {
 	return some
 }
 
-// Reorganisations is how often blocks were replaced.
+// Reorganisations returns the number of times that blocks were replaced.
 func (t *Tail) Reorganisations() uint64 { return t.reorgs }
 
-// Distrust has logs asked for of every block from now on, whatever the bloom filters say.
+// Distrust makes the Tail fetch the logs of every block from now on, whatever the bloom filters
+// say.
 func (t *Tail) Distrust() { t.distrust = true }
 
-// Rebase says that the State has the blocks up to another one by now. If that is not one of the
-// Tail's, all others are forgotten, and read again by the next Poll.
+// Rebase tells the Tail that the State now has the blocks up to base. If the Tail lacks base, it
+// forgets its blocks, and the next Poll reads them again.
 func (t *Tail) Rebase(base provider.Block) {
 	i := sort.Search(len(t.blocks), func(i int) bool { return t.blocks[i].Number >= base.Number })
 	switch {
@@ -114,8 +115,8 @@ func (t *Tail) Rebase(base provider.Block) {
 	t.base, t.audited = base, max(t.audited, base.Number)
 }
 
-// Poll asks for the newest block, and for what is new up to there. If nothing is, it makes one
-// request. After an error the Tail is as it was, or has more blocks of those that it asked for.
+// Poll fetches the newest block and all new blocks before it. If nothing is new, it makes one
+// request. After an error the Tail is unchanged or has some of the new blocks.
 func (t *Tail) Poll(ctx context.Context, n Nodes) error {
 	h, err := n.Latest(ctx)
 	if err != nil {
@@ -124,9 +125,9 @@ func (t *Tail) Poll(ctx context.Context, n Nodes) error {
 	return t.Take(ctx, n, h)
 }
 
-// Take takes a block that is said to be the newest one, with what is new up to there.
+// Take takes a block reported as the newest, with all new blocks before it.
 func (t *Tail) Take(ctx context.Context, n Nodes, h provider.Header) error {
-	const tries = 3 // a reorganisation, and another one meanwhile
+	const tries = 3 // a reorganization, and another one during it
 	n.At(nil)
 	for range tries {
 		top := t.Head()
@@ -156,14 +157,14 @@ func (t *Tail) Take(ctx context.Context, n Nodes, h provider.Header) error {
 	return errMoving
 }
 
-// at is the index of a block that is known.
+// at returns the index of a known block.
 func (t *Tail) at(number uint64) (i int, ok bool) {
 	i = sort.Search(len(t.blocks), func(i int) bool { return t.blocks[i].Number >= number })
 	return i, i < len(t.blocks) && t.blocks[i].Number == number
 }
 
-// gone reports whether a newest block that is not after ours means that ours was replaced. A node that
-// lags, or one on another branch while others have ours, does not.
+// gone reports whether a newest block that is not after ours means that ours was replaced. It does
+// not if the node lags, or if it is on another branch while other nodes have our block.
 func (t *Tail) gone(ctx context.Context, n Nodes, h provider.Header) (bool, error) {
 	top := t.Head()
 	known, same := h.Number == t.base.Number, h.Hash == t.base.Hash
@@ -171,7 +172,7 @@ func (t *Tail) gone(ctx context.Context, n Nodes, h provider.Header) (bool, erro
 		known, same = true, h.Hash == t.blocks[i].Hash
 	}
 	if h.Number < t.base.Number {
-		return false, nil // it lags by more than any reorganisation
+		return false, nil // it lags by more than any reorganization
 	}
 	if t.short.IsZero() {
 		t.short = time.Now()
@@ -183,8 +184,9 @@ func (t *Tail) gone(ctx context.Context, n Nodes, h provider.Header) (bool, erro
 	return err == nil && ours[0].Hash != top.Hash, err
 }
 
-// forward takes the blocks after the newest one, up to a later one. It is not ok if that is not part of
-// the same chain. Of many blocks, the logs of all but the last ones are asked for together.
+// forward takes the blocks after the newest one, up to a later one. ok is false if that block is
+// not part of the same chain. For many blocks, it fetches the logs of all but the last ones
+// together.
 func (t *Tail) forward(ctx context.Context, n Nodes, h provider.Header) (ok bool, err error) {
 	top := t.Head()
 	n.At(&h.Block)
@@ -229,7 +231,7 @@ func (t *Tail) forward(ctx context.Context, n Nodes, h provider.Header) (ok bool
 	return true, t.read(ctx, n, headers)
 }
 
-// read takes some blocks, which are linked, after the newest one.
+// read takes linked blocks after the newest one.
 func (t *Tail) read(ctx context.Context, n Nodes, headers []provider.Header) error {
 	blocks := map[uint64]*TailBlock{}
 	var of []provider.Block
@@ -254,7 +256,7 @@ func (t *Tail) read(ctx context.Context, n Nodes, headers []provider.Header) err
 	return nil
 }
 
-// add adds blocks, which are after those that there are.
+// add appends blocks.
 func (t *Tail) add(blocks map[uint64]*TailBlock) {
 	for _, number := range sortedKeys(blocks) {
 		b := *blocks[number]
@@ -266,7 +268,7 @@ func (t *Tail) add(blocks map[uint64]*TailBlock) {
 	t.thin()
 }
 
-// logs adds the blocks of a range with logs to those that are known, and their events to these.
+// logs adds the blocks with logs in a range to blocks, with their events.
 func (t *Tail) logs(ctx context.Context, n Nodes, from uint64, head provider.Block, blocks map[uint64]*TailBlock) error {
 	last := common.Hash{}
 	err := n.Logs(ctx, t.addresses, t.topics, from, head.Number, func(p provider.Blocks) error {
@@ -279,7 +281,7 @@ func (t *Tail) logs(ctx context.Context, n Nodes, from uint64, head provider.Blo
 	return err
 }
 
-// events adds blocks of an answer, and their events, to those that are known.
+// events adds the blocks of an answer to blocks, with their events.
 func (t *Tail) events(ctx context.Context, n Nodes, p provider.Blocks, blocks map[uint64]*TailBlock) error {
 	add := func(b provider.Block) error {
 		known := blocks[b.Number]
@@ -310,7 +312,7 @@ func (t *Tail) events(ctx context.Context, n Nodes, p provider.Blocks, blocks ma
 		if b.Time <= 0 {
 			untimed[b.Number] = b.Hash
 		}
-		e.Value = slices.Clone(e.Value) // it holds the answer
+		e.Value = slices.Clone(e.Value) // it references the answer
 		b.Events = append(b.Events, e)
 	}
 	return t.setTimes(ctx, n, untimed, blocks)
@@ -357,7 +359,7 @@ func (t *Tail) thin() {
 	t.blocks = kept
 }
 
-// rewind forgets the blocks that are not part of the chain of a header.
+// rewind forgets blocks that are not part of the chain of a header.
 func (t *Tail) rewind(ctx context.Context, n Nodes, h provider.Header) error {
 	n.At(&h.Block)
 	end, _ := t.at(h.Number + 1)
@@ -405,13 +407,13 @@ func (t *Tail) cut(n int) error {
 	return nil
 }
 
-// Audit asks for the logs of the blocks since the last Audit again, whatever their bloom filters say.
-// If there are others, these blocks are forgotten, so that the next Poll reads them again, and blooms
-// are not believed any more.
+// Audit fetches the logs of the blocks since the last Audit again, whatever their bloom filters
+// say. If they differ, the Tail forgets these blocks, so that the next Poll reads them again, and
+// no longer trusts bloom filters.
 func (t *Tail) Audit(ctx context.Context, n Nodes) error {
 	head := t.Head()
 	if t.distrust || t.audited >= head.Number {
-		return nil // all were asked for
+		return nil // the logs of all blocks were fetched
 	}
 	n.At(&head)
 	blocks := map[uint64]*TailBlock{}

@@ -15,11 +15,11 @@ import (
 // A Moment is a time, or a block of a chain.
 type Moment struct {
 	Time  time.Time
-	Chain uint64 // EIP-155 chain id; 0 for a time
+	Chain uint64 // EIP-155 chain ID; 0 for a time
 	Block uint64
 }
 
-// ParseMoment reads a time as RFC 3339, a date, which is its beginning in UTC, or CHAIN:BLOCK.
+// ParseMoment parses a time in RFC 3339, a date, which means its start in UTC, or CHAIN:BLOCK.
 func ParseMoment(text string) (Moment, error) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -35,7 +35,7 @@ func ParseMoment(text string) (Moment, error) {
 	return Moment{Chain: chain, Block: block}, nil
 }
 
-// A Past is what a State had at a Moment.
+// A Past is the content of a State at a Moment.
 type Past struct {
 	state *State
 	at    Moment
@@ -43,17 +43,17 @@ type Past struct {
 	asOf  int64          // in milliseconds since the Unix epoch
 }
 
-// A cut is where the events of a chain end: before the first one that is after either.
+// A cut ends the events of a chain before the first one after block or time.
 type cut struct {
 	block uint64
 	time  int64 // in milliseconds since the Unix epoch
 }
 
-// Until says what the State had at a Moment. That of a time has of each chain the events before the first
-// one of a later block. That of a block has those of its chain up to the block, and of the other chains
-// those up to the time of that block. If the block has no event, it is the time of the last event before it: what
-// other times the State knows depends on where runs have ended. It is an error if a chain was not read as far, or if
-// its last Sync did not complete.
+// Until returns the content of the State at a Moment. For a time, it has the events of each chain
+// before the first one of a later block. For a block, it has the events of its chain up to the
+// block, and of the other chains up to the time of that block. If the block has no event, the time
+// is that of the last event before it: the other times known to the State depend on where runs
+// ended. Until fails if a chain was not read as far or if its last Sync did not complete.
 func (s *State) Until(m Moment) (*Past, error) {
 	p := &Past{state: s, at: m, cut: map[uint64]cut{}, asOf: m.Time.UnixMilli()}
 	if m.Chain != 0 {
@@ -88,7 +88,7 @@ func (p *Past) name() string {
 
 func text(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
 
-// findTime finds the time of a block, or of the last one before it that has an event.
+// findTime finds the time of a block, or of the last block before it with an event.
 func (p *Past) findTime() error {
 	s, m := p.state, p.at
 	at := slices.IndexFunc(s.deployment.Chains, func(c source.Chain) bool { return c.ID == m.Chain })
@@ -123,11 +123,12 @@ func (p *Past) findTime() error {
 	return nil
 }
 
-// AsOf is the time of the Past, to which all other chains than that of the Moment are cut.
+// AsOf returns the time of the Past, at which all chains except the Moment's are cut.
 func (p *Past) AsOf() time.Time { return time.UnixMilli(p.asOf).UTC() }
 
-// Chains says of each chain the last block of which something is in the Past, but of the Moment's chain its block. The
-// blocks have no hash: the State only knows those where a Sync has ended, which are others in another State.
+// Chains returns for each chain the last block with events in the Past, and for the Moment's chain
+// its block. The blocks have no hash: the State only knows the hashes of blocks where a Sync ended,
+// which differ between States.
 func (p *Past) Chains() ([]site.ChainInput, error) {
 	of := map[uint64]*site.ChainInput{}
 	for e, err := range p.Events() {
@@ -156,7 +157,7 @@ func (p *Past) Chains() ([]site.ChainInput, error) {
 	return all, nil
 }
 
-// Events are those of all chains up to the Moment, as those of State.Events.
+// Events yields the events of all chains up to the Moment, like State.Events.
 func (p *Past) Events() source.Events {
 	return func(yield func(source.Event, error) bool) {
 		for _, c := range p.state.deployment.Chains {

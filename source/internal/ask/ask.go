@@ -1,5 +1,5 @@
-// Package ask asks HTTP services for JSON within a budget: it waits when they limit the rate or
-// fail for a passing reason, and gives up when they keep failing.
+// Package ask sends requests for JSON to HTTP services within a budget. It waits for rate limits
+// and retries temporary failures, and gives up on a service that keeps failing.
 package ask
 
 import (
@@ -21,40 +21,40 @@ import (
 )
 
 const (
-	attemptTime  = 2 * time.Minute // of one request; a worker may have to resolve 50 names
-	maxHead      = 64 << 10        // bytes of an answer's header
-	firstWait    = time.Second     // after a failure; it doubles after each further one
+	attemptTime  = 2 * time.Minute // limit of one request; a worker may have to resolve 50 names
+	maxHead      = 64 << 10        // bytes of response headers
+	firstWait    = time.Second     // after a failure; doubles with each further one
 	longestWait  = time.Minute
-	attempts     = 3                // of a request that fails, before the caller hears of it
-	mostFailures = 10               // in a row, of all requests together, before the run gives up
-	patience     = 10 * time.Minute // of waiting because of rate limits, without an answer in between
+	attempts     = 3                // of a failing request, before the caller gets the error
+	mostFailures = 10               // consecutive failures of all requests before the run gives up
+	patience     = 10 * time.Minute // longest wait for rate limits without an answer
 )
 
 var (
-	// ErrSpent says that the budget is spent.
+	// ErrSpent means that the budget is spent.
 	ErrSpent = errors.New("the budget is spent")
-	// ErrGaveUp says that the service failed too often, or asks to wait too long.
+	// ErrGaveUp means that the service failed too often, or asks to wait too long.
 	ErrGaveUp = errors.New("gave up")
-	// ErrFailed says that a request failed, and does again if it is repeated soon.
+	// ErrFailed means that a request failed repeatedly.
 	ErrFailed = errors.New("the request failed")
 
 	errLong   = errors.New("the answer is too long")
 	errStatus = errors.New("status")
 )
 
-// Options are options of a Client.
+// Options configure a Client.
 type Options struct {
-	URL       string        // the root of the service
+	URL       string        // base URL of the service
 	Header    http.Header   // sent with each request
-	Budget    source.Budget // from New on
-	Log       *slog.Logger  // nil means none
+	Budget    source.Budget // starts with New
+	Log       *slog.Logger  // nil for none
 	Transport http.RoundTripper
 }
 
-// A Client asks one service. It is safe for concurrent use.
+// A Client sends requests to one service. It is safe for concurrent use.
 type Client struct {
 	root   string
-	host   string // for messages: the rest of a URL may be secret
+	host   string // for messages: the rest of the URL may be secret
 	header http.Header
 	budget source.Budget
 	begun  time.Time
@@ -63,19 +63,19 @@ type Client struct {
 
 	mu       sync.Mutex
 	cost     Cost
-	failures int           // in a row
-	limited  time.Duration // waited because of rate limits since the last answer
+	failures int           // consecutive failures
+	limited  time.Duration // wait for rate limits since the last answer
 }
 
-// Cost is what was asked of a service.
+// A Cost is the use of a service.
 type Cost struct {
-	Requests int           // also those that failed
-	Bytes    int64         // of answers
-	Waited   time.Duration // because of rate limits and failures
+	Requests int           // including failed ones
+	Bytes    int64         // response bytes
+	Waited   time.Duration // for rate limits and failures
 }
 
-// New fails if the URL is not one of HTTP, or if a header cannot be sent. Its errors do not contain
-// either, since both may be secret.
+// New returns a Client. It fails if the URL is not an HTTP URL or a header is invalid. Its errors
+// contain neither, since both may be secret.
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -96,40 +96,40 @@ func New(o Options) (*Client, error) {
 		root: strings.TrimRight(o.URL, "/"), host: u.Host, header: o.Header, budget: o.Budget, begun: time.Now(), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		http: &http.Client{
 			Transport: transport,
-			// A redirect counts as a failure: only the configured host is asked.
+			// A redirect is a failure: only the configured host may answer.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
-// Cost is what was asked so far.
+// Cost returns the use of the service so far.
 func (c *Client) Cost() Cost {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cost
 }
 
-// Close closes connections that are idle.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// A Lane is a kind of requests that a service limits by themselves. It is safe for concurrent use.
+// A Lane is a kind of requests with its own rate limit. It is safe for concurrent use.
 type Lane struct {
-	// Own, unless nil, reports whether an answer with a status that would be repeated is about what was
-	// asked for, such as a name that cannot be resolved, and not a failure of the service.
+	// Own, unless nil, reports whether an error answer is about the requested item, such as a name
+	// that cannot be resolved, rather than a failure of the service to retry.
 	Own func(Answer) bool
 
 	client *Client
 
 	mu      sync.Mutex
-	pace    time.Duration // between the starts of two requests
-	limited time.Duration // the pace once the service has limited the rate
-	next    time.Time     // when a request may start
-	hits    int           // answers in a row that limited the rate
-	hit     bool          // whether there was any
+	pace    time.Duration // minimum time between the starts of two requests
+	limited time.Duration // pace after the service has limited the rate
+	next    time.Time     // when the next request may start
+	hits    int           // consecutive answers with a rate limit
+	hit     bool          // whether there was one
 }
 
-// Lane returns a lane whose requests start at least pace apart, and at least limited apart once the
-// service has answered 429 without saying how long to wait.
+// Lane returns a lane whose requests start at least pace apart, or at least limited apart after the
+// service answered 429 without a time to wait.
 func (c *Client) Lane(pace, limited time.Duration) *Lane {
 	return &Lane{client: c, pace: pace, limited: limited}
 }
@@ -141,16 +141,17 @@ func (l *Lane) Limited() bool {
 	return l.hit
 }
 
-// An Answer is an answer of a service, whatever its status, except for those that Get repeats.
+// An Answer is an answer of a service with any status that Get does not retry.
 type Answer struct {
 	Status int
-	Body   []byte // nil if it cannot be read and the status is not 200
+	Body   []byte // nil if it is unreadable and the status is not 200
 }
 
-// Get asks for a path under the root, of which the answer has at most maxBytes. It repeats a request
-// that was cut off or answered with 408 or 5xx (not 501), and waits as long as the service asks for. The error wraps ErrFailed if the request
-// failed several times, ErrGaveUp if the service should not be asked again in this run, and ErrSpent
-// if the budget does not allow the request; else ctx ended. It has no more of the URL than its host.
+// Get requests a path below the base URL and reads at most maxBytes. It retries a request that was
+// cut off or answered with 408 or 5xx (except 501), and waits as long as the service asks for. The
+// error wraps ErrFailed if the request failed several times, ErrGaveUp if the run should send the
+// service no more requests, and ErrSpent if the budget does not allow the request; otherwise ctx
+// has ended. It names the host only, not the URL.
 func (l *Lane) Get(ctx context.Context, path string, query url.Values, maxBytes int64) (Answer, error) {
 	failed := 0
 	for {
@@ -184,7 +185,7 @@ func (l *Lane) Get(ctx context.Context, path string, query url.Values, maxBytes 
 	}
 }
 
-// start waits for the turn of a request, and takes it out of the budget.
+// start waits until a request may start, and takes it from the budget.
 func (l *Lane) start(ctx context.Context) error {
 	l.mu.Lock()
 	now := time.Now()
@@ -204,14 +205,14 @@ func (l *Lane) start(ctx context.Context) error {
 		return ErrSpent
 	}
 	if c.failures >= mostFailures {
-		return fmt.Errorf("%w: %s failed before", ErrGaveUp, c.host) // another goroutine knows how
+		return fmt.Errorf("%w: %s failed before", ErrGaveUp, c.host) // another goroutine has the error
 	}
 	c.cost.Requests++
 	return nil
 }
 
-// wait waits, unless that would take longer than the budget. why is for the log; "" is a wait that is
-// part of the pace.
+// wait waits, unless that would exceed the budget. why is for the log; "" for a wait that is part
+// of the pace.
 func (c *Client) wait(ctx context.Context, d time.Duration, why string) error {
 	if d <= 0 {
 		return nil
@@ -233,8 +234,8 @@ func (c *Client) wait(ctx context.Context, d time.Duration, why string) error {
 	}
 }
 
-// limit says how long to wait after a 429. Without a wait that the service asks for, or if that is
-// hardly any, the lane gets slower, and further answers of that kind double the wait.
+// limit returns how long to wait after a 429. If the service asks for no wait, or hardly any, the
+// lane gets slower, and consecutive answers of this kind double the wait.
 func (l *Lane) limit(asked time.Duration) (time.Duration, error) {
 	l.mu.Lock()
 	wait := asked
@@ -244,7 +245,7 @@ func (l *Lane) limit(asked time.Duration) (time.Duration, error) {
 	}
 	l.hits++
 	l.hit = true
-	l.next = time.Now().Add(wait) // also for requests of other goroutines
+	l.next = time.Now().Add(wait) // applies to other goroutines too
 	l.mu.Unlock()
 
 	c := l.client
@@ -265,7 +266,7 @@ func (l *Lane) succeeded() {
 	l.client.mu.Unlock()
 }
 
-// fail says how long to wait after a failure; the error wraps ErrFailed unless again.
+// fail returns how long to wait after a failure. The error wraps ErrFailed unless again is set.
 func (c *Client) fail(err error, asked time.Duration, again bool) (time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,7 +284,7 @@ func (c *Client) fail(err error, asked time.Duration, again bool) (time.Duration
 	return wait, nil
 }
 
-// attempt makes one request. asked is how long the service asks to wait, 0 for nothing.
+// attempt makes one request. asked is the wait that the service asks for; 0 for none.
 func (c *Client) attempt(ctx context.Context, path string, query url.Values, maxBytes int64) (answer Answer, asked time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -316,7 +317,7 @@ func (c *Client) attempt(ctx context.Context, path string, query url.Values, max
 	case passing(response.StatusCode):
 		return answer, asked, fmt.Errorf("%w %d", errStatus, response.StatusCode)
 	case response.StatusCode != http.StatusOK && (err != nil || long):
-		answer.Body = nil // the status says enough
+		answer.Body = nil // the status suffices
 	case err != nil:
 		return answer, asked, withoutURL(err)
 	case long:
@@ -325,12 +326,12 @@ func (c *Client) attempt(ctx context.Context, path string, query url.Values, max
 	return answer, asked, nil
 }
 
-// passing reports whether a status says that the same request may succeed later.
+// passing reports whether a request with this status may succeed later.
 func passing(status int) bool {
 	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusRequestTimeout
 }
 
-// retryAfter reads the header, seconds or a date; 0 for nothing.
+// retryAfter parses the header, seconds or a date; 0 for none.
 func retryAfter(text string) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

@@ -1,6 +1,5 @@
-// Package collect has what all services share that are asked about accounts within a budget, and whose
-// answers are kept between runs: what is asked first, when a run gives up, and when what is kept is
-// dropped.
+// Package collect asks services about accounts within a budget and keeps the answers between runs.
+// It decides what to ask first, when to give up, and when to drop a kept answer.
 package collect
 
 import (
@@ -17,26 +16,26 @@ import (
 )
 
 const (
-	// Apart is the time between two answers that something is gone, before it is believed: services
-	// give that answer for passing failures too.
+	// Apart is the time between two answers that something is gone before they are believed,
+	// because services give that answer for temporary failures too.
 	Apart = 24 * time.Hour
 
-	mostFailures = 20 // unusable answers in a row, one by one, before a run gives up
-	doubtFrom    = 20 // known answers; if so many were asked for and most are gone, the service has a fault, and none is dropped
+	mostFailures = 20 // consecutive unusable answers before a run gives up
+	doubtFrom    = 20 // number of known answers from which most of them being gone is taken for a fault of the service, and none is dropped
 )
 
-// A Collector asks a service, and keeps its answers under keys. It is not safe for concurrent use.
+// A Collector asks a service and keeps its answers by key. It is not safe for concurrent use.
 type Collector[Meta any] struct {
 	Client *ask.Client
 	Store  *store.Store[Meta]
 
-	failures    int      // unusable answers in a row
-	knownAsked  int      // known answers that were asked for
-	knownAbsent int      // of those, the ones that the service has no more
-	gone        []string // keys of those that are believed to be gone
+	failures    int      // consecutive unusable answers
+	knownAsked  int      // kept answers that were asked for again
+	knownAbsent int      // of those, the ones now gone
+	gone        []string // keys of answers believed to be gone
 }
 
-// Open opens the folder where answers are kept. The error wraps store.ErrBusy if another run has it.
+// Open opens the folder of kept answers. The error wraps store.ErrBusy if another run uses it.
 func Open[Meta any](folder string, o ask.Options) (*Collector[Meta], error) {
 	client, err := ask.New(o)
 	if err != nil {
@@ -50,22 +49,22 @@ func Open[Meta any](folder string, o ask.Options) (*Collector[Meta], error) {
 	return &Collector[Meta]{Client: client, Store: kept}, nil
 }
 
-// Close keeps what was put.
+// Close writes the answers put since the last flush.
 func (c *Collector[Meta]) Close() error {
 	c.Client.Close()
 	return c.Store.Close()
 }
 
-// A Question may be asked about an account.
+// A Question is a possible request about an account.
 type Question struct {
 	Address site.Address
-	Topic   int    // what is asked, if a run asks several things
-	Lists   uint32 // that follow the account
+	Topic   int    // what to ask, if a run has several topics
+	Lists   uint32 // number of lists that follow the account
 	Since   int64  // when it was last asked, in milliseconds; 0 for never
 }
 
-// Sort puts first what was never asked, of that the accounts that most lists follow; then what was
-// asked the longest time ago.
+// Sort puts questions never asked before first, by the number of lists that follow the account,
+// then those asked the longest time ago.
 func Sort(questions []Question) {
 	slices.SortFunc(questions, func(a, b Question) int {
 		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(b.Lists, a.Lists),
@@ -73,7 +72,7 @@ func Sort(questions []Question) {
 	})
 }
 
-// Answered counts a usable answer to a question whose last answer may be known.
+// Answered counts a usable answer; known reports whether an earlier answer is kept.
 func (c *Collector[Meta]) Answered(known bool) {
 	c.failures = 0
 	if known {
@@ -81,7 +80,7 @@ func (c *Collector[Meta]) Answered(known bool) {
 	}
 }
 
-// Missed counts a known answer that the service has no more. Drop drops it if it is believed.
+// Missed counts a kept answer that the service no longer has. Drop drops it if believed is set.
 func (c *Collector[Meta]) Missed(key string, believed bool) {
 	c.knownAbsent++
 	if believed {
@@ -92,10 +91,10 @@ func (c *Collector[Meta]) Missed(key string, believed bool) {
 // Failed counts an unusable answer.
 func (c *Collector[Meta]) Failed() { c.failures++ }
 
-// Begin forgets unusable answers to questions of another kind.
+// Begin resets the count of unusable answers, for another kind of question.
 func (c *Collector[Meta]) Begin() { c.failures = 0 }
 
-// GaveUp is an error after too many unusable answers.
+// GaveUp returns an error after too many unusable answers.
 func (c *Collector[Meta]) GaveUp() error {
 	if c.failures < mostFailures {
 		return nil
@@ -103,8 +102,8 @@ func (c *Collector[Meta]) GaveUp() error {
 	return fmt.Errorf("%w: the last %d answers were unusable", ask.ErrGaveUp, c.failures)
 }
 
-// Drop replaces what is believed to be gone by a meta without a body, unless the service knows hardly
-// anything in this run: then all of it is doubted.
+// Drop replaces answers believed to be gone by a meta without a body. If the service lacks most
+// answers in this run, Drop doubts and keeps all of them.
 func (c *Collector[Meta]) Drop(without func(Meta) Meta) (dropped, doubted int, err error) {
 	if c.knownAsked >= doubtFrom && c.knownAbsent > c.knownAsked/2 {
 		return 0, len(c.gone), nil
@@ -118,16 +117,16 @@ func (c *Collector[Meta]) Drop(without func(Meta) Meta) (dropped, doubted int, e
 	return len(c.gone), 0, nil
 }
 
-// Cost is what a run has asked for.
+// A Cost is the use of a service in one run.
 type Cost struct {
-	Requests int     `json:"requests"`       // also those that failed
-	Bytes    int64   `json:"bytes"`          // of answers
-	Waited   float64 `json:"waited_seconds"` // because of rate limits and failures
-	Stopped  string  `json:"stopped"`        // why not all was asked, such as a spent budget; "" if it was
+	Requests int     `json:"requests"`       // including failed ones
+	Bytes    int64   `json:"bytes"`          // response bytes
+	Waited   float64 `json:"waited_seconds"` // for rate limits and failures
+	Stopped  string  `json:"stopped"`        // why not everything was asked, such as a spent budget; "" if everything was
 }
 
-// Cost is that of a run that ended with an error, which is nil if all was asked. It returns the error
-// unless it is one that says why less was asked.
+// Cost returns the use of the service in a run that ended with err, nil if everything was asked. It
+// returns err unless it only explains why less was asked.
 func (c *Collector[Meta]) Cost(err error) (Cost, error) {
 	asked := c.Client.Cost()
 	cost := Cost{Requests: asked.Requests, Bytes: asked.Bytes, Waited: asked.Waited.Seconds()}
@@ -137,8 +136,8 @@ func (c *Collector[Meta]) Cost(err error) (Cost, error) {
 	return cost, err
 }
 
-// WriteCost writes a line for people. most is how many accounts a request is about at most; 0 says
-// nothing.
+// WriteCost writes a line for people. most is the largest number of accounts per request; 0 omits
+// it.
 func WriteCost(b *strings.Builder, c Cost, most int) {
 	fmt.Fprintf(b, "          %10d requests, ", c.Requests)
 	if most > 0 {

@@ -1,13 +1,13 @@
-// Package store keeps JSON values by key in a folder, for data that is collected over many runs. Only
-// an index is in memory.
+// Package store keeps JSON values by key in a folder, for data collected over many runs. Only an
+// index is in memory.
 //
-// The folder has
+// The folder has two files:
 //
-//	lock      locked by the process that writes
+//	lock      locked by the writing process
 //	store.db  a bbolt database: the buckets heads and bodies, both by key
 //
-// bbolt writes what was put between two flushes in one transaction, so a kill at any time loses all of
-// it or nothing. A writer has the database open only during a transaction, so that others can read.
+// bbolt writes everything put between two flushes in one transaction, so a kill loses all of it or
+// nothing. A writer opens the database only during a transaction, so that others can read.
 package store
 
 import (
@@ -27,15 +27,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrBusy says that another process writes to the folder.
+// ErrBusy means that another process writes to the folder.
 var ErrBusy = errors.New("another run is writing to it")
 
 const (
 	fileName = "store.db"
 	lockName = "lock"
 
-	mostPending = 16 << 20        // bytes that wait for a flush: keys in no order touch most pages each time
-	patience    = 5 * time.Minute // of a flush, for others that read; they wait for milliseconds
+	mostPending = 16 << 20        // bytes waiting for a flush: keys in random order touch most pages each time
+	patience    = 5 * time.Minute // a flush waits for readers, which take milliseconds
 )
 
 var (
@@ -43,26 +43,26 @@ var (
 	bodies = []byte("bodies")
 )
 
-// A Store has entries of a key, a small Meta, which is kept in memory, and a body, which is not. It is
-// not safe for concurrent use.
+// A Store has entries by key: a small Meta in memory, and a body on disk. It is not safe for
+// concurrent use.
 type Store[Meta any] struct {
 	folder  string
-	lock    *os.File // nil if the store is only read
-	db      *bolt.DB // nil if the store is written, or if there is none to read
+	lock    *os.File // nil if read-only
+	db      *bolt.DB // nil for a writer, and if there is no database to read
 	heads   map[string]head[Meta]
-	pending map[string]*json.RawMessage // entries that changed since the last flush: the new body; nil to keep the old one
-	size    int                         // of pending bodies
-	failed  error                       // of Flush: what is pending then is lost, so nothing may follow
+	pending map[string]*json.RawMessage // bodies of entries changed since the last flush; nil keeps the old body
+	size    int                         // bytes of pending bodies
+	failed  error                       // error of Flush, after which pending entries are lost and nothing may follow
 }
 
-// A head is what the bucket heads has under a key.
+// A head is a value in the bucket heads.
 type head[Meta any] struct {
 	Meta    Meta `json:"meta"`
 	HasBody bool `json:"body,omitempty"`
 }
 
-// Open opens a store for reading and writing, and makes the folder if need be. It fails with ErrBusy
-// while another process has it open.
+// Open opens a store for reading and writing, and makes the folder if missing. It fails with
+// ErrBusy while another process has the store open.
 func Open[Meta any](folder string) (*Store[Meta], error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func Open[Meta any](folder string) (*Store[Meta], error) {
 	return s, nil
 }
 
-// Read opens a store for reading: what it has now, also while another process writes, whose flushes
-// wait until it is closed. A folder that does not exist is an empty store.
+// Read opens a store read-only, as it is now. Another process may write; its flushes wait until the
+// reader closes the store. A missing folder is an empty store.
 func Read[Meta any](folder string) (*Store[Meta], error) {
 	s := &Store[Meta]{folder: folder}
 	if err := s.load(); err != nil {
@@ -94,7 +94,7 @@ func Read[Meta any](folder string) (*Store[Meta], error) {
 	return s, nil
 }
 
-// load reads the index. A store that is only read stays open.
+// load reads the index. A read-only store stays open.
 func (s *Store[Meta]) load() error {
 	s.heads = map[string]head[Meta]{}
 	index := func(tx *bolt.Tx) error {
@@ -126,10 +126,11 @@ func (s *Store[Meta]) load() error {
 
 func (s *Store[Meta]) path() string { return filepath.Join(s.folder, fileName) }
 
-// openFile opens a database. One that is shorter than it says would be a fault of memory later.
+// openFile opens a database. It rejects a file shorter than its header says, which would cause a
+// memory fault later.
 func openFile(path string, readOnly bool) (*bolt.DB, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
-		return nil, errors.New("an empty file") // bbolt would make a database of it, or fail to
+		return nil, errors.New("an empty file") // bbolt would create a database in it, or fail
 	}
 	db, err := bolt.Open(path, 0o644, &bolt.Options{ReadOnly: readOnly, Timeout: patience})
 	if errors.Is(err, bolterrors.ErrTimeout) {
@@ -153,7 +154,7 @@ func openFile(path string, readOnly bool) (*bolt.DB, error) {
 	return db, nil
 }
 
-// guarded makes an error of a panic: bbolt reads the file through memory, and trusts it.
+// guarded turns a panic into an error, because bbolt maps the file into memory and trusts it.
 func (s *Store[Meta]) guarded(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -183,13 +184,14 @@ func (s *Store[Meta]) view(read func(*bolt.Tx) error) error {
 	return errors.Join(db.View(read), db.Close())
 }
 
-// Meta returns the meta of an entry, and whether it has a body; ok is false if there is no such entry.
+// Meta returns the meta of an entry and whether it has a body; ok is false if there is no such
+// entry.
 func (s *Store[Meta]) Meta(key string) (meta Meta, hasBody, ok bool) {
 	h, ok := s.heads[key]
 	return h.Meta, h.HasBody, ok
 }
 
-// Bodies is how many entries have a body.
+// Bodies returns the number of entries with a body.
 func (s *Store[Meta]) Bodies() (n int) {
 	for _, h := range s.heads {
 		if h.HasBody {
@@ -199,10 +201,10 @@ func (s *Store[Meta]) Bodies() (n int) {
 	return n
 }
 
-// Keys are the keys of all entries in order.
+// Keys returns the sorted keys of all entries.
 func (s *Store[Meta]) Keys() []string { return slices.Sorted(maps.Keys(s.heads)) }
 
-// Body returns the body of an entry, nil if it has none.
+// Body returns the body of an entry; nil if it has none.
 func (s *Store[Meta]) Body(key string) (body json.RawMessage, err error) {
 	if !s.heads[key].HasBody {
 		return nil, nil
@@ -219,7 +221,7 @@ func (s *Store[Meta]) Body(key string) (body json.RawMessage, err error) {
 	return body, err
 }
 
-// Put puts an entry; a nil body is none. Flush makes it outlive the process.
+// Put sets an entry; a nil body means none. Flush makes it durable.
 func (s *Store[Meta]) Put(key string, meta Meta, body json.RawMessage) error {
 	s.heads[key] = head[Meta]{meta, body != nil}
 	s.pending[key] = &body
@@ -229,7 +231,7 @@ func (s *Store[Meta]) Put(key string, meta Meta, body json.RawMessage) error {
 	return nil
 }
 
-// PutMeta changes the meta of an entry, which may be new, and keeps its body.
+// PutMeta sets the meta of an entry, which may be new, and keeps its body.
 func (s *Store[Meta]) PutMeta(key string, meta Meta) {
 	s.heads[key] = head[Meta]{meta, s.heads[key].HasBody}
 	if _, changed := s.pending[key]; !changed {
@@ -243,7 +245,7 @@ func (s *Store[Meta]) Forget(key string) {
 	s.pending[key] = new(json.RawMessage)
 }
 
-// Flush writes what was put and forgotten, all of it or nothing. After an error it only returns that.
+// Flush writes all changes or none. After an error it returns only that error.
 func (s *Store[Meta]) Flush() error {
 	if s.failed != nil || len(s.pending) == 0 {
 		return s.failed
@@ -254,7 +256,7 @@ func (s *Store[Meta]) Flush() error {
 	return s.failed
 }
 
-// commit writes what is pending. A new database gets its name when it is whole.
+// commit writes the pending entries. A new database is renamed into place when complete.
 func (s *Store[Meta]) commit() error {
 	path := s.path()
 	_, missing := os.Stat(path)
@@ -274,7 +276,7 @@ func (s *Store[Meta]) commit() error {
 	if err := os.Rename(path, s.path()); err != nil {
 		return err
 	}
-	folder, err := os.Open(s.folder) // a power failure must not undo the name, under which later flushes write
+	folder, err := os.Open(s.folder) // a power failure must not undo the rename, after which later flushes write there
 	if err != nil {
 		return err
 	}
@@ -290,7 +292,7 @@ func (s *Store[Meta]) write(tx *bolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.pending)) { // neighbours share pages
+	for _, name := range slices.Sorted(maps.Keys(s.pending)) { // neighbors share pages
 		key, body := []byte(name), s.pending[name]
 		if h, kept := s.heads[name]; kept {
 			var value []byte
@@ -314,7 +316,7 @@ func (s *Store[Meta]) write(tx *bolt.Tx) error {
 	return nil
 }
 
-// Close flushes and closes the store. It does nothing the second time.
+// Close flushes and closes the store. Calling it again has no effect.
 func (s *Store[Meta]) Close() error {
 	err := s.Flush()
 	if s.db != nil {
@@ -322,7 +324,7 @@ func (s *Store[Meta]) Close() error {
 		s.db = nil
 	}
 	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close()) // which unlocks it
+		err = errors.Join(err, s.lock.Close()) // closing unlocks it
 		s.lock = nil
 	}
 	return err
