@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// idleConfirm is between two comparisons with the contracts if there was no event: at the real size one
-	// asks for hundreds of thousands of values.
+	// idleConfirm is the time between two comparisons with the contracts if there was no event: at
+	// real size one asks for hundreds of thousands of values.
 	idleConfirm = 6 * time.Hour
-	lookEvery   = time.Second      // for events that are final
-	kickEvery   = 30 * time.Second // a node that has another block than the state may go on saying so
+	lookEvery   = time.Second      // between checks for final events
+	kickEvery   = 30 * time.Second // a node whose block differs from the state's may stay so
 )
 
-// A confirmation is what the state has more than before, or all of it.
+// A confirmation holds the events that the state gained since the previous one, or a replay of all.
 type confirmation struct {
 	at       chain.Position
 	verified map[uint64]uint64 // by chain
-	events   []source.Event    // after the confirmation before
-	all      *replay.Replay    // instead, if what was before is no longer so
+	events   []source.Event    // since the previous confirmation
+	all      *replay.Replay    // replaces events if earlier ones changed
 }
 
-// confirm keeps the state on disk up to date, until ctx ends: Sync reads what is final, and compares
+// confirm keeps the state on disk current until ctx ends: Sync reads final blocks and compares them
 // with the contracts.
 func (f *Follower) confirm(ctx context.Context) {
 	last, tried, kicked := time.Now(), time.Time{}, false
@@ -67,7 +67,8 @@ func (f *Follower) due() bool {
 	return false
 }
 
-// sync reads what is final into the state, and has the next round know of it. The caller has f.state.
+// sync reads final blocks into the state, and passes them to the next round. The caller holds
+// f.state.
 func (f *Follower) sync(ctx context.Context) error {
 	f.mu.Lock()
 	progress := f.o.Progress
@@ -102,7 +103,7 @@ func (f *Follower) sync(ctx context.Context) error {
 	return nil
 }
 
-// read reads what the state has more than before.
+// read reads the state's new events.
 func (f *Follower) read(ctx context.Context) error {
 	at, err := f.o.State.Position()
 	if err != nil {
@@ -144,7 +145,8 @@ func (f *Follower) read(ctx context.Context) error {
 	return nil
 }
 
-// differs reports whether a tail has other events than the state, of the blocks after one up to another.
+// differs reports whether the tail's events differ from the state's in the blocks after one up to
+// another.
 func (l *link) differs(after, upto uint64, events []source.Event) bool {
 	s, _ := l.state()
 	n := 0
@@ -161,7 +163,7 @@ func (l *link) differs(after, upto uint64, events []source.Event) bool {
 	return n != 0
 }
 
-// replayAll replays the events of the state.
+// replayAll replays all events of the state.
 func (f *Follower) replayAll(ctx context.Context) (*replay.Replay, error) {
 	r := replay.New(f.o.Deployment)
 	for e, err := range f.o.State.Events() {
@@ -175,18 +177,18 @@ func (f *Follower) replayAll(ctx context.Context) (*replay.Replay, error) {
 	return r, nil
 }
 
-// A lastingError is one of wrong options.
+// A lastingError is an error of invalid options.
 type lastingError struct{ error }
 
 func (e *lastingError) Unwrap() error { return e.error }
 
-// lasts reports whether waiting does not mend an error of sync.
+// lasts reports whether waiting does not fix an error of sync.
 func lasts(err error) bool { return chain.Lasts(err) || errors.As(err, new(*lastingError)) }
 
-// Finalized writes all tables of the snapshot of finalized blocks, as the contracts have confirmed
-// them: with Commit of the Meta they are the bytes that `snapshot chain` makes. It reads finalized
-// blocks that the state does not have yet, so it may take as long as that. It may be called before
-// the first round. An error leaves the state, and rounds, as they are.
+// Finalized writes all tables of the snapshot of finalized blocks, as confirmed by the contracts:
+// after Commit with the returned Meta, they are the bytes that `snapshot chain` makes. It first
+// reads finalized blocks missing from the state, which may take as long. It may be called before
+// the first round. After an error, the state and the rounds are unchanged.
 func (f *Follower) Finalized(ctx context.Context, w *snapshot.Writer) (snapshot.Meta, error) {
 	f.state.Lock()
 	defer f.state.Unlock()

@@ -17,35 +17,35 @@ import (
 	"github.com/followpress/followpress/source/replay"
 )
 
-// A Follower makes rounds of the newest blocks of chains. One goroutine at a time may call Next; the
-// other methods may be called from any.
+// A Follower makes rounds of the newest blocks of chains. Only one goroutine at a time may call
+// Next; the other methods are safe for concurrent use.
 type Follower struct {
 	o     Options
 	links []*link // in the order of the deployment
 	stop  context.CancelFunc
 	ctx   context.Context
-	all   sync.WaitGroup // goroutines
+	all   sync.WaitGroup // all goroutines
 
-	state  sync.Mutex // o.State, and unsure
-	unsure bool       // whether the state still has what it had before
+	state  sync.Mutex // guards o.State and unsure
+	unsure bool       // the state may have lost earlier events
 	kicked chan struct{}
 
 	mu            sync.Mutex
 	begun         bool           // the state was read
 	position      chain.Position // of the last confirmation
-	confirmations []confirmation // that no round has yet
+	confirmations []confirmation // for the next round
 	confirmedAt   time.Time
 	confirming    string
 	unread        string
 	renew         bool
-	failed        error // final
+	failed        error // final error
 	news          chan struct{}
 
-	round *round // nil before the first
+	round *round // nil before the first round
 }
 
-// Open checks the options and begins to follow the chains. It asks no node: what is wrong with nodes
-// is told by Status, and Next waits for them. Close must be called after a success.
+// Open checks the options and starts to follow the chains. It does not wait for nodes: Status
+// reports their failures, and Next waits for them. After a success the caller must call Close.
 func Open(o Options) (*Follower, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -62,16 +62,16 @@ func Open(o Options) (*Follower, error) {
 	return f, nil
 }
 
-// Close ends all requests, and waits for them. Nothing may be under way but calls of Status and
-// Renew. The state stays open.
+// Close ends all requests and waits for them. Only Status and Renew may run concurrently. The state
+// stays open.
 func (f *Follower) Close() error {
 	f.stop()
 	f.all.Wait()
 	return nil
 }
 
-// Renew has the tables of Options.Tables read again for the next round, which has a snapshot then. If
-// they cannot be read, Status says why, and they stay as they are.
+// Renew makes the next round read the tables of Options.Tables again; the round then has a
+// snapshot. If they are unreadable, Status says why and the old tables stay.
 func (f *Follower) Renew() {
 	f.mu.Lock()
 	f.renew = true
@@ -90,7 +90,7 @@ func (f *Follower) hear(chain uint64, host string, err error) {
 func (f *Follower) notify() { signal(f.news) }
 func (f *Follower) kick()   { signal(f.kicked) }
 
-// signal has whoever waits look again.
+// signal wakes the waiter.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -105,13 +105,13 @@ func (f *Follower) fail(err error) {
 	f.notify()
 }
 
-// Next waits for the next round: new heads, with a snapshot if the graph has changed. The first round
-// has a snapshot; without a state on disk all chains are read before it. A round begins once the last
-// one was taken, and Options.Gather after its first event. A snapshot stays readable as long as it is
-// referred to, and never changes.
+// Next waits for the next round: new heads, with a snapshot if the graph changed. The first round
+// has a snapshot; without a state on disk all chains are read before it. A round begins after the
+// previous one was taken, and Options.Gather after its first event. A snapshot stays readable while
+// referenced, and never changes.
 //
-// Nodes that fail are asked again until they answer. An error is final: the context ended, the state
-// or a table cannot be read, or a node is of another chain.
+// Failing nodes are asked again until they answer. An error is final: the context ended, the state
+// or a table is unreadable, or a node belongs to another chain.
 func (f *Follower) Next(ctx context.Context) (source.Round, error) {
 	if f.round == nil {
 		if err := f.begin(ctx); err != nil {
@@ -131,7 +131,7 @@ func (f *Follower) Next(ctx context.Context) (source.Round, error) {
 	}
 }
 
-// begin reads the state, and fills it before if need be.
+// begin reads the state, filling it first if needed.
 func (f *Follower) begin(ctx context.Context) error {
 	tables, err := f.o.Tables.read()
 	if err != nil {
@@ -169,7 +169,8 @@ func (f *Follower) begin(ctx context.Context) error {
 // firstTail is how long the first round waits for the newest blocks.
 const firstTail = 3 * time.Second
 
-// load reads the state. One that was not filled to the end is filled before, however long nodes take.
+// load reads the state. It first completes one that was not filled to the end, however long nodes
+// take.
 func (f *Follower) load(ctx context.Context) error {
 	f.state.Lock()
 	defer f.state.Unlock()
@@ -195,7 +196,7 @@ func (f *Follower) load(ctx context.Context) error {
 	}
 }
 
-// A round makes rounds: it has what they are made of. Only Next uses it.
+// A round makes rounds, and holds their inputs. Only Next uses it.
 type round struct {
 	*Follower
 	replay  *replay.Replay
@@ -208,8 +209,8 @@ type round struct {
 	ops     uint64        // of the last snapshot
 }
 
-// next makes a round; ok is false if nothing is new. Whoever stops waiting loses nothing: once something
-// was taken, the round is made to its end.
+// next makes a round; ok is false if nothing is new. Once it has taken changes, it completes the
+// round even if the caller stops waiting, so nothing is lost.
 func (r *round) next(ctx context.Context) (_ source.Round, ok bool, err error) {
 	if r.replay != nil && r.hasEvents(r.tails()) && !sleep(ctx, r.o.Gather) || ctx.Err() != nil {
 		return source.Round{}, false, context.Cause(ctx)
@@ -249,7 +250,7 @@ func (r *round) next(ctx context.Context) (_ source.Round, ok bool, err error) {
 	return made, true, nil
 }
 
-// take takes what is new, but for the tails.
+// take takes all changes except those of the tails.
 func (r *round) take() (confirmed []confirmation, renew bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -258,7 +259,7 @@ func (r *round) take() (confirmed []confirmation, renew bool, err error) {
 	return confirmed, renew, r.failed
 }
 
-// tails are the newest blocks by now.
+// tails returns the current newest blocks.
 func (r *round) tails() (all []tailState) {
 	for _, l := range r.links {
 		s, _ := l.state()
@@ -267,7 +268,7 @@ func (r *round) tails() (all []tailState) {
 	return all
 }
 
-// undone are the chains of which blocks were replaced since the last round.
+// undone returns the chains whose blocks were replaced since the last round.
 func (r *round) undone(tails []tailState) (chains []uint64) {
 	for i, c := range tails {
 		if id := r.links[i].chain.ID; c.reorgs != r.reorgs[id] {
@@ -277,7 +278,7 @@ func (r *round) undone(tails []tailState) (chains []uint64) {
 	return chains
 }
 
-// update makes the rows that have changed.
+// update remakes the changed rows.
 func (r *round) update(ctx context.Context, renew bool, opsSince int64) (replay.Change, error) {
 	change, err := r.rows.Update(ctx, opsSince)
 	if err != nil {
@@ -294,7 +295,7 @@ func (r *round) update(ctx context.Context, renew bool, opsSince int64) (replay.
 	return change, err
 }
 
-// hasEvents reports whether tails have other events than those that were applied.
+// hasEvents reports whether the events of tails differ from those applied.
 func (r *round) hasEvents(tails []tailState) bool {
 	for i, s := range tails {
 		if id := r.links[i].chain.ID; !slices.EqualFunc(r.after(id, s.blocks), r.applied[id], sameBlock) {
@@ -306,14 +307,14 @@ func (r *round) hasEvents(tails []tailState) bool {
 
 func sameBlock(a, b chain.TailBlock) bool { return a.Hash == b.Hash }
 
-// after are the blocks after those of the state.
+// after returns the blocks after those of the state.
 func (r *round) after(id uint64, blocks []chain.TailBlock) []chain.TailBlock {
 	from := r.base.at.Block(id).Number
 	i, _ := slices.BinarySearchFunc(blocks, from+1, func(b chain.TailBlock, n uint64) int { return cmp.Compare(b.Number, n) })
 	return blocks[i:]
 }
 
-// apply has the replay have what was confirmed, and the tails after it.
+// apply replays the confirmed events, and after them the tails.
 func (r *round) apply(tails []tailState, confirmed []confirmation) error {
 	for _, c := range confirmed {
 		switch {
@@ -358,7 +359,7 @@ func (r *round) apply(tails []tailState, confirmed []confirmation) error {
 	return nil
 }
 
-// headsOf are the heads of the graph.
+// headsOf returns the heads of the graph.
 func (r *round) headsOf(tails []tailState) (heads []source.Head) {
 	for i, s := range tails {
 		id := r.links[i].chain.ID
@@ -371,7 +372,7 @@ func (r *round) headsOf(tails []tailState) (heads []source.Head) {
 	return heads
 }
 
-// asOf is the time of a graph that has these heads, in milliseconds since the Unix epoch.
+// asOf returns the time of a graph with these heads, in milliseconds since the Unix epoch.
 func asOf(heads []source.Head) int64 {
 	at := heads[0].Time
 	for _, h := range heads {
@@ -380,7 +381,7 @@ func asOf(heads []source.Head) int64 {
 	return at
 }
 
-// opsSince is the time since when a graph has operations.
+// opsSince returns the time from which a graph has operations.
 func (r *round) opsSince(heads []source.Head) int64 {
 	if r.o.History == 0 {
 		return replay.NoOps
@@ -388,7 +389,7 @@ func (r *round) opsSince(heads []source.Head) int64 {
 	return asOf(heads) - r.o.History.Milliseconds()
 }
 
-// snapshot puts the tables together.
+// snapshot combines the tables.
 func (r *round) snapshot(heads []source.Head) (afero.Fs, error) {
 	ops := r.rows.ListOps()
 	meta := snapshot.Meta{AsOf: time.UnixMilli(asOf(heads)).UTC(), ListOps: &ops}

@@ -15,38 +15,38 @@ import (
 )
 
 const (
-	auditEvery    = 5 * time.Minute  // between two questions for logs that bloom filters have denied
-	finalEvery    = time.Minute      // between two questions for the finalized block, while there are events after the state's
-	watchedPoll   = 30 * time.Second // between polls while a node tells of new blocks
-	stalled       = time.Minute      // without a new block, before another node is asked
-	dialAgain     = 5                // failures in a row, before nodes are asked anew for their chain
+	auditEvery    = 5 * time.Minute  // between two requests for logs that bloom filters ruled out
+	finalEvery    = time.Minute      // between two requests for the finalized block, while events are waiting
+	watchedPoll   = 30 * time.Second // between polls while a subscription is active
+	stalled       = time.Minute      // without a new block before another node is asked
+	dialAgain     = 5                // consecutive failures before nodes are asked for their chain again
 	mostDebt      = 20
 	longestPause  = time.Minute // between attempts to connect
 	shortestPause = time.Second
 )
 
-// A link follows one chain, in a goroutine of its own.
+// A link follows one chain in its own goroutine.
 type link struct {
 	o      *Options
 	chain  source.Chain
 	clock  clock
-	notify func()        // something below has changed
-	kick   func()        // the state has to be read again
-	wake   chan struct{} // nobody tells of new blocks any more
+	notify func()        // reports a change of a field below
+	kick   func()        // the state must be read again
+	wake   chan struct{} // the subscription ended
 
 	mu     sync.Mutex
 	tail   tailState
 	now    ChainStatus
-	spent  int64 // requests of earlier connections, and of Sync
+	spent  int64 // requests of earlier connections and of Sync
 	nodes  *provider.Chain
-	final  uint64                // the newest finalized block that a node has told
-	base   *provider.Block       // for the tail, which has not heard of it yet
-	doubt  bool                  // likewise: blooms are not to be believed
-	polled bool                  // the nodes have answered at least once
+	final  uint64                // newest finalized block reported by a node
+	base   *provider.Block       // new base for the tail
+	doubt  bool                  // tells the tail to ignore bloom filters
+	polled bool                  // nodes have answered at least once
 	heard  map[string]NodeStatus // by host
 }
 
-// A tailState is what a Tail has, for others.
+// A tailState is a copy of a Tail's content.
 type tailState struct {
 	head   provider.Block
 	blocks []chain.TailBlock // with events
@@ -67,7 +67,7 @@ func (l *link) status() ChainStatus {
 	return s
 }
 
-// hear notes how an attempt at a node ended.
+// hear records the outcome of an attempt at a node.
 func (l *link) hear(host string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *link) hear(host string, err error) {
 	l.heard[host] = n
 }
 
-// requests are those of the connection; the caller has the lock.
+// requests returns the requests of the connection. The caller holds the lock.
 func (l *link) requests() (all int64) {
 	if l.nodes == nil {
 		return 0
@@ -92,7 +92,7 @@ func (l *link) requests() (all int64) {
 	return all
 }
 
-// run follows the chain from a block on, until ctx ends.
+// run follows the chain after a block until ctx ends.
 func (l *link) run(ctx context.Context, base provider.Block) {
 	t := &tailing{link: l, tail: chain.NewTail(l.chain, base), audited: time.Now(), moved: time.Now(), heads: make(chan provider.Header, 1)}
 	if !t.dial(ctx) {
@@ -130,7 +130,7 @@ func (l *link) run(ctx context.Context, base provider.Block) {
 				return
 			}
 		}
-		// What is asked for beside the newest block is saved by and by, unless there was news.
+		// Requests apart from those for the newest block are saved later, unless there was news.
 		if len(t.tail.WithEvents()) == had {
 			t.debt = min(mostDebt, t.debt+float64(max(0, l.spending()-spent-1)))
 		}
@@ -138,20 +138,20 @@ func (l *link) run(ctx context.Context, base provider.Block) {
 	}
 }
 
-// A tailing is a run of a link.
+// A tailing is one run of a link.
 type tailing struct {
 	*link
 	tail  *chain.Tail
-	heads chan provider.Header // that a node has told by itself; the last one
-	given *provider.Header     // from there, for the next poll
+	heads chan provider.Header // last header from the subscription
+	given *provider.Header     // taken from heads, for the next poll
 
-	audited, asked time.Time // when logs, and the finalized block, were asked for
-	moved          time.Time // when there was a new block, or another node was asked
-	failed         int       // attempts in a row
-	debt           float64   // requests beyond one a poll
+	audited, asked time.Time // time of the last request for logs, and for the finalized block
+	moved          time.Time // time of the last new block or change of node
+	failed         int       // consecutive attempts
+	debt           float64   // requests in excess of one per poll
 }
 
-// dial connects to the nodes; it is false if ctx ends before.
+// dial connects to the nodes; it returns false if ctx ends first.
 func (t *tailing) dial(ctx context.Context) bool {
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
 		nodes, err := provider.Dial(ctx, t.chain.ID, t.o.URLs[t.chain.ID], t.o.tail())
@@ -171,7 +171,7 @@ func (t *tailing) dial(ctx context.Context) bool {
 		}
 		t.tell(err)
 		if t.nodes != nil {
-			return true // with the old ones
+			return true // keep the old ones
 		}
 		if !sleep(ctx, pause) {
 			return false
@@ -188,7 +188,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// take has the tail hear of what others have found out.
+// take passes results of others to the tail.
 func (t *tailing) take() {
 	t.mu.Lock()
 	base, doubt := t.base, t.doubt
@@ -202,7 +202,7 @@ func (t *tailing) take() {
 	}
 }
 
-// poll asks for what is new, and now and then for what keeps nodes honest.
+// poll fetches new blocks, and now and then audits the nodes.
 func (t *tailing) poll(ctx context.Context) (err error) {
 	if h := t.given; h != nil {
 		t.given = nil
@@ -226,7 +226,7 @@ func (t *tailing) poll(ctx context.Context) (err error) {
 	return err
 }
 
-// tell says how far the tail is, and what went wrong.
+// tell publishes the position of the tail, and its error.
 func (t *tailing) tell(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +244,7 @@ func (t *tailing) tell(err error) {
 	t.notify()
 }
 
-// wait waits until it is time for the next poll, or a node has told of a new block.
+// wait waits until the next poll, or until a node reports a new block.
 func (t *tailing) wait(ctx context.Context) {
 	pause := t.o.Poll
 	if t.subscribed() {
@@ -269,14 +269,14 @@ func (l *link) subscribed() bool {
 	return l.now.Subscribed
 }
 
-// spending is how many requests there were so far.
+// spending returns the number of requests so far.
 func (l *link) spending() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.spent + l.requests()
 }
 
-// watch has nodes tell of new blocks, until ctx ends.
+// watch subscribes to new blocks until ctx ends.
 func (l *link) watch(ctx context.Context, nodes *provider.Chain, heads chan provider.Header) {
 	pause := shortestPause
 	for i := 0; ctx.Err() == nil; i++ {
@@ -284,7 +284,7 @@ func (l *link) watch(ctx context.Context, nodes *provider.Chain, heads chan prov
 			pause = shortestPause
 			l.subscribe(true)
 			select {
-			case <-heads: // an older one that nobody has taken
+			case <-heads: // replaces an older one that nobody took
 			default:
 			}
 			heads <- h
@@ -307,21 +307,22 @@ func (l *link) subscribe(on bool) {
 	l.now.Subscribed = on
 }
 
-// rebase has the tail begin after a block that the state has by now. doubt has it believe no bloom any more.
+// rebase makes the tail begin after a block that the state now has. doubt makes it ignore bloom
+// filters.
 func (l *link) rebase(b provider.Block, doubt bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.base, l.doubt = &b, l.doubt || doubt
 }
 
-// state is what the tail has.
+// state returns the content of the tail.
 func (l *link) state() (s tailState, polled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tail, l.polled
 }
 
-// due reports whether there are events that are final, but not in the state that ends with a block.
+// due reports whether there are final events after block base, the last one of the state.
 func (l *link) due(base uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

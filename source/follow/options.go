@@ -12,26 +12,26 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// Options say what is followed, and how. State, Deployment and URLs must be set; the zero value of
-// the others means the defaults.
+// Options configure a Follower. State, Deployment and URLs are required; zero values of the others
+// are the defaults.
 type Options struct {
-	State      *chain.State        // open, and used by nobody else until Close; it stays open then
-	Deployment *source.Deployment  // that of the state
-	URLs       map[uint64][]string // of nodes, by the id of their chain; each chain of the deployment needs an http or https URL; wss URLs tell of new heads
-	Provider   provider.Options    // how nodes are asked; its Finality does not count
+	State      *chain.State        // open, and used by nobody else until Close, which leaves it open
+	Deployment *source.Deployment  // deployment of the state
+	URLs       map[uint64][]string // nodes by chain ID; each chain of the deployment needs an http or https URL; wss URLs report new heads
+	Provider   provider.Options    // how to ask nodes; its Finality is ignored
 
-	Poll    time.Duration // between two questions for the newest block of a chain; 0 means 2 s
-	Gather  time.Duration // after the first event of a round, for more; 0 means 100 ms
-	Confirm time.Duration // between two comparisons with the contracts, at least, which ask for all that they have; 0 means 10 minutes
+	Poll    time.Duration // between two requests for the newest block of a chain; 0 means 2 s
+	Gather  time.Duration // how long to collect more events after the first one of a round; 0 means 100 ms
+	Confirm time.Duration // minimum time between two comparisons with the contracts, which ask for every value; 0 means 10 minutes
 
-	// History is how far back from its time the snapshot of a round has operations, in the table ops; 0 means that it has
-	// no such table. Those that Finalized writes are whole.
+	// History is the period of operations in the table ops of a round's snapshot; 0 means no such
+	// table. Finalized always writes all operations.
 	History time.Duration
 
 	Tables   Tables
-	NoSync   bool            // as chain.Options.NoSync
-	Progress source.Progress // of the first reading; nil means none
-	Log      *slog.Logger    // nil means none
+	NoSync   bool            // see chain.Options.NoSync
+	Progress source.Progress // of the first read; nil for none
+	Log      *slog.Logger    // nil for none
 }
 
 func (o *Options) check() error {
@@ -61,8 +61,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// tail are the options of requests for the newest blocks: what is not answered soon is asked again by the next
-// poll.
+// tail returns the options of requests for the newest blocks. The next poll repeats a question
+// without a quick answer.
 func (o *Options) tail() provider.Options {
 	tail := o.Provider
 	tail.Finality = provider.Latest
@@ -72,7 +72,7 @@ func (o *Options) tail() provider.Options {
 	return tail
 }
 
-// patience is for an answer about the newest blocks.
+// patience limits the wait for an answer about the newest blocks.
 const patience = 10 * time.Second
 
 type noProgress struct{}

@@ -6,42 +6,43 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// A Status says how a Follower gets on.
+// A Status is the condition of a Follower.
 type Status struct {
 	Chains []ChainStatus // in the order of the deployment
-	// Confirmed is when the contracts last confirmed what the state has; the zero time before. Confirming
-	// says what was wrong with the last attempt, "" if nothing was.
+	// Confirmed is when the contracts last confirmed the state; zero before the first time.
+	// Confirming is the error of the last attempt, "" for none.
 	Confirmed  time.Time
 	Confirming string
-	Additions  string // why the tables of Options.Tables could not be read again; "" if they could
+	Additions  string // error of reading Options.Tables again; "" for none
 }
 
-// A ChainStatus says how far one chain is.
+// A ChainStatus is the condition of one chain.
 type ChainStatus struct {
-	Name string // such as Base
+	Name string // for example Base
 	source.Head
-	// Seen is when the newest block was first seen, with a monotonic clock; the zero time before the first.
+	// Seen is when the newest block was first seen, by a monotonic clock; zero before the first.
 	Seen time.Time
-	// Behind is how old the newest block was when it was first seen, by the clock of this machine as it
-	// was when the process began: it does not jump. It is not negative.
+	// Behind is the age of the newest block when first seen, by this machine's clock as of the
+	// start of the process: later clock changes do not matter. It is not negative.
 	Behind          time.Duration
-	Error           string       // of the last attempt to ask nodes; "" if they answered. It has nothing of a URL but the host
-	Nodes           []NodeStatus // those that were asked, by their names
+	Error           string       // of the last attempt to ask nodes, with only the host of a URL; "" for none
+	Nodes           []NodeStatus // nodes asked, by name
 	Requests        int64        // HTTP requests to nodes
-	Subscribed      bool         // whether a node tells of new blocks by itself
-	Reorganisations uint64       // times that blocks were replaced
+	Subscribed      bool         // a subscription reports new blocks
+	Reorganisations uint64       // number of times that blocks were replaced
 }
 
-// A NodeStatus says how the node at one URL gets on.
+// A NodeStatus is the condition of the node at one URL.
 type NodeStatus struct {
-	Host     string    // as errors name it; of a URL that tells of new blocks with its scheme
-	Answered time.Time // the last time; zero if never
-	Failing  bool      // whether it did not answer the last time
-	Error    string    // the last one, which may have passed; "" for none
-	Failed   time.Time // when that was
+	Host     string    // as named in errors; with the scheme for a subscription
+	Answered time.Time // time of the last answer; zero for never
+	Failing  bool      // the last attempt failed
+	Error    string    // last error, perhaps resolved; "" for none
+	Failed   time.Time // time of Error
 }
 
-// Lag is the time since the newest block that was seen: it grows while no new one comes. It is not known before the first.
+// Lag returns the time since the newest block was seen, which grows until a new one arrives. known
+// is false before the first.
 func (s *ChainStatus) Lag() (lag time.Duration, known bool) {
 	if s.Seen.IsZero() {
 		return 0, false
@@ -49,16 +50,16 @@ func (s *ChainStatus) Lag() (lag time.Duration, known bool) {
 	return s.Behind + time.Since(s.Seen), true
 }
 
-// A clock tells the time as it was when it began, and the time since: setting the clock of the machine
+// A clock starts at the machine's time and then runs monotonically: setting the machine's clock
 // does not change it.
 type clock struct{ began time.Time }
 
-// since is how old a time in seconds since the Unix epoch is; 0 if it is in the future.
+// since returns the age of a time in seconds since the Unix epoch; 0 if it is in the future.
 func (c clock) since(seconds int64) time.Duration {
 	return max(0, c.began.Add(time.Since(c.began)).Sub(time.Unix(seconds, 0)))
 }
 
-// Status says how the Follower gets on.
+// Status returns the condition of the Follower.
 func (f *Follower) Status() Status {
 	f.mu.Lock()
 	s := Status{Confirmed: f.confirmedAt, Confirming: f.confirming, Additions: f.unread}

@@ -12,14 +12,14 @@ import (
 	"github.com/followpress/followpress/source/profile"
 )
 
-// Tables say where the tables beside lists and records come from. The zero value is none but primary
-// lists.
+// Tables name the sources of the tables apart from lists and records. The zero value has primary
+// lists only.
 type Tables struct {
-	State       string                    // folder with the profiles and badges of source/profile and source/badge; "" for none
-	ProfilesURL string                    // of the service that told of the profiles, for Meta; "" if it is not known
-	BadgesURL   string                    // likewise of badges
-	BadgeEvents []string                  // events of the badges, in the order of the answers
-	Files       map[snapshot.Table]string // accounts, events, badges and recommended: files of rows, instead of what the state has
+	State       string                    // state folder of source/profile and source/badge; "" for none
+	ProfilesURL string                    // service of the profiles, for Meta; "" if unknown
+	BadgesURL   string                    // service of the badges, for Meta; "" if unknown
+	BadgeEvents []string                  // events of the badges, in answer order
+	Files       map[snapshot.Table]string // accounts, events, badges and recommended: files of rows that replace the data of the state
 }
 
 // copy writes the tables that come from files.
@@ -32,7 +32,7 @@ func (t *Tables) copy(w *snapshot.Writer) error {
 	return nil
 }
 
-// write writes the other tables; own are the profiles that the source has itself.
+// write writes the other tables; own are profiles from the source itself.
 func (t *Tables) write(w *snapshot.Writer, g *source.Graph, own ...source.Profiles) error {
 	if t.Files[snapshot.TableAccounts] == "" {
 		if t.State != "" {
@@ -52,14 +52,14 @@ func (t *Tables) write(w *snapshot.Writer, g *source.Graph, own ...source.Profil
 	return err
 }
 
-// additions are the tables beside lists and records, in memory. Rows of accounts are in parts by the
-// first byte of addresses, so that a primary list does not cost all of them again.
+// additions holds the tables apart from lists and records in memory. Rows of accounts are split by
+// the first byte of their addresses, so that a changed primary list costs only one part.
 type additions struct {
-	tables   map[snapshot.Table]snapshot.Piece // all but accounts, unless those are from a file
-	profiles [256]snapshot.Rows                // accounts without their primary lists
+	tables   map[snapshot.Table]snapshot.Piece // all except accounts, unless those come from a file
+	profiles [256]snapshot.Rows                // accounts without primary lists
 	naming   [256]map[site.Address]string      // primary lists
-	accounts [256]snapshot.Piece               // both
-	fixed    bool                              // accounts are from a file
+	accounts [256]snapshot.Piece               // profiles and naming combined
+	fixed    bool                              // accounts come from a file
 }
 
 // read reads the tables.
@@ -114,7 +114,7 @@ func (a *additions) name(accounts []site.Address, primary func(site.Address) str
 	return nil
 }
 
-// join makes a part of the rows of accounts.
+// join combines one part of the rows of accounts.
 func (a *additions) join(part byte) error {
 	var naming []snapshot.Account
 	for _, account := range slices.SortedFunc(maps.Keys(a.naming[part]), site.Address.Compare) {
@@ -125,7 +125,8 @@ func (a *additions) join(part byte) error {
 	return err
 }
 
-// instead takes the primary lists of others, which a replaces. It returns the accounts with another profile.
+// instead takes the primary lists from others, which a replaces, and returns the accounts whose
+// profile changed.
 func (a *additions) instead(others *additions) (changed []site.Address, err error) {
 	a.naming = others.naming
 	if a.fixed {
@@ -140,7 +141,7 @@ func (a *additions) instead(others *additions) (changed []site.Address, err erro
 	return changed, nil
 }
 
-// files are the tables of a snapshot with the rows of lists and records.
+// files returns the tables of a snapshot with the given rows of lists and records.
 func (a *additions) files(lists snapshot.Rows, records []snapshot.Piece) map[snapshot.Table][]snapshot.Piece {
 	all := map[snapshot.Table][]snapshot.Piece{snapshot.TableLists: {lists.Piece()}, snapshot.TableRecords: records}
 	if !a.fixed {

@@ -17,8 +17,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A blockAnswer is the answer of eth_getBlockByNumber: null, or a header, of which few members
-// matter.
+// A blockAnswer is the answer of eth_getBlockByNumber: null, or a header, of which it decodes a few
+// members.
 type blockAnswer struct {
 	found bool
 	block Block
@@ -29,7 +29,7 @@ func (a *blockAnswer) read(from *jsontext.Decoder) error {
 	return a.readWith(from, func(string) error { return from.SkipValue() })
 }
 
-// readWith reads a block; other reads the members that do not matter to all.
+// readWith decodes a block; other decodes members that only some callers need.
 func (a *blockAnswer) readWith(from *jsontext.Decoder, other func(name string) error) error {
 	if from.PeekKind() == 'n' {
 		return from.SkipValue()
@@ -64,7 +64,7 @@ func (a *blockAnswer) readWith(from *jsontext.Decoder, other func(name string) e
 	return nil
 }
 
-// needs are the names of members that are still to come.
+// needs lists the required members not decoded yet.
 type needs []string
 
 func (n *needs) met(name string) {
@@ -90,8 +90,8 @@ func named(name string, err error) error {
 // A logsAnswer is the answer of eth_getLogs.
 type logsAnswer []types.Log
 
-// read reads logs up to the first value that is none. A null is an error: a node without logs
-// answers [].
+// read decodes logs up to the first invalid value. A null is an error: a node without logs answers
+// [].
 func (a *logsAnswer) read(from *jsontext.Decoder) error {
 	*a = (*a)[:0]
 	return elements(from, func() error {
@@ -104,14 +104,14 @@ func (a *logsAnswer) read(from *jsontext.Decoder) error {
 	})
 }
 
-// A valueError says that an answer has a value that no other attempt would change.
+// A valueError means that an answer has an invalid value, which retrying would not change.
 type valueError struct{ error }
 
-// mostTopics is how many topics a log has at most, by the rules of the EVM.
+// mostTopics is the EVM's limit of topics per log.
 const mostTopics = 4
 
-// readLog reads those members of a log that matter. A node may leave the time out, or write it as
-// it likes; the transaction is for people only.
+// readLog decodes the members of a log that are used. A node may omit the time, or write it in any
+// form; the transaction is only shown to people.
 func readLog(from *jsontext.Decoder, l *types.Log) error {
 	need := needs{"address", "topics", "data", "blockNumber", "blockHash", "logIndex"}
 	err := members(from, func(name string) (err error) {
@@ -170,7 +170,7 @@ func readHash(text []byte) (h common.Hash, err error) {
 	return h, err
 }
 
-// readTime reads a time that makes sense.
+// readTime decodes a plausible time.
 func readTime(text []byte) (uint64, error) {
 	time, err := quantity(text)
 	if err == nil && time > math.MaxInt64/1000 {
@@ -179,7 +179,7 @@ func readTime(text []byte) (uint64, error) {
 	return time, err
 }
 
-// readLoosely reads a text that does not matter enough to be an error: another value is nothing.
+// readLoosely decodes an unimportant value; an invalid one becomes the zero value.
 func readLoosely[T any](from *jsontext.Decoder, read func(text []byte) (T, error)) (value T, _ error) {
 	text, err := from.ReadValue()
 	if err != nil || len(text) < 2 || text[0] != '"' {
@@ -191,8 +191,8 @@ func readLoosely[T any](from *jsontext.Decoder, read func(text []byte) (T, error
 	return value, nil
 }
 
-// readText reads a text, without its quotes. It is valid until the next value is read. What has
-// escapes is nothing that a node sends, and no caller takes it.
+// readText decodes a string without quotes, valid until the next value is read. Nodes send no
+// escapes, and no caller accepts them.
 func readText(from *jsontext.Decoder) ([]byte, error) {
 	if kind := from.PeekKind(); kind != '"' && kind != 0 {
 		return nil, fmt.Errorf("a value that begins with %q where a text belongs", rune(kind))
@@ -235,7 +235,7 @@ func readBytes(from *jsontext.Decoder) ([]byte, error) {
 	return b, nil
 }
 
-// quantity reads a number as 0x and hexadecimal digits.
+// quantity decodes a number written as 0x and hexadecimal digits.
 func quantity(text []byte) (uint64, error) {
 	if len(text) < 3 || string(text[:2]) != "0x" {
 		return 0, fmt.Errorf("%q is not a number", quote(text))
@@ -247,7 +247,7 @@ func quantity(text []byte) (uint64, error) {
 	return n, nil
 }
 
-// fixed reads as many bytes as into has.
+// fixed decodes exactly len(into) bytes.
 func fixed(into, text []byte) error {
 	if len(text) != 2+2*len(into) || string(text[:2]) != "0x" {
 		return fmt.Errorf("%q does not have %d bytes", quote(text), len(into))
@@ -258,17 +258,17 @@ func fixed(into, text []byte) error {
 	return nil
 }
 
-// A question is what is asked for by eth_getLogs.
+// A question selects logs for eth_getLogs.
 type question struct {
 	addresses []common.Address
-	topics    []common.Hash // of the first topic
+	topics    []common.Hash // accepted first topics
 }
 
 func (q *question) filter(from, to uint64) map[string]any {
 	return q.filterOf(map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to)})
 }
 
-// filterOf adds what is asked for to a filter that says of which blocks.
+// filterOf adds the question to a filter that selects blocks.
 func (q *question) filterOf(filter map[string]any) map[string]any {
 	filter["address"] = q.addresses
 	if len(q.topics) > 0 {
@@ -281,8 +281,8 @@ func (q *question) wants(l *types.Log) bool {
 	return slices.Contains(q.addresses, l.Address) && (len(q.topics) == 0 || len(l.Topics) > 0 && slices.Contains(q.topics, l.Topics[0]))
 }
 
-// blocks makes Blocks of an answer, or says why the answer cannot be right. The hash of the last
-// block is compared only if it is known.
+// blocks converts an answer to Blocks, or returns an error if the answer cannot be right. It
+// compares the hash of the last block only if hashKnown.
 func (q *question) blocks(from, to uint64, logs []types.Log, last blockAnswer, hashKnown bool) (Blocks, error) {
 	if !last.found {
 		return Blocks{}, fail(behind, fmt.Errorf("it does not have block %d: %w", to, ErrBehind))
@@ -294,7 +294,7 @@ func (q *question) blocks(from, to uint64, logs []types.Log, last blockAnswer, h
 	slices.SortStableFunc(logs, func(a, b types.Log) int {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
 	})
-	logs = slices.CompactFunc(logs, sameLog) // providers that put answers together repeat logs
+	logs = slices.CompactFunc(logs, sameLog) // providers that merge answers repeat logs
 	for i := range logs {
 		l := &logs[i]
 		at := func(format string, args ...any) error {
@@ -319,13 +319,13 @@ func (q *question) blocks(from, to uint64, logs []types.Log, last blockAnswer, h
 	return Blocks{From: from, To: to, Last: last.block, Logs: logs}, nil
 }
 
-// sameLog reports whether two logs are equal in all that matters.
+// sameLog reports whether two logs are equal in all used members.
 func sameLog(a, b types.Log) bool {
 	return a.BlockNumber == b.BlockNumber && a.Index == b.Index && a.BlockHash == b.BlockHash && a.Address == b.Address &&
 		slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data)
 }
 
-// difference says where the parts of two nodes differ; "" means nowhere.
+// difference describes the first difference between two nodes' parts; "" for none.
 func difference(a, b Blocks) string {
 	for i := range max(len(a.Logs), len(b.Logs)) {
 		switch {

@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	longRest  = 3 * time.Second // another node is asked rather than waiting longer
-	sameAgain = 2               // failures of a question at a node, before another one is asked
+	longRest  = 3 * time.Second // beyond this, ask another node rather than wait
+	sameAgain = 2               // failures of a question at a node before another node is asked
 	agreeing  = 4               // attempts to get the same answer from two hosts
 
-	dialPatience = 30 * time.Second // the first answer is not waited for as long: a URL may be wrong
+	dialPatience = 30 * time.Second // shorter for the first answer, since a URL may be wrong
 )
 
-// asking says how a question is asked.
+// asking controls how a question is asked.
 type asking struct {
-	except []string // origins that are not asked
-	insist int      // how often each node is asked though it has refused this question
+	except []string // origins to skip
+	insist int      // attempts per node even if it refuses this question
 
-	patience time.Duration // instead of that of the options, if it is shorter; 0 means no other
+	patience time.Duration // replaces that of the options if shorter; 0 for none
 }
 
-// workers is how many questions are asked at a time.
+// workers returns the number of concurrent questions.
 func (c *Chain) workers() int {
 	return c.o.Concurrency * c.o.Quorum
 }
 
-// attempt asks a node once, if it has a slot and does not rest: otherwise the error is errResting.
-// A node that refuses the question rests if it is to be asked again.
+// attempt asks a node once. If the node has no free slot or is resting, it returns errResting. A
+// node that refuses the question rests if again is set.
 func (c *Chain) attempt(ctx context.Context, n *node, again bool, question func() error) error {
 	if ok, err := n.takeSlot(ctx); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *Chain) attempt(ctx context.Context, n *node, again bool, question func(
 	return err
 }
 
-// hear tells how an attempt at a node ended.
+// hear reports the outcome of an attempt at a node.
 func (c *Chain) hear(host string, err error) {
 	if c.o.Heard != nil {
 		c.o.Heard(c.id, host, err)
@@ -67,11 +67,11 @@ func (c *Chain) hear(host string, err error) {
 
 var errResting = errors.New("the node rests")
 
-// ask asks nodes until one answers, and returns it. After a passing failure it waits, and asks the
-// same node again, then others. It gives up after Options.Patience without an answer.
+// ask asks nodes until one answers, and returns that node. After a temporary failure it waits and
+// asks the same node again, then others. It gives up after Options.Patience without an answer.
 func (c *Chain) ask(ctx context.Context, how asking, question func(context.Context, *node) error) (*node, error) {
 	failures, refusals := map[*node]int{}, map[*node]int{}
-	var began time.Time // when the first failure was
+	var began time.Time // time of the first failure
 	for {
 		n, err := c.choose(how, failures, refusals)
 		if err != nil {
@@ -113,15 +113,15 @@ func (c *Chain) ask(ctx context.Context, how asking, question func(context.Conte
 	}
 }
 
-// allRefused reports whether all nodes have refused a question as often as it is asked.
+// allRefused reports whether each node has refused the question as often as how allows.
 func (c *Chain) allRefused(how asking, refusals map[*node]int) bool {
 	return !slices.ContainsFunc(c.nodes, func(n *node) bool {
 		return n.isBroken() == nil && !slices.Contains(how.except, n.origin) && refusals[n] < how.insist
 	})
 }
 
-// choose returns the node to ask next: the first in order that has not failed more often than
-// others, and does not have to rest for long.
+// choose returns the node to ask next: the first one with the fewest failures that need not rest
+// for long.
 func (c *Chain) choose(how asking, failures, refusals map[*node]int) (*node, error) {
 	var best *node
 	var least [3]time.Duration
@@ -150,13 +150,13 @@ func (c *Chain) choose(how asking, failures, refusals map[*node]int) (*node, err
 	return best, nil
 }
 
-// rest waits until a node may be asked again, unless that is beyond the patience with a question
-// that had its first failure when it began.
+// rest waits until a node may be asked again, unless that exceeds the patience with a question
+// whose first failure was at began.
 func (c *Chain) rest(ctx context.Context, n *node, how asking, began time.Time, wait time.Duration) error {
 	patience := min(c.o.Patience, cmp.Or(how.patience, c.o.Patience))
 	why := n.lastFailure()
 	if kindOf(why) == limited {
-		for _, other := range c.nodes { // waiting for one's turn is not a failure
+		for _, other := range c.nodes { // waiting for a turn is not a failure
 			began = later(began, other.lastAnswer())
 		}
 	}
@@ -181,8 +181,8 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// agree asks as many hosts as the quorum has, and compares their answers. Different answers are
-// asked for again a few times: a node may have been at another block.
+// agree asks as many hosts as the quorum requires and compares their answers. If they differ, it
+// asks again a few times: a node may have been at another block.
 func agree[T any](ctx context.Context, c *Chain, how asking, question func(context.Context, *node) (T, error), difference func(a, b T) string) (T, error) {
 	var none T
 	for try := 1; ; try++ {

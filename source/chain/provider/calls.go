@@ -11,22 +11,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// batchAttempts is how often the first batch fails before single calls are tried.
+// batchAttempts is the number of failures of a first batch before single calls are tried.
 const batchAttempts = 2
 
-// A call is a call of JSON-RPC, and where its result goes.
+// A call is a JSON-RPC call and the destination of its result.
 type call struct {
 	method string
 	args   []any
 	result any
 }
 
-// one makes a request with one call. The caller has a slot.
+// one makes a request with one call. The caller holds a slot.
 func (n *node) one(ctx context.Context, method string, result any, args ...any) error {
 	return n.oneOf(ctx, n.o.MaxAnswer, method, result, args...)
 }
 
-// oneOf is one with a limit of the answer's bytes.
+// oneOf is one with a limit on the bytes of the answer.
 func (n *node) oneOf(ctx context.Context, most int64, method string, result any, args ...any) error {
 	calls := []call{{method, args, result}}
 	return n.request(ctx, calls, func(ctx context.Context) error {
@@ -35,7 +35,7 @@ func (n *node) oneOf(ctx context.Context, most int64, method string, result any,
 	})
 }
 
-// together makes one request with several calls, and returns an error for each of them.
+// together makes one request with several calls and returns an error for each.
 func (n *node) together(ctx context.Context, calls []call) (errs []error, err error) {
 	errs = make([]error, len(calls))
 	err = n.request(ctx, calls, func(ctx context.Context) error {
@@ -51,7 +51,7 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 	return errs, err
 }
 
-// request waits for the pace, and makes a request.
+// request waits for the pace and makes a request.
 func (n *node) request(ctx context.Context, calls []call, do func(context.Context) error) error {
 	n.requestBegins()
 	defer n.requestEnds()
@@ -74,7 +74,7 @@ func (n *node) request(ctx context.Context, calls []call, do func(context.Contex
 	return nil
 }
 
-// name adds the host to a failure, and removes what may be secret.
+// name adds the host to a failure and removes secrets.
 func (n *node) name(err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -89,18 +89,18 @@ func (n *node) name(err error) error {
 	return &named
 }
 
-// failure makes a failure of an answer that has come.
+// failure makes a failure of an invalid answer.
 func (n *node) failure(k kind, err error) error { return n.name(fail(k, err)) }
 
 func (n *node) block(ctx context.Context, tag string) (Block, error) {
 	var answer blockAnswer
 	err := n.one(ctx, "eth_getBlockByNumber", &answer, tag, false)
 	if k := kindOf(err); (tag == Finalized || tag == Safe) && (err == nil && !answer.found || err != nil && (k == asked || k == behind)) {
-		// Nodes say so in four ways, of which some are also those of a block that is yet to come.
+		// Nodes express a missing block in four ways, some of which also mean a block yet to come.
 		if err == nil {
 			err = errors.New("null")
 		}
-		return Block{}, n.failure(asked, fmt.Errorf("it knows no %s block (%v)", tag, err)) //nolint:errorlint // its kind must not be found
+		return Block{}, n.failure(asked, fmt.Errorf("it knows no %s block (%v)", tag, err)) //nolint:errorlint // hides the kind of err
 	}
 	if err != nil {
 		return Block{}, err
@@ -111,8 +111,8 @@ func (n *node) block(ctx context.Context, tag string) (Block, error) {
 	return answer.block, nil
 }
 
-// times asks for the times of some blocks, and compares their hashes. A batch that the node does
-// not take is halved.
+// times fetches the times of blocks and compares their hashes. It halves a batch that the node
+// rejects.
 func (n *node) times(ctx context.Context, numbers []uint64, hashes map[uint64]common.Hash) (map[uint64]int64, error) {
 	found := make(map[uint64]int64, len(numbers))
 	for len(numbers) > 0 {
@@ -149,7 +149,7 @@ func (n *node) blocks(ctx context.Context, numbers []uint64, answers []blockAnsw
 	return n.each(ctx, calls)
 }
 
-// each makes one request of calls, which must all succeed.
+// each makes one request of calls, all of which must succeed.
 func (n *node) each(ctx context.Context, calls []call) error {
 	if len(calls) == 1 {
 		return n.one(ctx, calls[0].method, calls[0].result, calls[0].args...)
@@ -163,7 +163,7 @@ func (n *node) each(ctx context.Context, calls []call) error {
 	return err
 }
 
-// batchSize is how many calls the node takes in a request, as far as is known.
+// batchSize returns the number of calls that the node accepts per request, as far as known.
 func (n *node) batchSize() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -173,16 +173,16 @@ func (n *node) batchSize() int {
 	return cmp.Or(n.fewer, n.o.Batch)
 }
 
-// smallerBatch says that the node takes smaller batches only.
+// smallerBatch records that the node rejected a batch of this size.
 func (n *node) smallerBatch(size int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fewer = min(cmp.Or(n.fewer, n.o.Batch), size)
 }
 
-// both makes two calls, in one request if the node takes batches. Then they reach the same server
-// even behind a load balancer, unless that takes batches apart; one after the other on the same
-// connection they often do.
+// both makes two calls, in one request if the node accepts batches. Then they reach the same server
+// even behind a load balancer, unless it splits batches; consecutive requests on one connection
+// often do too.
 func (n *node) both(ctx context.Context, first, second call) error {
 	n.mu.Lock()
 	batch, known := n.o.Batch > 1 && n.unbatch < batchAttempts, n.batches.Load()
@@ -206,7 +206,7 @@ func (n *node) both(ctx context.Context, first, second call) error {
 	if k := kindOf(err); ctx.Err() != nil || known || k == limited || k == refused || k == spent {
 		return err
 	}
-	// This may be what the node says to any batch.
+	// The node may reject all batches.
 	n.mu.Lock()
 	n.unbatch++
 	try := n.unbatch >= batchAttempts || kindOf(err) == asked
@@ -233,7 +233,7 @@ func (n *node) inTurn(ctx context.Context, first, second call) error {
 	return n.one(ctx, second.method, second.result, second.args...)
 }
 
-// check asks for the id of the chain, once. The caller has a slot.
+// check fetches the chain ID, once. The caller holds a slot.
 func (n *node) check(ctx context.Context, want uint64) error {
 	if n.chain.Load() == want {
 		return nil
@@ -249,8 +249,8 @@ func (n *node) check(ctx context.Context, want uint64) error {
 	return nil
 }
 
-// follows is nil if the head is part of the chain that the node serves. The id of a chain does not
-// say that: a fork, or somebody's own chain, may have the same. Each node is asked once for a head.
+// follows returns nil if the head is part of the node's chain. The chain ID does not tell: a fork
+// or a private chain may have the same. Each node is asked once per head.
 func (n *node) follows(ctx context.Context, head *Block) error {
 	if head == nil {
 		return nil

@@ -21,25 +21,25 @@ import (
 	"github.com/followpress/followpress/internal/secret"
 )
 
-// A kind of failure says what helps against it.
+// A kind of failure determines what to do about it.
 type kind int
 
 const (
-	passing kind = iota // another attempt may succeed
-	slow                // likewise, or the question was too large: no answer in time, or not all of it
-	limited             // requests were too many or too fast
-	refused             // this URL answers no question: the key is wrong, for example
-	spent               // likewise, and not before tomorrow: the requests of a day or of a plan are used up
-	asked               // this question has no answer from this node: its range is too large, for example
-	behind              // the node does not have a block: not yet, or not any more
-	fatal               // no URL may be asked any more: one of them is of another chain
+	passing kind = iota // retry
+	slow                // retry, perhaps with a smaller question: no answer in time, or an incomplete one
+	limited             // too many requests, or too fast
+	refused             // the URL answers nothing, for example because of a wrong key
+	spent               // like refused until tomorrow: the quota of a day or a plan is used up
+	asked               // the node cannot answer this question, for example because its range is too large
+	behind              // the node does not have a block: not yet, or no longer
+	fatal               // ask no URL any more: one of them is of another chain
 )
 
-// A failure is why there is no answer.
+// A failure is the reason for a missing answer.
 type failure struct {
 	kind  kind
 	host  string        // may be empty
-	after time.Duration // the wait that the node asks for; negative means none
+	after time.Duration // wait that the node asks for; negative for none
 	err   error
 }
 
@@ -62,16 +62,16 @@ func kindOf(err error) kind {
 	return passing
 }
 
-// IsOtherChain reports whether an error says that a URL is one of another chain.
+// IsOtherChain reports whether err means that a URL belongs to another chain.
 func IsOtherChain(err error) bool { return kindOf(err) == fatal }
 
-// maxQuote is how many bytes of an answer an error quotes.
+// maxQuote limits the bytes of an answer quoted in an error.
 const maxQuote = 200
 
-// failedStatus is the failure of an answer that does not have status 2xx. hide replaces what may be
-// secret, before a quote may end in the middle of it.
+// failedStatus returns the failure for an answer whose status is not 2xx. hide replaces secrets
+// before the quote is cut.
 func failedStatus(r *http.Response, hide *secret.Hider) *failure {
-	// It may be an error of JSON-RPC, which some nodes send with such a status.
+	// Some nodes send JSON-RPC errors with such a status.
 	f, body := readError(r.Body, hide)
 	if f != nil {
 		f.err = fmt.Errorf("status %d, %w", r.StatusCode, f.err)
@@ -93,7 +93,7 @@ func failedStatus(r *http.Response, hide *secret.Hider) *failure {
 			f.kind, f.err = refused, fmt.Errorf("%w (check the URL and its key)", f.err)
 		}
 	case http.StatusRequestTimeout:
-		if f.kind != asked { // providers say so of ranges, with an error of JSON-RPC
+		if f.kind != asked { // providers report too large ranges by JSON-RPC errors
 			f.kind = slow
 		}
 	case http.StatusGatewayTimeout, statusTimeout:
@@ -109,9 +109,10 @@ func failedStatus(r *http.Response, hide *secret.Hider) *failure {
 	return f
 }
 
-// readError reads an answer that is an error of JSON-RPC, or a batch that begins with one. The failure is nil if it is not.
+// readError decodes a JSON-RPC error, alone or as the first of a batch. f is nil if the answer is
+// neither.
 func readError(from io.Reader, hide *secret.Hider) (f *failure, body []byte) {
-	body, _ = io.ReadAll(io.LimitReader(from, 64<<10)) // what has come may say enough
+	body, _ = io.ReadAll(io.LimitReader(from, 64<<10)) // the part received may suffice
 	type answer struct {
 		Error *struct {
 			Code    int    `json:"code"`
@@ -129,10 +130,10 @@ func readError(from io.Reader, hide *secret.Hider) (f *failure, body []byte) {
 	return f, body
 }
 
-// statusTimeout is Cloudflare's status for a server that takes too long.
+// statusTimeout is Cloudflare's status for a server timeout.
 const statusTimeout = 524
 
-// retryAfter is the wait of the header Retry-After, in seconds or as a time; negative means none.
+// retryAfter parses the header Retry-After, in seconds or as a time; negative for none.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && seconds < 1e6 {
@@ -149,8 +150,8 @@ func retryAfter(h http.Header) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// classify makes a failure of an error of a request. ctx is that of the question,
-// without the time limit of the request; hide is as for failedStatus.
+// classify converts an error of a request to a failure. ctx is that of the question, without the
+// time limit of the request; for hide, see failedStatus.
 func classify(ctx context.Context, err error, hide *secret.Hider) error {
 	var f *failure
 	var called *calledError
@@ -159,7 +160,7 @@ func classify(ctx context.Context, err error, hide *secret.Hider) error {
 	var of *url.Error
 	told := err
 	if errors.As(err, &of) {
-		told = of.Err // its URL may have a key
+		told = of.Err // its URL may contain a key
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -197,10 +198,10 @@ func failedCall(code int, text string) *failure {
 	return fail(asked, err)
 }
 
-// codePruned is the code of a node that does not have old blocks any more.
+// codePruned is the error code for old blocks that a node has deleted.
 const codePruned = 4444
 
-// Codes that providers use for nothing but rates.
+// Codes that providers use for rate limits only.
 var rateCodes = map[int]bool{429: true, -32007: true, -32016: true, -32029: true, -32090: true, -32097: true}
 
 var (
@@ -209,22 +210,22 @@ var (
 		`\b(credits?|quota|balance|plan)\b.*\b(exhausted|used up|depleted|expired)\b|\b(out of|insufficient|no more) (\w+ )?(credits?|quota|balance)\b`)
 	behindWords = regexp.MustCompile(`(?i)beyond.*\bhead\b|(header|block) not found|unknown block|cannot be found|greater than (the )?latest|after last accepted`)
 	prunedWords = regexp.MustCompile(`(?i)history.*(pruned|unavailable)|pruned history|has been pruned`)
-	// Some of these have words of the others, such as "limited to 1024 blocks per request".
+	// Some messages contain words of the other kind, such as "limited to 1024 blocks per request".
 	sizeWords = regexp.MustCompile(`(?i)block.?range|range (is )?(too|exceed)|results|response size|size exceeded|blocks? (range )?(per|is|are|limit)|cap of`)
 )
 
-// isRateLimit reports whether an error is about the number of requests, rather than the question.
-// Providers tell these apart only in prose. -32005, for one, stands for both.
+// isRateLimit reports whether an error is about the number of requests rather than the question.
+// Providers distinguish these only in prose; code -32005, for example, stands for both.
 func isRateLimit(code int, text string) bool {
 	return !sizeWords.MatchString(text) && (rateCodes[code] || rateWords.MatchString(text))
 }
 
-// quote is the beginning of a text of a node, in one line that a terminal may show.
+// quote returns the beginning of a node's text as one line that is safe for a terminal.
 func quote[T string | []byte](from T) string {
 	return plain.Line(strings.ToValidUTF8(string(from[:min(len(from), maxQuote)]), ""))
 }
 
-// hiding returns what hides the parts of a URL that may be secret: nodes often repeat them.
+// hiding returns a Hider for the parts of a URL that may be secret, since nodes often repeat them.
 func hiding(u *url.URL) *secret.Hider {
 	h := &secret.Hider{}
 	h.UseURL(u.String())

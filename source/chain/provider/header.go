@@ -12,20 +12,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Header is what the answers of a node say of a block, with what tells whether it has logs and which
-// block was before it. Nothing of it is computed here, as with Block.
+// A Header is a block as a node describes it, with its parent and whether it may have logs. Like
+// Block, it contains no computed values.
 type Header struct {
 	Block
 	Parent common.Hash
-	// Bloom has the addresses and topics of the block's logs, and looks as if it had others. A node may
-	// have set it wrongly, or not at all.
+	// Bloom contains the addresses and topics of the block's logs, and may appear to contain
+	// others. A node may set it wrongly or not at all.
 	Bloom types.Bloom
-	// Empty says that the block has no transactions, by its root of receipts.
+	// Empty means that the block has no transactions, according to its receipts root.
 	Empty bool
 }
 
-// MayHave reports whether the block may have a log of one of the contracts whose first topic is one of
-// those. A bloom without a bit says nothing of a block with transactions: some nodes do not fill it.
+// MayHave reports whether the block may have a log of one of the addresses with one of the first
+// topics. An empty bloom filter proves nothing for a block with transactions: some nodes do not
+// fill it.
 func (h *Header) MayHave(addresses []common.Address, topics []common.Hash) bool {
 	if h.Bloom == (types.Bloom{}) {
 		return !h.Empty
@@ -34,7 +35,7 @@ func (h *Header) MayHave(addresses []common.Address, topics []common.Hash) bool 
 		slices.ContainsFunc(topics, func(t common.Hash) bool { return h.Bloom.Test(t[:]) })
 }
 
-// A headerAnswer is the answer of eth_getBlockByNumber, or the header that eth_subscribe sends.
+// A headerAnswer is the answer of eth_getBlockByNumber, or a header sent by eth_subscribe.
 type headerAnswer struct {
 	blockAnswer
 	parent common.Hash
@@ -69,7 +70,7 @@ func (a *headerAnswer) read(from *jsontext.Decoder) error {
 	return err
 }
 
-// Latest returns the newest block of a node, which need not be newer than that of the call before. It
+// Latest returns the newest block of a node, which may be older than that of the previous call. It
 // makes one request if the first node answers.
 func (c *Chain) Latest(ctx context.Context) (Header, error) {
 	var h Header
@@ -91,7 +92,7 @@ func (c *Chain) Latest(ctx context.Context) (Header, error) {
 	return h, nil
 }
 
-// Finalized returns the newest block of a node that no reorganisation reaches.
+// Finalized returns the newest block of a node that cannot be reorganized.
 func (c *Chain) Finalized(ctx context.Context) (Block, error) {
 	var b Block
 	_, err := c.ask(ctx, asking{insist: 2}, func(ctx context.Context, n *node) (err error) {
@@ -104,14 +105,14 @@ func (c *Chain) Finalized(ctx context.Context) (Block, error) {
 	return b, nil
 }
 
-// At has all other answers come from nodes that have this block, with its hash, in their chains, until
-// the next At or Head. With nil, any node answers.
+// At restricts all other answers to nodes that have this block, with its hash, until the next At or
+// Head. With nil, any node may answer.
 func (c *Chain) At(b *Block) { c.head.Store(b) }
 
-// Turn has another node asked first from now on.
+// Turn makes another node the first to be asked.
 func (c *Chain) Turn() { c.first.Add(1) }
 
-// Headers returns headers by their numbers, in their order. One that the nodes do not have is zero.
+// Headers returns headers in the order of numbers. A missing block has a zero header.
 func (c *Chain) Headers(ctx context.Context, numbers []uint64) ([]Header, error) {
 	found, err := agree(ctx, c, asking{insist: 2}, func(ctx context.Context, n *node) ([]Header, error) {
 		if err := n.follows(ctx, c.head.Load()); err != nil {
@@ -132,7 +133,7 @@ func (c *Chain) Headers(ctx context.Context, numbers []uint64) ([]Header, error)
 	return found, nil
 }
 
-// headers asks for headers. A batch that the node does not take is halved.
+// headers fetches headers. It halves a batch that the node rejects.
 func (n *node) headers(ctx context.Context, numbers []uint64) (found []Header, err error) {
 	for len(numbers) > 0 {
 		some := numbers[:min(len(numbers), n.batchSize())]
@@ -159,11 +160,11 @@ func (n *node) headers(ctx context.Context, numbers []uint64) (found []Header, e
 	return found, nil
 }
 
-// LogsOf returns the logs of blocks as Logs does, one element for each block. It asks by their hashes
-// (EIP-234): of a block that a node does not have it answers no logs, but an error.
+// LogsOf returns the logs of blocks like Logs, one element per block. It asks by block hash
+// (EIP-234): for a missing block a node returns an error rather than no logs.
 func (c *Chain) LogsOf(ctx context.Context, addresses []common.Address, topics []common.Hash, of []Block) ([]Blocks, error) {
 	if len(addresses) == 0 {
-		return nil, errors.New("logs of no contract") // the node would answer with those of all
+		return nil, errors.New("logs of no contract") // a node would return the logs of all contracts
 	}
 	r := &reading{c: c, question: question{addresses, topics}}
 	found, err := agree(ctx, c, asking{insist: 2}, func(ctx context.Context, n *node) ([]Blocks, error) { return r.byHash(ctx, n, of) }, func(a, b []Blocks) string {
@@ -174,7 +175,7 @@ func (c *Chain) LogsOf(ctx context.Context, addresses []common.Address, topics [
 		}
 		return ""
 	})
-	if kindOf(err) == asked && ctx.Err() == nil { // not all nodes know of such questions
+	if kindOf(err) == asked && ctx.Err() == nil { // some nodes do not support this
 		found = nil
 		for _, b := range of {
 			err = c.Logs(ctx, addresses, topics, b.Number, b.Number, func(p Blocks) error {
@@ -196,7 +197,7 @@ func (c *Chain) LogsOf(ctx context.Context, addresses []common.Address, topics [
 	return found, nil
 }
 
-// byHash asks a node for the logs of blocks. A batch that it does not take is halved.
+// byHash fetches the logs of blocks from a node. It halves a batch that the node rejects.
 func (r *reading) byHash(ctx context.Context, n *node, of []Block) (found []Blocks, err error) {
 	for len(of) > 0 {
 		some := of[:min(len(of), n.batchSize())]

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	mostHeld    = 64 << 20 // bytes of logs that wait for those before them, before no more are asked for
-	logBytes    = 350      // of a log in memory, beside its data
-	slowEnough  = 3        // times that a range is asked for before it is halved for being slow
-	lastInsists = 5        // times that a single block is asked for though the node refuses it
+	mostHeld    = 64 << 20 // bytes of logs waiting for earlier ones, from which no more are fetched
+	logBytes    = 350      // memory of a log without its data
+	slowEnough  = 3        // attempts at a range before it is halved for being slow
+	lastInsists = 5        // attempts at a single block that the node refuses
 )
 
-// Logs asks for the logs of contracts in a range of blocks, both ends included, whose first topic
-// is one of those given. Requests are made side by side. It calls done with some blocks after the
-// other, in their order and from the calling goroutine; they cover the range without gaps. An error of
-// done ends Logs with that error; what it got before stays valid.
+// Logs fetches the logs of contracts in an inclusive range of blocks, with one of the given first
+// topics. Requests run concurrently. Logs calls done with consecutive blocks, in order, from the
+// calling goroutine; together they cover the range without gaps. Logs stops with the error of done;
+// blocks passed to done stay valid.
 func (c *Chain) Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(Blocks) error) error {
 	if from > to {
 		return nil
 	}
 	if len(addresses) == 0 {
-		return errors.New("logs of no contract") // the node would answer with those of all
+		return errors.New("logs of no contract") // a node would return the logs of all contracts
 	}
 	r := &reading{c: c, question: question{addresses, topics}, next: from, to: to}
 	r.changed.L = &r.mu
@@ -42,7 +42,7 @@ func (c *Chain) Logs(ctx context.Context, addresses []common.Address, topics []c
 	err := r.deliver(ctx, done)
 	if err != nil {
 		r.stop()
-		g.Go(func() error { return err }) // ends requests under way
+		g.Go(func() error { return err }) // ends running requests
 	}
 	if failed := g.Wait(); err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = failed
@@ -56,11 +56,11 @@ type reading struct {
 	question
 
 	mu      sync.Mutex
-	changed sync.Cond // something below has changed, or the context has ended
-	jobs    []*job    // in the order of blocks; the first is the next to be delivered
-	next    uint64    // the first block after them
-	to      uint64    // the last block of all
-	cut     bool      // all blocks are in jobs, or were
+	changed sync.Cond // a field below changed, or the context ended
+	jobs    []*job    // in block order; the first is the next to deliver
+	next    uint64    // first block after the jobs
+	to      uint64    // last block
+	cut     bool      // all blocks are, or were, in jobs
 	held    int       // bytes of answered jobs
 	stopped bool
 }
@@ -68,8 +68,8 @@ type reading struct {
 // A job is a range of blocks to ask for.
 type job struct {
 	from, to uint64
-	most     uint64 // its size after it was too large; 0 means any
-	whole    *whole // the range that was too large, of which it is a part; nil if there was none
+	most     uint64 // size limit after the job was too large; 0 for none
+	whole    *whole // the range that was too large and of which this is a part; nil for none
 	state    state
 	blocks   Blocks
 }
@@ -79,7 +79,7 @@ type whole struct {
 	sizes *sizes
 	size  uint64
 	left  uint64 // blocks without an answer
-	logs  int    // of the others
+	logs  int    // logs of the other blocks
 }
 
 type state int
@@ -90,7 +90,7 @@ const (
 	answered
 )
 
-// size is the number of blocks of a job. It is one too small for all blocks that there can be.
+// size returns the number of blocks of a job. It overflows to 0 for all possible blocks.
 func (j *job) size() uint64 { return j.to - j.from + 1 }
 
 func (r *reading) stop() {
@@ -100,14 +100,14 @@ func (r *reading) stop() {
 	r.changed.Broadcast()
 }
 
-// wake lets all look at the context. With the lock no one can miss it.
+// wake makes all goroutines check the context. It holds the lock, so that none misses the signal.
 func (r *reading) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed.Broadcast()
 }
 
-// deliver calls done for answered jobs in the order of blocks.
+// deliver calls done for answered jobs in block order.
 func (r *reading) deliver(ctx context.Context, done func(Blocks) error) error {
 	for {
 		blocks, ok, err := r.first(ctx)
@@ -120,7 +120,7 @@ func (r *reading) deliver(ctx context.Context, done func(Blocks) error) error {
 	}
 }
 
-// first waits for the first job, and takes it out. There is none after the last one.
+// first waits for the first job and removes it. ok is false after the last one.
 func (r *reading) first(ctx context.Context) (p Blocks, ok bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ func (r *reading) first(ctx context.Context) (p Blocks, ok bool, err error) {
 	}
 }
 
-// work asks for jobs until there are no more.
+// work fetches jobs until none are left.
 func (r *reading) work(ctx context.Context) error {
 	for {
 		j, sized := r.take(ctx)
@@ -159,8 +159,8 @@ func (r *reading) work(ctx context.Context) error {
 	}
 }
 
-// take waits for a job to ask for, and marks it. It returns the sizes that have to hear of it; nil
-// if there is no more to do.
+// take waits for a job and marks it as running. It returns the sizes that must hear of its outcome;
+// a nil job means that none are left.
 func (r *reading) take(ctx context.Context) (j *job, sized map[*sizes]uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +175,7 @@ func (r *reading) take(ctx context.Context) (j *job, sized map[*sizes]uint64) {
 	return nil, nil
 }
 
-// waiting is the number of the first job that may begin. A new one has the number after the last.
+// waiting returns the index of the first job that may start. A new job comes after the last.
 func (r *reading) waiting() (i int, ok bool) {
 	i = slices.IndexFunc(r.jobs, func(j *job) bool { return j.state == waiting })
 	if i < 0 {
@@ -187,12 +187,12 @@ func (r *reading) waiting() (i int, ok bool) {
 	return i, ok && (i == 0 || r.held < mostHeld)
 }
 
-// alone reports whether no request of this reading is under way.
+// alone reports whether this reading has no running request.
 func (r *reading) alone() bool {
 	return !slices.ContainsFunc(r.jobs, func(j *job) bool { return j.state == underWay })
 }
 
-// begin marks a job, and splits it if it is larger than a size.
+// begin marks a job as running, and splits it if it is larger than size.
 func (r *reading) begin(i int, size uint64) *job {
 	if i == len(r.jobs) {
 		r.jobs = append(r.jobs, &job{from: r.next, to: r.to})
@@ -212,7 +212,7 @@ func (r *reading) begin(i int, size uint64) *job {
 	return j
 }
 
-// split cuts a job after a size, if it is larger.
+// split cuts a job after size blocks, if it is larger.
 func (r *reading) split(i int, size, rest uint64) {
 	if j := r.jobs[i]; j.to-j.from >= size {
 		r.jobs = slices.Insert(r.jobs, i+1, &job{from: j.from + size, to: j.to, most: rest, whole: j.whole})
@@ -220,7 +220,7 @@ func (r *reading) split(i int, size, rest uint64) {
 	}
 }
 
-// finish keeps the answer of a job, or splits it if it was too large.
+// finish stores the answer of a job, or splits the job if it was too large.
 func (r *reading) finish(j *job, b Blocks, tooLarge error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,12 +240,12 @@ func (r *reading) finish(j *job, b Blocks, tooLarge error) {
 	half := (j.size() + 1) / 2
 	j.state, j.most = waiting, half
 	if now := r.c.likely(1)[0].sizes.now(); now > half && now < j.size() {
-		j.most = now // the size that worked before more was tried
+		j.most = now // the size that worked before a larger one was tried
 	}
 	r.split(slices.Index(r.jobs, j), j.most, half)
 }
 
-// bytes is about their memory.
+// bytes returns their approximate memory.
 func (p *Blocks) bytes() int {
 	n := len(p.Logs) * logBytes
 	for i := range p.Logs {
@@ -254,7 +254,7 @@ func (p *Blocks) bytes() int {
 	return n
 }
 
-// likely are the nodes that a question will be put to, if all goes well.
+// likely returns the nodes that a question will probably be put to.
 func (c *Chain) likely(n int) []*node {
 	var all []*node
 	var except []string
@@ -271,8 +271,8 @@ func (c *Chain) likely(n int) []*node {
 	return all
 }
 
-// nextSize returns the size of the next request, and the sizes that have to hear how it went. It is
-// not ok while another request is to find out first.
+// nextSize returns the size of the next request, and the sizes that must hear of its outcome. ok is
+// false while another request is finding out the first size.
 func (c *Chain) nextSize(alone bool) (size uint64, sized map[*sizes]uint64, ok bool) {
 	sized = map[*sizes]uint64{}
 	size = c.o.MaxRange
@@ -290,7 +290,7 @@ func (c *Chain) nextSize(alone bool) (size uint64, sized map[*sizes]uint64, ok b
 	return size, sized, true
 }
 
-// fetch asks for a job. A failure of kind asked means that it has to be smaller.
+// fetch fetches a job. A failure of kind asked means that it must be smaller.
 func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (Blocks, error) {
 	how := asking{}
 	if j.size() == 1 {
@@ -299,7 +299,7 @@ func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (B
 	tries := map[*node]*slowness{}
 	return agree(ctx, r.c, how, func(ctx context.Context, n *node) (Blocks, error) {
 		if _, agreed := sized[n.sizes]; !agreed && j.size() > n.sizes.now() {
-			return Blocks{}, n.failure(asked, errors.New("it takes fewer blocks")) // it is asked in the place of another one
+			return Blocks{}, n.failure(asked, errors.New("it takes fewer blocks")) // this node replaces another one
 		}
 		blocks, err := r.logs(ctx, n, j)
 		if tries[n] == nil {
@@ -320,7 +320,7 @@ func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (B
 	}, difference)
 }
 
-// slowness decides whether a range is too large for a node, though the node does not say so.
+// slowness decides whether a range is too large for a node that only answers slowly.
 type slowness struct {
 	first time.Time
 	times int
@@ -335,7 +335,7 @@ func (s *slowness) tooLarge(n *node, err error) bool {
 	return s.times >= slowEnough && (k == slow || n.lastAnswer().After(s.first))
 }
 
-// logs asks a node for the logs of a job, and for its last block.
+// logs fetches the logs of a job, and its last block, from a node.
 func (r *reading) logs(ctx context.Context, n *node, j *job) (Blocks, error) {
 	if err := n.follows(ctx, r.c.head.Load()); err != nil {
 		return Blocks{}, err
@@ -347,7 +347,7 @@ func (r *reading) logs(ctx context.Context, n *node, j *job) (Blocks, error) {
 	return blocks, err
 }
 
-// all asks for the logs of a job, in other ways if there may be more than the node answers.
+// all fetches the logs of a job, and checks them in other ways if the node may have cut its answer.
 func (r *reading) all(ctx context.Context, n *node, j *job) (Blocks, error) {
 	var logs logsAnswer
 	var last blockAnswer
@@ -375,8 +375,9 @@ func (r *reading) all(ctx context.Context, n *node, j *job) (Blocks, error) {
 	return blocks, r.confirm(ctx, n, blocks)
 }
 
-// checkBlocks compares the hashes of the logs' blocks with those of the node's chain, where they
-// may still change: logs of a block that was replaced may come with newer blocks of another server.
+// checkBlocks compares the hashes of the logs' blocks with those of the node's chain, as far as
+// blocks may still change: a load balancer may return logs of a replaced block with newer blocks of
+// another server.
 func (r *reading) checkBlocks(ctx context.Context, n *node, p Blocks) error {
 	hashes := map[uint64]common.Hash{}
 	for i := range p.Logs {
@@ -386,7 +387,7 @@ func (r *reading) checkBlocks(ctx context.Context, n *node, p Blocks) error {
 	}
 	times, err := n.times(ctx, slices.Sorted(maps.Keys(hashes)), hashes)
 	if errors.Is(err, ErrDisagree) {
-		return n.name(fail(passing, err)) // perhaps it has just been replaced
+		return n.name(fail(passing, err)) // perhaps it was just replaced
 	}
 	for i := range p.Logs {
 		if time, ok := times[p.Logs[i].BlockNumber]; ok {

@@ -6,25 +6,26 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// This file encodes and decodes calls by the ABI of contracts. go-ethereum does it by reflection, at 14 µs a call of
-// Multicall3, which was most of the check of a whole state.
+// This file encodes and decodes calls by the contract ABI. go-ethereum does so by reflection, which
+// takes 14 µs per call of Multicall3 and dominated the check of a whole state.
 
 var (
-	// https://www.multicall3.com: at the same address on nearly all chains.
+	// multicall3 is at the same address on nearly all chains (https://www.multicall3.com).
 	multicall3 = common.HexToAddress("0xcA11bde05977b3631167028862bE2a173976CA11")
 
-	// Of aggregate3((address target, bool allowFailure, bytes callData)[]), which returns (bool success, bytes returnData)[].
+	// aggregate3 is the selector of aggregate3((address target, bool allowFailure, bytes
+	// callData)[]) returns (bool success, bytes returnData)[].
 	aggregate3 = [4]byte{0x82, 0xad, 0x56, 0xcb}
 )
 
 const word = 32 // bytes
 
-// AppendWord appends a number as the ABI has it.
+// AppendWord appends a number in ABI encoding.
 func AppendWord(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, make([]byte, word-8)...), n)
 }
 
-// AppendBytes appends bytes, or a text, as the ABI has them where they are: their length, and zeros after them.
+// AppendBytes appends data in ABI encoding: its length, then the bytes with zero padding.
 func AppendBytes[T string | []byte](b []byte, data T) []byte {
 	b = append(AppendWord(b, uint64(len(data))), data...)
 	return append(b, make([]byte, padded(len(data))-len(data))...)
@@ -32,18 +33,19 @@ func AppendBytes[T string | []byte](b []byte, data T) []byte {
 
 func padded(n int) int { return (n + word - 1) / word * word }
 
-// BytesAt returns the bytes whose length is at an offset of data, and that are after it. They are part of data. It is
-// not ok if data ends before.
+// BytesAt decodes length-prefixed bytes at an offset of data, without copying. ok is false if data
+// ends early.
 func BytesAt(data []byte, at uint64) (value []byte, ok bool) {
 	n, ok := WordAt(data, at)
-	rest := uint64(len(data)) - at - word // if ok
+	rest := uint64(len(data)) - at - word // valid if ok
 	if !ok || n > rest {
 		return nil, false
 	}
 	return data[at+word : at+word+n], true
 }
 
-// WordAt returns the number at an offset of data. It is not ok if data ends before, or the number has more than 64 bits.
+// WordAt decodes the number at an offset of data. ok is false if data ends early or the number
+// exceeds 64 bits.
 func WordAt(data []byte, at uint64) (n uint64, ok bool) {
 	if at > uint64(len(data)) || uint64(len(data))-at < word {
 		return 0, false
@@ -55,7 +57,7 @@ func WordAt(data []byte, at uint64) (n uint64, ok bool) {
 	return binary.BigEndian.Uint64(w[word-8:]), true
 }
 
-// packCalls is a call of aggregate3, in which each call may fail.
+// packCalls encodes a call of aggregate3 in which each call may fail.
 func packCalls(calls []Call) []byte {
 	const head = 4 * word // of a call: target, allowFailure, offset of callData, its length
 	size := len(aggregate3) + 2*word
@@ -76,8 +78,8 @@ func packCalls(calls []Call) []byte {
 	return b
 }
 
-// unpackResults reads what aggregate3 returned into results, which are parts of it, nil for a call that failed. It is not ok unless there are as
-// many results as calls.
+// unpackResults decodes the return value of aggregate3 into results, without copying; nil for a
+// call that failed. ok is false unless there are as many results as calls.
 func unpackResults(answer []byte, results [][]byte) (ok bool) {
 	list, ok := WordAt(answer, 0)
 	if !ok {
@@ -86,7 +88,7 @@ func unpackResults(answer []byte, results [][]byte) (ok bool) {
 	if n, ok := WordAt(answer, list); !ok || n != uint64(len(results)) {
 		return false
 	}
-	rows := answer[list+word:] // offsets are from here
+	rows := answer[list+word:] // offsets are relative to here
 	for i := range results {
 		at, ok := WordAt(rows, uint64(i*word))
 		if !ok || at > uint64(len(rows)) {

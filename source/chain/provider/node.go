@@ -17,44 +17,44 @@ import (
 	"github.com/followpress/followpress/internal/secret"
 )
 
-// A node is what answers at one URL.
+// A node is the server at one URL.
 type node struct {
-	host    string // how errors and reports name it
-	origin  string // nodes of one origin are one host to a quorum
-	url     string // it may have a key
+	host    string // name in errors and reports
+	origin  string // a quorum counts the nodes of one origin as one host
+	url     string // may contain a key
 	http    *http.Client
 	hide    *secret.Hider
 	o       *Options
 	share   *share
-	limiter *rate.Limiter // the pace of this node, which is not faster than that of its share
+	limiter *rate.Limiter // the pace of this node, at most that of its share
 	sizes   *sizes
 	log     *slog.Logger
 
 	sent, received atomic.Int64
-	chain          atomic.Uint64         // what it said; 0 before it was asked
-	head           atomic.Pointer[Block] // the last head of which it said that it is part of its chain; nil for none
+	chain          atomic.Uint64         // its answer; 0 before it was asked
+	head           atomic.Pointer[Block] // last head that it reported to be in its chain; nil for none
 	batches        atomic.Bool           // it has answered a batch
 	apart          atomic.Bool           // there is no Multicall3
 
 	mu     sync.Mutex
 	cost   Cost
-	broken error // why it is not asked any more
+	broken error // reason why it is no longer asked
 
-	whole      int // logs of its largest answer that had all of them
-	fewer      int // the largest batch that it takes; 0 means that all were taken
-	unbatch    int // batches that failed before; batchAttempts means that it takes none
-	fewerCalls int // of Multicall3, that it takes at a time; 0 means mostCalls
+	whole      int // logs of its largest complete answer
+	fewer      int // largest accepted batch; 0 if none was rejected
+	unbatch    int // failures of first batches; from batchAttempts on, it accepts none
+	fewerCalls int // largest accepted number of Multicall3 calls; 0 for mostCalls
 
-	rest     time.Time // it is not asked until then
-	why      error     // the failure that it rests for
-	failedAt time.Time // when that was
+	rest     time.Time // do not ask it before this time
+	why      error     // failure that it rests for
+	failedAt time.Time // time of that failure
 	waits    retry.Waits
-	busy     int       // requests under way, or waiting for the pace
-	ended    time.Time // when the last request ended
-	answered time.Time // when the last answer came
-	paced    time.Time // since when the pace is measured
-	since    int       // answers since then
-	growth   float64   // by which part the pace is made higher next
+	busy     int       // requests running, or waiting for the pace
+	ended    time.Time // end of the last request
+	answered time.Time // time of the last answer
+	paced    time.Time // start of the pace measurement
+	since    int       // answers since paced
+	growth   float64   // factor of the next increase of the pace
 }
 
 func newNode(u *url.URL, name string, o *Options) *node {
@@ -75,7 +75,7 @@ func newNode(u *url.URL, name string, o *Options) *node {
 	return n
 }
 
-// originOf is the host of a URL, however it is written.
+// originOf returns the host of a URL in normal form.
 func originOf(u *url.URL) string {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	port := u.Port()
@@ -85,10 +85,11 @@ func originOf(u *url.URL) string {
 	return net.JoinHostPort(host, port)
 }
 
-// transport has connections that count bytes. It asks for gzip and HTTP/2, as Go's own does.
+// transport returns a transport whose connections count bytes. It uses gzip and HTTP/2 like Go's
+// default.
 func (n *node) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.ForceAttemptHTTP2 = true // a DialContext of one's own turns it off
+	t.ForceAttemptHTTP2 = true // a custom DialContext disables it
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}
 	t.MaxIdleConnsPerHost = n.o.Concurrency
 	t.MaxResponseHeaderBytes = 64 << 10

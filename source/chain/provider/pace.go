@@ -10,24 +10,24 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How a node is asked: takeSlot and freeSlot bound how many questions are asked at a time, requestBegins
-// and requestEnds surround each request, and noteOutcome tells how a question went. After an answer
-// (countAnswer) the pace may rise; after a failure (restAfter) the node rests, and after a rate limit it
-// is asked at a lower pace too (slowDown). giveUp is for nodes that refuse everything.
+// How a node is asked: takeSlot and freeSlot limit concurrent questions, requestBegins and
+// requestEnds surround each request, and noteOutcome reports the outcome of a question. After an
+// answer (countAnswer) the pace may rise; after a failure (restAfter) the node rests, and after a
+// rate limit it is also asked more slowly (slowDown). giveUp is for nodes that refuse everything.
 
-// Waits after failures, and what changes the pace of requests.
+// Waits after failures, and changes of the pace.
 const (
 	firstRest    = 500 * time.Millisecond
 	longestRest  = 20 * time.Second
 	slowestPace  = 0.2              // requests per second, after any number of rate limits
-	paceAfter    = 0.9              // the part of what a node was found to allow that is asked of it
-	measured     = time.Second      // the shortest time that the pace is measured over
-	quicker      = 0.1              // by this part the pace is made higher; by twice as much each further time
-	quickerEvery = 10 * time.Second // when there was no rate limit for so long
-	idle         = 2 * time.Second  // without a request, though the node did not rest; the pace is measured anew then
+	paceAfter    = 0.9              // share of the observed limit that is used
+	measured     = time.Second      // minimum time for measuring the pace
+	quicker      = 0.1              // increase of the pace; doubles each further time
+	quickerEvery = 10 * time.Second // time without a rate limit before an increase
+	idle         = 2 * time.Second  // time without a request, though not resting, after which the pace is measured again
 )
 
-// takeSlot waits for a slot. It returns false if the node has to rest by then.
+// takeSlot waits for a slot. ok is false if the node must rest by then.
 func (n *node) takeSlot(ctx context.Context) (ok bool, err error) {
 	select {
 	case n.share.slots <- struct{}{}:
@@ -43,21 +43,21 @@ func (n *node) takeSlot(ctx context.Context) (ok bool, err error) {
 
 func (n *node) freeSlot() { <-n.share.slots }
 
-// resting is for how long the node is not to be asked.
+// resting returns how long the node must rest.
 func (n *node) resting() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return max(0, time.Until(n.rest))
 }
 
-// lastFailure is why the node rests.
+// lastFailure returns the reason why the node rests.
 func (n *node) lastFailure() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.why
 }
 
-// requestBegins counts a request. The pace is not measured over times without any.
+// requestBegins counts a request. Idle times do not count for the pace.
 func (n *node) requestBegins() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,8 +74,8 @@ func (n *node) requestEnds() {
 	n.ended = time.Now()
 }
 
-// noteOutcome says how a question that began at a time went. A node that refuses the question rests
-// only if it is to be asked again.
+// noteOutcome records the outcome of a question that began at begun. A node that refuses the
+// question rests only if again is set.
 func (n *node) noteOutcome(begun time.Time, err error, again bool) {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -83,12 +83,12 @@ func (n *node) noteOutcome(begun time.Time, err error, again bool) {
 		return
 	}
 	if f.kind == asked && !again {
-		return // an answer all the same
+		return // still an answer
 	}
 	n.restAfter(begun, f)
 }
 
-// countAnswer notes that a request that began at a time was answered.
+// countAnswer records the answer to a request that began at begun.
 func (n *node) countAnswer(begun time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -109,8 +109,8 @@ func (n *node) countAnswer(begun time.Time) {
 	}
 }
 
-// restAfter lets the node rest after a request that began at a time and had a passing failure.
-// Requests that were under way at the time of another failure do not make the rest longer.
+// restAfter makes the node rest after a request that began at begun and failed temporarily.
+// Requests that were already running at another failure do not prolong the rest.
 func (n *node) restAfter(begun time.Time, f *failure) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,7 +123,7 @@ func (n *node) restAfter(begun time.Time, f *failure) {
 		return
 	}
 	wait := n.waits.Next()
-	if f.after > wait { // a node that asks for no rest, or for one that is over, gets that of its failures
+	if f.after > wait { // otherwise the rest depends on the node's failures
 		wait = f.after
 		n.waits.Reset()
 	}
@@ -137,13 +137,13 @@ func (n *node) restAfter(begun time.Time, f *failure) {
 	}
 	level := slog.LevelInfo
 	if n.cost.Retries == 1 {
-		level = slog.LevelWarn // it explains to a person why nothing moves
+		level = slog.LevelWarn // tells people why nothing moves
 	}
 	n.log.Log(context.Background(), level, "trying again", "host", n.host, "in", wait.Round(time.Millisecond), "error", f.err)
 }
 
-// slowDown sets the pace to a little less than what the node was found to allow: its answers since
-// the last change, over the time since then, rests included.
+// slowDown sets the pace slightly below the observed limit: the answers since the last change, over
+// the time since then, including rests.
 func (n *node) slowDown(now time.Time) {
 	limit := n.limiter.Limit()
 	elapsed := now.Sub(n.paced)
@@ -152,7 +152,7 @@ func (n *node) slowDown(now time.Time) {
 		limit = min(limit, rate.Limit(paceAfter*float64(n.since)/elapsed.Seconds()))
 	case limit == rate.Inf:
 		limit = rate.Limit(paceAfter * float64(max(1, n.since)) / measured.Seconds())
-	default: // nothing can be said but that it is too fast
+	default: // the limit is unknown, but the pace is too fast
 		limit *= paceAfter
 	}
 	n.limiter.SetLimit(max(slowestPace, limit))
@@ -167,9 +167,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// giveUp says that the node refuses everything. It is not asked any more, unless it has answered
-// before: then its refusal may pass, but not if its requests are used up. It reports whether it is
-// broken.
+// giveUp records that the node refuses everything, and reports whether it is broken: it is then no
+// longer asked. A node that has answered before may only be refusing temporarily, unless its quota
+// is used up.
 func (n *node) giveUp(err error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -189,7 +189,7 @@ func (n *node) isBroken() error {
 	return n.broken
 }
 
-// lastAnswer is when the last answer came.
+// lastAnswer returns the time of the last answer.
 func (n *node) lastAnswer() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()

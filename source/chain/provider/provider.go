@@ -1,6 +1,6 @@
 // Package provider asks the nodes of a chain for logs and blocks by JSON-RPC over HTTP. It expects
-// little of them: they may limit, refuse, cut off, lag behind, or disagree. An answer is returned
-// only after it has passed all checks that are possible; otherwise there is an error.
+// nodes to limit, refuse, truncate, lag and disagree. It returns an answer only after all possible
+// checks, and an error otherwise.
 //
 // The API may change until version 1.
 package provider
@@ -25,7 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The values of Options.Finality.
+// Values of Options.Finality.
 const (
 	Finalized = "finalized" // never undone; some 15 minutes old
 	Safe      = "safe"      // undone only if the chain fails; some minutes old
@@ -33,30 +33,30 @@ const (
 )
 
 var (
-	// ErrBehind means that no node has a block yet.
+	// ErrBehind means that no node has the block yet.
 	ErrBehind = errors.New("behind")
-	// ErrDisagree means that nodes go on giving different answers to the same question.
+	// ErrDisagree means that nodes keep giving different answers to the same question.
 	ErrDisagree = errors.New("nodes disagree")
 )
 
-// Options say how to talk to nodes. The zero value means the defaults.
+// Options configure requests to nodes. Zero values are the defaults.
 type Options struct {
 	Finality    string        // which block is the head; "" means Finalized
-	Quorum      int           // how many hosts must give the same answer; 0 means 1
-	Concurrency int           // requests in flight for each key or, without one, host; 0 means 8
-	Rate        float64       // requests per second likewise; 0 means no limit but what the node tells
-	Shares      *Shares       // shared by chains with the same options, which count together then; nil means those of this chain
-	MaxRange    uint64        // blocks in one request for logs, at most; 0 means 10,000
-	Batch       int           // calls in one request, at most; 0 means 100; 1 means that the node takes no batches
-	Timeout     time.Duration // of one request; 0 means one minute
-	Patience    time.Duration // give up after this time without the answer to a question; 0 means five minutes
-	MaxAnswer   int64         // bytes of an answer, at most, without compression; 0 means 32 MiB; a larger one is asked for in parts
-	Log         *slog.Logger  // is told of each retry; nil means none
-	// Heard is told how each attempt at a node ended, whose host is as errors name it: nil means that it answered. It is
-	// called from many goroutines, and must return soon. nil means none.
+	Quorum      int           // number of hosts that must give the same answer; 0 means 1
+	Concurrency int           // concurrent requests per key or, without a key, per host; 0 means 8
+	Rate        float64       // requests per second, per key or host; 0 means no limit except the node's
+	Shares      *Shares       // counts requests together with other chains that have the same options; nil for this chain only
+	MaxRange    uint64        // maximum blocks per request for logs; 0 means 10,000
+	Batch       int           // maximum calls per request; 0 means 100; 1 means no batches
+	Timeout     time.Duration // limit for one request; 0 means one minute
+	Patience    time.Duration // limit without an answer to a question; 0 means five minutes
+	MaxAnswer   int64         // maximum bytes of an uncompressed answer; 0 means 32 MiB; larger answers are fetched in parts
+	Log         *slog.Logger  // logs each retry; nil for none
+	// Heard is called after each attempt at a node, with the host as named in errors; err is nil
+	// for an answer. It is called concurrently, and must return quickly. nil for none.
 	Heard func(chain uint64, host string, err error)
 
-	Transport http.RoundTripper // nil means one of its own; it is not asked for wss URLs
+	Transport http.RoundTripper // nil for a default one; not used for wss URLs
 }
 
 func (o *Options) check() error {
@@ -79,8 +79,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// A Block is what the answers of a node say of a block. The hash is never computed here: chains
-// have headers that no library knows.
+// A Block is a block as nodes describe it. Hashes are never computed here, because some chains have
+// headers that no library knows.
 type Block struct {
 	Number uint64
 	Hash   common.Hash
@@ -89,23 +89,21 @@ type Block struct {
 
 // Blocks is the answer for a range of blocks.
 type Blocks struct {
-	From, To uint64 // both included
-	// Last is block To, asked from the same node after its logs: a node that lags answers without
-	// logs and without an error, but does not have the block.
+	From, To uint64 // both inclusive
+	// Last is block To, fetched from the same node after its logs: a lagging node returns no logs
+	// and no error, but does not have the block.
 	Last Block
-	// Logs are the logs of the range in their order, without removed ones. Each has one of the
-	// addresses and topics that were asked for, lies in the range, and is the only one with its
-	// block and index. Those of one block have the same hash, which is that of Last in block To, and
-	// that of the node's chain in blocks that are not final.
-	// BlockTimestamp, in seconds, is 0 if the node does not say it.
+	// Logs are the logs of the range in order, without removed ones. Each has one of the requested
+	// addresses and topics, lies in the range, and is the only one with its block and index. Logs
+	// of one block have the same hash: that of Last in block To, and that of the node's chain in
+	// blocks that are not final. BlockTimestamp is in seconds, 0 if the node omits it.
 	Logs []types.Log
 }
 
-// Dial prepares requests to the nodes of a chain by http and https URLs; ws and wss URLs are for Watch
-// alone. It asks each one for the
-// id of its chain; another one is an error. A URL that cannot be reached is asked again before it
-// is used; only if none can be reached for half a minute this is an error. No error has any part of
-// a URL but its host, because the rest may be a key.
+// Dial prepares requests to the nodes of a chain at http and https URLs; ws and wss URLs are for
+// Watch only. It asks each node for its chain ID, and fails if one differs. An unreachable URL is
+// tried again before it is used; Dial fails only if none is reachable for half a minute. Errors
+// contain only the host of a URL, because the rest may be a key.
 func Dial(ctx context.Context, chain uint64, urls []string, o Options) (*Chain, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -134,7 +132,8 @@ func Dial(ctx context.Context, chain uint64, urls []string, o Options) (*Chain, 
 	return c, nil
 }
 
-// newNode makes the node of the URL with a number. Errors have nothing of a URL that may be a key.
+// newNode returns the node at the URL with number i. Its errors contain no part of a URL that may
+// be a key.
 func (c *Chain) newNode(i int, text string, before []string) (*node, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -164,7 +163,7 @@ func (c *Chain) origins() map[string]bool {
 	return all
 }
 
-// checkChains asks all nodes for their chains. It returns when all were asked, and one has
+// checkChains asks all nodes for their chain IDs. It returns when all were asked and one has
 // answered.
 func (c *Chain) checkChains(ctx context.Context) error {
 	errs := make([]error, len(c.nodes))
@@ -188,15 +187,15 @@ func (c *Chain) checkChains(ctx context.Context) error {
 	return err
 }
 
-// A Chain asks the nodes of one chain. It may be used from many goroutines.
+// A Chain asks the nodes of one chain. It is safe for concurrent use.
 type Chain struct {
 	id      uint64
 	o       Options
 	nodes   []*node
 	sockets []*socket
-	final   atomic.Uint64         // blocks up to this one will not change, as far as is known
-	first   atomic.Int64          // the number of the node that is asked first
-	head    atomic.Pointer[Block] // the last answer of Head; nodes that do not have it are asked for nothing else
+	final   atomic.Uint64         // blocks up to this one are known to be final
+	first   atomic.Int64          // number of the node to ask first
+	head    atomic.Pointer[Block] // last result of Head; nodes that lack it are not asked
 }
 
 // Close closes idle connections.
@@ -206,12 +205,11 @@ func (c *Chain) Close() {
 	}
 }
 
-// Head returns the newest block with the finality of the options. A node whose head is before
-// block least lags; others are asked then. The error is ErrBehind if all of them do. With a quorum
-// it is the newest block that so many hosts have.
+// Head returns the newest block with the finality of the options. It skips nodes whose head is
+// before block least, and returns ErrBehind if all are. With a quorum it returns the newest block
+// that this number of hosts has.
 //
-// From then on all other answers come from nodes that have this block, with its hash, in their
-// chains.
+// From then on all other answers come from nodes that have this block, with its hash.
 func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 	var head Block
 	var used []string
@@ -251,10 +249,10 @@ func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 	return head, nil
 }
 
-// findFinal asks a node for the number of the newest block that is final; 0 if it does not say.
+// findFinal asks a node for the number of its newest final block; 0 if it does not tell.
 func (c *Chain) findFinal(ctx context.Context, n *node) uint64 {
 	if c.o.Finality == Finalized {
-		return 0 // all that is read is final
+		return 0 // everything that is read is final
 	}
 	var b Block
 	err := c.attempt(ctx, n, false, func() (err error) {
@@ -271,11 +269,11 @@ func (c *Chain) isFinal(number uint64) bool {
 	return c.o.Finality == Finalized || number <= c.final.Load()
 }
 
-// Block returns a block. The error is ErrBehind if no node has it.
+// Block returns a block. It returns ErrBehind if no node has it.
 func (c *Chain) Block(ctx context.Context, number uint64) (Block, error) {
 	head := c.head.Load()
 	if head != nil && head.Number == number {
-		head = nil // whether it is still the same is the question
+		head = nil // the block may have been replaced
 	}
 	b, err := agree(ctx, c, asking{insist: 2}, func(ctx context.Context, n *node) (Block, error) {
 		if err := n.follows(ctx, head); err != nil {
@@ -293,8 +291,8 @@ func (c *Chain) Block(ctx context.Context, number uint64) (Block, error) {
 	return b, nil
 }
 
-// Times returns the times of blocks in seconds since the Unix epoch. The hashes are those that
-// logs had; if a node has another one, others are asked, and then the error is ErrDisagree. A zero
+// Times returns the times of blocks in seconds since the Unix epoch. blocks has the hashes found in
+// logs; if a node's hash differs, other nodes are asked, and then the error is ErrDisagree. A zero
 // hash is not compared.
 func (c *Chain) Times(ctx context.Context, blocks map[uint64]common.Hash) (map[uint64]int64, error) {
 	times := make(map[uint64]int64, len(blocks))
@@ -330,7 +328,7 @@ func otherTimes(a, b map[uint64]int64) string {
 	return ""
 }
 
-// Cost returns what was spent so far, a row for each URL in the order of Dial.
+// Cost returns the use so far, a row per URL in the order of Dial.
 func (c *Chain) Cost() []Cost {
 	all := make([]Cost, len(c.nodes))
 	for i, n := range c.nodes {
@@ -339,15 +337,15 @@ func (c *Chain) Cost() []Cost {
 	return all
 }
 
-// A Cost is what requests to one URL have cost.
+// A Cost is the use of one URL.
 type Cost struct {
 	Host     string           `json:"host"`
-	Requests int64            `json:"requests"` // HTTP requests; a batch is one
+	Requests int64            `json:"requests"` // HTTP requests; a batch counts once
 	Calls    map[string]int64 `json:"calls"`    // calls by method; providers charge for these
-	Sent     int64            `json:"sent"`     // bytes, with all that HTTP and TLS add
-	Received int64            `json:"received"` // bytes, likewise, compressed if they came so
-	Retries  int64            `json:"retries"`  // requests that failed for a passing reason
-	Limited  int64            `json:"limited"`  // those of them that were beyond a rate
+	Sent     int64            `json:"sent"`     // bytes, including HTTP and TLS overhead
+	Received int64            `json:"received"` // bytes, including HTTP and TLS overhead, as compressed
+	Retries  int64            `json:"retries"`  // requests that failed temporarily
+	Limited  int64            `json:"limited"`  // of those, requests beyond a rate limit
 	Halved   int64            `json:"halved"`   // requests for logs whose range was too large
-	Waited   time.Duration    `json:"waited"`   // in which no request was made after failures, in nanoseconds
+	Waited   time.Duration    `json:"waited"`   // pauses after failures, in nanoseconds
 }

@@ -8,21 +8,21 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Shares are the requests that nodes have together because their URLs have the same key, or the
-// same host and no key: providers count them together, also those for several chains. The zero
-// value is ready to use, also from many goroutines.
+// Shares limit the requests of nodes together whose URLs have the same key, or the same host and no
+// key: providers count them together, even for several chains. The zero value is ready to use.
+// Shares is safe for concurrent use.
 type Shares struct {
 	mu sync.Mutex
 	by map[string]*share
 }
 
-// A share bounds the requests of some nodes.
+// A share limits the requests of some nodes.
 type share struct {
 	slots   chan struct{}
 	limiter *rate.Limiter
 }
 
-// of is the share of a URL. All that get one have the same options of requests.
+// of returns the share of a URL. All URLs of a share have the same options.
 func (s *Shares) of(u *url.URL, o *Options) *share {
 	id := keyOf(u)
 	if id == "" {
@@ -43,10 +43,10 @@ func (s *Shares) of(u *url.URL, o *Options) *share {
 	return s.by[id]
 }
 
-// shortestKey is longer than the other parts of URLs, such as the names of networks.
+// shortestKey exceeds the length of other parts of URLs, such as names of networks.
 const shortestKey = 20
 
-// keyOf is the part of a URL that is most likely its key; "" if none is.
+// keyOf returns the part of a URL that is most likely its key; "" for none.
 func keyOf(u *url.URL) (key string) {
 	parts := strings.Split(u.Path, "/")
 	for _, values := range u.Query() {

@@ -2,42 +2,42 @@ package provider
 
 import "sync"
 
-// sizes learns how many blocks a node takes in one request for logs. Providers limit the blocks, or
-// the logs of an answer, and say so only in prose, so the only way is to try. After a failure the
-// range is halved. The largest size that ever worked is remembered: a smaller one that fails has
-// too many logs, and is soon followed by larger ones again where logs are fewer. Beyond that size
-// it tries one between the largest that worked and the smallest that failed, more and more rarely.
+// sizes learns the number of blocks that a node accepts per request for logs. Providers limit
+// blocks or logs, and say so only in prose, so trying is the only way. After a failure the range is
+// halved. The largest size that ever worked is remembered: a smaller one that fails has too many
+// logs, and the size grows back where logs are fewer. Beyond the largest, sizes tries one between
+// the largest that worked and the smallest that failed, less and less often.
 type sizes struct {
 	mu sync.Mutex
 
 	max  uint64
 	span uint64 // size of the next request
-	good uint64 // largest that worked; 0 before the first that works
-	bad  uint64 // smallest that failed beyond good; 0 means none
+	good uint64 // largest that worked; 0 before the first
+	bad  uint64 // smallest that failed beyond good; 0 for none
 
 	most   int  // logs of the largest answer
-	doubt  int  // answers with so many logs are asked for in parts; 0 means none
-	calm   int  // successes in a row with the full span
-	need   int  // calm that is needed to try more than good
-	trying bool // a request beyond good is under way
-	dense  int  // calm that is needed to try more logs than there ever were in an answer
-	denser bool // span was made larger for that; it has not worked since
+	doubt  int  // answers with this many logs are fetched in parts; 0 for none
+	calm   int  // consecutive successes with the full span
+	need   int  // calm required to try more than good
+	trying bool // a request beyond good is running
+	dense  int  // calm required to try more logs than any answer had
+	denser bool // span was enlarged for that, and has not worked yet
 }
 
 const (
 	firstNeed = 2
 	mostNeed  = 1 << 12
-	fewLogs   = 200 // no provider is known to limit answers to so few
+	fewLogs   = 200 // no provider is known to limit answers to this few
 )
 
 func newSizes(most uint64) *sizes {
 	return &sizes{max: most, span: most, need: firstNeed, dense: firstNeed}
 }
 
-// next returns the size of the next request. Before the first success there is one request at a
-// time, so that a provider's limit costs a few failures rather than a few for each worker: ok is
-// false while it is under way, except for a reading that has none under way, and would not hear of
-// its end. Each size that was ok must be told to worked, failed or dropped.
+// next returns the size of the next request. Before the first success only one request runs at a
+// time, so that a provider's limit costs a few failures rather than a few per worker: ok is false
+// while it runs, except for a reading without a running request, which would not hear of its end.
+// Each size returned with ok must be passed to worked, failed or dropped.
 func (s *sizes) next(alone bool) (size uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,19 +55,19 @@ func (s *sizes) next(alone bool) (size uint64, ok bool) {
 	if s.bad > 0 && s.bad-s.good > s.good/16 {
 		return s.good + (s.bad-s.good)/2, true
 	}
-	// What failed may have failed for its logs.
+	// The failed request may have had too many logs.
 	s.bad, s.need = 0, min(max(s.need, 32)*2, mostNeed)
 	return min(2*s.good, s.max), true
 }
 
-// now is the size that works at present.
+// now returns the size that currently works.
 func (s *sizes) now() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.span
 }
 
-// dropped says that there was no answer for another reason than the size.
+// dropped reports that there was no answer for a reason other than the size.
 func (s *sizes) dropped(size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *sizes) dropped(size uint64) {
 	}
 }
 
-// worked says that a request of a size had so many logs in its answer.
+// worked reports that a request of this size returned logs logs.
 func (s *sizes) worked(size uint64, logs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *sizes) worked(size uint64, logs int) {
 	}
 }
 
-// failed says that a size was too large.
+// failed reports that a size was too large.
 func (s *sizes) failed(size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *sizes) failed(size uint64) {
 		}
 		s.span = max(1, min(s.span, size/2))
 	case size > s.span:
-		// Requests that were under way when another one failed say nothing new.
+		// Requests that were running when another one failed are no news.
 	default:
 		if s.denser {
 			s.dense = min(2*s.dense, mostNeed)
@@ -138,34 +138,34 @@ func (s *sizes) failed(size uint64) {
 	}
 }
 
-// largest is how many logs the largest answer had since the last doubt.
+// largest returns the logs of the largest answer since the last doubt.
 func (s *sizes) largest() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.most
 }
 
-// distrust says that answers with so many logs may have been cut.
+// distrust records that answers with this many logs may have been cut.
 func (s *sizes) distrust(logs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubt, s.most = logs, 0
 }
 
-// doubted reports whether an answer with so many logs may have been cut.
+// doubted reports whether an answer with this many logs may have been cut.
 func (s *sizes) doubted(logs int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.doubt > 0 && logs >= s.doubt
 }
 
-// found says how many logs there are in a range that was too large. If they are few the node limits
+// found records the number of logs in a range that was too large. If there are few, the node limits
 // the blocks, otherwise the logs.
 func (s *sizes) found(size uint64, logs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch few := logs < fewLogs || 2*logs <= s.most; {
-	case few && size <= s.good: // it takes less than it did
+	case few && size <= s.good: // it accepts less than before
 		s.bad, s.good = size, max(1, size/2)
 		s.span = min(s.span, s.good)
 	case !few && s.bad == size:

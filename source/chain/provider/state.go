@@ -16,33 +16,34 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrNoState means that no node tells what contracts answer after a block: it does not have that
-// state any more, or answers no eth_call.
+// ErrNoState means that no node can call contracts after a block: nodes have dropped that state, or
+// do not support eth_call.
 var ErrNoState = errors.New("no node has the state of the contracts")
 
-// A Call is a call of a function of a contract. It changes nothing.
+// A Call is a call of a contract function that changes nothing.
 type Call struct {
 	To   common.Address
-	Data []byte // the function and its arguments, by the ABI
+	Data []byte // function and arguments, ABI-encoded
 }
 
-// A State is what contracts answered after a block.
+// A State holds the answers of contracts after a block.
 type State struct {
-	Host     string   // that answered, as errors name it
-	Origin   string   // the same, for except of Call
-	Together bool     // Multicall3 made many calls of one: they cost little
-	Results  [][]byte // by call; nil where the contract refused
+	Host     string   // host that answered, as named in errors
+	Origin   string   // origin of Host, for except of Call
+	Together bool     // Multicall3 combined the calls, so they were cheap
+	Results  [][]byte // by call; nil if the contract refused
 }
 
 const (
-	mostCalls    = 500         // of Multicall3 at a time: some 3 million gas, and less than 300 kB either way
-	callPatience = time.Minute // with one host; others may answer, and to check nothing is a choice
-	leastDoubted = 8           // no node is known to cut answers to so few logs
-	callInsists  = 3           // times that a host is asked that had the state before: only some servers behind it may have it
+	mostCalls    = 500         // calls per Multicall3: some 3 million gas, and less than 300 kB either way
+	callPatience = time.Minute // per host; others may answer, and callers may skip the check
+	leastDoubted = 8           // no node is known to cut answers to this few logs
+	callInsists  = 3           // attempts at a host that had the state before: perhaps only some servers behind it do
 )
 
-// Call calls functions of contracts after a block, at the first host that answers them all, without
-// those in except. The error wraps ErrNoState if there is none, and says why of each.
+// Call calls contract functions after a block, at the first host, apart from those in except, that
+// answers all calls. If there is none, the error wraps ErrNoState and gives the reason for each
+// host.
 func (c *Chain) Call(ctx context.Context, calls []Call, at Block, except []string) (State, error) {
 	var reasons []string
 	for _, origin := range c.order() {
@@ -64,7 +65,7 @@ func (c *Chain) Call(ctx context.Context, calls []Call, at Block, except []strin
 	return State{}, fmt.Errorf("chain %d: %w after block %d (%s)", c.id, ErrNoState, at.Number, cmp.Or(strings.Join(reasons, "; "), "none is left to ask"))
 }
 
-// order are the hosts, in the order in which they are asked.
+// order returns the hosts in the order in which they are asked.
 func (c *Chain) order() []string {
 	var all []string
 	for i := range c.nodes {
@@ -75,11 +76,12 @@ func (c *Chain) order() []string {
 	return all
 }
 
-// Hosts is how many hosts there are.
+// Hosts returns the number of hosts.
 func (c *Chain) Hosts() int { return len(c.origins()) }
 
-// Again says that answers were not right, so that those to the same questions are others: the next
-// node is asked first, and an answer that has half as many logs as the largest may have been cut.
+// Again reports that earlier answers were wrong, so that repeated questions get other answers: the
+// next node is asked first, and an answer with at least half as many logs as the largest counts as
+// possibly cut.
 func (c *Chain) Again() {
 	c.first.Add(1)
 	most := 0
@@ -91,8 +93,8 @@ func (c *Chain) Again() {
 	}
 }
 
-// Newest returns the newest block of a node, whatever its finality. Only its state is sure to be
-// there.
+// Newest returns the newest block of a node, whatever its finality. Only the state of that block is
+// sure to exist.
 func (c *Chain) Newest(ctx context.Context) (b Block, err error) {
 	_, err = c.ask(ctx, asking{insist: callInsists, patience: callPatience}, func(ctx context.Context, n *node) error {
 		if err := n.follows(ctx, c.head.Load()); err != nil {
@@ -107,7 +109,8 @@ func (c *Chain) Newest(ctx context.Context) (b Block, err error) {
 	return b, nil
 }
 
-// callAt asks one host. The first request finds out what it takes; the others are made side by side.
+// callAt asks one host. The first request finds out how many calls it accepts; the others run
+// concurrently.
 func (c *Chain) callAt(ctx context.Context, origin string, calls []Call, at Block) (State, error) {
 	how := asking{patience: callPatience}
 	for _, other := range c.order() {
@@ -146,7 +149,7 @@ func (c *Chain) callAt(ctx context.Context, origin string, calls []Call, at Bloc
 	return s, err
 }
 
-// calls makes calls, in parts that the node takes.
+// calls makes calls in parts of a size that the node accepts.
 func (n *node) calls(ctx context.Context, calls []Call, results [][]byte, at Block) error {
 	size := n.callSize()
 	for len(calls) > 0 {
@@ -157,7 +160,7 @@ func (n *node) calls(ctx context.Context, calls []Call, results [][]byte, at Blo
 			continue
 		}
 		if k := kindOf(err); err != nil && len(some) > 1 && ctx.Err() == nil && !errors.Is(err, ErrNoState) && (k == asked || k == slow) {
-			size = (len(some) + 1) / 2 // too much gas, or too long: nodes say it in many words
+			size = (len(some) + 1) / 2 // too much gas, or too long: nodes express it in many ways
 			continue
 		}
 		if err != nil {
@@ -172,7 +175,7 @@ func (n *node) calls(ctx context.Context, calls []Call, results [][]byte, at Blo
 	return nil
 }
 
-// callSize is how many calls the node takes in a request, as far as is known.
+// callSize returns the number of calls that the node accepts per request, as far as known.
 func (n *node) callSize() int {
 	if n.apart.Load() {
 		return n.batchSize()
@@ -182,7 +185,7 @@ func (n *node) callSize() int {
 	return cmp.Or(n.fewerCalls, mostCalls)
 }
 
-// tookCalls says that it has taken so many.
+// tookCalls records that the node accepted this many calls.
 func (n *node) tookCalls(size int) {
 	if n.apart.Load() {
 		n.smallerBatch(size)
@@ -193,7 +196,7 @@ func (n *node) tookCalls(size int) {
 	n.fewerCalls = min(cmp.Or(n.fewerCalls, mostCalls), size)
 }
 
-// errNoMulticall means that there is no Multicall3 on the chain.
+// errNoMulticall means that the chain has no Multicall3.
 var errNoMulticall = errors.New("no Multicall3")
 
 // someCalls makes calls in one request.
@@ -209,7 +212,7 @@ func (n *node) someCalls(ctx context.Context, calls []Call, results [][]byte, at
 		return err
 	}
 	if !unpackResults(answer, results) {
-		return errNoMulticall // without code the answer is empty
+		return errNoMulticall // the answer is empty if there is no contract
 	}
 	return nil
 }
@@ -257,7 +260,8 @@ var (
 	tooMuchToState = regexp.MustCompile(`(?i)revert|\bgas\b|size|large|limit|timeout|time.?out|timed|batch`)
 )
 
-// stateless makes an ErrNoState of an answer that says so, which is not worth another try with less.
+// stateless converts an answer that reports a missing state to ErrNoState, since fewer calls would
+// not help.
 func (n *node) stateless(err error) error {
 	var f *failure
 	if !errors.As(err, &f) || f.kind != behind && (f.kind != asked || !stateWords.MatchString(f.err.Error()) || tooMuchToState.MatchString(f.err.Error())) {

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	largestMessage = 256 << 10        // bytes of a message of a socket; a header has some 2,000
+	largestMessage = 256 << 10        // bytes of a message; a header has some 2,000
 	silence        = 90 * time.Second // without a block: chains have one every few seconds
-	greeting       = 15 * time.Second // for a connection, and until the subscription
+	greeting       = 15 * time.Second // for connecting and subscribing
 )
 
 // A socket is a ws or wss URL.
 type socket struct {
 	host   string
-	name   string // of the host as one that tells by itself
-	url    string // it may have a key
+	name   string // host name with the scheme
+	url    string // may contain a key
 	header http.Header
 	hide   *secret.Hider
 }
 
-// newSocket is not ok if a URL is not of that kind.
+// newSocket parses a URL; ok is false if it is not a ws or wss URL.
 func newSocket(text string) (s *socket, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
 		return nil, false
 	}
 	s = &socket{host: u.Host, name: u.Scheme + "://" + u.Host, header: http.Header{}, hide: hiding(u)}
-	if u.User != nil { // which the library takes for a mistake
+	if u.User != nil { // the library rejects it
 		password, _ := u.User.Password()
 		r := http.Request{Header: s.header}
 		r.SetBasicAuth(u.User.Username(), password)
@@ -49,12 +49,12 @@ func newSocket(text string) (s *socket, ok bool) {
 	return s, true
 }
 
-// Sockets is how many URLs Watch may use.
+// Sockets returns the number of URLs for Watch.
 func (c *Chain) Sockets() int { return len(c.sockets) }
 
-// Watch subscribes to new blocks at one of the ws and wss URLs, the ith modulo their number, and calls
-// each with every header that comes, until it fails or ctx ends. What comes are claims of one node as
-// those of Latest are. There must be such a URL.
+// Watch subscribes to new blocks at ws or wss URL number i, modulo their number, and calls each
+// with every received header until it fails or ctx ends. Like those of Latest, headers are claims
+// of one node. There must be at least one URL.
 func (c *Chain) Watch(ctx context.Context, i int, each func(Header)) error {
 	s := c.sockets[i%len(c.sockets)]
 	err := s.watch(ctx, c.id, func(h Header) {
@@ -66,7 +66,7 @@ func (c *Chain) Watch(ctx context.Context, i int, each func(Header)) error {
 	}
 	var of *url.Error
 	if errors.As(err, &of) {
-		err = of.Err // its URL may have a key
+		err = of.Err // its URL may contain a key
 	}
 	err = fmt.Errorf("%s: %s", s.host, quote(s.hide.Replace(err.Error())))
 	c.hear(s.name, err)
@@ -75,7 +75,7 @@ func (c *Chain) Watch(ctx context.Context, i int, each func(Header)) error {
 
 func (s *socket) watch(ctx context.Context, chain uint64, each func(Header)) error {
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: greeting}
-	// The dialer follows no redirect, so a key goes to no other server.
+	// The dialer follows no redirects, so a key reaches no other server.
 	conn, answer, err := dialer.DialContext(ctx, s.url, s.header)
 	if answer != nil {
 		_ = answer.Body.Close() // the library has read it
@@ -87,7 +87,7 @@ func (s *socket) watch(ctx context.Context, chain uint64, each func(Header)) err
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends what is read
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends reads
 	conn.SetReadLimit(largestMessage)
 	var id hexutil.Big
 	if err := s.call(conn, "eth_chainId", []any{}, &id); err != nil {
@@ -150,7 +150,7 @@ func (s *socket) call(conn *websocket.Conn, method string, params []any, result 
 	return json.Unmarshal(answer.Result, result)
 }
 
-// headerOf reads the message of a subscription; ok is false if it is another one.
+// headerOf decodes the message of a subscription; ok is false for other messages.
 func headerOf(text []byte) (h Header, ok bool, err error) {
 	from := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	var answer headerAnswer

@@ -13,30 +13,30 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Some nodes leave out logs beyond a limit, and do not say so. An answer that was cut has as many
-// logs as the limit, so it is one of the largest of its node. Those are asked for again in parts,
-// which have to have as many logs together; a single block is read from its receipts.
+// Some nodes silently omit logs beyond a limit. Such an answer has as many logs as the limit, so it
+// is one of the node's largest. Those are fetched again in parts, which must have as many logs
+// together; a single block is read from its receipts.
 
-// roundLimit divides the limits that are known.
+// roundLimit divides all known limits.
 const roundLimit = 1000
 
-// mayBeCut reports whether so many logs may be what a limit has left. They are not if the node has
-// given more, all that there were.
+// mayBeCut reports whether this many logs may be the result of a limit. They are not if the node
+// once returned more, completely.
 func (n *node) mayBeCut(logs int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return logs >= fewLogs && (logs >= n.whole || logs%roundLimit == 0)
 }
 
-// wasWhole says that an answer had all logs.
+// wasWhole records that an answer had all logs.
 func (n *node) wasWhole(logs int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.whole = max(n.whole, logs)
 }
 
-// confirm compares an answer with those for both halves of its blocks. A failure of kind asked means
-// that it was cut, or that this cannot be known: smaller ranges tell.
+// confirm compares an answer with those for both halves of its blocks. A failure of kind asked
+// means that it was cut, or may have been: smaller ranges will tell.
 func (r *reading) confirm(ctx context.Context, n *node, all Blocks) error {
 	at := all.Logs[len(all.Logs)/2].BlockNumber
 	if at == all.From {
@@ -64,13 +64,13 @@ func (r *reading) confirm(ctx context.Context, n *node, all Blocks) error {
 	return nil
 }
 
-// maxBlockAnswer is how often a block's receipts may be as large as another answer: they have the
-// logs of all contracts, and only those that were asked for stay in memory.
+// maxBlockAnswer is how many times larger than other answers the receipts of a block may be: they
+// have the logs of all contracts, of which only the requested ones stay in memory.
 const maxBlockAnswer = 16
 
-// block reads the logs of one block that eth_getLogs does not give as a whole: from its receipts,
-// in one answer or by transaction, or for each contract and topic by itself. why says what was
-// wrong with the answer of eth_getLogs, which had that many logs.
+// block reads the logs of one block for which eth_getLogs fails: from its receipts, in one answer
+// or per transaction, or separately for each contract and topic. why is the problem of the
+// eth_getLogs answer, which had least logs.
 func (r *reading) block(ctx context.Context, n *node, number uint64, least int, why error) (Blocks, error) {
 	var header fullBlock
 	if err := n.one(ctx, "eth_getBlockByNumber", &header, hexutil.Uint64(number), false); err != nil {
@@ -135,7 +135,7 @@ func (n *node) receiptsOneByOne(ctx context.Context, transactions []common.Hash,
 	return nil
 }
 
-// someReceipts asks for receipts in one request, and adds them only if all have come.
+// someReceipts fetches receipts in one request, and adds them only if all arrive.
 func (n *node) someReceipts(ctx context.Context, transactions []common.Hash, into *receiptsAnswer) error {
 	answers, calls := make([]receiptsAnswer, len(transactions)), make([]call, len(transactions))
 	for i, hash := range transactions {
@@ -159,8 +159,8 @@ func (n *node) someReceipts(ctx context.Context, transactions []common.Hash, int
 	return nil
 }
 
-// pieces asks for the logs of a block for each contract and topic by itself. None may be as large
-// as an answer that was cut.
+// pieces fetches the logs of a block separately for each contract and topic. It fails if one answer
+// is as large as one that was cut.
 func (r *reading) pieces(ctx context.Context, n *node, number uint64) ([]types.Log, error) {
 	if len(r.addresses)*len(r.topics) <= 1 {
 		return nil, errors.New("there is only one of each")
@@ -182,11 +182,11 @@ func (r *reading) pieces(ctx context.Context, n *node, number uint64) ([]types.L
 	return all, nil
 }
 
-// A fullBlock is a block with what its receipts are checked by.
+// A fullBlock is a block with the fields for checking its receipts.
 type fullBlock struct {
 	blockAnswer
 	transactions []common.Hash
-	bloom        types.Bloom // zero where the node does not say it
+	bloom        types.Bloom // zero if the node omits it
 }
 
 func (b *fullBlock) read(from *jsontext.Decoder) error {
@@ -215,17 +215,17 @@ func (b *fullBlock) read(from *jsontext.Decoder) error {
 	return err
 }
 
-// A receiptsAnswer is the answer of eth_getBlockReceipts. Of the logs that were not asked for it
-// keeps their number, and what the block's bloom filter has of them.
+// A receiptsAnswer is the answer of eth_getBlockReceipts. Of unwanted logs it keeps only their
+// number and their bits of the block's bloom filter.
 type receiptsAnswer struct {
 	wanted   *question
 	receipts int
 	logs     []types.Log
 	count    uint64 // of all logs
-	first    uint64 // the index of the first one
-	gaps     bool   // the indexes are not successive
+	first    uint64 // index of the first log
+	gaps     bool   // the indexes have gaps
 	hash     common.Hash
-	mixed    bool // logs have several hashes of the block
+	mixed    bool // logs have different block hashes
 	bloom    types.Bloom
 }
 
@@ -274,7 +274,7 @@ func (a *receiptsAnswer) addLog(l *types.Log) {
 	}
 }
 
-// follow compares the next log with those before it.
+// follow checks the next log against the previous ones.
 func (a *receiptsAnswer) follow(index uint64, hash common.Hash) {
 	if a.count == 0 {
 		a.first, a.hash = index, hash
@@ -297,8 +297,8 @@ func (a *receiptsAnswer) add(b *receiptsAnswer) {
 	}
 }
 
-// check compares receipts with the header of their block: there is one for each transaction, the
-// logs are numbered from 0, and the bloom filter has no more than they do.
+// check compares receipts with the header of their block: there is one per transaction, logs are
+// numbered from 0, and they set all bits of the bloom filter.
 func (a *receiptsAnswer) check(header *fullBlock) error {
 	at := header.block.Number
 	switch {

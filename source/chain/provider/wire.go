@@ -13,13 +13,13 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// A reader is a result that is read as it comes, so that an answer takes no more memory than what
-// is wanted of it. Results that are none are read into memory first, all of their JSON.
+// A reader decodes a result while it arrives, so that an answer takes no more memory than its
+// wanted parts. Other results are read into memory as JSON first.
 type reader interface {
 	read(from *jsontext.Decoder) error
 }
 
-// A calledError is an error that a node answers to a call.
+// A calledError is a JSON-RPC error.
 type calledError struct {
 	code int
 	text string
@@ -33,7 +33,7 @@ var (
 	errNotAList = fail(asked, errors.New("its answer to several calls is not a list"))
 )
 
-// post makes a request with calls, as a batch or with one alone, whose answer has at most that many
+// post makes a request with calls, as a batch or with a single call, whose answer has at most most
 // bytes. It returns an error for each call.
 func (n *node) post(ctx context.Context, calls []call, batch bool, most int64) (errs []error, err error) {
 	body, err := requestOf(calls, batch)
@@ -51,11 +51,11 @@ func (n *node) post(ctx context.Context, calls []call, batch bool, most int64) (
 		return nil, err
 	}
 	defer func() {
-		// The connection can be used again if the answer was read to its end.
+		// Reading the answer to its end lets the connection be used again.
 		_, _ = io.CopyN(io.Discard, answer.Body, maxTail)
 		_ = answer.Body.Close()
 	}()
-	if answer.StatusCode/100 != 2 { // also a redirect: a request may carry a key, which is not for other servers
+	if answer.StatusCode/100 != 2 { // including redirects: a request may carry a key, which other servers must not get
 		return nil, failedStatus(answer, n.hide)
 	}
 	a := answers{
@@ -68,10 +68,10 @@ func (n *node) post(ctx context.Context, calls []call, batch bool, most int64) (
 	return a.errs, a.readOne(true)
 }
 
-// maxTail is how much of an answer is read after its end.
+// maxTail limits the bytes read after an answer.
 const maxTail = 64 << 10
 
-// requestOf is the text of calls, whose ids are their indexes.
+// requestOf encodes calls; their IDs are their indexes.
 func requestOf(calls []call, batch bool) ([]byte, error) {
 	type message struct {
 		Version string `json:"jsonrpc"`
@@ -99,7 +99,7 @@ type answers struct {
 	done  []bool
 }
 
-// readBatch reads a list of answers. An object is the error of all calls.
+// readBatch decodes a list of answers. An object is the error of all calls.
 func (a *answers) readBatch() error {
 	switch kind := a.from.PeekKind(); kind {
 	case '[':
@@ -137,7 +137,7 @@ func (a *answers) readBatch() error {
 	return nil
 }
 
-// otherKind is the error where another kind of value comes, unless none comes at all.
+// otherKind returns the error for an unexpected kind of value, or err if there is no value.
 func (a *answers) otherKind(err error) error {
 	if a.from.PeekKind() == 0 {
 		if _, cut := a.from.ReadToken(); cut != nil {
@@ -147,14 +147,14 @@ func (a *answers) otherKind(err error) error {
 	return err
 }
 
-// readOne reads an answer, which has an id before or after its result. Alone it is that to the
-// first call, whatever its id.
+// readOne decodes an answer, whose ID may come before or after its result. A single answer belongs
+// to the first call, whatever its ID.
 func (a *answers) readOne(alone bool) error {
 	which := -1
 	if alone {
 		which = 0
 	}
-	var early jsontext.Value // a result that came before its id
+	var early jsontext.Value // a result that came before its ID
 	var called error
 	hasResult := false
 	err := members(a.from, func(name string) error {
@@ -188,7 +188,7 @@ func (a *answers) readOne(alone bool) error {
 		return err
 	}
 	if which < 0 {
-		return called // of what there was to call: nodes without the id refuse the batch
+		return called // the error of all calls: nodes that reject a batch omit the ID
 	}
 	a.done[which] = true
 	switch {
@@ -214,7 +214,7 @@ func readResult(from *jsontext.Decoder, result any) error {
 	return json.Unmarshal(text, result)
 }
 
-// readCalledError reads the error of a call, nil for null. Some nodes answer a text.
+// readCalledError decodes the error of a call; nil for null. Some nodes send a string.
 func readCalledError(from *jsontext.Decoder) (error, error) {
 	e := &calledError{}
 	switch from.PeekKind() {
@@ -234,16 +234,16 @@ func readCalledError(from *jsontext.Decoder) (error, error) {
 		if name == "message" {
 			e.text = textOf(text)
 		} else {
-			e.code, _ = strconv.Atoi(string(text)) // an error without a code is one too
+			e.code, _ = strconv.Atoi(string(text)) // an error may lack a code
 		}
 		return err
 	})
 }
 
-// maxErrorText is how many bytes of an error are looked at.
+// maxErrorText limits the inspected bytes of an error.
 const maxErrorText = 64 << 10
 
-// textOf is what a text says, or the JSON of another value.
+// textOf returns the content of a string, or the JSON of another value.
 func textOf(value jsontext.Value) string {
 	text, err := jsontext.AppendUnquote(nil, value)
 	if err != nil {
@@ -252,8 +252,8 @@ func textOf(value jsontext.Value) string {
 	return string(text[:min(len(text), maxErrorText)])
 }
 
-// members calls each for the members of an object; it has to read the value. What is no object is
-// an error before anything of it is read.
+// members calls each for the members of an object; each must read the value. It fails before
+// reading anything if the value is not an object.
 func members(from *jsontext.Decoder, each func(name string) error) error {
 	if kind := from.PeekKind(); kind != '{' {
 		if kind == 0 || kind == '}' || kind == ']' {
@@ -278,8 +278,8 @@ func members(from *jsontext.Decoder, each func(name string) error) error {
 	return err
 }
 
-// nameOf is the name of a member, or what is in its quotes if that has escapes, which no name does
-// that matters.
+// nameOf returns the name of a member. Names with escapes are returned undecoded, since no relevant
+// name has any.
 func nameOf(quoted jsontext.Value) string {
 	if len(quoted) < 2 || len(quoted) > 64 {
 		return ""
@@ -287,7 +287,7 @@ func nameOf(quoted jsontext.Value) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// elements calls each for the elements of a list; it has to read the value. A null is no list.
+// elements calls each for the elements of a list; each must read the element. A null is not a list.
 func elements(from *jsontext.Decoder, each func() error) error {
 	if kind := from.PeekKind(); kind != '[' {
 		if kind == 0 || kind == '}' || kind == ']' {
@@ -308,12 +308,12 @@ func elements(from *jsontext.Decoder, each func() error) error {
 	return err
 }
 
-// nothing is a result that is not wanted.
+// nothing skips an unwanted result.
 type nothing struct{}
 
 func (nothing) read(from *jsontext.Decoder) error { return from.SkipValue() }
 
-// boundedBody ends with a failure beyond a number of bytes.
+// boundedBody fails beyond a number of bytes.
 type boundedBody struct {
 	io.Reader
 	left int64
