@@ -9,14 +9,14 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// maxChains is how many chains a snapshot may tell of.
+// maxChains limits the chains in a snapshot.
 const maxChains = 64
 
 var blockHash = regexp.MustCompile(`^0x[0-9a-f]{64}$`)
 
-// chains says up to which block each chain was read. It says nothing of any chain unless the database can tell of all: v1
-// does not know its blocks, and v2 may have events that are newer than the block that it says it has read. How many
-// events there were v2 does not know, since it keeps operations only.
+// chains returns the block up to which each chain was read. It returns none unless the database
+// knows the block of each chain: v1 does not know its blocks, and v2 may have events newer than the
+// block it reports. v2 does not know the number of events, since it only keeps operations.
 func (r *Reader) chains(ctx context.Context) (all []site.ChainInput, err error) {
 	s := r.schema
 	if s.v1 {
@@ -36,8 +36,8 @@ FULL JOIN (`+events+`) AS e ON e.chain_id = s.chain_id
 ORDER BY 1 LIMIT `+strconv.Itoa(maxChains+1), func(v [][]byte) error {
 		chain, failed := strconv.ParseUint(string(v[0]), 10, 64)
 		if failed != nil || chain == 0 {
-			known = false // a chain that cannot be
-			return nil    //nolint:nilerr // no chain is told then
+			known = false // not a chain ID
+			return nil    //nolint:nilerr // no chain is reported then
 		}
 		read, err := strconv.ParseInt(string(v[1]), 10, 64)
 		last, failed := strconv.ParseInt(string(v[2]), 10, 64)

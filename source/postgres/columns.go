@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A kind is what a column has: the names of types that PostgreSQL itself defines. A domain counts as the type below it,
-// since PostgreSQL ignores casts of domains, and checks their conditions only when it writes. Of any other type, the cast
-// to a text may be somebody's function.
+// A kind lists the accepted types of a column, by the names of PostgreSQL's own types. A domain
+// counts as its base type: PostgreSQL ignores casts of domains and checks their conditions only on
+// writes. For any other type, the cast to text may be a stranger's function.
 type kind []string
 
 var (
@@ -20,14 +20,15 @@ var (
 	jsons   = kind{"json", "jsonb"}
 )
 
-// A column is one that a schema's queries need or, if it is optional, may use.
+// A column is a column that the queries of a schema need or, if optional, may use.
 type column struct {
 	table, name string
 	of          kind
 	optional    bool
 }
 
-// columnsOf are those of either schema. A table that may be absent has its columns if it is there.
+// columnsOf returns the columns of a schema. Columns of optional tables are checked only if the
+// table exists.
 func columnsOf(v1 bool) []column {
 	all := []column{
 		{"efp_lists", "token_id", numbers, false},
@@ -89,7 +90,7 @@ func columnsOf(v1 bool) []column {
 	)
 }
 
-// checkColumns is an error if a column is missing, or has something else than it should.
+// checkColumns returns an error if a column is missing or has an unexpected type.
 func (s *schema) checkColumns() error {
 	for _, c := range columnsOf(s.v1) {
 		is, ok := s.columns[c.table][c.name]
@@ -106,9 +107,9 @@ func (s *schema) checkColumns() error {
 	return nil
 }
 
-// checkPlans is an error if planning a query may run a function that is not PostgreSQL's: the planner computes what is
-// constant in the expressions of indexes, statistics and partition keys of a table, as the role that reads. Functions of
-// extensions are those of whoever may install them.
+// checkPlans returns an error if planning a query may run a function that is not PostgreSQL's own:
+// the planner evaluates constants in expressions of indexes, statistics and partition keys, as the
+// reading role. Functions of extensions belong to whoever may install them.
 func (r *Reader) checkPlans(ctx context.Context) error {
 	var found error
 	err := r.query(ctx, `WITH RECURSIVE t AS (

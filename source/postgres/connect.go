@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
-// connect opens a connection. All queries use the simple protocol, without prepared statements, so
-// that PgBouncer may stand in between.
+// connect opens a connection. All queries use the simple protocol without prepared statements, so
+// that they work through PgBouncer.
 func connect(ctx context.Context, dsn string) (*pgconn.PgConn, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -22,15 +22,15 @@ func connect(ctx context.Context, dsn string) (*pgconn.PgConn, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "followpress"
 	}
-	// A run that is interrupted also stops its query in the server.
+	// An interrupted run also cancels its query in the server.
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 5 * time.Second}
 	}
 	return pgconn.ConnectConfig(ctx, config)
 }
 
-// withoutDSN is an error about a DSN without the DSN: pgconn quotes it, and cannot find every password
-// in one that is malformed.
+// withoutDSN removes the DSN from an error: pgconn quotes it, and cannot find every password in a
+// malformed one.
 func withoutDSN(err error) error {
 	var malformed *pgconn.ParseConfigError
 	if !errors.As(err, &malformed) {
@@ -39,13 +39,13 @@ func withoutDSN(err error) error {
 	nameless := *malformed
 	nameless.ConnString = ""
 	_, why, _ := strings.Cut(nameless.Error(), "``: ")
-	if strings.Contains(why, "keyword/value") { // quotes what it takes for a keyword
+	if strings.Contains(why, "keyword/value") { // quotes the text in place of a keyword
 		why = "it is neither a URL, postgres://user:password@host:5432/name, nor key=value pairs, with values that have spaces in single quotes"
 	}
 	return errors.New("cannot parse the DSN: " + why)
 }
 
-// exec runs statements that return nothing.
+// exec runs statements without results.
 func (r *Reader) exec(ctx context.Context, sql string) error {
 	return r.conn.Exec(ctx, sql).Close()
 }
@@ -63,7 +63,7 @@ func (r *Reader) query(ctx context.Context, sql string, row func(values [][]byte
 	return errors.Join(err, results.Close())
 }
 
-// value is the only value of a query, "" for null or no row.
+// value returns the only value of a query; "" for null or no row.
 func (r *Reader) value(ctx context.Context, sql string) (value string, err error) {
 	err = r.query(ctx, sql, func(values [][]byte) error {
 		value = string(values[0])
@@ -72,9 +72,9 @@ func (r *Reader) value(ctx context.Context, sql string) (value string, err error
 	return value, err
 }
 
-// hints say what an operator can do about errors, by their code or the class of it
-// (https://www.postgresql.org/docs/current/errcodes-appendix.html), perhaps with the routine of the
-// server that found the error, since texts are translated.
+// hints tell an operator how to fix errors, by code or class of code
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html), optionally with the server
+// routine that reported the error, since texts are translated.
 var hints = []struct{ code, hint string }{
 	{"42501/check_enable_rls", "row-level security hides rows from the role, so the snapshot would lack them: ALTER ROLE … BYPASSRLS, " +
 		"or read as a superuser, or as the owner of tables that do not force it"},

@@ -6,27 +6,27 @@ import (
 	"fmt"
 )
 
-// How many rows a cursor asks for at a time: about so many bytes, but not more rows than this.
+// Limits of one fetch of a cursor, in bytes and rows.
 const (
 	batchBytes = 2 << 20
 	batchRows  = 4096
 	firstRows  = 64
 )
 
-// A cursor reads the rows of a query, a batch at a time, so that several can be read side by side.
+// A cursor reads the rows of a query in batches, so that several queries can be read side by side.
 type cursor struct {
 	r    *Reader
 	name string
 
-	values [][]byte // of the batch, row by row; nil for null
-	width  int      // values of a row
-	next   int      // of values
-	rows   int      // that the next batch asks for
-	most   int      // rows of a batch
+	values [][]byte // values of the batch, row by row; nil for null
+	width  int      // number of values per row
+	next   int      // index into values
+	rows   int      // rows to request in the next batch
+	most   int      // row limit of a batch
 	done   bool
 }
 
-// open declares a cursor. The name is free to use again after close.
+// open declares a cursor. The name is free again after close.
 func (r *Reader) open(ctx context.Context, name, sql string) (*cursor, error) {
 	if err := r.exec(ctx, "DECLARE "+name+" NO SCROLL CURSOR FOR "+sql); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (r *Reader) open(ctx context.Context, name, sql string) (*cursor, error) {
 	return &cursor{r: r, name: name, rows: firstRows, most: batchRows}, nil
 }
 
-// row returns the values of the next row, nil at the end. They are valid until the next call.
+// row returns the values of the next row, or nil at the end. They are valid until the next call.
 func (c *cursor) row(ctx context.Context) ([][]byte, error) {
 	if c.next == len(c.values) && !c.done {
 		if err := c.fetch(ctx); err != nil {
@@ -74,12 +74,12 @@ func (c *cursor) close(ctx context.Context) error {
 	return c.r.exec(ctx, "CLOSE "+c.name)
 }
 
-// each calls row with each row of a query that may be long.
+// each calls row with each row of a possibly long result.
 func (r *Reader) each(ctx context.Context, sql string, row func(values [][]byte) error) error {
 	return r.eachOf(ctx, sql, batchRows, row)
 }
 
-// eachOf is each for rows that may be large: no batch has more of them than most.
+// eachOf is each with at most most rows per batch, for rows that may be large.
 func (r *Reader) eachOf(ctx context.Context, sql string, most int, row func(values [][]byte) error) error {
 	c, err := r.open(ctx, "followpress_rows", sql)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// inLists writes records in the order of lists, as a replay of the chains does, although a database is read in that of
-// places. So who reads a database and who reads the chains make the same table. Until all are there, the records are in a
-// file without a name. It must be closed.
+// inLists writes records in list order, although a database is read by place. So a database and the
+// chains give the same table. Until all records are read, they are in an unlinked file. The caller
+// must close it.
 type inLists struct {
 	*snapshot.Writer
 	file  *os.File
@@ -25,10 +25,10 @@ type inLists struct {
 	slots []slotRows
 }
 
-// slotRows are the records of the lists of a slot.
+// slotRows locates the records of a slot in the file.
 type slotRows struct {
-	list     int   // the first one's number, in the order of token ids
-	from, to int64 // in the file
+	list     int   // index of the slot's first list, by token ID
+	from, to int64 // offsets in the file
 }
 
 func newInLists(w *snapshot.Writer) (*inLists, error) {
@@ -42,10 +42,10 @@ func newInLists(w *snapshot.Writer) (*inLists, error) {
 	return &inLists{Writer: w, file: file, out: bufio.NewWriterSize(file, 256<<10)}, nil
 }
 
-// begin says of which slot the next records are, by its first list.
+// begin starts a slot, named by its first list, for the next records.
 func (l *inLists) begin(list int) { l.slots = append(l.slots, slotRows{list, l.size, l.size}) }
 
-// WriteRecord keeps a record.
+// WriteRecord stores a record.
 func (l *inLists) WriteRecord(r snapshot.Record) error {
 	line, err := json.MarshalWithOption(&r, json.DisableHTMLEscape())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/source/replay"
 )
 
-// graph begins a graph with what the database says of itself, and warns.
+// graph starts a graph with the facts about the database, and adds warnings.
 func (r *Reader) graph(ctx context.Context) (*source.Graph, error) {
 	g := &source.Graph{Held: map[site.Address]uint32{}}
 	for _, view := range r.schema.views {
@@ -34,7 +34,7 @@ func (r *Reader) graph(ctx context.Context) (*source.Graph, error) {
 	return g, r.warnOfState(ctx)
 }
 
-// count is the number of rows of a table for which a condition is true. It notes how many of them have
+// count returns the number of rows that satisfy a condition. It also records how many of them have
 // an impossible created_at.
 func (r *Reader) count(ctx context.Context, table, condition string) (n uint64, err error) {
 	err = r.query(ctx, "SELECT count(*), count(*) FILTER (WHERE "+impossible("created_at")+") FROM public."+table+" WHERE "+condition, func(v [][]byte) error {
@@ -72,14 +72,14 @@ func (r *Reader) readTime(ctx context.Context, g *source.Graph) error {
 	return nil
 }
 
-// lastEvents is a query for the time of the last event, the earliest of all chains.
+// lastEvents returns a query for the time of the last event, the earliest over all chains.
 func (r *Reader) lastEvents() string {
 	return `SELECT min(last) FROM (SELECT max(` + r.schema.eventTime() + `) AS last FROM public.events GROUP BY chain_id) AS c`
 }
 
-// asOf is a query for the time of the last block that the indexer has read, in milliseconds, the
-// earliest of all chains. v2 knows that block, and its time if it had an event. v1 only knows when it
-// wrote something.
+// asOf returns a query for the time of the last block that the indexer has read, in milliseconds,
+// the earliest over all chains. v2 knows that block, and its time if it had an event. v1 only knows
+// when it wrote rows.
 func (r *Reader) asOf() string {
 	switch {
 	case !r.schema.v1 && r.schema.has("events", "block_timestamp"):
@@ -115,10 +115,10 @@ type list struct {
 	user  *site.Address
 }
 
-// lists are all lists in the order of their token ids, and where their records are.
+// lists holds all lists ordered by token ID, and the places of their records.
 type lists struct {
 	all []list
-	at  map[source.Place][]int // of all
+	at  map[source.Place][]int // indexes in all
 }
 
 func (r *Reader) readLists(ctx context.Context) (*lists, error) {
@@ -130,7 +130,7 @@ func (r *Reader) readLists(ctx context.Context) (*lists, error) {
 	ls := &lists{at: map[source.Place][]int{}}
 	user := `"user"`
 	if r.schema.v1 {
-		user = "NULL" // is not kept up to date
+		user = "NULL" // v1 does not update the column
 	}
 	var registry string
 	err = r.each(ctx, `SELECT token_id::text, left(owner, 50), left(`+user+`, 50), `+
@@ -174,7 +174,7 @@ FROM public.efp_lists AS l ORDER BY l.token_id`, func(v [][]byte) error {
 	return ls, err
 }
 
-// place is the place of a location, if it has one that the indexer reads.
+// place decodes a location, if it is one that the indexer reads.
 func (r *Reader) place(location []byte, known map[source.Contract]bool) (source.Place, bool) {
 	if location == nil {
 		return source.Place{}, false
@@ -189,20 +189,20 @@ func (r *Reader) place(location []byte, known map[source.Contract]bool) (source.
 	return place, reason == ""
 }
 
-// knownContracts are the contracts that the indexer reads. v2 leaves a list its old user when it moves
-// to another contract.
+// knownContracts returns the contracts that the indexer reads. In v2 a list keeps its old user when
+// it moves to another contract.
 func (r *Reader) knownContracts(ctx context.Context) (map[source.Contract]bool, error) {
 	from := "public.indexer_state"
 	if r.schema.v1 {
 		from = "public.efp_list_metadata"
 	}
-	if r.schema.hasTable("events") { // perhaps the only ones that name a contract whose records were lost
+	if r.schema.hasTable("events") { // may be the only mention of a contract whose records were lost
 		from += " UNION SELECT chain_id, left(contract_address, 50) FROM public.events WHERE event_name = 'ListOp'"
 	}
 	known := map[source.Contract]bool{}
 	err := r.query(ctx, `SELECT chain_id, left(contract_address, 50) FROM public.efp_list_records
 UNION SELECT chain_id, left(contract_address, 50) FROM `+from, func(v [][]byte) error {
-		if c, ok := parseContract(v[0], v[1]); ok { // else its rows are ignored
+		if c, ok := parseContract(v[0], v[1]); ok { // otherwise its rows are ignored
 			known[c] = true
 		}
 		return nil
@@ -210,7 +210,7 @@ UNION SELECT chain_id, left(contract_address, 50) FROM `+from, func(v [][]byte) 
 	return known, err
 }
 
-// parseContract reads a contract; it is not ok if a row names none.
+// parseContract parses a contract; ok is false if the row names none.
 func parseContract(chain, address []byte) (c source.Contract, ok bool) {
 	var err error
 	if c.Chain, err = strconv.ParseUint(string(chain), 10, 64); err != nil {
@@ -225,7 +225,7 @@ func parseAddress(text []byte) (site.Address, bool) {
 	return a, err == nil
 }
 
-// unhex appends the bytes of "0x" and hexadecimal digits; nothing of anything else.
+// unhex appends the bytes of "0x" and hexadecimal digits, and nothing for other texts.
 func unhex[T string | []byte](b []byte, text T) []byte {
 	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
 		return b
@@ -237,7 +237,7 @@ func unhex[T string | []byte](b []byte, text T) []byte {
 	return decoded
 }
 
-// parseUser reads "0x" and the 40 digits of a user; nil for anything else, and for the zero address.
+// parseUser parses "0x" and 40 hexadecimal digits; nil for other texts and for the zero address.
 func parseUser(text []byte) *site.Address {
 	user, ok := replay.User(unhex(nil, text))
 	if !ok {
@@ -246,12 +246,12 @@ func parseUser(text []byte) *site.Address {
 	return &user
 }
 
-// readUsers reads the users that v1 has of places. If its events have the value that its table has,
-// the last of them counts, since it is the last in the order of the chain.
+// readUsers reads the users of places from v1. If the events have the value of the table, the last
+// of them counts, since it is the last in the chain.
 func (r *Reader) readUsers(ctx context.Context, ls *lists) error {
 	type entry struct {
 		table, last string
-		inEvents    bool // the value of the table
+		inEvents    bool // the events have the table's value
 	}
 	users := map[source.Place]*entry{}
 	place := func(v [][]byte) (place source.Place, wanted bool) {
@@ -308,7 +308,7 @@ func (r *Reader) writeLists(w *snapshot.Writer, g *source.Graph, ls *lists) erro
 		if err := w.WriteList(snapshot.List{TokenID: l.token, Owner: l.owner, User: l.user}); err != nil {
 			return err
 		}
-		g.Held[rules.AccountOf(l.owner, l.user)] += 0 // has an entry, whoever follows it
+		g.Held[rules.AccountOf(l.owner, l.user)] += 0 // adds an entry even without followers
 		if l.user == nil {
 			r.report.Users.None++
 		}
@@ -335,7 +335,7 @@ WHERE key = 'primary-list' ORDER BY `+finite("updated_at")+` NULLS FIRST, addres
 		token, ok := replay.PrimaryList(unhex(nil, v[1]))
 		if !ok {
 			delete(primary, account)
-			if text := string(v[1]); text != "" && text != "0x" { // which unset it
+			if text := string(v[1]); text != "" && text != "0x" { // these unset it
 				r.ignore(string(replay.PrimaryLength))
 			}
 			return nil
@@ -351,14 +351,14 @@ func (r *Reader) warn(format string, args ...any) {
 	r.report.Warnings = append(r.report.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Reasons of several queries.
+// Reasons used by several queries.
 const (
 	impossibleTime = "time that is infinite, or not from 1970 to 9999"
 	noContract     = "row whose chain or contract is none"
 )
 
-// Limits of texts in bytes, so that a batch of rows fits into memory whatever somebody has stored. The
-// text of a location has 174, that of a slot 66.
+// Limits of strings in bytes, so that a batch of rows fits in memory whatever was stored. A
+// location has 174, a slot 66.
 const (
 	maxLocation = 1000
 	maxSlot     = 100
@@ -366,7 +366,7 @@ const (
 
 func (r *Reader) ignore(reason string) { r.report.Ignored[reason]++ }
 
-// ignoreMany adds a number that the server has counted.
+// ignoreMany adds a count from the server.
 func (r *Reader) ignoreMany(reason string, text []byte) error {
 	n, err := strconv.ParseUint(string(text), 10, 64)
 	if n > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/source/replay"
 )
 
-// beginOps begins the table ops, if there are events, and finds out from when on it is complete: v2 keeps
-// only the operations that it has read itself.
+// beginOps begins the table ops if there are events, and finds the time from which it is complete:
+// v2 keeps only the operations that it has read itself.
 func (r *Reader) beginOps(ctx context.Context, w *snapshot.Writer, g *source.Graph) error {
 	if !r.schema.hasTable("events") {
 		return nil
@@ -36,8 +36,8 @@ func (r *Reader) beginOps(ctx context.Context, w *snapshot.Writer, g *source.Gra
 	return nil
 }
 
-// guess finds visible operations again in a slot whose events begin after its first records: what was there
-// before is guessed.
+// guess replays a slot whose events begin after its first records, to find the visible operations.
+// It guesses the earlier operations.
 func (p *places) guess(table []snapshot.Record) {
 	before := p.before(table)
 	if len(before) == 0 {
@@ -59,13 +59,13 @@ func (o operation) shown() replay.SlotOp {
 	return replay.SlotOp{Time: o.time, Block: o.block, Index: o.index, Op: o.op}
 }
 
-// before are operations that stand for those before the first event of a slot. There are none unless the
-// table has a record that no event adds. Then records were there of which the first event is a removal,
-// and those of the table that no event adds or removes; and tags were there of which the first event
-// takes them away.
+// before returns operations that stand for those before the first event of a slot. There are none
+// unless the table has a record that no event adds. Otherwise they add the records whose first
+// event is a removal, the records of the table that no event adds or removes, and the tags whose
+// first event removes them.
 func (p *places) before(table []snapshot.Record) (ops [][]byte) {
-	first := map[string]op.Code{} // that added or removed a record
-	taken := map[string]bool{}    // by record and tag, whether its first operation took it away
+	first := map[string]op.Code{} // first operation that added or removed a record
+	taken := map[string]bool{}    // by record and tag: whether its first operation removed it
 	var order, tags []op.Operation
 	for _, o := range p.events {
 		parsed, ignored := op.Parse(o.op)
@@ -111,9 +111,9 @@ func (p *places) before(table []snapshot.Record) (ops [][]byte) {
 	return ops
 }
 
-// recordOf is a record as operations have it.
+// recordOf encodes a record as in operations.
 func recordOf(r *snapshot.Record) string {
-	number := 1 // of an address
+	number := 1 // type of an address
 	if n, err := strconv.ParseUint(r.Type, 10, 8); err == nil {
 		number = int(n)
 	}

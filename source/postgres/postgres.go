@@ -1,10 +1,10 @@
 // Package postgres makes a snapshot of an indexer's database: v1 is the indexer of 2024, with
-// triggers, and v2 its rewrite of 2026. It only reads, in one transaction, and streams.
+// triggers; v2 is its rewrite of 2026. It only reads, in one transaction, and streams.
 //
-// Both keep lists and records as tables, and the events that they made them of. An indexer's tables
-// say which records there are, but not in which order they came, and differ from the contracts where
-// the indexer differs. So if the events of a list replay to what its tables have, the replay counts,
-// else the tables.
+// Both keep tables of lists and records, and the events that they were made of. The tables show
+// which records exist but not their order, and differ from the contracts where the indexer is
+// wrong. So if the events of a list replay to the records in the tables, the replay counts,
+// otherwise the tables.
 //
 // The API may change until version 1.
 package postgres
@@ -23,25 +23,24 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// Options say which database is read.
+// Options select the database.
 type Options struct {
-	DSN      secret.Text     // a URL, postgres://user:password@host:5432/name, or key=value pairs; what is absent is taken from PG… variables
-	Progress source.Progress // never nil
+	DSN      secret.Text     // a URL, postgres://user:password@host:5432/name, or key=value pairs; PG… variables supply missing parts
+	Progress source.Progress // must not be nil
 }
 
-// A Reader is a database that is read. It may be used by one goroutine at a time.
+// A Reader reads a database. Only one goroutine at a time may use it.
 type Reader struct {
 	conn     *pgconn.PgConn
 	schema   *schema
 	progress source.Progress
 	begun    time.Time
 	report   Report
-	profiles *os.File // what Profiles reads; nil before Write
-	size     int64    // of profiles
+	profiles *os.File // read by Profiles; nil before Write
+	size     int64    // size of profiles
 }
 
-// Open connects to a database and finds out which schema it has. It begins the transaction that
-// Write reads in.
+// Open connects to a database, detects its schema, and begins the transaction in which Write reads.
 func Open(ctx context.Context, o Options) (*Reader, error) {
 	r := &Reader{progress: o.Progress, begun: time.Now(), report: Report{Ignored: map[string]uint64{}, Warnings: []string{}}}
 	var err error
@@ -54,13 +53,14 @@ func Open(ctx context.Context, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// begin begins the transaction. Settings are of the transaction only: behind PgBouncer, the next one
-// may be somebody else's.
+// begin begins the transaction. Settings are local to it: behind PgBouncer, the next transaction
+// may belong to somebody else.
 func (r *Reader) begin(ctx context.Context) error {
-	// Row-level security would hide rows without a word; with it off, that is an error. Cursors are planned
-	// for all rows, not for the first ones. The server's limits of time are for queries of a web service.
-	// Names of functions and operators mean those of PostgreSQL, whatever others have put into public; nor does
-	// the planner compute conditions of tables.
+	// Row-level security would silently hide rows; switched off, it causes an error. Cursors are
+	// planned for all rows rather than the first ones. The server's time limits are meant for
+	// queries of a web service. The search path makes names of functions and operators refer to
+	// PostgreSQL's own, whatever others put into public. The planner must not evaluate conditions
+	// of tables.
 	err := r.exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL statement_timeout = 0;
@@ -69,7 +69,7 @@ SET LOCAL row_security = off;
 SET LOCAL constraint_exclusion = off;
 SET LOCAL lock_timeout = '10s';
 SET LOCAL cursor_tuple_fraction = 1;
-SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'`) // PostgreSQL 17 has it
+SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'`) // since PostgreSQL 17
 	if err != nil {
 		return fmt.Errorf("begin to read: %w", err)
 	}
@@ -81,14 +81,13 @@ SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name = 'tra
 	return err
 }
 
-// Write writes the tables lists, records and, if there are events, ops, keeps the profiles for Profiles, and ends the
-// transaction: what comes after it may take its time. It can be called once.
+// Write writes the tables lists, records and, if there are events, ops, keeps the profiles for
+// Profiles, and ends the transaction, so that later steps may take long. It can be called once.
 //
-// Lists are in the order of token ids. The records of a list are one after the other, in the order
-// of the list; so are those of lists with the same place, and all of them in the order of the first. That is the order of
-// a replay of the chains. Until they are written they are in a temporary file. In Graph.ListOps, a database that lacks events
-// counts an operation for each record. Visible operations are in memory until the end, some 100 bytes
-// each.
+// Lists are ordered by token ID. The records of a list are consecutive, in list order, and lists
+// with the same place follow the first of them, as in a replay of the chains. Until they are
+// written they are in a temporary file. If the database lacks events, Graph.ListOps counts one
+// operation per record. Visible operations stay in memory until the end, some 100 bytes each.
 func (r *Reader) Write(ctx context.Context, w *snapshot.Writer) (*source.Graph, error) {
 	g, err := r.write(ctx, w)
 	if err != nil {
@@ -133,10 +132,10 @@ func (r *Reader) write(ctx context.Context, w *snapshot.Writer) (*source.Graph, 
 	return g, r.disconnect()
 }
 
-// Report says what Write did.
+// Report returns the results of Write.
 func (r *Reader) Report() *Report { return &r.report }
 
-// Close ends the connection, and forgets the profiles.
+// Close closes the connection and deletes the profiles.
 func (r *Reader) Close() error {
 	err := r.disconnect()
 	if r.profiles != nil {

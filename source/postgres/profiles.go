@@ -17,14 +17,14 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// A keptProfile is a line of the file of profiles.
+// A keptProfile is a line of the profiles file.
 type keptProfile struct {
 	Address string
 	ENS     site.Profile
 }
 
-// keepProfiles reads the profiles into a file without a name, so that the transaction need not wait
-// for whoever uses them.
+// keepProfiles reads the profiles into an unlinked file, so that the transaction need not wait for
+// their consumer.
 func (r *Reader) keepProfiles(ctx context.Context) error {
 	r.progress.Stage("profiles", 0)
 	file, err := os.CreateTemp("", "followpress-profiles-*")
@@ -40,7 +40,7 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 		return nil
 	}
 	out := bufio.NewWriterSize(file, 256<<10)
-	var last source.Profile // of rows with one address, the latest counts
+	var last source.Profile // of several rows with one address, the latest counts
 	flush := func() error {
 		if last.ENS.Name == "" {
 			return nil
@@ -81,16 +81,16 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 	return err
 }
 
-// maxText is the length of texts of profiles in bytes, and of all records of one, that are left out if
-// they are longer: a row of a snapshot has a limit, and what a profile says is anybody's choice.
+// maxText is the longest accepted string of a profile, and of all its records together, in bytes.
+// Longer ones are omitted: a row of a snapshot is limited, and anybody can write a profile.
 const maxText = 512 << 10
 
-// profileRows is how many profiles a batch has at most, so that it fits into memory if each has five
-// texts of that length.
+// profileRows limits the profiles in a batch, so that it fits in memory if each has five strings of
+// that length.
 const profileRows = 32
 
-// profileQuery asks for address, name, avatar, header, display, records, the time of update, and how
-// many of these texts were too long. Some databases lack columns, or have them in another form.
+// profileQuery selects address, name, avatar, header, display, records, time of update, and the
+// number of strings that were too long. Some databases lack columns or have other types.
 func (r *Reader) profileQuery() string {
 	column := func(name, otherwise string) string {
 		if r.schema.has("ens_metadata", name) {
@@ -113,7 +113,7 @@ func (r *Reader) profileQuery() string {
 FROM public.ens_metadata WHERE name <> '' AND octet_length(name) <= ` + strconv.Itoa(maxText) + ` ORDER BY lower(address) COLLATE "C", address COLLATE "C"`
 }
 
-// profile reads a row of profileQuery. Records that are no object are left out.
+// profile decodes a row of profileQuery. It omits records that are not an object.
 func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 	if p.Address, err = site.ParseAddress(v[0]); err != nil {
 		return p, err
@@ -147,7 +147,7 @@ func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 	return p, err
 }
 
-// Profiles are the profiles that the database had, after Write. They may be read several times.
+// Profiles yields the profiles of the database, after Write. It may be called several times.
 func (r *Reader) Profiles() source.Profiles {
 	return func(yield func(source.Profile, error) bool) {
 		if r.profiles == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/source/replay"
 )
 
-// The codes of the operations that rows of tables stand for; replay says what they mean.
+// Codes of the operations that rows of tables stand for; replay defines their meaning.
 const (
 	opVersion = 1
 	addRecord = 1
@@ -24,17 +24,17 @@ const (
 	addTag    = 3
 )
 
-// maxOperation is the length in bytes of the text of an operation, a record or a tag, so that a batch of
-// rows fits into memory. Records of addresses have 46, their tags at most 255.
+// maxOperation limits the bytes of the text of an operation, a record or a tag, so that a batch of
+// rows fits in memory. Records of addresses have 46, their tags at most 255.
 const (
 	maxOperation = 32 << 10
 	longRow      = "record, tag or operation that is absent, or longer than 16 KiB"
 )
 
-// replacement is what v2 stores instead of bytes that are not UTF-8.
+// replacement is stored by v2 in place of bytes that are not UTF-8.
 const replacement = "\uFFFD"
 
-// writeRecords reads the records of all lists, contract by contract, and slot by slot, and writes them list by list.
+// writeRecords reads the records of all lists by contract and slot, and writes them by list.
 func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source.Graph, ls *lists) (err error) {
 	rows, err := r.count(ctx, "efp_list_records", "true")
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source
 	if err != nil {
 		return err
 	}
-	// All rows are read, so an index would only make the server read its pages many times.
+	// All rows are read, so an index would only make the server read pages repeatedly.
 	if err := r.exec(ctx, "SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off"); err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source
 	return nil
 }
 
-// contracts are those of records and of operations: where all rows of a chain were lost, only events
-// name its contract. Tables may have an address in several cases.
+// contracts returns the contracts of records and of operations: if all rows of a chain were lost,
+// only events name its contract. Tables may have an address in upper and lower case.
 func (r *Reader) contracts(ctx context.Context) (contracts []source.Contract, err error) {
 	const of = `SELECT chain_id, lower(left(contract_address, 50)), count(*) FROM public.`
 	query := of + `efp_list_records GROUP BY 1, 2`
@@ -97,14 +97,14 @@ func (r *Reader) contracts(ctx context.Context) (contracts []source.Contract, er
 	return contracts, err
 }
 
-// A loss is what the tables of a chain lack.
+// A loss counts what the tables of a chain lack.
 type loss struct {
-	lists   int    // of which tables have no record
-	records uint64 // that the events of those lists give
-	kept    uint64 // that tables have of other lists
+	lists   int    // lists without a record in the tables
+	records uint64 // records that the events of those lists give
+	kept    uint64 // records of other lists in the tables
 }
 
-// warn says where tables and events differ.
+// warn reports where tables and events differ.
 func (p *places) warn() {
 	r := p.r
 	for _, chain := range slices.Sorted(maps.Keys(p.lost)) {
@@ -128,25 +128,25 @@ func (p *places) warn() {
 type places struct {
 	r      *Reader
 	sorted *inLists
-	out    replay.Slots // to sorted
-	ids    []string     // of lists that have a slot
+	out    replay.Slots // writes to sorted
+	ids    []string     // token IDs of the lists with the slot
 	lists  *lists
 
 	lost      map[uint64]*loss                // by chain
-	differing struct{ tables, events uint64 } // records of lists whose events do not give what the tables have
+	differing struct{ tables, events uint64 } // records of lists for which events and tables disagree
 
-	// Of the slot that is being read: the rows of tables, as operations in their order, and events.
+	// State of the current slot: the rows of the tables, as operations in order, and the events.
 	tables, events []operation
-	shown          []replay.SlotOp // those of events whose effect readers can see
+	shown          []replay.SlotOp // events with an effect visible to readers
 
 	table, replayed, kept replay.List
 	op                    []byte
-	ignored               []replay.Reason    // of tables
-	records               []*snapshot.Record // of a list, sorted
-	others                []*snapshot.Record // of another one
+	ignored               []replay.Reason    // reasons of ignored rows
+	records               []*snapshot.Record // records of a list, sorted
+	others                []*snapshot.Record // records of another list, sorted
 }
 
-// An operation is what was done to a list, when, and where that is logged; tables do not tell that.
+// An operation is an operation on a list with its time and log position, which tables do not have.
 type operation struct {
 	op    []byte
 	time  int64
@@ -156,10 +156,10 @@ type operation struct {
 
 var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
 
-// A stream is a cursor whose rows begin with a slot, in the order of slots.
+// A stream is a cursor whose rows begin with a slot and are ordered by slot.
 type stream struct {
 	*cursor
-	slot string   // of the row
+	slot string   // slot of row
 	row  [][]byte // nil at the end
 }
 
@@ -178,7 +178,7 @@ func (s *stream) advance(ctx context.Context) error {
 	return nil
 }
 
-// take calls do with the rows of a slot, which must be the next one or come later.
+// take calls do with the rows of a slot. Slots must be taken in order.
 func (s *stream) take(ctx context.Context, slot string, do func(row [][]byte) error) error {
 	for s.row != nil && s.slot == slot {
 		if err := do(s.row); err != nil {
@@ -191,14 +191,14 @@ func (s *stream) take(ctx context.Context, slot string, do func(row [][]byte) er
 	return nil
 }
 
-// streams begins to read the records, tags and operations of a contract. ctid, where a row is in the
-// table, is the order of insertion as long as no space was used again.
+// streams starts reading the records, tags and operations of a contract. ctid, the position of a
+// row in the table, is the order of insertion unless space was reused.
 func (p *places) streams(ctx context.Context, c source.Contract) (records, tags, ops *stream, err error) {
 	s := p.r.schema
 	at := fmt.Sprintf(" WHERE chain_id = %d AND lower(contract_address) = '%s'", c.Chain, c.Address)
 	slot, byTime := s.text("slot"), finite("created_at")
 	bySlot := "slot"
-	if !s.v1 { // text, perhaps in several cases
+	if !s.v1 { // strings, perhaps in upper and lower case
 		slot = "lower(" + slot + ")"
 		bySlot = slot + ` COLLATE "C"`
 	}
@@ -288,7 +288,7 @@ func (p *places) read(ctx context.Context, slot string, records, tags, ops *stre
 				p.r.ignore(longRow)
 				return nil
 			}
-			// Where bytes were not UTF-8, v2 has stored another character: such a tag never counted.
+			// v2 has replaced bytes that were not UTF-8; such tags never count.
 			if !p.r.schema.v1 && strings.Contains(string(row[2]), replacement) {
 				return nil
 			}
@@ -312,7 +312,7 @@ func (p *places) read(ctx context.Context, slot string, records, tags, ops *stre
 	return err
 }
 
-// add adds an operation with its time as text.
+// add adds an operation; text is its time.
 func add(to *[]operation, op, text []byte) error {
 	time := int64(source.NoTime)
 	if text != nil {
@@ -325,7 +325,7 @@ func add(to *[]operation, op, text []byte) error {
 	return nil
 }
 
-// place notes where an operation is logged.
+// place sets the log position of an operation.
 func (o *operation) place(block, index []byte) (err error) {
 	if o.block, err = strconv.ParseUint(string(block), 10, 64); err != nil {
 		return fmt.Errorf("block_number of an event: %w", err)
@@ -338,7 +338,7 @@ func (o *operation) place(block, index []byte) (err error) {
 	return nil
 }
 
-// write writes the records and the visible operations of the slot that was read, for each list that has it.
+// write writes the records and visible operations of the current slot for each list that has it.
 func (p *places) write(chain uint64, holders []int, lost *loss) error {
 	if len(holders) == 0 {
 		return nil
@@ -359,7 +359,7 @@ func (p *places) write(chain uint64, holders []int, lost *loss) error {
 	return nil
 }
 
-// decide decides whether the tables or the events of a slot have its records.
+// decide chooses between tables and events for the records of a slot.
 func (p *places) decide(holders []int, lost *loss) (records []snapshot.Record, byEvents bool) {
 	p.table.Reset()
 	p.ignored = p.ignored[:0]
@@ -394,11 +394,11 @@ func (p *places) decide(holders []int, lost *loss) (records []snapshot.Record, b
 	return records, byEvents
 }
 
-// complete reports whether the events of the slot give the records of its tables; it replays them.
+// complete replays the events of the slot, and reports whether they give the records of its tables.
 //
-// Tags may differ where the indexers' rules do. A removed record loses its tags, but v1 keeps them,
-// and v2 keeps them if it reads the removal together with a later add. So the tables must have all
-// tags that the events give, and no others than those that they would give if nothing was removed.
+// Tags may differ where the indexers' rules differ. A removed record loses its tags, but v1 keeps
+// them, and v2 keeps them if it reads the removal together with a later add. So the tables must
+// have all tags that the events give, and no others than without any removal.
 func (p *places) complete(table []snapshot.Record) bool {
 	p.replayed.Reset()
 	p.shown = p.shown[:0]
@@ -427,8 +427,8 @@ func (p *places) complete(table []snapshot.Record) bool {
 	return !tagsDiffer || p.tagsExplained()
 }
 
-// tagsExplained reports whether the records in p.records have no other tags than events give if
-// nothing was removed.
+// tagsExplained reports whether the records in p.records have only tags that the events give
+// without any removal.
 func (p *places) tagsExplained() bool {
 	p.kept.Reset()
 	for _, o := range p.events {
@@ -449,7 +449,7 @@ func (p *places) tagsExplained() bool {
 	return true
 }
 
-// holds reports whether all tags, but for those that a table cannot tell, are among others. Both are
+// holds reports whether others contains all tags, except tags that a table cannot store. Both are
 // sorted.
 func holds(others, tags []string) bool {
 	for _, tag := range tags {
@@ -460,7 +460,7 @@ func holds(others, tags []string) bool {
 	return true
 }
 
-// sorted are pointers to records, sorted by what tells them apart.
+// sorted returns pointers to records, sorted by identity.
 func sorted(pointers []*snapshot.Record, records []snapshot.Record) []*snapshot.Record {
 	pointers = pointers[:0]
 	for n := range records {

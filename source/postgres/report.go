@@ -7,39 +7,39 @@ import (
 	"strings"
 )
 
-// A Report says what was read, and what decided.
+// A Report lists what was read, and whether tables or events decided.
 type Report struct {
-	Schema   string            `json:"schema"` // v1 or v2
-	Server   string            `json:"server"` // version of PostgreSQL
+	Schema   string            `json:"schema"` // "v1" or "v2"
+	Server   string            `json:"server"` // PostgreSQL version
 	Lists    uint64            `json:"lists"`
-	Records  uint64            `json:"records"` // that were written: those of a shared slot count for each list
+	Records  uint64            `json:"records"` // records written; those of a shared slot count once per list
 	Ops      uint64            `json:"ops"`     // rows of the table ops
 	Profiles uint64            `json:"profiles"`
-	Primary  uint64            `json:"primary_lists"` // accounts that name one
-	ListOps  uint64            `json:"list_ops"`      // in events
+	Primary  uint64            `json:"primary_lists"` // accounts that name a primary list
+	ListOps  uint64            `json:"list_ops"`      // operations in events
 	Order    OrderReport       `json:"order"`
 	Users    UserReport        `json:"users"`
-	Ignored  map[string]uint64 `json:"ignored"`  // rows and operations by the reason why
-	Warnings []string          `json:"warnings"` // what an operator should look at
+	Ignored  map[string]uint64 `json:"ignored"`  // rows and operations by reason
+	Warnings []string          `json:"warnings"` // for the operator
 	Seconds  float64           `json:"seconds"`
 }
 
-// An OrderReport says what decided the records of lists, their order, times and tags.
+// An OrderReport counts lists by the source of their records, order, times and tags.
 type OrderReport struct {
-	Events  uint64 `json:"events"`  // lists whose operations in events give what the tables have
-	Tables  uint64 `json:"tables"`  // other lists, in the order in which rows were inserted
-	Missing uint64 `json:"missing"` // lists of which the tables have no record, and events give some
+	Events  uint64 `json:"events"`  // lists whose events give the records of the tables
+	Tables  uint64 `json:"tables"`  // other lists, in the order of inserted rows
+	Missing uint64 `json:"missing"` // lists with records in events but none in the tables
 	Empty   uint64 `json:"empty"`   // lists without records
 }
 
-// A UserReport says what decided the users of lists.
+// A UserReport counts lists by the source of their user.
 type UserReport struct {
 	Events uint64 `json:"events"`
 	Tables uint64 `json:"tables"`
-	None   uint64 `json:"none"` // lists without a user: they are their owner's
+	None   uint64 `json:"none"` // lists without a user; they belong to their owner
 }
 
-// String is the report for people.
+// String returns the report as text for people.
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "database: %s, PostgreSQL %s\n", r.Schema, r.Server)

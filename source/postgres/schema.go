@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// A schema is what a database has of the tables of either indexer.
+// A schema describes the tables of either indexer in a database.
 type schema struct {
 	v1      bool
 	columns map[string]map[string]string // type by table and column
-	views   []string                     // that have the name of one of an indexer's tables
+	views   []string                     // views with the name of an indexer's table
 }
 
 func (s *schema) name() string {
@@ -26,8 +26,9 @@ func (s *schema) hasTable(table string) bool { return s.columns[table] != nil }
 
 func (s *schema) has(table, column string) bool { return s.columns[table][column] != "" }
 
-// text is an expression of a BYTEA column as "0x" and hexadecimal digits. v1 stores bytes. v2 stores
-// that text itself, as bytes. Unlike a cast, neither depends on the setting bytea_output.
+// text returns an expression for a BYTEA column as "0x" and hexadecimal digits. v1 stores the
+// bytes, v2 stores that text as bytes. Unlike a cast, both forms are independent of the setting
+// bytea_output.
 func (s *schema) text(column string) string {
 	if s.v1 {
 		return "'0x' || encode(" + column + ", 'hex')"
@@ -35,7 +36,7 @@ func (s *schema) text(column string) string {
 	return "encode(" + column + ", 'escape')"
 }
 
-// tables are the tables of the indexers that are read; the first ones both have.
+// tables are the indexers' tables that are read; both have the first ones.
 var tables = []string{
 	"efp_lists", "efp_list_records", "efp_list_record_tags", "efp_account_metadata",
 	"efp_list_metadata", "indexer_state", "events", "efp_system_state", "ens_metadata",
@@ -43,29 +44,30 @@ var tables = []string{
 
 const tablesOfBoth = 4
 
-// possible is a condition: a time that an API can show. It is false for infinity.
+// possible returns a condition: the time is one that an API can show. It is false for infinity.
 func possible(time string) string {
 	return "(" + time + " >= '1970-01-01 00:00:00+00' AND " + time + " < '10000-01-01 00:00:00+00')"
 }
 
-// impossible is a condition, false for null.
+// impossible returns the opposite condition, which is not true for null either.
 func impossible(time string) string { return "NOT " + possible(time) }
 
-// finite is an expression of a time, null if it is impossible.
+// finite returns an expression for a time, null if it is impossible.
 func finite(time string) string { return "CASE WHEN " + possible(time) + " THEN " + time + " END" }
 
-// millis is an expression of a time in milliseconds since the Unix epoch, null if it is impossible.
+// millis returns an expression for a time in milliseconds since the Unix epoch, null if it is
+// impossible.
 func millis(time string) string {
 	return "floor(extract(epoch FROM " + finite(time) + ") * 1000)::bigint"
 }
 
-// bounded is an expression of a text, null if it is longer than so many bytes.
+// bounded returns an expression for a string, null if it is longer than most bytes.
 func bounded(text string, most int) string {
 	return fmt.Sprintf("CASE WHEN octet_length(%s) <= %d THEN %[1]s END", text, most)
 }
 
-// eventTime is an expression of when an event was: the time of its block if the table events has it,
-// else when the indexer wrote it.
+// eventTime returns an expression for the time of an event: the block's time if the table events
+// has it, else the time when the indexer wrote it.
 func (s *schema) eventTime() string {
 	written := millis("created_at")
 	switch kind := s.columns["events"]["block_timestamp"]; {
@@ -99,7 +101,7 @@ JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
 WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 AND NOT a.attisdropped`,
 		func(v [][]byte) error {
 			table := string(v[0])
-			if string(v[3]) == "t" { // may show only a part, has no order of insertion, or is of yesterday
+			if string(v[3]) == "t" { // a view may show only a part, has no order of insertion, or may be outdated
 				if slices.Contains(tables, table) && !slices.Contains(s.views, table) {
 					s.views = append(s.views, table)
 				}
@@ -126,7 +128,7 @@ WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attn
 	return s, s.checkColumns()
 }
 
-// tell tells both schemas apart.
+// tell distinguishes the schemas.
 func (r *Reader) tell(ctx context.Context, s *schema) error {
 	v1, v2 := s.hasTable("efp_list_metadata"), s.hasTable("indexer_state")
 	if !slices.Contains(octets, s.columns["efp_list_records"]["slot"]) {

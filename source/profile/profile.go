@@ -1,5 +1,5 @@
-// Package profile asks an ENS worker for the profiles of accounts, and keeps its answers between
-// runs: a run asks for as many as its budget allows, those first that nobody has asked for.
+// Package profile asks an ENS worker for the profiles of accounts and keeps its answers between
+// runs. A run asks for as many as its budget allows, first for accounts never asked about.
 //
 // The API may change until version 1.
 package profile
@@ -24,39 +24,39 @@ import (
 	"github.com/followpress/followpress/source/internal/store"
 )
 
-// Options are options of Refresh.
+// Options configure Refresh.
 type Options struct {
-	State  string                  // folder of the state; profiles are kept in its folder profiles
-	URL    string                  // of the worker, such as https://ens.ethfollow.xyz
-	Wanted map[site.Address]uint32 // whose profiles are wanted, and how many lists follow them
-	Budget source.Budget           // retries count too, and waiting
+	State  string                  // state folder; profiles are kept in its subfolder profiles
+	URL    string                  // URL of the worker, such as https://ens.ethfollow.xyz
+	Wanted map[site.Address]uint32 // accounts whose profiles are wanted, with the number of lists that follow them
+	Budget source.Budget           // includes retries and waiting
 
 	Progress  source.Progress
-	Log       *slog.Logger      // nil means none
-	Transport http.RoundTripper // nil means one of its own
+	Log       *slog.Logger      // nil for none
+	Transport http.RoundTripper // nil for a default one
 }
 
-// ErrBusy says that another run works on the profiles of the same state.
+// ErrBusy means that another run is working on the profiles of the same state.
 var ErrBusy = store.ErrBusy
 
 const (
-	// settled is how long an answer is not asked for again: a worker caches its answers for ten
-	// minutes unless configured otherwise.
+	// settled is how long an answer is not requested again: by default a worker caches its answers
+	// for ten minutes.
 	settled = 10 * time.Minute
-	// forgotten is how long nobody must have wanted an account's profile before it is no longer kept.
+	// forgotten is how long an account must be unwanted before its profile is dropped.
 	forgotten = 90 * 24 * time.Hour
 )
 
-// A meta says when an account was asked about. Times are in milliseconds since the Unix epoch.
+// A meta records the requests about an account. Times are in milliseconds since the Unix epoch.
 type meta struct {
-	Asked int64  `json:"asked,omitempty"` // the last time that the worker answered, or failed to; 0 for never
-	Gone  int64  `json:"gone,omitempty"`  // the first time that it had no profile, since it last had one
-	Fresh int64  `json:"fresh,omitempty"` // of the profile
-	Error string `json:"error,omitempty"` // of the last time
+	Asked int64  `json:"asked,omitempty"` // last time that the worker answered, or failed to; 0 for never
+	Gone  int64  `json:"gone,omitempty"`  // first time that it had no profile since it last had one
+	Fresh int64  `json:"fresh,omitempty"` // time of the profile
+	Error string `json:"error,omitempty"` // error of the last request
 }
 
-// until is the meta without times after now, which a run noted whose clock was wrong: the account was
-// asked about as long ago as can be, its profile is as old, and was missed just now.
+// until returns m without times after now, which a run with a wrong clock recorded: it makes the
+// account due at once, its profile the oldest possible, and its absence just noticed.
 func (m meta) until(now time.Time) meta {
 	latest := now.UnixMilli()
 	if m.Asked > latest {
@@ -71,11 +71,13 @@ func (m meta) until(now time.Time) meta {
 
 func folder(state string) string { return filepath.Join(state, "profiles") }
 
-// Refresh asks for profiles within the budget and keeps the answers. What the worker fails to answer
-// stays as it is, and is no error: the report has it. A profile that is gone is dropped if the worker
-// says so twice, at least a day apart. What was last asked 90 days ago, because nobody wants it, is
-// forgotten. An error means that the state cannot be read or written, that the options are wrong, or
-// that ctx ended; what was answered before is kept then too. It wraps ErrBusy if another run works on
+// Refresh asks for profiles within the budget and keeps the answers. A request without a usable
+// answer changes nothing and is not an error; the report counts it. A missing profile is dropped if
+// the worker lacks it twice, at least a day apart. Accounts last asked about 90 days ago, because
+// they are no longer wanted, are dropped too.
+//
+// Refresh fails if the state cannot be read or written, if the options are invalid, or when ctx
+// ends; earlier answers are kept even then. The error wraps ErrBusy if another run is working on
 // the same state.
 func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	c, err := collect.Open[meta](folder(o.State), ask.Options{URL: o.URL, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
@@ -90,8 +92,8 @@ func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	return r.report, nil
 }
 
-// queue is the order in which accounts are asked about. A profile whose account was never asked about
-// is as old as it says.
+// queue returns the accounts in the order of requests. A profile whose account was never asked
+// about is as old as it says.
 func queue(wanted map[site.Address]uint32, kept *store.Store[meta], now time.Time) []site.Address {
 	var all []collect.Question
 	for address, lists := range wanted {
@@ -114,8 +116,8 @@ func queue(wanted map[site.Address]uint32, kept *store.Store[meta], now time.Tim
 	return queue
 }
 
-// Profiles are the profiles that are kept in a state, in the order of addresses. A state without any
-// has none.
+// Profiles yields the profiles kept in a state, ordered by address. A state without profiles yields
+// none.
 func Profiles(state string) source.Profiles {
 	return func(yield func(source.Profile, error) bool) {
 		kept, err := store.Read[meta](folder(state))
@@ -150,9 +152,9 @@ func read(kept *store.Store[meta], key string) (p source.Profile, err error) {
 	return p, nil
 }
 
-// Import keeps the profiles of accounts, such as those of an earlier snapshot, in any order, where
-// they are fresher than those that are there. It returns how many it has kept. A profile that was
-// dropped since does not come back.
+// Import keeps the profiles of accounts, for example of an earlier snapshot, in any order, where
+// they are fresher than kept ones. It returns the number of profiles kept. It does not restore a
+// profile dropped since.
 func Import(state string, accounts iter.Seq2[snapshot.Account, error]) (n int, err error) {
 	now := time.Now()
 	kept, err := store.Open[meta](folder(state))

@@ -25,27 +25,27 @@ import (
 )
 
 const (
-	bulkMost        = 50      // accounts in a request at first; the worker says if it takes fewer
+	bulkMost        = 50      // accounts per request at first; the worker reports a lower limit
 	profileMost     = 1 << 20 // bytes of a profile
-	singlesAtOnce   = 4       // requests for one account, at a time
-	bulkPerMinute   = 9       // requests of a minute, where the worker limits them
+	singlesAtOnce   = 4       // concurrent requests for one account
+	bulkPerMinute   = 9       // requests per minute after a rate limit
 	singlePerMinute = 160
 )
 
-// A refresher asks a worker. Its fields are guarded by mu while requests are made side by side.
+// A refresher asks a worker. mu guards its fields during concurrent requests.
 type refresher struct {
 	*collect.Collector[meta]
 
 	o    Options
-	size int // accounts in a request; 1 without bulk requests
+	size int // accounts per request; 1 without bulk requests
 
 	mu     sync.Mutex
 	report *Report
-	queue  []site.Address // not asked about yet
-	alone  []site.Address // bulk requests with them failed
+	queue  []site.Address // accounts not asked about yet
+	alone  []site.Address // accounts whose bulk requests failed
 }
 
-// run asks as long as the budget allows, and completes the report.
+// run asks while the budget allows, and completes the report.
 func (r *refresher) run(ctx context.Context) error {
 	r.queue = queue(r.o.Wanted, r.Store, time.Now())
 	r.o.Progress.Stage("profiles", r.expected())
@@ -66,10 +66,10 @@ func (r *refresher) run(ctx context.Context) error {
 	return nil
 }
 
-// errStopped says that the worker does not answer requests like these at all.
+// errStopped means that the worker answers no requests of this kind.
 var errStopped = fmt.Errorf("%w: the worker refuses", ask.ErrGaveUp)
 
-// expected is how many accounts the budget may be enough for.
+// expected returns the number of accounts that the budget may allow.
 func (r *refresher) expected() int64 {
 	n := len(r.queue)
 	if most := r.o.Budget.Requests; most > 0 && most < n/bulkMost {
@@ -90,7 +90,7 @@ func (r *refresher) ask(ctx context.Context) error {
 	return err
 }
 
-// askBulk asks about many accounts in a request, until none is left or single requests are better.
+// askBulk asks about many accounts per request, until none is left or single requests are better.
 func (r *refresher) askBulk(ctx context.Context) error {
 	lane := r.Client.Lane(0, time.Minute/bulkPerMinute)
 	for len(r.queue) > 0 && r.size > 1 {
@@ -107,7 +107,7 @@ func (r *refresher) askBulk(ctx context.Context) error {
 		case errors.Is(err, errNoBulk):
 			r.size = 1
 			return nil
-		case errors.Is(err, ask.ErrFailed): // one of them may be the reason
+		case errors.Is(err, ask.ErrFailed): // one of the accounts may be the cause
 			r.alone = append(r.alone, batch...)
 		case err != nil:
 			return err
@@ -125,22 +125,22 @@ func (r *refresher) askBulk(ctx context.Context) error {
 	return nil
 }
 
-// tooMany says how many accounts the worker takes in a request.
+// tooMany is the worker's limit of accounts per request.
 type tooMany int
 
 func (n tooMany) Error() string { return fmt.Sprintf("the worker takes %d at most", int(n)) }
 
-// errNoBulk says that the worker has no bulk requests, or others than we know.
+// errNoBulk means that the worker has no bulk requests in a known form.
 var errNoBulk = errors.New("no bulk requests")
 
 var atMost = regexp.MustCompile(`expected at most (\d{1,9})\b`)
 
-// bulk asks about accounts in one request. It returns an entry for each; or an error that is tooMany,
-// errNoBulk, or one of Lane.Get.
+// bulk asks about accounts in one request. It returns an entry for each, or an error that is
+// tooMany, errNoBulk, or one of Lane.Get.
 func (r *refresher) bulk(ctx context.Context, lane *ask.Lane, batch []site.Address) ([]json.RawMessage, error) {
 	query := url.Values{}
 	for _, address := range batch {
-		query.Add("addresses[]", address.String()) // unique and in lower case, so the worker keeps their order
+		query.Add("addresses[]", address.String()) // unique and in lower case, so the worker keeps the order
 	}
 	answer, err := lane.Get(ctx, "/bulk/a", query, int64(len(batch))*profileMost)
 	if err != nil {
@@ -167,12 +167,13 @@ func (r *refresher) bulk(ctx context.Context, lane *ask.Lane, batch []site.Addre
 	return nil, fmt.Errorf("%w: status %d", errStopped, answer.Status)
 }
 
-// entriesOf is what an answer says about each account of a batch. An entry without a profile does not
-// say whose it is. So if one is that of another account than the one in its place, none is taken.
+// entriesOf returns the entries of an answer for the accounts of a batch. An entry without a
+// profile does not name its account. So if one entry belongs to another account than its position
+// says, all are rejected.
 func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 	var in struct {
 		Length int `json:"response_length"`
-		// More entries than were asked for make no memory: those that an array has no room for are skipped.
+		// The array skips entries in excess of the request, so that they take no memory.
 		Response [bulkMost + 1]json.RawMessage `json:"response"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil || in.Length != len(batch) || in.Response[len(batch)] != nil || in.Response[len(batch)-1] == nil {
@@ -183,7 +184,7 @@ func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 		var whose struct {
 			Address string `json:"address"`
 		}
-		_ = json.Unmarshal(entry, &whose) // take says what is wrong with it
+		_ = json.Unmarshal(entry, &whose) // take reports errors
 		if address, err := site.ParseAddress(whose.Address); err == nil && address != batch[i] {
 			return nil, fmt.Errorf("%w: the entries are in another order", ask.ErrFailed)
 		}
@@ -191,7 +192,7 @@ func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 	return entries, nil
 }
 
-// askSingles asks about one account in a request, some at a time.
+// askSingles asks about one account per request, several at a time.
 func (r *refresher) askSingles(ctx context.Context) error {
 	lane := r.Client.Lane(0, time.Minute/singlePerMinute)
 	lane.Own = func(a ask.Answer) bool {
@@ -212,7 +213,7 @@ func (r *refresher) askSingles(ctx context.Context) error {
 				err = r.took(address, entry, err)
 				if errors.Is(err, ask.ErrSpent) {
 					spent.Store(true)
-					return nil // an error would cancel requests that the budget has paid for
+					return nil // an error would cancel requests already paid for
 				}
 				if err != nil {
 					return err
@@ -257,7 +258,7 @@ func (r *refresher) took(address site.Address, entry json.RawMessage, err error)
 	return errors.Join(err, r.Store.Flush())
 }
 
-// single asks about one account. The answer is a profile or an error in the form of a bulk entry.
+// single asks about one account. It returns a profile or an error in the form of a bulk entry.
 func single(ctx context.Context, lane *ask.Lane, address site.Address) (json.RawMessage, error) {
 	answer, err := lane.Get(ctx, "/a/"+address.String(), nil, profileMost)
 	if err != nil {
@@ -270,20 +271,20 @@ func single(ctx context.Context, lane *ask.Lane, address site.Address) (json.Raw
 		in.Type = typeError
 		return json.Marshal(in)
 	}
-	if answer.Status == http.StatusNotFound { // perhaps of a proxy, or of another service
+	if answer.Status == http.StatusNotFound { // perhaps from a proxy or another service
 		return nil, fmt.Errorf("%w: a 404 that is not the worker's", ask.ErrFailed)
 	}
 	return nil, fmt.Errorf("%w: status %d", errStopped, answer.Status)
 }
 
-// statusOf is what the worker says about an account that it has no profile of. ok is false if an
-// answer is not its own.
+// statusOf returns the worker's reason for not having a profile. ok is false if the answer is not
+// the worker's own.
 func statusOf(a ask.Answer) (in status, ok bool) {
 	err := json.Unmarshal(a.Body, &in)
 	return in, err == nil && in.Status == a.Status && in.Error != ""
 }
 
-// A status is what an entry has beside a profile.
+// A status holds the members of an entry apart from a profile.
 type status struct {
 	Type   string `json:"type"`
 	Status int    `json:"status"`
@@ -301,7 +302,7 @@ func (r *refresher) take(address site.Address, entry json.RawMessage) error {
 	entry = bytes.TrimSpace(entry)
 	var in status
 	if bytes.HasPrefix(entry, []byte{'{'}) {
-		_ = json.Unmarshal(entry, &in) // DecodeProfile says what is wrong with it
+		_ = json.Unmarshal(entry, &in) // DecodeProfile reports errors
 	}
 	if in.Type == typeError {
 		if in.Status == http.StatusNotFound || in.Status == http.StatusUnprocessableEntity {
@@ -323,9 +324,9 @@ func (r *refresher) take(address site.Address, entry json.RawMessage) error {
 	return r.found(address, p.Profile, now)
 }
 
-// found keeps a profile, unless one is kept that is fresher: the worker may have answered from a cache.
+// found keeps a profile, unless the kept one is fresher: the worker may have answered from a cache.
 func (r *refresher) found(address site.Address, p site.Profile, now time.Time) error {
-	p.Fresh = min(p.Fresh, now.UnixMilli()) // nothing is fresher than now, so a wrong clock does not win for ever
+	p.Fresh = min(p.Fresh, now.UnixMilli()) // so that a wrong clock does not win forever
 	key := address.String()
 	old, known, _ := r.Store.Meta(key)
 	old = old.until(now)
@@ -340,7 +341,7 @@ func (r *refresher) found(address site.Address, p site.Profile, now time.Time) e
 	return put(r.Store, key, m, p)
 }
 
-// absent notes that the worker has no profile of an account, or one that is not its own (422).
+// absent records that the worker has no profile of an account, or one of another account (422).
 func (r *refresher) absent(address site.Address, now time.Time) {
 	key := address.String()
 	m, known, _ := r.Store.Meta(key)
@@ -363,7 +364,7 @@ func (r *refresher) answered(known bool) {
 	r.o.Progress.Add(1)
 }
 
-// fail notes that there is no usable answer about an account. What is kept of it stays.
+// fail records that there is no usable answer about an account. Its kept profile stays.
 func (r *refresher) fail(address site.Address, reason string, err error) {
 	key := address.String()
 	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
@@ -381,7 +382,7 @@ func (r *refresher) fail(address site.Address, reason string, err error) {
 	r.Store.PutMeta(key, m)
 }
 
-// forget forgets accounts that were wanted once, and are no more.
+// forget drops accounts that are no longer wanted.
 func (r *refresher) forget(now time.Time) {
 	for _, key := range r.Store.Keys() {
 		m, _, _ := r.Store.Meta(key)

@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	maxExamples  = 10  // failures that a report shows
+	maxExamples  = 10  // failures shown in a report
 	maxErrorText = 160 // bytes of the text of a failure
 )
 
-// A Report says what a refresh has done.
+// A Report is the result of a refresh.
 type Report struct {
-	Wanted    int            `json:"wanted"`      // accounts
-	Asked     int            `json:"asked"`       // accounts that the worker answered about
-	Found     int            `json:"found"`       // of those, with a profile
-	Absent    int            `json:"absent"`      // of those, without one
-	Dropped   int            `json:"dropped"`     // profiles that were known, and are gone
-	NoTexts   int            `json:"no_texts"`    // entries of the profiles found that were left out, since they are neither texts nor null
-	Altered   int            `json:"altered"`     // profiles found that had such entries
-	Doubted   int            `json:"doubted"`     // profiles that were not dropped because the worker knew hardly any
-	Forgotten int            `json:"forgotten"`   // accounts that nobody has wanted for 90 days
+	Wanted    int            `json:"wanted"`      // accounts wanted
+	Asked     int            `json:"asked"`       // accounts answered about
+	Found     int            `json:"found"`       // accounts with a profile
+	Absent    int            `json:"absent"`      // accounts without a profile
+	Dropped   int            `json:"dropped"`     // kept profiles that are gone
+	NoTexts   int            `json:"no_texts"`    // omitted entries of the profiles found, which are neither strings nor null
+	Altered   int            `json:"altered"`     // profiles found with omitted entries
+	Doubted   int            `json:"doubted"`     // profiles kept because the worker lacked most profiles
+	Forgotten int            `json:"forgotten"`   // accounts not wanted for 90 days
 	Failed    map[string]int `json:"failed"`      // accounts without a usable answer, by reason
-	Examples  []string       `json:"examples"`    // of them, the first 10
-	Left      int            `json:"left"`        // accounts that were not asked about, because of the budget or of Stopped
-	NeverYet  int            `json:"never_asked"` // of all wanted ones, those of which nothing is known yet
-	Known     int            `json:"known"`       // profiles that are kept
-	Bulk      int            `json:"bulk"`        // accounts in a request at most; 1 without bulk requests
+	Examples  []string       `json:"examples"`    // the first 10 failures
+	Left      int            `json:"left"`        // accounts not asked about, because of the budget or of Stopped
+	NeverYet  int            `json:"never_asked"` // wanted accounts that nothing is known about yet
+	Known     int            `json:"known"`       // profiles kept
+	Bulk      int            `json:"bulk"`        // maximum accounts per request; 1 without bulk requests
 	collect.Cost
 }
 
-// String is the report for people, with a line end.
+// String returns the report as text for people, with a line end.
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "profiles  %10d known; %d asked about, %d found, %d absent, %d dropped", r.Known, r.Asked, r.Found, r.Absent, r.Dropped)

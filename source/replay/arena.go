@@ -1,7 +1,6 @@
 package replay
 
-// The chunks of an arena double from the first size to the last. Longer bytes have a chunk of their
-// own.
+// The chunks of an arena double in size from the first to the last. Longer data gets its own chunk.
 const (
 	firstChunk = 4 << 10
 	lastChunk  = 1 << 20
@@ -10,7 +9,7 @@ const (
 // An arena keeps bytes in large chunks, which are never copied as it grows.
 type arena [][]byte
 
-// keep copies b into the arena and returns where it is.
+// keep copies b into the arena and returns its position.
 func (a *arena) keep(b []byte) position {
 	last := len(*a) - 1
 	if last < 0 || cap((*a)[last])-len((*a)[last]) < len(b) {
@@ -23,10 +22,10 @@ func (a *arena) keep(b []byte) position {
 	return at
 }
 
-// at is what keep copied to there.
+// at returns the bytes at a position.
 func (a arena) at(p position) []byte {
 	return a[p.chunk][p.from:][:p.length]
 }
 
-// A position is a part of an arena.
+// A position locates bytes in an arena.
 type position struct{ chunk, from, length uint32 }

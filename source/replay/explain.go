@@ -10,13 +10,13 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// Explain writes what became of each event that concerns a list, in the order of events, and the
-// state that they lead to. Those are the events of the token, of all slots where the list ever was,
-// and the primary lists of all accounts that it ever had or that named it.
+// Explain writes the effect of each event that concerns a list, in event order, and the resulting
+// state. These are the events of the token, of all slots where the list ever was, and of the
+// primary lists of all accounts that the list ever belonged to or that ever named it.
 //
-// An event in a slot that is not the list's location after all events is marked: former slot.
+// It marks an event in a slot that is not the list's final location as "former slot".
 //
-// It reads the events twice. Memory is proportional to the users that slots ever had, and to the
+// It reads the events twice. Memory is in proportion to the users that slots ever had, and to the
 // operations of this list.
 func Explain(events func() source.Events, d *source.Deployment, token source.Word, out io.Writer) error {
 	x := explainer{
@@ -50,19 +50,19 @@ func Explain(events func() source.Events, d *source.Deployment, token source.Wor
 	return x.out.Flush()
 }
 
-// formerSlot is said of what was done in a slot that is not the location of the list after all events.
+// formerSlot marks events in a slot that is not the list's final location.
 const formerSlot = " (former slot)"
 
 type explainer struct {
-	all, own  *Replay // numbers contracts, and checks; has the events that concern the list
+	all, own  *Replay // all numbers contracts and validates; own has the events that concern the list
 	token     source.Word
-	last      *slotKey              // the last location, if there is one
-	*narrator                       // has lists by all locations that there ever were
-	accounts  map[site.Address]bool // whose primary lists concern the list
+	last      *slotKey              // last location; nil for none
+	*narrator                       // assigns the list to each location it ever had
+	accounts  map[site.Address]bool // accounts whose primary lists concern the list
 	out       *bufio.Writer
 }
 
-// survey finds out which slots and accounts concern the list. It notes the users of all slots,
+// survey collects the slots and accounts that concern the list. It records the users of all slots,
 // because a user may be set before the list is there.
 func (x *explainer) survey(e source.Event, users map[slotKey][]site.Address) error {
 	contract, err := x.all.checkContract(e)
@@ -123,8 +123,8 @@ func (x *explainer) explain(e source.Event) error {
 	return x.own.Add(e)
 }
 
-// concernsPrimary reports whether an event of account metadata sets the primary list of an account
-// of the list, or of one that names the list or did so.
+// concernsPrimary reports whether an account metadata event sets the primary list of an account of
+// the list, or of an account that names the list or once did.
 func (x *explainer) concernsPrimary(e source.Event) bool {
 	if e.Key != keyPrimaryList {
 		return false
@@ -135,7 +135,7 @@ func (x *explainer) concernsPrimary(e source.Event) bool {
 	return x.accounts[accountOf(e)]
 }
 
-// state writes what all the events lead to.
+// state writes the final state.
 func (x *explainer) state() {
 	fmt.Fprintf(x.out, "\nlist      %s\n", x.token.Decimal())
 	t, ok := x.own.tokens[x.token]
@@ -162,7 +162,7 @@ func (x *explainer) state() {
 	}
 }
 
-// place is what a slotKey stands for.
+// place converts a slotKey to a source.Place.
 func (x *explainer) place(key slotKey) source.Place {
 	p := source.Place{Slot: key.slot}
 	for contract, n := range x.own.contracts {
@@ -177,7 +177,7 @@ func describe(p source.Place) string {
 	return fmt.Sprintf("chain %d, contract %s, slot %s", p.Chain, p.Address, p.Slot)
 }
 
-// shortened is bytes in hexadecimal, of which long ones are cut.
+// shortened formats bytes in hexadecimal, and cuts long ones.
 func shortened(b []byte) string {
 	const most = 100
 	if len(b) > most {

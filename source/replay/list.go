@@ -11,44 +11,44 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// A List replays the operations of one slot. The zero List is empty and ready. It may be used by
-// one goroutine at a time.
+// A List replays the operations of one slot. The zero List is empty and ready to use. Only one
+// goroutine at a time may use it.
 //
-// Memory and time are proportional to the operations, whatever they are.
+// Memory and time are in proportion to the number of operations.
 type List struct {
-	addresses map[site.Address]uint32 // entries of address records that are not gone
-	others    map[string]uint32       // of other records, by version, type and data
+	addresses map[site.Address]uint32 // entries of address records that were not removed
+	others    map[string]uint32       // entries of other records, by version, type and data
 	entries   []entry
 	order     []uint32 // entries in the order in which they became present
 	tagged    map[taggedEntry]struct{}
 	tags      tagTexts
 
-	records []snapshot.Record // what Records returned
+	records []snapshot.Record // result of Records
 	sorted  []taggedEntry
 	texts   []string
 }
 
-// An entry is a record from when it was first added or tagged until it is removed. If it comes back
-// after that, it is another entry.
+// An entry is a record from its first add or tag until its removal. If it is added again later,
+// that is another entry.
 type entry struct {
 	state   state
 	address site.Address
 	other   string // version, type and data; "" for an address
 	added   int64
-	at      int // in List.records
+	at      int // index in List.records
 }
 
 type state byte
 
 const (
-	aside   state = iota // has tags, but was not added yet
+	aside   state = iota // has tags but was not added yet
 	present              // was added
 	gone                 // was removed
 )
 
 type taggedEntry struct{ entry, tag uint32 }
 
-// tagTexts numbers the texts of tags. Most lists use the same few, so they outlive a Reset.
+// tagTexts numbers the texts of tags. Most lists use the same few, so they survive a Reset.
 type tagTexts struct {
 	number map[string]uint32
 	text   []string
@@ -67,8 +67,8 @@ func (t *tagTexts) numberOf(text []byte) uint32 {
 	return n
 }
 
-// maxKept bounds the entries of maps that are kept by Reset: clearing a map takes time proportional
-// to the most that it ever had.
+// maxKept is the size up to which Reset reuses maps: clearing a map takes time in proportion to its
+// largest size.
 const maxKept = 256
 
 // Reset makes the list empty. It keeps memory for reuse.
@@ -83,20 +83,21 @@ func (l *List) Reset() {
 		l.tags = tagTexts{}
 	}
 	l.tagged = nil
-	clear(l.entries) // lets go of texts
+	clear(l.entries) // releases strings
 	l.entries, l.order = l.entries[:0], l.order[:0]
 }
 
-// Apply applies an operation, of which it keeps no part. time is that of its block in milliseconds
-// since the Unix epoch, or source.NoTime. The Reason is "" if the operation had its effect, or needed
-// none, as when a record is added twice; otherwise the operation was ignored.
+// Apply applies an operation and keeps no part of b. time is that of its block in milliseconds
+// since the Unix epoch, or source.NoTime. Apply returns "" if the operation had its effect or
+// needed none, like adding a record twice; otherwise the operation was ignored for the returned
+// Reason.
 func (l *List) Apply(b []byte, time int64) Reason {
 	_, ignored := l.Perform(b, time)
 	return ignored
 }
 
-// Perform is Apply, and reports whether readers can see the effect: a record became present or left, or
-// a present one got or lost a tag.
+// Perform is Apply, and reports whether the effect is visible to readers: a record was added or
+// removed, or a present one gained or lost a tag.
 func (l *List) Perform(b []byte, time int64) (visible bool, ignored Reason) {
 	o, ignored := parseOp(b)
 	if ignored != "" {
@@ -105,7 +106,7 @@ func (l *List) Perform(b []byte, time int64) (visible bool, ignored Reason) {
 	return l.apply(o, time).visible(), ""
 }
 
-// An effect is what a valid operation did, for people.
+// An effect describes the effect of a valid operation to people.
 type effect string
 
 const (
@@ -122,7 +123,7 @@ const (
 	notTagged      effect = "did not have the tag"
 )
 
-// visible reports whether a snapshot has other records, or other tags of them, than before.
+// visible reports whether the effect changes the records or tags of a snapshot.
 func (e effect) visible() bool {
 	return e == added || e == removed || e == tagged || e == untagged
 }
@@ -229,9 +230,8 @@ func (l *List) enter(o op.Operation) uint32 {
 	return n
 }
 
-// Records returns the records that are present, in the order in which they became so, without a
-// TokenID; tags are in the order of their bytes. They are
-// valid until the next call of a method.
+// Records returns the present records in the order in which they were added, without TokenID, and
+// with sorted tags. They are valid until the next method call.
 func (l *List) Records() []snapshot.Record {
 	l.records = slices.Grow(l.records[:0], len(l.order))
 	for _, n := range l.order {
@@ -262,7 +262,7 @@ func (l *List) Records() []snapshot.Record {
 	return l.records
 }
 
-// sortTags sets the texts of the tags of records, grouped by entry, and in order.
+// sortTags sets the texts of tags, sorted, and grouped by entry.
 func (l *List) sortTags() {
 	l.sorted, l.texts = l.sorted[:0], l.texts[:0]
 	for t := range l.tagged {

@@ -8,17 +8,17 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// A mark is what Undo goes back to.
+// A mark is a state that Undo can restore.
 type mark struct {
-	undo   []func() // in the order of the changes, which are undone from the last
+	undo   []func() // undo functions in the order of the changes; the last one runs first
 	ops    int
-	chunks int // of the arena
+	chunks int // chunks of the arena
 	used   int // bytes of the last chunk
 	report Report
 }
 
-// Mark makes Undo go back to what the Replay has now. What was added before cannot be undone any more.
-// From then on, memory is also in proportion to what was added since.
+// Mark makes Undo return to the current state. Earlier events can no longer be undone. From now on,
+// memory is also in proportion to the events added after the mark.
 func (r *Replay) Mark() {
 	m := &mark{ops: len(r.ops), chunks: len(r.arena), report: r.report}
 	if m.chunks > 0 {
@@ -28,7 +28,7 @@ func (r *Replay) Mark() {
 	r.marked = m
 }
 
-// Undo forgets all events since the last Mark, in time proportional to these. The mark stays.
+// Undo drops all events since the last Mark, in time proportional to them. The mark stays.
 func (r *Replay) Undo() {
 	m := r.marked
 	for _, undo := range slices.Backward(m.undo) {
@@ -49,8 +49,8 @@ func (r *Replay) undoBy(undo func()) {
 	}
 }
 
-// The methods below are called before something changes: they say how to undo that, and remember whose
-// rows are to be made again, also after an Undo.
+// The methods below run before a change. They record how to undo it, and whose rows must be remade,
+// also after an Undo.
 
 func (r *Replay) keepLast(chain uint64) {
 	if r.marked == nil {
@@ -105,7 +105,7 @@ func (r *Replay) keepPrimary(account site.Address) {
 	})
 }
 
-// touched are the things that may have other rows than before; nil if nobody wants to know.
+// touched holds the items whose rows may have changed; nil if nobody needs them.
 type touched struct {
 	tokens   map[source.Word]struct{}
 	slots    map[slotKey]struct{}

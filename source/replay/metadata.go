@@ -5,14 +5,14 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// The keys of metadata that matter here. A manager writes to a slot, and is in no snapshot.
+// The metadata keys used here. The key of a manager, who may write to a slot, is in no snapshot.
 const (
 	keyUser        = "user"
 	keyManager     = "manager"
 	keyPrimaryList = "primary-list"
 )
 
-// The encoding of a location: version, type, chain id, contract, slot.
+// The encoding of a location: version, type, chain ID, contract, slot.
 const (
 	locationVersion = 1
 	locationType    = 1
@@ -23,8 +23,9 @@ const (
 	locationLength = atSlot + len(source.Word{})
 )
 
-// ParseLocation returns the place that a location names. A list with a location that has a Reason
-// has no user and no records. Whether the contract is one of the deployment is not checked.
+// ParseLocation returns the place that a location names. A list whose location is rejected with a
+// Reason has no user and no records. ParseLocation does not check whether the contract is part of
+// the deployment.
 func ParseLocation(location []byte) (source.Place, Reason) {
 	switch {
 	case len(location) != locationLength:
@@ -44,8 +45,8 @@ func ParseLocation(location []byte) (source.Place, Reason) {
 	}, ""
 }
 
-// User returns the user that the value of the metadata of a slot sets. Values of another length
-// than 20 bytes, and the zero address, unset it.
+// User returns the user that a metadata value of a slot sets. Values that are not 20 bytes long,
+// and the zero address, unset the user.
 func User(value []byte) (user site.Address, ok bool) {
 	if len(value) != len(user) {
 		return site.Address{}, false
@@ -54,8 +55,8 @@ func User(value []byte) (user site.Address, ok bool) {
 	return user, user != site.Address{}
 }
 
-// PrimaryList returns the token id that an account names as its primary list, as a decimal. Values
-// of another length than 32 bytes name none.
+// PrimaryList returns the token ID that an account names as its primary list, as a decimal. Values
+// that are not 32 bytes long name none.
 func PrimaryList(value []byte) (tokenID string, ok bool) {
 	token, ok := primary(value)
 	if !ok {

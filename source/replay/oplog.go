@@ -9,17 +9,18 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// A SlotOp is an operation of a slot that had an effect that readers can see (List.Perform).
+// A SlotOp is an operation of a slot with an effect visible to readers (List.Perform).
 type SlotOp struct {
-	Time  int64 // of the block, in milliseconds since the Unix epoch, or source.NoTime
+	Time  int64 // time of the block, in milliseconds since the Unix epoch, or source.NoTime
 	Block uint64
-	Index uint32 // of the log in its block
+	Index uint32 // log index in the block
 	Op    []byte
 }
 
-// Ops notes visible operations of the slot whose records Write wrote last, which is on that chain, for the
-// lists that have its records. The token ids that Write got must still be there. Within the limits of records, lists that share a slot share operations. It
-// keeps no part of ops. WriteOps writes the rows.
+// Ops records visible operations of the slot last passed to Write, which is on the given chain, for
+// the lists that have its records. The token IDs passed to Write must still be valid. Within the
+// limits for records, lists that share a slot share operations. Ops keeps no part of ops. WriteOps
+// writes the rows.
 func (s *Slots) Ops(chain uint64, ops []SlotOp) {
 	first := len(s.log.ops)
 	var numbers []int32
@@ -30,7 +31,7 @@ func (s *Slots) Ops(chain uint64, ops []SlotOp) {
 	s.note(chain, numbers)
 }
 
-// note is Ops for operations of the log.
+// note is Ops for operations in the log.
 func (s *Slots) note(chain uint64, numbers []int32) {
 	log := &s.log
 	size, untimed, long, all := 0, 0, 0, len(log.rows)
@@ -63,11 +64,10 @@ func (s *Slots) note(chain uint64, numbers []int32) {
 	}
 }
 
-// opRowBytes is about the size of the row of an operation.
+// opRowBytes returns the approximate size of an operation's row.
 func opRowBytes(length int) int { return 140 + 2*length }
 
-// WriteOps writes the operations that were noted, in the order of the table, and returns how many rows
-// that were.
+// WriteOps writes the recorded operations in table order, and returns the number of rows.
 func (s *Slots) WriteOps(ctx context.Context) (rows uint64, err error) {
 	log := &s.log
 	slices.SortFunc(log.rows, log.compare)
@@ -89,7 +89,7 @@ func (s *Slots) WriteOps(ctx context.Context) (rows uint64, err error) {
 	return rows, nil
 }
 
-// An opLog has the visible operations of slots: 16 bytes each, beside the operations themselves.
+// An opLog holds the visible operations of slots, 16 bytes each besides the operations.
 type opLog struct {
 	ops   []storedOp
 	arena arena
@@ -98,14 +98,14 @@ type opLog struct {
 	limit sharing
 }
 
-// An opSlot is a slot with lists that show its operations, by their token ids.
+// An opSlot is a slot with the token IDs of the lists that show its operations.
 type opSlot struct {
 	chain uint64
 	ids   []string
 }
 
-// An opRow is an operation in its slot. It has the time because most rows differ in that: to look the
-// others up would miss the caches.
+// An opRow is an operation in its slot. It has a copy of the time, by which most rows differ: other
+// fields would miss the processor's caches.
 type opRow struct {
 	time    int64
 	n, slot int32

@@ -2,11 +2,11 @@ package replay
 
 import "github.com/followpress/followpress/site/op"
 
-// A Reason says why an event or a record was ignored; "" if it was not.
+// A Reason tells why an event or a record was ignored; "" if it was not.
 type Reason string
 
-// The reasons. Those of operations depend on the bytes of the operation only, not on what came
-// before it.
+// Reasons. Those of operations depend only on the bytes of the operation, not on earlier
+// operations.
 const (
 	OpVersion    = Reason(op.Version)
 	OpCode       = Reason(op.UnknownCode)

@@ -15,39 +15,39 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// NoOps as the beginning of a window means that there are no rows of ops.
+// NoOps as the start of a window means no rows of ops.
 const NoOps = math.MaxInt64
 
 const (
-	// mostInChunk is how many rows of ops are made again at a time.
+	// mostInChunk is the number of rows of ops remade at a time.
 	mostInChunk = 512
-	// opSlack is how much longer rows are kept than the window is: it begins earlier again if a reorganisation takes
-	// away the newest blocks.
+	// opSlack is how much older than the window rows may be before they are dropped: if a
+	// reorganization removes the newest blocks, the window starts earlier again.
 	opSlack = time.Hour
 )
 
-// recent has the rows of the table ops from a time on, in chunks, of which an update makes only those again that have
-// other rows. A row takes its text, and 16 bytes.
+// recent holds the rows of the table ops since a time, in chunks. An update remakes only chunks
+// with changed rows. A row takes its text and 16 bytes.
 type recent struct {
-	most   int                 // rows of a chunk
-	from   int64               // all rows since then are there, and some before
-	chunks []chunk             // in the order of the table, none of them empty
-	marks  map[string][]opMark // of the rows of each list since from, by its token id; nil before begin
+	most   int                 // rows per chunk
+	from   int64               // all later rows are present, and some earlier ones
+	chunks []chunk             // in table order, none empty
+	marks  map[string][]opMark // marks of the rows of each list since from, by token ID; nil before begin
 }
 
-// A chunk has rows that follow each other.
+// A chunk holds consecutive rows.
 type chunk struct {
 	first, last snapshot.Op // without bytes
 	rows        snapshot.Rows
 }
 
-// An opMark stands for a row of a list: rows of a list with equal marks are equal.
+// An opMark identifies a row of a list: rows of one list with equal marks are equal.
 type opMark struct {
 	time int64
 	hash uint64
 }
 
-// opSeed is that of all hashes of this process.
+// opSeed is the seed of all hashes of this process.
 var opSeed = maphash.MakeSeed()
 
 func markOf(o *snapshot.Op) opMark {
@@ -62,8 +62,8 @@ func markOf(o *snapshot.Op) opMark {
 	return opMark{o.Time, h.Sum64()}
 }
 
-// begin lets the rows begin at a time. It reports whether older ones are needed than there are: then those of all lists are
-// to be replaced.
+// begin sets the time of the first row. It reports whether rows older than the present ones are
+// needed: the caller must then replace the rows of all lists.
 func (r *recent) begin(since int64) (older bool, err error) {
 	from := since
 	if slack := opSlack.Milliseconds(); since != NoOps && since > math.MinInt64+slack {
@@ -108,7 +108,7 @@ func (r *recent) begin(since int64) (older bool, err error) {
 	return false, nil
 }
 
-// marksSince are those of rows since a time.
+// marksSince returns the marks of rows since a time.
 func marksSince(marks []opMark, from int64) []opMark {
 	for i, m := range marks {
 		if m.time >= from {
@@ -118,20 +118,20 @@ func marksSince(marks []opMark, from int64) []opMark {
 	return nil
 }
 
-// A gone row is one that a list has no more.
+// A goneOp is a row that a list no longer has.
 type goneOp struct {
 	token string
 	opMark
 }
 
-// An opChange is what rows of ops have changed.
+// An opChange summarizes changes of the rows of ops.
 type opChange struct {
 	lists    []string
 	accounts map[site.Address]struct{}
 }
 
-// replace replaces the rows of lists, by their token ids. The rows of each must be in order; those before the beginning
-// do not matter.
+// replace replaces the rows of lists, by token ID. The rows of each list must be in order; rows
+// before the window are ignored.
 func (r *recent) replace(lists map[string][]snapshot.Op) (c opChange, err error) {
 	c.accounts = map[site.Address]struct{}{}
 	var fresh []snapshot.Op
@@ -173,7 +173,7 @@ func (r *recent) replace(lists map[string][]snapshot.Op) (c opChange, err error)
 	return c, r.exchange(gone, fresh, &c)
 }
 
-// about notes the account that an operation is about.
+// about records the account that an operation is about.
 func (c *opChange) about(o *snapshot.Op) {
 	if what, ignored := op.Parse(o.Op); ignored == "" {
 		if account, ok := what.Address(); ok {
@@ -182,7 +182,7 @@ func (c *opChange) about(o *snapshot.Op) {
 	}
 }
 
-// exchange makes the chunks again that had rows which are gone, and those that the fresh ones belong to.
+// exchange remakes the chunks with removed rows, and those that new rows belong to.
 func (r *recent) exchange(gone map[goneOp]struct{}, fresh []snapshot.Op, c *opChange) error {
 	times := make([]int64, 0, len(gone))
 	for g := range gone {
@@ -236,7 +236,7 @@ func (r *recent) appendChunks(chunks []chunk, ops []snapshot.Op) ([]chunk, error
 	return chunks, nil
 }
 
-// since are the rows since a time, which must not be before the last beginning.
+// since returns the rows since a time within the window.
 func (r *recent) since(at int64) (pieces []snapshot.Piece, err error) {
 	for _, c := range r.chunks {
 		switch {
@@ -258,8 +258,8 @@ func (r *recent) since(at int64) (pieces []snapshot.Piece, err error) {
 	return pieces, nil
 }
 
-// opsOf are the operations with these numbers, in the order of their rows, as far as rows are kept, and about the size of
-// the rows of all.
+// opsOf returns the operations with these numbers in row order, as far as rows are kept, and the
+// approximate size of all rows.
 func (u *update) opsOf(numbers []int32, chain uint64) (ops []snapshot.Op, size int) {
 	for _, n := range numbers {
 		o := &u.replay.ops[n]
@@ -271,11 +271,11 @@ func (u *update) opsOf(numbers []int32, chain uint64) (ops []snapshot.Op, size i
 			ops = append(ops, snapshot.Op{Time: o.time, Chain: chain, Block: o.block, LogIndex: o.index, Op: u.replay.arena.at(o.op)})
 		}
 	}
-	slices.SortFunc(ops, func(a, b snapshot.Op) int { return a.Compare(&b) }) // times of blocks may run backwards
+	slices.SortFunc(ops, func(a, b snapshot.Op) int { return a.Compare(&b) }) // block times may run backwards
 	return ops, size
 }
 
-// replaceOps makes the rows of ops again of the lists that may have others.
+// replaceOps remakes the rows of ops of the lists that may have changed.
 func (u *update) replaceOps(ctx context.Context) error {
 	var missing []slotKey
 	lists, ids := map[string][]snapshot.Op{}, map[string]source.Word{}
@@ -303,7 +303,7 @@ func (u *update) replaceOps(ctx context.Context) error {
 	for _, text := range changed.lists {
 		id := ids[text]
 		u.lists[id] = struct{}{}
-		if s, ok := u.shown[id]; ok { // that of one that is gone is known already
+		if s, ok := u.shown[id]; ok { // a removed list is already recorded
 			u.accounts[s.account()] = struct{}{}
 		}
 	}
@@ -311,7 +311,7 @@ func (u *update) replaceOps(ctx context.Context) error {
 	return nil
 }
 
-// tells returns the slot whose operations a list shows. It reports false if it shows none.
+// tells returns the slot whose operations a list shows; false if it shows none.
 func (u *update) tells(id source.Word) (slotKey, bool) {
 	s, ok := u.shown[id]
 	_, left := u.left[id]

@@ -10,11 +10,11 @@ import (
 )
 
 // A Replay collects events and makes lists of them. It keeps the valid operations, about 65 bytes
-// each, and what the other events say by now. It may be used by one goroutine at a time.
+// each, and the state set by other events. Only one goroutine at a time may use it.
 type Replay struct {
 	registry  source.Contract
 	accounts  source.Contract
-	contracts map[source.Contract]uint32 // of records
+	contracts map[source.Contract]uint32 // numbers of the records contracts
 
 	last    map[uint64]point // by chain
 	tokens  map[source.Word]*token
@@ -28,7 +28,7 @@ type Replay struct {
 	rows   *touched // nil before Rows
 }
 
-// A point is the place of an event in its chain.
+// A point is the position of an event in its chain.
 type point struct {
 	block uint64
 	index uint32
@@ -41,22 +41,22 @@ func (p point) compare(q point) int {
 // A token is a list. Its location may be set before it is minted.
 type token struct {
 	id     source.Word
-	owner  site.Address // the zero address before it is minted
+	owner  site.Address // zero before it is minted
 	placed bool         // whether slot is known
 	slot   slotKey
 }
 
-// A slotKey is a source.Place in little memory.
+// A slotKey is a compact source.Place.
 type slotKey struct {
 	contract uint32
 	slot     source.Word
 }
 
-// A slot has its operations as a chain through Replay.ops.
+// A slot has its operations as a linked list through Replay.ops.
 type slot struct {
-	user        site.Address // the zero address if it is not set
+	user        site.Address // zero if not set
 	first, last int32        // none if there are no operations
-	count       uint32       // of operations
+	count       uint32       // number of operations
 }
 
 const none = -1
@@ -65,11 +65,11 @@ type storedOp struct {
 	time  int64
 	block uint64
 	op    position
-	index uint32 // of the log in its block
+	index uint32 // log index in the block
 	next  int32
 }
 
-// New returns a Replay of the events of a deployment.
+// New returns a Replay for the events of a deployment.
 func New(d *source.Deployment) *Replay {
 	r := &Replay{
 		registry:  d.Registry(),
@@ -89,8 +89,8 @@ func New(d *source.Deployment) *Replay {
 	return r
 }
 
-// Add adds an event, of which it keeps no part. Events of one chain must come in its order. It is
-// an error if they do not, or if an event is of a contract that the deployment does not have.
+// Add adds an event and keeps no part of it. Events of one chain must be added in order. Add fails
+// if they are not, or if an event's contract is not part of the deployment.
 func (r *Replay) Add(e source.Event) error {
 	if err := r.add(e); err != nil {
 		return fmt.Errorf("chain %d, block %d, log %d: %w", e.Contract.Chain, e.Block, e.Index, err)
@@ -132,8 +132,8 @@ func (r *Replay) add(e source.Event) error {
 	return nil
 }
 
-// checkContract checks that an event is of a contract that has such events, and returns the number
-// of a records contract.
+// checkContract checks that the contract of an event emits such events, and returns the number of a
+// records contract.
 func (r *Replay) checkContract(e source.Event) (uint32, error) {
 	contract, ok := uint32(0), false
 	switch e.Kind {
@@ -207,8 +207,8 @@ func (r *Replay) setPrimary(account site.Address, key string, value []byte) Reas
 	return primaryIgnored(value)
 }
 
-// primaryIgnored is the reason why a value names no primary list. That an empty one does not is
-// its purpose.
+// primaryIgnored returns the reason why a value names no primary list. An empty value does so on
+// purpose.
 func primaryIgnored(value []byte) Reason {
 	if len(value) == 0 {
 		return ""
@@ -229,7 +229,8 @@ func (r *Replay) setUser(key slotKey, name string, value []byte) Reason {
 	return OtherKey
 }
 
-// userIgnored is the reason why a value sets no user. Empty ones and the zero address are meant to.
+// userIgnored returns the reason why a value sets no user. Empty values and the zero address do so
+// on purpose.
 func userIgnored(value []byte) Reason {
 	if len(value) == 0 || len(value) == len(site.Address{}) {
 		return ""
@@ -237,7 +238,7 @@ func userIgnored(value []byte) Reason {
 	return UserLength
 }
 
-// accountOf is the account of an AccountMetadata event.
+// accountOf returns the account of an AccountMetadata event.
 func accountOf(e source.Event) site.Address {
 	return site.Address(e.Subject[len(e.Subject)-len(site.Address{}):])
 }
@@ -261,5 +262,5 @@ func (r *Replay) store(key slotKey, e source.Event) error {
 	return nil
 }
 
-// Report says what was read, written and ignored so far.
+// Report returns the counts of events read, rows written and events ignored so far.
 func (r *Replay) Report() *Report { return &r.report }

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// A Report counts what a Replay read, wrote and ignored.
+// A Report counts events read, rows written and events ignored by a Replay.
 type Report struct {
 	Events  uint64            `json:"events"`
-	ListOps uint64            `json:"list_ops"` // operations, also those that were ignored
+	ListOps uint64            `json:"list_ops"` // operations, including ignored ones
 	Lists   uint64            `json:"lists"`
 	Records uint64            `json:"records"`
 	Ops     uint64            `json:"ops"`     // rows of the table ops
-	Ignored map[Reason]uint64 `json:"ignored"` // events by reason; records if it is LongRecord or SharedSlot; what ops lacks if it is UntimedOp, LongOp or SharedOp
+	Ignored map[Reason]uint64 `json:"ignored"` // events by reason; for LongRecord and SharedSlot records; for UntimedOp, LongOp and SharedOp rows missing from ops
 }
 
-// String formats the report for a person, in a few lines.
+// String returns the report as text for people, in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "events    %10d, of which %d are operations\n", r.Events, r.ListOps)

@@ -15,56 +15,56 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// Rows keep the rows of the lists and records of a Replay in memory, and make only those again that
-// events have changed. What they have is what Write writes, byte for byte. They may be used by one
-// goroutine at a time, which is that of the Replay.
+// Rows keeps the rows of a Replay's lists and records in memory, and remakes only rows that events
+// have changed. They equal the output of Write byte for byte. Only the goroutine of the Replay may
+// use it.
 type Rows struct {
 	replay  *Replay
-	shown   map[source.Word]shown    // lists with rows, as they have them
-	sharing map[slotKey][]*token     // lists of a slot, by their ids
-	minted  []*token                 // all lists, by their ids
-	slots   map[slotKey]slotRows     // that a list has
+	shown   map[source.Word]shown    // lists with rows, as shown in them
+	sharing map[slotKey][]*token     // lists of a slot, by ID
+	minted  []*token                 // all lists, by ID
+	slots   map[slotKey]slotRows     // rows of the slots that lists have
 	left    map[source.Word]struct{} // lists without the records of their slot, beyond the limit
 	silent  map[source.Word]struct{} // other lists without the operations of their slot, beyond the limit
 	primary map[site.Address]source.Word
 
 	lists   snapshot.Rows
 	records []snapshot.Piece
-	at      map[source.Word]int // in records, by list
+	at      map[source.Word]int // index in records, by list
 	ops     recent
-	chains  []uint64 // of contracts, by their numbers
+	chains  []uint64 // chains of the contracts, by number
 }
 
-// shown is what rows say of a list.
+// shown holds the values in a list's row.
 type shown struct {
 	owner, user site.Address
 	placed      bool
 	slot        slotKey
 }
 
-// A slotRows has the rows of a slot, for all lists that have it.
+// A slotRows holds the rows of a slot, for all lists that have it.
 type slotRows struct {
 	rows snapshot.Rows
-	size int // as sharing.has counts
-	ops  int // the same of the rows of operations
+	size int // for sharing.has
+	ops  int // size of the rows of operations, for sharing.has
 }
 
-// A Change says what an Update has changed. Its slices are sorted, without doubles.
+// A Change is the result of an Update. Its slices are sorted and have no duplicates.
 type Change struct {
-	Any      bool           // whether any row is another
-	Lists    []string       // token ids of lists with other rows
-	Accounts []site.Address // those of these lists, before and after; those whom their other records and operations are about; those of Primary
-	Primary  []site.Address // accounts that name another primary list
+	Any      bool           // whether any row changed
+	Lists    []string       // token IDs of lists with changed rows
+	Accounts []site.Address // accounts of these lists, before and after; accounts that changed records and operations are about; accounts in Primary
+	Primary  []site.Address // accounts whose primary list changed
 }
 
-// Rows begins to keep the rows of a Replay, which needs one Update to have any. A Replay has one Rows.
+// Rows returns the Rows of a Replay, which are empty until the first Update. A Replay has one Rows.
 func (r *Replay) Rows() *Rows {
 	x := &Rows{shown: map[source.Word]shown{}, slots: map[slotKey]slotRows{}, primary: map[site.Address]source.Word{}, ops: recent{most: mostInChunk}}
 	x.Replace(r)
 	return x
 }
 
-// Replace makes the rows those of another Replay of the same deployment, from the next Update on.
+// Replace makes x use another Replay of the same deployment, from the next Update on.
 func (x *Rows) Replace(r *Replay) {
 	x.replay, r.rows = r, newTouched()
 	x.chains = make([]uint64, len(r.contracts))
@@ -91,17 +91,17 @@ func (x *Rows) Replace(r *Replay) {
 	}
 }
 
-// Lists are the rows of lists, as of the last Update.
+// Lists returns the rows of lists as of the last Update.
 func (x *Rows) Lists() snapshot.Rows { return x.lists }
 
-// Records are the rows of records, as of the last Update. They do not change.
+// Records returns the rows of records as of the last Update. They do not change.
 func (x *Rows) Records() []snapshot.Piece { return x.records }
 
-// Ops are the rows of ops since a time, in milliseconds since the Unix epoch, which must not be before that of the last
-// Update. They do not change.
+// Ops returns the rows of ops since a time in milliseconds since the Unix epoch, which must not be
+// before that of the last Update. They do not change.
 func (x *Rows) Ops(since int64) ([]snapshot.Piece, error) { return x.ops.since(since) }
 
-// Primary is the token id of the list that an account names as primary, as of the last Update; "" for none.
+// Primary returns the token ID of the account's primary list as of the last Update; "" for none.
 func (x *Rows) Primary(account site.Address) string {
 	if token, ok := x.primary[account]; ok {
 		return token.Decimal()
@@ -109,12 +109,13 @@ func (x *Rows) Primary(account site.Address) string {
 	return ""
 }
 
-// ListOps is as source.Graph has it.
+// ListOps returns the number of operations; see source.Graph.
 func (x *Rows) ListOps() uint64 { return x.replay.report.ListOps }
 
-// Update makes the rows again that events have changed since the last one. Rows of ops are kept since a time, in
-// milliseconds since the Unix epoch: NoOps for none. That the time moves on changes nothing; if it goes back by more than
-// an hour, all rows of ops are made again. After an error the Rows must not be used any more.
+// Update remakes the rows that events have changed since the last Update. It keeps rows of ops
+// since opsSince, in milliseconds since the Unix epoch; NoOps for none. Moving opsSince forward
+// changes nothing; moving it back by more than an hour remakes all rows of ops. After an error, x
+// must not be used again.
 func (x *Rows) Update(ctx context.Context, opsSince int64) (Change, error) {
 	t := x.replay.rows
 	x.replay.rows = newTouched()
@@ -157,20 +158,20 @@ func (x *Rows) Update(ctx context.Context, opsSince int64) (Change, error) {
 	return c, nil
 }
 
-// An update is a call of Update.
+// An update is one call of Update.
 type update struct {
 	*Rows
-	lists    map[source.Word]struct{} // with other rows
+	lists    map[source.Word]struct{} // lists with changed rows
 	accounts map[site.Address]struct{}
-	first    bool      // nobody asks what has changed
-	again    bool      // the table lists has other rows, or records are in other places
-	slots    []slotKey // otherwise the slots with other rows
+	first    bool      // the first Update reports no changes
+	again    bool      // the rows of lists changed, or records moved
+	slots    []slotKey // otherwise, the slots with changed rows
 
-	other   map[source.Word]struct{}  // lists that may have other rows of ops
-	visible map[slotKey][]snapshot.Op // of the slots that were replayed, without token ids
+	other   map[source.Word]struct{}  // lists whose rows of ops may have changed
+	visible map[slotKey][]snapshot.Op // operations of the replayed slots, without token IDs
 }
 
-// changed notes that a list has other rows, before or after.
+// changed records that the rows of a list changed, before or after.
 func (u *update) changed(id source.Word, as shown) {
 	u.lists[id] = struct{}{}
 	u.accounts[as.account()] = struct{}{}
@@ -183,7 +184,7 @@ func (s *shown) account() site.Address {
 	return rules.AccountOf(s.owner, nil)
 }
 
-// place finds out again which lists there are, and where.
+// place recomputes which lists exist, and their slots.
 func (u *update) place() {
 	u.minted, u.sharing = u.replay.minted(), map[slotKey][]*token{}
 	for _, t := range u.minted {
@@ -193,7 +194,7 @@ func (u *update) place() {
 	}
 }
 
-// show is what rows are to say of a list; ok is false if there is no such list.
+// show returns the values for a list's row; ok is false if there is no such list.
 func (u *update) show(id source.Word) (s shown, ok bool) {
 	t := u.replay.tokens[id]
 	if t == nil || t.owner == (site.Address{}) {
@@ -209,8 +210,7 @@ func (u *update) show(id source.Word) (s shown, ok bool) {
 	return s, true
 }
 
-// changedLists finds lists whose own rows are others, or that are elsewhere. It returns the slots
-// that they have or had.
+// changedLists finds lists whose own row or slot changed. It returns their old and new slots.
 func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
 	ids := maps.Clone(t.tokens)
 	for key := range t.slots {
@@ -249,7 +249,7 @@ func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
 	return places
 }
 
-// about notes the accounts that records are about which only one of two has.
+// about records the accounts of records that only one of two sets of rows has.
 func (u *update) about(one, other snapshot.Rows) {
 	if u.first {
 		return
@@ -259,8 +259,8 @@ func (u *update) about(one, other snapshot.Rows) {
 	}
 }
 
-// replaySlots makes the rows of slots again: of those that were touched, and of those of places that
-// have no rows yet. Slots without a list have none.
+// replaySlots remakes the rows of touched slots, and of slots in places without rows. Slots without
+// a list have no rows.
 func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey]struct{}) error {
 	for key := range places {
 		t.slot(key) // its operations are not kept
@@ -291,7 +291,7 @@ func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey
 		if u.Rows.slots[key] = is; is.rows.Equal(was.rows) {
 			continue
 		}
-		// How many rows there are may decide whether other lists have any.
+		// The number of rows may decide whether other lists have any.
 		u.again = u.again || (was.rows.Len() == 0) != (is.rows.Len() == 0) || len(u.sharing[key]) > alwaysShared
 		u.slots = append(u.slots, key)
 		for _, t := range u.sharing[key] {
@@ -302,7 +302,7 @@ func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey
 	return nil
 }
 
-// rowsOf are the rows of slots, made on all cores. It notes their operations.
+// rowsOf makes the rows of slots on all cores, and records their operations.
 func (u *update) rowsOf(ctx context.Context, keys []slotKey) ([]slotRows, error) {
 	made, visible := make([]slotRows, len(keys)), make([][]snapshot.Op, len(keys))
 	var next atomic.Int64
@@ -339,7 +339,7 @@ func (u *update) rowsOf(ctx context.Context, keys []slotKey) ([]slotRows, error)
 	return made, err
 }
 
-// exchange puts the rows of slots in the place of those that were there before.
+// exchange replaces the rows of slots.
 func (u *update) exchange() error {
 	if len(u.slots) == 0 {
 		return nil
@@ -349,7 +349,7 @@ func (u *update) exchange() error {
 		rows := u.Rows.slots[key].rows
 		for _, t := range u.sharing[key] {
 			if rows.Len() == 0 {
-				continue // there were none before, too
+				continue // there were none before either
 			}
 			p, err := rows.Of(t.id.Decimal())
 			if err != nil {
@@ -412,7 +412,7 @@ func (u *update) order() error {
 	return err
 }
 
-// primaries finds the accounts that name another primary list.
+// primaries finds the accounts whose primary list changed.
 func (u *update) primaries(t *touched) (changed []site.Address) {
 	for account := range t.accounts {
 		was, had := u.primary[account]

@@ -8,27 +8,27 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Slots writes the records and the visible operations of slots, for all lists that have them. It leaves
-// out what anybody could put there for little money to stop everybody's snapshot, or to make it a
-// thousand times as large. Set To and Held. It may be used by one goroutine at a time.
+// Slots writes the records and visible operations of slots, for all lists that have them. It omits
+// rows by which an attacker could cheaply block everybody's snapshot or multiply its size. Set To
+// and Held. Only one goroutine at a time may use it.
 type Slots struct {
 	To      Writer
-	Held    map[site.Address]uint32 // how many lists follow an account
-	Records uint64                  // that were written
-	Ignored map[Reason]uint64       // records, by LongRecord and SharedSlot; what ops lacks, by UntimedOp, LongOp and SharedOp; nil for none
+	Held    map[site.Address]uint32 // number of lists that follow each account
+	Records uint64                  // records written
+	Ignored map[Reason]uint64       // records by LongRecord and SharedSlot; rows missing from ops by UntimedOp, LongOp and SharedOp; nil for none
 
 	sharing
 	shown []string // lists that have the records of the last slot
 	log   opLog
 }
 
-// sharing says which lists have the records of a slot that others have before them.
+// sharing decides which of several lists with the same slot get its records.
 type sharing struct {
 	shared int // bytes of the rows of lists beyond alwaysShared
 }
 
-// has reports whether a list has them: the ith of its slot, whose rows have that size. Lists must come
-// in the order in which they are written.
+// has reports whether the ith list of its slot gets records of this size. Lists must come in the
+// order in which they are written.
 func (s *sharing) has(i, size int) bool {
 	if i < alwaysShared {
 		return true
@@ -40,17 +40,17 @@ func (s *sharing) has(i, size int) bool {
 	return true
 }
 
-var ( // that tests make smaller
-	// alwaysShared is how many lists of a slot have all its records, whatever others share. If that
-	// were only the first one, whoever has an old list and uses up the limit by others could move it
-	// to the slot of a newer list, which would have no records then.
+var ( // variables, so that tests can lower them
+	// alwaysShared lists of a slot get all its records, whatever others share. If only the first
+	// one did, the owner of an old list could use up the limit with other lists, move the old list
+	// to the slot of a newer list, and so take that list's records away.
 	alwaysShared = 8
-	// mostShared bounds sharing.shared. It is far above what was ever seen.
+	// mostShared limits sharing.shared, far above any value seen.
 	mostShared = 512 << 20
 )
 
-// Write writes the records of a slot for each of the lists, by their token ids. The first ones have
-// all of them; a later one has all or, beyond the limit, none. It changes the slice of records.
+// Write writes the records of a slot for each of the lists. The first lists get all records; a
+// later one gets all or, beyond the limit, none. Write changes the slice records.
 func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
 	all := len(records)
 	records, size := fitting(records)
@@ -76,7 +76,7 @@ func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
 	return nil
 }
 
-// fitting are the records that fit into rows, and about the size of these. It changes the slice.
+// fitting returns the records that fit into rows, and their approximate size. It changes the slice.
 func fitting(records []snapshot.Record) (fit []snapshot.Record, size int) {
 	fit = slices.DeleteFunc(records, tooLong)
 	for _, r := range fit {
@@ -95,7 +95,7 @@ func (s *Slots) ignore(reason Reason, n int) {
 	s.Ignored[reason] += uint64(n)
 }
 
-// rowBytes is about the size of a record's row.
+// rowBytes returns the approximate size of a record's row.
 func rowBytes(r snapshot.Record) int {
 	size := 100 + 2*len(r.Data)
 	for _, tag := range r.Tags {
@@ -104,12 +104,12 @@ func rowBytes(r snapshot.Record) int {
 	return size
 }
 
-// tooLong reports whether a record might not fit into a row of a snapshot, which has at most 16 MiB.
-// Such a record is left out as a whole: without its tags it could be a follow.
+// tooLong reports whether a record might exceed the 16 MiB of a snapshot's row. Such a record is
+// omitted completely: without its tags it could look like a follow.
 func tooLong(r snapshot.Record) bool {
 	const (
 		maxRow    = 16<<20 - 1<<10 // without the other members
-		maxEscape = 6              // bytes of JSON for a byte of text
+		maxEscape = 6              // bytes of JSON per byte of text
 	)
 	size := 2 * len(r.Data)
 	for _, tag := range r.Tags {

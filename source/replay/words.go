@@ -23,8 +23,9 @@ func tellOperation(o op.Operation, did effect) string {
 	return fmt.Sprintf("%s %s: %s", o.Code, about, did)
 }
 
-// A narrator says in words what events did, in the order of each chain, without control characters. It needs all transfers
-// of a list to tell its minting, and all operations on a record to tell what one did.
+// A narrator describes events in words, in the order of each chain, without control characters. It
+// needs all transfers of a list to recognize its minting, and all operations on a record to tell
+// the effect of one.
 type narrator struct {
 	known  *Replay // has the contracts
 	owners map[source.Word]site.Address
@@ -35,7 +36,7 @@ func newNarrator(known *Replay) *narrator {
 	return &narrator{known, map[source.Word]site.Address{}, map[slotKey]*List{}}
 }
 
-// tell tells an event, whose contract has this number.
+// tell describes an event of the contract with the given number.
 func (n *narrator) tell(e source.Event, contract uint32) string {
 	switch e.Kind {
 	case source.Transfer:

@@ -19,11 +19,11 @@ type Writer interface {
 	WriteOp(snapshot.Op) error
 }
 
-// Write writes all lists, in the order of their token ids, their records, and their visible operations.
-// It writes the records of lists that share a slot one list after the other. The Graph has no AsOf:
-// events do not tell how far the chains were read.
+// Write writes all lists ordered by token ID, their records, and their visible operations. The
+// records of lists that share a slot are consecutive. The Graph has no AsOf, since events do not
+// show how far the chains were read.
 //
-// The operations take 16 bytes each, and a few for each list, until they are written.
+// Until they are written, the operations take 16 bytes each, and a few per list.
 func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 	g := &source.Graph{
 		Primary: make(map[site.Address]string, len(r.primary)),
@@ -33,11 +33,11 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 	for account, token := range r.primary {
 		g.Primary[account] = token.Decimal()
 	}
-	if err := w.Begin(snapshot.TableOps); err != nil { // also without rows
+	if err := w.Begin(snapshot.TableOps); err != nil { // even without rows
 		return nil, err
 	}
 	minted := r.minted()
-	sharing := map[slotKey][]*token{} // those of a slot, by their ids
+	sharing := map[slotKey][]*token{} // lists of a slot, by ID
 	for _, t := range minted {
 		if t.placed {
 			sharing[t.slot] = append(sharing[t.slot], t)
@@ -93,7 +93,7 @@ func ids(tokens []*token) []string {
 	return texts
 }
 
-// minted returns the lists that exist, in the order of their ids.
+// minted returns the existing lists, ordered by ID.
 func (r *Replay) minted() []*token {
 	var minted []*token
 	for _, t := range r.tokens {
@@ -111,7 +111,7 @@ func (r *Replay) writeList(w Writer, g *source.Graph, t *token) error {
 	return w.WriteList(row)
 }
 
-// list is the row of a list.
+// list returns the row of a list.
 func (r *Replay) list(t *token) snapshot.List {
 	row := snapshot.List{TokenID: t.id.Decimal(), Owner: t.owner}
 	if s, ok := r.slots[t.slot]; t.placed && ok && s.user != (site.Address{}) {
@@ -120,8 +120,8 @@ func (r *Replay) list(t *token) snapshot.List {
 	return row
 }
 
-// replay returns the records of a slot, which are valid until the list is used again. It appends the
-// numbers of the visible operations.
+// replay returns the records of a slot, valid until list is used again. It appends the numbers of
+// the visible operations to visible.
 func (r *Replay) replay(list *List, s *slot, visible []int32) ([]snapshot.Record, []int32) {
 	list.Reset()
 	for n := s.first; n != none; n = r.ops[n].next {
@@ -132,7 +132,7 @@ func (r *Replay) replay(list *List, s *slot, visible []int32) ([]snapshot.Record
 	return list.Records(), visible
 }
 
-// countUnused counts the operations in slots that no list has by now.
+// countUnused counts the operations in slots that no list has.
 func (r *Replay) countUnused(used map[slotKey][]*token) {
 	delete(r.report.Ignored, NoList)
 	for key, s := range r.slots {
