@@ -154,7 +154,7 @@ func TestMapsOfTexts(t *testing.T) {
 		t.Errorf("report: got %+v and %d other dates, want %+v and 4", report.NoTexts, report.OtherDates, want)
 	}
 	for _, line := range []string{
-		"left out           2 profiles, 5 entries that are no texts\n",
+		"left out           2 profiles, 5 entries that are not strings\n",
 		"events             4 dates that are not like 31-Jan-2026, shown as they are\n",
 	} {
 		if !strings.Contains(report.String(), line) {

@@ -522,7 +522,7 @@ func TestTwoRuns(t *testing.T) {
 				if !errors.Is(err, generator.ErrBusy) {
 					t.Errorf("%s: the second run: got %v, want %v", p.name, err, generator.ErrBusy)
 				}
-				wantError(t, err, p.path, "another run is writing to it")
+				wantError(t, err, p.path, "another run is writing")
 			})
 		})
 		onDisk(t, s, p.path, o)

@@ -263,7 +263,7 @@ func appendInputs(b []byte, m Meta) ([]byte, error) {
 	slices.SortFunc(told.Chains, func(a, b site.ChainInput) int { return cmp.Compare(a.ChainID, b.ChainID) })
 	for i, c := range told.Chains {
 		if i > 0 && c.ChainID == told.Chains[i-1].ChainID {
-			return nil, fmt.Errorf("chains: chain %d is there twice", c.ChainID)
+			return nil, fmt.Errorf("chains: duplicate chain %d", c.ChainID)
 		}
 	}
 	members, err := json.MarshalWithOption(told, json.DisableHTMLEscape())

@@ -72,7 +72,7 @@ func ParseDeployment(text []byte) (*Deployment, error) {
 		return nil, fmt.Errorf("deployment: %w", err)
 	}
 	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("deployment: something follows the first value")
+		return nil, errors.New("deployment: trailing data after the first value")
 	}
 	d := &Deployment{}
 	for i, c := range file.Chains {
@@ -143,7 +143,7 @@ func (d *Deployment) check() error {
 	seen := map[uint64]bool{}
 	for _, c := range d.Chains {
 		if seen[c.ID] {
-			return fmt.Errorf("chain %d is there twice", c.ID)
+			return fmt.Errorf("duplicate chain %d", c.ID)
 		}
 		seen[c.ID] = true
 		if c.Registry != nil {

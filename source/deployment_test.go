@@ -75,7 +75,7 @@ func TestDeploymentsThatAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"nothing":             {``, "deployment"},
 		"no chains":           {`{}`, "0 chains have a registry"},
-		"more":                {file(full) + `{}`, "something follows"},
+		"more":                {file(full) + `{}`, "trailing data"},
 		"unknown member":      {file(chain("1", both+`,"record":[]`)), "unknown field"},
 		"no registry":         {file(chain("1", `"account_metadata":`+start("2")+`,"records":[`+start("3")+`]`)), "0 chains have a registry"},
 		"no account metadata": {file(chain("1", `"registry":`+start("2")+`,"records":[`+start("3")+`]`)), "0 chains have account_metadata"},
@@ -83,7 +83,7 @@ func TestDeploymentsThatAreRefused(t *testing.T) {
 		"no records":          {file(chain("1", both)), "no chain has records"},
 		"no contracts":        {file(full, chain("2", `"records":[]`)), "no contracts"},
 		"too many chains":     {file(append(many, full)...), "65 chains, want at most 64"},
-		"chain twice":         {file(full, chain("1", `"records":[`+start("4")+`]`)), "twice"},
+		"chain twice":         {file(full, chain("1", `"records":[`+start("4")+`]`)), "duplicate chain"},
 		"address twice":       {file(chain("1", both+`,"records":[`+start("2")+`]`)), "another contract"},
 		"id 0":                {file(chain("0", both)), "chain id"},
 		"huge id":             {file(chain("9223372036854775808", both)), "chain id"},

@@ -180,7 +180,7 @@ func (r *Report) tellAltered(b *strings.Builder) {
 		fmt.Fprintf(b, "%s\n", &r.LongTexts)
 	}
 	if n := r.NoTexts; n.Entries > 0 {
-		fmt.Fprintf(b, "left out  %10d profiles, %d entries that are no texts\n", n.Profiles, n.Entries)
+		fmt.Fprintf(b, "left out  %10d profiles, %d entries that are not strings\n", n.Profiles, n.Entries)
 	}
 	if r.OtherDates > 0 {
 		fmt.Fprintf(b, "events    %10d dates that are not like 31-Jan-2026, shown as they are\n", r.OtherDates)

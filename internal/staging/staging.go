@@ -56,7 +56,7 @@ type Staging struct {
 var swap, move, syncPath = exchange, rename, syncOne
 
 // ErrBusy says that another run writes to the same output.
-var ErrBusy = errors.New("another run is writing to it")
+var ErrBusy = errors.New("another run is writing")
 
 // ErrLeftBehind says that a cancelled run had no time to clean up. The next run does.
 var ErrLeftBehind = errors.New("the next run removes it")

@@ -110,7 +110,7 @@ type audit struct {
 	in      Inputs
 	views   map[uint64]*view
 	places  map[source.Place]bool // places whose operations were counted
-	sum     uint64                // sum of those operations
+	sum     uint64                // sum of the operations counted
 	report  Report
 }
 
@@ -144,7 +144,7 @@ func (a *audit) run(ctx context.Context) error {
 		a.Progress.Add(int64(len(some)))
 	}
 	if most := a.in.ListOps; most != nil && a.sum > *most {
-		a.report.differ(Difference{Fact: "operations", Text: fmt.Sprintf("the slots of the lists that were compared have %d operations by the contracts, and the %s was made of %d, of all slots", a.sum, a.in.Name, *most)})
+		a.report.differ(Difference{Fact: "operations", Text: fmt.Sprintf("the slots of the compared lists have %d operations by the contracts, but the %s was made of only %d", a.sum, a.in.Name, *most)})
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (a *audit) run(ctx context.Context) error {
 // open opens a view of each chain, concurrently.
 func (a *audit) open(ctx context.Context) error {
 	if len(a.in.Chains) == 0 {
-		return fmt.Errorf("the %s does not say after which blocks of the chains it was made, so that nothing can be compared: make it again with this version, of chains", a.in.Name)
+		return fmt.Errorf("the %s records no blocks, so there is nothing to compare; regenerate it with `snapshot chain`", a.in.Name)
 	}
 	a.Progress.Stage("ask for the blocks", 0)
 	inputs := map[uint64]site.ChainInput{}
@@ -163,7 +163,7 @@ func (a *audit) open(ctx context.Context) error {
 		in, ok := inputs[c.ID]
 		switch {
 		case !ok:
-			return fmt.Errorf("chain %d (%s) has contracts, and the %s does not say after which of its blocks it was made: it is of another --deployment", c.ID, c.Name, a.in.Name)
+			return fmt.Errorf("the %[3]s records no block of chain %[1]d (%[2]s), so it is of another deployment", c.ID, c.Name, a.in.Name)
 		case len(a.URLs[c.ID]) == 0:
 			return fmt.Errorf("no node of chain %d (%s): add --rpc %d=URL", c.ID, c.Name, c.ID)
 		}
@@ -216,7 +216,7 @@ func (a *audit) compareSupply(ctx context.Context, tokens []string) error {
 				next = upto
 				return
 			}
-			a.report.differ(Difference{List: fmt.Sprint(next), Fact: "list", Text: "the " + a.in.Name + " does not have it, and the registry has"})
+			a.report.differ(Difference{List: fmt.Sprint(next), Fact: "list", Text: "missing in the " + a.in.Name + ", but in the registry"})
 		}
 	}
 	for i, text := range tokens {
@@ -227,7 +227,7 @@ func (a *audit) compareSupply(ctx context.Context, tokens []string) error {
 		id, small := w.Uint64()
 		if !small || id >= n {
 			for _, text := range tokens[i:] {
-				a.report.differ(Difference{List: text, Fact: "list", Text: fmt.Sprintf("the %s has it, and the registry has %d tokens", a.in.Name, n)})
+				a.report.differ(Difference{List: text, Fact: "list", Text: fmt.Sprintf("in the %s, but the registry has only %d tokens", a.in.Name, n)})
 			}
 			break
 		}
@@ -339,7 +339,7 @@ func (f *facts) takeLists(ctx context.Context, words []source.Word) error {
 }
 
 // namedBeside returns the lists that accounts name as primary according to the contracts but not
-// the claims. Such a list counts only if it belongs to the account, which has to be asked for.
+// the claims. It counts only if it belongs to the account, which has to be asked for.
 func (f *facts) namedBeside(claims []Claim) ([]source.Word, error) {
 	named := map[source.Word]bool{}
 	for _, c := range claims {
@@ -375,7 +375,7 @@ func (a *audit) compareOne(f *facts, c *Claim, w source.Word) {
 	} else if c.Raw && seat.why == "" {
 		n.Owners++
 		if c.Owner != seat.owner {
-			l.differ("owner", fmt.Sprintf("it is %s in the %s, and %s by the contract", c.Owner, a.in.Name, seat.owner))
+			l.differ("owner", fmt.Sprintf("%s in the %s, %s by the contract", c.Owner, a.in.Name, seat.owner))
 		}
 	}
 	if l.doubts(seat.doubt, "place", seat.why) {
@@ -413,7 +413,7 @@ func (a *audit) compareUser(f *facts, c *Claim, w source.Word, l *verdict) {
 		}
 		a.report.Compared.Owners++
 		if c.Account != is.value {
-			l.differ("account", fmt.Sprintf("it is %s in the %s, and %s by the contracts: the owner is %s, and the user %s", c.Account, a.in.Name, is.value, seat.owner, orNone(user.value)))
+			l.differ("account", fmt.Sprintf("%s in the %s, %s by the contracts (owner %s, user %s)", c.Account, a.in.Name, is.value, seat.owner, orNone(user.value)))
 		}
 		return
 	}
@@ -422,7 +422,7 @@ func (a *audit) compareUser(f *facts, c *Claim, w source.Word, l *verdict) {
 		said = *c.User
 	}
 	if said != user.value {
-		l.differ("user", fmt.Sprintf("it is %s in the %s, and %s by the contract", orNone(said), a.in.Name, orNone(user.value)))
+		l.differ("user", fmt.Sprintf("%s in the %s, %s by the contract", orNone(said), a.in.Name, orNone(user.value)))
 	}
 }
 
@@ -456,7 +456,7 @@ func (a *audit) comparePrimary(f *facts, c *Claim, l *verdict) {
 			}
 			return "list " + list
 		}
-		l.differ("primary list", fmt.Sprintf("that of %s is %s in the %s, and %s by the contracts", c.Account, text(c.Primary), a.in.Name, text(named.value)))
+		l.differ("primary list", fmt.Sprintf("%[1]s names %[2]s in the %[3]s, %[4]s by the contracts", c.Account, text(c.Primary), a.in.Name, text(named.value)))
 	}
 }
 

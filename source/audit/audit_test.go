@@ -542,14 +542,14 @@ func TestLeftOut(t *testing.T) {
 				continue
 			}
 			tried[all]++
-			if err := r.Err(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d of %d lists could not be compared", r.LeftOut, r.Sampled)) {
+			if err := r.Err(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cannot compare %d of %d lists", r.LeftOut, r.Sampled)) {
 				t.Errorf("seed %d, all %v: got %v", seed, all, err)
 			}
 			if text := r.String(); len(r.Skipped) != r.LeftOut || !strings.Contains(text, "changed since: "+r.Skipped[0]) ||
 				!strings.Contains(text, fmt.Sprintf("%d lists of %d; %d could not be compared", r.Right, r.Sampled, r.LeftOut)) {
 				t.Errorf("seed %d, all %v: it does not say what was left out:\n%s", seed, all, text)
 			}
-			if all != (r.Bound == nil) || !all && (*r.Bound != sample.Bound(r.LeftOut, r.Sampled) || !strings.Contains(r.String(), "count as wrong")) {
+			if all != (r.Bound == nil) || !all && (*r.Bound != sample.Bound(r.LeftOut, r.Sampled) || !strings.Contains(r.String(), "counting lists that could not be compared as wrong")) {
 				t.Errorf("seed %d, all %v: they do not count as wrong:\n%s", seed, all, r)
 			}
 		}
@@ -697,11 +697,11 @@ func TestNobodyTells(t *testing.T) {
 	}{
 		"no state":               {meanrpc.Faults{NoState: true}, "missing trie node"},
 		"another chain":          {meanrpc.Faults{ChainID: 5}, "chain 5"},
-		"other blocks":           {meanrpc.Faults{OtherChain: true}, "was made of another chain"},
+		"other blocks":           {meanrpc.Faults{OtherChain: true}, "is of another chain"},
 		"totalSupply refused":    {meanrpc.Faults{Says: says("totalSupply", nil)}, "is that its address?"},
 		"totalSupply of a day":   {meanrpc.Faults{Says: says("totalSupply", far)}, "is that its address?"},
 		"fewer tokens":           {meanrpc.Faults{Says: says("totalSupply", make([]byte, 32))}, "0 tokens"},
-		"more tokens":            {meanrpc.Faults{Says: says("totalSupply", long)}, "does not have it, and the registry has"},
+		"more tokens":            {meanrpc.Faults{Says: says("totalSupply", long)}, "missing in the snapshot, but in the registry"},
 		"no owners":              {meanrpc.Faults{Says: says("ownerOf", nil)}, "no such token"},
 		"owners that are longer": {meanrpc.Faults{Says: says("ownerOf", far)}, "ownerOf: not told"},
 		"no locations":           {meanrpc.Faults{Says: says("getListStorageLocation", nil)}, "getListStorageLocation: not told"},
@@ -741,9 +741,9 @@ func TestWrongQuestions(t *testing.T) {
 		alter  func(*audit.Options)
 		want   string
 	}{
-		"no blocks":     {nil, nil, "does not say after which blocks"},
-		"fewer chains":  {in[:2], nil, "is of another --deployment"},
-		"another hash":  {hash, nil, "was made of another chain"},
+		"no blocks":     {nil, nil, "records no blocks"},
+		"fewer chains":  {in[:2], nil, "is of another deployment"},
+		"another hash":  {hash, nil, "is of another chain"},
 		"no node":       {in, func(o *audit.Options) { o.URLs = nil }, "add --rpc"},
 		"another range": {in, func(o *audit.Options) { o.Sample = -1 }, "at least one list"},
 	} {

@@ -102,7 +102,7 @@ func supply(ctx context.Context, v *view, registry source.Contract) (uint64, err
 }
 
 func errUnsteady(moved error) error {
-	return fmt.Errorf("no node has the state of a block for as long as it takes to compare some lists, not even of its newest: add a node that has (--rpc): %w", moved)
+	return fmt.Errorf("nodes drop the state of a block before some lists are compared; add an archive node (--rpc): %w", moved)
 }
 
 // takeSeats asks for the owners and places of tokens not asked for yet.

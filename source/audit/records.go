@@ -177,7 +177,7 @@ func otherRecords(said, are []Record) string {
 	if len(texts) == 0 {
 		for i := range are {
 			if said[i].identity() != are[i].identity() {
-				return fmt.Sprintf("they are in another order: number %d is %s, and %s by the contract", i+1, &said[i], &are[i])
+				return fmt.Sprintf("wrong order: number %d is %s, %s by the contract", i+1, &said[i], &are[i])
 			}
 		}
 	}

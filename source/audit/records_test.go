@@ -30,7 +30,7 @@ func TestOtherRecords(t *testing.T) {
 		"one that the contract has not, twice": {[]Record{a, c, c}, []Record{a}, "has not, " + c.String() + "; it has more than once " + c.String()},
 		"one more":                             {[]Record{a, b, c}, []Record{a, b}, "has not, " + c.String()},
 		"one less":                             {[]Record{a}, []Record{a, b}, "lacks " + b.String()},
-		"another order":                        {[]Record{b, a}, []Record{a, b}, "another order"},
+		"another order":                        {[]Record{b, a}, []Record{a, b}, "wrong order"},
 		"a slash in the type":                  {[]Record{record("x/y", "z")}, []Record{record("x", "y/z")}, "lacks"},
 		"a slash in a type of two":             {[]Record{record("x", "y/z"), record("x/y", "z")}, []Record{record("x", "y/z"), record("x/y", "z")}, ""},
 	} {

@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/internal/sample"
 )
 
-// A Report lists what was compared and what differs.
+// A Report is the result of an audit.
 type Report struct {
 	Kind    string  `json:"kind"`    // "site" or "snapshot"
 	AsOf    string  `json:"as_of"`   // as_of of the subject
@@ -104,17 +104,17 @@ func (r *Report) Err() error {
 	n := len(r.Differences) + int(r.More)
 	switch {
 	case r.Wrong == 1:
-		return fmt.Errorf("1 list of %d is not what the contracts say", r.Sampled)
+		return fmt.Errorf("1 of %d lists differs from the contracts", r.Sampled)
 	case r.Wrong > 1:
-		return fmt.Errorf("%d lists of %d are not what the contracts say", r.Wrong, r.Sampled)
+		return fmt.Errorf("%d of %d lists differ from the contracts", r.Wrong, r.Sampled)
 	case n > 0:
-		return errors.New("the " + r.Kind + " is not what the contracts say: " + r.Differences[0].String())
+		return errors.New("the " + r.Kind + " differs from the contracts: " + r.Differences[0].String())
 	case r.Untold > 0:
-		return fmt.Errorf("nobody knows whether %d of %d lists are right: %s: try another node (--rpc)", r.Untold, r.Sampled, r.Refused[0])
+		return fmt.Errorf("cannot check %d of %d lists: %s; try another node (--rpc)", r.Untold, r.Sampled, r.Refused[0])
 	case r.Right == 0 && r.Sampled > 0:
-		return errors.New("nothing was compared: all lists have changed since, and no node has the state of the block: add a node that has it (--rpc)")
+		return errors.New("no list compared: all changed since the block, whose state no node has; add an archive node (--rpc)")
 	case r.LeftOut*100 > r.Sampled*mostLeftOut:
-		return fmt.Errorf("%d of %d lists could not be compared, more than %d %%: they have changed since, and no node has the state of the block: add a node that has it (--rpc)", r.LeftOut, r.Sampled, mostLeftOut)
+		return fmt.Errorf("cannot compare %d of %d lists, more than %d %%: they changed since the block, whose state no node has; add an archive node (--rpc)", r.LeftOut, r.Sampled, mostLeftOut)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (r *Report) String() string {
 func (c *Chain) tell(b *lines) {
 	text := fmt.Sprintf("%d, after block %d, by %s in %d requests", c.ID, c.After, c.Host, c.Requests)
 	if c.After != c.Block {
-		text += fmt.Sprintf(": no node has the state of block %d, and logs say what has changed since", c.Block)
+		text += fmt.Sprintf(": no node has the state of block %d, so logs tell what changed since", c.Block)
 	}
 	b.add("chain", "%s", text)
 	if !c.Hashed {
@@ -161,7 +161,7 @@ func (r *Report) tellCompared(b *lines) {
 	c := r.Compared
 	b.add("compared", "%d owners, %d places, %d users, %d primary lists, %d records with %d operations of %d slots", c.Owners, c.Places, c.Users, c.Primary, c.Records, c.Operations, c.Slots)
 	if r.LeftOut > 0 {
-		b.add("left out", "%d lists that have changed since: %s", r.LeftOut, someOf(r.Skipped, r.LeftOut))
+		b.add("left out", "%d lists that changed since: %s", r.LeftOut, someOf(r.Skipped, r.LeftOut))
 	}
 	if r.Untold > 0 {
 		b.add("not told", "%d lists", r.Untold)
@@ -194,7 +194,7 @@ func (r *Report) tellResult(b *lines) {
 	if r.Bound != nil {
 		text := ""
 		if r.LeftOut+r.Untold > 0 {
-			text = "; those that could not be compared count as wrong"
+			text = ", counting lists that could not be compared as wrong"
 		}
 		b.add("confidence", "at most %.2g %% of all lists are wrong, with a probability of %.0f %%%s", *r.Bound*100, sample.Confidence*100, text)
 	}

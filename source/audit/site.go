@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// Limits of what is read, in bytes; far above anything that followpress writes.
+// Limits of objects, in bytes; far above anything that followpress writes.
 const (
 	mostShard   = 4 << 20
 	mostDetails = 16 << 20
@@ -47,7 +47,7 @@ func OpenSite(ctx context.Context, store storage.Reader) (*Site, error) {
 	s := &Site{store: storage.Retrying{From: store, Retry: storage.Retry{Patience: patience}}}
 	body, err := s.store.GetBounded(ctx, site.RootKey, site.MaxRootBytes)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("there is no site, and no snapshot: no %s, and no meta.json", site.RootKey)
+		return nil, fmt.Errorf("neither a site nor a snapshot: no %s and no meta.json", site.RootKey)
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", site.RootKey, err)
 	}
@@ -111,7 +111,7 @@ func (s *Site) Lists(ctx context.Context) (tokens []string, err error) {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, fmt.Errorf("%w: the site is damaged, or was replaced meanwhile: try again, and see what followpress verify says of a bucket", err)
+		return nil, fmt.Errorf("%w; the site is damaged or was just replaced; try again, then run followpress verify", err)
 	}
 	for t := range s.lists {
 		tokens = append(tokens, t)
@@ -153,7 +153,7 @@ func (s *Site) object(ctx context.Context, e site.Entry, name string, most int64
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", e.Key, err)
 	case !site.NewEntry(e.Key, body).Same(e):
-		return nil, damagedError{fmt.Errorf("%s: it is not what the manifest says", e.Key)}
+		return nil, damagedError{fmt.Errorf("%s: differs from the manifest", e.Key)}
 	}
 	return body, nil
 }

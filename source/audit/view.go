@@ -39,7 +39,7 @@ type view struct {
 func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []string, o provider.Options) (*view, error) {
 	hash := common.HexToHash(in.Hash)
 	if in.Hash != "" && (len(in.Hash) != len("0x")+2*len(hash) || hash == (common.Hash{})) {
-		return nil, fmt.Errorf("chain %d: %s is no hash of a block", c.ID, site.Quoted(in.Hash))
+		return nil, fmt.Errorf("chain %d: invalid block hash %s", c.ID, site.Quoted(in.Hash))
 	}
 	nodes, err := provider.Dial(ctx, c.ID, urls, o)
 	if err != nil {
@@ -52,7 +52,7 @@ func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []st
 	}
 	if in.Hash != "" && v.input.Hash != hash { // a database has no hash, nor has the state of an earlier moment
 		nodes.Close()
-		return nil, fmt.Errorf("chain %d: block %d is %s to the nodes, and %s to what is audited: that was made of another chain, or the block was replaced since",
+		return nil, fmt.Errorf("chain %d: block %d is %s on the nodes but %s in the audited data, which is of another chain or a replaced block",
 			c.ID, in.Block, v.input.Hash, hash)
 	}
 	v.at = v.input
@@ -138,7 +138,7 @@ func (v *view) move(ctx context.Context) error {
 			return err
 		}
 		if newest.Number <= v.input.Number {
-			return fmt.Errorf("chain %d: there is no block after %d, and no node has the state of that", v.chain.ID, v.input.Number)
+			return fmt.Errorf("chain %d: no node has the state of block %d, and there is no later block", v.chain.ID, v.input.Number)
 		}
 		since, last := newChanges(v.chain), common.Hash{}
 		err = v.nodes.Logs(ctx, addressesOf(v.chain), topics(), v.input.Number+1, newest.Number, func(b provider.Blocks) error {
@@ -158,7 +158,7 @@ func (v *view) move(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("chain %d: its newest blocks are replaced again and again: audit later", v.chain.ID)
+	return fmt.Errorf("chain %d: its newest blocks keep being replaced; try again later", v.chain.ID)
 }
 
 // settled returns errMoved if the block of the view was replaced.

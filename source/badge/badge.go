@@ -44,7 +44,7 @@ type Options struct {
 }
 
 // ErrKey means that the API rejects the key.
-var ErrKey = errors.New("the API refuses the key")
+var ErrKey = errors.New("the API rejects the key")
 
 // ErrBusy means that another run is working on the badges of the same state.
 var ErrBusy = store.ErrBusy
@@ -108,7 +108,7 @@ func checkEvents(ids []string) error {
 			return err
 		}
 		if seen[id] {
-			return fmt.Errorf("badges: event %s is there twice", id)
+			return fmt.Errorf("badges: duplicate event %s", id)
 		}
 		seen[id] = true
 	}

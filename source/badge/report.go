@@ -49,7 +49,7 @@ func (r *Report) String() string {
 	}
 	collect.WriteCost(&b, r.Cost, 0)
 	if r.Doubted > 0 {
-		fmt.Fprintf(&b, "kept      %d badges that are said to be gone: too many at once; lists that still lack them a day later are believed\n", r.Doubted)
+		fmt.Fprintf(&b, "kept      %d badges missing from lists, too many at once; they are dropped if still missing a day later\n", r.Doubted)
 	}
 	if r.Stopped != "" {
 		fmt.Fprintf(&b, "stopped   %s\n", r.Stopped)

@@ -215,7 +215,7 @@ func (f *comparison) take(state provider.State, due []subject, l, later *ledger)
 	return nil
 }
 
-// check compares what was read of all chains with their contracts, and reads contradicted blocks
+// check compares the events of all chains with their contracts, and reads contradicted blocks
 // again. Only then is anything marked as verified.
 func (*State) check(chains []*chainSync, each func(func(*chainSync, context.Context) error) error) error {
 	if !slices.ContainsFunc(chains, func(c *chainSync) bool { return !c.store.verified() }) {
@@ -271,7 +271,7 @@ func (c *chainSync) ledger() (*ledger, error) {
 	return l, err
 }
 
-// check compares what was read of a chain with its contracts. It forgets contradicted blocks and
+// check compares the events of a chain with its contracts. It forgets contradicted blocks and
 // sets c.again.
 func (c *chainSync) check(ctx context.Context, all ledgers) error {
 	c.again = false
@@ -348,7 +348,7 @@ func (c *chainSync) readAgain(wrong []difference) error {
 		c.all, from = true, 0
 	default:
 		check.Suspect = text
-		return errors.Join(fmt.Errorf("logs and contracts disagree, also after they were read again: %s; nothing of it was kept: run again with another node (--rpc %d=URL)%s",
+		return errors.Join(fmt.Errorf("logs and contracts disagree, even after reading again: %s; the logs were dropped; try another node (--rpc %d=URL)%s",
 			text, c.chain.ID, c.firstBlockHint()), c.store.save())
 	}
 	return c.forgetAgain(from, text)
@@ -385,7 +385,7 @@ func (c *chainSync) unchecked(why error) error {
 	check, quorum := &c.store.check, c.options.Provider.Quorum
 	if quorum < 2 && !c.options.Unchecked {
 		check.Unchecked = true
-		return errors.Join(fmt.Errorf("nobody can tell whether logs are missing: %w; add a node that answers eth_call (--rpc %d=…), "+
+		return errors.Join(fmt.Errorf("cannot check for missing logs: %w; add a node that answers eth_call (--rpc %d=…), "+
 			"or have two hosts agree on all logs (--quorum 2), or make the snapshot as it is (--unchecked)", why, c.chain.ID), c.store.save())
 	}
 	// Read the events of an earlier run again, perhaps from a better node.

@@ -60,7 +60,7 @@ type PerChain struct {
 	Cost    []provider.Cost `json:"cost"`    // by URL
 }
 
-// An Undone lists what was forgotten, to be read again, because it was or may have been dropped
+// An Undone counts forgotten blocks, to be read again because they were or may have been dropped
 // from the chain.
 type Undone struct {
 	Blocks uint64 `json:"blocks"`
@@ -122,12 +122,12 @@ func (c *Check) tell(b *strings.Builder) {
 	}
 	switch c.How {
 	case CheckedByContracts:
-		fmt.Fprintf(b, "; as the contracts say (%[4]s, block %[5]d): tokens: %[1]d, slots with their operations: %[2]d, values: %[3]d", c.Tokens, c.Slots, c.Values, c.Host, c.Block)
+		fmt.Fprintf(b, "; confirmed by the contracts (%[4]s, block %[5]d): %[1]d tokens, the operations of %[2]d slots, %[3]d values", c.Tokens, c.Slots, c.Values, c.Host, c.Block)
 		if c.Refused > 0 {
-			fmt.Fprintf(b, ", not told: %d", c.Refused)
+			fmt.Fprintf(b, ", %d not answered", c.Refused)
 		}
 		if c.Moved > 0 {
-			fmt.Fprintf(b, ", changed since and not compared: %d", c.Moved)
+			fmt.Fprintf(b, ", %d not compared because they changed since", c.Moved)
 		}
 	case CheckedByQuorum:
 		fmt.Fprintf(b, "; %d hosts agreed on the logs; not compared with contracts: %s", c.Hosts, c.Why)

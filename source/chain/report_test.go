@@ -17,7 +17,7 @@ func TestReport(t *testing.T) {
 		},
 		{Chain: 10, Name: "OP Mainnet", From: 50, To: 49, Undone: &Undone{Blocks: 3, Events: 1}},
 	}}
-	want := `Base (8453): read blocks 100 to 199, 7 new events of 20, as of 2026-11-22T03:00:00Z; as the contracts say (a.example, block 199): tokens: 3, slots with their operations: 4, values: 10
+	want := `Base (8453): read blocks 100 to 199, 7 new events of 20, as of 2026-11-22T03:00:00Z; confirmed by the contracts (a.example, block 199): 3 tokens, the operations of 4 slots, 10 values
   node.example: 5 requests with 5 calls, 2.5 MB received, 2 tried again, 1 of them because of a rate limit
 OP Mainnet (10): read no blocks, 0 new events of 0; forgot 3 blocks with 1 events, which may no longer be part of the chain
 `

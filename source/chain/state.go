@@ -18,7 +18,7 @@ import (
 )
 
 // ErrBusy means that another run uses the same folder.
-var ErrBusy = errors.New("another run uses it")
+var ErrBusy = errors.New("in use by another run")
 
 // A lastingError is an error that waiting does not fix.
 type lastingError struct{ error }

@@ -39,7 +39,7 @@ type anchor struct {
 // A checkpoint describes the folder of a chain.
 type checkpoint struct {
 	Version   int      `json:"version"`
-	Contracts []string `json:"contracts"` // see contractTexts
+	Contracts []string `json:"contracts"` // as made by contractTexts
 	Finality  string   `json:"finality"`  // with which the blocks were read; "" before the first run
 	// Origin is the first block. A node with another first block serves another chain.
 	Origin *anchor `json:"origin"`
@@ -163,7 +163,7 @@ func readCheckpoint(in folder, c source.Chain) (checkpoint, error) {
 	}
 	switch {
 	case check.Version > version:
-		return checkpoint{}, lasting("%s is format %d, this version reads %d: a newer followpress wrote it, so update this one", in, check.Version, version)
+		return checkpoint{}, lasting("%s has format %d, this version reads %d; update followpress", in, check.Version, version)
 	case check.Version != version:
 		return checkpoint{}, unusable(in, c, fmt.Sprintf("was written by another version of the program: it is format %d, want %d", check.Version, version))
 	case !slices.Equal(check.Contracts, fresh.Contracts):

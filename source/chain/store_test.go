@@ -288,7 +288,7 @@ func TestUnusableFolders(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"not JSON":          {text[:20], "not JSON"},
 		"an older version":  {strings.Replace(text, `"version": 2`, `"version": 0`, 1), "another version"},
-		"a newer version":   {strings.Replace(text, `"version": 2`, `"version": 3`, 1), "update this one"},
+		"a newer version":   {strings.Replace(text, `"version": 2`, `"version": 3`, 1), "update followpress"},
 		"another contract":  {strings.Replace(text, "0x0e", "0x0f", 1), "other contracts"},
 		"another start":     {strings.Replace(text, "from 20180000", "from 20180001", 1), "other contracts"},
 		"another order":     {strings.Replace(text, `"block": 20180000`, `"block": 30180000`, 1), "contradicts itself"},

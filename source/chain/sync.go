@@ -131,7 +131,7 @@ func (s *State) checkOptions(o *Options) error {
 	for _, c := range s.deployment.Chains {
 		known[c.ID] = true
 		if len(o.URLs[c.ID]) == 0 {
-			return fmt.Errorf("no node of chain %d (%s) is given: add --rpc %d=URL", c.ID, c.Name, c.ID)
+			return fmt.Errorf("no node for chain %d (%s); add --rpc %d=URL", c.ID, c.Name, c.ID)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(o.URLs)) {
@@ -274,7 +274,7 @@ func (c *chainSync) findNewest(ctx context.Context) (provider.Block, error) {
 }
 
 // ErrOtherBlock means that the hash in Options.Ends does not match the chain's block.
-var ErrOtherBlock = errors.New("the chain was reorganised since, or it is another one")
+var ErrOtherBlock = errors.New("the chain was reorganized, or is another one")
 
 // findEnd finds the last block to read. If the contracts begin after it, that is their first block.
 func (c *chainSync) findEnd(ctx context.Context, end provider.Block) (head provider.Block, err error) {
@@ -292,7 +292,7 @@ func (c *chainSync) findEnd(ctx context.Context, end provider.Block) (head provi
 	case err != nil:
 		return head, fmt.Errorf("find block %d: %w", number, err)
 	case end.Number == number && end.Hash != (common.Hash{}) && end.Hash != head.Hash:
-		return head, lasting("block %d is %s by its nodes, and should be %s: %w", number, head.Hash, end.Hash, ErrOtherBlock)
+		return head, lasting("block %d is %s on the nodes, want %s: %w", number, head.Hash, end.Hash, ErrOtherBlock)
 	}
 	return head, nil
 }
@@ -434,7 +434,7 @@ func (c *chainSync) read(ctx context.Context) error {
 			return nil
 		}
 		if try == tries {
-			return fmt.Errorf("it was reorganised %d times while it was read: try again, or read up to a block that is safer (--finality)", try)
+			return fmt.Errorf("reorganized %d times during the read; try again, or use a safer --finality", try)
 		}
 		if err := c.prepare(ctx); err != nil {
 			return err

@@ -109,7 +109,7 @@ func (s *schema) checkColumns() error {
 
 // checkPlans returns an error if planning a query may run a function that is not PostgreSQL's own:
 // the planner evaluates constants in expressions of indexes, statistics and partition keys, as the
-// reading role. Functions of extensions belong to whoever may install them.
+// reading role. Extensions may install functions of anybody.
 func (r *Reader) checkPlans(ctx context.Context) error {
 	var found error
 	err := r.query(ctx, `WITH RECURSIVE t AS (
@@ -127,7 +127,7 @@ JOIN pg_proc p ON p.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.re
 WHERE p.pronamespace <> 'pg_catalog'::regnamespace
   AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
 ORDER BY 1, 2 LIMIT 1`, func(v [][]byte) error {
-		found = fmt.Errorf("table %s has an index, a statistic or a partition key that calls %s, a function that would run as the role that reads: "+
+		found = fmt.Errorf("table %s has an index, a statistic or a partition key that calls %s, which would run with the rights of the reading role; "+
 			"drop it, or read a copy without it", v[0], v[1])
 		return nil
 	})

@@ -26,7 +26,7 @@ func (r *Reader) graph(ctx context.Context) (*source.Graph, error) {
 			return nil, err
 		}
 	} else {
-		r.warn("there is no table events: the order of records is the one in which rows were inserted")
+		r.warn("no table events; records are ordered by insertion")
 	}
 	if err := r.readTime(ctx, g); err != nil {
 		return nil, fmt.Errorf("time of the last block: %w", err)
@@ -52,8 +52,8 @@ func (r *Reader) count(ctx context.Context, table, condition string) (n uint64, 
 func (r *Reader) readTime(ctx context.Context, g *source.Graph) error {
 	last, err := r.value(ctx, "SELECT ("+r.asOf()+")")
 	if err == nil && last == "" && !r.schema.v1 {
-		r.warn("indexer_state does not say which blocks were read: is the indexer at work? " +
-			"The snapshot is as of the last event of the chain whose last one is the earliest, if there are events, else as of now")
+		r.warn("indexer_state names no blocks; check that the indexer is running. " +
+			"The snapshot is as of the earliest of the chains' last events, or of the current time without events")
 		if r.schema.hasTable("events") {
 			last, err = r.value(ctx, "SELECT ("+r.lastEvents()+")")
 		}
@@ -139,27 +139,27 @@ func (r *Reader) readLists(ctx context.Context) (*lists, error) {
 FROM public.efp_lists AS l ORDER BY l.token_id`, func(v [][]byte) error {
 		r.progress.Add(1)
 		if !site.ValidTokenID(string(v[0])) {
-			r.ignore("list whose token id is none")
+			r.ignore("list without a valid token ID")
 			return nil
 		}
 		if n := len(ls.all); n > 0 && ls.all[n-1].token == string(v[0]) {
-			r.ignore("list that is there twice")
+			r.ignore("duplicate list")
 			return nil
 		}
 		if text := string(v[4]); text != "" {
 			if registry != "" && text != registry {
-				return fmt.Errorf("there are lists of two registries, %q and %q: their token ids would be mixed", registry, text)
+				return fmt.Errorf("lists of two registries, %q and %q, whose token IDs would collide", registry, text)
 			}
 			registry = text
 		}
 		l := list{token: string(v[0])}
 		var ok bool
 		if l.owner, ok = parseAddress(v[1]); !ok {
-			r.ignore("list whose owner is no address")
+			r.ignore("list without a valid owner")
 			return nil
 		}
 		if string(v[5]) == "t" {
-			r.ignore("location that is too long")
+			r.ignore("overlong location")
 		}
 		if place, ok := r.place(v[3], known); ok {
 			ls.at[place] = append(ls.at[place], len(ls.all))
@@ -329,7 +329,7 @@ WHERE key = 'primary-list' ORDER BY `+finite("updated_at")+` NULLS FIRST, addres
 		}
 		account, ok := parseAddress(v[0])
 		if !ok {
-			r.ignore("primary list of something that is no address")
+			r.ignore("primary list of an invalid address")
 			return nil
 		}
 		token, ok := replay.PrimaryList(unhex(nil, v[1]))

@@ -60,9 +60,9 @@ func (o operation) shown() replay.SlotOp {
 }
 
 // before returns operations that stand for those before the first event of a slot. There are none
-// unless the table has a record that no event adds. Otherwise they add the records whose first
-// event is a removal, the records of the table that no event adds or removes, and the tags whose
-// first event removes them.
+// unless the table has a record that no event adds. Otherwise they add three things: records whose
+// first event is a removal, records of the table without any event, and tags whose first event
+// removes them.
 func (p *places) before(table []snapshot.Record) (ops [][]byte) {
 	first := map[string]op.Code{} // first operation that added or removed a record
 	taken := map[string]bool{}    // by record and tag: whether its first operation removed it

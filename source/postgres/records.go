@@ -112,10 +112,10 @@ func (p *places) warn() {
 		switch {
 		case l.lists == 0:
 		case l.kept == 0:
-			r.warn("the tables have no records of chain %d, whose events give %d records of %d lists: these are missing. Did the indexer's migration fail?",
+			r.warn("the tables lack all records of chain %d, but its events give %d records of %d lists; check whether the indexer's migration failed",
 				chain, l.records, l.lists)
 		default:
-			r.warn("the tables have no records of %d lists of chain %d, whose events give %d records: these are missing", l.lists, chain, l.records)
+			r.warn("the tables lack all records of %d lists of chain %d, but their events give %d records", l.lists, chain, l.records)
 		}
 	}
 	if r.report.Order.Tables > 0 && r.schema.hasTable("events") {
@@ -154,7 +154,7 @@ type operation struct {
 	index uint32
 }
 
-var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
+var errOrder = errors.New("slots are not sorted; some may be in upper case")
 
 // A stream is a cursor whose rows begin with a slot and are ordered by slot.
 type stream struct {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Report lists what was read, and whether tables or events decided.
+// A Report counts rows read, and tells whether tables or events decided.
 type Report struct {
 	Schema   string            `json:"schema"` // "v1" or "v2"
 	Server   string            `json:"server"` // PostgreSQL version

@@ -24,15 +24,15 @@ func TestRowsThatAreIgnored(t *testing.T) {
 		reason       string
 		count        uint64
 	}{
-		{"v2, a strange owner", "UPDATE efp_lists SET owner = 'somebody' WHERE token_id = 0", false, []string{"9 8"}, "list whose owner is no address", 1},
-		{"v2, a short owner", "UPDATE efp_lists SET owner = '0x12' WHERE token_id = 1", false, []string{"9 7"}, "list whose owner is no address", 1},
-		{"v2, a negative token", "UPDATE efp_lists SET token_id = -1 WHERE token_id = 0", false, []string{"9 8"}, "list whose token id is none", 1},
+		{"v2, a strange owner", "UPDATE efp_lists SET owner = 'somebody' WHERE token_id = 0", false, []string{"9 8"}, "list without a valid owner", 1},
+		{"v2, a short owner", "UPDATE efp_lists SET owner = '0x12' WHERE token_id = 1", false, []string{"9 7"}, "list without a valid owner", 1},
+		{"v2, a negative token", "UPDATE efp_lists SET token_id = -1 WHERE token_id = 0", false, []string{"9 8"}, "list without a valid token ID", 1},
 		{"v2, a strange contract", "INSERT INTO efp_list_records SELECT chain_id, 'nowhere', slot, record FROM efp_list_records", false, []string{"9 7", "9 8"}, "row whose chain or contract is none", 4},
 		{"v2, a strange chain", "INSERT INTO efp_list_records SELECT -1, contract_address, slot, record FROM efp_list_records", false, []string{"9 7", "9 8"}, "row whose chain or contract is none", 4},
 		{"v2, another case", "UPDATE efp_list_records SET contract_address = '0x' || upper(right(contract_address, 40)), slot = ('0x' || upper(right(encode(slot, 'escape'), 64)))::bytea WHERE record LIKE '%8' OR slot LIKE '%0'; " +
 			"UPDATE efp_lists SET nft_contract_address = '0x' || upper(right(nft_contract_address, 40)) WHERE token_id = 0", false, []string{"9 7", "9 8"}, "", 0},
 		{"v2, a strange account", "INSERT INTO efp_account_metadata (contract_address, address, key, value) VALUES ('0x', 'me', 'primary-list', '0x')", false,
-			[]string{"9 7", "9 8"}, "primary list of something that is no address", 1},
+			[]string{"9 7", "9 8"}, "primary list of an invalid address", 1},
 		{"v2, infinite records", "UPDATE efp_list_records SET created_at = 'infinity' WHERE record LIKE '%9'; UPDATE efp_list_records SET created_at = '-infinity' WHERE record LIKE '%8'", false,
 			[]string{"9 7", "9 8"}, impossible, 3},
 		{"v2, infinite events", "UPDATE events SET created_at = '-infinity', block_timestamp = 'infinity' WHERE event_name = 'ListOp'", false, []string{"9 7", "9 8"}, impossible, 4},
@@ -41,7 +41,7 @@ func TestRowsThatAreIgnored(t *testing.T) {
 		{"v1, infinite accounts", "INSERT INTO efp_account_metadata (chain_id, contract_address, address, key, value, updated_at) SELECT 1, owner, owner, 'primary-list', '0x', 'infinity' FROM efp_lists", true,
 			[]string{"9 7", "9 8"}, impossible, 2},
 		{"v1, an infinite profile", "INSERT INTO ens_metadata (address, name, updated_at) SELECT owner, 'a.eth', 'infinity' FROM efp_lists LIMIT 1", true, []string{"9 7", "9 8"}, impossible, 1},
-		{"v2, a long location", "UPDATE efp_lists SET list_storage_location = convert_to(repeat('x', 20 << 20), 'UTF8') WHERE token_id = 0", false, []string{"", "9 8"}, "location that is too long", 1},
+		{"v2, a long location", "UPDATE efp_lists SET list_storage_location = convert_to(repeat('x', 20 << 20), 'UTF8') WHERE token_id = 0", false, []string{"", "9 8"}, "overlong location", 1},
 		{"v1, a long record", "INSERT INTO efp_list_records SELECT chain_id, contract_address, slot, convert_to(repeat('x', 20 << 20), 'UTF8'), 1, 1, record_data FROM efp_list_records LIMIT 1", true, []string{"9 7", "9 8"}, "record, tag or operation that is absent, or longer than 16 KiB", 1},
 		{"v2, long operations", `INSERT INTO events (chain_id, block_number, transaction_index, log_index, contract_address, event_name, event_args)
 SELECT chain_id, 99, 0, n, contract_address, 'ListOp', event_args || jsonb_build_object('op', repeat('x', 20 << 20), 'more', repeat('x', 1 << 20))

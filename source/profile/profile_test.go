@@ -719,7 +719,7 @@ func TestReport(t *testing.T) {
 	check(t, "report", r.String(), `profiles           5 known; 7 asked about, 4 found, 3 absent, 1 dropped, 1 failed (no answer), 2 failed (status 502)
                    6 requests, up to 50 accounts each, 1.5 MB, waited 1m30s
 failed    0x1: status 502
-kept      2 profiles that are said to be gone: the worker knew hardly any in this run
+kept      2 profiles that the worker lacks, because it lacked most profiles in this run
 stopped   the budget is spent
 left      9 accounts for the next run, 8 of them for the first time
 `)

@@ -186,7 +186,7 @@ func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 		}
 		_ = json.Unmarshal(entry, &whose) // take reports errors
 		if address, err := site.ParseAddress(whose.Address); err == nil && address != batch[i] {
-			return nil, fmt.Errorf("%w: the entries are in another order", ask.ErrFailed)
+			return nil, fmt.Errorf("%w: the entries are in the wrong order", ask.ErrFailed)
 		}
 	}
 	return entries, nil
@@ -364,7 +364,7 @@ func (r *refresher) answered(known bool) {
 	r.o.Progress.Add(1)
 }
 
-// fail records that there is no usable answer about an account. Its kept profile stays.
+// fail records a request without a usable answer. The account's kept profile stays.
 func (r *refresher) fail(address site.Address, reason string, err error) {
 	key := address.String()
 	text := strings.ToValidUTF8(err.Error(), "\uFFFD")

@@ -50,10 +50,10 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "failed    %s\n", example)
 	}
 	if r.NoTexts > 0 {
-		fmt.Fprintf(&b, "left out  %10d profiles, %d entries that are no texts\n", r.Altered, r.NoTexts)
+		fmt.Fprintf(&b, "left out  %10d profiles, %d entries that are not strings\n", r.Altered, r.NoTexts)
 	}
 	if r.Doubted > 0 {
-		fmt.Fprintf(&b, "kept      %d profiles that are said to be gone: the worker knew hardly any in this run\n", r.Doubted)
+		fmt.Fprintf(&b, "kept      %d profiles that the worker lacks, because it lacked most profiles in this run\n", r.Doubted)
 	}
 	if r.Stopped != "" {
 		fmt.Fprintf(&b, "stopped   %s\n", r.Stopped)

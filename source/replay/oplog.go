@@ -104,8 +104,8 @@ type opSlot struct {
 	ids   []string
 }
 
-// An opRow is an operation in its slot. It has a copy of the time, by which most rows differ: other
-// fields would miss the processor's caches.
+// An opRow is an operation in its slot. Its copy of the time orders most rows without
+// looking up other fields, which would miss the processor's caches.
 type opRow struct {
 	time    int64
 	n, slot int32

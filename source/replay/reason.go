@@ -28,8 +28,8 @@ const (
 	OtherKey      Reason = "metadata of another key"
 	NoList        Reason = "operation in a slot of no list"
 	SharedSlot    Reason = "record of a slot that earlier lists have, beyond the limit"
-	UntimedOp     Reason = "operation without a time, which is not in the table ops"
-	LongOp        Reason = "operation of more than 64 KiB, which is not in the table ops"
+	UntimedOp     Reason = "operation without a time, omitted from ops"
+	LongOp        Reason = "operation of more than 64 KiB, omitted from ops"
 	SharedOp      Reason = "row of ops of a slot that earlier lists have, beyond the limit"
 	LongRecord    Reason = "record whose data or tags are too long for a snapshot"
 )

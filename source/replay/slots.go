@@ -9,7 +9,7 @@ import (
 )
 
 // Slots writes the records and visible operations of slots, for all lists that have them. It omits
-// rows by which an attacker could cheaply block everybody's snapshot or multiply its size. Set To
+// rows that would let an attacker cheaply block everybody's snapshot or multiply its size. Set To
 // and Held. Only one goroutine at a time may use it.
 type Slots struct {
 	To      Writer
@@ -42,8 +42,8 @@ func (s *sharing) has(i, size int) bool {
 
 var ( // variables, so that tests can lower them
 	// alwaysShared lists of a slot get all its records, whatever others share. If only the first
-	// one did, the owner of an old list could use up the limit with other lists, move the old list
-	// to the slot of a newer list, and so take that list's records away.
+	// list did, the owner of an old list could use up the limit. Then he could move the old list
+	// to the slot of a newer list, which would lose its records.
 	alwaysShared = 8
 	// mostShared limits sharing.shared, far above any value seen.
 	mostShared = 512 << 20
@@ -104,7 +104,7 @@ func rowBytes(r snapshot.Record) int {
 	return size
 }
 
-// tooLong reports whether a record might exceed the 16 MiB of a snapshot's row. Such a record is
+// tooLong reports whether a record might exceed the 16 MiB of a snapshot's row. The record is then
 // omitted completely: without its tags it could look like a follow.
 func tooLong(r snapshot.Record) bool {
 	const (

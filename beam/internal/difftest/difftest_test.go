@@ -54,7 +54,7 @@ func TestRandom(t *testing.T) {
 		}
 		add("repeated records", report.Repeated)
 		add("long texts", report.LongTexts.LeftOut)
-		add("entries that are no texts", report.NoTexts.Entries)
+		add("entries that are not strings", report.NoTexts.Entries)
 		add("dates in another form", report.OtherDates)
 		add("operations that are shown", report.Operations)
 		for key := range want {
@@ -77,7 +77,7 @@ func TestRandom(t *testing.T) {
 	for _, what := range []string{
 		"skipped of lists", "skipped of accounts", "skipped of records", "skipped of badges", "skipped of recommended", "skipped of ops",
 		"refreshed profiles", "refreshed badges", "older refreshes", "skipped refreshes", "repeated records", "long texts",
-		"entries that are no texts", "dates in another form",
+		"entries that are not strings", "dates in another form",
 		"files ndjson", "files ndjson.gz", "files ndjson.zst", "parts", "recommended", "taggedAs", "_explore", "some",
 		"records without effect: unknown list", "ops without effect: unknown list", "notifications", "activity", "recent", "operations that are shown",
 		"chains in the root", "chains in the root, on Flink", "refreshes in the root",

@@ -136,7 +136,7 @@ func (n *Nodes) URLs(schemes ...string) (map[uint64][]string, error) {
 			return nil, errors.New("--rpc: each chain is its id, =, and URLs separated by commas: 8453=https://HOST/KEY")
 		}
 		if len(urls[chain]) > 0 {
-			return nil, fmt.Errorf("--rpc: chain %d is there twice: separate its URLs by commas", chain)
+			return nil, fmt.Errorf("--rpc: duplicate chain %d: separate its URLs by commas", chain)
 		}
 		for text := range strings.SplitSeq(list, ",") {
 			text = strings.TrimSpace(text)

@@ -195,7 +195,7 @@ func readLoosely[T any](from *jsontext.Decoder, read func(text []byte) (T, error
 // escapes, and no caller accepts them.
 func readText(from *jsontext.Decoder) ([]byte, error) {
 	if kind := from.PeekKind(); kind != '"' && kind != 0 {
-		return nil, fmt.Errorf("a value that begins with %q where a text belongs", rune(kind))
+		return nil, fmt.Errorf("want a string, got a value beginning with %q", rune(kind))
 	}
 	text, err := from.ReadValue()
 	if err != nil {
@@ -285,10 +285,10 @@ func (q *question) wants(l *types.Log) bool {
 // compares the hash of the last block only if hashKnown.
 func (q *question) blocks(from, to uint64, logs []types.Log, last blockAnswer, hashKnown bool) (Blocks, error) {
 	if !last.found {
-		return Blocks{}, fail(behind, fmt.Errorf("it does not have block %d: %w", to, ErrBehind))
+		return Blocks{}, fail(behind, fmt.Errorf("no block %d: %w", to, ErrBehind))
 	}
 	if last.block.Number != to {
-		return Blocks{}, fmt.Errorf("asked for block %d, it answers block %d", to, last.block.Number)
+		return Blocks{}, fmt.Errorf("requested block %d, got block %d", to, last.block.Number)
 	}
 	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return l.Removed })
 	slices.SortStableFunc(logs, func(a, b types.Log) int {

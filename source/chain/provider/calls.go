@@ -106,7 +106,7 @@ func (n *node) block(ctx context.Context, tag string) (Block, error) {
 		return Block{}, err
 	}
 	if !answer.found {
-		return Block{}, n.failure(behind, fmt.Errorf("it does not have block %s: %w", tag, ErrBehind))
+		return Block{}, n.failure(behind, fmt.Errorf("no block %s: %w", tag, ErrBehind))
 	}
 	return answer.block, nil
 }
@@ -128,9 +128,9 @@ func (n *node) times(ctx context.Context, numbers []uint64, hashes map[uint64]co
 		for i, a := range answers {
 			switch hash := hashes[some[i]]; {
 			case !a.found:
-				return nil, n.failure(behind, fmt.Errorf("it does not have block %d: %w", some[i], ErrBehind))
+				return nil, n.failure(behind, fmt.Errorf("no block %d: %w", some[i], ErrBehind))
 			case a.block.Number != some[i]:
-				return nil, n.failure(passing, fmt.Errorf("asked for block %d, it answers block %d", some[i], a.block.Number))
+				return nil, n.failure(passing, fmt.Errorf("requested block %d, got block %d", some[i], a.block.Number))
 			case hash != (common.Hash{}) && hash != a.block.Hash:
 				return nil, n.failure(asked, fmt.Errorf("%w: block %d is %s, and was %s in logs", ErrDisagree, some[i], a.block.Hash, hash))
 			}
@@ -263,7 +263,7 @@ func (n *node) follows(ctx context.Context, head *Block) error {
 		return err
 	}
 	if b.Number != head.Number {
-		return n.failure(passing, fmt.Errorf("asked for block %d, it answers block %d", head.Number, b.Number))
+		return n.failure(passing, fmt.Errorf("requested block %d, got block %d", head.Number, b.Number))
 	}
 	if b.Hash != head.Hash {
 		return n.failure(behind, fmt.Errorf("%w: its block %d is %s, and the head is %s", ErrDisagree, b.Number, b.Hash, head.Hash))

@@ -71,7 +71,7 @@ const maxQuote = 200
 // failedStatus returns the failure for an answer whose status is not 2xx. hide replaces secrets
 // before the quote is cut.
 func failedStatus(r *http.Response, hide *secret.Hider) *failure {
-	// Some nodes send JSON-RPC errors with such a status.
+	// Some nodes send JSON-RPC errors with an error status.
 	f, body := readError(r.Body, hide)
 	if f != nil {
 		f.err = fmt.Errorf("status %d, %w", r.StatusCode, f.err)

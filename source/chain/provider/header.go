@@ -151,7 +151,7 @@ func (n *node) headers(ctx context.Context, numbers []uint64) (found []Header, e
 		}
 		for i, a := range answers {
 			if a.found && a.block.Number != some[i] {
-				return nil, n.failure(passing, fmt.Errorf("asked for block %d, it answers block %d", some[i], a.block.Number))
+				return nil, n.failure(passing, fmt.Errorf("requested block %d, got block %d", some[i], a.block.Number))
 			}
 			found = append(found, a.header())
 		}

@@ -110,7 +110,7 @@ func TestWatchOfHostileNodes(t *testing.T) {
 		"no WebSocket":      {nil, "status 404"},
 		"another chain":     {[]string{`{"jsonrpc":"2.0","id":1,"result":"0x1"}`}, "not of chain 8453"},
 		"no subscriptions":  {[]string{id, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"secret-key is not allowed"}}`}, "[hidden] is not allowed"},
-		"no JSON":           {[]string{id, subscribed, "<html>"}, "a value that begins with '<'"},
+		"no JSON":           {[]string{id, subscribed, "<html>"}, "a value beginning with '<'"},
 		"a long message":    {[]string{id, subscribed, `{"x":"` + strings.Repeat("x", 2*largestMessage) + `"}`}, "read limit"},
 		"a header of lies":  {[]string{id, subscribed, `{"params":{"result":{"number":"0x1","hash":"0x12"}}}`}, "does not have 32 bytes"},
 		"half of a header":  {[]string{id, subscribed, `{"params":{"result":{"number":"0x1"}}}`}, "it has no hash"},

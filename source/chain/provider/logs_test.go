@@ -162,7 +162,7 @@ func TestLies(t *testing.T) {
 	}{
 		"logs of another contract":    {meanrpc.Faults{Foreign: true}, "is of another contract"},
 		"logs of other blocks":        {meanrpc.Faults{OutOfRange: true}, "is of another block"},
-		"behind":                      {meanrpc.Faults{Lag: 1000}, "does not have block"},
+		"behind":                      {meanrpc.Faults{Lag: 1000}, "no block"},
 		"another block's hash":        {meanrpc.Faults{Methods: nil, OtherChain: true}, ""}, // consistent: nothing is wrong with it alone
 		"removed, twice, in no order": {meanrpc.Faults{Removed: true, Twice: true, Shuffled: true, NoTimestamp: true}, ""},
 	} {

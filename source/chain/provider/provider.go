@@ -123,7 +123,7 @@ func Dial(ctx context.Context, chain uint64, urls []string, o Options) (*Chain, 
 	}
 	if origins := c.origins(); len(origins) < o.Quorum || len(origins) == 0 {
 		c.Close()
-		return nil, fmt.Errorf("chain %d has %d hosts, of which %d must agree", chain, len(origins), o.Quorum)
+		return nil, fmt.Errorf("chain %d has %d hosts, but the quorum is %d", chain, len(origins), o.Quorum)
 	}
 	if err := c.checkChains(ctx); err != nil {
 		c.Close()
@@ -137,13 +137,13 @@ func Dial(ctx context.Context, chain uint64, urls []string, o Options) (*Chain, 
 func (c *Chain) newNode(i int, text string, before []string) (*node, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("chain %d: number %d of its URLs is not one", c.id, i+1)
+		return nil, fmt.Errorf("chain %d: URL number %d is invalid", c.id, i+1)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("chain %d, %s: %s is not http or https", c.id, u.Host, u.Scheme)
 	}
 	if slices.Contains(before, text) {
-		return nil, fmt.Errorf("chain %d, %s: the same URL is there twice", c.id, u.Host)
+		return nil, fmt.Errorf("chain %d, %s: duplicate URL", c.id, u.Host)
 	}
 	name, same := u.Host, 1
 	for _, other := range c.nodes {

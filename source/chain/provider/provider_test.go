@@ -51,7 +51,7 @@ func TestDial(t *testing.T) {
 		{"another chain", []http.Handler{good(), newNodeOf(blocks, meanrpc.Faults{ChainID: 10})}, Options{},
 			"1.test: it is a node of chain 10, not of chain 8453"},
 		{"no URLs", nil, Options{}, "chain 8453 has 0 hosts"},
-		{"quorum", []http.Handler{good()}, Options{Quorum: 2}, "chain 8453 has 1 hosts, of which 2 must agree"},
+		{"quorum", []http.Handler{good()}, Options{Quorum: 2}, "chain 8453 has 1 hosts, but the quorum is 2"},
 		{"finality", []http.Handler{good()}, Options{Finality: "soon"}, `finality is "soon", not finalized, safe or latest`},
 		{"negative", []http.Handler{good()}, Options{Rate: -1}, "negative"},
 		{"answers nonsense", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Body: `{"id":1,"result":"secret-key"}`}))}, Options{Patience: time.Second}, "0.test: "},
@@ -79,9 +79,9 @@ func TestDial(t *testing.T) {
 		checkError(t, text, err, "chain 8453")
 	}
 	_, err := Dial(t.Context(), chain, []string{"https://a.test/1", "https://A.test/2", "https://a.test:443/3", "https://a.test./4"}, Options{Quorum: 2})
-	checkError(t, "one host", err, "has 1 hosts, of which 2 must agree")
+	checkError(t, "one host", err, "has 1 hosts, but the quorum is 2")
 	_, err = Dial(t.Context(), chain, []string{"http://a/secret-1", "http://a/secret-2", "http://a/secret-1"}, Options{})
-	checkError(t, "twice", err, "a: the same URL is there twice")
+	checkError(t, "twice", err, "a: duplicate URL")
 }
 
 // A node that cannot be reached at first is asked for its chain before it is used.

@@ -22,7 +22,7 @@ type share struct {
 	limiter *rate.Limiter
 }
 
-// of returns the share of a URL. All URLs of a share have the same options.
+// of returns the share for a URL. All URLs of a share have the same options.
 func (s *Shares) of(u *url.URL, o *Options) *share {
 	id := keyOf(u)
 	if id == "" {

@@ -67,7 +67,7 @@ func (s *sizes) now() uint64 {
 	return s.span
 }
 
-// dropped reports that there was no answer for a reason other than the size.
+// dropped reports a failure for another reason than the size.
 func (s *sizes) dropped(size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

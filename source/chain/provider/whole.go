@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Some nodes silently omit logs beyond a limit. Such an answer has as many logs as the limit, so it
+// Some nodes silently omit logs beyond a limit. The answer then has as many logs as the limit, so it
 // is one of the node's largest. Those are fetched again in parts, which must have as many logs
 // together; a single block is read from its receipts.
 
@@ -77,7 +77,7 @@ func (r *reading) block(ctx context.Context, n *node, number uint64, least int, 
 		return Blocks{}, err
 	}
 	if !header.found || header.block.Number != number {
-		return Blocks{}, n.failure(behind, fmt.Errorf("it does not have block %d: %w", number, ErrBehind))
+		return Blocks{}, n.failure(behind, fmt.Errorf("no block %d: %w", number, ErrBehind))
 	}
 	n.log.Info("a block is read from its receipts", "host", n.host, "block", number, "because", why)
 	logs, err := r.receipts(ctx, n, &header)
@@ -305,13 +305,13 @@ func (a *receiptsAnswer) check(header *fullBlock) error {
 	case a.receipts != len(header.transactions):
 		return fmt.Errorf("block %d has %d transactions, and %d receipts", at, len(header.transactions), a.receipts)
 	case a.gaps || a.first != 0:
-		return fmt.Errorf("the receipts of block %d have %d logs, whose numbers are not those from 0 on", at, a.count)
+		return fmt.Errorf("the receipts of block %d have %d logs that are not numbered from 0", at, a.count)
 	case a.mixed || a.count > 0 && a.hash != header.block.Hash:
 		return fmt.Errorf("the receipts are of another block than %d, %s", at, header.block.Hash)
 	}
 	for i := range header.bloom {
 		if header.bloom[i]&^a.bloom[i] != 0 {
-			return fmt.Errorf("the receipts of block %d lack logs of which its bloom filter tells", at)
+			return fmt.Errorf("the receipts of block %d lack logs in its bloom filter", at)
 		}
 	}
 	return nil

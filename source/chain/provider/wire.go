@@ -30,7 +30,7 @@ func (e *calledError) Error() string { return e.text }
 var (
 	errMissing  = errors.New("its answer lacks that to one of the calls")
 	errNoResult = errors.New("its answer has no result")
-	errNotAList = fail(asked, errors.New("its answer to several calls is not a list"))
+	errNotAList = fail(asked, errors.New("the answer to a batch is not a list"))
 )
 
 // post makes a request with calls, as a batch or with a single call, whose answer has at most most
@@ -127,7 +127,7 @@ func (a *answers) readBatch() error {
 		}
 	}
 	if a.from.PeekKind() != ']' {
-		return a.otherKind(errors.New("its answer has more answers than calls were made"))
+		return a.otherKind(errors.New("more answers than calls"))
 	}
 	for i, done := range a.done {
 		if !done {
@@ -260,7 +260,7 @@ func members(from *jsontext.Decoder, each func(name string) error) error {
 			_, err := from.ReadToken()
 			return err
 		}
-		return fmt.Errorf("a value that begins with %q where an object belongs", rune(kind))
+		return fmt.Errorf("want an object, got a value beginning with %q", rune(kind))
 	}
 	if _, err := from.ReadToken(); err != nil {
 		return err
@@ -294,7 +294,7 @@ func elements(from *jsontext.Decoder, each func() error) error {
 			_, err := from.ReadToken()
 			return err
 		}
-		return fmt.Errorf("a value that begins with %q where a list belongs", rune(kind))
+		return fmt.Errorf("want a list, got a value beginning with %q", rune(kind))
 	}
 	if _, err := from.ReadToken(); err != nil {
 		return err

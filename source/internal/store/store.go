@@ -28,7 +28,7 @@ import (
 )
 
 // ErrBusy means that another process writes to the folder.
-var ErrBusy = errors.New("another run is writing to it")
+var ErrBusy = errors.New("another run is writing")
 
 const (
 	fileName = "store.db"
@@ -167,7 +167,7 @@ func (s *Store[Meta]) guarded(do func() error) (err error) {
 		case errors.Is(err, ErrBusy) || errors.As(err, &ofSystem):
 			err = fmt.Errorf("%s: %w", s.folder, err)
 		default:
-			err = fmt.Errorf("%s: %w; remove the folder, and the next run begins anew", s.path(), err)
+			err = fmt.Errorf("%s: %w; remove the folder to start over", s.path(), err)
 		}
 	}()
 	return do()
