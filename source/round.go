@@ -10,7 +10,7 @@ import (
 type Head struct {
 	Chain     uint64 // EIP-155 chain ID; 0 for a database that does not name its chains
 	Block     uint64 // newest block in the graph
-	Time      int64  // of that block, in milliseconds since the Unix epoch
+	Time      int64  // time of that block, in milliseconds since the Unix epoch
 	Finalized uint64 // newest block whose events the contracts, or a quorum of hosts, have confirmed
 }
 

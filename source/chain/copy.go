@@ -80,7 +80,7 @@ func (f *Frozen) Same() (bool, error) {
 }
 
 // readTop reads the checkpoint of a chain. It returns its last point or, if among has some of its
-// points, the last of those; nil for none.
+// points, the last such point; nil for none.
 func readTop(dir string, among ...point) ([]byte, *point, error) {
 	text, err := os.ReadFile(filepath.Join(dir, checkpointFile))
 	if errors.Is(err, fs.ErrNotExist) {

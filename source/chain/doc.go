@@ -9,7 +9,7 @@
 // A killed run leaves more in logs than the checkpoint covers; the next run truncates it. The
 // checkpoint also names the block up to which contracts, or a quorum of hosts, have confirmed the
 // events. Later events only survive from a killed run to the next. Events that contracts
-// contradict, and those that nobody could check, are read again.
+// contradict, and unchecked events, are read again.
 //
 // # The path of an event
 //

@@ -24,7 +24,7 @@ import (
 // 	the length of its key and the key, if the kind has keys
 // 	the length of its value and the value
 //
-// with numbers as varints. Contracts of a chain are numbered from 0 in the order of their
+// Numbers are varints. Contracts of a chain are numbered from 0 in the order of their
 // addresses.
 
 // batchBytes is the payload length from which a batch is written. One event may exceed it.

@@ -39,8 +39,8 @@ type anchor struct {
 // A checkpoint describes the folder of a chain.
 type checkpoint struct {
 	Version   int      `json:"version"`
-	Contracts []string `json:"contracts"` // as made by contractTexts
-	Finality  string   `json:"finality"`  // with which the blocks were read; "" before the first run
+	Contracts []string `json:"contracts"` // made by contractTexts
+	Finality  string   `json:"finality"`  // finality of the blocks read; "" before the first run
 	// Origin is the first block. A node with another first block serves another chain.
 	Origin *anchor `json:"origin"`
 	Points []point `json:"points"` // older points are farther apart

@@ -466,7 +466,7 @@ func (c *chainSync) part(ctx context.Context, p provider.Blocks) error {
 		return fmt.Errorf("got the logs of blocks %d to %d with block %d, want those from block %d", p.From, p.To, p.Last.Number, c.next)
 	}
 	events, tokens := c.parted[:0], int64(0)
-	hashes := map[uint64]common.Hash{} // of blocks whose time is not in their logs
+	hashes := map[uint64]common.Hash{} // hashes of blocks whose logs lack the time
 	for i := range p.Logs {
 		log := &p.Logs[i]
 		e, more, ok, err := c.decoder.decode(log)

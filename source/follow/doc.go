@@ -15,9 +15,9 @@
 //     events; after a reorganization or a Sync it first returns to the mark. source/replay.Rows remakes only
 //     changed rows; those of ops, within Options.History, in chunks of 512.
 //  4. tables.go holds the other tables. They are read at the start and after Renew.
-//  5. snapshot.NewMemory combines the rows. By construction, and by a test on random histories, they are the
-//     bytes that `snapshot chain --finality latest --compress none` would write, except that older rows of
-//     ops are omitted, which ops_from shows.
+//  5. snapshot.NewMemory combines the rows. They are the bytes of `snapshot chain --finality latest
+//     --compress none`, without the older rows of ops; ops_from shows the omission. A test compares both
+//     on random histories.
 //
 // # Nodes
 //

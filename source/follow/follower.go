@@ -32,7 +32,7 @@ type Follower struct {
 
 	mu            sync.Mutex
 	begun         bool           // the state was read
-	position      chain.Position // of the last confirmation
+	position      chain.Position // position of the last confirmation
 	confirmations []confirmation // for the next round
 	confirmedAt   time.Time
 	confirming    string
@@ -205,8 +205,8 @@ type round struct {
 	tables  *additions
 	applied map[uint64][]chain.TailBlock // by chain
 	reorgs  map[uint64]uint64
-	heads   []source.Head // of the last round
-	ops     uint64        // of the last snapshot
+	heads   []source.Head // heads of the last round
+	ops     uint64        // operations in the last snapshot
 }
 
 // next makes a round; ok is false if nothing is new. Once it has taken changes, it completes the

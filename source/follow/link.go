@@ -49,7 +49,7 @@ type link struct {
 // A tailState is a copy of a Tail's content.
 type tailState struct {
 	head   provider.Block
-	blocks []chain.TailBlock // with events
+	blocks []chain.TailBlock // blocks with events
 	reorgs uint64
 }
 

@@ -30,7 +30,7 @@ type Options struct {
 
 	Tables   Tables
 	NoSync   bool            // see chain.Options.NoSync
-	Progress source.Progress // of the first read; nil for none
+	Progress source.Progress // reports the first read; nil for none
 	Log      *slog.Logger    // nil for none
 }
 

@@ -25,7 +25,7 @@ type ChainStatus struct {
 	// Behind is the age of the newest block when first seen, by this machine's clock as of the
 	// start of the process: later clock changes do not matter. It is not negative.
 	Behind          time.Duration
-	Error           string       // of the last attempt to ask nodes, with only the host of a URL; "" for none
+	Error           string       // error of the last attempt to ask nodes, with only the host of a URL; "" for none
 	Nodes           []NodeStatus // nodes asked, by name
 	Requests        int64        // HTTP requests to nodes
 	Subscribed      bool         // a subscription reports new blocks

@@ -40,7 +40,7 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 		return nil
 	}
 	out := bufio.NewWriterSize(file, 256<<10)
-	var last source.Profile // of several rows with one address, the latest counts
+	var last source.Profile // the latest of several rows with one address counts
 	flush := func() error {
 		if last.ENS.Name == "" {
 			return nil

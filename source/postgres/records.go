@@ -100,7 +100,7 @@ func (r *Reader) contracts(ctx context.Context) (contracts []source.Contract, er
 // A loss counts what the tables of a chain lack.
 type loss struct {
 	lists   int    // lists without a record in the tables
-	records uint64 // records that the events of those lists give
+	records uint64 // records given by the events of these lists
 	kept    uint64 // records of other lists in the tables
 }
 

@@ -182,7 +182,7 @@ func (c *opChange) about(o *snapshot.Op) {
 	}
 }
 
-// exchange remakes the chunks with removed rows, and those that new rows belong to.
+// exchange remakes the chunks with removed rows, and the chunks that new rows belong to.
 func (r *recent) exchange(gone map[goneOp]struct{}, fresh []snapshot.Op, c *opChange) error {
 	times := make([]int64, 0, len(gone))
 	for g := range gone {

@@ -59,7 +59,7 @@ func WordAt(data []byte, at uint64) (n uint64, ok bool) {
 
 // packCalls encodes a call of aggregate3 in which each call may fail.
 func packCalls(calls []Call) []byte {
-	const head = 4 * word // of a call: target, allowFailure, offset of callData, its length
+	const head = 4 * word // fields of a call: target, allowFailure, offset of callData, its length
 	size := len(aggregate3) + 2*word
 	for _, c := range calls {
 		size += word + head + padded(len(c.Data))

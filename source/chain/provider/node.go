@@ -59,7 +59,7 @@ type node struct {
 
 func newNode(u *url.URL, name string, o *Options) *node {
 	n := &node{
-		host: name, origin: originOf(u), url: u.String(), hide: hiding(u), o: o, log: o.Log, share: o.Shares.of(u, o),
+		host: name, origin: originOf(u), url: u.String(), hide: hiding(u), o: o, log: o.Log, share: o.Shares.shareOf(u, o),
 		sizes: newSizes(o.MaxRange), waits: retry.Waits{First: firstRest, Longest: longestRest}, paced: time.Now(),
 		cost: Cost{Host: name, Calls: map[string]int64{}},
 	}

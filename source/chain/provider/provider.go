@@ -41,7 +41,7 @@ var (
 
 // Options configure requests to nodes. Zero values are the defaults.
 type Options struct {
-	Finality    string        // which block is the head; "" means Finalized
+	Finality    string        // finality of the head block; "" means Finalized
 	Quorum      int           // number of hosts that must give the same answer; 0 means 1
 	Concurrency int           // concurrent requests per key or, without a key, per host; 0 means 8
 	Rate        float64       // requests per second, per key or host; 0 means no limit except the node's
@@ -95,8 +95,8 @@ type Blocks struct {
 	Last Block
 	// Logs are the logs of the range in order, without removed ones. Each has one of the requested
 	// addresses and topics, lies in the range, and is the only one with its block and index. Logs
-	// of one block have the same hash: that of Last in block To, and that of the node's chain in
-	// blocks that are not final. BlockTimestamp is in seconds, 0 if the node omits it.
+	// of one block have the same block hash. It equals the hash of Last in block To, and the hash
+	// on the node's chain in blocks that are not final. BlockTimestamp is in seconds, 0 if the node omits it.
 	Logs []types.Log
 }
 
@@ -344,8 +344,8 @@ type Cost struct {
 	Calls    map[string]int64 `json:"calls"`    // calls by method; providers charge for these
 	Sent     int64            `json:"sent"`     // bytes, including HTTP and TLS overhead
 	Received int64            `json:"received"` // bytes, including HTTP and TLS overhead, as compressed
-	Retries  int64            `json:"retries"`  // requests that failed temporarily
-	Limited  int64            `json:"limited"`  // of those, requests beyond a rate limit
+	Retries  int64            `json:"retries"`  // temporarily failed requests
+	Limited  int64            `json:"limited"`  // requests beyond a rate limit, part of Retries
 	Halved   int64            `json:"halved"`   // requests for logs whose range was too large
 	Waited   time.Duration    `json:"waited"`   // pauses after failures, in nanoseconds
 }

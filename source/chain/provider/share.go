@@ -22,8 +22,8 @@ type share struct {
 	limiter *rate.Limiter
 }
 
-// of returns the share for a URL. All URLs of a share have the same options.
-func (s *Shares) of(u *url.URL, o *Options) *share {
+// shareOf returns the share for a URL. All URLs of a share have the same options.
+func (s *Shares) shareOf(u *url.URL, o *Options) *share {
 	id := keyOf(u)
 	if id == "" {
 		id = originOf(u)

@@ -221,7 +221,7 @@ type receiptsAnswer struct {
 	wanted   *question
 	receipts int
 	logs     []types.Log
-	count    uint64 // of all logs
+	count    uint64 // number of all logs
 	first    uint64 // index of the first log
 	gaps     bool   // the indexes have gaps
 	hash     common.Hash

@@ -25,7 +25,7 @@ const (
 	maxHead      = 64 << 10        // bytes of response headers
 	firstWait    = time.Second     // after a failure; doubles with each further one
 	longestWait  = time.Minute
-	attempts     = 3                // of a failing request, before the caller gets the error
+	attempts     = 3                // attempts at a request, before the caller gets the error
 	mostFailures = 10               // consecutive failures of all requests before the run gives up
 	patience     = 10 * time.Minute // longest wait for rate limits without an answer
 )

@@ -30,8 +30,8 @@ type Collector[Meta any] struct {
 	Store  *store.Store[Meta]
 
 	failures    int      // consecutive unusable answers
-	knownAsked  int      // kept answers that were asked for again
-	knownAbsent int      // of those, the ones now gone
+	knownAsked  int      // known answers asked for again
+	knownAbsent int      // known answers that are gone
 	gone        []string // keys of answers believed to be gone
 }
 
