@@ -37,7 +37,7 @@ func (s *farStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// longList is a site with one list of that many search shards; every entry has a name,
+// longList returns a site with one list of that many search shards; every entry has a name,
 // and only that of the last one contains "fox".
 func longList(t *testing.T, shards int) server.Store {
 	t.Helper()

@@ -180,7 +180,7 @@ func TestWaitsLeaveRoom(t *testing.T) {
 	}
 }
 
-// stalled is a request whose body begins like that, and whose rest comes too late.
+// stalled returns a request whose body begins like that, and whose rest comes too late.
 func stalled(begin string) *http.Request {
 	body := io.MultiReader(strings.NewReader(begin), late{time.Minute})
 	return httptest.NewRequest("POST", "/api/v1/lists/1/buttonStateBatch", body)

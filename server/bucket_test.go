@@ -89,7 +89,7 @@ func published(t testing.TB, files afero.Fs, to bucket) {
 	}
 }
 
-// local is a bucket in a folder that holds a site.
+// local returns a bucket in a folder that holds a site.
 func local(t testing.TB, files afero.Fs) *storage.Local {
 	t.Helper()
 	return openLocal(inFolder(t, files))
@@ -108,7 +108,7 @@ func inFolder(t testing.TB, files afero.Fs) (path string) {
 	return objects(t, files).Write(t, t.TempDir())
 }
 
-// generated is the site of a snapshot, in memory.
+// generated returns the site of a snapshot, in memory.
 func generated(t testing.TB, snapshot afero.Fs) afero.Fs {
 	t.Helper()
 	files, _, err := generator.ToMemory(context.Background(), snapshot, generator.Options{})
@@ -118,7 +118,7 @@ func generated(t testing.TB, snapshot afero.Fs) afero.Fs {
 	return files
 }
 
-// content is every object of a bucket whose key begins with prefix.
+// content returns every object of a bucket whose key begins with prefix.
 func content(t testing.TB, b bucket, prefix site.Key) map[site.Key]string {
 	t.Helper()
 	all := map[site.Key]string{}
@@ -150,7 +150,7 @@ func unchanged(t testing.TB, b bucket, was map[site.Key]string, what string) {
 	}
 }
 
-// newHandler is a handler that discards its log.
+// newHandler returns a handler that discards its log.
 func newHandler(t testing.TB, store server.Store, o server.Options) *server.Handler {
 	t.Helper()
 	if o.Log == nil {

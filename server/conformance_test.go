@@ -54,7 +54,7 @@ func readCases(t *testing.T) []fixtures.Case {
 	return cases
 }
 
-// conformanceStores are the conformance site in every kind of place that generate
+// conformanceStores returns the conformance site in every kind of place that generate
 // writes to.
 func conformanceStores(t *testing.T, snapshot afero.Fs) map[string]server.Store {
 	t.Helper()

@@ -65,7 +65,7 @@ const (
 	freshBadges = `{"event_id":"1","token_id":"99","owner":"%s"}`
 )
 
-// shows are the objects that show the profile or the badges of the second account.
+// shows returns the objects that show the profile or the badges of the second account.
 func shows(name string, kinds ...string) (keys []site.Key) {
 	for _, kind := range kinds {
 		for _, of := range []string{"lists/2", "lists/3", "lists/4", "users/" + numbered(2), "users/" + name} {

@@ -29,11 +29,11 @@ const (
 	longFollowers = 2345
 )
 
-// longSnapshot is a graph with lists and followers of several shards. Every fifth record blocks or mutes, so
+// longSnapshot returns a graph with lists and followers of several shards. Every fifth record blocks or mutes, so
 // that the follows of a shard begin elsewhere than its rows.
 func longSnapshot() fstest.MapFS { return efpSnapshot(1, longHeld, longFollowers) }
 
-// longSite is the site of longSnapshot. It is made once.
+// longSite returns the site of longSnapshot. It is made once.
 func longSite(t testing.TB) afero.Fs {
 	t.Helper()
 	longOnce.Do(func() { longFiles = efpSite(t, afero.FromIOFS{FS: longSnapshot()}, "") })
@@ -100,7 +100,7 @@ func (s *counting) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// longPaths are the pages of the long lists and followers.
+// longPaths returns the pages of the long lists and followers.
 func longPaths() (paths []string) {
 	for _, of := range []string{"users/" + numbered(1), "users/one.eth", "lists/1", "lists/2"} {
 		for _, page := range []string{"following", "allFollowing", "followers", "allFollowers"} {

@@ -44,7 +44,7 @@ func TestRefreshOfAUser(t *testing.T) {
 	}
 }
 
-// profileNameOf is the name of the account of a list.
+// profileNameOf returns the name of the account of a list.
 func profileNameOf(t testing.TB, files afero.Fs, tokenID string) string {
 	t.Helper()
 	details, _, err := site.DecodeDetails([]byte(readObject(t, files, site.Key("api/v1/lists/"+tokenID+"/details"))))

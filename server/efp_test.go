@@ -41,7 +41,7 @@ func efpHandler(t testing.TB, files afero.Fs) *server.Handler {
 	return newHandler(t, storage.NewFolder(files), server.Options{})
 }
 
-// answerTo is the answer of a handler to a request with a body.
+// answerTo returns the answer of a handler to a request with a body.
 func answerTo(handler http.Handler, method, url string, body []byte) *httptest.ResponseRecorder {
 	return serveOne(handler, httptest.NewRequest(method, url, bytes.NewReader(body)))
 }

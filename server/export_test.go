@@ -12,10 +12,10 @@ import (
 // SetClock gives the cache a clock of the test's.
 func (o *Options) SetClock(c otter.Clock) { o.clock = c }
 
-// RefreshesWaiting is the number of requests that wait for a refresh.
+// RefreshesWaiting returns the number of requests that wait for a refresh.
 func (h *Handler) RefreshesWaiting() int64 { return h.gates.fresh.Waiting.Taken() }
 
-// RequestsWaiting is the number of requests that wait for the store or for a refresh.
+// RequestsWaiting returns the number of requests that wait for the store or for a refresh.
 func (h *Handler) RequestsWaiting() int64 { return h.gates.waiting.Taken() }
 
 // PollRoot is what Watch does at each poll.
@@ -24,7 +24,7 @@ func (h *Handler) PollRoot(ctx context.Context) { h.pollRoot(ctx) }
 // Reapply is what Watch does in the background once it serves a new site.
 func (h *Handler) Reapply(ctx context.Context) { h.reapply(ctx, h.live.Load()) }
 
-// InFlight is the number of bytes that are held beside the cache.
+// InFlight returns the number of bytes that are held beside the cache.
 func (h *Handler) InFlight() int64 { return h.inFlight() }
 
 // Version counts the sites that were served.

@@ -151,7 +151,7 @@ var hostileTexts = []string{
 	"\uFFFE\uFFFF", "\u2028\u2029", "\u202Eeman", "\r\n\t", " ", "\U0001F98A", "\U0010FFFF", strings.Repeat("&", 60_000), `\"`, `%s%d`,
 }
 
-// hostileHistory is a graph whose accounts have hostile names. The lists of all did everything to account 0.
+// hostileHistory returns a graph whose accounts have hostile names. The lists of all did everything to account 0.
 func hostileHistory() fstest.MapFS {
 	var lists, accounts, ops strings.Builder
 	for i, text := range hostileTexts {

@@ -23,7 +23,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// demo is the demo site in memory; its list 104 follows 34 accounts.
+// demo returns the demo site in memory; its list 104 follows 34 accounts.
 func demo(t *testing.T) afero.Fs {
 	t.Helper()
 	files, _, err := generator.ToMemory(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
@@ -205,7 +205,7 @@ func (s *recordingStore) setFail(fail func(site.Key) error) {
 	s.fail = fail
 }
 
-// objects are the keys that were read since the last call, the root aside.
+// objects returns the keys that were read since the last call, the root aside.
 func (s *recordingStore) objects() []site.Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ import (
 
 const wholeWindow = 999 * time.Hour
 
-// historySite is a site of a snapshot with its operations, whose objects are those of the twin, and the twin.
+// historySite returns a site of a snapshot with its operations, whose objects are those of the twin, and the twin.
 func historySite(t testing.TB, snapshot fs.FS, names string, window time.Duration) (memsite.Site, *naive.Graph) {
 	t.Helper()
 	graph, err := naive.Load(snapshot, naive.Config{HistoryWindow: window})
@@ -95,7 +95,7 @@ func TestHistoryAnswersAreThoseOfTheTwin(t *testing.T) {
 	}
 }
 
-// longHistory is a graph in which thousands of operations are about account 1, and thousands are those of its list 1. Of
+// longHistory returns a graph in which thousands of operations are about account 1, and thousands are those of its list 1. Of
 // its lists only 1 is primary.
 func longHistory(seed uint64, ops int) fstest.MapFS {
 	files := efpSnapshot(seed, 30, 40)
@@ -117,7 +117,7 @@ func longHistory(seed uint64, ops int) fstest.MapFS {
 	return files
 }
 
-// longHistorySite is the site of a long history, and its twin. It is made once.
+// longHistorySite returns the site of a long history, and its twin. It is made once.
 func longHistorySite(t testing.TB) (memsite.Site, *naive.Graph) {
 	t.Helper()
 	longHistoryOnce.Do(func() { longHistoryFiles, longHistoryTwin = historySite(t, longHistory(1, 2700), "", wholeWindow) })

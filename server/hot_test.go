@@ -67,7 +67,7 @@ func parsedAnswer(handler http.Handler, request string) (*httptest.ResponseRecor
 	return w, true
 }
 
-// oddRequest is a request for a path of the API, or one near it, that few clients send.
+// oddRequest returns a request for a path of the API, or one near it, that few clients send.
 func oddRequest(random *rand.Rand, plain, path, etag string) string {
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
 	at := 1 + random.IntN(len(plain)-1)

@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// longRecords is a site of lists whose records take more than a MiB each.
+// longRecords returns a site of lists whose records take more than a MiB each.
 func longRecords(t *testing.T, lists int) server.Store {
 	t.Helper()
 	files := demo(t)

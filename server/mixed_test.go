@@ -51,7 +51,7 @@ func (s *switching) set(next bool, keys ...site.Key) {
 	}
 }
 
-// order is an order in which the publisher may switch objects: those of the new site,
+// order returns an order in which the publisher may switch objects: those of the new site,
 // the root, then those to delete. Within each part any order is allowed.
 func (s *switching) order(random *rand.Rand) []site.Key {
 	put := slices.Sorted(maps.Keys(s.next))
@@ -73,7 +73,7 @@ func objects(t testing.TB, files afero.Fs) memsite.Site {
 	return all
 }
 
-// follows is a site whose lists follow so many accounts each. Every entry has a text that
+// follows returns a site whose lists follow so many accounts each. Every entry has a text that
 // tells the site.
 func follows(t testing.TB, text string, counts map[string]int) memsite.Site {
 	t.Helper()

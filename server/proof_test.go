@@ -24,7 +24,7 @@ import (
 
 const proofLists = 40
 
-// dailySite is a site whose lists differ by the day, from the one with number 20 on.
+// dailySite returns a site whose lists differ by the day, from the one with number 20 on.
 func dailySite(t *testing.T, day int) memsite.Site {
 	t.Helper()
 	config, err := site.Config{BasePath: "api/v1"}.WithDefaults()

@@ -24,7 +24,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// withData is the demo's site with a body as one of its tables.
+// withData returns the demo's site with a body as one of its tables.
 func withData(t *testing.T, body []byte) afero.Fs {
 	t.Helper()
 	files := demo(t)

@@ -28,7 +28,7 @@ const (
 	badgeData    = largeList + "badges?cache=fresh"
 )
 
-// accountOf is the account of a list of the demo.
+// accountOf returns the account of a list of the demo.
 func accountOf(t testing.TB, files afero.Fs, tokenID string) string {
 	t.Helper()
 	body, err := afero.ReadFile(files, "api/v1/lists/"+tokenID+"/details")
@@ -42,7 +42,7 @@ func accountOf(t testing.TB, files afero.Fs, tokenID string) string {
 	return details.Address
 }
 
-// readObject is an object of a site in memory.
+// readObject returns an object of a site in memory.
 func readObject(t testing.TB, files afero.Fs, key site.Key) string {
 	t.Helper()
 	body, err := afero.ReadFile(files, string(key))
@@ -61,7 +61,7 @@ func (r row) text(member string) string {
 	return text
 }
 
-// rewritten is the demo snapshot with a table changed: each row by change, which
+// rewritten returns the demo snapshot with a table changed: each row by change, which
 // gives nil to leave it out, and more rows at the end.
 func rewritten(t testing.TB, table string, change func(row) row, more ...any) afero.Fs {
 	t.Helper()
@@ -96,7 +96,7 @@ func rewritten(t testing.TB, table string, change func(row) row, more ...any) af
 	return files
 }
 
-// withProfile is the demo snapshot in which an account has another profile.
+// withProfile returns the demo snapshot in which an account has another profile.
 func withProfile(t testing.TB, account string, p site.Profile) afero.Fs {
 	t.Helper()
 	found := false
@@ -175,7 +175,7 @@ func isFresh(t testing.TB, r *http.Response, body string) {
 	}
 }
 
-// tokens are an upstream's badges: the token of an account for some events.
+// tokens returns an upstream's badges: the token of an account for some events.
 func tokens(t testing.TB, events map[string]string) http.HandlerFunc {
 	t.Helper()
 	described := map[string]json.RawMessage{}

@@ -22,7 +22,7 @@ type place struct {
 	store func(t *testing.T) server.Store
 }
 
-// places are a folder and a tar file that generate writes, and buckets.
+// places returns a folder and a tar file that generate writes, and buckets.
 func places(t *testing.T) map[string]func(t *testing.T) place {
 	t.Helper()
 	snapshots, sites := twoSnapshots(t), twoSites(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// twoSites are the sites of twoSnapshots.
+// twoSites returns the sites of twoSnapshots.
 func twoSites(t *testing.T) (sites [2]server.Store) {
 	t.Helper()
 	for i, snapshot := range twoSnapshots(t) {
@@ -97,7 +97,7 @@ func questions() []string {
 	return all
 }
 
-// answerOf is the status and the body of an answer.
+// answerOf returns the status and the body of an answer.
 func answerOf(t *testing.T, base, path string) string {
 	t.Helper()
 	response, err := http.Get(base + "/api/v1/" + path)
@@ -113,7 +113,7 @@ func answerOf(t *testing.T, base, path string) string {
 	return fmt.Sprintf("%d %s", response.StatusCode, body)
 }
 
-// answersOf are the answers of each of two sites, by their question.
+// answersOf returns the answers of each of two sites, by their question.
 func answersOf(t *testing.T, sites [2]server.Store) (want [2]map[string]string) {
 	t.Helper()
 	for i, s := range sites {

@@ -35,7 +35,7 @@ func TestSearchEqualsAPlainFilter(t *testing.T) {
 	}
 }
 
-// allEntries are the follows of a list, from its shards or its only page.
+// allEntries returns the follows of a list, from its shards or its only page.
 func allEntries(t *testing.T, files afero.Fs, list string) []answers.SearchEntry {
 	t.Helper()
 	var page struct{ Following, Entries []answers.SearchEntry }

@@ -343,7 +343,7 @@ func (f *failsOnce) Read(ctx context.Context, key site.Key) ([]byte, storage.Inf
 	return f.bucket.Read(ctx, key)
 }
 
-// temporary is an error as a bad connection gives it.
+// temporary returns an error as a bad connection gives it.
 func temporary(t testing.TB) error {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))

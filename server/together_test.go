@@ -315,7 +315,7 @@ func TestTwoFallbacksKeepTheirRefreshes(t *testing.T) {
 	}
 }
 
-// publishedAfter is a bucket in which a site was published after a refresh of the second account. The
+// publishedAfter returns a bucket in which a site was published after a refresh of the second account. The
 // options are for handlers that reapply it.
 func publishedAfter(t *testing.T, refreshed, next string) (*storage.Local, server.RefreshOptions) {
 	t.Helper()

@@ -46,7 +46,7 @@ func newUpstream(t testing.TB) *upstream {
 	return u
 }
 
-// options are those of a handler without limits of refreshes.
+// options returns those of a handler without limits of refreshes.
 func (u *upstream) options() server.RefreshOptions {
 	return server.RefreshOptions{
 		ProfileUpstream: u.URL + "/a/{address}", BadgeUpstream: u.URL + "/scan/{address}/{event_id}", BadgeAPIKey: badgeKey,
@@ -66,7 +66,7 @@ func (u *upstream) tell(profiles, badges http.HandlerFunc) {
 	}
 }
 
-// requests are the paths that were asked for since the last call.
+// requests returns the paths that were asked for since the last call.
 func (u *upstream) requests() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -75,12 +75,12 @@ func (u *upstream) requests() []string {
 	return asked
 }
 
-// says is an answer with a body.
+// says returns an answer with a body.
 func says(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
 }
 
-// profileOf is an answer to /a/{address}.
+// profileOf returns an answer to /a/{address}.
 func profileOf(name string, fresh int64) site.Profile {
 	return site.Profile{
 		Name: name, Avatar: "https://img.example/<" + name + ">.png", Display: name,

@@ -53,7 +53,7 @@ func (w *world) set(f meanrpc.Faults) {
 	}
 }
 
-// inputs are the blocks that a history ends with.
+// inputs returns the blocks that a history ends with.
 func (w *world) inputs(h *history.History) (all []site.ChainInput) {
 	for _, c := range h.Chains {
 		block := c.First
@@ -96,7 +96,7 @@ func (w *world) options() audit.Options {
 // early is before all blocks, also those of a chain without any.
 const early = "1970-01-01T00:00:00Z"
 
-// files are a snapshot that says what a truth has.
+// files returns a snapshot that says what a truth has.
 func files(t testing.TB, s history.Snapshot, chains []site.ChainInput) afero.Fs {
 	t.Helper()
 	return filesOf(t, s, chains, early)
@@ -148,7 +148,7 @@ func filesOf(t testing.TB, s history.Snapshot, chains []site.ChainInput, asOf st
 	return to
 }
 
-// snapshotOf is a snapshot as a subject.
+// snapshotOf returns a snapshot as a subject.
 func snapshotOf(t testing.TB, s history.Snapshot, chains []site.ChainInput) audit.Subject {
 	t.Helper()
 	subject, err := audit.OpenSnapshot(files(t, s, chains))
@@ -158,7 +158,7 @@ func snapshotOf(t testing.TB, s history.Snapshot, chains []site.ChainInput) audi
 	return subject
 }
 
-// render is the site of a snapshot.
+// render returns the site of a snapshot.
 func render(t testing.TB, s history.Snapshot, chains []site.ChainInput, api string) memsite.Site {
 	t.Helper()
 	made, _, err := generator.ToMemory(t.Context(), files(t, s, chains), generator.Options{Config: site.Config{API: api}})
@@ -225,7 +225,7 @@ func TestNothingDiffers(t *testing.T) {
 	}
 }
 
-// clone is a copy of a truth that may be changed.
+// clone returns a copy of a truth that may be changed.
 func clone(s history.Snapshot) history.Snapshot {
 	s.Lists = slices.Clone(s.Lists)
 	for i := range s.Lists {
@@ -238,7 +238,7 @@ func clone(s history.Snapshot) history.Snapshot {
 	return s
 }
 
-// largest is the list with the most records.
+// largest returns the list with the most records.
 func largest(s history.Snapshot) *history.List {
 	l := slices.MaxFunc(s.Lists, func(a, b history.List) int { return len(a.Records) - len(b.Records) })
 	return &s.Lists[slices.IndexFunc(s.Lists, func(o history.List) bool { return o.Token == l.Token })]
@@ -366,7 +366,7 @@ func account(l history.List) history.Address {
 	return l.Owner
 }
 
-// primary is an account that names a list of its own, and that list.
+// primary returns an account that names a list of its own, and that list.
 func primary(s *history.Snapshot) (history.Address, string) {
 	for _, l := range s.Lists {
 		if a := account(l); s.Primary[a] == l.Token {
@@ -425,7 +425,7 @@ func TestObjectsAreThoseOfTheManifest(t *testing.T) {
 	}
 }
 
-// later is a world whose chains have gone on after a history.
+// later returns a world whose chains have gone on after a history.
 func later(t testing.TB, seed uint64) (h *history.History, w *world) {
 	t.Helper()
 	h = history.Random(seed, history.Options{Transactions: 200})

@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
-// usual is a part of the real network, with as many operations a list.
+// usual returns a part of the real network, with as many operations a list.
 func usual(t testing.TB, lists int) *world {
 	real := history.Real()
 	n := history.Network{Lists: lists, Ops: lists * real.Ops / real.Lists, Blocks: 1_000_000}

@@ -65,7 +65,7 @@ func api(n int, bulk bool) *upstreams.POAP {
 	return p
 }
 
-// holders are the badges that api gives, as badges returns them.
+// holders returns the badges that api gives, as badges returns them.
 func holders(n int) []string {
 	var all []string
 	for i := range n {
@@ -79,7 +79,7 @@ func holders(n int) []string {
 
 var events = []string{"10", "20"}
 
-// badges are the badges of a state, each as event, token and number of the account.
+// badges returns the badges of a state, each as event, token and number of the account.
 func badges(t testing.TB, state string) []string {
 	t.Helper()
 	var all []string

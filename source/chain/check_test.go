@@ -31,7 +31,7 @@ type aLog struct {
 	history.Log
 }
 
-// lossy are the logs of a chain that a snapshot may depend on.
+// lossy returns the logs of a chain that a snapshot may depend on.
 func lossy(h *history.History, c history.Chain) (all []aLog) {
 	d := newDecoder(deployment(h.Chains).Chains[0])
 	for _, of := range deployment(h.Chains).Chains {

@@ -80,13 +80,13 @@ func (l *lines) WriteOp(o snapshot.Op) error {
 	return nil
 }
 
-// snapshotOf is what a state makes, in lines.
+// snapshotOf returns what a state makes, in lines.
 func snapshotOf(t *testing.T, s *State) string {
 	t.Helper()
 	return snapshotOfEvents(t, s, s.Events())
 }
 
-// snapshotOfEvents is what events of a state make.
+// snapshotOfEvents returns what events of a state make.
 func snapshotOfEvents(t *testing.T, s *State, events source.Events) string {
 	t.Helper()
 	r := replay.New(s.deployment)
@@ -107,7 +107,7 @@ func snapshotOfEvents(t *testing.T, s *State, events source.Events) string {
 	return strings.Join(slices.Concat(l.lists, l.records, l.ops, primaries(g.Primary)), "\n")
 }
 
-// truthOf is what a history makes up to the blocks of a report, in lines.
+// truthOf returns what a history makes up to the blocks of a report, in lines.
 func truthOf(t *testing.T, h *history.History, r *Report) string {
 	t.Helper()
 	for _, c := range r.Chains {
@@ -116,7 +116,7 @@ func truthOf(t *testing.T, h *history.History, r *Report) string {
 	return linesOf(t, h)
 }
 
-// linesOf is what a history makes, in lines.
+// linesOf returns what a history makes, in lines.
 func linesOf(t *testing.T, h *history.History) string {
 	t.Helper()
 	truth, primary := h.Truth(), map[site.Address]string{}

@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// randomEvent is an event of Base at or after a block, with odd values.
+// randomEvent returns an event of Base at or after a block, with odd values.
 func randomEvent(random *rand.Rand, block uint64) source.Event {
 	contracts := newDecoder(base).addresses()
 	e := source.Event{
@@ -142,7 +142,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// filled is a store with n points of one event each, all settled.
+// filled returns a store with n points of one event each, all settled.
 func filled(t *testing.T, dir string, n int) *store {
 	t.Helper()
 	s := newStore(t, dir, nil)

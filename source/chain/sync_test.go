@@ -204,7 +204,7 @@ func (w *world) reorganise(first uint64, other *world) {
 	}
 }
 
-// events are those up to a block, as they are now.
+// events returns those up to a block, as they are now.
 func (w *world) events(t *testing.T, c source.Chain, to uint64) (all []source.Event) {
 	t.Helper()
 	w.mu.Lock()

@@ -108,7 +108,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// last is the last block of a chain that has logs.
+// last returns the last block of a chain that has logs.
 func (w *world) last(id uint64) uint64 {
 	versions := w.versions[id]
 	if b, ok := versions[len(versions)-1].Last(id); ok {
@@ -190,7 +190,7 @@ func (w *world) open(dir string) *chain.State {
 	return s
 }
 
-// filesOf are the files of a snapshot by name.
+// filesOf returns the files of a snapshot by name.
 func filesOf(t *testing.T, files afero.Fs) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -250,7 +250,7 @@ func (w *world) fresh(versions map[uint64]*history.History, heads map[uint64]uin
 	return files
 }
 
-// whole is the snapshot of a state that has just read the blocks up to heads, of one version of each
+// whole returns the snapshot of a state that has just read the blocks up to heads, of one version of each
 // chain.
 func (w *world) whole(versions map[uint64]*history.History, heads map[uint64]uint64) map[string]string {
 	w.t.Helper()
@@ -273,7 +273,7 @@ func (w *world) whole(versions map[uint64]*history.History, heads map[uint64]uin
 	return w.snapshotOf(state, filepath.Join(dir, "snapshot"))
 }
 
-// snapshotOf is what `snapshot chain` makes of a state.
+// snapshotOf returns what `snapshot chain` makes of a state.
 func (w *world) snapshotOf(state *chain.State, dir string) map[string]string {
 	w.t.Helper()
 	r := replay.New(deploymentOf(w.h))
@@ -359,7 +359,7 @@ func describe(got, want map[string]string) string {
 	return "other files"
 }
 
-// next is a round, or nothing if none comes in some time.
+// next returns a round, or nothing if none comes in some time.
 func next(t *testing.T, f *Follower, patience time.Duration) (source.Round, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

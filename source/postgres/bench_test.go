@@ -93,7 +93,7 @@ func number(b *testing.B, name string, otherwise int) int {
 	return n
 }
 
-// peak is the most memory that the process had so far, in MiB.
+// peak returns the most memory that the process had so far, in MiB.
 func peak(b *testing.B) float64 {
 	b.Helper()
 	var usage syscall.Rusage

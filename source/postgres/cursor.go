@@ -79,7 +79,7 @@ func (r *Reader) each(ctx context.Context, sql string, row func(values [][]byte)
 	return r.eachOf(ctx, sql, batchRows, row)
 }
 
-// eachOf is each with at most most rows per batch, for rows that may be large.
+// eachOf returns each with at most most rows per batch, for rows that may be large.
 func (r *Reader) eachOf(ctx context.Context, sql string, most int, row func(values [][]byte) error) error {
 	c, err := r.open(ctx, "followpress_rows", sql)
 	if err != nil {

@@ -87,7 +87,7 @@ func read(t *testing.T, dsn string) result {
 	return got
 }
 
-// opsOf are the operations of lists, without the index of their logs: a history that lacks what an indexer has
+// opsOf returns the operations of lists, without the index of their logs: a history that lacks what an indexer has
 // lost has others.
 func opsOf(all []history.VisibleOp, wanted func(token string) bool) (ops []history.VisibleOp) {
 	for _, o := range all {

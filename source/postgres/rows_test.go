@@ -68,7 +68,7 @@ SELECT chain_id, 99, 0, 0, contract_address, 'ListOp', event_args || jsonb_build
 	}
 }
 
-// onOP is a list whose slot is on OP Mainnet.
+// onOP returns a list whose slot is on OP Mainnet.
 func onOP(token uint64, owner byte) (mint []history.Log, add func(n byte) history.Log) {
 	optimism := history.Production()[1]
 	n := history.Number(token)

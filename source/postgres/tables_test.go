@@ -27,14 +27,14 @@ var (
 
 func account(n byte) history.Address { return history.Address{19: n} }
 
-// op is an operation on the record of an account.
+// op returns an operation on the record of an account.
 func op(slot uint64, code byte, n byte, tag string) history.Log {
 	a := account(n)
 	b := append([]byte{1, code, 1, 1}, a[:]...)
 	return history.Op(records, history.Number(slot), append(b, tag...))
 }
 
-// filled is the DSN of a new database as the indexer of v1, or else of v2, makes it of a history.
+// filled returns the DSN of a new database as the indexer of v1, or else of v2, makes it of a history.
 func filled(t *testing.T, server *databases.Server, h *history.History, v1 bool) (dsn string) {
 	t.Helper()
 	dsn = server.Database(t)
@@ -55,7 +55,7 @@ func mint(token uint64, owner byte) []history.Log {
 	}
 }
 
-// chain is a history of blocks on Base.
+// chain returns a history of blocks on Base.
 func chain(blocks ...[]history.Log) *history.History {
 	h := &history.History{Chains: history.Production()}
 	for n, logs := range blocks {
@@ -64,7 +64,7 @@ func chain(blocks ...[]history.Log) *history.History {
 	return h
 }
 
-// show is the records of a list in short: account:tag,tag.
+// show returns the records of a list in short: account:tag,tag.
 func show(l history.List) string {
 	var all []string
 	for _, r := range l.Records {

@@ -61,7 +61,7 @@ func worker(n int) *upstreams.ENS {
 	return w
 }
 
-// profileOf is the profile of account i, with its address in mixed case as workers send it.
+// profileOf returns the profile of account i, with its address in mixed case as workers send it.
 func profileOf(i int, fresh int64) string {
 	return upstreams.Profile("0x"+strings.ToUpper(address(i).String()[2:]), fmt.Sprintf("%d.eth", i), fresh)
 }
@@ -80,7 +80,7 @@ func tryRefresh(ctx context.Context, state string, w http.Handler, o profile.Opt
 	return profile.Refresh(ctx, o)
 }
 
-// names are the names of the profiles of a state by the number of the account.
+// names returns the names of the profiles of a state by the number of the account.
 func names(t testing.TB, state string) map[int]string {
 	t.Helper()
 	all := map[int]string{}
@@ -98,7 +98,7 @@ func names(t testing.TB, state string) map[int]string {
 	return all
 }
 
-// named are the names that names returns for accounts.
+// named returns the names that names returns for accounts.
 func named(numbers ...int) map[int]string {
 	all := map[int]string{}
 	for _, n := range numbers {
@@ -185,7 +185,7 @@ func bulkOf(entries []string) string {
 	return fmt.Sprintf(`{"response_length":%d,"response":[%s]}`, len(entries), strings.Join(entries, ","))
 }
 
-// deep is a profile that no decoder follows to its end.
+// deep returns a profile that no decoder follows to its end.
 func deep() string {
 	return `{"type":"success","name":"x","records":` + strings.Repeat(`{"a":`, 20000) + `1` + strings.Repeat(`}`, 20001)
 }

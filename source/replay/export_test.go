@@ -3,7 +3,7 @@ package replay
 // KeepOpsIn makes chunks of ops have at most that many rows, so that small histories have many.
 func (x *Rows) KeepOpsIn(chunks int) { x.ops.most = chunks }
 
-// OpsKept is how many rows of ops are kept, and of how many lists.
+// OpsKept returns how many rows of ops are kept, and of how many lists.
 func (x *Rows) OpsKept() (rows, lists int) {
 	for _, c := range x.ops.chunks {
 		rows += c.rows.Len()

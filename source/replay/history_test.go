@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/source/replay"
 )
 
-// deploymentOf is the deployment of a history's chains.
+// deploymentOf returns the deployment of a history's chains.
 func deploymentOf(h *history.History) *source.Deployment {
 	d := &source.Deployment{}
 	start := func(a *history.Address) *source.Start {
@@ -84,7 +84,7 @@ func eventsOf(d *source.Deployment, blocks iter.Seq[history.Block]) iter.Seq[sou
 	}
 }
 
-// abiBytes is the nth byte string of a log's data.
+// abiBytes returns the nth byte string of a log's data.
 func abiBytes(data []byte, n int) []byte {
 	number := func(at int) int { return int(binary.BigEndian.Uint64(data[at+24:])) }
 	at := number(32 * n)
@@ -273,7 +273,7 @@ func TestReplayIntoSnapshot(t *testing.T) {
 	}
 }
 
-// files are those of the snapshot that blocks lead to.
+// files returns those of the snapshot that blocks lead to.
 func files(t *testing.T, d *source.Deployment, blocks []history.Block) map[string]string {
 	t.Helper()
 	r := replay.New(d)

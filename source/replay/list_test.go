@@ -20,7 +20,7 @@ const (
 	untag
 )
 
-// account is an address of 20 equal bytes.
+// account returns an address of 20 equal bytes.
 func account(n byte) (a site.Address) {
 	for i := range a {
 		a[i] = n

@@ -42,7 +42,7 @@ func deployment() *source.Deployment {
 
 func word(n byte) source.Word { return source.Word{31: n} }
 
-// place is a slot of the records contract.
+// place returns a slot of the records contract.
 func place(slot byte) source.Place { return source.Place{Contract: records, Slot: word(slot)} }
 
 // Events without their position, which the tests number.
@@ -127,7 +127,7 @@ func (r *rows) WriteOp(o snapshot.Op) error {
 	return nil
 }
 
-// String is the lists, then the records of each.
+// String returns the lists, then the records of each.
 func (r *rows) String() string {
 	text := slices.Clone(r.lists)
 	for _, list := range slices.SortedFunc(maps.Keys(r.records), site.CompareTokenIDs) {

@@ -22,7 +22,7 @@ import (
 	"github.com/followpress/followpress/source/replay"
 )
 
-// tablesOf are the tables of a Replay as files: lists and records, written by Write.
+// tablesOf returns the tables of a Replay as files: lists and records, written by Write.
 func tablesOf(t *testing.T, r *replay.Replay) (lists, records, ops string, primary map[site.Address]string) {
 	t.Helper()
 	w := snapshot.InMemory()
@@ -51,7 +51,7 @@ func tablesOf(t *testing.T, r *replay.Replay) (lists, records, ops string, prima
 	return rows(snapshot.TableLists), rows(snapshot.TableRecords), rows(snapshot.TableOps), g.Primary
 }
 
-// opsSince are the rows of a table ops since a time.
+// opsSince returns the rows of a table ops since a time.
 func opsSince(t *testing.T, table string, since int64) (rows string) {
 	t.Helper()
 	for line := range strings.Lines(table) {
@@ -66,7 +66,7 @@ func opsSince(t *testing.T, table string, since int64) (rows string) {
 	return rows
 }
 
-// tablesOfRows are the same of Rows.
+// tablesOfRows returns the same of Rows.
 func tablesOfRows(t *testing.T, x *replay.Rows, since int64, accounts map[site.Address]string) (lists, records, ops string, primary map[site.Address]string) {
 	t.Helper()
 	recent, err := x.Ops(since)
@@ -235,7 +235,7 @@ func TestRowsOfOpsAreForgotten(t *testing.T) {
 	}
 }
 
-// windowBegins is a time about the beginning, the middle or the end of events, or none.
+// windowBegins returns a time about the beginning, the middle or the end of events, or none.
 func windowBegins(random *rand.Rand, events []source.Event) int64 {
 	switch random.IntN(8) {
 	case 0:

@@ -26,7 +26,7 @@ func (n *node) one(ctx context.Context, method string, result any, args ...any) 
 	return n.oneOf(ctx, n.o.MaxAnswer, method, result, args...)
 }
 
-// oneOf is one with a limit on the bytes of the answer.
+// oneOf returns one with a limit on the bytes of the answer.
 func (n *node) oneOf(ctx context.Context, most int64, method string, result any, args ...any) error {
 	calls := []call{{method, args, result}}
 	return n.request(ctx, calls, func(ctx context.Context) error {

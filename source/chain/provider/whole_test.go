@@ -29,7 +29,7 @@ func without(methods ...string) map[string]func() *meanrpc.RPCError {
 	return all
 }
 
-// full are some blocks, of which number 50 has so many operations, and logs of others between them.
+// full returns some blocks, of which number 50 has so many operations, and logs of others between them.
 func full(operations, size int) []history.Block {
 	blocks := some(11, 100, 300)
 	b := history.Block{Chain: chain, Number: 50, Time: 1100}
