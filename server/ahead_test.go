@@ -90,7 +90,7 @@ func TestShardsAreReadAhead(t *testing.T) {
 			w = ask(handler, "/api/v1/lists/1/searchFollowing?"+c.query)
 			took = time.Since(begun)
 			eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
-			time.Sleep(2 * away) // until what was read ahead and not needed is here
+			time.Sleep(2 * away) // until unneeded prefetches have arrived
 		})
 		if got := strings.Count(w.Body.String(), `"version"`); w.Code != http.StatusOK || got != c.found {
 			t.Errorf("%s: got status %d and %d entries, want 200 and %d", c.query, w.Code, got, c.found)

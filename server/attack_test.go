@@ -23,8 +23,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// This file has requests that are allowed, small and many. Time is virtual: what a request takes is what it
-// waits for.
+// The requests in this file are allowed, small and numerous. Time is virtual: the duration of a
+// request is the time that it waits.
 
 // attacked runs a test on virtual time, with a handler for the long site over a store at some distance.
 func attacked(t *testing.T, away time.Duration, o server.Options, test func(t *testing.T, h *server.Handler, store *counting)) {
@@ -136,7 +136,7 @@ func TestLegalMaxima(t *testing.T) {
 	}
 }
 
-// TestWaitsLeaveRoom: whatever other requests wait for, what is cached is answered at once.
+// TestWaitsLeaveRoom: cached objects are served at once, whatever other requests wait for.
 func TestWaitsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	const clients, most = 210, 200
@@ -180,7 +180,7 @@ func TestWaitsLeaveRoom(t *testing.T) {
 	}
 }
 
-// stalled returns a request whose body begins like that, and whose rest comes too late.
+// stalled returns a request whose body starts with begin and continues too late.
 func stalled(begin string) *http.Request {
 	body := io.MultiReader(strings.NewReader(begin), late{time.Minute})
 	return httptest.NewRequest("POST", "/api/v1/lists/1/buttonStateBatch", body)
@@ -267,7 +267,7 @@ func TestAPageEnds(t *testing.T) {
 			if w.Code != http.StatusOK || w.Body.Len() > most+512<<10 || w.Body.Len() < most-512<<10 || !json.Valid(w.Body.Bytes()) {
 				t.Errorf("%s: got %d and %d bytes, want 200 and about %d", more, w.Code, w.Body.Len(), most)
 			}
-			if got := store.requests.Load() - before; got > int64(entries)+100 { // what is read ahead may be read again
+			if got := store.requests.Load() - before; got > int64(entries)+100 { // prefetched objects may be read again
 				t.Errorf("%s: got %d requests to the store for %d entries, want about as many", more, got, entries)
 			}
 			next := ask(handler, fmt.Sprintf("%s%s", largePage(entries/2), more))
@@ -457,7 +457,7 @@ func TestAProfileOfTheFuture(t *testing.T) {
 func TestLargeBadges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		bytes  int // of a text of each event
+		bytes  int // length of a text in each event
 		failed bool
 	}{{100, false}, {60 << 10, false}, {65 << 10, true}, {1 << 20, true}} {
 		u := newUpstream(t)

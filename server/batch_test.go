@@ -81,8 +81,8 @@ func startEFP(t *testing.T, o server.Options) (base string) {
 	return listenWithin(t, newHandler(t, storage.NewFolder(smallEFP(t)), o), server.Limits{DrainTimeout: time.Millisecond})
 }
 
-// Clients that send a part of a body and wait hold no more than that part: other requests are answered
-// meanwhile, batches too.
+// Clients that send a part of a body and wait hold only that part: other requests, including
+// batches, are answered.
 func TestSlowBatches(t *testing.T) {
 	const timeout = time.Minute
 	s := startEFP(t, server.Options{Timeout: timeout})
@@ -104,7 +104,7 @@ func TestSlowBatches(t *testing.T) {
 	}
 	response.Body.Close()
 	if took := time.Since(begun); response.StatusCode != 200 || took > timeout/2 {
-		t.Errorf("a page meanwhile: got %d after %v, want 200 at once", response.StatusCode, took)
+		t.Errorf("a concurrent page: got %d after %v, want 200 at once", response.StatusCode, took)
 	}
 	begun = time.Now()
 	if response, err = http.Post(s+batchPath, "application/json", strings.NewReader(`["one.eth"]`)); err != nil {
@@ -112,7 +112,7 @@ func TestSlowBatches(t *testing.T) {
 	}
 	response.Body.Close()
 	if took := time.Since(begun); response.StatusCode != 200 || took > timeout/2 {
-		t.Errorf("a batch meanwhile: got %d after %v, want 200 at once", response.StatusCode, took)
+		t.Errorf("a concurrent batch: got %d after %v, want 200 at once", response.StatusCode, took)
 	}
 }
 

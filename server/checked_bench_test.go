@@ -22,8 +22,8 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// BenchmarkChecked compares a handler that checks what it reads with one that does not: of objects in the cache (warm),
-// and of objects that each request reads from a folder (cold).
+// BenchmarkChecked compares a handler that checks objects with one that does not: for cached
+// objects (warm), and for objects read from a folder by each request (cold).
 func BenchmarkChecked(b *testing.B) {
 	files, _, err := generator.ToMemory(b.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 type circle struct {
 	bucket    publisher.Bucket
 	options   storage.S3Options
-	refreshed storage.Location // where the bucket keeps what is refreshed
+	refreshed storage.Location // where the bucket keeps refreshed data
 	snapshot  afero.Fs
 }
 
@@ -123,8 +123,7 @@ func (c *circle) outlive(t *testing.T) {
 	}
 }
 
-// publishAgain publishes a site whose details and badges differ from the one before,
-// and whose generator had not read what was refreshed.
+// publishAgain publishes a site with other details and badges, made without the refreshed data.
 func (c *circle) publishAgain(t *testing.T, asOf string, fresh int) {
 	t.Helper()
 	c.snapshot = circleSnapshot(t, asOf, fmt.Sprintf(`"ens":{"name":"between%d.eth","fresh":%d}`, fresh, fresh))
@@ -138,7 +137,7 @@ func (c *circle) publishAgain(t *testing.T, asOf string, fresh int) {
 	c.publish(t, nil)
 }
 
-// shows waits until a fallback answers with what was refreshed.
+// shows waits until a fallback answers with the refreshed data.
 func (c *circle) shows(t *testing.T, base string) {
 	t.Helper()
 	want := map[string]string{"details": `"renamed.eth"`, "badges": `"participated":true,`}

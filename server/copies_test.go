@@ -118,7 +118,7 @@ func TestARefreshReplacesAllCopies(t *testing.T) {
 				}
 				for _, key := range changed {
 					if _, body := request(t, http.MethodGet, base+"/"+string(key)); body != stored[key] {
-						t.Errorf("%s: got %s, want what is stored", key, body)
+						t.Errorf("%s: got %s, want the stored object", key, body)
 					}
 				}
 				v, err := publisher.Verify(t.Context(), open(), publisher.Options{})
@@ -231,7 +231,7 @@ func TestARefreshWithManyNames(t *testing.T) {
 	}
 }
 
-// A profile that claims to be of the future is of now: otherwise no later answer would be newer.
+// A profile dated in the future counts as current: otherwise no later answer would be newer.
 func TestARefreshOfTheFuture(t *testing.T) {
 	t.Parallel()
 	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
@@ -290,8 +290,7 @@ func TestReapplyingLeavesOtherBadges(t *testing.T) {
 	}
 }
 
-// There is nothing to refresh where a user has no primary list; the lists of such a user are refreshed
-// all the same.
+// A user without a primary list is not refreshed; the lists of the user are.
 func TestARefreshWithoutAPrimaryList(t *testing.T) {
 	t.Parallel()
 	files, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)

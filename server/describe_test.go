@@ -33,7 +33,7 @@ func TestDescription(t *testing.T) {
 		"other method": {method: "POST", target: "/openapi.json", status: 405},
 		"preflight":    {method: "OPTIONS", target: "/openapi.json", status: 204},
 		"other path":   {method: "GET", target: "/api/v1/openapi.json", status: 404},
-		"in the site":  {config: site.Config{API: site.APIEFP}, method: "GET", target: "/openapi.json", status: 404}, // which lacks it here
+		"in the site":  {config: site.Config{API: site.APIEFP}, method: "GET", target: "/openapi.json", status: 404}, // a site without the object
 		"error":        {err: failing, method: "GET", target: "/openapi.json", status: 500},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func (s damaged) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return bytes.ReplaceAll(body, []byte(s.old), []byte(s.new)), err
 }
 
-// TestShardsOfAnotherSize: what a shard says of its size must not lead beyond the rows of the table.
+// TestShardsOfAnotherSize: a false size in a shard must not lead beyond the rows of the table.
 func TestShardsOfAnotherSize(t *testing.T) {
 	t.Parallel()
 	files := efpSite(t, afero.FromIOFS{FS: efpSnapshot(3, 2_500, 10_100)}, site.NamesLookup)

@@ -45,7 +45,7 @@ var (
 	longFiles afero.Fs
 )
 
-// efpSnapshot is longSnapshot with so many records and followers.
+// efpSnapshot is longSnapshot with the given numbers of records and followers.
 func efpSnapshot(seed uint64, held, followers int) fstest.MapFS {
 	r := rand.New(rand.NewPCG(seed, 5))
 	var lists, accounts, records strings.Builder
@@ -168,7 +168,7 @@ func TestRequestsToTheStore(t *testing.T) {
 	for _, path := range longPaths() {
 		most := int64(2)
 		if strings.Contains(path, "lists/2/") && strings.Contains(path, "ollowers?") {
-			most = 3 // what a list that is not primary says of followers is in its records
+			most = 3 // states of followers are in the records of a non-primary list
 		}
 		check(path+"&limit=20", "", most)
 		check(path+"&offset=90&limit=10", "", most)

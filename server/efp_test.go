@@ -158,8 +158,8 @@ func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 	}
 }
 
-// TestComputationsGiveTheirMemoryBack asks with little memory at the same time, so that the cache holds little
-// and some answers must begin anew.
+// TestComputationsGiveTheirMemoryBack sends concurrent requests with little memory, so that the
+// cache holds little and some answers must start over.
 func TestComputationsGiveTheirMemoryBack(t *testing.T) {
 	t.Parallel()
 	handler := newHandler(t, storage.NewFolder(longSite(t)), server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20, Timeout: time.Minute})

@@ -18,13 +18,13 @@ func (h *Handler) RefreshesWaiting() int64 { return h.gates.fresh.Waiting.Taken(
 // RequestsWaiting returns the number of requests that wait for the store or for a refresh.
 func (h *Handler) RequestsWaiting() int64 { return h.gates.waiting.Taken() }
 
-// PollRoot is what Watch does at each poll.
+// PollRoot does one poll of Watch.
 func (h *Handler) PollRoot(ctx context.Context) { h.pollRoot(ctx) }
 
-// Reapply is what Watch does in the background once it serves a new site.
+// Reapply reapplies refreshes, as Watch does for a new site.
 func (h *Handler) Reapply(ctx context.Context) { h.reapply(ctx, h.live.Load()) }
 
-// InFlight returns the number of bytes that are held beside the cache.
+// InFlight returns the number of bytes held outside the cache.
 func (h *Handler) InFlight() int64 { return h.inFlight() }
 
 // Version counts the sites that were served.

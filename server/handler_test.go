@@ -93,8 +93,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	}
 }
 
-// Answers have the tags that objects of the bucket have, computed ones and those that nothing exists too, when they are made
-// and when they come out of memory.
+// All answers have the same tags as the objects in the bucket, whether computed, missing or cached.
 func TestAnswersHaveTags(t *testing.T) {
 	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Config: site.Config{Tags: "cloudflare fastly"}})
 	if err != nil {

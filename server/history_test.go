@@ -81,7 +81,7 @@ func TestHistoryAnswersAreThoseOfTheTwin(t *testing.T) {
 			asked++
 			status, contentType, want := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)
 			got := answerTo(handler, r.Method, r.URL(), r.Body)
-			same := bytes.Equal(got.Body.Bytes(), want) || status != 200 || r.Method == "HEAD" // whose body the recorder keeps
+			same := bytes.Equal(got.Body.Bytes(), want) || status != 200 || r.Method == "HEAD" // the recorder keeps a body
 			if got.Code != status || got.Header().Get("Content-Type") != contentType || !same {
 				t.Errorf("seed %d, %s:\n got %d %.900s\nwant %d %.900s", seed, r, got.Code, got.Body, status, want)
 			}
@@ -217,7 +217,8 @@ func TestHistoriesInLittleMemory(t *testing.T) {
 	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
 }
 
-// After a shorter window was chosen, what is before it is no answer, although a publish has to delete its objects yet.
+// After the window was shortened, older operations are not answered, even if their objects are
+// still there.
 func TestHistoryBeforeTheWindow(t *testing.T) {
 	t.Parallel()
 	files, _ := historySite(t, longHistory(1, 900), "", wholeWindow)
@@ -245,7 +246,7 @@ func TestDamagedHistories(t *testing.T) {
 		"no entries":                            func(o memsite.Site) { o[first] = strings.Replace(o[first], "entries", "nothing", 1) },
 		"too many shards":                       func(o memsite.Site) { o[first] = strings.Replace(o[first], `"shards":2`, `"shards":900000`, 1) },
 		"no shard":                              func(o memsite.Site) { o[first] = strings.Replace(o[first], `"shards":2`, `"shards":0`, 1) },
-		"an opcode that there is not":           func(o memsite.Site) { o[second] = strings.Replace(o[second], `",1,""`, `",5,""`, 1) },
+		"an unknown opcode":                     func(o memsite.Site) { o[second] = strings.Replace(o[second], `",1,""`, `",5,""`, 1) },
 		"a row that ends early":                 func(o memsite.Site) { o[second] = strings.Replace(o[second], `,1,""]`, `]`, 1) },
 		"no JSON":                               func(o memsite.Site) { o[first] = o[first][:5000] },
 		"empty":                                 func(o memsite.Site) { o[first] = "" },

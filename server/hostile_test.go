@@ -42,7 +42,7 @@ const patience = 20 * time.Second
 func serveDemo(t *testing.T, limits server.Limits) (base string, returned func()) {
 	t.Helper()
 	base = listenWithin(t, newHandler(t, storage.NewFolder(demo(t)), server.Options{}).Probes(), limits)
-	askDemo(t, base) // what is made at the first request
+	askDemo(t, base) // the first request allocates
 	before := measure()
 	return base, func() {
 		t.Helper()
@@ -55,14 +55,14 @@ func serveDemo(t *testing.T, limits server.Limits) (base string, returned func()
 	}
 }
 
-// memoryMargin is what the runtime may keep: for ever some 450 bytes for each of the
-// goroutines that there were at the same time, which are 10,000 in one test.
+// memoryMargin is the memory that the runtime may keep: some 450 bytes per goroutine that ever ran
+// concurrently, of which one test has 10,000.
 const memoryMargin = 8 << 20
 
-// use is what a process uses.
+// use is the resource use of a process.
 type use struct {
 	goroutines int
-	bytes      uint64 // of the heap and of stacks
+	bytes      uint64 // heap and stacks
 }
 
 func measure() use {
@@ -232,9 +232,8 @@ func TestClientsThatNeverRead(t *testing.T) {
 	returned()
 }
 
-// Idle connections cost little, and nothing once they are closed. The test opens 10,000
-// if the system allows so many files; the clients are in another process, which has as
-// many.
+// Idle connections cost little, and nothing once closed. The test opens 10,000 if the limit of open
+// files allows it; the clients run in another process, which needs as many.
 func TestIdleConnections(t *testing.T) {
 	const inChild = "HOSTILE_IDLE"
 	if address := os.Getenv(inChild); address != "" {
@@ -405,7 +404,7 @@ func TestRequestSmuggling(t *testing.T) {
 				t.Errorf("%q: got %d and a connection that goes on, want its end", sent, r.StatusCode)
 			}
 			if bytes.Contains(r.body, []byte(`"as_of"`)) {
-				t.Errorf("%q: got an answer to what is hidden in it, want none", sent)
+				t.Errorf("%q: got an answer to the hidden request, want none", sent)
 			}
 		}
 	}
@@ -414,7 +413,7 @@ func TestRequestSmuggling(t *testing.T) {
 
 // No spelling of a path leads to an object that is not part of the site.
 func TestTraversal(t *testing.T) {
-	// What a bucket holds beside a site.
+	// These are objects in a bucket that are not part of the site.
 	files := demo(t)
 	const secret = `{"secret":true}`
 	for _, private := range []string{"_lock", "_publishing", "_publishing.tar", "_refresh/notes/104", "_refresh/104", "secret"} {
@@ -491,7 +490,7 @@ func TestTraversal(t *testing.T) {
 // the store leave room for answers from the cache.
 func TestTooManyRequests(t *testing.T) {
 	for _, c := range []struct {
-		max, waiting int // of requests; of those, how many may wait for the store
+		max, waiting int // limits of requests, and of requests waiting for the store
 	}{{1, 1}, {4, 3}, {100, 75}} {
 		store := &recordingStore{Store: storage.NewFolder(demo(t))}
 		handler, err := server.New(context.Background(), store, server.Options{

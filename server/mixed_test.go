@@ -73,8 +73,8 @@ func objects(t testing.TB, files afero.Fs) memsite.Site {
 	return all
 }
 
-// follows returns a site whose lists follow so many accounts each. Every entry has a text that
-// tells the site.
+// follows returns a site whose lists follow the given numbers of accounts. A text in every entry
+// identifies the site.
 func follows(t testing.TB, text string, counts map[string]int) memsite.Site {
 	t.Helper()
 	var lists, records, accounts strings.Builder
@@ -115,7 +115,7 @@ func TestAMixedPageIsReadAgain(t *testing.T) {
 		t.Fatal("pages: got equal ones of both sites, want different ones")
 	}
 	for name, c := range map[string]struct {
-		cached site.Key // what was asked for before
+		cached site.Key // object requested before
 		root   bool     // whether the root is that of the new site too
 		want   string
 	}{
@@ -201,7 +201,7 @@ func TestNoAnswerIsMixed(t *testing.T) {
 	noAnswerIsMixed(t, old, next, paths)
 }
 
-// The same holds for what is computed of the whole API.
+// The same holds for computed answers of the whole API.
 func TestNoComputedAnswerIsMixed(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))

@@ -11,8 +11,9 @@ import (
 	"github.com/followpress/followpress/server"
 )
 
-// TestAnUpstreamThatLeavesMembersOut: what is left out stays as it is stored, null and "" clear it, and an entry that is no text
-// is left out and counted. The refresh that is kept for the next site says the same.
+// TestAnUpstreamThatLeavesMembersOut: omitted members keep their stored value, null and "" clear
+// it, and entries that are not strings are omitted and counted. The data kept for the next site
+// agrees.
 func TestAnUpstreamThatLeavesMembersOut(t *testing.T) {
 	t.Parallel()
 	files := demo(t)

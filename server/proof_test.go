@@ -38,9 +38,9 @@ func dailySite(t *testing.T, day int) memsite.Site {
 	return memsite.New(t, site.Root{Format: site.Format, AsOf: fmt.Sprintf("2026-11-%02dT00:00:00Z", day), Config: config, BucketDigits: 1, ShardDigits: 1}, objects)
 }
 
-// TestReadersThatCheckBehindAServer: a reader that checks signatures by itself, behind a server that has cached objects
-// of the last site and has not looked for a new one, is never told anything that seems altered, whatever has been put
-// of the next site.
+// TestReadersThatCheckBehindAServer: a reader verifies signatures behind a server that has cached
+// objects of the last site and has not noticed a new one. The reader never sees an altered object,
+// whichever objects of the next site were put.
 func TestReadersThatCheckBehindAServer(t *testing.T) {
 	key := testkey.New(t, "follow.example")
 	yesterday, today, tomorrow := key.Sign(t, dailySite(t, 23), 1), key.Sign(t, dailySite(t, 24), 2), key.Sign(t, dailySite(t, 25), 3)

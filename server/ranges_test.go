@@ -75,7 +75,7 @@ func TestRanges(t *testing.T) {
 			for _, tc := range []struct {
 				method, path, headers string
 				status                int
-				part                  string // Content-Range
+				part                  string // expected Content-Range
 				from, to              int    // of the body
 			}{
 				{"GET", tableURL, "", 200, "", 0, len(body)},
@@ -127,7 +127,7 @@ func TestRanges(t *testing.T) {
 					continue
 				}
 				if h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(h.Get("Access-Control-Expose-Headers"), "Accept-Ranges, Content-Range") {
-					t.Errorf("%s: got no headers by which pages may read it: %v", what, h)
+					t.Errorf("%s: got no CORS headers: %v", what, h)
 				}
 				if tc.status < 400 && (h.Get("Etag") != etag && tc.path == tableURL || h.Get("Content-Encoding") != "") {
 					t.Errorf("%s: got ETag %q, Content-Encoding %q, want %q and none", what, h.Get("Etag"), h.Get("Content-Encoding"), etag)
@@ -198,8 +198,9 @@ func (p *part) Close() error {
 	return nil
 }
 
-// TestManyRanges: of a thousand requests for parts at once, as many are copied as there is memory for, nobody holds the table,
-// the others wait, and what is no table is answered meanwhile.
+// TestManyRanges: of a thousand concurrent requests for parts, the server copies as many as its
+// memory allows. It never holds the whole table, the other requests wait, and requests for other
+// objects are answered.
 func TestManyRanges(t *testing.T) {
 	const clients, atOnce = 1000, server.DefaultInFlightBytes / 12 / (64 << 10)
 	goOn := make(chan struct{})
@@ -218,9 +219,9 @@ func TestManyRanges(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all wait but those that are answered", func() bool { return handler.RequestsWaiting() == clients-atOnce })
+	eventually(t, "all other requests wait", func() bool { return handler.RequestsWaiting() == clients-atOnce })
 	if got := ask(handler, "/api/v1/leaderboard/followers").Code; got != http.StatusOK {
-		t.Errorf("another request meanwhile: got status %d, want 200", got)
+		t.Errorf("a concurrent request: got status %d, want 200", got)
 	}
 	close(goOn)
 	done.Wait()

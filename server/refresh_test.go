@@ -57,7 +57,7 @@ type row map[string]json.RawMessage
 
 func (r row) text(member string) string {
 	var text string
-	_ = json.Unmarshal(r[member], &text) // what is no text is none
+	_ = json.Unmarshal(r[member], &text) // other values are ""
 	return text
 }
 
@@ -489,7 +489,7 @@ func TestRefreshesAreLimited(t *testing.T) {
 		wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
 		_, stored := request(t, http.MethodGet, base+strings.TrimSuffix(path, "?cache=fresh"))
 		if r.StatusCode != 200 || body != stored || r.Header.Get("X-Refresh") != "limited" || err != nil || wait < least || wait > most || r.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: got %d %v, want what is stored, Retry-After and no-store", path, r.StatusCode, r.Header)
+			t.Errorf("%s: got %d %v, want the stored object, Retry-After and no-store", path, r.StatusCode, r.Header)
 		}
 		if asked := u.requests(); len(asked) > 0 {
 			t.Errorf("%s: got requests to the upstream for %q, want none", path, asked)

@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// shardsOf puts a list whose search shards have so many entries of so many bytes, about,
-// into a site. Every tenth is about a fox.
+// shardsOf adds a list to a site, with search shards of the given approximate sizes and number of
+// entries. Every tenth entry contains "fox".
 func shardsOf(t *testing.T, files afero.Fs, list string, entries int, sizes ...int) {
 	t.Helper()
 	for shard, size := range sizes {

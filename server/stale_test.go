@@ -42,7 +42,8 @@ func (l *syncLog) String() string {
 	return l.text.String()
 }
 
-// A site that becomes too old is told once, counts in a metric, and is served all the same; a newer one ends that.
+// A stale site is logged once, counted in a metric, and still served, until a newer site replaces
+// it.
 func TestASiteThatBecomesTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)))

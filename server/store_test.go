@@ -25,7 +25,7 @@ const storeTimeout = time.Second
 // of a store's times.
 const settledAfter = 5 * time.Second
 
-// slack is what a machine that does a lot else may add.
+// slack is the extra time that a busy machine may need.
 const slack = 20 * time.Second
 
 // While the store is slow, down or cuts connections, requests for cached objects are
@@ -71,7 +71,7 @@ func TestABadStore(t *testing.T) {
 	})
 }
 
-// badly requests many objects that the store fails to deliver, and cached ones meanwhile.
+// badly requests many objects that the store fails to deliver, and cached objects concurrently.
 func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -85,21 +85,21 @@ func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 			if time.Since(begun) < storeTimeout/2 {
 				answered++
 				if w.Code != http.StatusOK {
-					t.Errorf("%s: what is cached: got %d, want 200", name, w.Code)
+					t.Errorf("%s: cached objects: got %d, want 200", name, w.Code)
 					return
 				}
 			}
 			time.Sleep(time.Millisecond)
 		}
 		if answered == 0 {
-			t.Errorf("%s: got no answer from the cache meanwhile, want some", name)
+			t.Errorf("%s: got no concurrent answer from the cache, want some", name)
 		}
 	})
 	time.AfterFunc(storeTimeout/2, func() { done.Store(true) })
 	for n := range 300 {
 		group.Go(func() {
 			begun := time.Now()
-			path := fmt.Sprintf("/api/v1/lists/%d/searchFollowing?term=x", 1_000_000+n) // the store alone knows that there is none
+			path := fmt.Sprintf("/api/v1/lists/%d/searchFollowing?term=x", 1_000_000+n) // only the store knows that the list is missing
 			w := ask(handler, path)
 			if took := time.Since(begun); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
 				w.Header().Get("Cache-Control") != "no-store" || took > storeTimeout+slack {
@@ -108,7 +108,7 @@ func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 				}
 			}
 		})
-		time.Sleep(time.Millisecond) // or those that are being refused fill all of MaxRequests for a moment
+		time.Sleep(time.Millisecond) // so that refused requests do not fill MaxRequests
 	}
 	group.Wait()
 	if !handler.Ready() {
@@ -211,9 +211,9 @@ func TestTheTimeLimitIsForAllReads(t *testing.T) {
 		})
 	}
 	time.Sleep(timeout / 10)
-	store.hangs.Store(true) // for what is read from now on
+	store.hangs.Store(true) // for later reads
 	group.Wait()
-	// What was granted to the store tells it better than a clock would on a busy machine.
+	// The time granted to the store is more reliable than a clock on a busy machine.
 	if granted := time.Unix(0, store.last.Load()).Sub(begun); granted > timeout*13/10 {
 		t.Errorf("time for the store: got %v, want the timeout at most", granted)
 	}
@@ -237,7 +237,7 @@ func TestRoomForWhatIsCached(t *testing.T) {
 	}
 	eventually(t, "all but 75 were sent away", func() bool { return ended.Load() >= 180-75 })
 	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
-		t.Errorf("what is cached: got %d, want 200; %d requests wait, %d of them for a refresh", w.Code, handler.RequestsWaiting(), handler.RefreshesWaiting())
+		t.Errorf("cached objects: got %d, want 200; %d requests wait, %d of them for a refresh", w.Code, handler.RequestsWaiting(), handler.RefreshesWaiting())
 	}
 	close(store.release)
 	group.Wait()
@@ -277,7 +277,7 @@ func TestTheCacheIsNotForEver(t *testing.T) {
 	}
 	clock.pass(11 * time.Second)
 	if w := ask(handler, absent); w.Body.String() != `{"new":1}` {
-		t.Errorf("what was absent: got %d %s, want the new object", w.Code, w.Body)
+		t.Errorf("missing object: got %d %s, want the new object", w.Code, w.Body)
 	}
 	clock.pass(6 * time.Minute)
 	eventually(t, "what somebody has refreshed is noticed", func() bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A term that is not UTF-8 finds nothing, not even names that contain the replacement
-// character, which only that character finds.
+// A term that is not UTF-8 finds nothing, not even names with the replacement character. Only that
+// character finds those names.
 func TestATermThatIsNotUTF8(t *testing.T) {
 	snapshot := afero.NewMemMapFs()
 	var records, accounts strings.Builder

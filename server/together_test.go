@@ -137,8 +137,8 @@ func (g *gate) Put(ctx context.Context, o storage.Object, condition storage.Cond
 	return etag, err
 }
 
-// Of two fallbacks that refresh one list at once, one stores it, and the other
-// answers with what is stored.
+// Of two fallbacks that refresh one list at once, one stores its result, and the other answers with
+// the stored object.
 func TestTwoFallbacksRefreshOneList(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
@@ -180,7 +180,7 @@ func TestTwoFallbacksRefreshOneList(t *testing.T) {
 			}
 			stored := ask(newHandler(t, open(), server.Options{}), strings.TrimSuffix(c.path, "?cache=fresh")).Body.String()
 			if bodies[0] != bodies[1] || bodies[0] != stored {
-				t.Errorf("%s: got the answers\n%s and\n%s, want what is stored\n%s", c.path, bodies[0], bodies[1], stored)
+				t.Errorf("%s: got the answers\n%s and\n%s, want the stored object\n%s", c.path, bodies[0], bodies[1], stored)
 			}
 		}
 	})
@@ -217,8 +217,8 @@ func TestTheNewerProfileStays(t *testing.T) {
 	}
 }
 
-// A refresh that was overtaken by one with newer data, of another fallback, leaves what that one has stored: the object, those
-// that show the same data, and badges, which do not say how old they are.
+// A refresh that was overtaken by another fallback's refresh with newer data changes nothing:
+// neither the object, nor its copies, nor badges, which do not show their age.
 func TestAnOvertakenRefreshChangesNothing(t *testing.T) {
 	t.Parallel()
 	files := efpSite(t, afero.FromIOFS{FS: fixtures.Demo()}, site.NamesCopies)
@@ -384,7 +384,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
 	old := newListing(t, files)
-	// In the new site every other list's details are others.
+	// In the new site, the details of every other list differ.
 	changed := map[string]bool{}
 	for i, list := range old.lists {
 		changed[list.account] = changed[list.account] || i%2 == 0
@@ -438,7 +438,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 		close(ended)
 		group.Wait()
 		if err != nil || during == 0 {
-			t.Errorf("publish: got %v and %d refreshes meanwhile, want no error and some", err, during)
+			t.Errorf("publish: got %v and %d concurrent refreshes, want no error and some", err, during)
 		}
 		all := content(t, open(), "")
 		for i, list := range old.lists {
@@ -452,7 +452,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 				t.Errorf("list %s: got fresh %d in the answer and %d kept, %v, want the same", list.tokenID, last.ENS.Fresh, kept.Fresh, err)
 			}
 			if !changed[list.account] && all[list.key] != answered[i] {
-				t.Errorf("list %s: got the answer\n%s, want what is stored\n%s", list.tokenID, answered[i], all[list.key])
+				t.Errorf("list %s: got the answer\n%s, want the stored object\n%s", list.tokenID, answered[i], all[list.key])
 			}
 		}
 		if all[site.RootKey] != readObject(t, next, site.RootKey) {
@@ -469,7 +469,7 @@ type listing struct{ lists []listOf }
 
 type listOf struct {
 	tokenID, account string
-	key              site.Key // of its details
+	key              site.Key // key of its details
 }
 
 func newListing(t testing.TB, files afero.Fs) (l listing) {

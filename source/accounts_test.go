@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// rows is an AccountWriter that keeps what it is given.
+// rows is an AccountWriter that collects the rows.
 type rows []snapshot.Account
 
 func (r *rows) WriteAccount(a snapshot.Account) error {

@@ -211,7 +211,7 @@ func run(t testing.TB, s audit.Subject, o audit.Options) *audit.Report {
 	return r
 }
 
-// What a history has made is what the contracts say, with all that may be odd in it.
+// A snapshot made of a history equals the contracts, with all oddities of histories.
 func TestNothingDiffers(t *testing.T) {
 	for seed := range uint64(12) {
 		h := history.Random(seed, history.Options{Transactions: 150})
@@ -244,7 +244,7 @@ func largest(s history.Snapshot) *history.List {
 	return &s.Lists[slices.IndexFunc(s.Lists, func(o history.List) bool { return o.Token == l.Token })]
 }
 
-// alters are ways to alter what a history has made, one at a time. They say of which list, and which fact.
+// alters are single alterations of a snapshot, each with the affected list and fact.
 var alters = map[string]func(s *history.Snapshot) (list, fact string){
 	"a record more": func(s *history.Snapshot) (string, string) {
 		l := largest(*s)
@@ -432,8 +432,8 @@ func later(t testing.TB, seed uint64) (h *history.History, w *world) {
 	return h, newWorld(t, h.Continue(seed+1000, history.Options{Transactions: 60}))
 }
 
-// A node that has not the state of the site's block, or answers after another one, is asked after its newest
-// block. What has changed since is told by logs, or left out.
+// A node that lacks the state of the site's block, or answers after another block, is asked after
+// its newest block. Logs show what changed since; otherwise the list is skipped.
 func TestWithoutState(t *testing.T) {
 	for name, f := range map[string]meanrpc.Faults{
 		"all states":                     {},
@@ -460,8 +460,8 @@ func TestWithoutState(t *testing.T) {
 	}
 }
 
-// Whenever the newest blocks are replaced while a node answers after them: nothing that it has told before goes with what
-// it tells after, so that no list is called wrong.
+// If the newest blocks are replaced while a node answers, its earlier answers do not match the
+// later ones. No list is called wrong because of that.
 func TestReplacedMeanwhile(t *testing.T) {
 	h := history.Random(6, history.Options{Chains: history.Production(), Transactions: 60})
 	c := h.Chains[slices.IndexFunc(h.Chains, func(c history.Chain) bool { return c.Registry != nil })]
@@ -547,7 +547,7 @@ func TestLeftOut(t *testing.T) {
 			}
 			if text := r.String(); len(r.Skipped) != r.LeftOut || !strings.Contains(text, "changed since: "+r.Skipped[0]) ||
 				!strings.Contains(text, fmt.Sprintf("%d lists of %d; %d could not be compared", r.Right, r.Sampled, r.LeftOut)) {
-				t.Errorf("seed %d, all %v: it does not say what was left out:\n%s", seed, all, text)
+				t.Errorf("seed %d, all %v: it does not list the skipped lists:\n%s", seed, all, text)
 			}
 			if all != (r.Bound == nil) || !all && (*r.Bound != sample.Bound(r.LeftOut, r.Sampled) || !strings.Contains(r.String(), "counting lists that could not be compared as wrong")) {
 				t.Errorf("seed %d, all %v: they do not count as wrong:\n%s", seed, all, r)
@@ -644,7 +644,7 @@ func TestSample(t *testing.T) {
 	h := history.Random(9, history.Options{Transactions: 100})
 	w := newWorld(t, h)
 	truth := h.Truth()
-	for i := range truth.Lists { // whoever is in a sample differs
+	for i := range truth.Lists { // every sampled list differs
 		truth.Lists[i].Records = append(truth.Lists[i].Records, history.Record{Version: 1, Type: "address", Data: strings.Repeat("z", 20)})
 	}
 	in := func(seed uint64) (lists []string) {
@@ -729,7 +729,7 @@ func TestNobodyTells(t *testing.T) {
 	}
 }
 
-// What does not say of which blocks it is, or of another deployment, is not audited.
+// A subject that does not name its blocks, or belongs to another deployment, is rejected.
 func TestWrongQuestions(t *testing.T) {
 	h := history.Random(1, history.Options{})
 	w := newWorld(t, h)
@@ -757,8 +757,8 @@ func TestWrongQuestions(t *testing.T) {
 	}
 }
 
-// A site of old blocks is none of today: as_of is the time of the block of the chain that is behind. Where blocks have
-// no hash, as with --until, they may be far older, and the report says of when they are.
+// A site of old blocks is not current: as_of is the time of the block of the slowest chain. Blocks
+// without a hash, as with --until, may be far older, and the report shows their time.
 func TestTimeIsThatOfTheBlocks(t *testing.T) {
 	h := history.Random(1, history.Options{Transactions: 150})
 	w := newWorld(t, h)
@@ -829,8 +829,8 @@ func TestBlocksWithoutHashes(t *testing.T) {
 	}
 }
 
-// Where a node has not the state of the site's block, and hides a log of a later operation, then the operations that
-// the contract has say so, though a site that shows them looks right.
+// If a node lacks the state of the site's block and hides a log of a later operation, the
+// operations of the contract reveal it, although the altered site looks right.
 func TestLaterOperationsAreThoseOfTheContract(t *testing.T) {
 	h := history.Random(6, history.Options{Chains: history.Production(), Transactions: 100})
 	c := h.Chains[slices.IndexFunc(h.Chains, func(c history.Chain) bool { return c.Registry != nil })]

@@ -52,7 +52,7 @@ func wanted(n int) map[site.Address]uint32 {
 
 const key = "a secret key"
 
-// api has the events 10 and 20. Of 10, the first n accounts have a badge, of 20 those that are even.
+// api has the events 10 and 20. The first n accounts have a badge of 10, even accounts one of 20.
 func api(n int, bulk bool) *upstreams.POAP {
 	p := &upstreams.POAP{Key: key, Bulk: bulk, Events: map[string]string{"10": upstreams.Event("10"), "20": upstreams.Event("20")}, Tokens: map[string][]upstreams.Token{}}
 	for i := range n {
@@ -147,8 +147,8 @@ func TestBulk(t *testing.T) {
 	})
 }
 
-// TestByAccount: an API that lists no owners is asked about accounts within the budget, the most
-// followed first, then those that were asked about the longest time ago.
+// TestByAccount: an API that lists no owners is asked about accounts within the budget. The most
+// followed accounts come first, then those asked about the longest time ago.
 func TestByAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, state := api(20, false), t.TempDir()

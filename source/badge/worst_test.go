@@ -65,7 +65,7 @@ func TestShrinkingList(t *testing.T) {
 		refresh(t, state, all, only)
 		refresh(t, state, api(1, true), only)
 		time.Sleep(time.Hour)
-		refresh(t, state, all, only) // they are back, so the day begins anew
+		refresh(t, state, all, only) // they are back, so the day starts over
 		time.Sleep(24 * time.Hour)
 		check(t, "badges", refresh(t, state, api(1, true), only).Events[0].Badges, n)
 	})

@@ -16,7 +16,7 @@ import (
 type asked struct {
 	*world
 	head provider.Block
-	logs common.Hash // of the newest block, by logs
+	logs common.Hash // newest block hash in logs
 	then common.Hash // of that block, once contracts have answered
 	says []byte      // number of operations, by host
 }
@@ -50,8 +50,8 @@ func syncOf(a *asked) (c *chainSync, l *ledger, slot subject) {
 	return c, l, slot
 }
 
-// A host that counts fewer operations than the logs have has an older state: that contradicts nothing. One that counts
-// more does, whoever else agrees with the logs.
+// A host that counts fewer operations than the logs has an older state, which is no contradiction.
+// A host that counts more contradicts the logs, even if all others agree with them.
 func TestCountsThatConfirm(t *testing.T) {
 	for _, tt := range []struct {
 		says  []byte
@@ -67,8 +67,8 @@ func TestCountsThatConfirm(t *testing.T) {
 	}
 }
 
-// What contracts say after the newest block counts only if that block is the one whose logs were read, and still is once
-// they have answered.
+// Answers of contracts after the newest block count only if its logs were read, and if it is still
+// part of the chain afterwards.
 func TestNewestBlockIsReplacedMeanwhile(t *testing.T) {
 	is, other := common.Hash{1}, common.Hash{2}
 	for name, tt := range map[string]struct {

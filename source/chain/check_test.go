@@ -337,13 +337,13 @@ func TestNothingUncheckedIsKept(t *testing.T) {
 			r = mustSync(t, s, o)
 			mustEqual(t, "checked", snapshotOf(t, s), truthOf(t, h, r))
 			if c := r.Chains[0]; c.Check.How != CheckedByContracts || len(c.Repairs) > 0 {
-				t.Errorf("got %+v, want that contracts confirm what is there", c)
+				t.Errorf("got %+v, want the contracts to confirm the logs", c)
 			}
 		})
 	}
 }
 
-// Two hosts that agree on all logs are enough, but not on those that an earlier run had from one.
+// Two hosts that agree on all logs suffice, but not for logs that an earlier run got from one host.
 func TestQuorumWithoutState(t *testing.T) {
 	h := history.Random(34, history.Options{Transactions: 200})
 	nodes, others := startNodes(t, h), startNodes(t, h)

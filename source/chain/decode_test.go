@@ -82,7 +82,7 @@ func equal(a, b source.Event) bool {
 		a.Subject == b.Subject && a.Key == b.Key && bytes.Equal(a.Value, b.Value)
 }
 
-// Events that do not matter are left out, whoever emits them.
+// Irrelevant events are ignored, even from our contracts.
 func TestDecodeLeavesOut(t *testing.T) {
 	for name, log := range map[string]history.Log{
 		"no topics":            {Address: registry},

@@ -15,7 +15,8 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// TestEnds: a chain ends where the options say, whatever the state had before, and has what it has there.
+// TestEnds: a chain ends at the block in the options, with the same events whatever the state had
+// before.
 func TestEnds(t *testing.T) {
 	for seed := range uint64(servers.Rounds(8, 60)) {
 		random := rand.New(rand.NewPCG(seed, 26))
@@ -48,8 +49,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestEndsThatAreNot: another block with the number, and one that nodes do not have, are errors; a block before the
-// contracts is none, and what was read stays.
+// TestEndsThatAreNot: a block with another hash and a block unknown to nodes are errors, and the
+// state stays as it was. A block before the contracts is not an error.
 func TestEndsThatAreNot(t *testing.T) {
 	h := history.Random(3, history.Options{Transactions: 60})
 	all := newWorlds(h)

@@ -103,7 +103,7 @@ func snapshotOfEvents(t *testing.T, s *State, events source.Events) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(l.records) // of different lists they may be mixed
+	slices.Sort(l.records) // records of different lists may be mixed
 	return strings.Join(slices.Concat(l.lists, l.records, l.ops, primaries(g.Primary)), "\n")
 }
 

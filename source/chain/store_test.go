@@ -372,7 +372,7 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	if err := s.file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What is not on the disk is not counted: neither as stored, nor as new.
+	// Events that are not on disk count neither as stored nor as new.
 	if r := (&chainSync{store: s, report: PerChain{Events: 4}}).finish(); r.Events != 3 || r.Stored != 3 {
 		t.Errorf("the report says %d new events of %d, want 3 of 3", r.Events, r.Stored)
 	}

@@ -156,7 +156,7 @@ func (w *world) logs(from, to uint64, wanted func(types.Log) bool) (all []types.
 }
 
 func (w *world) Call(_ context.Context, calls []provider.Call, at provider.Block, except []string) (s provider.State, err error) {
-	w.mu.Lock() // nothing happens before this one, which does not tell what is part of the chain
+	w.mu.Lock() // no other request comes before this one, which does not show the chain
 	defer w.mu.Unlock()
 	w.asked["call"]++
 	if w.noState || len(except) > 0 {
@@ -272,7 +272,7 @@ func (all worlds) options() Options {
 	return o
 }
 
-// check compares what is stored with the worlds as they are now.
+// check compares the stored events with the current worlds.
 func (all worlds) check(t *testing.T, s *State, r *Report) {
 	t.Helper()
 	got := map[uint64][]source.Event{}
@@ -427,8 +427,8 @@ func TestAsOfIsTheEarliestOfAllChains(t *testing.T) {
 	}
 }
 
-// A node that is behind what was read loses nothing, unless blocks were read that a stronger
-// finality does not allow.
+// A node that lags behind the state loses no events, unless a stronger finality excludes their
+// blocks.
 func TestHeadBeforeWhatWasRead(t *testing.T) {
 	h := history.Random(3, history.Options{})
 	all, s := newWorlds(h), open(t, t.TempDir(), h)
@@ -547,7 +547,8 @@ func TestReplacedFolder(t *testing.T) {
 	if _, err := paused.Sync(t.Context(), o); err == nil || !strings.Contains(err.Error(), "replaced") {
 		t.Errorf("the paused run: got %v, want that its folder was replaced", err)
 	}
-	// It may have been paused just before it opens a file, and forget what is there.
+	// The run may have been paused just before it opens a file, and know nothing of the
+	// replacement.
 	c := paused.deployment.Chains[0]
 	late, err := openStore(paused.folder(c), c, new(uint64), true)
 	if err != nil {
@@ -557,7 +558,7 @@ func TestReplacedFolder(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := second.AsOf(); err != nil {
-		t.Errorf("what is in its place: got %v, want it untouched", err)
+		t.Errorf("its replacement: got %v, want it untouched", err)
 	}
 	others.check(t, second, mustSync(t, second, others.options()))
 	if err := second.Close(); err != nil {

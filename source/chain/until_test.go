@@ -40,8 +40,8 @@ func TestParseMoment(t *testing.T) {
 	}
 }
 
-// TestUntilEqualsTheChainThatEndsThere: what a state says of a moment is the snapshot of chains that end
-// there, also if times run backwards between blocks.
+// TestUntilEqualsTheChainThatEndsThere: the events up to a moment equal the snapshot of chains that
+// end there, even if block times run backwards.
 func TestUntilEqualsTheChainThatEndsThere(t *testing.T) {
 	for seed := range uint64(servers.Rounds(6, 60)) {
 		random := rand.New(rand.NewPCG(seed, 25))
@@ -119,7 +119,7 @@ func TestUntilEqualsTheChainThatEndsThere(t *testing.T) {
 	}
 }
 
-// TestUntilSaysWhatIsMissing: what the state does not know is an error that says what to do.
+// TestUntilSaysWhatIsMissing: if the state cannot answer for a moment, the error names the remedy.
 func TestUntilSaysWhatIsMissing(t *testing.T) {
 	h := history.Random(3, history.Options{})
 	dir := t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// Rounds of real nodes, which tell of new blocks too, are those that their histories make: as chains
-// grow, and after a reorganisation of each.
+// Rounds of real nodes, including ones that report new blocks, equal the snapshots of their
+// histories, as chains grow and after a reorganization of each.
 func TestRoundsOfAnvil(t *testing.T) {
 	servers.Wanted(t)
 	h := history.Random(2, history.Options{Transactions: 300, Gap: 8})

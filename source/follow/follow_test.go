@@ -66,7 +66,7 @@ type world struct {
 	h     *history.History
 	nodes map[uint64]*meanrpc.Node
 	twins map[uint64]*meanrpc.Node // other nodes of the same chains, if any
-	// versions of each chain: histories, the last one is that of now.
+	// versions are the histories of each chain; the last one is current.
 	versions map[uint64][]*history.History
 	newest   map[uint64]uint64
 	final    map[uint64]uint64
@@ -141,8 +141,8 @@ func (w *world) finalize(id uint64) {
 	w.set(id)
 }
 
-// reorg replaces the blocks after some of those that are not final. The chain grows by a block, if it
-// does not become shorter.
+// reorg replaces some of the blocks that are not final. The chain grows by a block unless it
+// shrinks.
 func (w *world) reorg(id, seed uint64, shorter bool) {
 	if w.newest[id] == w.final[id] {
 		return
@@ -233,7 +233,7 @@ func (w *world) fresh(versions map[uint64]*history.History, heads map[uint64]uin
 		w.t.Fatalf("%s: got a window of %s, want %s", got["meta.json"], window, w.window)
 	}
 	_, from, _ := strings.Cut(got["meta.json"], `,"ops_from":`)
-	before, _, _ := strings.Cut(files["meta.json"], `,"chains":`) // a round does not tell what it was made of
+	before, _, _ := strings.Cut(files["meta.json"], `,"chains":`) // a round does not name its inputs
 	files["meta.json"] = before + `,"ops_from":` + from
 	var ops strings.Builder
 	for line := range strings.Lines(files["ops.ndjson"]) {

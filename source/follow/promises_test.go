@@ -273,8 +273,8 @@ func TestNodesThatHaveNeverAnswered(t *testing.T) {
 	})
 }
 
-// Tables that are read again are in the next round, with the accounts whose profiles are others. A file
-// that cannot be read leaves them as they are.
+// Tables read again are in the next round, which names the accounts with changed profiles. An
+// unreadable file leaves the tables unchanged.
 func TestRenew(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "recommended.ndjson")
 	write := func(text string) {
@@ -300,13 +300,13 @@ func TestRenew(t *testing.T) {
 		write("no row\n")
 		f.Renew()
 		if got := read(); got != "" && !strings.Contains(got, b.String()) || f.Status().Additions == "" {
-			w.t.Fatalf("got %q and %q, want what was there, and why", got, f.Status().Additions)
+			w.t.Fatalf("got %q and %q, want the old tables, and the reason", got, f.Status().Additions)
 		}
 	})
 }
 
-// Profiles of the state are in the rows of accounts, beside primary lists; those that came since are after
-// a Renew, which tells whose they are.
+// Profiles of the state are in the rows of accounts, together with primary lists. Later profiles
+// appear after a Renew, which names their accounts.
 func TestProfiles(t *testing.T) {
 	state := t.TempDir()
 	add := func(fresh int64, names ...string) {

@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/source/postgres"
 )
 
-// fill fills a database of v2 with lists and about so many records a list, of which most lists have
-// few and some have thousands, one in sixteen with a tag.
+// fill fills a v2 database with lists and, on average, the given number of records per list. Most
+// lists have few records and some have thousands; one record in sixteen has a tag.
 const fill = `
 CREATE TABLE made AS
   SELECT i, '0x' || md5(i::text) || md5(i::text || 'slot') AS slot, '0x' || substr(md5(i::text || 'owner') || md5(i::text), 1, 40) AS owner,

@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/source/postgres"
 )
 
-// TestMalformedDSN checks that an error says what is wrong, and that no part of a password (pa55, w0rd) is in an error.
+// TestMalformedDSN: an error describes the fault, and contains no part of a password (pa55, w0rd).
 func TestMalformedDSN(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"u:pa55@w0rd@127.0.0.1/db":                     "neither a URL",

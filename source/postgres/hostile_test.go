@@ -73,8 +73,8 @@ $$ BEGIN IF EXISTS (SELECT FROM pg_class WHERE relname = 'alarm') THEN RAISE EXC
 
 const alarm = `; CREATE TABLE public.alarm ()`
 
-// TestFunctionsOfPublic has databases in which somebody has put functions where a query may call them. None of
-// them may run, since whoever made them need not be who reads, here a superuser.
+// TestFunctionsOfPublic reads databases in which somebody has added functions that a query may
+// call. None may run, since their author need not have the rights of the reader, here a superuser.
 func TestFunctionsOfPublic(t *testing.T) {
 	server := databases.Start(t)
 	h := chain(mint(0, 1), []history.Log{op(0, 1, 9, "")})

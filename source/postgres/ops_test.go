@@ -10,13 +10,13 @@ import (
 	siteop "github.com/followpress/followpress/site/op"
 )
 
-// TestOpsOfPartialEvents: where events begin later than records, as those of v2 do, what is there before is
-// guessed of the tables, so that removals and tags of old records are seen.
+// TestOpsOfPartialEvents: if events begin later than records, as in v2, the earlier records are
+// inferred from the tables, so that removals and tags of old records are visible.
 func TestOpsOfPartialEvents(t *testing.T) {
 	server := databases.Start(t)
 	const add, remove, tag, untag = 1, 2, 3, 4
 	h := chain(mint(0, 1), mint(1, 2),
-		[]history.Log{op(0, add, 7, ""), op(0, add, 8, ""), op(0, tag, 8, "old"), op(0, add, 9, ""), op(1, add, 7, "")}, // that events lack
+		[]history.Log{op(0, add, 7, ""), op(0, add, 8, ""), op(0, tag, 8, "old"), op(0, add, 9, ""), op(1, add, 7, "")}, // not in the events
 		[]history.Log{
 			op(0, remove, 7, ""), op(0, untag, 8, "old"), op(0, tag, 8, "new"), op(0, add, 5, ""), op(0, add, 5, ""), op(0, tag, 6, "aside"),
 			op(1, remove, 3, ""), op(1, add, 4, ""), op(1, remove, 4, ""),

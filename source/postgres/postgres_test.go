@@ -29,7 +29,7 @@ func (quiet) Stage(string, int64) {}
 func (quiet) Add(int64)           {}
 func (quiet) End()                {}
 
-// A result is what was read from a database.
+// A result is the data read from a database.
 type result struct {
 	lists    []history.List
 	graph    *source.Graph

@@ -269,7 +269,7 @@ func write(t *testing.T, ctx context.Context, r *postgres.Reader) error { //noli
 	return err
 }
 
-// connect opens a connection for what happens beside a run.
+// connect opens a connection for changes during a run.
 func connect(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(context.Background(), dsn)
@@ -284,8 +284,7 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return c
 }
 
-// TestOneMomentCounts checks that what is written while a run reads does not count, and waits for
-// nothing.
+// TestOneMomentCounts: rows written while a run reads are ignored, and block nobody.
 func TestOneMomentCounts(t *testing.T) {
 	server := databases.Start(t)
 	dsn := server.Database(t)
@@ -384,8 +383,8 @@ func TestPgBouncer(t *testing.T) {
 	}
 }
 
-// TestAReplicaThatHasToGoOn reads a replica, which ends transactions that see what the primary has
-// cleaned up.
+// TestAReplicaThatHasToGoOn reads a replica, which cancels transactions that need rows cleaned up
+// by the primary.
 func TestAReplicaThatHasToGoOn(t *testing.T) {
 	server := databases.Start(t)
 	dsn := server.Database(t)

@@ -233,7 +233,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestSettled: what was answered minutes ago is not asked again.
+// TestSettled: an account answered about minutes ago is not asked about again.
 func TestSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, state := worker(10), t.TempDir()
@@ -245,7 +245,7 @@ func TestSettled(t *testing.T) {
 	})
 }
 
-// TestGone: a profile is dropped when the worker has said twice, a day apart, that there is none.
+// TestGone: a profile is dropped after the worker has denied it twice, a day apart.
 func TestGone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answers []int // status per run; 200 is a profile
@@ -470,8 +470,8 @@ func TestClockGoesBack(t *testing.T) {
 	})
 }
 
-// TestSmallBudget: each run has the answers to all requests of its budget, of which the first one finds out
-// that there are no bulk requests.
+// TestSmallBudget: each run gets the answers to all requests of its budget. The first request finds
+// out that the worker lacks bulk requests.
 func TestSmallBudget(t *testing.T) {
 	for requests := 1; requests <= 6; requests++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -496,7 +496,7 @@ func TestSmallBudget(t *testing.T) {
 	}
 }
 
-// TestForgotten: what nobody wants any more is forgotten in time, and what is wanted never.
+// TestForgotten: unwanted profiles are dropped in time, wanted ones never.
 func TestForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, state := worker(10), t.TempDir()
@@ -522,7 +522,7 @@ func TestForgotten(t *testing.T) {
 	})
 }
 
-// TestCancelled: what was answered before the end of the context is kept.
+// TestCancelled: answers from before the end of the context are kept.
 func TestCancelled(t *testing.T) {
 	for _, bulk := range []int{0, 50} {
 		synctest.Test(t, func(t *testing.T) {
@@ -630,7 +630,7 @@ func TestImport(t *testing.T) {
 		check(t, "names", names(t, state), want)
 		check(t, "imported again", imported(t, state, account(7, "other", 0), account(2, "newer", 1001)), 0)
 
-		// Known profiles come after accounts of which nothing is known, and before what was asked since.
+		// Known profiles come after unknown accounts, and before accounts asked about since.
 		time.Sleep(time.Hour)
 		r := refresh(t, state, w, profile.Options{Wanted: wanted(60), Budget: source.Budget{Requests: 2}})
 		check(t, "never asked", r.NeverYet, 0)

@@ -215,7 +215,7 @@ func TestReplayOfUsualNetwork(t *testing.T) {
 	}
 }
 
-// The end of an explanation is what the snapshot has.
+// The end of an explanation equals the snapshot.
 func TestExplainEqualsTruth(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(servers.Rounds(10, 100)) {

@@ -77,7 +77,7 @@ func TestList(t *testing.T) {
 		"tag without record":       {[][]byte{op(tag, 1, "a")}, ""},
 		"untag before the record":  {[][]byte{op(tag, 1, "a"), op(tag, 1, "b"), op(untag, 1, "a"), op(add, 1)}, "1#b@3"},
 		"removal clears such tags": {[][]byte{op(tag, 1, "a"), op(remove, 1), op(add, 1)}, "1@2"},
-		"tag after such a removal": {[][]byte{op(tag, 1, "a"), op(remove, 1), op(tag, 1, "b"), op(add, 1)}, "1#b@3"},
+		"tag after that removal":   {[][]byte{op(tag, 1, "a"), op(remove, 1), op(tag, 1, "b"), op(add, 1)}, "1#b@3"},
 		"not there":                {[][]byte{op(remove, 1), op(untag, 1, "a"), op(add, 1), op(untag, 1, "a")}, "1@2"},
 		"tags as they are":         {[][]byte{op(add, 1), op(tag, 1, " BLOCK "), op(tag, 1, "é"), op(tag, 1, long)}, "1# BLOCK #" + long + "#é@0"},
 		"other records":            {[][]byte{{1, add, 0x80, 0x81, 'a'}, {1, add, 1, 2, 3}, {1, add, 2, 1, 4}, {1, remove, 0x80, 0x81, 'a'}}, "1.2:03@1 2.1:04@2"},

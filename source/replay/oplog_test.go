@@ -109,7 +109,7 @@ func TestLongOps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // what is counted is of the last snapshot
+	for range 2 { // counts are those of the last snapshot
 		c = counted{}
 		if _, err := r.Write(t.Context(), &c); err != nil {
 			t.Fatal(err)

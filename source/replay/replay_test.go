@@ -310,8 +310,8 @@ func TestLongRecords(t *testing.T) {
 	}
 }
 
-// Lists that share a slot of much data do not multiply it without end. Those that do cannot take the
-// records of a list (101) with a slot that a few older ones have as well.
+// Lists that share a slot with much data do not multiply it without limit. They cannot take the
+// records from a list (101) whose slot only a few older lists share.
 func TestSharedSlots(t *testing.T) {
 	events := []source.Event{
 		operate(place(1), append([]byte{1, add, 9, 9}, bytesOf(4<<20)...)), // 8 MiB of hex digits

@@ -121,7 +121,7 @@ func checkRows(t *testing.T, seed uint64) {
 		r := replay.New(d)
 		rows := r.Rows()
 		rows.KeepOpsIn(1 + int(seed%7))
-		at, base := 0, 0 // events that were added, and those that the mark has
+		at, base := 0, 0 // number of events added, and at the mark
 		marked := false
 		add := func(n int) {
 			for _, e := range events[at:min(at+n, len(events))] {
@@ -136,7 +136,7 @@ func checkRows(t *testing.T, seed uint64) {
 			t.Fatal(err)
 		}
 		since := windowBegins(random, events)
-		before := since // that of the last update
+		before := since // start of the window at the last update
 		for range 30 {
 			switch random.IntN(7) {
 			case 0:
@@ -192,11 +192,11 @@ func checkRows(t *testing.T, seed uint64) {
 			}
 			now := [3]string{lists, records, allOps}
 			if was[2] = opsSince(t, was[2], since); !change.Any && opsSince(t, was[2], since) != ops {
-				t.Fatalf("seed %d: the change is empty, but the operations are others", seed)
+				t.Fatalf("seed %d: the change is empty, but the operations differ", seed)
 			}
 			now[2] = ops
 			if !change.Any && now != was {
-				t.Fatalf("seed %d: the change is empty, but the rows are others", seed)
+				t.Fatalf("seed %d: the change is empty, but the rows differ", seed)
 			}
 			// Of operations, those of both windows: rows that come because a window begins earlier are no change.
 			was[2], now[2] = opsSince(t, was[2], max(before, since)), opsSince(t, now[2], max(before, since))
@@ -247,7 +247,7 @@ func windowBegins(random *rand.Rand, events []source.Event) int64 {
 	return e.Time + random.Int64N(3) - 1
 }
 
-// checkAbout checks that a change names the accounts whom operations are about that only one of two tables has.
+// checkAbout checks that a change names the accounts of operations that only one of two tables has.
 func checkAbout(t *testing.T, what string, c replay.Change, was, is string) {
 	t.Helper()
 	count := map[string]int{}
@@ -283,7 +283,7 @@ func collect(events func(func(source.Event) bool)) (all []source.Event) {
 	return all
 }
 
-// checkChange compares the lists of a change with those whose rows differ.
+// checkChange compares the lists of a change with the lists whose rows differ.
 func checkChange(t *testing.T, what string, c replay.Change, was, is [3]string) {
 	t.Helper()
 	byList := func(texts [3]string) map[string]string {

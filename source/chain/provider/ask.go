@@ -145,7 +145,7 @@ func (c *Chain) choose(how asking, failures, refusals map[*node]int) (*node, err
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("no node is left: %w", errors.Join(broken...))
+		return nil, fmt.Errorf("no usable node, %w", errors.Join(broken...))
 	}
 	return best, nil
 }

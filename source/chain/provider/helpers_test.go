@@ -28,7 +28,7 @@ var (
 	records  = history.Production()[0].Records[0]
 )
 
-// some are blocks up to a number, of which about so many of 1,000 have logs, up to five each.
+// some returns blocks up to a number. About of1000 in 1,000 of them have logs, up to five each.
 func some(seed, to uint64, of1000 int) []history.Block {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var all []history.Block

@@ -348,8 +348,8 @@ func TestLogsEnd(t *testing.T) {
 	})
 }
 
-// A block whose logs the node does not give in any way is an error that says which block, and what
-// the node says.
+// If a node cannot return the logs of a block in any way, the error names the block and the node's
+// message.
 func TestOneBlockTooLarge(t *testing.T) {
 	blocks := some(9, 1_000, 1000)
 	synctest.Test(t, func(t *testing.T) {

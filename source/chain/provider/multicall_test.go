@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// A call3 and a result3 are what aggregate3 takes and returns, for go-ethereum.
+// A call3 and a result3 are the argument and result types of aggregate3 for go-ethereum.
 type (
 	call3 struct {
 		Target       common.Address
@@ -101,7 +101,7 @@ func TestMulticallIsThatOfTheABI(t *testing.T) {
 	}
 }
 
-// TestHostileMulticall: what is none of an ABI is refused, and takes no memory.
+// TestHostileMulticall: invalid ABI encodings are rejected, and take no memory.
 func TestHostileMulticall(t *testing.T) {
 	huge := bytes.Repeat([]byte{0xff}, 10*word)
 	for _, answer := range [][]byte{nil, {}, huge, slices.Concat(AppendWord(nil, word), huge), AppendWord(AppendWord(nil, word), 1<<63)} {

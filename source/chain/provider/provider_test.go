@@ -40,14 +40,14 @@ func TestDial(t *testing.T) {
 		name  string
 		nodes []http.Handler
 		o     Options
-		says  string // of the error; "" means none
+		says  string // text of the error; "" for none
 	}{
 		{"all good", []http.Handler{good(), good()}, Options{}, ""},
 		{"one away", []http.Handler{nil, good()}, Options{}, ""},
 		{"one refuses", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401})), good()}, Options{}, ""},
 		{"all away", []http.Handler{nil, nil}, Options{}, "connection refused (tried for "},
 		{"all refuse", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401, Body: "no access for secret-key"}))}, Options{},
-			"chain 8453: no node is left: 0.test: status 401: no access for [hidden] (check the URL and its key)"},
+			"chain 8453: no usable node, 0.test: status 401: no access for [hidden] (check the URL and its key)"},
 		{"another chain", []http.Handler{good(), newNodeOf(blocks, meanrpc.Faults{ChainID: 10})}, Options{},
 			"1.test: it is a node of chain 10, not of chain 8453"},
 		{"no URLs", nil, Options{}, "chain 8453 has 0 hosts"},
@@ -402,7 +402,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// An error instead of a list of answers says what is wrong.
+// An error in place of a list of answers applies to all calls.
 func TestErrorForABatch(t *testing.T) {
 	blocks := some(1, 1_000, 10)
 	synctest.Test(t, func(t *testing.T) {
@@ -465,7 +465,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// Requests go over HTTP/2 and ask for compressed answers, and what is counted is what is sent.
+// Requests use HTTP/2 and accept compressed answers, and the costs count the bytes sent.
 func TestTransport(t *testing.T) {
 	blocks := some(1, 10_000, 200)
 	node := newNodeOf(blocks, meanrpc.Faults{})

@@ -34,7 +34,7 @@ func TestCall(t *testing.T) {
 		slot := history.Number(n)
 		calls = append(calls, Call{records, append([]byte{0x02, 0xdc, 0x2a, 0xf9}, slot[:]...)})
 		if n%100 == 0 {
-			calls = append(calls, Call{records, []byte{1, 2, 3, 4}}) // which the contract refuses
+			calls = append(calls, Call{records, []byte{1, 2, 3, 4}}) // a call that the contract refuses
 		}
 	}
 	fails := func(err meanrpc.RPCError) meanrpc.Faults {
@@ -107,8 +107,8 @@ func meanrpcSometimes(n int64, err meanrpc.RPCError) func() *meanrpc.RPCError {
 	}
 }
 
-// After doubts another node is asked first, and answers as large as those before are asked for in
-// parts, so that those which were cut come whole.
+// After a doubt, another node is asked first, and answers as large as the earlier ones are fetched
+// in parts, so that truncated answers become complete.
 func TestAgain(t *testing.T) {
 	blocks := some(3, 2000, 300)
 	synctest.Test(t, func(t *testing.T) {

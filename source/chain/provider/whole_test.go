@@ -29,7 +29,8 @@ func without(methods ...string) map[string]func() *meanrpc.RPCError {
 	return all
 }
 
-// full returns some blocks, of which number 50 has so many operations, and logs of others between them.
+// full returns some blocks. Block 50 has the given number of operations, mixed with logs of other
+// contracts.
 func full(operations, size int) []history.Block {
 	blocks := some(11, 100, 300)
 	b := history.Block{Chain: chain, Number: 50, Time: 1100}

@@ -58,7 +58,7 @@ func status(code int, header ...string) http.HandlerFunc {
 
 func cut(w http.ResponseWriter, _ *http.Request) { upstreams.Cut(w) }
 
-// TestGet: which answers are repeated, how long that takes, and what becomes of them.
+// TestGet: which requests are retried, how long that takes, and the result.
 func TestGet(t *testing.T) {
 	long := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 101)) }
 	for name, tc := range map[string]struct {
@@ -145,7 +145,7 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-// TestOwn: a failure that is about what was asked for is an answer.
+// TestOwn: a failure about the requested item is an answer.
 func TestOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client(t, ask.Options{}, inTurn(status(502), status(500), status(502)))
@@ -208,7 +208,7 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// TestCancelled: whoever ends the context does not wait.
+// TestCancelled: canceling the context ends the wait.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client(t, ask.Options{}, status(429))

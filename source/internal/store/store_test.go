@@ -26,7 +26,7 @@ type meta struct {
 	N int `json:"n,omitempty"`
 }
 
-// A value is what a store should have under a key.
+// A value is the expected content under a key.
 type value struct {
 	meta meta
 	body string
@@ -141,8 +141,8 @@ func TestReadNothing(t *testing.T) {
 	}
 }
 
-// TestDamaged: a database that is cut off or changed anywhere is an error that says what to do, or
-// its entries are there. The process goes on.
+// TestDamaged: for a database truncated or changed anywhere, Open returns an error with a remedy,
+// or the entries are intact. The process survives.
 func TestDamaged(t *testing.T) {
 	folder := t.TempDir()
 	s := open(t, folder)
@@ -298,7 +298,7 @@ func write(folder string) error {
 	}
 }
 
-// TestKilled: what was flushed outlives a kill at any moment, whole.
+// TestKilled: flushed entries survive a kill at any time, completely.
 func TestKilled(t *testing.T) {
 	folder := t.TempDir()
 	random := rand.New(rand.NewPCG(20261122, 3))
