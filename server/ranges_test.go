@@ -76,7 +76,7 @@ func TestRanges(t *testing.T) {
 				method, path, headers string
 				status                int
 				part                  string // expected Content-Range
-				from, to              int    // of the body
+				from, to              int    // offsets in the body
 			}{
 				{"GET", tableURL, "", 200, "", 0, len(body)},
 				{"GET", tableURL, "Range: bytes=0-3", 206, "bytes 0-3/" + size, 0, 4},
