@@ -17,7 +17,7 @@ type asked struct {
 	*world
 	head provider.Block
 	logs common.Hash // newest block hash in logs
-	then common.Hash // number of that block, once contracts have answered
+	then common.Hash // hash of that block, once contracts have answered
 	says []byte      // number of operations, by host
 }
 
