@@ -19,8 +19,7 @@ type AccountWriter interface {
 
 // WriteAccounts writes a row for each account that names a primary list or has a profile, ordered
 // by address. If an account has several profiles, the freshest wins, or the first of equally fresh
-// ones. Each of profiles must be ordered by address, one per account. WriteAccounts sets
-// g.Profiles.
+// ones. Profiles must be ordered by address, one per account. It sets g.Profiles.
 func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
 	streams := make([]*stream, len(profiles))
 	for i, all := range profiles {

@@ -88,8 +88,7 @@ func (g *Graph) Meta() snapshot.Meta {
 
 // Progress receives the progress of a run. Its methods are called concurrently.
 type Progress interface {
-	// Stage begins a stage of the run. total is the expected sum of n over all calls of Add in this
-	// stage, or 0 if unknown.
+	// Stage begins a stage of the run. total is the expected sum of n in calls of Add; 0 if unknown.
 	Stage(name string, total int64)
 	// Add reports n more completed items.
 	Add(n int64)
