@@ -2,8 +2,18 @@
 // objects in the bucket. answer gives exactly the answers of the followpress server, the
 // named functions give their JSON. See docs/client.md.
 
-/** openSite returns the API of the site at a URL: the folder or bucket that has _site. What is no URL is a TypeError. */
+const optionNames = 'fetch, maxAge, maxLength, timeout, keys, allowRollback, refreshedKeys, verified, checked';
+
+/**
+ * openSite returns the API of the site at a URL: the folder or bucket that has _site. It throws a TypeError if base
+ * is not a URL, or for an unknown option.
+ */
 export function openSite(base, options = {}) {
+  for (const name in options) {
+    if (!optionNames.split(', ').includes(name)) {
+      throw new TypeError(`openSite: unknown option ${name}: use ${optionNames}`);
+    }
+  }
   base = String(base).replace(/\/*$/, '/');
   try {
     new URL(base, globalThis.location?.href);

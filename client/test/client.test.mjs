@@ -346,6 +346,18 @@ test('what cannot be read is 503', async () => {
   }
 });
 
+test('an unknown option is an error that lists the options', () => {
+  const known = ['fetch', 'maxAge', 'maxLength', 'timeout', 'keys', 'allowRollback', 'refreshedKeys', 'verified', 'checked'];
+  const base = 'https://bucket.example/';
+  openSite(base, Object.fromEntries(known.map((name) => [name, undefined])));
+  const message = `openSite: unknown option maxage: use ${known.join(', ')}`;
+  const { fetch } = globalThis;
+  for (const open of [() => openSite(base, { maxage: 1 }), () => install({ base, maxage: 1 })]) {
+    assert.throws(open, { name: 'TypeError', message });
+  }
+  assert.strictEqual(globalThis.fetch, fetch, 'a failed install leaves fetch alone');
+});
+
 test('a URL without a site says so', async () => {
   for (const wrong of ['bucket', 'bucket.example/site', undefined, {}]) {
     assert.throws(() => openSite(wrong), (error) => error instanceof TypeError && error.message.includes(`openSite: ${wrong}`), String(wrong));
