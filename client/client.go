@@ -1,6 +1,8 @@
 // Package client holds the library that reads a site without a server, for browsers: an ES module
 // that gives the answers of the API, and a fetch for programs that ask the service. The generator
 // puts both into every site that has the whole read API. docs/client.md describes them.
+//
+// Other modules may import this package: from version 1.0.0 on its API follows semantic versioning.
 package client
 
 import (

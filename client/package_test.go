@@ -61,7 +61,7 @@ func program(t *testing.T, name string, args ...string) []byte {
 	return out
 }
 
-// npm shows the README outside the repository, so its links are absolute, and those into the repository lead to a file.
+// The README is shown on npm, so its links are absolute, and those into the repository lead to a file.
 func TestPackageTexts(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

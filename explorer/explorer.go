@@ -25,6 +25,8 @@
 // A bundle that is committed would have to be made again with each change, and reviewed. esbuild is a Go library and
 // takes some tenths of a second, while the snapshot is read. So the sources are the only form of the explorer, and a
 // build needs nothing but Go.
+//
+// The API may change in any release.
 package explorer
 
 import (

@@ -74,5 +74,5 @@
 //
 // # Stability
 //
-// The API may change until version 1. The formats of the site are those of package site.
+// The API may change in any release. The formats of the site are those of package site.
 package generator

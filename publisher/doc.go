@@ -2,7 +2,7 @@
 // objects before anything that refers to them, allows one publisher at a time, and resumes
 // a killed run from any machine.
 //
-// The API may change until version 1. The formats of the mark and the lock, which publishers
+// The API may change in any release. The formats of the mark and the lock, which publishers
 // of different versions share, only gain members.
 //
 // # The objects beside the site

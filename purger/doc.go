@@ -13,5 +13,5 @@
 //
 // # Stability
 //
-// The API may change until version 1.
+// The API may change in any release.
 package purger

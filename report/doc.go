@@ -18,7 +18,7 @@
 // With the defaults that is at most about 400 MiB, whatever the sites are, unless a pair of objects is
 // larger than Options.Memory. Reports of ordinary sites take far less.
 //
-// The API may change until version 1.
+// The API may change in any release.
 //
 // # The path of a report
 //

@@ -68,5 +68,5 @@
 //
 // # Stability
 //
-// The Go API may change until version 1. Package templates/openapi describes the HTTP API.
+// The API may change in any release. Package templates/openapi describes the HTTP API.
 package server

@@ -44,3 +44,18 @@ func ExampleDiff() {
 	// c gone
 	// d added
 }
+
+// Both an address and a name come back in the form that keys have.
+func ExampleParseUser() {
+	for _, text := range []string{"0x974B780C0CFB5343CBB4A44384CF9A10F80EB9CD", "MiraLund.eth", "a/b"} {
+		if user, isAddress, ok := site.ParseUser(text); ok {
+			fmt.Println(user, isAddress)
+		} else {
+			fmt.Println("neither")
+		}
+	}
+	// Output:
+	// 0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd true
+	// miralund.eth false
+	// neither
+}

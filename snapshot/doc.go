@@ -5,5 +5,5 @@
 // calls write. Rooms below internal/, from the top: folder and memory are file systems of snapshots,
 // table reads tables, from files of lines and of Parquet in lines and parquet, and rowjson has rows.
 //
-// The API may change until version 1.
+// Other modules may import this package: from version 1.0.0 on its API follows semantic versioning.
 package snapshot

@@ -1,7 +1,7 @@
 // Package source has the types that all sources of snapshots share: contracts, events, and the
 // graph made of them. Its subpackages read chains, databases, profiles and badges.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package source
 
 import (

@@ -16,5 +16,5 @@
 // Arrows run down: checked and refreshed import this package, which imports the stores; parts and internal/files
 // import internal/s3; every room may import internal/object.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package storage

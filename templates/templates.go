@@ -1,6 +1,8 @@
 // Package templates holds the texts that followpress writes for others, each in a folder named after what the
 // text is for. The packages that fill them stay where they are: edge, generator/render, report, and the commands
 // preview and live. Package templates/openapi describes the API.
+//
+// The API may change in any release.
 package templates
 
 import "embed"

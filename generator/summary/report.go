@@ -1,4 +1,6 @@
 // Package summary says what a run that made a site read, wrote and left out.
+//
+// The API may change in any release.
 package summary
 
 import (

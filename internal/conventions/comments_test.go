@@ -2,6 +2,7 @@ package conventions
 
 import (
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -97,4 +98,44 @@ func firstWord(doc *ast.CommentGroup) string {
 		return ""
 	}
 	return first
+}
+
+// importable are the packages that other modules may import. docs/upgrade.md promises their API.
+var importable = []string{"client", "site", "snapshot"}
+
+// Packages that others may import have examples that run. All others are internal, or say that their API may change.
+func TestImportable(t *testing.T) {
+	for pkg := range mayImport {
+		if slices.Contains(strings.Split(pkg, "/"), "internal") {
+			continue
+		}
+		files, err := filepath.Glob(pkg + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var about string
+		var tests []*ast.File
+		isCommand := false
+		for _, file := range files {
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(file, "_test.go") {
+				tests = append(tests, parsed)
+				continue
+			}
+			about += " " + oneLine(parsed.Doc.Text())
+			isCommand = isCommand || parsed.Name.Name == "main"
+		}
+		switch {
+		case isCommand:
+		case !slices.Contains(importable, pkg):
+			if !strings.Contains(about, "API may change in any release") {
+				t.Errorf("package %s: add to its comment: The API may change in any release.", pkg)
+			}
+		case !slices.ContainsFunc(doc.Examples(tests...), func(e *doc.Example) bool { return e.Output != "" }):
+			t.Errorf("package %s: got no example with output, want one: other modules may import the package", pkg)
+		}
+	}
 }

@@ -1,6 +1,4 @@
 // Package inorder does work on many goroutines and hands over the results in order.
-//
-// The API may change until version 1.
 package inorder
 
 import (

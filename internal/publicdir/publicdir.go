@@ -1,7 +1,5 @@
 // Package publicdir makes folders and files that a web server can read, whatever the umask. Sites are
 // public, and a server is usually another user than the one who publishes.
-//
-// The API may change until version 1.
 package publicdir
 
 import (

@@ -1,7 +1,5 @@
 // Package regular opens files and folders that others have put somewhere, and nothing else: whoever opens a named pipe
 // waits until somebody writes to it, for ever if need be, and a device may have no end.
-//
-// The API may change until version 1.
 package regular
 
 import (

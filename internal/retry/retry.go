@@ -1,7 +1,5 @@
 // Package retry repeats requests that fail for a passing reason, with exponential backoff.
 // The publisher, the purger and the storage package share it.
-//
-// The package is for followpress itself; its API may change in any version.
 package retry
 
 import (

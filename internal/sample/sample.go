@@ -1,6 +1,4 @@
 // Package sample says what a sample says of all: of the lists of a site, or of its objects.
-//
-// The package is for followpress itself; its API may change in any version.
 package sample
 
 import "math"

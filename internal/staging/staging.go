@@ -1,6 +1,4 @@
 // Package staging replaces a folder or a file in one step by a new one that was written beside it.
-//
-// The API may change until version 1.
 package staging
 
 import (

@@ -1,8 +1,6 @@
 // Package tarentry formats objects as entries of a tar file, as archive/tar does, byte for byte, at
 // a tenth of its cost. The generator writes tar files with it, and the storage package the parts of
 // a site.
-//
-// The package is for followpress itself; its API may change in any version.
 package tarentry
 
 import (

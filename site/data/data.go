@@ -1,4 +1,6 @@
 // Package data names the objects of a site with site.Config.Data, which has the graph itself as tables in files.
+//
+// The API may change in any release.
 package data
 
 import (

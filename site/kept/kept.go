@@ -1,4 +1,6 @@
 // Package kept names the objects by which a bucket keeps what its sites were made of, beside its site.
+//
+// The API may change in any release.
 package kept
 
 import (

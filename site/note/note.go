@@ -15,7 +15,7 @@
 // keys that it trusts, and one that is more than MaxAhead ahead of its clock: else who stole a key could use up all
 // counters. The fourth is as_of of the root.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package note
 
 import (

@@ -1,5 +1,7 @@
 // Package page names what a site has with site.Config.Pages: pages of accounts, badges, sitemaps and the element for other
 // sites.
+//
+// The API may change in any release.
 package page
 
 import (

@@ -3,6 +3,8 @@
 // They are of no common format because all versions must make the same ones, which compressors do not promise.
 //
 // The generator makes and reads the object; commands read it for the generator. Pure functions; no input or output.
+//
+// The API may change in any release.
 package ranks
 
 import (

@@ -2,6 +2,8 @@
 // objects below site.RefreshPrefix that keep what refreshes have made of them. The server keeps them, the
 // next run of the generator merges them, and publisher and report learn from them which objects differ from
 // the manifest. Pure functions; no input or output.
+//
+// The API may change in any release.
 package refresh
 
 import (

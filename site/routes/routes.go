@@ -1,4 +1,6 @@
 // Package routes names the routes of a site. What a route is, the table of package site says (site.RouteBy).
+//
+// The API may change in any release.
 package routes
 
 // An ID identifies a route.

@@ -6,6 +6,8 @@
 // JavaScript has copies of Kind.Holds and StateOf under the same names, in client/followpress.js and
 // explorer/src/data/rules.ts. TestAnswersInNode and TestUnits hold them to these. internal/twin/naive and
 // fixtures/history spell the rules again on purpose: tests compare what they compute with what these make.
+//
+// The API may change in any release.
 package rules
 
 import (

@@ -1,5 +1,7 @@
 // Package settings identifies the settings of a site that edges are configured with, so that an edge with a stale
 // configuration is recognized.
+//
+// The API may change in any release.
 package settings
 
 import (

@@ -22,5 +22,5 @@
 // and ErrDamaged says so. So a delta that is late, stale or of another site is never believed, and one that is left
 // over changes nothing.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package shards

@@ -4,6 +4,8 @@
 //
 // All tags begin with "fp-", because a zone or a service may have tags of others. They are in lower
 // case, since CloudFront and Cloudflare do not tell cases apart. The functions are pure.
+//
+// The API may change in any release.
 package tags
 
 import (

@@ -6,6 +6,8 @@
 // themselves decide: a row that is added, changed or removed changes one piece, or two.
 //
 // An index per root names the pieces. Nothing that it says need be believed: the root has the digests of the tables.
+//
+// The API may change in any release.
 package pieces
 
 import (

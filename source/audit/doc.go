@@ -24,5 +24,5 @@
 // operations must be the last ones that the contract has. So a node that hides logs causes a
 // difference.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package audit

@@ -2,7 +2,7 @@
 // between runs. It sends one request for hundreds of owners if the API supports that, else one
 // request per account and event, as many as a budget allows.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package badge
 
 import (

@@ -6,7 +6,7 @@
 // wrong. So if the events of a list replay to the records in the tables, the replay counts,
 // otherwise the tables.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package postgres
 
 import (

@@ -1,7 +1,7 @@
 // Package profile asks an ENS worker for the profiles of accounts and keeps its answers between
 // runs. A run asks for as many as its budget allows, first for accounts never asked about.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package profile
 
 import (

@@ -22,5 +22,5 @@
 // The size of an object is compared before it is read. The sizes of the root, of a note and of the manifest's objects
 // are bounded, the last ones in proportion to the number of objects that the root counts.
 //
-// Methods may be called from many goroutines. The API may change until version 1.
+// Methods may be called from many goroutines. The API may change in any release.
 package checked

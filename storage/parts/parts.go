@@ -5,6 +5,8 @@
 //
 // parts.go has the format, and the place that a run writes parts to; place.go is a folder or a bucket. site.go
 // reads the site, and chunks.go its bytes.
+//
+// The API may change in any release.
 package parts
 
 import (

@@ -1,4 +1,6 @@
 // Package refreshed reads the data that refreshes have stored in a bucket or a folder: newer profiles and badges.
+//
+// The API may change in any release.
 package refreshed
 
 import (

@@ -1,5 +1,7 @@
 // Package openapi describes the API of a site, an OpenAPI document made from the tables of site: the operations here,
 // the schemas of their answers in schema.go.
+//
+// The API may change in any release.
 package openapi
 
 import (

@@ -1,8 +1,6 @@
 // Package databases starts PostgreSQL and PgBouncer for tests, and fills databases as the two indexers
 // of the Ethereum Follow Protocol do. Servers end with their test. Tests that need them are skipped
 // unless TEST_SERVERS is set.
-//
-// The API may change at any time: it serves this project only.
 package databases
 
 import (

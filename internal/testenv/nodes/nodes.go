@@ -1,7 +1,5 @@
 // Package nodes starts real Ethereum nodes for tests, and plays histories on them: each log is emitted
 // by a contract at its address. Tests that need them are skipped unless TEST_SERVERS is set.
-//
-// The API may change at any time: it serves this project only.
 package nodes
 
 import (

@@ -1,7 +1,5 @@
 // Package servers starts real programs for tests and benchmarks: S3-compatible servers, and whatever listens at an
 // address. They end with their test. Tests that need them are skipped unless TEST_SERVERS is set.
-//
-// The API may change at any time: it serves this project only.
 package servers
 
 import (

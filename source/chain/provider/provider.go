@@ -2,7 +2,7 @@
 // nodes to limit, refuse, truncate, lag and disagree. It returns an answer only after all possible
 // checks, and an error otherwise.
 //
-// The API may change until version 1.
+// The API may change in any release.
 package provider
 
 import (
