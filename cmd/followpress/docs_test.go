@@ -94,7 +94,7 @@ func codeOf(name, text string) []string {
 
 // Flags of rclone, of bench, of Beam, Flink and Java that code spans name.
 var otherFlags = strings.Fields("transfers checkers s3-no-check-bucket s3-no-head no-check-dest no-traverse ignore-checksum checksum fast-list objects rounds" +
-	" staging_location sdk_container_image dry_run add-opens flink-master job-host")
+	" flink-master")
 
 // beamFlags are the flags of followpress-beam, which is in a module that this one cannot import.
 func beamFlags(t *testing.T) (names []string) {

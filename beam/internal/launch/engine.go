@@ -21,7 +21,7 @@ var engineOptions = map[string]string{
 	// slots as the work has parts. Other engines ignore this.
 	"beam:option:execution_mode_for_batch:v1": "BATCH_FORCED",
 	// A worker waits so long for its next work: without this, each part of each stage may start one. A worker that
-	// has died is kept as long, and whatever is given to it fails: docs/scale.md asks for longer breaks between attempts.
+	// has died is kept as long, and whatever is given to it fails: beam/README.md asks for longer breaks between attempts.
 	"beam:option:environment_cache_millis:v1": "2000",
 }
 

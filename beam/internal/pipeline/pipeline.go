@@ -3,7 +3,7 @@
 //
 // Elements are values by key, encoded by package wire. Whatever depends on an order says where it was,
 // since grouping keeps none. No key has values without a bound: those of a hot account are spread over
-// several keys (hot.go). docs/scale.md states the bounds.
+// several keys (hot.go). beam/README.md states the bounds.
 //
 // # The path of a snapshot through Beam
 //
