@@ -39,7 +39,7 @@ func Describe(config site.Config) ([]byte, error) {
 		}
 		answer, ok := answers[r.ID]
 		if !ok {
-			return nil, fmt.Errorf("describe the API: there is no schema for the answer of %s", r.Pattern)
+			return nil, fmt.Errorf("describe the API: templates/openapi/schema.go has no schema for %s", r.Pattern)
 		}
 		o, err := operation(config, r, answer)
 		if err != nil {
