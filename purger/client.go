@@ -144,7 +144,7 @@ func unlessEnded(ctx context.Context, err error) error {
 	return retryableError{err}
 }
 
-// withoutURL drops the URL from an error: it may come from a template with a secret in it.
+// withoutURL drops the URL from an error: its template may hold a secret.
 func withoutURL(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {
@@ -165,8 +165,8 @@ func afterHeader(h http.Header, err error) error {
 	return err
 }
 
-// quote is the beginning of an answer, in one line that a terminal may show. Servers often repeat the request, so what
-// is secret is replaced, before the end of the quote may be in the middle of it.
+// quote returns the beginning of an answer as one printable line. Servers often repeat the request, so secrets are
+// replaced first: a cut may leave half a secret.
 func (c *client) quote(answer []byte) string {
 	text := plain.Line(c.hide.Replace(string(answer)))
 	return strings.ToValidUTF8(text[:min(len(text), maxQuote)], "")

@@ -56,8 +56,7 @@ func (c *cloudflare) cut(p Purge) []batch {
 	return cutAt(prefixes, cloudflareBatch)
 }
 
-// toPlainFolders replaces each path with an odd byte by its folder, because it is not documented
-// how the service reads such a prefix, or whether it refuses the whole request.
+// toPlainFolders replaces each path with an odd byte by its folder: how the service reads such a prefix is not documented.
 func toPlainFolders(p Purge) Purge {
 	var plain Purge
 	for _, u := range p.Exact {

@@ -76,7 +76,7 @@ func (c *cloudFront) cut(p Purge) []batch {
 	return batches
 }
 
-// cutCloudFrontTags makes items of tags: each begins with a #, stands beside paths, and counts and costs as one
+// cutCloudFrontTags makes an item of each tag: # and the tag, which costs as much as a path
 // (docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/invalidation-specifying-tags.html).
 func cutCloudFrontTags(tags []string) []batch {
 	items := make([]string, len(tags))
@@ -86,8 +86,8 @@ func cutCloudFrontTags(tags []string) []batch {
 	return cutAt(items, cloudFrontPaths)
 }
 
-// withoutOdd makes paths with odd bytes wide: their wildcard ends before the odd byte. CloudFront
-// would refuse the whole request because of one of them.
+// withoutOdd replaces paths with odd bytes by a wildcard before the first of these: CloudFront would refuse the whole
+// request for one.
 func withoutOdd(p Purge) Purge {
 	exact, wide := make([]string, 0, len(p.Exact)), slices.Clone(p.Wide)
 	for _, u := range p.Exact {
@@ -100,8 +100,7 @@ func withoutOdd(p Purge) Purge {
 	return Purge{Exact: exact, Wide: wide}
 }
 
-// wildcards returns paths for any query, as CloudFront writes them, with a * at the end. Each one
-// costs, so those that another one covers are left out.
+// wildcards returns paths that end in *, for any query. It omits those covered by another, because each costs.
 func wildcards(wide []string) []string {
 	var all []string
 	for _, w := range wide {
@@ -146,7 +145,7 @@ type invalidation struct {
 }
 
 func (c *cloudFront) request(ctx context.Context, b batch) (*http.Request, error) {
-	// By its reference, CloudFront recognises the retry of a request whose answer was lost.
+	// The reference lets CloudFront recognize a retry.
 	in := invalidationBatch{CallerReference: b.reference}
 	in.Paths.Items.Path, in.Paths.Quantity = b.items, len(b.items)
 	body, err := xml.Marshal(in)

@@ -51,7 +51,7 @@ func newHTTP(rest string, o Options, _ *secret.Hider) (service, error) {
 	if strings.HasPrefix(rest, urlPlaceholder) {
 		name = string(HTTP) + ":" + urlPlaceholder
 	}
-	// It is independent to avoid purging everything, which not every such cache can do.
+	// Independent, because not every such cache can purge everything.
 	return service{name: name, inFlight: defaultInFlight, independent: true, cut: h.cut, request: h.request, judge: h.judge}, nil
 }
 
@@ -141,8 +141,8 @@ func (h *plainHTTP) request(ctx context.Context, b batch) (*http.Request, error)
 	return r, nil
 }
 
-// judge accepts answers that the cache had nothing to purge: 404, or 412 by nginx's module. For
-// a template without a placeholder they mean a wrong URL.
+// judge accepts 404, and 412 of nginx's module: the cache had nothing to purge. For a template without a placeholder,
+// both mean a wrong URL.
 func (h *plainHTTP) judge(status int, _ []byte) verdict {
 	if !h.isConstant() && (status == http.StatusNotFound || status == http.StatusPreconditionFailed) {
 		return nothing

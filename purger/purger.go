@@ -73,8 +73,8 @@ func forms() string {
 	return "use " + strings.Join(all, ", ")
 }
 
-// safeKind reports whether an unknown kind may be printed: a short word of lower-case letters is a misspelled kind, and
-// anything else may be a pasted token.
+// safeKind reports whether an unknown kind may be printed: anything but a short word of lower-case letters may be a pasted
+// token.
 func safeKind(kind string) bool {
 	return kind != "" && len(kind) <= 16 && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == ""
 }
@@ -87,21 +87,20 @@ type batch struct {
 	reference string   // unique, and the same in all attempts
 }
 
-// A service makes the requests to one kind of cache. The client sends and retries them.
+// A service makes the requests to one cache. The client sends and retries them.
 type service struct {
 	kind     Kind
 	name     string // as in a flag, without secrets
 	inFlight int    // limit of requests in flight
-	// independent services get the other batches even if they refuse one. All others are asked to
-	// purge everything then.
+	// independent means that a refused batch does not affect the others. Without it, a refusal purges everything.
 	independent bool
 
 	cut     func(p Purge) []batch       // divides a purge into batches within the documented limits
 	cutTags func(tags []string) []batch // the same for tags; nil if the service knows none
 	request func(ctx context.Context, b batch) (*http.Request, error)
-	// judge knows answers whose meaning differs from their status; nil if there are none.
+	// judge reads answers whose meaning differs from their status; may be nil
 	judge func(status int, body []byte) verdict
-	// finish reports from the answer, or later, whether the purge is complete; nil if the status says it.
+	// finish waits until the purge is complete; nil if the status says so
 	finish func(ctx context.Context, c *client, answer []byte) error
 }
 
@@ -176,7 +175,7 @@ type Result struct {
 	First   []string `json:"first,omitempty"` // of a dry run: the first 20 items, manifest shards last
 }
 
-// maxPlanItems are enough to see what it is about.
+// maxPlanItems bounds Result.First.
 const maxPlanItems = 20
 
 // Plan says what Purge would do, and sends no request.

@@ -8,20 +8,19 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// A sources has the routes of the objects that answers are computed from, beside the object at the
-// request's path: for requests with parameters, and for routes without objects.
+// sources are the routes of the objects that computed answers need, in addition to the object at the request's path.
 type sources struct {
-	// Own are routes of objects whose path names the same user or list.
+	// Own are routes of objects whose paths name the same user or list.
 	Own []routes.ID
-	// Any are routes of all their objects: a path does not say which of them its answers need.
+	// Any are routes of which any object may be needed: the path of the request does not tell which.
 	Any []routes.ID
 }
 
-// sourcesOf returns what answers of a route are computed from. Under APISpec, only the searches are.
-// What names are looked up in under NamesLookup is not among them.
+// sourcesOf returns the sources of a route's answers. Under APISpec, only searches have any. The objects that resolve
+// names under NamesLookup are not included.
 func sourcesOf(r *site.Route) sources { return routeSources[r.ID] }
 
-// routeSources has the routes of which requests are computed under APIEFP.
+// routeSources are the sources of the computed routes of APIEFP.
 //
 // A list or an account with few rows has them in a bucket, whose key does not name it. A user's
 // list is not in the user's path, nor the users' names in the key of a shard. Profiles that a
@@ -93,7 +92,7 @@ var routeSources = func() map[routes.ID]sources {
 		routes.RankedSearch: {Any: ranked},
 		routes.Discover:     {Any: []routes.ID{routes.DiscoverShard}},
 
-		// An entry also leaves an answer as time passes, which changes no object: caches notice that when the answer expires.
+		// Entries also leave an answer as time passes, which changes no object; caches notice when the answer expires.
 		routes.UserNotifications: {Own: []routes.ID{routes.UserAccount}, Any: notifications},
 		routes.NotificationsFeed: {Own: []routes.ID{routes.UserAccount}, Any: notifications},
 		routes.ListActivity:      {Own: []routes.ID{routes.ListAccount, routes.ActivityShard, routes.OlderActivity}},
@@ -107,8 +106,7 @@ func routeFolder(c site.Config, r *site.Route) string {
 	return path[:strings.LastIndex(path, "/")+1]
 }
 
-// endpointFolder returns the folder of an endpoint that a URL path is in, such as
-// /api/v1/lists/. Any other path comes back unchanged.
+// endpointFolder returns the endpoint's folder of a URL path, such as /api/v1/lists/, and other paths unchanged.
 func endpointFolder(path string) string {
 	segments, endpoints := strings.Split(path, "/"), site.APIFolders()
 	for i, s := range segments[:len(segments)-1] {
@@ -119,9 +117,8 @@ func endpointFolder(path string) string {
 	return path
 }
 
-// queriesOf lists the queries, in their normal form, under which a cache may keep
-// answers of the route beside the one without a query. ok is false if they are too
-// many to list: a number or a text is among the parameters.
+// queriesOf lists the normal forms of all queries of the route except the empty one. ok is false if a parameter is a
+// number or a text, which has too many values.
 func queriesOf(r *site.Route) (queries []string, ok bool) {
 	all := []string{""}
 	for _, p := range r.Params {

@@ -11,13 +11,11 @@ import (
 	"github.com/followpress/followpress/site/tags"
 )
 
-// Tags returns at most that many tags which all answers have that show the objects with these keys, or
-// that show that they did not exist. They cover what URLs covers, and more: a tag of a subject has all
-// of its objects, one of a group those of everybody. Where the subjects of a group are too many, its own
-// tag stands for them, that of the largest group first. tags are nil if that is not enough, or the site
-// has none.
+// Tags returns the tags that purge the answers about changed objects, or nil if the site has no tags or needs more than
+// most. The tags cover all that URLs covers, and more: the tag of a list or user covers all its objects. If a group has
+// too many lists or users, the tag of the whole group replaces theirs, beginning with the largest group.
 //
-// Answers of a site have tags only if the configuration did not change, so the caller compares.
+// The caller makes sure that the configuration did not change: otherwise caches may hold answers without tags.
 func Tags(c site.Config, keys []site.Key, most int) []string {
 	if c.Tags == "" {
 		return nil
@@ -33,14 +31,14 @@ func Tags(c site.Config, keys []site.Key, most int) []string {
 	return t.within(most)
 }
 
-// A tagging has the tags of what changed.
+// A tagging collects the tags of changed answers.
 type tagging struct {
 	config   site.Config
 	groups   map[string]bool            // whose tags are purged
 	subjects map[string]map[string]bool // by group, those whose objects of it changed
 }
 
-// add adds an object and what is computed from it, as Purge.add does.
+// add adds an object and the answers computed from it, as Purge.add does.
 func (t *tagging) add(route *site.Route, key site.Key) {
 	t.addSubject(route, tags.Subject(t.config, route, key))
 	if !t.config.EFP() {
@@ -74,7 +72,7 @@ func (t *tagging) add(route *site.Route, key site.Key) {
 	}
 }
 
-// addAnswers adds the answers of a route about a list or user, or all of them if neither is known.
+// addAnswers adds a route's answers about a list or user, or all its answers if neither is known.
 func (t *tagging) addAnswers(route *site.Route, own map[string]string) {
 	path := route.Path(t.config)
 	for _, variable := range []string{"{token_id}", "{user}"} {
@@ -101,7 +99,7 @@ func (t *tagging) addSubject(route *site.Route, subject string) {
 	}
 }
 
-// within returns the tags, at most that many.
+// within returns at most that many tags, or nil.
 func (t *tagging) within(most int) []string {
 	for {
 		all := maps.Clone(t.groups)
@@ -125,8 +123,8 @@ func (t *tagging) within(most int) []string {
 	}
 }
 
-// batches returns the batches by which a purge is made: of tags if that is less than everything, or fewer
-// requests, or fewer items in as many. Without tags, or at a service whose tags the site's objects do not have, it is of URLs.
+// batches divides a purge into batches: of tags where these avoid purging everything, or need fewer requests, or the same
+// number with fewer items. It uses URLs if there are no tags, or none for this service.
 func (s *service) batches(p Purge) []batch {
 	byURL := s.cut(p)
 	if len(p.Tags) == 0 || s.cutTags == nil || !slices.Contains(p.Tagged, s.kind) {
@@ -150,7 +148,7 @@ func itemsOf(batches []batch) (n int) {
 	return n
 }
 
-// Tagged returns the kinds of services that know the tags of a site's answers.
+// Tagged returns the services that the site's objects have tags for.
 func Tagged(c site.Config) (kinds []Kind) {
 	for _, kind := range []Kind{CloudFront, Cloudflare, Fastly} {
 		if tags.For(c, string(kind)) {

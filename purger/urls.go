@@ -12,8 +12,7 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// A Purge says what a cache has to forget. Paths begin with a slash and are
-// percent-encoded as in requests.
+// A Purge lists what a cache must drop. Paths begin with a slash and are percent-encoded as in requests.
 type Purge struct {
 	All   bool     // everything; the other fields do not count then
 	Exact []string // URLs, with the query if there is one
@@ -24,8 +23,7 @@ type Purge struct {
 	// like Wide.
 	Each []string
 
-	// Tags cover all that the other fields say, at services that Tagged names; All may be true beside
-	// them, if that is what can be said by URLs.
+	// Tags cover all other fields at the services in Tagged. All may still be true, for services that purge URLs.
 	Tags   []string
 	Tagged []Kind
 }
@@ -33,19 +31,16 @@ type Purge struct {
 // Everything returns the purge of a whole cache.
 func Everything() Purge { return Purge{All: true} }
 
-// URLs returns the URLs that show the objects with these keys, or that show that they did
-// not exist.
+// URLs returns the URLs whose answers changed with the objects of these keys: 404s of new objects, too.
 //
-// Each object is purged under its own path too, because edges rewrite a request to the
-// path of the object that answers it. Which other answers are computed from it, the table
-// of routes says (sourcesOf).
+// Edges cache an answer under the path of its object, so that path is always included. sourcesOf tells which other
+// answers are computed from an object.
 //
-// A search is computed from shards, and its queries cannot be listed. A user's search is
-// computed from the shards of the user's list, but the keys of a list do not name its
-// users. So where anything of a search changed, the searches of all users are purged.
+// A user's search is computed from the shards of the user's list, whose keys do not name the user. So a change of any
+// shard purges the searches of all users, with any query.
 //
-// before and after are the configurations of the sites. If they differ, so may any computed answer,
-// such as the links to profiles or the largest limit, and everything is purged.
+// before and after are the configurations of the two sites. If they differ, any computed answer may, and everything is
+// purged.
 func URLs(before, after site.Config, keys []site.Key) Purge {
 	if before != after {
 		return Everything()
@@ -54,7 +49,7 @@ func URLs(before, after site.Config, keys []site.Key) Purge {
 	for _, key := range keys {
 		route, ok := c.RouteOf(key)
 		if !ok || route.ID == routes.Error {
-			// A key of another configuration, or a body that any URL may have shown.
+			// A key of another configuration, or an error body that any URL may have shown.
 			return Everything()
 		}
 		p.add(c, route, key)
@@ -81,7 +76,7 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 	switch route.ID {
 	case routes.UserSearch:
 		if !isASCII(string(key)) {
-			// Edges that cannot fold every letter keep such a name in each form that was asked for.
+			// Edges that cannot fold every letter cache such a name in each requested form.
 			p.Wide = append(p.Wide, allUsers)
 			return
 		}
@@ -94,7 +89,7 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 	p.addPaths(route, spellings(key))
 }
 
-// addEFP adds the object itself and what is computed from it.
+// addEFP adds an object and the answers computed from it.
 func (p *Purge) addEFP(c site.Config, route *site.Route, key site.Key) {
 	own := variables(c, route, key)
 	if !route.UnderAPI() {
@@ -105,7 +100,7 @@ func (p *Purge) addEFP(c site.Config, route *site.Route, key site.Key) {
 		p.addPaths(route, page.Paths(page.Of(key)))
 	case routes.UserBucket:
 		if c.Names == site.NamesLookup {
-			// A name may belong to somebody else now, and with it every answer.
+			// The name may have moved to another account, which changes each answer.
 			p.Wide = append(p.Wide, routeFolder(c, site.RouteBy(routes.UserAccount)))
 		}
 	case routes.Unknown:
@@ -130,15 +125,15 @@ func (p *Purge) addEFP(c site.Config, route *site.Route, key site.Key) {
 	}
 }
 
-// variables returns the segments of a key that stand for the variables of its route. A user
-// is left out whose answers caches may keep under other paths too.
+// variables returns the values of a route's variables in a key. It omits a user whose answers caches may keep under
+// several paths.
 func variables(c site.Config, route *site.Route, key site.Key) map[string]string {
 	values, segments := map[string]string{}, strings.Split("/"+string(key), "/")
 	for i, variable := range strings.Split(route.Path(c), "/") {
 		if !strings.HasPrefix(variable, "{") {
 			continue
 		}
-		// Edges that cannot fold every letter keep other names in each form that was asked for.
+		// Edges that cannot fold every letter cache other names in each requested form.
 		if variable != "{user}" || c.Names != site.NamesLookup && isASCII(segments[i]) {
 			values[variable] = segments[i]
 		}
@@ -146,8 +141,7 @@ func variables(c site.Config, route *site.Route, key site.Key) map[string]string
 	return values
 }
 
-// addAnswers adds the URLs of a route, with the values of its variables. Where one has no value,
-// it stands for all of them.
+// addAnswers adds the URLs of a route with these values of its variables; a missing value means all values.
 func (p *Purge) addAnswers(c site.Config, route *site.Route, values map[string]string) {
 	path, each := route.Path(c), false
 	other := path // as browsers send it
@@ -232,8 +226,8 @@ func spellings(key site.Key) []string {
 	return slices.Compact([]string{key.URLPath(), browserPath(key)})
 }
 
-// compact sorts the URLs and removes those that another one covers. Its time is in proportion to their
-// number, but for sorting: a night may change an object of every list.
+// compact sorts the URLs and removes those covered by another. Apart from sorting it takes linear time: a night may
+// change an object of every list.
 func (p Purge) compact() Purge {
 	slices.Sort(p.Each)
 	slices.Sort(p.Wide)
@@ -264,8 +258,7 @@ func (p Purge) compact() Purge {
 	return p
 }
 
-// patterns are those of Each as a tree, by segment. What ends a pattern leads to "/", which no segment
-// is.
+// patterns is a tree of the patterns of Each, by segment. The key "/", which is no segment, marks the end of a pattern.
 type patterns map[string]patterns
 
 func (p patterns) add(segments []string) {
@@ -289,8 +282,7 @@ func expression(pattern string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, "[^/?]+")
 }
 
-// withoutEach replaces patterns by the folders that they are in, for services that know no
-// patterns.
+// withoutEach replaces patterns by their folders, for services without patterns.
 func (p Purge) withoutEach() Purge {
 	if len(p.Each) == 0 {
 		return p
