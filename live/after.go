@@ -50,8 +50,8 @@ func parseNumber(text string) (uint64, bool) {
 	return n, err == nil && strconv.FormatUint(n, 10) == text
 }
 
-// preferredWait is the time that Prefer: wait asks for (RFC 7240), at most most, which also stands for what asks for
-// none. The first wait counts; what cannot be read does not, as that RFC says.
+// preferredWait returns the time of Prefer: wait (RFC 7240), at most most, which is also the default. The first wait
+// counts; malformed preferences are ignored, as the RFC says.
 func preferredWait(header http.Header, most time.Duration) time.Duration {
 	for preference := range strings.SplitSeq(strings.Join(header.Values(headerPrefer), ","), ",") {
 		preference, _, _ = strings.Cut(preference, ";")
@@ -93,7 +93,7 @@ func (s *state) checkChains(blocks []block) error {
 // shareOfPlaces is the part of all places that the requests of one client may take.
 const shareOfPlaces = 8
 
-// places are the requests that wait for blocks, or the streams of events, by client. It is safe for concurrent use.
+// places counts the waiting requests, or the streams, of each client. It is safe for concurrent use.
 type places struct {
 	most int // of all clients
 
@@ -104,7 +104,7 @@ type places struct {
 
 func newPlaces(most int) places { return places{most: most, of: map[netip.Addr]int{}} }
 
-// begin takes a place for a client; it is false if too many are taken, by all or by this one.
+// begin takes a place for a client. It returns false if all clients or this one have too many.
 func (w *places) begin(client netip.Addr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,8 +131,8 @@ func (w *places) count() int64 {
 	return int64(w.all)
 }
 
-// wait waits until the graph has all blocks, but not longer than the time, nor than ctx and Run. If too many
-// requests wait, of all clients or of this one, it does not.
+// wait waits until the graph has all blocks, the time is over, or ctx or Run ends. It returns at once if too many
+// requests wait, of all clients or of this one.
 func (l *Live) wait(ctx context.Context, client netip.Addr, blocks []block, longest time.Duration) {
 	s := l.state.Load()
 	if s == nil || longest <= 0 || s.has(blocks) || !l.waiting.begin(client) {

@@ -1,30 +1,28 @@
-// Package live serves the newest graph of a source: it makes a graph of each round while the last one serves, swaps
-// the two, and answers everything from memory. It says with each answer how new it is, lets requests wait for a block,
-// and streams what changed.
+// Package live serves the newest graph of a source from memory. It makes the next graph while the last one serves, then
+// swaps the two. Each answer says how new it is; requests can wait for a block, and clients can stream changes.
 //
 // # The path of a round
 //
-//  1. live.go asks the source for the next round. If only heads have moved, the headers of answers do; else
-//     generator.OpenLive makes a graph of the round's snapshot, with the refreshed data that kept.go has in memory.
-//     What fails is told, the old graph serves on, and the next round tries again.
-//  2. graph.go counts the requests that an answer is being made for. A graph that was replaced is freed when the last of
-//     them has its answer, however slowly clients read; the next graph is not begun before. So there are two at most.
-//  3. Refreshed data that came while the graph was made is put into it before it serves (kept.go).
-//  4. The swap is one pointer, a state: the graph, the heads that it has, and the headers that say so. Who waits for
-//     a block (after.go) wakes up, and events.go tells the round to all streams.
+//  1. live.go asks the source for the next round. If only heads moved, only the headers of answers change. Otherwise
+//     generator.OpenLive makes a graph of the round's snapshot and of the refreshed data in memory (kept.go). After a
+//     failure the old graph serves on, and the next round tries again.
+//  2. graph.go counts the requests whose answers are being made. A replaced graph is freed with the last of them, however
+//     slowly clients read, and the next graph begins only then. So there are at most two.
+//  3. Data refreshed in the meantime is put into the new graph before it serves (kept.go).
+//  4. The swap replaces one pointer, to a state: the graph, its heads and the headers of answers. It wakes requests that
+//     wait for a block (after.go), and events.go sends the round to all streams.
 //
 // # The path of a request
 //
 //  1. http.go answers below /_live/ itself. A request with X-After waits for its blocks.
 //  2. Without a graph, or if a chain lags (lag.go), the answer is a 503, so that an edge takes the bucket.
-//  3. Else the handler of the graph answers (package server), which sees nothing but this graph and the objects of it that
-//     refreshes have replaced (graph.go).
+//  3. Otherwise the handler of the graph answers (package server). Its store is this graph, with objects replaced by
+//     refreshes (graph.go).
 //
 // # Memory
 //
-// NeedsBytes says what two graphs take. Everything else is bounded: caches and answers by package server, requests that
-// wait and streams by their numbers, what streams may still read by the rounds that are kept, and objects that
-// refreshes have replaced by a new graph in which they are merged.
+// NeedsBytes returns the memory of two graphs. Everything else is bounded: caches and answers by package server, waiting
+// requests and streams by their number, events by the number of retained rounds. A new graph merges replaced objects.
 //
 // # Stability
 //

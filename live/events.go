@@ -27,8 +27,8 @@ const (
 	writeTimeout = 30 * time.Second // of a reader that does not read
 )
 
-// events are the rounds that streams tell. Every stream reads the same bytes, so one that reads slowly costs nothing but
-// its connection; if it falls behind what is kept, it hears a reset. It is safe for concurrent use.
+// events retains rounds for streams. All streams read the same bytes, so a slow one costs only its connection; if it
+// falls behind the retained rounds, it gets a reset. It is safe for concurrent use.
 type events struct {
 	prefix string // of ids: that of the process
 
@@ -45,14 +45,14 @@ func newEvents() *events {
 	return &events{prefix: hex.EncodeToString(prefix[:]), first: 1, more: make(chan struct{})}
 }
 
-// begin says which round has the first graph: the next one is the first event.
+// begin sets the round of the first graph; the next round is the first event.
 func (e *events) begin(number uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.first = number + 1
 }
 
-// add keeps a round and tells all streams. Rounds come in the order of their numbers, without a gap.
+// add retains a round and wakes all streams. Rounds come in the order of their numbers, without a gap.
 func (e *events) add(number uint64, data []byte) {
 	event := fmt.Appendf(nil, "id: %s\nevent: round\ndata: %s\n\n", e.id(number), data)
 	e.mu.Lock()
@@ -71,9 +71,9 @@ func (e *events) add(number uint64, data []byte) {
 
 func (e *events) id(number uint64) string { return e.prefix + "-" + strconv.FormatUint(number, 10) }
 
-// after returns some events after a round, which all streams share, the number of the last one, and what is closed when
-// there are more. gone says that the first of them is not kept any more, or that there was no such round: then last
-// is the newest round.
+// after returns events after a round, which all streams share, the number of the last one, and a channel closed when
+// more arrive. gone means that the first of them is no longer retained, or that the round does not exist; last is the
+// newest round then.
 func (e *events) after(number uint64) (some [][]byte, last uint64, more <-chan struct{}, gone bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +99,7 @@ func (e *events) newest() uint64 {
 	return e.first + uint64(len(e.kept)) - 1
 }
 
-// parse parses an id. ok is false if it is none of this process.
+// parse parses an id. ok is false for an id of another process.
 func (e *events) parse(id string) (number uint64, ok bool) {
 	text, ok := strings.CutPrefix(id, e.prefix+"-")
 	if !ok {
@@ -139,8 +139,8 @@ func encodeRound(s *state, r source.Round) []byte {
 	return body
 }
 
-// stream writes events to a client until it is gone, does not read, or Run ends. It begins with the id of the newest
-// round, or with what came after the one that the client names.
+// stream writes events until the client is gone or does not read, or Run ends. It begins after the round that the client
+// names, or with the id of the newest round.
 func (l *Live) stream(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
@@ -173,7 +173,7 @@ func (l *Live) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reset is the event that says that rounds are missing, up to one.
+// reset returns the event for missing rounds, up to number.
 func (e *events) reset(number uint64) string {
 	return "id: " + e.id(number) + "\nevent: reset\ndata: {}\n\n"
 }

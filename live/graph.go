@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A graph is the store of one handler: a site in memory, with the objects of it that refreshes have replaced. What is no
-// part of a site it has from the bucket that keeps it.
+// A graph is the store of one handler: a site in memory, with objects replaced by refreshes. Objects beside a site come
+// from the bucket.
 type graph struct {
 	live     *Live
 	handler  *server.Handler
@@ -41,7 +41,7 @@ func newGraph(l *Live, made *generator.Site, asOf time.Time) *graph {
 	return g
 }
 
-// use counts a request for which an answer is about to be made. It returns false if the graph is being freed.
+// use counts a request whose answer is about to be made. It returns false if the graph is being freed.
 func (g *graph) use() bool {
 	for {
 		n := g.users.Load()
@@ -54,7 +54,7 @@ func (g *graph) use() bool {
 	}
 }
 
-// release ends a use. The last one frees the graph, once the refreshes that its requests began are done.
+// release ends a use. The last release frees the graph, once refreshes begun by its requests are done.
 func (g *graph) release() {
 	if g.users.Add(-1) > 0 {
 		return
@@ -94,8 +94,7 @@ func (g *graphs) count() (n int, freed <-chan struct{}) {
 	return g.n, g.freed
 }
 
-// wait waits until there is one graph at most. Requests have an answer within the limits of package server, so that is
-// soon.
+// wait waits until at most one graph is left. That is soon: package server limits the time of requests.
 func (g *graphs) wait(ctx context.Context) error {
 	for {
 		n, freed := g.count()
@@ -110,10 +109,10 @@ func (g *graphs) wait(ctx context.Context) error {
 	}
 }
 
-// errFreed says that a graph was replaced. Nobody asks for an answer then.
+// errFreed means that the graph was replaced, and no request needs it.
 var errFreed = errors.New("the graph was replaced")
 
-// isKept reports whether an object is no part of a site, but kept beside it.
+// isKept reports whether an object is stored beside a site, and no part of it.
 func isKept(key site.Key) bool {
 	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, inputs.Prefix}, func(kept site.Key) bool {
 		return strings.HasPrefix(string(key), string(kept))
@@ -125,8 +124,7 @@ func (g *graph) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return g.GetAdmitted(ctx, key, func(context.Context, int64) error { return nil })
 }
 
-// GetAdmitted is Get that calls admit with the size before it takes memory for more than a small body. The caller may
-// change the body.
+// GetAdmitted is Get, but calls admit with the size before it allocates a large body. The caller may change the body.
 func (g *graph) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	if isKept(key) {
 		body, err := g.keptObject(ctx, key)
@@ -172,8 +170,8 @@ func (g *graph) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, e
 	return body, storage.Info{Key: key, Size: int64(len(body)), ETag: site.Sum(body).String(), Modified: g.made}, nil
 }
 
-// Put replaces an object, as long as the graph is in memory. What is kept beside a site goes into its bucket, and into
-// the graph that serves, if that is another one.
+// Put replaces an object while the graph is in memory. An object beside the site goes into the bucket, and into the
+// serving graph if that is another one.
 func (g *graph) Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
 	if isKept(o.Key) {
 		if ctx.Value(restoring{}) != nil || strings.HasPrefix(string(o.Key), string(site.RefreshCopies)) {
@@ -207,7 +205,7 @@ func (g *graph) Put(ctx context.Context, o storage.Object, condition storage.Con
 	return o.MD5.String(), nil
 }
 
-// restoring is the key of a context in which what was kept is put into objects, and not kept again.
+// restoring is the key of a context that restores stored data, which must not be stored again.
 type restoring struct{}
 
 // restore puts kept data into the objects that show it, where it is newer than theirs.
@@ -218,8 +216,8 @@ func (g *graph) restore(ctx context.Context, keys []site.Key) error {
 	return g.handler.Restore(context.WithValue(ctx, restoring{}, true), keys)
 }
 
-// mostReplaced are the bytes of replaced objects beyond which a new graph merges them. What comes until it serves is
-// bounded by the rate of refreshes.
+// mostReplaced is the size of replaced objects, in bytes, beyond which a new graph merges them. The rate of refreshes
+// bounds what follows until that graph serves.
 const mostReplaced = 8 << 20
 
 func (l *Live) askForMerge() {

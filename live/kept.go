@@ -19,12 +19,12 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// kept is what refreshes have kept below site.RefreshPrefix, in memory: each graph merges it. It is small beside a graph.
-// What other programs keep in the same bucket is noticed within keptPoll.
+// kept holds the refreshed data below site.RefreshPrefix in memory; each graph merges it. It is small compared with a
+// graph. Changes by other programs are noticed within keptPoll.
 //
-// No refresh is lost and none is shown older afterwards. What is kept has a number. A graph notes the last one before it
-// reads (snapshot). What was kept since is put into its objects before it serves (catchUp); what is kept from then on by a
-// refresh that an older graph began is put into those of the newest one before the refresh ends (put).
+// No refresh is lost, and no answer becomes older. Each write has a number. A graph records the last number before it
+// reads (snapshot). Later writes are put into its objects before it serves (catchUp). From then on, a refresh begun by an
+// older graph also writes to the newest one before it ends (put).
 type kept struct {
 	bucket Bucket
 	live   *Live
@@ -60,7 +60,7 @@ func newKept(bucket Bucket, l *Live) *kept {
 	return k
 }
 
-// withoutPrefix is the key of kept data as graphs know it. ok is false for what is no data, such as notes about copies.
+// withoutPrefix returns the key of refreshed data in graphs. ok is false for other objects, such as notes about copies.
 func withoutPrefix(key site.Key) (_ site.Key, ok bool) {
 	short, ok := strings.CutPrefix(string(key), string(site.RefreshPrefix))
 	return site.Key(short), ok && !strings.HasPrefix(string(key), string(site.RefreshCopies)) && !strings.HasSuffix(short, "/")
@@ -106,15 +106,15 @@ func (k *kept) read(ctx context.Context) error {
 	return reads.Wait()
 }
 
-// forget drops what was deleted from the bucket before it was listed, as of a mark.
+// forget drops objects that a listing lacks, unless they were written after the mark.
 func (k *kept) forget(listed map[site.Key]bool, mark uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.objects, func(key site.Key, o keptObject) bool { return !listed[key] && o.number <= mark })
 }
 
-// set notes an object that was read or written, unless it was written after a mark: then what was read may be older. It
-// returns the graph that serves; one that serves later knows of the object.
+// set records an object that was read or written. It ignores an object written after the mark, because the one read may
+// be older. It returns the serving graph; later graphs include the object.
 func (k *kept) set(key site.Key, body []byte, etag string, unlessAfter uint64) *graph {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,7 +129,7 @@ func (k *kept) set(key site.Key, body []byte, etag string, unlessAfter uint64) *
 	return nil
 }
 
-// watch reads what other programs keep, until ctx ends, and restores it in the graph that serves.
+// watch reads changes by other programs, and restores them in the serving graph, until ctx ends.
 func (k *kept) watch(ctx context.Context) {
 	_, mark := k.snapshot()
 	for {
@@ -148,7 +148,7 @@ func (k *kept) watch(ctx context.Context) {
 	}
 }
 
-// restore puts what was kept since a mark into the graph that serves. It returns the next mark.
+// restore puts data stored since a mark into the serving graph. It returns the next mark.
 func (k *kept) restore(ctx context.Context, mark uint64) (uint64, error) {
 	unlock, err := lock(ctx, k.swap)
 	if err != nil {
@@ -166,7 +166,7 @@ func (k *kept) restore(ctx context.Context, mark uint64) (uint64, error) {
 	return next, nil
 }
 
-// lock waits until nobody else holds a channel of one element, or until ctx ends.
+// lock acquires a channel of one element as a mutex, unless ctx ends first.
 func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
 	select {
 	case held <- struct{}{}:
@@ -176,8 +176,8 @@ func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
 	}
 }
 
-// put writes an object that a refresh of a graph keeps. If another graph serves by then, that one gets the data too, even if
-// the object was kept before: a refresh of that graph may have kept it, and not have shown it yet.
+// put writes an object of a refresh. If another graph serves by then, that graph gets the data too, even if the object was
+// stored before: the refresh that stored it may not have shown it yet.
 func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition storage.Condition) (etag string, err error) {
 	etag, serves, err := k.write(ctx, o, condition)
 	if err != nil {
@@ -214,7 +214,7 @@ func (k *kept) write(ctx context.Context, o storage.Object, condition storage.Co
 	return etag, k.set(o.Key, o.Body, etag, math.MaxUint64), nil
 }
 
-// has reports whether an object is known to be in the bucket, with an ETag that the caller has just read.
+// has reports whether the object is known, with an ETag just read from the bucket.
 func (k *kept) has(o storage.Object, etag string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -223,7 +223,7 @@ func (k *kept) has(o storage.Object, etag string) bool {
 	return known && have.etag == etag && bytes.Equal(have.body, o.Body)
 }
 
-// since lists the keys of what was kept since a mark, and the next mark.
+// since returns the keys written since a mark, and the next mark.
 func (k *kept) since(mark uint64) (keys []site.Key, next uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -235,8 +235,8 @@ func (k *kept) since(mark uint64) (keys []site.Key, next uint64) {
 	return keys, k.numbers
 }
 
-// catchUp puts into a graph that does not serve yet what was kept since it was begun, and then installs it. A refresh that
-// is kept at the same time is put into it by put, which waits until it is installed.
+// catchUp puts data stored since a graph began into that graph, and installs it. A concurrent put waits for that, and
+// then writes to the new graph.
 func (k *kept) catchUp(ctx context.Context, g *graph, mark uint64, install func()) error {
 	unlock, err := lock(ctx, k.swap)
 	if err != nil {
@@ -255,7 +255,7 @@ func (k *kept) catchUp(ctx context.Context, g *graph, mark uint64, install func(
 	}
 }
 
-// unchanged calls do if nothing was kept since a mark, and keeps others from keeping anything meanwhile.
+// unchanged calls do, unless something was stored since a mark. Nothing is stored while do runs.
 func (k *kept) unchanged(mark uint64, do func()) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -266,17 +266,17 @@ func (k *kept) unchanged(mark uint64, do func()) bool {
 	return true
 }
 
-// A keptSnapshot is what was kept at some time. generator merges it.
+// A keptSnapshot is the refreshed data at one time, which generator merges.
 type keptSnapshot map[site.Key]keptObject
 
-// snapshot returns what is kept, and its mark.
+// snapshot returns the current data and its mark.
 func (k *kept) snapshot() (keptSnapshot, uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.objects), k.numbers
 }
 
-// Each calls found with each object, in the order of keys.
+// Each calls found for each object, in the order of keys.
 func (k keptSnapshot) Each(_ context.Context, found func(key site.Key, body []byte) error) error {
 	for _, key := range slices.Sorted(maps.Keys(k)) {
 		if k[key].body == nil {

@@ -25,16 +25,16 @@ func newClock() clock {
 // now is the time since the process began.
 func (c clock) now() time.Duration { return time.Since(c.begun) }
 
-// since is the age of a block with a time in milliseconds since the Unix epoch. A clock that jumped must not make a block
-// old: so it is the least of the ages by the clock as it is now, and by that of the begin of the process, which is
-// wrong as long as the clock was at that time. It is not negative.
+// since returns the age of a block with a time in milliseconds since the Unix epoch. A clock that jumps must not make a
+// block old. So the age is the smaller of two: by the current clock, and by the clock at the start of the process, which
+// errs by as much as that clock did. It is never negative.
 func (c clock) since(blockTime int64) time.Duration {
 	block := time.UnixMilli(blockTime)
 	now, counted := c.wall().Round(0), c.started.Add(c.now())
 	return max(0, min(now.Sub(block), counted.Sub(block)))
 }
 
-// A seenHead is a head with when it was seen first, and how old it was then.
+// A seenHead is a head, with the time when it was first seen and its age then.
 type seenHead struct {
 	source.Head
 	seen   time.Duration // by the clock
@@ -44,7 +44,7 @@ type seenHead struct {
 // lag is the age of the newest block, counted by a clock that does not jump since it was seen.
 func (h seenHead) lag(now time.Duration) time.Duration { return h.behind + now - h.seen }
 
-// see notes when heads were seen first: those that have not moved were seen before.
+// see records when heads were first seen; heads that did not move keep their times.
 func (l *Live) see(heads []source.Head) []seenHead {
 	var before []seenHead
 	if s := l.state.Load(); s != nil {
@@ -67,7 +67,7 @@ type header struct {
 	values []string
 }
 
-// fill makes what follows from the heads: the headers of answers, and when the first chain lags. asOf is the time of the
+// fill derives the headers of answers, and the time when the first chain lags, from the heads. asOf is the time of the
 // snapshot, for heads without one.
 func (s *state) fill(maxLag time.Duration, asOf time.Time) {
 	var blocks, finalized []string

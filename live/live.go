@@ -25,26 +25,26 @@ import (
 
 // A Source makes rounds. follow.Follower is one.
 type Source interface {
-	// Next waits for the next round: new heads, with a snapshot if the graph changed. The first one has a snapshot. An
-	// error is final: what may pass the source tries again itself. It is called by one goroutine at a time.
+	// Next waits for the next round: new heads, and a snapshot if the graph changed. The first round has a snapshot. An
+	// error is final: the source itself retries temporary failures. One goroutine at a time calls Next.
 	Next(ctx context.Context) (source.Round, error)
 }
 
-// A Bucket keeps what is no part of a site, below site.RefreshPrefix: what refreshes have fetched. If it is the bucket
-// that the site is published to, its reports are answered too. storage.OpenBucket opens one.
+// A Bucket stores refreshed data below site.RefreshPrefix. If the site is published to it too, Live also answers its
+// reports. storage.OpenBucket opens one.
 type Bucket interface {
 	server.Bucket
-	// List calls found with each object whose key begins with prefix and comes after a key, in the order of keys.
+	// List calls found for each object whose key begins with prefix and sorts after a key, in the order of keys.
 	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
 }
 
 // Options of a Live. The zero value of a field means the default that its comment names.
 type Options struct {
-	// Generator makes the graphs: Config, Workers, SkipInvalid and BadgesAsOf count. If BadgesAsOf is zero, nobody knows
-	// how old the badges of the snapshots are, and refreshed ones count as newer.
+	// Generator makes the graphs, by Config, Workers, SkipInvalid and BadgesAsOf alone. A zero BadgesAsOf means that
+	// refreshed badges are always newer than those of the snapshots.
 	Generator generator.Options
-	// Server are the bounds of answers, and the upstreams of refreshes. CacheControl and ProblemCacheControl have the
-	// defaults of this package; Poll does not count.
+	// Server bounds answers and names the upstreams of refreshes. CacheControl and ProblemCacheControl have defaults of
+	// this package; Poll is ignored.
 	Server server.Options
 	Kept   Bucket // needed if Server.Refresh names an upstream, else nil may mean none
 
@@ -64,12 +64,11 @@ const (
 	DefaultProblemCacheControl = "public, max-age=2"
 )
 
-// Hooks are told what happens, for metrics. They are called by one goroutine at a time and must return soon; nil ones
-// are not called.
+// Hooks are for metrics. One goroutine at a time calls them; they must return soon and may be nil.
 type Hooks struct {
 	Round func(RoundEnd)
-	// Answered hears of each chain whose blocks are in the graph that answers from now on, but not of those of the
-	// first round: took is the time since its newest block.
+	// Answered is called for each chain with new blocks in the graph that now answers, except in the first round. took is
+	// the age of the newest block.
 	Answered func(chain uint64, took time.Duration)
 }
 
@@ -181,8 +180,8 @@ func New(from Source, o Options) (*Live, error) {
 // Metrics returns an HTTP handler that exposes the metrics of all answers in the formats of Prometheus.
 func (l *Live) Metrics() http.Handler { return l.shared.Metrics() }
 
-// Run makes a graph of each round until ctx ends, and returns nil then; an error of the source ends it too. It is called
-// once. When it returns, no request waits any more, and streams end; the last graph answers on.
+// Run makes a graph of each round until ctx ends, and then returns nil; an error of the source ends it too. Call it once.
+// When it returns, waiting requests and streams have ended, and the last graph continues to answer.
 func (l *Live) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.working.Wait()
@@ -232,8 +231,7 @@ func (l *Live) Run(ctx context.Context) error {
 	}
 }
 
-// Close stops the goroutines of the last graph. It may be called once, after Run has returned and all requests are
-// answered.
+// Close stops the goroutines of the last graph. Call it once, after Run has returned and all requests are answered.
 func (l *Live) Close() {
 	if s := l.state.Load(); s != nil {
 		s.graph.handler.Close()
@@ -254,8 +252,8 @@ const (
 	longestBackoff = 30 * time.Second
 )
 
-// take serves a round. If no graph can be made of it, the old one serves on with its heads, and the next round tries
-// again what this one brought.
+// take serves a round. If its graph cannot be made, the old graph and its heads serve on, and the next round includes
+// this one.
 func (l *Live) take(ctx context.Context, r source.Round) {
 	begun := l.clock.now()
 	p := &l.rounds
@@ -289,7 +287,7 @@ func (l *Live) take(ctx context.Context, r source.Round) {
 	l.end(RoundEnd{Outcome: NewGraph, Took: l.clock.now() - begun, Heads: r.Heads, Undone: r.Undone, Report: report})
 }
 
-// joined is a round that was not served with the one after it.
+// joined returns a round joined with the failed one before it.
 func joined(was, is source.Round) source.Round {
 	if is.Snapshot == nil {
 		is.Snapshot = was.Snapshot
@@ -304,7 +302,7 @@ func joined(was, is source.Round) source.Round {
 
 func compareAddresses(a, b site.Address) int { return slices.Compare(a[:], b[:]) }
 
-// remake makes the graph of the last snapshot again, with what was refreshed since.
+// remake makes the graph of the last snapshot again, with newer refreshed data.
 func (l *Live) remake(ctx context.Context) {
 	s := l.state.Load()
 	if s == nil || l.rounds.failed { // the next round merges it
@@ -392,7 +390,7 @@ func (l *Live) make(ctx context.Context, snapshot afero.Fs, stateOf func(*graph)
 	return report, nil
 }
 
-// install lets a state answer, and frees the graph of the last one once nobody needs it.
+// install makes a state the current one, and frees the graph of the last one once no request needs it.
 func (l *Live) install(s *state) {
 	was := l.state.Load()
 	l.state.Store(s)
@@ -409,7 +407,7 @@ func (l *Live) install(s *state) {
 	}
 }
 
-// move lets the heads of the graph that serves move on: what came after them does not concern it.
+// move advances the heads of the serving graph, when the new blocks do not change it.
 func (l *Live) move(heads []source.Head, undone []uint64) {
 	l.countUndone(undone)
 	s := l.state.Load()
@@ -431,7 +429,7 @@ func (l *Live) servedHeads() (heads []source.Head) {
 	return heads
 }
 
-// end tells how a round ended.
+// end reports how a round ended.
 func (l *Live) end(r RoundEnd) {
 	l.mu.Lock()
 	l.status.ended(r, l.Generator.Config)

@@ -11,11 +11,11 @@ const (
 	operationBytes = 32 // of the table ops, within the window
 )
 
-// besideGraphs are the caches, answers in flight, what is read ahead of a snapshot, and the program.
+// besideGraphs is for caches, answers in flight, read-ahead of a snapshot, and the program.
 const besideGraphs = 96 << 20
 
-// NeedsBytes is about the memory that a Live needs for graphs of this size, with so many operations within the window, without its source: two of them, because the
-// next one is made while the last one answers, and half as much for what the collector has not freed yet. Measured
+// NeedsBytes estimates the memory of a Live without its source, for graphs of this size and a number of operations within
+// the window: two graphs, and half as much for garbage not yet collected. Measured
 // 2026-11-23, resident at most, with empty caches: 185 MiB for Epinions and 240 MiB for 54,643 lists with 998,000 records,
 // both under the API efp.
 func NeedsBytes(c site.Counts, operations int, config site.Config) int64 {

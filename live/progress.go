@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Status says how a Live gets on. Times are in UTC.
+// A Status describes the state of a Live. Times are in UTC.
 type Status struct {
 	NotReady string        `json:"not_ready,omitempty"` // why every answer is a 503; "" if it is not
 	AsOf     time.Time     `json:"as_of,omitzero"`      // of the newest block, the earliest of all chains
@@ -46,10 +46,11 @@ type ChainStatus struct {
 	Undone    uint64        `json:"undone"` // rounds that replaced blocks of the chain
 }
 
-// ErrNoGraph says that no graph was made yet.
+// ErrNoGraph means that no graph was made yet.
 var ErrNoGraph = errors.New("no graph was made yet")
 
-// Ready returns nil if requests are answered, and otherwise why every answer is a 503: ErrNoGraph, or which chains lag.
+// Ready returns nil if requests are answered. Otherwise every answer is a 503, and the error is ErrNoGraph or names the
+// chains that lag.
 func (l *Live) Ready() error {
 	s := l.state.Load()
 	if s == nil {
@@ -71,7 +72,7 @@ func (l *Live) Ready() error {
 // lags reports whether a chain lags.
 func (s *state) lags(now time.Duration) bool { return now > s.lagsAt }
 
-// Status says how it gets on.
+// Status returns the current state.
 func (l *Live) Status() Status {
 	l.mu.Lock()
 	is := l.status
@@ -114,7 +115,7 @@ func (l *Live) countUndone(chains []uint64) {
 	}
 }
 
-// ended notes how a round ended.
+// ended records how a round ended.
 func (s *Status) ended(r RoundEnd, config site.Config) {
 	s.Rounds[r.Outcome]++
 	last := &s.LastRound
