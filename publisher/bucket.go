@@ -15,7 +15,7 @@ type Bucket interface {
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 	Delete(ctx context.Context, keys []site.Key) error
 	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
-	// Now is the time by the bucket's clock, the one of Info.Modified.
+	// Now returns the time by the bucket's clock, which also sets Info.Modified.
 	Now() time.Time
 }
 

@@ -17,8 +17,7 @@ func sorted(keys []site.Key) []site.Key {
 	return keys
 }
 
-// The report names exactly the objects that were put and deleted, besides the root, and
-// so does the report of a dry run.
+// Reports, also of a dry run, name exactly the objects that were put and deleted, except the root.
 func TestReportNamesWhatChanged(t *testing.T) {
 	folder := t.TempDir()
 	first, objects := objectsOf(5, ""), objectsOf(5, "")
@@ -47,7 +46,7 @@ func TestReportNamesWhatChanged(t *testing.T) {
 	}
 }
 
-// Changes are not named if there are too many, if nobody knows what was there, or if headers changed.
+// Changes are not named if there are too many, if the old state is unknown, or if headers changed.
 func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	folder := t.TempDir()
 	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
@@ -69,7 +68,8 @@ func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	}
 }
 
-// A publisher that dies with all changes made may not have purged them: the next one knows that.
+// A publisher that dies after all changes may not have purged them: the next run reports unknown
+// changes.
 func TestReportAfterARunThatDiedLast(t *testing.T) {
 	from := siteOf(t, objectsOf(5, ""))
 	for left := 20; ; left++ {
@@ -89,7 +89,7 @@ func TestReportAfterARunThatDiedLast(t *testing.T) {
 	}
 }
 
-// The report has the settings before and after: answers may be computed from them.
+// The report has the configuration before and after, because answers may be computed from it.
 func TestReportSaysWhichSettingsChanged(t *testing.T) {
 	folder := t.TempDir()
 	publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true})
@@ -118,7 +118,7 @@ func TestRepairNamesWhatChanged(t *testing.T) {
 	}
 }
 
-// A report adds up what several requests have done.
+// A report sums the results of several requests.
 func TestReportAddsUp(t *testing.T) {
 	r := NewReport()
 	for range 2 {

@@ -20,7 +20,7 @@ import (
 // calmly runs a test in a simulated world without random faults.
 func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
 	t.Helper()
-	simulatedSites() // outside of the bubble
+	simulatedSites() // outside the bubble
 	newFollower()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 0, false)
@@ -33,7 +33,7 @@ func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
 	})
 }
 
-// calm is a process whose requests succeed, except those that have a fate, by id.
+// calm is a process whose requests succeed, except those with a fate, by id.
 func (w *world) calm(name string, fates map[string]fate) *process {
 	p := w.process(name)
 	p.calm, p.fates = true, fates
@@ -53,7 +53,7 @@ func (w *world) publishCalmly(t *testing.T, s simulatedSite, p *process, o Optio
 	return report
 }
 
-// A meddled process has something done before it puts a key for the first time.
+// A meddled process calls a function before it first puts a key.
 type meddled struct {
 	*process
 	key    site.Key
@@ -76,7 +76,7 @@ func (w *world) object(key site.Key) (o stored, ok bool) {
 	return o, ok
 }
 
-// remove deletes an object without any process noticing.
+// remove deletes an object unnoticed by any process.
 func (w *world) remove(key site.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *world) lock(t *testing.T) (body lock.Body) {
 	return body
 }
 
-// set replaces an object without any process noticing.
+// set replaces an object unnoticed by any process.
 func (w *world) set(key site.Key, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +125,7 @@ func (w *world) setLock(t *testing.T, body lock.Body) {
 	w.set(site.LockKey, text)
 }
 
-// arriveLate replaces an object of a site, as a late request of an earlier run would.
+// arriveLate replaces an object of a site, like a late request of an earlier run.
 func (w *world) arriveLate(s simulatedSite) (is func() bool) {
 	key := s.root.Config.LeaderboardKey(site.Followers)
 	w.set(key, []byte("of an earlier run"))
@@ -136,9 +136,8 @@ func (w *world) arriveLate(s simulatedSite) (is func() bool) {
 	}
 }
 
-// Only a heartbeat that others can see renews a lease. Reading a lock that has changed
-// does not, whether the answer to a heartbeat was lost or another run has recorded a
-// doubt.
+// Only a heartbeat that others can see renews a lease. Reading a changed lock does not, whether the
+// answer to a heartbeat was lost or another run has recorded a doubt.
 func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 	for name, doubted := range map[string]bool{"answer lost": false, "doubt noted": true} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +147,7 @@ func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 					fates[fmt.Sprint("put _lock ", n)] = fate{lost: true}
 				}
 				if doubted {
-					delete(fates, "put _lock 5") // its condition does not hold any more
+					delete(fates, "put _lock 5") // its condition no longer holds
 				} else {
 					fates["put _lock 4"] = fate{unheard: true, out: time.Millisecond}
 				}
@@ -182,15 +181,14 @@ func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 	}
 }
 
-// A request whose answer was lost causes a doubt, in every kind of world, but not for
-// ever.
+// A request whose answer was lost causes a doubt, in every kind of world, but not forever.
 func TestDoubtEnds(t *testing.T) {
 	for _, locks := range []locking{conditional, unsupported, ignored, unasked} {
 		t.Run(fmt.Sprint(locks), func(t *testing.T) {
 			calmly(t, locks, func(t *testing.T, w *world) {
 				sites := simulatedSites()
 				key := sites[1].root.Config.LeaderboardKey(site.Followers)
-				w.set(key, []byte("something else")) // so that it is put
+				w.set(key, []byte("something else")) // forces a put
 				w.set(site.MarkKey, []byte("{}"))
 				w.publishCalmly(t, sites[1], w.calm("first", map[string]fate{"put " + string(key) + " 1": {unheard: true, out: time.Millisecond}}), Options{})
 				if w.lock(t).Doubt == nil {
@@ -208,8 +206,8 @@ func TestDoubtEnds(t *testing.T) {
 	}
 }
 
-// A doubt in the lock makes the next run compare everything, even on servers that
-// ignore conditions, where anyone can overwrite the lock.
+// A doubt in the lock makes the next run compare everything, even on servers that ignore
+// conditions, where anyone can overwrite the lock.
 func TestDoubtIsNotLost(t *testing.T) {
 	for _, locks := range []locking{conditional, unsupported, ignored, unasked} {
 		t.Run(fmt.Sprint(locks), func(t *testing.T) {
@@ -233,7 +231,7 @@ func TestDoubtIsNotLost(t *testing.T) {
 	}
 }
 
-// One wrong clock must not leave a doubt that never ends.
+// One wrong clock must not leave an endless doubt.
 func TestDoubtOfTheFuture(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		s := simulatedSites()[0]
@@ -249,8 +247,8 @@ func TestDoubtOfTheFuture(t *testing.T) {
 	})
 }
 
-// A run that breaks a lock with a long lease waits for that lease, and the doubt begins
-// after the wait: the other run may have signed a request just before.
+// A run that breaks a lock with a long lease waits for the lease, and the doubt begins after the
+// wait: the other run may have signed a request just before.
 func TestBreakingALongLease(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
@@ -258,7 +256,7 @@ func TestBreakingALongLease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first.Abandon() // it ends at once, and leaves the lock
+		first.Abandon() // ends at once and leaves the lock
 		begun := time.Now()
 		w.publishCalmly(t, sites[1], w.calm("second", nil), Options{BreakLock: true})
 		if took := time.Since(begun); took < lock.MaxLease+lock.DrainTime {
@@ -273,8 +271,8 @@ func TestBreakingALongLease(t *testing.T) {
 	})
 }
 
-// A run that is interrupted while it waits for the requests of an ended run restores
-// the lock: it has sent nothing.
+// A run interrupted while it waits for the requests of an ended run restores the lock: it has sent
+// nothing.
 func TestInterruptedWait(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
@@ -309,7 +307,8 @@ func TestNoLockAfterAKilledRun(t *testing.T) {
 	})
 }
 
-// publishComparing fails unless a run compares the site with a listing, and makes the bucket equal to it.
+// publishComparing fails unless a run compares the site with a listing and makes the bucket equal
+// to it.
 func (w *world) publishComparing(t *testing.T, s simulatedSite) {
 	t.Helper()
 	if report := w.publishCalmly(t, s, w.calm("comparing", nil), Options{}); !report.Resumed {
@@ -318,8 +317,8 @@ func (w *world) publishComparing(t *testing.T, s simulatedSite) {
 	w.isSite(t, s)
 }
 
-// If another run has written the root meanwhile, although this one has the lock, both have put objects:
-// the root stays, and a mark and a doubt say so. Each of them makes the next run compare everything.
+// If another run writes the root although this run holds the lock, both have put objects: the root
+// stays, and a mark and a doubt record this. Either of them makes the next run compare everything.
 func TestInterleaved(t *testing.T) {
 	sites := simulatedSites()
 	other := sites[3]
@@ -359,7 +358,7 @@ func TestInterleaved(t *testing.T) {
 	}
 }
 
-// A root whose answer was lost is the run's own, not one of another run.
+// A root whose answer was lost belongs to this run, not to another.
 func TestAnswerToTheRootIsLost(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
@@ -372,7 +371,7 @@ func TestAnswerToTheRootIsLost(t *testing.T) {
 	})
 }
 
-// Whatever says that the bucket may not be whole makes a run of the same site compare with a listing.
+// Any sign that the bucket may be incomplete makes a run of the same site compare with a listing.
 func TestTheSameSiteAgain(t *testing.T) {
 	s := simulatedSites()[0]
 	for name, doubtful := range map[string]func(t *testing.T, w *world){
@@ -397,7 +396,7 @@ func TestTheSameSiteAgain(t *testing.T) {
 	}
 }
 
-// The doubt and the mark stay until no request can arrive any more.
+// The doubt and the mark stay until no request can arrive anymore.
 func TestDoubtThatIsNotSettled(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
@@ -415,7 +414,7 @@ func TestDoubtThatIsNotSettled(t *testing.T) {
 	})
 }
 
-// A doubt names sites whose objects may arrive when the mark is gone: a run deletes them.
+// A doubt names sites whose objects may arrive when the mark is gone; a run deletes them.
 func TestDoubtNamesSites(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
@@ -429,7 +428,7 @@ func TestDoubtNamesSites(t *testing.T) {
 	})
 }
 
-// A lock that changes between its reading and writing keeps what another run has written.
+// A lock that changes between read and write keeps what another run wrote.
 func TestChangeLockMeanwhile(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		w.setLock(t, lock.Body{ID: "x", Released: true})
@@ -444,7 +443,7 @@ func TestChangeLockMeanwhile(t *testing.T) {
 	})
 }
 
-// A shard of the manifest that is not the one that the root names is not compared with.
+// A manifest shard that does not match the root is not used for comparison.
 func TestManifestOfAnotherSite(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()

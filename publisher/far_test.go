@@ -16,17 +16,17 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A farBucket is a bucket in memory at the end of a link that all requests share
-// equally. It is for virtual time: waiting is sleeping. It counts concurrent requests,
-// except those of the lock, and records the order of puts.
+// A farBucket is a bucket in memory at the end of a link that all requests share equally, on
+// virtual time. It counts concurrent requests, except those for the lock, and records the order of
+// puts.
 type farBucket struct {
 	latency time.Duration
 	busy    error                       // a temporary error, for requests that time out
-	refuse  func(site.Key, int) bool    // decides by the number in flight which requests get busy at once; nil means none
-	hang    func(site.Key) bool         // those that are never answered; nil means none
+	refuse  func(site.Key, int) bool    // reports, by the number in flight, whether a request gets busy at once; nil means never
+	hang    func(site.Key) bool         // reports whether a request is never answered; nil means never
 	watch   func(site.Key, farObjects)  // called after each put; may be nil
-	link    chan struct{}               // held by the one that sends
-	rate    func(time.Duration) float64 // of the link, in bytes per second; nil means unlimited
+	link    chan struct{}               // held by the sending request
+	rate    func(time.Duration) float64 // rate of the link, in bytes per second; nil means unlimited
 	begun   time.Time
 
 	mu                         sync.Mutex
@@ -38,13 +38,13 @@ type farBucket struct {
 
 type farObjects map[site.Key]storage.Object
 
-// newFarBucket must be called inside a synctest bubble; busy was made outside.
+// newFarBucket must be called inside a synctest bubble; busy must be made outside.
 func newFarBucket(busy error) *farBucket {
 	return &farBucket{latency: 20 * time.Millisecond, busy: busy, link: make(chan struct{}, 1), begun: time.Now(),
 		objects: farObjects{}, random: rand.New(rand.NewPCG(1, 1))}
 }
 
-// temporary is a retryable error of storage.
+// temporary returns a retryable error of storage.
 func temporary(t *testing.T) error {
 	t.Helper()
 	_, _, err := unreachable(t).Read(t.Context(), "key")
@@ -54,7 +54,7 @@ func temporary(t *testing.T) error {
 	return err
 }
 
-// request passes the link with so many bytes; end is to be called when it is answered.
+// request sends bytes over the link. The caller calls end when the request is answered.
 func (b *farBucket) request(ctx context.Context, key site.Key, bytes int) (end func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,7 +198,7 @@ func (b *farBucket) List(ctx context.Context, prefix, after site.Key, found func
 
 func (b *farBucket) Now() time.Time { return time.Now() }
 
-// A farUnpacker unpacks archives, the entries of each in any order.
+// A farUnpacker unpacks archives, in any order.
 type farUnpacker struct{ *farBucket }
 
 func (b farUnpacker) Unpacks(ctx context.Context, objects []storage.Object) (bool, error) {
@@ -223,7 +223,7 @@ func (b farUnpacker) PutMany(ctx context.Context, objects []storage.Object) erro
 	return nil
 }
 
-// holds checks that the bucket has the objects of a site and no others.
+// holds checks that the bucket has exactly the objects of a site.
 func (b *farBucket) holds(t *testing.T, want memorySite) {
 	t.Helper()
 	found := memorySite{}

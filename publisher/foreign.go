@@ -9,12 +9,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// errForeign says that a publish would overwrite objects that no site of ours has put.
-var errForeign = errors.New("the bucket has objects of others that the site would replace")
+// errForeign means that a publish would overwrite objects that no publisher has put.
+var errForeign = errors.New("the site would overwrite foreign objects")
 
 const maxForeignNamed = 5
 
-// refuseForeign is the error for objects that a run would overwrite, unless Options.Overwrite.
+// refuseForeign returns an error for objects that a run would overwrite, unless Options.Overwrite
+// is set.
 func (r *run) refuseForeign(keys []site.Key, err error) error {
 	if err != nil || len(keys) == 0 || r.options.Overwrite {
 		return err
@@ -28,5 +29,5 @@ func (r *run) refuseForeign(keys []site.Key, err error) error {
 	if n := len(keys) - len(named); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("%w: %s%s: use a prefix of its own for the site, or --overwrite to replace them", errForeign, strings.Join(named, ", "), more)
+	return fmt.Errorf("%w: %s%s; use a separate prefix, or --overwrite to replace them", errForeign, strings.Join(named, ", "), more)
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// withExplorer has routes with one object each.
+// withExplorer adds routes with one object each.
 func withExplorer(r *site.Root) {
 	r.Config.Explorer = true
 	r.HeaderRules = r.Config.HeaderRules()
 }
 
-// The first publish refuses to replace objects of others, names them and writes nothing, unless it is
-// told to. It leaves alone what the site does not have, and a run that was cut off is taken up.
+// The first publish refuses to replace foreign objects, names them and writes nothing, unless told
+// to overwrite. It ignores foreign objects with other keys, and resumes a run that was cut off.
 func TestTheFirstPublishReplacesNoObjectsOfOthers(t *testing.T) {
 	objects := objectsOf(5, "")
 	objects["index.html"], objects["_explore/index.html"] = "ours", "ours"
@@ -50,7 +50,7 @@ func TestTheFirstPublishReplacesNoObjectsOfOthers(t *testing.T) {
 			}
 		})
 	}
-	for left := range 40 { // a first publish that dies, with objects of its own in the bucket
+	for left := range 40 { // a first publish that dies, leaving objects in the bucket
 		folder := t.TempDir()
 		if _, err := Publish(context.Background(), from, &mortal{Bucket: openLocal(folder), left: left}, Options{drain: dead}); err == nil {
 			break
@@ -61,7 +61,7 @@ func TestTheFirstPublishReplacesNoObjectsOfOthers(t *testing.T) {
 	}
 }
 
-// An update of the site that adds an object with a fixed name does not replace one of others either.
+// An update that adds an object with a fixed name does not replace a foreign one either.
 func TestAnUpdateReplacesNoObjectsOfOthers(t *testing.T) {
 	folder, objects := t.TempDir(), objectsOf(5, "")
 	publish(t, siteOf(t, objects, withExplorer), openLocal(folder), Options{NoLock: true})

@@ -17,17 +17,16 @@ import (
 // A Percent is a share of 0 to 100 %, in millionths, so that no comparison depends on rounding.
 type Percent uint32
 
-// hundred is 100 %.
 const hundred Percent = 1_000_000
 
 var percentage = regexp.MustCompile(`^([0-9]{1,3})(?:\.([0-9]{1,4}))?%$`)
 
-// UnmarshalText reads a percentage such as 5% or 0.5%. The sign is required: 0.05 could be meant as
-// five percent.
+// UnmarshalText reads a percentage such as 5% or 0.5%. The sign is required: 0.05 could mean five
+// percent.
 func (p *Percent) UnmarshalText(text []byte) error {
 	parts := percentage.FindStringSubmatch(string(text))
 	if parts == nil {
-		return fmt.Errorf("%s is no percentage: write one such as 5%% or 0.5%%", site.Quoted(string(text)))
+		return fmt.Errorf("invalid percentage %s; write one such as 5%% or 0.5%%", site.Quoted(string(text)))
 	}
 	n, err := strconv.ParseUint(parts[1]+(parts[2] + "0000")[:4], 10, 32)
 	if err != nil || Percent(n) > hundred {
@@ -37,23 +36,23 @@ func (p *Percent) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the percentage as UnmarshalText reads it.
+// String returns the percentage in the form that UnmarshalText reads.
 func (p Percent) String() string {
 	return strconv.FormatFloat(float64(p)/float64(hundred/100), 'f', -1, 64) + "%"
 }
 
-// exceeded reports whether more than that share of live is lost if next is left.
+// exceeded reports whether going from live to next loses more than the share p.
 func (p Percent) exceeded(live, next int) bool {
 	if live <= 0 || next >= live {
 		return false
 	}
-	lost, of := bits.Mul64(uint64(live-max(next, 0)), uint64(hundred))
-	most, low := bits.Mul64(uint64(live), uint64(p))
-	return lost > most || lost == most && of > low
+	lostHigh, lostLow := bits.Mul64(uint64(live-max(next, 0)), uint64(hundred))
+	mostHigh, mostLow := bits.Mul64(uint64(live), uint64(p))
+	return lostHigh > mostHigh || lostHigh == mostHigh && lostLow > mostLow
 }
 
-// checkLoss is an error if a site lacks more than that share of what the live one has. What an old
-// root does not count is not compared.
+// checkLoss returns an error if next lacks more than the share p of live. Counts that an old root
+// does not have are not compared.
 func (p Percent) checkLoss(live, next site.Counts) error {
 	var lost []string
 	for _, c := range []struct {
@@ -72,49 +71,53 @@ func (p Percent) checkLoss(live, next site.Counts) error {
 	if lost == nil {
 		return nil
 	}
-	return fmt.Errorf("the site would lose more than %v of the one in the bucket: it has %s: "+
-		"find out why the snapshot has less, or publish it with --max-loss 100%%", p, strings.Join(lost, ", "))
+	return fmt.Errorf("the site would lose more than %v of the live site: it has %s; "+
+		"check why the snapshot has less, or publish with --max-loss 100%%", p, strings.Join(lost, ", "))
 }
 
-// ErrRollback says that the bucket has a newer site than the one to publish, or had one that its readers have seen.
+// ErrRollback means that the site to publish is older than the live one, or than one that readers
+// have seen.
 var ErrRollback = errors.New("the site is older than the one in the bucket")
 
-// errFuture says that a site is as of a time that is yet to come. If it were published, all sites after it would be older.
-var errFuture = errors.New("the site is as of the future")
+// errFuture means that the site's time is in the future. Every later site would then count as a
+// rollback.
+var errFuture = errors.New("the site's time is in the future")
 
-// refuseFuture is an error if the site is as of a time after Options.NotAfter.
+// refuseFuture returns an error if the site's time is after Options.NotAfter.
 func (r *run) refuseFuture() error {
 	if most := r.options.NotAfter; !most.IsZero() && r.asOf.After(most) {
-		return fmt.Errorf("%w: as_of is %s, and may be %s at most: nobody could publish after it without --allow-rollback: set the clock, or find out where the snapshot has that time from",
+		return fmt.Errorf("%w: as_of is %s, the latest allowed is %s; set the clock, or check where the snapshot's time comes from",
 			errFuture, r.source.Root.AsOf, most.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// refuseRollback is an error if the site is older than one as of that time, unless that is allowed.
+// refuseRollback returns an error if the site is older than the time live, unless
+// Options.AllowRollback is set.
 func (r *run) refuseRollback(live string) error {
 	if r.options.AllowRollback || !r.isOlder(live) {
 		return nil
 	}
-	return fmt.Errorf("%w: it is as of %s, and %s was published: find out why the snapshot is older, or go back with --allow-rollback",
+	return fmt.Errorf("%w: it is as of %s, and %s was published; check why the snapshot is older, or use --allow-rollback",
 		ErrRollback, r.source.Root.AsOf, live)
 }
 
-// isOlder reports whether the site is older than one as of that time. No site is older than one whose time is not known.
+// isOlder reports whether the site is older than the time live. It returns false if live is not a
+// valid time.
 func (r *run) isOlder(live string) bool {
 	was, err := time.Parse(time.RFC3339, live)
 	return err == nil && r.asOf.Before(was)
 }
 
-// guard compares the site with the live one, whose root has the body. It is an error if the site is older or too much
-// would be lost. A first publish has nothing to lose, even if it was cut off. An older site that may be published may lack
-// what was new since.
+// guard compares the site with the live one, whose root is body. It returns an error if the site is
+// older or would lose too much. A first publish has nothing to lose, even if it was cut off. A site
+// that may be older may also have less.
 func (r *run) guard(ctx context.Context, body []byte) error {
 	most := hundred
 	if r.options.MaxLoss != nil {
 		most = *r.options.MaxLoss
 	}
-	const unknown = "what the site in the bucket has is not known (%w): if this site is complete, publish it with --max-loss 100%%"
+	const unknown = "cannot tell what the live site has (%w); if this site is complete, publish it with --max-loss 100%%"
 	if body == nil {
 		if most >= hundred {
 			return nil
@@ -126,7 +129,7 @@ func (r *run) guard(ctx context.Context, body []byte) error {
 		if removed, err := r.hasManifest(ctx); err != nil || !removed {
 			return err
 		}
-		return fmt.Errorf(unknown, errors.New("it has a manifest and no "+string(site.RootKey)))
+		return fmt.Errorf(unknown, errors.New("the bucket has a manifest but no "+string(site.RootKey)))
 	}
 	live, err := site.ParseRoot(body)
 	switch {

@@ -41,7 +41,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// A site may lose exactly the given share, of each number, and no more.
+// A site may lose exactly the given share of each count.
 func TestCheckLoss(t *testing.T) {
 	lists := func(n int) site.Counts { return site.Counts{Lists: n} }
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestCheckLoss(t *testing.T) {
 		{"more of one, less of another", "5%", site.Counts{Lists: 10, Follows: 100}, site.Counts{Lists: 20, Follows: 10}, "10 follows"},
 		{"an old root without a number", "0%", lists(10), site.Counts{Lists: 10, Follows: 5, Names: 3}, ""},
 		{"a new root without a number", "5%", site.Counts{Lists: 10, Names: 3}, lists(10), "0 names instead of 3"},
-		{"what is no guarded number", "0%", site.Counts{Lists: 1, Events: 9, Objects: 99, Bytes: 999}, lists(1), ""},
+		{"counts that are not guarded", "0%", site.Counts{Lists: 1, Events: 9, Objects: 99, Bytes: 999}, lists(1), ""},
 		{"nonsense in the bucket", "0%", site.Counts{Lists: -5, Follows: math.MinInt}, site.Counts{}, ""},
 		{"as much as fits", "5%", lists(math.MaxInt), lists(math.MaxInt / 2), "lists instead of"},
 		{"as much as fits, within the limit", "50.0001%", lists(math.MaxInt), lists(math.MaxInt / 2), ""},
@@ -93,11 +93,11 @@ func TestGuard(t *testing.T) {
 		{"a smaller site", nil, "49.9999%", "10 lists instead of 20"},
 		{"a smaller site that is meant", nil, "100%", ""},
 		{"within the limit", nil, "50%", ""},
-		{"a damaged root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "{") }, "5%", "not known"},
-		{"an empty root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "") }, "5%", "not known"},
+		{"a damaged root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "{") }, "5%", "cannot tell what the live site has"},
+		{"an empty root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "") }, "5%", "cannot tell what the live site has"},
 		{"a damaged root that is given up", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, "{") }, "100%", ""},
 		{"a removed root", func(t *testing.T, bucket string) { removeFile(t, bucket, site.RootKey) }, "5%", "no _site"},
-		{"an older root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "5%", "publish it anew, with this version): if this site is complete, publish it with --max-loss 100%"},
+		{"an older root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "5%", "with this version); if this site is complete, publish it with --max-loss 100%"},
 		{"an older root that is given up", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "100%", ""},
 		{"a newer root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":99}`) }, "5%", "update this one"},
 		{"a publish that was cut off", func(t *testing.T, bucket string) { writeFile(t, bucket, site.MarkKey, "{}") }, "5%", "10 lists instead of 20"},
@@ -109,7 +109,7 @@ func TestGuard(t *testing.T) {
 		for _, dryRun := range []bool{true, false} {
 			t.Run(c.name, func(t *testing.T) {
 				folder := t.TempDir()
-				publish(t, was, openLocal(folder), Options{MaxLoss: percent(t, "0%")}) // a first one
+				publish(t, was, openLocal(folder), Options{MaxLoss: percent(t, "0%")}) // first publish
 				if c.prepare != nil {
 					c.prepare(t, folder)
 				}
@@ -133,7 +133,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The site that counts is the one that is live once the run has the lock.
+// The loss is measured against the site that is live once the run has the lock.
 func TestGuardUnderTheLock(t *testing.T) {
 	small, large := siteOf(t, objectsOf(2, "small"), withCounts(site.Counts{Lists: 2})), siteOf(t, objectsOf(20, "large"), withCounts(site.Counts{Lists: 20}))
 	next := siteOf(t, objectsOf(3, "next"), withCounts(site.Counts{Lists: 3}))
@@ -147,8 +147,8 @@ func TestGuardUnderTheLock(t *testing.T) {
 	equalSites(t, inBucket(t, folder), large)
 }
 
-// An older site changes nothing in the bucket, not even a lock, unless that is allowed: then it may lack anything. The
-// live site that counts is the one that is there once the run has the lock.
+// An older site changes nothing in the bucket, not even a lock, unless allowed; then it may lack
+// anything. It is compared with the site that is live once the run has the lock.
 func TestRollback(t *testing.T) {
 	lists := func(n int) func(*site.Root) { return func(r *site.Root) { r.Counts = site.Counts{Lists: n} } }
 	at := func(asOf string) func(*site.Root) { return func(r *site.Root) { r.AsOf = asOf } }
@@ -158,7 +158,7 @@ func TestRollback(t *testing.T) {
 		lists      int
 		damage     string // the live root; "" leaves it
 		options    Options
-		want       string // "" if it is published
+		want       string // "" if published
 	}{
 		{"newer", "2026-11-20T12:00:01Z", 20, "", Options{}, ""},
 		{"of the same time", "2026-11-20T12:00:00Z", 20, "", Options{}, ""},
@@ -170,7 +170,7 @@ func TestRollback(t *testing.T) {
 		{"older and allowed, and lacks much", "2024-01-01T00:00:00Z", 1, "", Options{MaxLoss: percent(t, "5%"), AllowRollback: true}, ""},
 		{"newer, and lacks much", "2026-11-21T00:00:00Z", 1, "", Options{MaxLoss: percent(t, "5%"), AllowRollback: true}, "1 lists instead of 20"},
 		{"over a damaged root", "2024-01-01T00:00:00Z", 20, "{", Options{}, ""},
-		{"over a damaged root, with a bound", "2024-01-01T00:00:00Z", 20, "{", Options{MaxLoss: percent(t, "5%"), AllowRollback: true}, "not known"},
+		{"over a damaged root, with a bound", "2024-01-01T00:00:00Z", 20, "{", Options{MaxLoss: percent(t, "5%"), AllowRollback: true}, "cannot tell what the live site has"},
 	} {
 		for _, dryRun := range []bool{true, false} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestRollback(t *testing.T) {
 	publish(t, first, openLocal(folder), Options{})
 	bucket := &meanwhile{Local: openLocal(folder), do: sync.OnceFunc(func() { publish(t, live, openLocal(folder), Options{}) })}
 	if _, err := Publish(t.Context(), older, bucket, Options{}); !errors.Is(err, ErrRollback) {
-		t.Errorf("a newer site was published meanwhile: got %v, want ErrRollback", err)
+		t.Errorf("a newer site was published concurrently: got %v, want ErrRollback", err)
 	}
 	equalSites(t, inBucket(t, folder), live)
 }
@@ -220,7 +220,7 @@ func removeFile(t *testing.T, folder string, key site.Key) {
 	}
 }
 
-// A meanwhile bucket lets something happen once a run has read the root.
+// A meanwhile bucket calls do once a run has read the root.
 type meanwhile struct {
 	*storage.Local
 	do func()

@@ -46,7 +46,7 @@ func siteOf(t testing.TB, objects map[site.Key]string, change ...func(*site.Root
 	return memsite.New(t, root, objects)
 }
 
-// objectsOf are n lists with three objects each, and the leaderboards.
+// objectsOf returns n lists with three objects each, and the leaderboards.
 func objectsOf(n int, text string) map[site.Key]string {
 	config, _ := site.Config{}.WithDefaults()
 	objects := map[site.Key]string{}
@@ -66,7 +66,8 @@ func listKey(n int, object site.ListObject) site.Key {
 	return config.ListKey(fmt.Sprint(n), object)
 }
 
-// openLocal opens a folder as a bucket. It is not synced to disk, which would wait for what all tests write.
+// openLocal opens a folder as a bucket, without syncing it to disk, which would wait for the writes
+// of all tests.
 func openLocal(folder string) *storage.Local {
 	b := storage.OpenLocal(folder)
 	b.NoSync = true
@@ -94,7 +95,7 @@ func readAll(t testing.TB, folder string) memorySite {
 	return found
 }
 
-// withoutFreeLock leaves out a lock that is free, and the mark that a doubt has left.
+// withoutFreeLock drops a free lock and the mark left by a doubt.
 func withoutFreeLock(m memorySite) memorySite {
 	var lock lock.Body
 	if json.Unmarshal([]byte(m[site.LockKey]), &lock) == nil && lock.Released {
@@ -123,13 +124,13 @@ func publish(t testing.TB, from Site, to Bucket, o Options) *Report {
 	return report
 }
 
-// retrying makes requests to a bucket without a lease or a window.
+// retrying sends requests to a bucket without a lease or a window.
 func retrying(bucket Bucket, patience time.Duration) *requests.Bucket {
 	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler)}
 	return requests.New(context.Background(), bucket, o.requests(new(atomic.Int64))).WithoutWindow()
 }
 
-// readManifest reads the manifest among objects, in whatever way it is stored.
+// readManifest reads the manifest from objects, however it is stored.
 func readManifest(t testing.TB, root *site.Root, objects memorySite) *shards.Reader {
 	t.Helper()
 	manifest, err := shards.Open(t.Context(), root, func(_ context.Context, key site.Key) ([]byte, error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// lacking are the ways of servers, by what docs/publish.md calls them.
+// lacking lists the limitations of servers, by their names in docs/publish.md.
 var lacking = map[string]fakes3.Lacks{
 	"nothing":                        {},
 	"conditions: refused":            {Conditions: fakes3.Refused},
@@ -72,8 +72,8 @@ func equalFake(t *testing.T, server *fakes3.Server, want memory) {
 	}
 }
 
-// Whatever a server lacks, the bucket becomes the site, objects that the next site does not have are
-// deleted, nothing is left to do, and a verification finds nothing.
+// Whatever a server lacks, the bucket becomes the site, obsolete objects are deleted, nothing is
+// left to do, and a verification finds nothing.
 func TestServersThatLackSomething(t *testing.T) {
 	first := demo(t)
 	gone := first.Keys(t, routes.Badges)[:3]
@@ -121,7 +121,7 @@ func TestServersThatLackSomething(t *testing.T) {
 	}
 }
 
-// A server that answers listings of version 2 like those of version 1 is named as such.
+// A server that ignores version 2 of listings gets an error that names the cause.
 func TestAServerWithoutListingsOfVersion2(t *testing.T) {
 	server := fakes3.Start(t, fakes3.Lacks{ListV2: true})
 	publish(t, demo(t), fakeBucket(t, server), publisher.Options{})
@@ -130,8 +130,8 @@ func TestAServerWithoutListingsOfVersion2(t *testing.T) {
 	}
 }
 
-// An object that a server stores with other bytes is put again, whether it is one of the site, the
-// root, the mark or the lock. If the server insists, the run fails and names the object.
+// An object that a server stores with other bytes is put again, whether it belongs to the site or
+// is the root, the mark or the lock. If the server insists, the run fails and names the object.
 func TestAServerThatAltersBodies(t *testing.T) {
 	first := demo(t)
 	second := first.Changed(t, 5, " ")
@@ -178,8 +178,8 @@ func TestAServerThatAltersBodies(t *testing.T) {
 	}
 }
 
-// A server that refuses every ETag keeps nobody waiting: a lock that an earlier run has left there is
-// freed, once it is broken.
+// A server that rejects every ETag keeps nobody waiting: once broken, the lock of an earlier run is
+// freed.
 func TestALockThatWasLeftOnAServerThatRefusesEveryETag(t *testing.T) {
 	server := fakes3.Start(t, fakes3.Lacks{Match: fakes3.None})
 	bucket := fakeBucket(t, server)
@@ -204,9 +204,9 @@ func TestALockThatWasLeftOnAServerThatRefusesEveryETag(t *testing.T) {
 	}
 }
 
-// Setting up a bucket says whether a server can keep publishers apart, and leaves a lock that is held.
+// A setup reports whether a server can keep publishers apart, and leaves a held lock alone.
 func TestSetUpTriesConditions(t *testing.T) {
-	const step = "publishers exclude each other (conditional writes)"
+	const step = "a lock between publishers (conditional writes)"
 	for name, lacks := range lacking {
 		server := fakes3.Start(t, lacks)
 		setUp := func() []string {
@@ -219,7 +219,7 @@ func TestSetUpTriesConditions(t *testing.T) {
 		}
 		for range 2 {
 			done := setUp()
-			if got := slices.Contains(done, step); got == unlocked(lacks) || !got && !strings.HasPrefix(done[len(done)-1], publisher.NotDone+step) {
+			if got := slices.Contains(done, step); got == unlocked(lacks) || !got && !strings.HasPrefix(done[len(done)-1], publisher.Skipped+step) {
 				t.Errorf("%s: got %q", name, done)
 			}
 			if body := server.Body("p/_lock"); body != nil && !bytes.Contains(body, []byte(`"released":true`)) {

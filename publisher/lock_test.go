@@ -28,8 +28,8 @@ func lockOn(t *testing.T, bucket Bucket, o Options) (*lock.Lock, context.Context
 	return l, ctx, err
 }
 
-// Of many publishers that start together one gets the lock; the errors of the others
-// name its owner.
+// Of many publishers that start together one gets the lock; the errors of the others name its
+// owner.
 func TestOneOfManyIsLocked(t *testing.T) {
 	folder := t.TempDir()
 	var held atomic.Int32
@@ -67,8 +67,8 @@ func TestReleasedLockIsFree(t *testing.T) {
 	}
 }
 
-// A lock without a heartbeat for its lease is taken over; the old owner notices that,
-// and removes nothing.
+// A lock without a heartbeat for its lease is taken over; the old owner notices and removes
+// nothing.
 func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -102,7 +102,7 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	if err := first.Release(context.Background(), lock.SameDoubt); err != nil {
 		t.Error(err)
 	}
-	if _, ok := inBucket(t, folder)[site.LockKey]; !ok { // or it is released
+	if _, ok := inBucket(t, folder)[site.LockKey]; !ok { // otherwise it was released
 		t.Error("lock of the second publisher: got none, want it")
 	}
 }
@@ -124,7 +124,7 @@ func (c careless) Put(ctx context.Context, o storage.Object, _ storage.Condition
 	return c.Bucket.Put(ctx, o, storage.Always)
 }
 
-// If the server ignores conditions the run publishes without a lock, and logs that once.
+// If the server ignores conditions, the run publishes without a lock and logs that once.
 func TestServerWithoutConditions(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -137,8 +137,8 @@ func TestServerWithoutConditions(t *testing.T) {
 	}
 }
 
-// A publisher whose lease has expired during a publish stops, and the site of the new
-// owner stays as it is.
+// A publisher whose lease expires during a publish stops, and the site of the new owner stays
+// unchanged.
 func TestStalePublisherStops(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -153,8 +153,8 @@ func TestStalePublisherStops(t *testing.T) {
 	equalSites(t, inBucket(t, folder), newer)
 }
 
-// A run that breaks the lock of a live publisher waits until that one has stopped by
-// itself. If some of its objects arrive nevertheless, the next run repairs that.
+// A run that breaks the lock of a live publisher waits until the other has stopped by itself. If
+// some of its objects arrive nevertheless, the next run repairs that.
 func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -170,8 +170,7 @@ func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	equalSites(t, inBucket(t, folder), newer)
 }
 
-// publishStalling publishes another site, up to a write at which the whole publisher is
-// suspended.
+// publishStalling publishes another site, up to a write at which the whole publisher is suspended.
 func publishStalling(t *testing.T, bucket Bucket) (*stalling, chan error) {
 	stalled := &stalling{Bucket: bucket, at: 30, stalled: make(chan struct{}), goOn: make(chan struct{})}
 	ended := make(chan error, 1)

@@ -27,18 +27,19 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A madeUp site has any number of objects, which it makes up when they are read. It takes four bytes
-// of memory for each.
+// A madeUp site has any number of objects, which it generates on reading. Each takes four bytes of
+// memory.
 type madeUp struct {
 	root    site.Root
-	body    []byte // of the root
+	body    []byte // body of the root
 	indexes []shards.Index
-	order   []uint32         // the objects, by shard
+	order   []uint32         // objects, by shard
 	starts  []int            // where each shard begins in order
-	other   func(i int) bool // which objects have other bodies than those of another made-up site
+	other   func(i int) bool // objects whose bodies differ from those of another made-up site
 }
 
-// Each made-up list has so many objects: a search shard, four of the list, and one of a user.
+// madeUpKinds is the number of objects of each list: a search shard, four of the list, and one of a
+// user.
 const madeUpKinds = 6
 
 func makeUp(t testing.TB, objects int, other func(i int) bool) *madeUp {
@@ -46,7 +47,7 @@ func makeUp(t testing.TB, objects int, other func(i int) bool) *madeUp {
 	return makeUpIn(t, objects, site.ShardDigits(objects), other)
 }
 
-// makeUpIn is makeUp with a number of digits of the shards.
+// makeUpIn is makeUp with a given number of shard digits.
 func makeUpIn(t testing.TB, objects, digits int, other func(i int) bool) *madeUp {
 	t.Helper()
 	config, err := site.Config{}.WithDefaults()
@@ -111,7 +112,7 @@ func (m *madeUp) entry(i int) site.Entry {
 	return site.NewEntry(m.key(i), body)
 }
 
-// shard is an object of the manifest: a shard or an index.
+// shard returns an object of the manifest: a shard or an index.
 func (m *madeUp) shard(name string) []byte {
 	for _, index := range m.indexes {
 		if index.Name == name {
@@ -131,7 +132,6 @@ func (m *madeUp) shardText(name string) []byte {
 	return site.Manifest{Shard: name, Objects: entries}.Append(nil)
 }
 
-// Get finds objects by their keys.
 func (m *madeUp) Get(_ context.Context, key site.Key) ([]byte, error) {
 	if key == site.RootKey {
 		return m.body, nil
@@ -175,11 +175,11 @@ func (m *madeUp) tar(t testing.TB) (path string) {
 	return path
 }
 
-// A discarding bucket holds a made-up site, or nothing. It counts what is put and deleted, and keeps
-// nothing of it but the lock, the mark and the root.
+// A discarding bucket holds a made-up site, or nothing. It counts puts and deletes, and stores only
+// the lock, the mark and the root.
 type discarding struct {
 	holds         *madeUp // nil if the bucket is empty
-	foreign       int     // number of other objects that the bucket holds
+	foreign       int     // number of foreign objects that the bucket holds
 	puts, deletes atomic.Int64
 	mu            sync.Mutex
 	kept          map[site.Key][]byte
@@ -271,8 +271,8 @@ func (d *discarding) List(_ context.Context, prefix, after site.Key, found func(
 
 func (d *discarding) Now() time.Time { return time.Unix(1_700_100_000, 0) }
 
-// liveDuring returns by how many bytes the memory that is in use has grown at most while use ran.
-// What use allocates within a few milliseconds may not be seen.
+// liveDuring returns the largest growth of live memory while use ran. It may miss allocations of a
+// few milliseconds.
 func liveDuring(use func()) (bytes int64) {
 	live := func() int64 {
 		sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -299,8 +299,8 @@ func liveDuring(use func()) (bytes int64) {
 	return most - before
 }
 
-// BenchmarkManyObjects measures the memory that a run takes per object. PUBLISH_OBJECTS is their number. The tar
-// file takes a kilobyte of TMPDIR for each.
+// BenchmarkManyObjects measures the memory that a run takes per object, for PUBLISH_OBJECTS
+// objects. The tar file takes a kilobyte of TMPDIR for each.
 func BenchmarkManyObjects(b *testing.B) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("PUBLISH_OBJECTS"), "200000"))
 	if err != nil {
@@ -361,7 +361,7 @@ func BenchmarkManyObjects(b *testing.B) {
 	}
 }
 
-// resetPeak gives memory back to the system, and lets peak begin anew.
+// resetPeak returns memory to the system and resets peak.
 func resetPeak(b *testing.B) {
 	debug.FreeOSMemory()
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
@@ -369,7 +369,7 @@ func resetPeak(b *testing.B) {
 	}
 }
 
-// peak is the most memory of this process since resetPeak, in MiB; on Linux.
+// peak returns the maximum memory of this process since resetPeak, in MiB; on Linux.
 func peak(b *testing.B) float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A mark names the live site and all runs, successive ones with the same rules once, whoever else writes
-// it meanwhile.
+// A mark names the live site and all runs, successive ones with the same rules once, even under
+// concurrent writes.
 func TestMarkNames(t *testing.T) {
 	sites := simulatedSites()
 	live, same, older, moved := &sites[0].root, &sites[1].root, &sites[len(sites)/2].root, &sites[4].root
@@ -23,8 +23,8 @@ func TestMarkNames(t *testing.T) {
 		return runs
 	}
 	for name, c := range map[string]struct {
-		found     []*site.Root // named by the mark that there is
-		meanwhile []*site.Root // named by one that arrives before this run's
+		found     []*site.Root // named by the existing mark
+		meanwhile []*site.Root // named by a mark that arrives before this run's
 		live      *site.Root
 		next      *site.Root
 		want      []*site.Root

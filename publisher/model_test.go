@@ -23,12 +23,12 @@ import (
 // errDead is the error of a bucket that a publisher can no longer reach.
 var errDead = errors.New("the publisher is dead")
 
-// A mortal bucket simulates a publisher that dies after a number of writes: later
-// requests do not arrive. It counts those that do.
+// A mortal bucket simulates a publisher that dies after a number of writes: later requests do not
+// arrive. It counts the others.
 type mortal struct {
 	Bucket
 	mu     sync.Mutex
-	left   int // writes; negative means that it lives on
+	left   int // writes; negative means unlimited
 	put    []site.Key
 	lists  int
 	during func() // called before every tenth write
@@ -71,8 +71,8 @@ func (m *mortal) List(ctx context.Context, prefix, after site.Key, found func(st
 	return m.Bucket.List(ctx, prefix, after, found)
 }
 
-// randomSite has some of 30 lists, some of them changed, in one of two numbers of
-// shards and sometimes with another base path.
+// randomSite has some of 30 lists, some of them changed, in one of two numbers of shards and
+// sometimes with another base path.
 func randomSite(t testing.TB, random *rand.Rand) memorySite {
 	all := objectsOf(30, "")
 	for key := range all {
@@ -91,8 +91,8 @@ func randomSite(t testing.TB, random *rand.Rand) memorySite {
 	})
 }
 
-// Whatever was published before, and wherever runs were cut off, the next run makes the
-// bucket equal to its site, and does not repeat puts that had arrived.
+// Whatever was published before, and wherever runs were cut off, the next run makes the bucket
+// equal to its site, and does not repeat puts that had arrived.
 func TestEveryRunEndsWithTheSite(t *testing.T) {
 	for seed := range uint64(servers.Rounds(4, 12)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -119,9 +119,9 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 					}
 				}
 				_, marked := before[site.MarkKey]
-				_, live := before[site.RootKey] // the first publish looks for objects of others
+				_, live := before[site.RootKey] // the first publish looks for foreign objects
 				if (marked || doubted || !live) != (living.lists > 0) || report.Resumed != (marked || doubted) {
-					t.Errorf("cut off before: %v, in doubt: %v, live: %v: got %d listings, resumed %v", marked, doubted, live, living.lists, report.Resumed)
+					t.Errorf("cut off before %v, in doubt %v, live %v: got %d listings, resumed %v", marked, doubted, live, living.lists, report.Resumed)
 				}
 				again := publish(t, next, living, Options{drain: dead})
 				if inDoubt := isDoubted(t, folder); again.Outcome != Unchanged && !inDoubt || again.Done.Put+again.Done.Manifests+again.Done.Deleted > 0 {
@@ -132,7 +132,7 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 	}
 }
 
-// isDoubted reports whether the lock is held, or says that requests may arrive late.
+// isDoubted reports whether the lock is held or has a doubt.
 func isDoubted(t *testing.T, folder string) bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, string(site.LockKey)))

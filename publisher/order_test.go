@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A counting bucket counts requests by kind, and what was put in which order.
+// A counting bucket counts requests by kind, and records puts and deletes in order.
 type counting struct {
 	Bucket
 	reads, puts, deletes, lists atomic.Int32
@@ -162,8 +162,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What a publish puts is what the bucket lacks or has with other bytes or headers, and what it deletes is what the site
-// lacks. Nothing else is written but the manifest and what is beside the site.
+// A publish puts what the bucket lacks or has with other bytes or headers, and deletes what the
+// site lacks. It writes nothing else, except the manifest and the objects next to the site.
 func TestWhatAPublishChanges(t *testing.T) {
 	type sites struct{ live, next memorySite }
 	digits := func(n int) func(*site.Root) { return func(r *site.Root) { r.ShardDigits = n } }
@@ -185,7 +185,7 @@ func TestWhatAPublishChanges(t *testing.T) {
 	}
 	cases := map[string]struct {
 		sites
-		again []routes.ID // whose objects are put although they have the right bytes
+		again []routes.ID // routes whose objects are put although their bytes are right
 	}{
 		"one object is another":            {sites{siteOf(t, some), siteOf(t, changed)}, nil},
 		"a list is gone":                   {sites{siteOf(t, some), siteOf(t, fewer)}, nil},
@@ -248,8 +248,8 @@ func TestWhatAPublishChanges(t *testing.T) {
 	}
 }
 
-// What refers to other objects is put after them, and the explorer's pages after their scripts, so that no reader is
-// sent to what is not there yet.
+// Objects that refer to others are put after them, and the explorer's pages after their scripts, so
+// that no reader follows a reference to a missing object.
 func TestEntryPointsComeLast(t *testing.T) {
 	c, err := site.AllFeatures().WithDefaults()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// What a refresh has put is in the bucket again soon after any run that has overwritten it, or that
-// followed one that may have, although the site is the one that a running fallback serves already.
+// Refreshed objects are back in the bucket soon after any run that has overwritten them, or that
+// followed one, even if a running fallback already serves the same site.
 func TestOverwrittenRefreshesAreReapplied(t *testing.T) {
 	sites := simulatedSites()
 	old, other := sites[0], sites[1]
@@ -99,8 +99,8 @@ func TestOverwrittenRefreshesAreReapplied(t *testing.T) {
 	}
 }
 
-// The objects of an older version have that version's headers, and so have those that a refresh has put:
-// a run that compares with a listing puts them again.
+// Objects of an older version, and refreshed ones, have that version's headers: a run that compares
+// with a listing puts them again.
 func TestRefreshedObjectsGetOtherHeaders(t *testing.T) {
 	sites := simulatedSites()
 	newer, older := sites[0], sites[len(sites)/2]
@@ -121,12 +121,12 @@ func TestRefreshedObjectsGetOtherHeaders(t *testing.T) {
 		if _, want := newer.headers(key); o.cacheControl != want {
 			t.Errorf("got %q, want %q", o.cacheControl, want)
 		}
-		w.isSite(t, newer) // with the headers of the others
+		w.isSite(t, newer) // has the headers of the newer version
 	})
 }
 
-// Where ETags are no MD5s, an object may be refreshed between two requests of a verification: that of
-// its digest, and that of the data which explain it.
+// Where ETags are not MD5s, an object may be refreshed between two requests of a verification: for
+// its digest, and for the data that explain it.
 func TestRefreshDuringVerify(t *testing.T) {
 	of := simulatedSites()[0]
 	key := of.root.Config.ListKey("1", site.Details)
@@ -145,7 +145,7 @@ func TestRefreshDuringVerify(t *testing.T) {
 	})
 }
 
-// refreshedMeanwhile reads a bucket that is refreshed after the first time that kept data are read.
+// refreshedMeanwhile reads a bucket that is refreshed after the first read of refresh data.
 type refreshedMeanwhile struct {
 	*process
 	refresh func()
@@ -159,7 +159,7 @@ func (r refreshedMeanwhile) Read(ctx context.Context, key site.Key) ([]byte, sto
 	return body, info, err
 }
 
-// refreshed lets a fallback refresh an object, and ends it.
+// refreshed lets a fallback refresh an object, and stops it.
 func (w *world) refreshed(t *testing.T, key site.Key) {
 	t.Helper()
 	before, _ := w.object(key)

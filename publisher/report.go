@@ -18,44 +18,44 @@ import (
 // An Outcome is how a run ended.
 type Outcome string
 
-// The outcomes.
 const (
 	Published   Outcome = "published"
-	Unchanged   Outcome = "unchanged" // the bucket equalled the site already
-	Planned     Outcome = "planned"   // of a dry run
+	Unchanged   Outcome = "unchanged" // the bucket already equaled the site
+	Planned     Outcome = "planned"   // after a dry run
 	Interrupted Outcome = "interrupted"
 	Failed      Outcome = "failed"
 )
 
-// A Report says what a run found and did. Sizes are in bytes, times in seconds.
+// A Report tells what a run found and did. Sizes are in bytes, times in seconds.
 type Report struct {
 	Dest     string      `json:"dest"` // set by Note
 	Outcome  Outcome     `json:"outcome"`
 	Error    string      `json:"error,omitempty"` // set by Note
-	AsOf     string      `json:"as_of"`           // of the site's snapshot
+	AsOf     string      `json:"as_of"`           // time of the site's snapshot
 	Site     site.Counts `json:"site"`
 	Live     bool        `json:"live"`     // whether readers see the site, even if the run failed later
-	Resumed  bool        `json:"resumed"`  // whether the site was compared with a listing, because the manifest could not be trusted
+	Resumed  bool        `json:"resumed"`  // whether the site was compared with a listing because the manifest could not be trusted
 	Unlocked bool        `json:"unlocked"` // whether the run had no lock because the server has no conditional writes
 	Bulk     bool        `json:"bulk"`     // whether archives were sent
 
 	Plan struct {
 		Put       int   `json:"put"`   // objects to put, without manifest shards
-		Added     int   `json:"added"` // of Put; the others get other bytes or headers
+		Added     int   `json:"added"` // part of Put; the others get other bytes or headers
 		Bytes     int64 `json:"bytes"`
 		Manifests int   `json:"manifests"`
 		Delete    int   `json:"delete"`
 	} `json:"plan"`
 	Done done `json:"done"`
-	// Inputs says what was done to the inputs of sites; nil if there was nothing to do, or the run failed before.
+	// Inputs counts the inputs of sites that were put and deleted; nil if there were none, or the
+	// run failed earlier.
 	Inputs *inputs.Report `json:"inputs,omitempty"`
 
-	// Signed says what the run signed; nil if it put no new note.
+	// Signed describes the new note; nil if the run put none.
 	Signed *sign.Signature `json:"signed,omitempty"`
 
 	Changed Changed     `json:"-"` // for purging caches
-	Config  site.Config `json:"-"` // of the site, to derive URLs from Changed
-	Before  site.Config `json:"-"` // of the site that was live before; zero if that is unknown
+	Config  site.Config `json:"-"` // configuration of the site, to derive URLs from Changed
+	Before  site.Config `json:"-"` // configuration of the previous live site; zero if unknown
 
 	Requests map[storage.Request]int `json:"requests,omitempty"` // set by the caller: requests made, or expected after a dry run
 	Retries  int64                   `json:"retries"`
@@ -68,23 +68,23 @@ type Report struct {
 
 type done struct {
 	Put       int   `json:"put"`
-	Bytes     int64 `json:"bytes"` // of objects and manifests
+	Bytes     int64 `json:"bytes"` // including manifests
 	Manifests int   `json:"manifests"`
 	Deleted   int   `json:"deleted"`
 }
 
-// Changed names the objects and manifest shards that a run put or deleted, or that a dry run
-// would. The root is not among them.
+// Changed names the objects and manifest shards that a run put or deleted, or that a dry run would.
+// It omits the root.
 type Changed struct {
 	Keys    []site.Key // in no particular order
-	Unknown bool       // whether others changed too: more than Options.MaxChanged, those of a run that was cut off, or answers whose headers differ
+	Unknown bool       // whether other objects changed too: more than Options.MaxChanged, changes by a run that was cut off, or other headers
 }
 
-// NewReport returns the report of a run that failed before it did anything.
+// NewReport returns a report with the outcome Failed.
 func NewReport() *Report { return &Report{Outcome: Failed} }
 
-// Note sets what only the caller knows: the name of the destination, and the final error,
-// which may be nil.
+// Note sets the fields that only the caller knows: the name of the destination, and the final
+// error, which may be nil.
 func (r *Report) Note(dest string, err error) {
 	r.Dest = dest
 	if err != nil {
@@ -106,9 +106,9 @@ func (r *Report) plan(p *plan.Plan, live *site.Root, maxChanged int) error {
 	}
 	r.Changed = Changed{Keys: keys, Unknown: !complete}
 	switch {
-	case live == nil, r.Resumed: // no cache was purged of what an earlier run changed
+	case live == nil, r.Resumed: // caches were not purged of the changes of an earlier run
 		r.Changed = Changed{Unknown: true}
-	case !maps.Equal(live.HeaderRules, r.Config.HeaderRules()): // also of computed answers, which have no keys
+	case !maps.Equal(live.HeaderRules, r.Config.HeaderRules()): // computed answers change too, and have no keys
 		r.Changed = Changed{Unknown: true}
 	}
 	if live != nil {
@@ -128,8 +128,7 @@ func (r *Report) add(more done) {
 	r.Done.Deleted += more.Deleted
 }
 
-// ExpectedRequests estimates the requests that the plan of a dry run takes, with one object
-// per request.
+// ExpectedRequests estimates the requests of a dry run's plan, with one object per request.
 func (r *Report) ExpectedRequests() map[storage.Request]int {
 	const (
 		bookkeeping = 4 // lock, its probe, mark, root
@@ -145,7 +144,7 @@ func (r *Report) ExpectedRequests() map[storage.Request]int {
 	}
 }
 
-// String formats the report for a person, in a few lines.
+// String formats the report for a person.
 func (r *Report) String() string {
 	var b strings.Builder
 	if r.AsOf != "" {
@@ -166,12 +165,12 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "inputs    %10d objects, %d of them put: %s; %d of earlier sites deleted\n", i.Objects, i.Put, megabytes(i.Bytes), i.Deleted)
 	}
 	if n := r.Requests[storage.Put] + r.Requests[storage.List]; n+r.Requests[storage.Get] > 0 {
-		fmt.Fprintf(&b, "requests  %10d put or list, %d get, %d delete; %d tried again\n",
+		fmt.Fprintf(&b, "requests  %10d put or list, %d get, %d delete; %d retried\n",
 			n, r.Requests[storage.Get]+r.Requests[storage.Head], r.Requests[storage.Delete], r.Retries)
 	}
 	fmt.Fprintf(&b, "%s: %s (%s)\n", r.Dest, r.Outcome, r.took())
 	if r.Outcome == Interrupted {
-		b.WriteString("run the same command again: it goes on where this one was\n")
+		b.WriteString("run the same command again to resume\n")
 	}
 	return b.String()
 }
@@ -216,7 +215,7 @@ func (r *Report) Markdown() string {
 	row("objects deleted", "%d of %d", r.Done.Deleted, r.Plan.Delete)
 	row("requests", "%d put or list, %d get, %d delete", r.Requests[storage.Put]+r.Requests[storage.List],
 		r.Requests[storage.Get]+r.Requests[storage.Head], r.Requests[storage.Delete])
-	row("tried again", "%d", r.Retries)
+	row("retries", "%d", r.Retries)
 	row("time", "%s", r.took())
 	if r.Error != "" {
 		row("error", "%s", strings.ReplaceAll(strings.ReplaceAll(r.Error, "|", `\|`), "\n", " "))

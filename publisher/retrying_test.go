@@ -12,8 +12,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// An unreachable server gives the temporary errors of storage: no process listens on
-// its port.
+// unreachable returns a bucket with the temporary errors of storage: no process listens on its
+// port.
 func unreachable(t *testing.T) Bucket {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
@@ -59,7 +59,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// When patience is used up, the error is that of the last attempt.
+// When patience is used up, the error is the last attempt's.
 func TestPatienceEnds(t *testing.T) {
 	begun := time.Now()
 	report, err := Publish(context.Background(), siteOf(t, objectsOf(1, "")), unreachable(t), Options{Patience: time.Second})
@@ -93,7 +93,7 @@ func (hanging) Put(ctx context.Context, _ storage.Object, _ storage.Condition) (
 	return "", ctx.Err()
 }
 
-// Requests that are under way at an interrupt may end within the grace period.
+// Requests in flight at an interrupt may end within the grace period.
 func TestGrace(t *testing.T) {
 	next, bucket := siteOf(t, objectsOf(1, "")), hanging{openLocal(t.TempDir())}
 	synctest.Test(t, func(t *testing.T) {

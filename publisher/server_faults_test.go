@@ -19,7 +19,7 @@ import (
 type harm struct {
 	name      string
 	fault     badway.Fault
-	now, then time.Duration // how long it is done and how long not; 0 means all the time
+	now, then time.Duration // duration of the fault and of each pause; 0 means permanent
 }
 
 // do injects the fault until stop is called.
@@ -45,7 +45,7 @@ func (h harm) do(way *badway.Way) (stop func()) {
 	return func() { close(ended); group.Wait() }
 }
 
-// wayTo is a way to a server that faults can be put into.
+// wayTo returns a proxy to a server that can inject faults.
 func wayTo(t testing.TB, server *servers.Server) *badway.Way {
 	t.Helper()
 	return badway.To(t, strings.TrimPrefix(server.Endpoint, "http://"))
@@ -73,7 +73,7 @@ func TestABadConnection(t *testing.T) {
 				defer stop()
 				var retries int64
 				runs := []memory{first, second, second}
-				if h.fault.Cut > 0 { // the third run would doubt what the first sent, and list: no answer may be as long
+				if h.fault.Cut > 0 { // the third run would doubt the first's requests, and list: no answer may be as long
 					runs = runs[:2]
 				}
 				for _, m := range runs {
@@ -94,8 +94,8 @@ func TestABadConnection(t *testing.T) {
 	})
 }
 
-// A run survives an outage of the server, even one longer than the lease, as long as no
-// other publisher took the lock.
+// A run survives an outage of the server, even one longer than the lease, if no other publisher
+// took the lock.
 func TestAServerThatIsAwayForAWhile(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {
@@ -137,7 +137,7 @@ func (s onStage) Stage(name string, _ int64) {
 }
 func (onStage) AddBytes(int64, int64) {}
 
-// Errors that a retry cannot fix end a run at once, with a message that says what to check.
+// Errors that a retry cannot fix end a run at once, with a message that names the remedy.
 func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {
@@ -184,8 +184,8 @@ func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
 	})
 }
 
-// readOnly returns credentials that may read the bucket but not write to it, nil if the
-// server cannot create such.
+// readOnly returns credentials that may read the bucket but not write to it, or nil if the server
+// cannot create them.
 func readOnly(t *testing.T, p place) map[string]string {
 	t.Helper()
 	if p.server.Kind != servers.MinIO {

@@ -27,7 +27,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// onServers runs a test on a server of each kind, on both and beside other tests: they mostly wait.
+// onServers runs a test on a server of each kind, in parallel: tests mostly wait.
 func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -41,7 +41,7 @@ func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
 
 type memory = memsite.Site
 
-// generated makes the site of a snapshot. Its leaderboards do not outweigh a small graph.
+// generated makes the site of a snapshot, with leaderboards small enough for a small graph.
 func generated(t testing.TB, snapshot afero.Fs, basePath string) memory {
 	t.Helper()
 	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{LeaderboardMax: 10, BasePath: basePath}})
@@ -55,7 +55,7 @@ func generated(t testing.TB, snapshot afero.Fs, basePath string) memory {
 	return m
 }
 
-// demo is the site of the demo snapshot, some 260 objects. It is made once.
+// demo returns the site of the demo snapshot, some 260 objects.
 func demo(t testing.TB) memory {
 	t.Helper()
 	demoOnce.Do(func() { demoSite = generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "") })
@@ -67,7 +67,7 @@ var (
 	demoSite memory
 )
 
-// synthetic is a snapshot of a graph that has about six objects for each list.
+// synthetic returns a snapshot of a graph with about six objects per list.
 func synthetic(t testing.TB, lists int) afero.Fs {
 	t.Helper()
 	files := afero.NewMemMapFs()
@@ -78,7 +78,7 @@ func synthetic(t testing.TB, lists int) afero.Fs {
 	return files
 }
 
-// opened is the site on disk, as the command opens it.
+// opened opens the site on disk, as the command does.
 func opened(t testing.TB, m memory, name string) publisher.Site {
 	t.Helper()
 	return openSite(t, m.Write(t, filepath.Join(t.TempDir(), name)))
@@ -98,8 +98,8 @@ func openSite(t testing.TB, path string) publisher.Site {
 	return from
 }
 
-// A place is a bucket of a server, or a prefix of one. Tests inspect it with a plain
-// client, and publish to it with the code under test.
+// A place is a bucket of a server, or a prefix of one. Tests inspect it with a plain client, and
+// publish to it with the code under test.
 type place struct {
 	server *servers.Server
 	at     storage.Location
@@ -111,13 +111,13 @@ func newPlace(t testing.TB, server *servers.Server, prefix string) place {
 	return place{server, storage.Location{Bucket: server.Bucket(t), Prefix: prefix}, minio.Core{Client: server.Client()}}
 }
 
-// open is the bucket as the code under test sees it, directly.
+// open opens the bucket as the code under test does, directly.
 func (p place) open(t testing.TB, transport http.RoundTripper) storage.Bucket {
 	t.Helper()
 	return p.openAt(t, p.server.Endpoint, transport)
 }
 
-// openAt is the bucket by way of a proxy.
+// openAt opens the bucket through a proxy.
 func (p place) openAt(t testing.TB, endpoint string, transport http.RoundTripper) storage.Bucket {
 	t.Helper()
 	bucket, err := openAs(credentialsOf(p.server), p.at, storage.S3Options{Endpoint: endpoint, Transport: transport})
@@ -134,8 +134,8 @@ func credentialsOf(server *servers.Server) map[string]string {
 
 var environment sync.Mutex
 
-// openAs opens a bucket with credentials in the environment, which are read once, here.
-// Tests that run at the same time cannot use t.Setenv.
+// openAs opens a bucket with credentials in the environment, which are read once, here. Concurrent
+// tests cannot use t.Setenv.
 func openAs(credentials map[string]string, at storage.Location, o storage.S3Options) (storage.Bucket, error) {
 	environment.Lock()
 	defer environment.Unlock()
@@ -181,8 +181,7 @@ func (p place) get(t testing.TB, key site.Key) (body string, ok bool) {
 	return string(read), true
 }
 
-// list returns the objects with their ETags, which are the MD5s of the bodies that the
-// server received.
+// list returns the objects with their ETags, the MD5s of the received bodies.
 func (p place) list(t testing.TB) map[site.Key]minio.ObjectInfo {
 	t.Helper()
 	all := map[site.Key]minio.ObjectInfo{}
@@ -199,7 +198,7 @@ func (p place) list(t testing.TB) map[site.Key]minio.ObjectInfo {
 	return all
 }
 
-// holds checks that the bucket contains the site, byte for byte and with its headers, and nothing else.
+// holds checks that the bucket contains exactly the site, byte for byte and with its headers.
 func (p place) holds(t testing.TB, want memory) {
 	t.Helper()
 	listed := p.list(t)
@@ -217,7 +216,7 @@ func (p place) holds(t testing.TB, want memory) {
 
 func (p place) check(key site.Key, config site.Config, want memory) error {
 	wanted, ok := want[key]
-	if !ok || isManifest(key) { // whose bytes may be others
+	if !ok || isManifest(key) { // the bytes of a manifest may differ
 		return nil
 	}
 	stream, info, _, err := p.plain.GetObject(context.Background(), p.at.Bucket, p.at.Prefix+string(key), minio.GetObjectOptions{})
@@ -287,8 +286,7 @@ func isManifest(key site.Key) bool {
 	return strings.HasPrefix(string(key), string(site.ManifestKey("")))
 }
 
-// mayStay reports whether a key is that of a free lock, or of a mark that was left
-// because of a doubt.
+// mayStay reports whether a key is a free lock, or a mark left because of a doubt.
 func (p place) mayStay(t testing.TB, key site.Key) bool {
 	t.Helper()
 	if key != site.LockKey && key != site.MarkKey {

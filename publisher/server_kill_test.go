@@ -20,13 +20,13 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// killsWanted is how many publishers are killed, over all servers; KILLS in the
-// environment sets another number, as `make soak` does at night.
+// killsWanted is the number of publishers to kill, over all servers; KILLS in the environment
+// overrides it, as in the nightly `make soak`.
 const killsWanted = 24
 
-// Publishers are killed at random, one after the other and with different sites. The
-// next run that may end makes the bucket equal to its site and puts nothing again that
-// had arrived. At no time does a reader find a reference to a missing object.
+// Publishers are killed at random, sequentially and with different sites. The next run that may end
+// makes the bucket equal to its site and does not repeat puts that had arrived. Readers never find
+// a reference to a missing object.
 func TestKilledPublishers(t *testing.T) {
 	sites := threeSites(t)
 	kills := killsWanted
@@ -67,8 +67,8 @@ func TestKilledPublishers(t *testing.T) {
 	})
 }
 
-// threeSites differ in many objects, in their keys too; the third one has another base
-// path and another number of manifest shards.
+// threeSites differ in many objects, also in their keys; the third has another base path and
+// another number of manifest shards.
 func threeSites(t *testing.T) []memory {
 	t.Helper()
 	snapshot := synthetic(t, 40)
@@ -84,9 +84,9 @@ type killer struct {
 	paths  []string
 	random *rand.Rand
 
-	last           int // the site of the last run
+	last           int // site of the last run
 	kills, resumed int
-	hits           map[string]int // by the stage that was killed
+	hits           map[string]int // by the killed stage
 }
 
 func (k *killer) round(t *testing.T) {
@@ -118,16 +118,15 @@ func (k *killer) round(t *testing.T) {
 	k.clearUp(t)
 }
 
-// clearUp publishes after a kill. The lock of the killed run is broken, waited for, or
-// removed as if the kill was long ago. In the last case more runs may be killed before
-// one succeeds.
+// clearUp publishes after a kill. The lock of the killed run is broken, waited for, or removed as
+// if the kill was long ago. In the last case more runs may be killed before one succeeds.
 func (k *killer) clearUp(t *testing.T) {
 	t.Helper()
 	o := publisher.Options{Bulk: k.pick(publisher.BulkAuto, publisher.BulkOff)}
 	next := k.random.IntN(len(k.sites))
 	switch k.random.IntN(12) {
 	case 0:
-		// Requests of the killed run may still arrive, so what has to be put is unknown.
+		// Requests of the killed run may still arrive, so the required puts are unknown.
 		o.BreakLock = true
 		publish(t, k.sites[next], k.place.open(t, nil), o)
 		k.place.lists(t, k.sites[next], leftLock(t, k.place)...)
@@ -162,8 +161,8 @@ func (k *killer) pick(a, b publisher.Bulk) publisher.Bulk {
 	return b
 }
 
-// resume publishes after a run that was killed, as soon as its lock is free, and checks
-// that only what had not arrived is put.
+// resume publishes after a killed run, as soon as its lock is free, and checks that it puts only
+// missing objects.
 func resume(t *testing.T, p place, next memory, o publisher.Options) *publisher.Report {
 	t.Helper()
 	before := quiet(t, p)
@@ -184,9 +183,8 @@ func resume(t *testing.T, p place, next memory, o publisher.Options) *publisher.
 	return report
 }
 
-// quiet waits until the server has processed the requests of a killed publisher, which
-// may take a while, above all with an archive. It returns the objects that are in the
-// bucket then.
+// quiet waits until the server has processed the requests of a killed publisher, which may take a
+// while, above all with an archive. It returns the objects then in the bucket.
 func quiet(t *testing.T, p place) map[site.Key]minio.ObjectInfo {
 	t.Helper()
 	listed := p.list(t)
@@ -201,8 +199,8 @@ func quiet(t *testing.T, p place) map[site.Key]minio.ObjectInfo {
 	return listed
 }
 
-// leftLock is the lock that a killed run has left, if any: a run that finds its site in
-// the bucket takes none.
+// leftLock returns the lock left by a killed run, if any: a run that finds its site in the bucket
+// takes none.
 func leftLock(t *testing.T, p place) []site.Key {
 	t.Helper()
 	if _, ok := p.get(t, site.LockKey); ok {
@@ -211,10 +209,10 @@ func leftLock(t *testing.T, p place) []site.Key {
 	return nil
 }
 
-// checkPut checks that what was right before a run is not put, except the root, and the rest
-// once: but for two objects that the server is asked with whether it takes many at once. A shard of the
-// manifest that a delta changes is put again when the site goes back to what the shard says: without a
-// listing nobody knows that the text below the delta is the right one.
+// checkPut checks that right objects were not put again, except the root, and others once, except
+// two objects that test whether the server takes archives. A manifest shard changed by a delta is
+// put again when the site goes back to the shard's text: without a listing, nobody knows that the
+// text below the delta is right.
 func checkPut(t *testing.T, r *recorder, before map[site.Key]minio.ObjectInfo, next memory) {
 	t.Helper()
 	var again, twice []site.Key
@@ -236,8 +234,8 @@ func checkPut(t *testing.T, r *recorder, before map[site.Key]minio.ObjectInfo, n
 	}
 }
 
-// A killed first publish leaves no root to compare with; the objects that it put are
-// found nevertheless.
+// A killed first publish leaves no root to compare with; the objects that it put are found
+// nevertheless.
 func TestAKilledFirstPublishIsResumed(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {

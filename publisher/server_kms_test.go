@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// Under SSE-KMS no ETag is an MD5. Verify, repair and resuming a killed run work
-// nevertheless, and correct objects are not put again.
+// Under SSE-KMS no ETag is an MD5. Verify, repair and resuming a killed run still work, and right
+// objects are not put again.
 func TestETagsThatAreNoMD5s(t *testing.T) {
 	server := servers.StartEncrypting(t)
 	first := demo(t)
@@ -61,7 +61,7 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 	p.put(t, altered, strings.Repeat("x", len(first[altered])), minio.PutObjectOptions{})
 	p.put(t, refreshed, "fresh", minio.PutObjectOptions{})
 	p.put(t, refresh, keptFor(first[refreshed]), minio.PutObjectOptions{})
-	p.put(t, details[1], first[details[1]], minio.PutObjectOptions{}) // the right bytes, without our metadata
+	p.put(t, details[1], first[details[1]], minio.PutObjectOptions{}) // the right bytes, without followpress metadata
 	verify(found{missing: []site.Key{missing}, altered: []site.Key{altered}, refreshed: []site.Key{refreshed}}, 5, "SSE-KMS")
 
 	r := newRecorder(p.at)
@@ -73,7 +73,7 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 	}
 	verify(found{refreshed: []site.Key{refreshed}}, 4, "SSE-KMS")
 
-	// A run that was cut off: some objects of the second site are there.
+	// A run was cut off: some objects of the second site are there.
 	p.remove(t, refresh)
 	changed := map[site.Key]bool{refreshed: true}
 	for key, body := range second {

@@ -18,8 +18,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A meeting holds back the first request of each of its transports until all are there, and writes
-// of objects until one publisher has given up.
+// A meeting holds back the first request of each of its transports until all have arrived, and
+// writes of objects until one publisher has given up.
 type meeting struct {
 	once    sync.Once
 	all     *sync.WaitGroup
@@ -81,8 +81,8 @@ func TestOneOfTwoPublishersWins(t *testing.T) {
 	})
 }
 
-// A publisher that was suspended for longer than its lease, at any point, notices that
-// when it resumes, and does no harm to what another one has published in the meantime.
+// A publisher suspended for longer than its lease, at any point, notices on resuming, and does not
+// damage what another has published since.
 func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 	first := demo(t)
 	older, newer := first.Changed(t, 2, " older").WithoutLists(t, 4), first.Changed(t, 3, " newer").WithoutLists(t, 3)
@@ -113,8 +113,8 @@ func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 		for _, s := range stopped {
 			status, _ := s.Wait()
 			lost := status == 1 && strings.Contains(s.Stderr(), publisher.ErrLockLost.Error())
-			// The end of the mark is a run's last write. If that was under way at the stop, there is
-			// nothing left to lose the lock for.
+			// Deleting the mark is a run's last write. If it was in flight at the stop, there is no
+			// more lock to lose.
 			if done := status == 0 && !s.successor.found(site.MarkKey); !lost && !done {
 				t.Errorf("%s: status of the stopped publisher: got %d, want a failure by the lost lock: %s", s.when, status, s.Stderr())
 			}
@@ -127,15 +127,14 @@ func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 type stoppedRun struct {
 	childPublisher
 	when      string
-	successor *recorder // of the run that takes over its lock
+	successor *recorder // records the run that takes over its lock
 }
 
-// stopWithin stops a run some time after it has begun to put objects, sooner if that
-// is too late.
+// stopWithin stops a run some time after it has begun to put objects, sooner if that is too late.
 func stopWithin(t *testing.T, server *servers.Server, before memory, path string, bulk publisher.Bulk, delay time.Duration) *stoppedRun {
 	t.Helper()
 	for range 8 {
-		p := newPlace(t, server, "") // where no earlier run has left a doubt, and with it its mark
+		p := newPlace(t, server, "") // without a doubt or mark of an earlier run
 		publish(t, before, p.open(t, nil), publisher.Options{})
 		c := p.start(t, job{Site: path, Bulk: bulk, Workers: 4, Lease: time.Second})
 		if !c.WaitFor("upload") {

@@ -14,15 +14,15 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// jobVariable makes the test binary a publisher in a process of its own, which can be
-// killed and stopped. It holds the job as JSON.
+// jobVariable makes the test binary a publisher in a separate process, which can be killed and
+// stopped. It holds the job as JSON.
 const jobVariable = "FOLLOWPRESS_TEST_JOB"
 
-// A job is the task of such a publisher.
+// A job is the task of a publisher process.
 type job struct {
 	Site     string
 	At       storage.Location
-	Endpoint string // "" means that of the place's server
+	Endpoint string // "" means the endpoint of the place's server
 	Bulk     publisher.Bulk
 	Workers  int
 	Lease    time.Duration
@@ -30,7 +30,7 @@ type job struct {
 	Sign     string // a secret key; "" for none
 }
 
-// This is no TestMain, so that other tests of the package may have one.
+// init runs the job instead of a TestMain, which other tests of the package may need.
 func init() {
 	text := os.Getenv(jobVariable)
 	if text == "" {
@@ -67,7 +67,7 @@ func runJob(text string) error {
 	return err
 }
 
-// signingBy is how a site is signed by secret keys.
+// signingBy returns the signing by secret keys.
 func signingBy(privates ...string) (*publisher.Signing, error) {
 	s := &publisher.Signing{}
 	var publics []string
@@ -87,19 +87,19 @@ func signingBy(privates ...string) (*publisher.Signing, error) {
 	return s, err
 }
 
-// stageLines tells the parent process how far the child is.
+// stageLines prints the stages for the parent process.
 type stageLines struct{}
 
 func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
 func (stageLines) AddBytes(int64, int64)      {}
 
-// A childPublisher publishes in a process of its own, which prints the stages as they begin.
+// A childPublisher publishes in a separate process, which prints the stages as they begin.
 type childPublisher struct {
 	*process.Process
 	place place
 }
 
-// start publishes to the place in a process of its own.
+// start publishes to the place in a separate process.
 func (p place) start(t testing.TB, j job) childPublisher {
 	t.Helper()
 	j.At = p.at

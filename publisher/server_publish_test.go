@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Whatever was published before, the bucket contains the site, byte for byte and with
-// its headers, and nothing else.
+// Whatever was published before, the bucket contains exactly the site, byte for byte and with its
+// headers.
 func TestTheBucketIsTheSite(t *testing.T) {
 	first := demo(t)
 	steps := []struct {

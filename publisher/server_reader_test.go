@@ -18,9 +18,9 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// A reader follows references through a bucket while sites are published to it: from
-// the root to the shards of the manifest, the leaderboards and the buckets of users, and
-// from those to objects. What it finds must be there, and must be an object of one of the sites.
+// A reader follows references through a bucket while sites are published to it: from the root to
+// the shards of the manifest, the leaderboards and the buckets of users, and from those to objects.
+// Every reference must lead to an object of one of the sites.
 type reader struct {
 	t      testing.TB
 	place  place
@@ -30,7 +30,7 @@ type reader struct {
 	followed, startedOver int
 }
 
-// A sight is an object as it was at one time.
+// A sight is an object at one time.
 type sight struct {
 	key  site.Key
 	body string
@@ -76,8 +76,8 @@ func (r *reader) round() {
 	r.readUsers(root, buckets[r.random.IntN(len(buckets))])
 }
 
-// readShard follows some of the entries of a shard, as readers of the manifest see it: what is not what the root names
-// is of a publish that goes on, and makes them start over. false means to start over.
+// readShard follows some of the entries of a shard. A shard that the root does not name belongs to
+// a running publish; then readShard returns false, and the reader starts over.
 func (r *reader) readShard(root sight, parsed *site.Root, name string) bool {
 	manifest, err := shards.Open(r.t.Context(), parsed, func(_ context.Context, key site.Key) ([]byte, error) {
 		if body, ok := r.place.get(r.t, key); ok {
@@ -122,8 +122,8 @@ func (r *reader) readUsers(root sight, name string) bool {
 	return ok && r.followSome(root, bucket, lists, func(c site.Config, token string) site.Key { return c.ListKey(token, site.SearchFollowing) })
 }
 
-// followSome follows some of the names in an object, as far as the site has what they
-// name: not every account has a list.
+// followSome follows some of the names in an object, if the site has their objects: not every
+// account has a list.
 func (r *reader) followSome(root, from sight, names *regexp.Regexp, keyOf func(site.Config, string) site.Key) bool {
 	found := names.FindAllStringSubmatch(from.body, -1)
 	for range min(4, len(found)) {
@@ -154,11 +154,10 @@ func (r *reader) leadsTo(from sight, keyOf func(site.Config) site.Key) (to site.
 	return to, to != ""
 }
 
-// follow reads an object that another refers to. If it is missing, the reference must
-// be gone too by now, or the whole site must have been replaced; then ok is false, and
-// the reader starts over.
+// follow reads an object that another refers to. If it is missing, the reference must be gone by
+// now, or the whole site must have been replaced; then ok is false, and the reader starts over.
 func (r *reader) follow(root, from sight, to site.Key) (found sight, ok bool) {
-	time.Sleep(time.Millisecond) // leave the machine to the publishers
+	time.Sleep(time.Millisecond) // leaves the machine to the publishers
 	r.followed++
 	if found, ok = r.look(to); ok {
 		return found, true

@@ -16,17 +16,17 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A request is a request as a recorder saw it, classified independently of the code under test.
+// A request is recorded and classified independently of the code under test.
 type request struct {
 	method string
 	list   bool
-	keys   []site.Key // one; of a delete and an archive perhaps many
-	status int        // 0 where there was no answer
+	keys   []site.Key // one, or many for a delete or an archive
+	status int        // 0 without an answer
 }
 
 // A recorder is a transport that records requests in order.
 type recorder struct {
-	prefix string // of paths: bucket and prefix
+	prefix string // prefix of paths: bucket and prefix
 	next   http.RoundTripper
 
 	mu       sync.Mutex
@@ -96,7 +96,7 @@ func keysOfDelete(body []byte, prefix string) (keys []site.Key) {
 	return keys
 }
 
-// count is the number of requests that a condition chooses.
+// count returns the number of requests that choose accepts.
 func (r *recorder) count(choose func(*request) bool) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *recorder) put() map[site.Key]int {
 	return keys
 }
 
-// objectsPut are the keys of put without those of the publisher itself.
+// objectsPut is put without the publisher's own objects.
 func (r *recorder) objectsPut() map[site.Key]int {
 	keys := r.put()
 	maps.DeleteFunc(keys, func(key site.Key, _ int) bool {
@@ -140,7 +140,7 @@ func (r *recorder) objectsPut() map[site.Key]int {
 	return keys
 }
 
-// found reports whether a key was there when it was first read.
+// found reports whether a key existed when it was first read.
 func (r *recorder) found(key site.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

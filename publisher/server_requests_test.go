@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A run makes no unnecessary requests: the number follows from what changed.
+// The number of requests of a run follows from what changed.
 func TestARunTakesFewRequests(t *testing.T) {
 	first := demo(t)
 	few := first.Changed(t, 50, " ")
@@ -33,7 +33,7 @@ func TestARunTakesFewRequests(t *testing.T) {
 		p := newPlace(t, server, "")
 		for _, step := range steps {
 			objects, shards := differences(p.list(t), step.site)
-			if shards > 0 { // with deltas, others may be read than those whose stored bytes differ
+			if shards > 0 { // deltas: more shards may be read than differ in their stored bytes
 				shards = len(step.site.Root(t).Manifest)
 			}
 			most := objects + 2*shards + 10
@@ -51,7 +51,7 @@ func TestARunTakesFewRequests(t *testing.T) {
 				t.Errorf("%s: got %d requests for %d objects in %d shards, want at most %d", step.name, n, objects, shards, most)
 			}
 			lists := 0
-			if step.name == "the first site" { // looks for objects of others
+			if step.name == "the first site" { // looks for foreign objects
 				lists = 1
 			}
 			if r.lists() != lists || r.of(http.MethodHead) > 0 {

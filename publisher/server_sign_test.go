@@ -18,11 +18,11 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// Wherever a signed publish was killed, readers with the key accept all that a server has, also after the publish of
-// another site was killed too. The next publish, by a new key beside the old one, completes the bucket; an older site is
-// refused.
+// Wherever a signed publish was killed, readers with the key accept everything that a server has,
+// also after another killed publish. The next publish, by a new key alongside the old one,
+// completes the bucket; an older site is rejected.
 func TestASignedPublishThatWasKilled(t *testing.T) {
-	sites := threeSites(t)[:2] // of one configuration
+	sites := threeSites(t)[:2] // the sites with the same configuration
 	var paths []string
 	for i, s := range sites {
 		paths = append(paths, s.Write(t, filepath.Join(t.TempDir(), fmt.Sprint(i))))

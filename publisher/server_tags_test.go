@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/site/tags"
 )
 
-// Tags arrive as metadata of every object, whether they are put one by one or many at once, and a publish with
-// other tags puts all objects again.
+// Tags arrive as metadata of every object, whether put one by one or in archives, and a publish
+// with other tags puts all objects again.
 func TestTagsAreMetadata(t *testing.T) {
 	m := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {

@@ -20,8 +20,8 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// Verify names all damage of a bucket and writes nothing. Repair fixes it, and leaves
-// refreshed objects and those of others alone.
+// Verify names all damage of a bucket and writes nothing. Repair fixes it, and leaves refreshed and
+// foreign objects alone.
 func TestVerifyAndRepairABucket(t *testing.T) {
 	first := demo(t)
 	config := first.Root(t).Config
@@ -94,12 +94,11 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 	})
 }
 
-// keptFor is the entry below _refresh/ of a refresh that has replaced a body with "fresh".
+// keptFor returns the entry below _refresh/ of a refresh that replaced a body with "fresh".
 func keptFor(replaced string) string {
 	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte("fresh")), site.Sum([]byte(replaced)))
 }
 
-// found is what a verification should find.
 type found struct{ missing, altered, unknown, foreign, refreshed []site.Key }
 
 func (f found) check(t *testing.T, v *publisher.Verification) {
@@ -116,8 +115,8 @@ func (f found) check(t *testing.T, v *publisher.Verification) {
 	}
 }
 
-// A refreshed object stays if the new site has the same bytes as the old one, even
-// after a killed run; if the new site has other bytes, they win.
+// A refreshed object stays if the new site has the same bytes as the old one, even after a killed
+// run; if the new site has other bytes, they win.
 func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 	first := demo(t)
 	details := first.Keys(t, routes.Details)
@@ -162,8 +161,8 @@ func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 	})
 }
 
-// A site with a file that was changed by hand is not published. One line says what to
-// do, and the bucket's root stays the old one.
+// A site with a manually changed file is not published. One line names the remedy, and the bucket's
+// root stays.
 func TestADamagedSiteIsNotPublished(t *testing.T) {
 	first := demo(t)
 	second := first.Changed(t, 1, " ")

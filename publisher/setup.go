@@ -10,9 +10,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// ConfigOf returns the configuration of a site. If from is nil, that is a configuration with the default
-// base path and all objects that a site may have, because nobody knows yet which site will come.
-// It is an error if the site has no valid root.
+// ConfigOf returns the configuration of a site. If from is nil, it returns a configuration with the
+// default base path and all objects that a site may have, because the site is not known yet. It
+// fails if the site has no valid root.
 func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	if from == nil {
 		return site.AllFeatures().WithDefaults()
@@ -24,13 +24,14 @@ func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	return source.Root.Config, nil
 }
 
-// NotDone begins the lines of SetUp about what is not done.
-const NotDone = "not done: "
+// Skipped begins the lines of SetUp about skipped steps.
+const Skipped = "skipped: "
 
 // SetUp makes a bucket ready for a site with this configuration: it creates the bucket, lets
 // everybody read the site's objects and nothing else, allows web pages of any origin to (CORS), and
-// tries whether the server can keep publishers apart. done has one line per step. A step that the
-// server does not support or permit is noted in done (NotDone), without an error. SetUp can be repeated.
+// tests whether publishers can exclude each other. done has one line per step. A step that the
+// server does not support or permit is marked in done (Skipped), without an error. SetUp can be
+// repeated.
 func SetUp(ctx context.Context, to interface {
 	Bucket
 	setUpper
@@ -58,15 +59,15 @@ func SetUp(ctx context.Context, to interface {
 		name string
 		do   func(context.Context) error
 	}{
-		{"everybody may read the site's objects", func(ctx context.Context) error { return to.AllowRead(ctx, c.PublicKeys()) }},
-		{"web pages of any origin may read them (CORS)", to.AllowOrigins},
-		{"publishers exclude each other (conditional writes)", func(ctx context.Context) error { return lock.Try(ctx, bucket, o.lock()) }},
+		{"public read access to the site's objects", func(ctx context.Context) error { return to.AllowRead(ctx, c.PublicKeys()) }},
+		{"CORS for web pages of any origin", to.AllowOrigins},
+		{"a lock between publishers (conditional writes)", func(ctx context.Context) error { return lock.Try(ctx, bucket, o.lock()) }},
 	} {
 		if err := bucket.Do(l.soft, requests.AttemptTime, step.name, step.do); err != nil {
 			if ctx.Err() != nil || requests.Retryable(err) {
 				return done, err
 			}
-			done = append(done, NotDone+step.name+": "+err.Error())
+			done = append(done, Skipped+step.name+": "+err.Error())
 			continue
 		}
 		done = append(done, step.name)

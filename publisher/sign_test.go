@@ -18,10 +18,10 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// keyName names the keys of tests, which is the origin of their sites.
+// keyName is the name of test keys, and the origin of their sites.
 const keyName = "follow.example"
 
-// before1970 is a clock by which counters begin with 1.
+// before1970 is a clock that makes counters begin with 1.
 func before1970() time.Time { return time.Unix(-1, 0) }
 
 // newSigning makes a key. Its counters are 1, 2, 3.
@@ -31,13 +31,13 @@ func newSigning(t testing.TB) *Signing {
 	return &Signing{Signers: []note.Signer{k.Signer}, Keys: k.Keys, Now: before1970}
 }
 
-// asOf is a site with a time.
+// asOf returns a site with a time.
 func asOf(t testing.TB, objects map[site.Key]string, day int) memorySite {
 	t.Helper()
 	return siteOf(t, objects, func(r *site.Root) { r.AsOf = fmt.Sprintf("2026-11-%02dT00:00:00Z", day) })
 }
 
-// openNote checks the note of a folder, and that it names the root there.
+// openNote checks the note of a folder, and that it names the folder's root.
 func openNote(t testing.TB, folder string, keys note.Keys) note.Note {
 	t.Helper()
 	all := readAll(t, folder)
@@ -85,7 +85,8 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// A site whose explorer would show nothing is not published: no key that it checks by signs it.
+// A site whose explorer would show nothing, because none of its keys signs the site, is not
+// published.
 func TestExplorerKeysMustSign(t *testing.T) {
 	key, other := testkey.New(t, keyName), testkey.New(t, keyName)
 	signing := &Signing{Signers: []note.Signer{key.Signer}, Keys: key.Keys, Now: before1970}
@@ -99,7 +100,7 @@ func TestExplorerKeysMustSign(t *testing.T) {
 		{"one of its keys signs", other.Public + " " + key.Public, signing, nil},
 		{"another key signs", other.Public, signing, errExplorerKeys},
 		{"nobody signs", key.Public, nil, errExplorerKeys},
-		{"there is no key", "", nil, nil},
+		{"no key is set", "", nil, nil},
 	} {
 		folder := t.TempDir()
 		s := siteOf(t, objectsOf(5, ""), func(r *site.Root) {
@@ -115,7 +116,7 @@ func TestExplorerKeysMustSign(t *testing.T) {
 	}
 }
 
-// What the note of the bucket says decides what a publish may do.
+// The note of the bucket decides what a publish may do.
 func TestSignOverOtherNotes(t *testing.T) {
 	older, newer := asOf(t, objectsOf(5, ""), 20), asOf(t, objectsOf(6, "b"), 21)
 	mine, other := newSigning(t), newSigning(t)
@@ -125,7 +126,7 @@ func TestSignOverOtherNotes(t *testing.T) {
 	renewed.ReplaceNote = true
 	useUp := func(t *testing.T, folder string) {
 		stolen(t, folder, note.Key, mine, 1<<53-1)
-		overwrite(t, folder, objectOf(t, folder), "{}") // which no manifest tells
+		overwrite(t, folder, objectOf(t, folder), "{}") // the manifest does not show this
 	}
 	damage := func(t *testing.T, folder string) {
 		text := readAll(t, folder)[note.Key]
@@ -151,10 +152,10 @@ func TestSignOverOtherNotes(t *testing.T) {
 		{"a forged note", Options{Signing: mine}, damage, newer, Options{Signing: mine}, errOtherNote, 0, false},
 		{"a forged note, replaced", Options{Signing: mine}, damage, newer, Options{Signing: &replacing}, nil, 1, true},
 		{"by its key, with a counter that no clock has reached", Options{Signing: mine}, useUp, newer, Options{Signing: mine}, errStolen, 0, false},
-		{"by its key, with such a counter, replaced", Options{Signing: mine}, useUp, newer, Options{Signing: &replacing}, nil, 1, true},
-		{"by its key, with such a counter, replaced by a new key", Options{Signing: mine}, useUp, newer, Options{Signing: &renewed}, nil, 1, true},
-		{"by its key, with such a counter, the same site by a new key", Options{Signing: mine}, useUp, older, Options{Signing: &renewed}, nil, 1, true},
-		{"announced by its key, with such a counter", Options{Signing: mine}, func(t *testing.T, folder string) { announceFlood(t, folder, mine) },
+		{"by its key, with an excessive counter, replaced", Options{Signing: mine}, useUp, newer, Options{Signing: &replacing}, nil, 1, true},
+		{"by its key, with an excessive counter, replaced by a new key", Options{Signing: mine}, useUp, newer, Options{Signing: &renewed}, nil, 1, true},
+		{"by its key, with an excessive counter, the same site by a new key", Options{Signing: mine}, useUp, older, Options{Signing: &renewed}, nil, 1, true},
+		{"announced by its key, with an excessive counter", Options{Signing: mine}, func(t *testing.T, folder string) { announceFlood(t, folder, mine) },
 			newer, Options{Signing: mine}, nil, 2, true},
 		{"an older site", Options{Signing: mine}, func(t *testing.T, folder string) { publish(t, newer, openLocal(folder), Options{Signing: mine}) },
 			older, Options{Signing: mine}, ErrRollback, 2, false},
@@ -206,7 +207,7 @@ func TestSignOverOtherNotes(t *testing.T) {
 	}
 }
 
-// stolen puts a note of the root that is there, by who has the key.
+// stolen puts a note of the current root, as a thief of the key would.
 func stolen(t testing.TB, folder string, key site.Key, by *Signing, counters ...uint64) {
 	t.Helper()
 	var all [][]byte
@@ -223,7 +224,7 @@ func stolen(t testing.TB, folder string, key site.Key, by *Signing, counters ...
 	overwrite(t, folder, key, string(note.Join(all...)))
 }
 
-// announceFlood announces as many sites as readers look at, with counters that no clock has reached.
+// announceFlood announces as many sites as readers check, with counters ahead of the clock.
 func announceFlood(t testing.TB, folder string, by *Signing) {
 	t.Helper()
 	var counters []uint64
@@ -233,7 +234,7 @@ func announceFlood(t testing.TB, folder string, by *Signing) {
 	stolen(t, folder, note.NextKey, by, counters...)
 }
 
-// objectOf is an object of the site in a folder.
+// objectOf returns the key of some object of the site in a folder.
 func objectOf(t testing.TB, folder string) site.Key {
 	t.Helper()
 	for key := range readAll(t, folder) {
@@ -252,8 +253,8 @@ func overwrite(t testing.TB, folder string, key site.Key, body string) {
 	}
 }
 
-// A bucket that is signed by one key is signed by another one too, and then by that alone, without putting an object.
-// The counter stays, because the root does.
+// A bucket signed by one key is signed by a second one too, and then by the second alone, without
+// putting an object. The counter stays, because the root does.
 func TestRotateKeys(t *testing.T) {
 	folder := t.TempDir()
 	bucket, from := openLocal(folder), asOf(t, objectsOf(5, ""), 20)
@@ -265,7 +266,7 @@ func TestRotateKeys(t *testing.T) {
 	for _, step := range []struct {
 		name      string
 		signing   *Signing
-		oldReader bool // whether a reader that knows the old key alone accepts the site
+		oldReader bool // whether a reader that knows only the old key accepts the site
 		newReader bool
 	}{
 		{"the old key", &Signing{Signers: []note.Signer{before.Signer}, Keys: before.Keys, Now: before1970}, true, false},
@@ -288,7 +289,8 @@ func TestRotateKeys(t *testing.T) {
 	}
 }
 
-// Readers accept the next site though the note was lost, or somebody has put back an old one, since counters are times.
+// Readers accept the next site even if the note was lost or replaced by an old one, because
+// counters are times.
 func TestLostNote(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, folder, old string){
 		"lost": func(t *testing.T, folder, _ string) {
@@ -362,8 +364,9 @@ func TestSignerFails(t *testing.T) {
 	}
 }
 
-// Wherever a publish was cut off: readers may have seen what it announced. So the site before it, published again, gets a
-// greater counter, and is refused where the root of the newer one is in the bucket, unless that is meant.
+// Wherever a publish was cut off, readers may have seen its announcement. So the site before it,
+// published again, gets a greater counter, and is rejected if the newer root is in the bucket,
+// unless a rollback is allowed.
 func TestBackAfterACutOffPublish(t *testing.T) {
 	signing := newSigning(t)
 	first, second := asOf(t, objectsOf(4, ""), 20), asOf(t, objectsOf(5, "b"), 21)
@@ -407,19 +410,19 @@ func TestBackAfterACutOffPublish(t *testing.T) {
 	}
 }
 
-// A root that somebody else has put says nothing of the objects: all are looked at.
+// A root put by somebody else proves nothing about the objects: all are checked.
 func TestRootOfSomebodyElse(t *testing.T) {
 	folder := t.TempDir()
 	bucket, signing := openLocal(folder), newSigning(t)
 	first, second := asOf(t, objectsOf(5, ""), 20), asOf(t, objectsOf(5, ""), 21)
 	publish(t, first, bucket, Options{Signing: signing})
 	overwrite(t, folder, site.RootKey, strings.Replace(first[site.RootKey], "2026-11-20", "2026-11-19", 1))
-	overwrite(t, folder, objectOf(t, folder), "{}") // of which the manifest knows nothing
+	overwrite(t, folder, objectOf(t, folder), "{}") // unknown to the manifest
 	publish(t, second, bucket, Options{Signing: signing})
 	equalSites(t, withoutNote(inBucket(t, folder)), second)
 }
 
-// A cutting bucket ends after a number of writes, and calls after with each that it has done.
+// A cutting bucket ends after a number of writes, and calls after following each.
 type cutting struct {
 	*mortal
 	after func()
@@ -441,14 +444,16 @@ func (c cutting) Delete(ctx context.Context, keys []site.Key) error {
 	return err
 }
 
-// Wherever a publish is, or was cut off, a reader with the key accepts each answer of one of both sites, or is told that it
-// is between them, and never accepts what neither has. The next publish makes the bucket what it should be.
+// Wherever a publish is, or was cut off, a reader with the key accepts each answer of either site,
+// or learns that a publish is running, and never accepts an answer of neither. The next publish
+// repairs the bucket.
 func TestReadersOfASignedBucket(t *testing.T) {
 	signing := newSigning(t)
 	sites := []memorySite{asOf(t, objectsOf(4, ""), 20), asOf(t, objectsOf(5, "b"), 21), asOf(t, objectsOf(3, "c"), 22)}
 	for _, maxDelta := range []int{0, 1} { // deltas, and shards
 		o := Options{Signing: signing, BreakLock: true, drain: dead, Concurrency: 1, maxDelta: maxDelta}
-		// The first run is not cut off, and readers look on at each write: what is there then is what a cut leaves.
+		// The first run is not cut off, and readers check at each write: the state then is the
+		// state that a cut leaves.
 		for cut := -1; ; cut++ {
 			folder := t.TempDir()
 			bucket := openLocal(folder)
@@ -509,12 +514,12 @@ func TestReadersOfASignedBucket(t *testing.T) {
 				t.Fatal(err)
 			}
 			check(when, sites[0], sites[1])
-			if cut%3 == 0 { // the same site, or the next one, in the end
+			if cut%3 == 0 { // finally the same site, or the next one
 				publish(t, sites[1], cutting{&mortal{Bucket: bucket, left: -1}, func() { check(when+": resumed", sites[0], sites[1]) }}, o)
 				equalSites(t, withoutNote(inBucket(t, folder)), sites[1])
 			}
 			publish(t, sites[2], cutting{&mortal{Bucket: bucket, left: -1}, func() {
-				if cut%3 == 1 { // objects of all sites may be there, and each was announced
+				if cut%3 == 1 { // objects of all sites may exist, and each was announced
 					check(when+": the next site", sites...)
 				}
 			}}, o)

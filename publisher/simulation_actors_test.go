@@ -31,13 +31,13 @@ func (w *world) site(parts ...string) simulatedSite {
 	} else if w.versions {
 		sites = sites[:len(sites)/2]
 	}
-	if i := w.draw(parts...) % 11; i < 10 { // the last one has no object in common with the others: that takes long
+	if i := w.draw(parts...) % 11; i < 10 { // the last one shares no object with the others, which takes long
 		return sites[i%uint64(len(sites)-1)]
 	}
 	return sites[len(sites)-1]
 }
 
-// options are those of a process for publishing a site, or none.
+// options returns the options of a process for publishing a site, or none.
 func (w *world) options(p *process, s simulatedSite) Options {
 	name := p.name
 	p.older = s.older
@@ -73,7 +73,7 @@ func (w *world) options(p *process, s simulatedSite) Options {
 	return o
 }
 
-// noted is a log in the trace.
+// noted writes a log to the trace.
 type noted struct {
 	w    *world
 	name string
@@ -123,7 +123,8 @@ func (w *world) publish(ctx context.Context, p *process, name string, next simul
 	w.reported(p, report, err)
 }
 
-// follower is a process of live: it publishes on a clock, and keeps what its clients refresh in the bucket.
+// follower is a live process: it publishes on a clock, and stores what its clients refresh in the
+// bucket.
 func (w *world) follower(name string) {
 	w.sleep(name, "begin")
 	p := w.process(name)
@@ -145,8 +146,8 @@ func (w *world) follower(name string) {
 	}
 }
 
-// answer answers from the graph of a site, and refreshes some of its profiles. Nobody publishes what it answers: that
-// what was refreshed is kept in the bucket is all that a later site knows of it.
+// answer answers from the graph of a site, and refreshes some of its profiles. Nobody publishes the
+// answers: a later site only knows the refreshes stored in the bucket.
 func (w *world) answer(p *process, s simulatedSite) (end func()) {
 	feed := make(rounds.Feed, 1)
 	feed <- follow.Round{Heads: []follow.Head{{Chain: 1, Block: 1, Time: time.Now().UnixMilli()}}, Snapshot: s.snapshot}
@@ -188,7 +189,7 @@ func (w *world) noteFrom(name, format string, arguments ...any) {
 	w.note(name+": "+format, arguments...)
 }
 
-// repairer is a run of Repair, with the site that the bucket has.
+// repairer runs Repair with the site in the bucket.
 func (w *world) repairer(name string) {
 	w.sleep(name, "begin")
 	p := w.process(name)
@@ -208,7 +209,7 @@ func (w *world) repairer(name string) {
 	}
 }
 
-// verifier is a run of Verify. Its result has to be true if no publisher runs meanwhile.
+// verifier runs Verify. Its result must be true if no publisher runs at the same time.
 func (w *world) verifier(name string) {
 	w.sleep(name, "begin")
 	p := w.process(name)
@@ -235,7 +236,7 @@ func (w *world) verifier(name string) {
 	}
 }
 
-// damage sometimes changes an object without any process noticing.
+// damage sometimes changes an object unnoticed by any process.
 func (w *world) damage(p *process, name string) site.Key {
 	if !w.chance(250, name, "damage") {
 		return ""
@@ -243,7 +244,7 @@ func (w *world) damage(p *process, name string) site.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var keys []site.Key
-	for _, list := range lists { // which are refreshed, too
+	for _, list := range lists { // these are refreshed, too
 		keys = append(keys, site.Key("api/v1/lists/"+list+"/details"))
 	}
 	key := keys[w.draw(name, "what")%uint64(len(keys))]
@@ -315,7 +316,7 @@ func (w *world) fallback(ctx context.Context, name string, refreshes int) {
 	h.Close()
 }
 
-// refresh asks for a fresh profile, and notes in acked how fresh the answer is.
+// refresh requests a fresh profile, and records in acked how fresh the answer is.
 func (w *world) refresh(h http.Handler, base string, acked map[string]int64, name, which string) {
 	list := lists[w.draw(name, which, "list")%uint64(len(lists))]
 	r := httptest.NewRequest(http.MethodGet, "/"+base+"/lists/"+list+"/details?cache=fresh", http.NoBody)

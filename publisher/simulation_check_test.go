@@ -16,9 +16,9 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// check is called when all processes but the fallbacks have ended. It publishes a last site,
-// as the next night would, and checks the bucket before and after. The fallbacks have to
-// notice by themselves what they must put again; or others begin when all is over.
+// check is called when all processes except the fallbacks have ended. It publishes a last site,
+// like the next night, and checks the bucket before and after. The fallbacks must notice by
+// themselves what to put again; or others begin at the end.
 func (w *world) check(stopFallbacks func()) {
 	restarted := w.chance(200, "fallbacks restart")
 	if restarted {
@@ -79,7 +79,7 @@ func (w *world) check(stopFallbacks func()) {
 	}
 }
 
-// arriveAll waits until no request can arrive any more.
+// arriveAll waits until no request can arrive anymore.
 func (w *world) arriveAll() {
 	w.mu.Lock()
 	wait := time.Until(w.pending)
@@ -109,8 +109,8 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	return report.Outcome
 }
 
-// repairWhatVerifyFinds is for worlds without conditional writes, where late requests
-// go unnoticed: a verification must find their effects, and a repair must fix them.
+// repairWhatVerifyFinds is for worlds without conditional writes, where late requests go unnoticed:
+// a verification must find their effects, and a repair must fix them.
 func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 	w.mu.Lock()
 	differences := w.differences()
@@ -135,7 +135,7 @@ func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 		return
 	}
 	w.purge(v.Repaired)
-	for _, key := range v.Foreign.Keys { // those of another base path are named, and left to a person, who purges too
+	for _, key := range v.Foreign.Keys { // foreign objects of another base path are left to a person, who purges too
 		delete(w.objects, key)
 		delete(w.cache, key)
 	}
@@ -157,8 +157,8 @@ func (w *world) certainIsTrue(when string) {
 	}
 }
 
-// differences are those between the bucket and what its root names, not counting
-// refreshed and damaged objects.
+// differences returns the differences between the bucket and its root, except refreshed and damaged
+// objects.
 func (w *world) differences() (differences []string) {
 	of, _ := w.rooted()
 	needed := w.neededManifest(of, &differences)
@@ -190,7 +190,8 @@ func (w *world) differences() (differences []string) {
 	return differences
 }
 
-// neededManifest names the deltas without which the manifest of a site could not be read, and adds the shards that cannot.
+// neededManifest returns the deltas required to read the manifest of a site, and adds the
+// unreadable shards to differences.
 func (w *world) neededManifest(of simulatedSite, differences *[]string) map[site.Key]bool {
 	needed := map[site.Key]bool{}
 	if of.memorySite == nil {
@@ -211,17 +212,18 @@ func (w *world) neededManifest(of simulatedSite, differences *[]string) map[site
 	return needed
 }
 
-// isBeside reports whether an object is no part of any site.
+// isBeside reports whether an object does not belong to any site.
 func isBeside(key site.Key) bool {
 	return key == site.LockKey || key == site.MarkKey || key == site.NoteKey || strings.HasPrefix(string(key), string(site.RefreshPrefix))
 }
 
-// isAnnounced reports whether an object is one that only announced notes lead to: it never changes.
+// isAnnounced reports whether an object is reached only through announced notes. These objects
+// never change.
 func isAnnounced(key site.Key) bool {
 	return strings.HasPrefix(string(key), string(site.NextPrefix)) && key != note.NextKey
 }
 
-// reported compares what a run says with what it has done, and purges caches as the command does.
+// reported compares the report of a run with its effects, and purges caches as the command does.
 func (w *world) reported(p *process, r *Report, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,7 +262,7 @@ func (w *world) reported(p *process, r *Report, err error) {
 	}
 }
 
-// purge lets the cache forget what a run has changed. It is asked for everything at once.
+// purge removes what a run has changed from the cache.
 func (w *world) purge(r *Report) {
 	if r.Changed.Unknown {
 		clear(w.cache)
@@ -278,7 +280,7 @@ func (w *world) purge(r *Report) {
 	}
 }
 
-// cachesHave checks that the cache has the last site, but for what refreshes have put.
+// cachesHave checks that the cache has the last site, except refreshed objects.
 func (w *world) cachesHave(last simulatedSite) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,9 +302,8 @@ func (w *world) cachesHave(last simulatedSite) {
 	}
 }
 
-// nothingRefreshedIsLost checks that the refreshed data that clients got is below
-// _refresh/, where the generator finds it, and in the objects once a fallback has
-// noticed the last site.
+// nothingRefreshedIsLost checks that refreshed data given to clients are below _refresh/, where the
+// generator finds them, and in the objects once a fallback has noticed the last site.
 func (w *world) nothingRefreshedIsLost(last simulatedSite) {
 	time.Sleep(30 * time.Second)
 	w.mu.Lock()

@@ -18,21 +18,22 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// signatures are what a signed world knows of its notes. All its publishers sign.
+// signatures is the state of the notes of a signed world. All its publishers sign.
 type signatures struct {
-	keys       [2]testkey.Key       // of publishers; readers know the first one alone
-	refresher  testkey.Key          // of fallbacks and lives
-	roots      map[site.SHA256]bool // those of which a note has been in the bucket, be it an announcement
-	last       note.Note            // the note of the bucket; the zero note until it has one
-	rolledBack bool                 // whether a site has replaced one of a later time
-	removed    map[site.Key]bool    // what was announced and removed: a late request may put it again, which nobody believes
+	keys       [2]testkey.Key       // keys of publishers; readers know only the first
+	refresher  testkey.Key          // key of fallbacks and lives
+	roots      map[site.SHA256]bool // roots whose notes have been in the bucket, including announcements
+	last       note.Note            // note of the bucket; zero until it has one
+	rolledBack bool                 // whether a site has replaced a later one
+	removed    map[site.Key]bool    // announced and removed keys: late requests may put them again, but nobody trusts them
 }
 
 func newSignatures(t testing.TB) *signatures {
 	return &signatures{keys: [2]testkey.Key{testkey.New(t, keyName), testkey.New(t, keyName)}, refresher: testkey.New(t, "refresher"), roots: map[site.SHA256]bool{}, removed: map[site.Key]bool{}}
 }
 
-// signing is how a process signs: with the key that readers know, or while keys are rotated with both.
+// signing returns how a process signs: with the key that readers know, or with both while keys are
+// rotated.
 func (w *world) signing(name string) *Signing {
 	if w.signatures == nil {
 		return nil
@@ -49,7 +50,7 @@ func (w *world) signing(name string) *Signing {
 	return s
 }
 
-// refreshSigning is how a process signs what it refreshes.
+// refreshSigning returns how a process signs refreshes.
 func (w *world) refreshSigning() (s server.RefreshSigning) {
 	if w.signatures != nil {
 		s.Signer, s.Keys = w.signatures.refresher.Signer, w.signatures.refresher.Keys
@@ -57,7 +58,7 @@ func (w *world) refreshSigning() (s server.RefreshSigning) {
 	return s
 }
 
-// putFirstNote signs the site that the world begins with.
+// putFirstNote signs the first site of the world.
 func (w *world) putFirstNote(t testing.TB, first simulatedSite) {
 	body := []byte(w.signatures.keys[0].Note(t, first.memorySite, 1))
 	o := stored{body: body, sum: site.Sum(body), at: w.start}
@@ -65,10 +66,10 @@ func (w *world) putFirstNote(t testing.TB, first simulatedSite) {
 	w.lookAtNote(nil, note.Key, &o)
 }
 
-// isStray reports whether somebody has put again what was announced and removed.
+// isStray reports whether a removed announcement was put again.
 func (w *world) isStray(key site.Key) bool { return w.signatures != nil && w.signatures.removed[key] }
 
-// lookAtNote checks a note that was put or deleted, and remembers what readers may believe.
+// lookAtNote checks a note that was put or deleted, and records what readers may accept.
 func (w *world) lookAtNote(r *arrival, key site.Key, o *stored) {
 	s := w.signatures
 	if s != nil && o == nil && strings.HasPrefix(string(key), string(site.NextPrefix)) {
@@ -100,7 +101,7 @@ func (w *world) lookAtNote(r *arrival, key site.Key, o *stored) {
 	s.last = n
 }
 
-// admitting is a process that reads sites that it checks.
+// admitting is a process that reads checked sites.
 type admitting struct{ *process }
 
 func (p admitting) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
@@ -111,7 +112,7 @@ func (p admitting) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx
 	return body, err
 }
 
-// checkingReader opens the site with a key, and reads some objects, again and again.
+// checkingReader opens the site with a key and reads objects repeatedly.
 func (w *world) checkingReader(name string) {
 	w.sleep(name, "begin")
 	p := w.process(name)
@@ -144,13 +145,13 @@ func (w *world) checkingReaders(group *sync.WaitGroup) {
 	}
 }
 
-// opened is the site for a reader, which has read nothing of it yet.
+// opened opens the site for a new reader.
 func (w *world) opened(p *process) *checked.Site {
 	return checked.New(admitting{p}, w.signatures.keys[0].Keys, checked.Options{Refreshers: w.signatures.refresher.Keys, AllowRollback: w.chance(500, p.name, "allow rollback")})
 }
 
-// read reads an object, and checks that a reader may be told so: never what nobody has signed, and never that something is
-// wrong. What comes too late, and what is damaged on purpose, is wrong.
+// read reads an object and checks the result: a reader never accepts an unsigned object, and never
+// reports damage except for late requests and deliberate damage.
 func (w *world) read(p *process, s *checked.Site, key site.Key) {
 	w.mu.Lock()
 	signed, writes := w.signatures.last.Counter > 0, w.writes
@@ -184,7 +185,7 @@ func (w *world) read(p *process, s *checked.Site, key site.Key) {
 		if !w.signatures.rolledBack {
 			wrong("%s: %v, and no operator has gone back", key, err)
 		}
-	case !signed: // while a site is signed for the first time, nobody can tell
+	case !signed: // while a site is signed for the first time, readers cannot tell
 	case errors.Is(err, checked.ErrAltered):
 		wrong("%s: %v", key, err)
 	case errors.Is(err, checked.ErrBetween):

@@ -23,14 +23,14 @@ import (
 type simulatedSite struct {
 	memorySite
 	root    site.Root
-	entries map[site.Key]site.MD5 // all objects, the shards of the manifest too
-	answers []site.Key            // those that readers ask for
-	older   bool                  // it is of an older version, with other headers
+	entries map[site.Key]site.MD5 // all objects, including the shards of the manifest
+	answers []site.Key            // keys that readers request
+	older   bool                  // made by an older version, with other headers
 
-	snapshot afero.Fs // that it was made of
+	snapshot afero.Fs // source of the site
 }
 
-// headers are those of an object of the site.
+// headers returns the headers of an object of the site.
 func (s simulatedSite) headers(key site.Key) (contentType, cacheControl string) {
 	route, ok := s.root.Config.RouteOf(key)
 	switch {
@@ -42,7 +42,7 @@ func (s simulatedSite) headers(key site.Key) (contentType, cacheControl string) 
 	return route.ContentType, route.CacheControl
 }
 
-// olderHeader is what an older version put instead of a header.
+// olderHeader returns the header that an older version put.
 func olderHeader(key site.Key, cacheControl string) string {
 	if key == site.RootKey || strings.Contains(string(key), "/lists/") {
 		return "older, " + cacheControl
@@ -50,7 +50,7 @@ func olderHeader(key site.Key, cacheControl string) string {
 	return cacheControl
 }
 
-// olderVersion is the site by an older version.
+// olderVersion returns the site as made by an older version.
 func (s simulatedSite) olderVersion() simulatedSite {
 	s.older = true
 	s.memorySite, s.entries = maps.Clone(s.memorySite), maps.Clone(s.entries)
@@ -78,17 +78,16 @@ var longSearch = site.SearchShardKey(longList, 0)
 // lists are the lists that every site has.
 var lists = []string{"1", "2", "3"}
 
-// simulatedSites are made once: rendered from snapshots that differ in what changes
-// from night to night.
+// simulatedSites are rendered from snapshots that differ in what changes from night to night.
 var simulatedSites = sync.OnceValue(func() []simulatedSite { return sitesOf(site.APISpec) })
 
-// wholeSites are the same with the whole API, in which a refresh replaces several objects.
+// wholeSites are the same sites with the whole API, in which a refresh replaces several objects.
 var wholeSites = sync.OnceValue(func() []simulatedSite { return sitesOf(site.APIEFP) })
 
-// wholeAPI is the first of the schedules with sites of the whole API.
+// wholeAPI is the first schedule with sites of the whole API.
 const wholeAPI = 1 << 32
 
-// sites are those of a schedule. If there are two versions, the second half are of the older one.
+// sites returns the sites of a schedule. With two versions, the second half are of the older one.
 func (w *world) sites() []simulatedSite {
 	sites := simulatedSites()
 	if w.seed >= wholeAPI {
@@ -150,7 +149,7 @@ func accountRow(n int) string {
 	return fmt.Sprintf(`{"address":%q,"primary_list":"%d","ens":{"name":"%s.eth","avatar":"a","fresh":1}}`, address(n), n, name)
 }
 
-// follows are records of the long list for a shard of its search, and a bit more.
+// follows returns records of the long list for a search shard, and a few more.
 func follows(after int) string {
 	var b strings.Builder
 	for i := range site.SearchShardSize {
@@ -197,8 +196,8 @@ func rendered(snapshot map[string]string, o generator.Options) simulatedSite {
 	return s
 }
 
-// A follower reads like a client, at any moment: from the root to the manifest, the
-// leaderboards and the buckets of users, and from these to the objects that they name.
+// A follower reads like a client, at any moment: from the root to the manifest, the leaderboards
+// and the buckets of users, and from these to the objects that they name.
 type follower struct{ leads map[site.MD5][]site.Key }
 
 var (
@@ -207,13 +206,13 @@ var (
 	shardsMember = regexp.MustCompile(`"shards":([0-9]+)`)
 )
 
-// newFollower finds out which objects the objects of all sites refer to.
+// newFollower computes which objects the objects of all sites refer to.
 var newFollower = sync.OnceValue(func() *follower {
 	f := &follower{map[site.MD5][]site.Key{}}
 	for _, s := range slices.Concat(simulatedSites(), wholeSites()) {
 		for _, key := range slices.Sorted(maps.Keys(s.memorySite)) {
 			sum := s.entries[key]
-			// What two sites have in common leads to what both have.
+			// An object common to two sites leads only to what both have.
 			leads := slices.DeleteFunc(s.leads(key), func(to site.Key) bool { return s.memorySite[to] == "" })
 			if before, ok := f.leads[sum]; ok {
 				leads = slices.DeleteFunc(leads, func(to site.Key) bool { return !slices.Contains(before, to) })
@@ -224,7 +223,7 @@ var newFollower = sync.OnceValue(func() *follower {
 	return f
 })
 
-// leads are the keys that an object of a site refers to.
+// leads returns the keys that an object of a site refers to.
 func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 	route, ok := s.root.Config.RouteOf(key)
 	if !ok {
@@ -262,7 +261,7 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 // look follows the root after an object was put or deleted.
 func (f *follower) look(w *world, r *arrival, key site.Key, o *stored) {
 	if w.late {
-		return // what arrives too late may do any harm, if only somebody knows of it
+		return // late requests may do any harm that is detected
 	}
 	f.lookAtManifest(w, r, key, o)
 	if o != nil && len(f.leads[o.sum]) == 0 {
@@ -283,12 +282,12 @@ func (f *follower) look(w *world, r *arrival, key site.Key, o *stored) {
 	}
 }
 
-// lookAtManifest checks that what is put of a manifest names objects that are there, that a root is put after its whole
-// manifest, and that nothing is deleted that the manifest of the root names. A reader believes what the root names only.
+// lookAtManifest checks three promises: manifest objects name existing objects; a root is put after
+// its whole manifest; no object in the root's manifest is deleted. A reader trusts only the root.
 func (f *follower) lookAtManifest(w *world, r *arrival, key site.Key, o *stored) {
 	there := func(from site.Key, entries []site.Entry) {
 		if _, ok := w.objects[site.RootKey]; !ok {
-			return // no reader comes that way
+			return // no reader gets there
 		}
 		for _, e := range entries {
 			if _, ok := w.objects[e.Key]; !ok && !w.damaged[e.Key] {
@@ -329,7 +328,7 @@ func (f *follower) lookAtManifest(w *world, r *arrival, key site.Key, o *stored)
 	}
 }
 
-// rooted is the site whose root is in the bucket.
+// rooted returns the site whose root is in the bucket.
 func (w *world) rooted() (s simulatedSite, ok bool) {
 	root, ok := w.objects[site.RootKey]
 	if !ok {
@@ -343,7 +342,7 @@ func (w *world) rooted() (s simulatedSite, ok bool) {
 	return simulatedSite{}, false
 }
 
-// manifestError says why a reader cannot believe a shard of a site's manifest, as it is stored; nil if it can.
+// manifestError returns why a reader cannot trust the stored shard of a site's manifest, or nil.
 func (w *world) manifestError(s simulatedSite, shard string) error {
 	manifest, err := shards.Open(context.Background(), &s.root, func(_ context.Context, key site.Key) ([]byte, error) {
 		o, ok := w.objects[key]

@@ -23,18 +23,18 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "the first schedule of the simulation; with -schedules=1 it prints what happens in it")
 )
 
-// Publishers that are delayed, suspended, killed and interrupted, a live that publishes on a
-// clock, fallbacks that refresh, a verifier, a repairer and readers share a bucket whose network loses,
-// delays and repeats requests. In any order of events:
+// Publishers, a live process, refreshing fallbacks, a verifier, a repairer and readers share a
+// bucket. Publishers are delayed, suspended, killed and interrupted. The network loses, delays and
+// repeats requests. In any order of events:
 //
-//   - the bucket equals its manifest and its root, or a mark or a doubt says that it may
-//     not, and then the next publish makes it so;
+//   - the bucket equals its manifest and its root, or a mark or a doubt warns that it may not, and
+//     then the next publish makes it so;
 //   - no object that a reader is referred to is missing;
 //   - no process writes after another has begun to;
 //   - refreshed data that a client got as an answer is never lost;
 //   - a verification reports all damage, and nothing else;
-//   - who reads a signed bucket with a key accepts only what was signed, and is never told that it was altered, or that
-//     the note is missing or of another root;
+//   - a reader of a signed bucket accepts only signed objects, and never gets an error about an
+//     altered object, a missing note or a note of another root.
 func TestSimulation(t *testing.T) {
 	result := simulate(t, *firstSeed, *schedules)
 	if *schedules == 1 {
@@ -60,7 +60,7 @@ func TestSimulationOfTheWholeAPI(t *testing.T) {
 	}
 }
 
-// A schedule is decided by its seed alone, but for the order of log lines of one instant.
+// The seed alone decides a schedule, except for the order of log lines of one instant.
 func TestSimulationRepeats(t *testing.T) {
 	lines := func(trace string) []string {
 		sorted := strings.Split(trace, "\n")
@@ -86,7 +86,7 @@ type simulated struct {
 	states    int
 	faults    faults
 	failed    []uint64
-	trace     string // of a single one
+	trace     string // only of a single schedule
 	took      time.Duration
 }
 
@@ -99,11 +99,11 @@ func (s *simulated) String() string {
 	return b.String()
 }
 
-// simulate tries schedules, on all cores; with -failfast until one fails.
+// simulate runs schedules on all cores; with -failfast until one fails.
 func simulate(t *testing.T, first uint64, n int) *simulated {
 	t.Helper()
 	failfast := flag.Lookup("test.failfast").Value.String() == "true"
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // schedules leave much behind, and hold little
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // schedules produce much garbage and hold little
 	begun := time.Now()
 	sum := &simulated{faults: faults{}}
 	var mu sync.Mutex
@@ -143,9 +143,9 @@ func simulate(t *testing.T, first uint64, n int) *simulated {
 	return sum
 }
 
-// runSchedule runs one schedule and checks what must hold in it and after it.
+// runSchedule runs one schedule and checks its invariants.
 func runSchedule(t *testing.T, seed uint64, traced bool) (w *world, trace string) {
-	simulatedSites() // outside of the bubble
+	simulatedSites() // outside the bubble
 	newFollower()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(t, seed, traced)
@@ -197,7 +197,8 @@ func newWorld(t testing.TB, seed uint64, traced bool) *world {
 	return w
 }
 
-// run starts all processes, and waits for those that end. The fallbacks live until stop is called.
+// run starts all processes, and waits for all except fallbacks. The fallbacks run until stop is
+// called.
 func (w *world) run() (stop func()) {
 	if w.locks != conditional {
 		var readers sync.WaitGroup
@@ -228,7 +229,7 @@ func (w *world) run() (stop func()) {
 		group.Go(func() { w.repairer("repairer") })
 	}
 	group.Wait()
-	time.Sleep(within / 2) // for refreshes that come last
+	time.Sleep(within / 2) // for the last refreshes
 	w.settled.Store(true)
 	return func() { cancel(); fallbacks.Wait() }
 }

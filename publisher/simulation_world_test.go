@@ -20,62 +20,61 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A world is a simulated bucket with all its users, on virtual time. Its seed decides
-// everything: what happens to a request depends on the seed, the process, and the number
-// of requests of that kind that the process has made, and never on the order of
-// goroutines.
+// A world is a simulated bucket with all its users, on virtual time. Its seed decides everything:
+// the fate of a request depends on the seed, the process, and the number of earlier requests of its
+// kind by the process, and never on the order of goroutines.
 type world struct {
 	seed    uint64
 	locks   locking
 	start   time.Time
-	settled atomic.Bool // nothing happens to requests any more
+	settled atomic.Bool // requests no longer fail
 
-	encrypted bool // ETags are no MD5s, as under SSE-KMS
+	encrypted bool // ETags are not MD5s, as under SSE-KMS
 	versions  bool // publishers of two versions, which put other headers
 
 	signatures *signatures // nil if nobody signs
 
 	mu           sync.Mutex
 	objects      map[site.Key]stored
-	sorted       []site.Key // keys of objects; nil if they have to be sorted again
+	sorted       []site.Key // keys of objects; nil if they must be sorted again
 	epoch        int        // how often the lock was taken
-	writing      int        // the last epoch of which data was written
-	late         bool       // a request has arrived later than the protocol waits for
-	lateMark     bool       // it was one of a mark, without the condition that keeps it from replacing another one
+	writing      int        // last epoch in which data was written
+	late         bool       // a request arrived later than the protocol waits
+	lateMark     bool       // a late request put the mark unconditionally and may have replaced another
 	pending      time.Time  // when the last request arrives
 	writes       int        // changes so far
-	byPublishers int        // of them
+	byPublishers int        // part of writes
 	reader       *follower
 	faults       faults
 	failed       []string
-	trace        *strings.Builder // nil if it is not wanted
+	trace        *strings.Builder // nil if not wanted
 
-	cache   map[site.Key]site.MD5 // what a cache has that somebody asks for everything all the time
-	put     map[putBy]bool        // what refreshes have put
-	damaged map[site.Key]bool     // objects that were damaged and not put again since
-	harmed  map[site.Key]bool     // objects that were ever damaged
-	acked   map[string]int64      // how fresh the profile of a list is that a fallback answered to a client
-	kept    map[string]int64      // the same of a live, which replaces no object
+	cache   map[site.Key]site.MD5 // state of a cache that keeps requesting every object
+	put     map[putBy]bool        // put by refreshes
+	damaged map[site.Key]bool     // objects damaged and not put again since
+	harmed  map[site.Key]bool     // objects ever damaged
+	acked   map[string]int64      // freshness, by list, of profiles that a fallback answered to a client
+	kept    map[string]int64      // the same for a live process, which replaces no object
 }
 
-// putBy is an object that somebody has put.
+// putBy identifies an object that was put.
 type putBy struct {
 	key site.Key
 	sum site.MD5
 }
 
-// A stored object is what the bucket holds under a key.
+// A stored object is an object in the bucket.
 type stored struct {
 	body                      []byte
 	sum                       site.MD5
 	at                        time.Time
 	contentType, cacheControl string
-	etag                      string // "" if it is the MD5
+	etag                      string // "" means the MD5
 }
 
 func (o stored) tag() string { return cmp.Or(o.etag, o.sum.String()) }
 
-// store makes a stored object of one that somebody puts.
+// store returns the stored form of an object.
 func (w *world) store(r *arrival, o storage.Object) *stored {
 	s := &stored{body: o.Body, sum: o.MD5, at: time.Now(), contentType: o.ContentType, cacheControl: o.CacheControl}
 	if w.encrypted {
@@ -116,7 +115,7 @@ const (
 	faultBetween    = "reads between two sites"
 )
 
-// faults count what was tried, by kind.
+// faults counts the injected faults by kind.
 type faults map[string]int
 
 func (w *world) count(fault string) {
@@ -139,8 +138,8 @@ func (w *world) note(format string, arguments ...any) {
 
 func (w *world) elapsed() string { return fmt.Sprintf("%10.3f", time.Since(w.start).Seconds()) }
 
-// Which conditions the server supports. Only conditional writes can keep publishers
-// apart; in the other worlds they publish one after the other, as the docs require.
+// locking is the server's support of conditions. Only conditional writes can keep publishers apart;
+// in the other worlds they publish sequentially, as the docs require.
 type locking int
 
 const (
@@ -150,7 +149,7 @@ const (
 	unasked             // --no-lock
 )
 
-// draw is a number that the seed decides for what the parts name.
+// draw returns a number that depends only on the seed and the parts.
 func (w *world) draw(parts ...string) uint64 {
 	const prime = 1099511628211
 	hash := w.seed*0x9e3779b97f4a7c15 ^ 14695981039346656037
@@ -167,18 +166,18 @@ func (w *world) draw(parts ...string) uint64 {
 	return hash ^ hash>>31
 }
 
-// chance is true in that many of a thousand cases.
+// chance is true in perMille of a thousand cases.
 func (w *world) chance(perMille uint64, parts ...string) bool {
 	return w.draw(parts...)%1000 < perMille
 }
 
-// between is a time, with nanoseconds: no two events happen at the same time.
+// between returns a time, with nanoseconds, so that no two events coincide.
 func (w *world) between(low, high time.Duration, parts ...string) time.Duration {
 	return low + time.Duration(w.draw(parts...)%uint64(high-low))
 }
 
-// skew is how far a clock of the bucket is ahead: that of its answers, or that of the
-// node that stores a key.
+// skew returns how far a clock of the bucket is ahead: of its answers, or of the node that stores a
+// key.
 func (w *world) skew(clock string) time.Duration {
 	if !w.chance(300, "skewed") {
 		return 0
@@ -187,32 +186,32 @@ func (w *world) skew(clock string) time.Duration {
 	return w.between(-most, most, "skew", clock)
 }
 
-// A process uses the bucket. It may be suspended for a while, and killed.
+// A process uses the bucket. It may be suspended and killed.
 type process struct {
 	w               *world
 	name            string
 	stopped, goesOn time.Time         // zero: never
 	killed          time.Time         // zero: never
-	sleeps          bool              // while it is stopped, its whole machine sleeps
-	drift           float64           // of its clocks
-	offset          time.Duration     // of its wall clock
-	set             time.Time         // when the wall clock is set; zero: never
-	jump            time.Duration     // by how much
-	older           bool              // it is of an older version, with other headers
-	touched         map[site.Key]bool // what it has put or deleted; under the world's mutex
+	sleeps          bool              // the whole machine sleeps while stopped
+	drift           float64           // drift of its clocks
+	offset          time.Duration     // offset of its wall clock
+	set             time.Time         // time when the wall clock is set; zero: never
+	jump            time.Duration     // change of the wall clock
+	older           bool              // an older version, with other headers
+	touched         map[site.Key]bool // keys that it put or deleted; guarded by the world's mutex
 	epoch           atomic.Int64
 	mu              sync.Mutex
 	requests        map[string]int
-	refreshes       bool            // it is a fallback
-	calm            bool            // nothing happens to its requests
-	fates           map[string]fate // but for these
+	refreshes       bool            // is a fallback
+	calm            bool            // its requests do not fail
+	fates           map[string]fate // exceptions from calm
 }
 
 func (w *world) process(name string) *process {
 	return &process{w: w, name: name, requests: map[string]int{}, touched: map[site.Key]bool{}}
 }
 
-// part is something that the process does, whose requests have a name of their own.
+// part returns a process for a part of the work, whose requests are numbered separately.
 func (p *process) part(name string) *process {
 	q := p.w.process(name)
 	q.stopped, q.goesOn, q.killed, q.sleeps = p.stopped, p.goesOn, p.killed, p.sleeps
@@ -220,7 +219,7 @@ func (p *process) part(name string) *process {
 	return q
 }
 
-// stops says when the process is stopped and killed, as the seed has it.
+// stops sets when the process is stopped and killed, by the seed.
 func (p *process) stops(within time.Duration) {
 	w, now := p.w, time.Now()
 	if w.chance(350, p.name, "stopped") {
@@ -241,18 +240,18 @@ func (p *process) stops(within time.Duration) {
 	}
 }
 
-// How wrong clocks are: the wall clock before it is set, and by how much it is set.
+// Errors of clocks: the wall clock before it is set, and the change when it is set.
 const (
 	maxDrift  = 0.002
 	maxOffset = 7 * time.Minute
 )
 
-// drifted is by how much clocks drift apart in the longest lease.
+// drifted is the maximum drift of clocks in the longest lease.
 const drifted = time.Duration(maxDrift * float64(2*time.Minute))
 
-// clock is the time by the clocks of the process's machine. They drift, the wall clock is set,
-// and the monotonic one stands still while the machine sleeps. No machine has both faults: only
-// Linux can notice that, by its clock since boot.
+// clock returns the time by the clocks of the process's machine. They drift, the wall clock is set,
+// and the monotonic one stands still during sleep. No machine has both faults: only Linux can
+// notice that, by its clock since boot.
 func (p *process) clock() lock.Instant {
 	now := time.Now()
 	passed := now.Sub(p.w.start)
@@ -261,7 +260,7 @@ func (p *process) clock() lock.Instant {
 	if !p.set.IsZero() && now.After(p.set) {
 		wall = wall.Add(p.jump)
 	}
-	if p.sleeps && p.set.IsZero() && now.After(p.stopped) { // with a clock that is set too, it is a Linux machine
+	if p.sleeps && p.set.IsZero() && now.After(p.stopped) { // if the clock is set too, the machine runs Linux
 		passed -= min(now.Sub(p.stopped), p.goesOn.Sub(p.stopped))
 	}
 	return lock.Instant{Monotonic: p.w.start.Add(passed), Wall: wall}
@@ -269,8 +268,8 @@ func (p *process) clock() lock.Instant {
 
 var errKilled = errors.New("the process is dead")
 
-// alive waits while the process is suspended, plus a time of its own for each request:
-// otherwise the scheduler of goroutines would decide the order.
+// alive waits while the process is suspended, plus a distinct time for each request: otherwise the
+// scheduler of goroutines would decide the order.
 func (p *process) alive(id string) error {
 	if now := time.Now(); !now.Before(p.stopped) && now.Before(p.goesOn) {
 		time.Sleep(time.Until(p.goesOn) + p.w.between(0, time.Millisecond, p.name, id, "awake"))
@@ -283,20 +282,20 @@ func (p *process) alive(id string) error {
 
 func (p *process) isDead() bool { return !p.killed.IsZero() && !time.Now().Before(p.killed) }
 
-// A fate is what happens to a request.
+// A fate decides the outcome of a request.
 type fate struct {
 	out, back time.Duration
-	again     time.Duration // after this it is carried out once more; 0 means never
+	again     time.Duration // delay until it is carried out once more; 0 means never
 	lost      bool
-	unheard   bool // there will be no answer
-	broken    bool // the answer is an error, which says nothing of whether it was carried out
-	useless   bool // it was not
+	unheard   bool // no answer arrives
+	broken    bool // the answer is an error that leaves open whether the request was carried out
+	useless   bool // the request was not carried out
 }
 
 // tooOld is the age at which S3 refuses a request (RequestTimeTooSkewed).
 const tooOld = 15 * time.Minute
 
-// fate decides what happens to a request.
+// fate returns the fate of a request.
 func (p *process) fate(id string) fate {
 	w := p.w
 	f := fate{out: w.between(time.Millisecond, 40*time.Millisecond, p.name, id, "out"), back: w.between(time.Millisecond, 20*time.Millisecond, p.name, id, "back")}
@@ -333,7 +332,7 @@ func (p *process) fate(id string) fate {
 	return f
 }
 
-// id tells a request from all others of the process.
+// id distinguishes a request from all others of the process.
 func (p *process) id(operation string, key site.Key) string {
 	what := operation + " " + string(key)
 	p.mu.Lock()
@@ -342,8 +341,8 @@ func (p *process) id(operation string, key site.Key) string {
 	return what + " " + strconv.Itoa(p.requests[what])
 }
 
-// request simulates a request: effect is what the server does when it arrives, and its
-// answer. As in reality, the request may arrive after its sender has stopped waiting.
+// request simulates a request. effect runs when it arrives at the server and returns the answer. As
+// in reality, the request may arrive after its sender has stopped waiting.
 func request[T any](ctx context.Context, p *process, operation string, key site.Key, effect func(*arrival) (T, error)) (T, error) {
 	var nothing T
 	id := p.id(operation, key)
@@ -384,7 +383,7 @@ func request[T any](ctx context.Context, p *process, operation string, key site.
 	}
 	select {
 	case a := <-answers:
-		if f.again > 0 { // one server hears both, and answers the first
+		if f.again > 0 { // one server receives both and answers the first
 			<-answers
 		}
 		time.Sleep(f.back)
@@ -394,11 +393,11 @@ func request[T any](ctx context.Context, p *process, operation string, key site.
 	}
 }
 
-// sent says when a request arrives; ok is false if it never does.
+// sent returns when a request arrives; ok is false if it never does.
 func (p *process) sent(r *arrival, f fate) (arrives time.Time, ok bool) {
 	arrives = r.signed.Add(f.out)
 	if p.stopped.After(r.signed) && p.stopped.Before(arrives) && p.w.chance(300, p.name, r.what, "stuck") {
-		// The process was stopped between its last look at the lease and the sending.
+		// The process was stopped between checking the lease and sending.
 		p.w.count(faultStuck)
 		arrives = p.goesOn.Add(f.out)
 		if !p.killed.IsZero() && p.killed.Before(p.goesOn) {
@@ -413,7 +412,7 @@ func (p *process) sent(r *arrival, f fate) (arrives time.Time, ok bool) {
 	return arrives, true
 }
 
-// unanswered is the error of a request that gets no answer.
+// unanswered returns the error of a request without an answer.
 func (p *process) unanswered(ctx context.Context, id string, closed <-chan time.Time) error {
 	select {
 	case <-closed:
@@ -429,7 +428,7 @@ func (p *process) unanswered(ctx context.Context, id string, closed <-chan time.
 	return &storage.UnansweredError{Err: errors.New("the connection was closed")}
 }
 
-// expect notes that a request arrives by then.
+// expect records that a request arrives by a time.
 func (w *world) expect(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -443,10 +442,10 @@ type arrival struct {
 	*process
 	what   string
 	signed time.Time
-	dated  time.Time // the same by the clock of the sender
+	dated  time.Time // the same by the sender's clock
 }
 
-// errTooOld is what the server answers to a request that was signed too long ago.
+// errTooOld is the server's answer to a request that was signed too long ago.
 var errTooOld = errors.New("RequestTimeTooSkewed")
 
 func (w *world) arrive(r *arrival, effect func(*arrival) error) (err error) {
@@ -472,7 +471,7 @@ func (w *world) arrive(r *arrival, effect func(*arrival) error) (err error) {
 	return err
 }
 
-// changed is called for each object that is put or deleted (nil), under the mutex.
+// changed is called, under the mutex, for each object that is put, or deleted (nil).
 func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	w.writes++
 	if p := r.process; p.refreshes && o != nil && !strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
@@ -483,8 +482,8 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	if key == site.LockKey {
 		w.lockChanged(r, o)
 	} else if epoch := int(r.epoch.Load()); epoch > 0 {
-		// No process writes data after another has begun to, except for requests that
-		// the network or a suspension has delayed for longer than the protocol waits.
+		// No process writes data after another has begun to, except for requests that the network
+		// or a suspension has delayed for longer than the protocol waits.
 		if w.locks == conditional && w.writing > epoch && time.Since(r.signed) <= lock.DrainTime-drifted {
 			w.fail("%s: %s was carried out when another run had begun to write", r.name, r.what)
 		}
@@ -511,7 +510,7 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	w.reader.look(w, r, key, o)
 }
 
-// keys are those of all objects, in order.
+// keys returns the sorted keys of all objects.
 func (w *world) keys() []site.Key {
 	if w.sorted == nil {
 		w.sorted = slices.Sorted(maps.Keys(w.objects))
@@ -546,7 +545,7 @@ func (w *world) decodeLock(into *lock.Body) error {
 	return nil
 }
 
-// Now is the time by the clock of the server's answers.
+// Now returns the time by the clock of the server's answers.
 func (p *process) Now() time.Time { return time.Now().Add(p.w.skew("answers")) }
 
 // Get is Read without its info.
@@ -555,7 +554,6 @@ func (p *process) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return body, err
 }
 
-// Read reads an object.
 func (p *process) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
 	o, err := request(ctx, p, "read", key, func(*arrival) (o stored, err error) {
 		o, ok := p.w.objects[key]
@@ -580,7 +578,6 @@ func (w *world) info(key site.Key, o stored) storage.Info {
 	return storage.Info{Key: key, Size: int64(len(o.body)), ETag: o.tag(), Modified: o.at.Add(w.skew(string(key[:min(len(key), 20)])))}
 }
 
-// Put puts an object if the condition holds.
 func (p *process) Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
 	if site.Sum(o.Body) != o.MD5 || int64(len(o.Body)) != o.Size {
 		return "", storage.ErrDamaged
@@ -613,7 +610,6 @@ func (p *process) Digest(ctx context.Context, key site.Key) (digest site.MD5, er
 	})
 }
 
-// Delete deletes objects.
 func (p *process) Delete(ctx context.Context, keys []site.Key) error {
 	_, err := request(ctx, p, "delete", keys[0], func(r *arrival) (none struct{}, err error) {
 		keys := keys
@@ -663,11 +659,9 @@ func (p *process) List(ctx context.Context, prefix, after site.Key, found func(s
 	}
 }
 
-// An unpacking process uses a server that unpacks archives, and stores what is in one
-// in any order.
+// An unpacking process uses a server that unpacks archives, and stores their objects in any order.
 type unpacking struct{ *process }
 
-// Unpacks puts objects and says that the server has unpacked them.
 func (p unpacking) Unpacks(ctx context.Context, objects []storage.Object) (bool, error) {
 	return true, p.PutMany(ctx, objects)
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A volatile bucket records the order of writes, and when they were synced.
+// A volatile bucket records the order of writes and syncs.
 type volatile struct {
 	*storage.Local
 	mu     sync.Mutex
 	writes []write
-	synced []int // how many writes were done at each sync
+	synced []int // number of writes at each sync
 }
 
 type write struct {
 	key  site.Key
-	body []byte // nil: deleted
+	body []byte // nil if deleted
 }
 
 func (v *volatile) note(w write) {
@@ -58,9 +58,9 @@ func (v *volatile) Sync(ctx context.Context) error {
 	return v.Local.Sync(ctx)
 }
 
-// afterPowerFailure is what is left when the power fails after some writes, before a sync of
-// the last one has ended: all that was synced before, and of the rest anything, in part
-// without its bytes. Only the root comes whole or not at all: Put sees to that.
+// afterPowerFailure returns the state after a power failure, n writes into the run: everything
+// synced before, and any part of the rest, possibly without its bytes. Only the root is complete or
+// absent, by the design of Put.
 func (v *volatile) afterPowerFailure(random *rand.Rand, before memorySite, n int) memorySite {
 	left, durable := maps.Clone(before), 0
 	for _, at := range v.synced {
@@ -82,8 +82,8 @@ func (v *volatile) afterPowerFailure(random *rand.Rand, before memorySite, n int
 	return left
 }
 
-// Wherever the power fails, the root refers to no missing object, a new root only to
-// complete ones, and a bucket that may be damaged has a mark: the next run repairs it.
+// Wherever the power fails, the root refers to no missing object, a new root only to complete ones,
+// and a bucket that may be damaged has a mark: the next run repairs it.
 func TestPowerFailure(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	first := siteOf(t, objectsOf(30, ""))
@@ -150,7 +150,7 @@ func checkAfterPowerFailure(t *testing.T, when string, left, first, second memor
 	}
 }
 
-// What a repair puts is durable before its mark goes.
+// A repair makes its puts durable before it deletes the mark.
 func TestPowerFailureAfterARepair(t *testing.T) {
 	folder := t.TempDir()
 	s := siteOf(t, objectsOf(5, ""))

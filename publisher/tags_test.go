@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A metadataBucket notes with which metadata objects were put last.
+// A metadataBucket records the metadata of the last put of each object.
 type metadataBucket struct {
 	*storage.Local
 	mu  sync.Mutex
@@ -25,8 +25,8 @@ func (b *metadataBucket) Put(ctx context.Context, o storage.Object, condition st
 	return b.Local.Put(ctx, o, condition)
 }
 
-// A publish with other tags puts all objects again, with those tags, and not once more. A repair keeps them, and so
-// does what it puts back.
+// A publish with other tags puts all objects again, with those tags, once. A repair keeps the tags,
+// also on what it puts back.
 func TestPublishWithTags(t *testing.T) {
 	next := siteOf(t, objectsOf(50, ""))
 	b := &metadataBucket{openLocal(t.TempDir()), sync.Mutex{}, map[site.Key]map[string]string{}}

@@ -11,13 +11,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A lease lasts from when its request was sent: how long the answer takes is not added.
+// A lease begins when its request is sent, not when the answer arrives.
 func TestLeaseBeginsWhenItsRequestIsSent(t *testing.T) {
 	const length, answer = time.Minute, 20 * time.Second
 	for name, c := range map[string]struct {
 		slow  string
-		sleep time.Duration // until the answer is there
-		most  time.Duration // what is left then
+		sleep time.Duration // until the answer arrives
+		most  time.Duration // maximum time left then
 	}{
 		"the lock":    {"put _lock 1", 0, length - answer},
 		"a heartbeat": {"put _lock 3", length/lock.Heartbeats + answer + time.Second, length - answer},
@@ -43,8 +43,8 @@ func TestLeaseBeginsWhenItsRequestIsSent(t *testing.T) {
 	}
 }
 
-// A run takes a lock over once it has seen no heartbeat for the lease and the drain: what the owner has
-// sent last is carried out before.
+// A run takes a lock over once it has seen no heartbeat for the lease and the drain: the owner's
+// last requests are carried out before.
 func TestWaitingForTheLastRequests(t *testing.T) {
 	for name, breaks := range map[string]bool{"watched": false, "broken": true} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestWaitingForTheLastRequests(t *testing.T) {
 				w.setLock(t, lock.Body{ID: "x", Lease: time.Minute.Seconds()})
 				w.mu.Lock()
 				o := w.objects[site.LockKey]
-				o.at = o.at.Add(-5 * time.Minute) // by a clock of the bucket that is behind
+				o.at = o.at.Add(-5 * time.Minute) // by a clock of the bucket that is slow
 				w.objects[site.LockKey] = o
 				w.mu.Unlock()
 				begun := time.Now()
@@ -65,8 +65,8 @@ func TestWaitingForTheLastRequests(t *testing.T) {
 	}
 }
 
-// A run that breaks a lock, and ends while it waits for the owner's lease, leaves a lock for which the
-// next run waits as long.
+// A run that breaks a lock, and ends while it waits for the owner's lease, leaves a lock for which
+// the next run waits as long.
 func TestTakingOverALockThatWasTakenOver(t *testing.T) {
 	for name, kill := range map[string]bool{"interrupted": false, "killed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestTakingOverALockThatWasTakenOver(t *testing.T) {
 	}
 }
 
-// A lock whose answer was lost is the run's own.
+// A lock whose answer was lost belongs to the run.
 func TestAnswerToTheLockIsLost(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		begun := time.Now()
@@ -104,7 +104,7 @@ func TestAnswerToTheLockIsLost(t *testing.T) {
 	})
 }
 
-// Of two runs that have read a free lock, the one that writes it second does not get it.
+// Of two runs that have read a free lock, the second to write does not get it.
 func TestLockThatIsTakenMeanwhile(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		w.setLock(t, lock.Body{ID: "free", Released: true})
@@ -121,7 +121,7 @@ func TestLockThatIsTakenMeanwhile(t *testing.T) {
 	})
 }
 
-// A lock that cannot be read is held by somebody, perhaps of a later version.
+// An unreadable lock counts as held, perhaps by a later version.
 func TestUnreadableLock(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		w.set(site.LockKey, []byte(`{"id":1}`))
@@ -134,7 +134,7 @@ func TestUnreadableLock(t *testing.T) {
 	})
 }
 
-// What another run writes into a lock that is held stays in it.
+// A run keeps what another run writes into its lock.
 func TestDoubtInALockThatIsHeld(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		l, _, err := lockOn(t, w.calm("owner", nil), Options{})
@@ -167,7 +167,7 @@ func TestDoubtInALockThatIsHeld(t *testing.T) {
 	})
 }
 
-// A run that has ended while another one has taken its lock leaves that lock alone.
+// A run whose lock was taken over does not change the lock on release.
 func TestReleaseOfALockThatWasTakenOver(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		first, _, err := lockOn(t, w.calm("first", nil), Options{})
@@ -189,8 +189,8 @@ func TestReleaseOfALockThatWasTakenOver(t *testing.T) {
 	})
 }
 
-// A run that was stopped, and has lost its lock meanwhile, may have sent requests until it noticed: it
-// says so in the lock of the other run.
+// A stopped run that lost its lock may have sent requests until it noticed: it adds a doubt to the
+// other run's lock.
 func TestARunThatLostItsLockLeavesADoubt(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A run needs a temporary file for what does not fit into memory. The file has no name while the run lasts. Without a
-// folder for the file, the run says so once and takes memory.
+// A run needs a temporary file for what does not fit into memory. The file has no name while the
+// run lasts. Without a folder for the file, the run warns once and uses memory.
 func TestTemporaryFileOfARun(t *testing.T) {
 	for _, absent := range []bool{false, true} {
 		tmp := t.TempDir()

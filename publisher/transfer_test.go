@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// searchesOf are the search shards of n lists, so many each, with so many bytes.
+// searchesOf returns the search shards of n lists, with this number of shards and bytes each.
 func searchesOf(n, shards, bytes int) map[site.Key]string {
 	objects := map[site.Key]string{}
 	for list := range n {
@@ -64,7 +64,7 @@ func TestFirstSearchShardComesLast(t *testing.T) {
 	}
 }
 
-// A countedSite counts the bytes of the bodies that somebody has read and not put yet.
+// A countedSite counts the bytes of bodies that were read and not put yet.
 type countedSite struct {
 	memorySite
 	mu         sync.Mutex
@@ -86,8 +86,8 @@ func (s *countedSite) count(key site.Key, bytes int) {
 	}
 }
 
-// However many requests may be in flight, the bodies that wait for them do not fill the memory. One
-// that is larger than the bound is read alone.
+// The memory of bodies waiting to be sent is bounded, whatever the number of requests in flight. A
+// body larger than the bound is read alone.
 func TestBodiesInMemoryAreBounded(t *testing.T) {
 	busy := temporary(t)
 	synctest.Test(t, func(t *testing.T) {

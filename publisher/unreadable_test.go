@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A closedBucket is a local bucket with something that the user may not read.
+// A closedBucket is a local bucket with an unreadable file.
 type closedBucket struct {
 	Bucket
 	key site.Key
@@ -26,8 +26,8 @@ func (b closedBucket) List(ctx context.Context, prefix, after site.Key, found fu
 	return err
 }
 
-// What somebody else has closed, such as the lost+found of a disk, blocks no run; what may hold objects
-// of the site is an error, whatever else is closed.
+// Unreadable foreign folders, such as the lost+found of a disk, do not stop a run; an unreadable
+// folder that may hold objects of the site is an error.
 func TestUnreadableFolders(t *testing.T) {
 	from := siteOf(t, objectsOf(5, ""))
 	for key, ours := range map[site.Key]bool{
@@ -38,7 +38,7 @@ func TestUnreadableFolders(t *testing.T) {
 		t.Run(string(key), func(t *testing.T) {
 			check := func(what string, err error) {
 				t.Helper()
-				if ours && (!errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), string(key)+" may be of the site")) {
+				if ours && (!errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "read "+string(key)+", which may be part of the site")) {
 					t.Errorf("%s: got %v, want an error that names it", what, err)
 				} else if !ours && err != nil {
 					t.Errorf("%s: got %v, want none", what, err)
@@ -53,7 +53,7 @@ func TestUnreadableFolders(t *testing.T) {
 
 			v, err := Verify(t.Context(), bucket, o)
 			check("verify", err)
-			if err == nil && (!v.Good() || v.Others.Count != 2 || !strings.Contains(v.String(), "2 files and folders that cannot be read")) {
+			if err == nil && (!v.Good() || v.Others.Count != 2 || !strings.Contains(v.String(), "2 unreadable files and folders")) {
 				t.Errorf("got %+v, want it good, with two that cannot be read", v)
 			}
 			_, err = Repair(t.Context(), from, bucket, o)

@@ -18,26 +18,26 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// maxKeysListed bounds the keys of each kind in a verification; all are counted.
+// maxKeysListed bounds the listed keys of each kind in a verification; all are counted.
 const maxKeysListed = 1000
 
-// A Verification says how a bucket differs from its manifest.
+// A Verification tells how a bucket differs from its manifest.
 type Verification struct {
 	Dest      string              `json:"dest"`            // set by Note
 	Error     string              `json:"error,omitempty"` // set by Note
 	AsOf      string              `json:"as_of"`
-	Objects   int                 `json:"objects"`   // named by the manifest
+	Objects   int                 `json:"objects"`   // objects named by the manifest
 	Manifests int                 `json:"manifests"` // objects of the manifest itself
 	Listed    int                 `json:"listed"`    // objects in the bucket
 	Missing   Found               `json:"missing"`
-	Altered   Found               `json:"altered"`            // with other bytes than the manifest says
-	Refreshed Found               `json:"refreshed"`          // with other bytes that a refresh has put, which is no error
+	Altered   Found               `json:"altered"`            // bytes differ from the manifest
+	Refreshed Found               `json:"refreshed"`          // bytes come from a refresh, which is no error
 	Unknown   Found               `json:"unknown"`            // not named by the manifest, with keys of a site; Repair deletes them
-	Foreign   Found               `json:"foreign"`            // with keys of no site, nor used by followpress otherwise; Repair leaves them
-	Others    Found               `json:"others"`             // files and folders of others in a local bucket that cannot be read, which is no error
-	Former    Found               `json:"former"`             // of the log of events of an earlier version, which nobody reads and a publish leaves
+	Foreign   Found               `json:"foreign"`            // keys of no site and not used by followpress; Repair leaves them
+	Others    Found               `json:"others"`             // unreadable files and folders of others in a local bucket, which is no error
+	Former    Found               `json:"former"`             // event log of an earlier version, no longer read; a publish leaves it
 	Signed    *SignedVerification `json:"signed,omitempty"`   // set by the caller; nil if no key was given
-	Unlisted  bool                `json:"unlisted,omitempty"` // set by the caller: nobody can list the place, so that only what is signed was compared
+	Unlisted  bool                `json:"unlisted,omitempty"` // set by the caller: the location cannot be listed, so only signed objects were compared
 	Marked    bool                `json:"marked"`             // whether a publish is running or was cut off
 	Repaired  *Report             `json:"repaired,omitempty"`
 	Seconds   float64             `json:"seconds"`
@@ -45,25 +45,25 @@ type Verification struct {
 	announced Found // below _next/
 }
 
-// A SignedVerification says how a bucket differs from what its note vouches for.
+// A SignedVerification tells how a bucket differs from its signed root.
 type SignedVerification struct {
 	Origin  string   `json:"origin"`
 	Counter uint64   `json:"counter"`
 	AsOf    string   `json:"as_of"`
-	Objects int      `json:"objects"`         // that the manifest lists
-	Checked int      `json:"checked"`         // objects that were read; of a sample those that were drawn, one perhaps twice
-	Differ  int      `json:"differ"`          // objects, and shards of the manifest, that are not what the root vouches for
-	Altered []string `json:"altered"`         // what is wrong with the first of them
-	Bound   *float64 `json:"bound,omitempty"` // of the share of all objects that differ, with sample.Confidence; nil if it is no sample
+	Objects int      `json:"objects"`         // objects that the manifest lists
+	Checked int      `json:"checked"`         // objects read; a sample may read one twice
+	Differ  int      `json:"differ"`          // objects and manifest shards that differ from the signed root
+	Altered []string `json:"altered"`         // descriptions of the first differences
+	Bound   *float64 `json:"bound,omitempty"` // upper bound of the share of objects that differ, with sample.Confidence; nil without a sample
 }
 
 // Found lists the keys of one kind.
 type Found struct {
 	Count int        `json:"count"`
-	Keys  []site.Key `json:"keys"` // the first 1,000 of them, sorted
+	Keys  []site.Key `json:"keys"` // the first 1,000, sorted
 }
 
-// add counts a key. Keys may have up to twice as many as end leaves.
+// add counts a key. Between calls of end, Keys may grow to twice its limit.
 func (f *Found) add(key site.Key) {
 	f.Count++
 	f.Keys = append(f.Keys, key)
@@ -83,8 +83,8 @@ func (v *Verification) Good() bool {
 }
 
 // Verify compares a bucket with its own manifest, by a listing of sizes and ETags. It writes
-// nothing. Where ETags are not MD5s, it requests digests one by one. It is an error if the
-// bucket has no readable root; differences are not errors.
+// nothing. Where ETags are not MD5s, it requests digests one by one. It fails if the bucket has no
+// readable root; differences are not errors.
 func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error) {
 	begun := time.Now()
 	o, err := o.WithDefaults()
@@ -96,13 +96,13 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	retrying := requests.New(l.hard, bucket, o.requests(new(atomic.Int64)))
 	body, _, err := retrying.Read(l.soft, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("the bucket has no %s: publish a site first, or check --dest", site.RootKey)
+		return nil, fmt.Errorf("the bucket has no %s; publish a site first, or check --dest", site.RootKey)
 	} else if err != nil {
 		return nil, err
 	}
 	root, err := site.ParseRoot(body)
 	if err != nil {
-		return nil, fmt.Errorf("the bucket: %w: publish the site to repair it", err)
+		return nil, fmt.Errorf("the bucket: %w; publish the site to repair it", err)
 	}
 	v := NewVerification()
 	v.AsOf = root.AsOf
@@ -118,7 +118,7 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	return v, nil
 }
 
-// NewVerification returns one of which nothing is known.
+// NewVerification returns an empty verification.
 func NewVerification() *Verification {
 	v := &Verification{}
 	for _, kind := range v.kinds() {
@@ -150,7 +150,7 @@ func (v *Verification) add(f survey.Finding) {
 	}
 }
 
-// take takes a survey of a site, whatever the headers of its objects are, and takes over the results.
+// take takes a survey of a site, ignoring headers, and copies the results.
 func (v *Verification) take(ctx context.Context, s *survey.Survey, o Options) error {
 	s.Configs, s.Exclude, s.Progress, s.Refreshers, s.Memory = []site.Config{s.Root.Config}, o.Exclude, o.Progress, o.Refreshers, o.memory
 	s.UpToDate = func(storage.Info) bool { return true }
@@ -158,7 +158,7 @@ func (v *Verification) take(ctx context.Context, s *survey.Survey, o Options) er
 		return err
 	}
 	v.Objects, v.Manifests, v.Listed, v.Marked = s.Expected, s.Manifests, s.Listed, s.Marked
-	if !s.Marked { // no publish goes on that would remove them
+	if !s.Marked { // no running publish will remove them
 		v.Unknown.Count += v.announced.Count
 		v.Unknown.Keys = append(v.Unknown.Keys, v.announced.Keys...)
 	}
@@ -171,9 +171,10 @@ func (v *Verification) take(ctx context.Context, s *survey.Survey, o Options) er
 	return nil
 }
 
-// Repair puts objects that Verify finds missing or altered, and deletes unknown ones. Foreign ones stay.
-// The site must be the one that the bucket holds. With Options.DryRun, Repair takes no lock and writes nothing, and
-// Repaired has the plan. After an error, the verification is nil if nothing was changed.
+// Repair puts objects that Verify finds missing or altered, and deletes unknown ones. Foreign
+// objects stay. The site must be the one in the bucket. With Options.DryRun, Repair takes no lock
+// and writes nothing, and Repaired has the plan. After an error, the verification is nil if nothing
+// was changed.
 func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verification, err error) {
 	begun := time.Now()
 	if o, err = o.WithDefaults(); err != nil {
@@ -224,7 +225,7 @@ func (r *run) lockAndRepair(ctx context.Context) (*Verification, error) {
 	return v, err
 }
 
-// repair compares with the site's manifest, which is complete, unlike perhaps the bucket's.
+// repair compares with the site's manifest, because the bucket's may be incomplete.
 func (r *run) repair(ctx context.Context, t tenure) (v *Verification, left aftermath, err error) {
 	defer func() { left.interleaved = errors.Is(err, errInterleaved) }()
 	state, err := r.readState(ctx, t.found)
@@ -232,19 +233,19 @@ func (r *run) repair(ctx context.Context, t tenure) (v *Verification, left after
 		return nil, left, err
 	}
 	if state.root == nil && len(state.body) == 0 {
-		return nil, left, fmt.Errorf("the bucket has no %s: run followpress publish instead, or check --dest", site.RootKey)
+		return nil, left, fmt.Errorf("the bucket has no %s; run followpress publish instead, or check --dest", site.RootKey)
 	}
-	if state.root != nil { // tags are no difference: those of the bucket stay
+	if state.root != nil { // tags are no difference: keep the bucket's
 		if err := r.source.Tag(state.root.Config.Tags); err != nil {
 			return nil, left, err
 		}
 		r.report.Config = r.source.Root.Config
 	}
 	if string(state.body) != string(r.source.Body) {
-		return nil, left, errors.New("the bucket holds another site: run followpress publish instead, which compares everything that differs")
+		return nil, left, errors.New("the bucket holds another site; run followpress publish instead")
 	}
 	if state.mark != nil {
-		return nil, left, errors.New("a publish to the bucket, or a repair, was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
+		return nil, left, errors.New("a publish or repair was cut off, or its requests may still arrive; run followpress publish instead, which compares the site with a listing")
 	}
 	planner := &plan.Planner{Source: r.source, Bucket: r.bucket, Live: state.root}
 	v = NewVerification()
@@ -256,7 +257,7 @@ func (r *run) repair(ctx context.Context, t tenure) (v *Verification, left after
 	if err != nil {
 		return nil, left, err
 	}
-	own, err := survey.OpenManifest(ctx, r.bucket, &r.source.Root) // it may be stored in another way
+	own, err := survey.OpenManifest(ctx, r.bucket, &r.source.Root) // the bucket may store it in another way
 	if err != nil {
 		return nil, left, err
 	}
@@ -279,7 +280,7 @@ func (r *run) repair(ctx context.Context, t tenure) (v *Verification, left after
 func (v *Verification) String() string {
 	var b strings.Builder
 	if v.AsOf == "" {
-		return "" // it failed early
+		return "" // the run failed early
 	}
 	fmt.Fprintf(&b, "manifest  %10d objects and %d manifest shards, as of %s\n", v.Objects, v.Manifests, v.AsOf)
 	if !v.Unlisted {
@@ -289,10 +290,10 @@ func (v *Verification) String() string {
 		s.tell(&b)
 	}
 	if v.Unlisted {
-		b.WriteString("not looked for: objects that the manifest does not list, since nobody can list the place\n")
+		b.WriteString("not checked: objects outside the manifest, because this location cannot be listed\n")
 	}
 	if v.Marked {
-		b.WriteString("a publish is running or was cut off, or its requests may still arrive: publish again to compare with a listing\n")
+		b.WriteString("a publish is running or was cut off, or its requests may still arrive; publish again to compare with a listing\n")
 	}
 	switch r := v.Repaired; {
 	case r != nil && r.Outcome == Planned:
@@ -306,7 +307,6 @@ func (v *Verification) String() string {
 	return b.String()
 }
 
-// tellListed says how a listing differs.
 func (v *Verification) tellListed(b *strings.Builder) {
 	fmt.Fprintf(b, "listed    %10d objects in all\n", v.Listed)
 	for _, kind := range []struct {
@@ -323,10 +323,10 @@ func (v *Verification) tellListed(b *strings.Builder) {
 		}
 	}
 	if v.Others.Count > 0 {
-		fmt.Fprintf(b, "others    %10d files and folders that cannot be read and are not of the site, like %s\n", v.Others.Count, v.Others.Keys[0])
+		fmt.Fprintf(b, "others    %10d unreadable files and folders that are not part of the site, such as %s\n", v.Others.Count, v.Others.Keys[0])
 	}
 	if v.Former.Count > 0 {
-		fmt.Fprintf(b, "former    %10d objects below %s, a log of events that nothing reads any longer: remove them when you like\n", v.Former.Count, site.FormerLogPrefix)
+		fmt.Fprintf(b, "former    %10d objects below %s, an event log that is no longer used; you may delete them\n", v.Former.Count, site.FormerLogPrefix)
 	}
 }
 
@@ -340,7 +340,7 @@ func (s *SignedVerification) tell(b *strings.Builder) {
 	}
 }
 
-// Note sets what only the caller knows, like Report.Note.
+// Note sets the fields that only the caller knows, like Report.Note.
 func (v *Verification) Note(dest string, err error) {
 	v.Dest = dest
 	if err != nil {

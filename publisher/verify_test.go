@@ -32,7 +32,7 @@ func remove(t *testing.T, folder string, key site.Key) {
 	}
 }
 
-// Every kind of damage is named and repaired; objects of others are left alone.
+// Every kind of damage is named and repaired; foreign objects are left alone.
 func TestVerifyAndRepair(t *testing.T) {
 	for _, c := range []struct {
 		name                      string
@@ -83,12 +83,12 @@ func TestVerifyAndRepair(t *testing.T) {
 				put(t, folder, listKey(3, site.Badges), "fresh")
 				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges of an earlier site"))
 			}},
-		{name: "altered, and what was refreshed cannot be read", altered: "api/v1/lists/3/badges",
+		{name: "altered, and the refreshed data is unreadable", altered: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Badges), "fresh")
 				put(t, folder, site.RefreshKey(site.Badges, "3"), "upstream")
 			}},
-		{name: "altered beside a refresh of another kind", altered: "api/v1/lists/3/details",
+		{name: "altered next to a refresh of another kind", altered: "api/v1/lists/3/details",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Details), "fresh")
 				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3"))
@@ -144,7 +144,7 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 }
 
-// oddKeys lists keys of others that no folder can have.
+// oddKeys lists foreign keys that no folder can have.
 type oddKeys struct{ Bucket }
 
 func (b oddKeys) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
@@ -156,7 +156,7 @@ func (b oddKeys) List(ctx context.Context, prefix, after site.Key, found func(st
 	return b.Bucket.List(ctx, prefix, after, found)
 }
 
-// Whatever others call their objects, a survey ends.
+// A survey ends whatever the names of foreign objects.
 func TestForeignKeysThatAreOdd(t *testing.T) {
 	bucket := openLocal(t.TempDir())
 	publish(t, siteOf(t, objectsOf(2, "")), bucket, Options{})
@@ -169,8 +169,8 @@ func TestForeignKeysThatAreOdd(t *testing.T) {
 	}
 }
 
-// Reports stay in the bucket, whatever is published or repaired, with the explorer or without: they are no part of a site
-// and no unknown objects.
+// Reports stay in the bucket, whatever is published or repaired, with or without the explorer: they
+// do not belong to a site and are not unknown objects.
 func TestReportsAreKept(t *testing.T) {
 	withExplorer := func(r *site.Root) {
 		r.Config.Explorer = true
@@ -214,7 +214,7 @@ func TestReportsAreKept(t *testing.T) {
 	}
 }
 
-// keptFor is the entry below _refresh/ of a refresh that has replaced a body with "fresh".
+// keptFor returns the entry below _refresh/ of a refresh that replaced a body with "fresh".
 func keptFor(replaced string) string {
 	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte("fresh")), site.Sum([]byte(replaced)))
 }
@@ -250,8 +250,8 @@ func TestPublishOverADamagedBucket(t *testing.T) {
 	}
 }
 
-// A site with a file that is not what its manifest says is not published: one error
-// says what to do, and readers keep what they had.
+// A site with a file that differs from its manifest is not published: one error names the remedy,
+// and readers keep the old site.
 func TestDamagedSite(t *testing.T) {
 	for name, damage := range map[string]func(memorySite){
 		"altered":       func(m memorySite) { m[listKey(3, site.Details)] = "XXXXXXXX next" },
@@ -278,8 +278,8 @@ func TestDamagedSite(t *testing.T) {
 	}
 }
 
-// Objects that were refreshed since the last publish stay, unless the site's object
-// differs from the bucket's manifest; this holds after a run that was cut off, too.
+// Objects refreshed since the last publish stay, unless the site's object differs from the bucket's
+// manifest, even after a run that was cut off.
 func TestRefreshedObjects(t *testing.T) {
 	refreshed := []site.Key{listKey(3, site.Details), listKey(4, site.Details)}
 	for _, cutOff := range []bool{false, true} {
@@ -314,7 +314,7 @@ func TestRefreshedObjects(t *testing.T) {
 	}
 }
 
-// A publishing bucket gets another manifest shard after it was listed.
+// A publishing bucket replaces a manifest shard after it was listed.
 type publishing struct {
 	*storage.Local
 	after func()
@@ -326,7 +326,7 @@ func (p publishing) List(ctx context.Context, prefix, after site.Key, found func
 	return err
 }
 
-// A manifest that is replaced while a bucket is verified is not taken for a good one.
+// A manifest replaced during a verification does not count as good.
 func TestVerifyWhileAManifestIsReplaced(t *testing.T) {
 	folder := t.TempDir()
 	publish(t, siteOf(t, objectsOf(10, "")), openLocal(folder), Options{})
@@ -339,11 +339,12 @@ func TestVerifyWhileAManifestIsReplaced(t *testing.T) {
 	}
 }
 
-// A damaged bucket lacks some objects of a made-up site, and has others with other bytes. It lists some twice.
+// A damaged bucket lacks some objects of a made-up site, and has others with other bytes. It lists
+// some twice.
 type damaged struct {
 	*discarding
 	missing, altered int
-	used             int64 // bytes at most, now and then while it was listed
+	used             int64 // maximum bytes, sampled while it was listed
 }
 
 func (d *damaged) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
@@ -366,8 +367,8 @@ func (d *damaged) List(ctx context.Context, prefix, after site.Key, found func(s
 	})
 }
 
-// A survey finds what is missing, altered and unknown, whatever the number of shards, and in the memory that a
-// small site takes even where somebody else has many objects.
+// A survey finds missing, altered and unknown objects, whatever the number of shards, in constant
+// memory even among many foreign objects.
 func TestSurveyAmongForeignObjects(t *testing.T) {
 	const foreign = 120_000
 	for _, digits := range []int{1, 3} {
@@ -388,8 +389,8 @@ func TestSurveyAmongForeignObjects(t *testing.T) {
 	}
 }
 
-// inUse is how many bytes are in use. What nobody needs is collected first: how much of that there is depends on how busy
-// the machine is.
+// inUse returns the live bytes, after a collection, because the amount of garbage depends on the
+// load of the machine.
 func inUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -397,7 +398,7 @@ func inUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// While requests may arrive late, a dry run compares with a listing, as the run itself would.
+// While requests may arrive late, a dry run compares with a listing, like the run itself.
 func TestDryRunInDoubt(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		first := simulatedSites()[0]

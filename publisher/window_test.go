@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// However long the lists, at most Options.Concurrency requests are in flight, of all kinds
-// but those of the lock. If nothing limits them there are exactly that many.
+// However long the lists, at most Options.Concurrency requests are in flight, of all kinds except
+// those for the lock. If nothing limits them there are exactly that many.
 func TestConcurrencyIsAPromise(t *testing.T) {
 	busy := temporary(t)
 	first := siteOf(t, merge(objectsOf(200, ""), searchesOf(100, 12, 0)))
@@ -54,12 +54,12 @@ func bytesOf(m memorySite) (bytes int64) {
 	return bytes
 }
 
-// constant is the rate of a link that stays as it is.
+// constant returns a constant rate of a link.
 func constant(rate float64) func(time.Duration) float64 {
 	return func(time.Duration) float64 { return rate }
 }
 
-// Over a slow uplink a run takes hardly longer than its bytes, and repeats no request.
+// Over a slow uplink a run takes hardly longer than its bytes, and retries no request.
 func TestSlowUplink(t *testing.T) {
 	busy := temporary(t)
 	small := objectsOf(2000, strings.Repeat(".", 1000))
@@ -170,7 +170,7 @@ func TestServerThatRefuses(t *testing.T) {
 	}
 }
 
-// A request that is never answered is given up within a minute, and made again.
+// An unanswered request is canceled within a minute and retried.
 func TestHungRequest(t *testing.T) {
 	busy := temporary(t)
 	next := siteOf(t, searchesOf(10, 3, 200e3))
@@ -195,8 +195,7 @@ func TestHungRequest(t *testing.T) {
 	})
 }
 
-// Requests that wait for their turn do not use up their patience, and leave when the
-// run ends.
+// Requests that wait for their turn do not use up their patience, and leave when the run ends.
 func TestWaitingForATurn(t *testing.T) {
 	busy := temporary(t)
 	next := siteOf(t, objectsOf(20, strings.Repeat(".", 100e3)))

@@ -1,4 +1,4 @@
-// Package inputs keeps what sites were made of beside them in a bucket.
+// Package inputs keeps the data that sites were made of next to them in a bucket.
 package inputs
 
 import (
@@ -23,23 +23,23 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Inputs are what a site was made of, which a bucket can keep beside it.
+// Inputs provides the data that a site was made of.
 type Inputs interface {
-	// Build calls put with each object that the bucket must have for a root, one after the other, and returns the index
-	// that names them. put may keep the body.
+	// Build calls put, sequentially, with each object that the bucket must have for a root, and
+	// returns the index that names them. put may keep the body.
 	Build(ctx context.Context, root *site.Root, put func(key site.Key, body []byte) error) (index []byte, err error)
-	// Named lists the objects that an index names, without SHA-256. The MD5 of one may be zero: then it is not known.
+	// Named lists the objects that an index names, without SHA-256. A zero MD5 means unknown.
 	Named(index []byte) ([]site.Entry, error)
 }
 
-// atOnce are the objects that are put at a time: each may have some MiB.
+// atOnce bounds the concurrent puts: an object may have some MiB.
 const atOnce = 8
 
-// A Report says what a run did to what the bucket keeps of the inputs of sites.
+// A Report counts what a run changed in the inputs kept by a bucket.
 type Report struct {
-	Objects int   `json:"objects"` // that the site's index names
+	Objects int   `json:"objects"` // objects that the site's index names
 	Put     int   `json:"put"`
-	Bytes   int64 `json:"bytes"` // of those that were put
+	Bytes   int64 `json:"bytes"` // bytes put
 	Deleted int   `json:"deleted"`
 }
 
@@ -47,8 +47,8 @@ type Report struct {
 type Run struct {
 	Bucket   *requests.Bucket
 	Site     *origin.Site
-	Inputs   Inputs // nil: the bucket keeps what it has
-	Keep     int    // how many sites the bucket keeps the inputs of
+	Inputs   Inputs // nil leaves the bucket's inputs alone
+	Keep     int    // number of sites whose inputs the bucket keeps
 	Progress interface {
 		Stage(name string, total int64)
 		AddBytes(n, bytes int64)
@@ -58,7 +58,7 @@ type Run struct {
 
 func (r *Run) index() site.Key { return kept.IndexKey(site.Sum256(r.Site.Body)) }
 
-// Unchanged reports whether the bucket keeps the inputs of the site as they were put, or need not. It asks for the
+// Unchanged reports whether the bucket has the inputs of the site, or needs none. It requests the
 // index and a listing.
 func (r *Run) Unchanged(ctx context.Context) (bool, error) {
 	if r.Inputs == nil {
@@ -68,11 +68,10 @@ func (r *Run) Unchanged(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	index, _, err := r.there(ctx, listed)
+	index, _, err := r.storedIndex(ctx, listed)
 	return index != nil, err
 }
 
-// list lists what the bucket keeps of sites.
 func (r *Run) list(ctx context.Context) (map[site.Key]storage.Info, error) {
 	listed := map[site.Key]storage.Info{}
 	err := r.Bucket.List(ctx, kept.Prefix, func(info storage.Info) error {
@@ -83,10 +82,10 @@ func (r *Run) list(ctx context.Context) (map[site.Key]storage.Info, error) {
 	return listed, err
 }
 
-// there returns the index of the site and how many objects it names, if all of them are there with the size and the
-// digest that they should have; else nil. Who altered an index so that it names others is found by those who make the site
-// again.
-func (r *Run) there(ctx context.Context, listed map[site.Key]storage.Info) (index []byte, objects int, err error) {
+// storedIndex returns the index of the site and how many objects it names, or nil unless all of
+// them are in the bucket with the right size and digest. Only reproduce detects an index altered to
+// name other objects.
+func (r *Run) storedIndex(ctx context.Context, listed map[site.Key]storage.Info) (index []byte, objects int, err error) {
 	index, _, err = r.Bucket.Read(ctx, r.index())
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, 0, nil
@@ -105,8 +104,8 @@ func (r *Run) there(ctx context.Context, listed map[site.Key]storage.Info) (inde
 	return index, len(named), nil
 }
 
-// Put puts what is kept beside the site and comes before it. The report is nil if there is nothing to put, or Put failed
-// before it began.
+// Put puts the inputs of the site, before the site itself. The report is nil if there is nothing to
+// put, or if Put failed before it began.
 func (r *Run) Put(ctx context.Context) (report *Report, err error) {
 	if r.Inputs == nil {
 		return nil, nil
@@ -117,19 +116,19 @@ func (r *Run) Put(ctx context.Context) (report *Report, err error) {
 		return r.put(ctx, report)
 	})
 	if err != nil {
-		err = fmt.Errorf("the inputs of the site: %w", err)
+		err = fmt.Errorf("put the site's inputs: %w", err)
 	}
 	return report, err
 }
 
-// put puts the objects that the bucket lacks, or has with other bytes, and then the index. That is put again even if
-// it is there: a site that is live once more is one of the last.
+// put puts objects that are missing or have other bytes, and then the index. It puts the index
+// again even if it exists, so that a site that is live again counts as recent.
 func (r *Run) put(ctx context.Context, report *Report) error {
 	listed, err := r.list(ctx)
 	if err != nil {
 		return err
 	}
-	if index, objects, err := r.there(ctx, listed); err != nil {
+	if index, objects, err := r.storedIndex(ctx, listed); err != nil {
 		return err
 	} else if index != nil {
 		report.Objects = objects
@@ -158,14 +157,14 @@ func (r *Run) put(ctx context.Context, report *Report) error {
 		})
 		return context.Cause(groupCtx)
 	})
-	// The first error of a put is why Build was stopped.
+	// Build stops because of the first error of a put.
 	if putErr := group.Wait(); putErr != nil {
 		return putErr
 	} else if err != nil {
 		return err
 	}
 	report.Objects, report.Put, report.Bytes = len(seen), int(puts.Load()), size.Load()
-	if err := r.Bucket.Durably(ctx, func() error { return nil }); err != nil { // what it names
+	if err := r.Bucket.Durably(ctx, func() error { return nil }); err != nil { // the objects that the index names
 		return err
 	}
 	return r.putOne(ctx, r.index(), index)
@@ -182,11 +181,12 @@ func (r *Run) putOne(ctx context.Context, key site.Key, body []byte) error {
 	return err
 }
 
-// Prune deletes the inputs of sites but the last ones, once the new root is there: those of the live site, of the one
-// that this run has replaced, and of those whose indexes were put last. What a run has left that was cut off goes too, so
-// that nothing need be remembered. If another publisher's site is live by now, nothing is deleted.
+// Prune deletes the inputs of old sites once the new root is live. It keeps those of the live site,
+// of the site that this run replaced, and of the sites whose indexes were put last. It also deletes
+// leftovers of runs that were cut off, so nothing needs to be remembered. If another publisher's
+// site is live, it deletes nothing.
 //
-// report is that of Put, nil if it put nothing.
+// report is the result of Put, nil if it put nothing.
 func (r *Run) Prune(ctx context.Context, replaced site.Key, report *Report) error {
 	if r.Inputs == nil || report == nil {
 		return nil
@@ -194,7 +194,7 @@ func (r *Run) Prune(ctx context.Context, replaced site.Key, report *Report) erro
 	if body, _, err := r.Bucket.Read(ctx, site.RootKey); err != nil {
 		return err
 	} else if !bytes.Equal(body, r.Site.Body) {
-		r.Log.Warn("inputs of earlier sites were not deleted: another site is live by now")
+		r.Log.Warn("inputs of earlier sites not deleted: another site is live")
 		return nil
 	}
 	type index struct {
@@ -227,14 +227,14 @@ func (r *Run) Prune(ctx context.Context, replaced site.Key, report *Report) erro
 		}
 		named, err := r.Inputs.Named(body)
 		if err != nil {
-			r.Log.Warn("inputs of earlier sites were not deleted: remove the index, which cannot be read", "key", x.key, "error", err)
+			r.Log.Warn("inputs of earlier sites not deleted: cannot read an index; remove it", "key", x.key, "error", err)
 			return nil
 		}
 		for _, e := range named {
 			needed[e.Key] = true
 		}
 	}
-	var old []site.Key // indexes first: one must not name what is gone
+	var old []site.Key // indexes first: none may name a deleted object
 	for _, x := range indexes[keep:] {
 		old = append(old, x.key)
 	}
@@ -255,7 +255,7 @@ func (r *Run) Prune(ctx context.Context, replaced site.Key, report *Report) erro
 	return nil
 }
 
-// compareTrue orders what is true before what is not.
+// compareTrue orders true before false.
 func compareTrue(a, b bool) int {
 	switch {
 	case a == b:

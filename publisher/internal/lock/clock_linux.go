@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is the time since the machine was started, sleep included. That of time.Now, which is
-// CLOCK_MONOTONIC, would leave it out.
+// sinceBoot returns the time since boot, including sleep. The clock of time.Now, CLOCK_MONOTONIC,
+// excludes sleep.
 func sinceBoot(now time.Time) time.Time {
 	var since unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {

@@ -4,6 +4,6 @@ package lock
 
 import "time"
 
-// sinceBoot is Go's monotonic clock: a lease may last too long if the machine sleeps and its wall
-// clock is set back meanwhile.
+// sinceBoot returns Go's monotonic clock: a lease may last too long if the machine sleeps while its
+// wall clock is set back.
 func sinceBoot(now time.Time) time.Time { return now }

@@ -1,3 +1,3 @@
-// Package lock keeps publishers of one bucket apart: the lock with its lease, the doubt about requests that may arrive
-// late, which the lock names, and the mark of what a run has begun.
+// Package lock keeps publishers of one bucket apart, by the lock with its lease, the doubt about
+// late requests that the lock names, and the mark of what a run has begun.
 package lock

@@ -11,20 +11,20 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Doubt says that requests of an earlier run may arrive late: the run was taken over while it
-// may only have been stopped, or it got no answer to a request. The doubt is kept in the lock,
-// which outlives the runs. While it exists, runs compare with a listing and keep the mark.
+// A Doubt means that requests of an earlier run may arrive late: another run took over from it
+// although it may only have been stopped, or a request got no answer. The doubt is kept in the
+// lock, which outlives the runs. While it exists, runs compare with a listing and keep the mark.
 type Doubt struct {
-	Run   string    `json:"run,omitempty"`   // ID of the run; "" if there are several
+	Run   string    `json:"run,omitempty"`   // ID of the run; "" for several
 	Since time.Time `json:"since"`           // by the bucket's clock; no such request was signed later
-	Sites []Run     `json:"sites,omitempty"` // named by the mark, which a late request may delete
+	Sites []Run     `json:"sites,omitempty"` // sites named by the mark, which a late request may delete
 }
 
-// Settled reports whether no request can arrive any more. A run that compares with a listing
-// after that ends the doubt.
+// Settled reports whether no request can arrive anymore. A run that compares with a listing after
+// that ends the doubt.
 func (d *Doubt) Settled(now time.Time) bool { return d == nil || now.Sub(d.Since) > requests.Lateness }
 
-// Merge is the doubt about the requests of both; either may be nil.
+// Merge returns a doubt about the requests of both; either may be nil.
 func (d *Doubt) Merge(other *Doubt) *Doubt {
 	if d == nil || other == nil {
 		return cmp.Or(d, other)
@@ -39,7 +39,7 @@ func (d *Doubt) Merge(other *Doubt) *Doubt {
 	return sum.WithSites(other.Sites)
 }
 
-// WithSites is the doubt with more sites whose objects may arrive.
+// WithSites returns the doubt with additional sites whose objects may arrive.
 func (d *Doubt) WithSites(sites []Run) *Doubt {
 	sum := *d
 	sum.Sites = slices.Clip(d.Sites)
@@ -53,8 +53,8 @@ func (d *Doubt) WithSites(sites []Run) *Doubt {
 	return &sum
 }
 
-// NotInFuture is the doubt with a time far in the future replaced by now. One wrong answer of a
-// server or a proxy could otherwise keep a doubt for years.
+// NotInFuture returns the doubt with a time far in the future replaced by now. Otherwise one wrong
+// answer of a server or a proxy could keep a doubt for years.
 func (d *Doubt) NotInFuture(now time.Time) *Doubt {
 	if d == nil || !d.Since.After(now.Add(requests.Lateness)) {
 		return d
@@ -62,8 +62,8 @@ func (d *Doubt) NotInFuture(now time.Time) *Doubt {
 	return &Doubt{Run: d.Run, Since: now.UTC(), Sites: d.Sites}
 }
 
-// DoubtOf is the doubt about the owner of an unreleased lock: its last request was signed within
-// the lease after its last heartbeat.
+// DoubtOf returns the doubt about the owner of an unreleased lock: its last request was signed
+// within the lease after its last heartbeat.
 func (b Body) DoubtOf(info storage.Info, now time.Time) *Doubt {
 	last := info.Modified
 	if last.IsZero() {
@@ -77,12 +77,12 @@ func (d *Doubt) Equal(other *Doubt) bool {
 	return d == other || d != nil && other != nil && d.Run == other.Run && d.Since.Equal(other.Since)
 }
 
-// Doubted reports whether the bucket may differ from its manifest according to the lock. Late
-// requests of the run that published last make no difference: they would repeat earlier ones.
+// Doubted reports whether, according to the lock, the bucket may differ from its manifest. Late
+// requests of the run that published last make no difference: they repeat earlier ones.
 func (b Body) Doubted() bool { return b.Doubt != nil && (b.Doubt.Run == "" || b.Doubt.Run != b.ID) }
 
-// Change changes a lock that another run may hold, or creates a free one. change reports
-// whether it changed anything.
+// Change changes a lock that another run may hold, or creates a free one. change reports whether it
+// changed anything.
 func Change(ctx context.Context, bucket *requests.Bucket, change func(*Body) bool) error {
 	for range maxLockWrites {
 		body, info, err := Read(ctx, bucket)

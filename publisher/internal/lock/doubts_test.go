@@ -40,7 +40,7 @@ func TestMergeDoubts(t *testing.T) {
 	}
 }
 
-// Whether a lock's doubt is a reason for a listing.
+// A doubt leads to a listing unless it is about the lock's own run.
 func TestDoubtedLock(t *testing.T) {
 	for run, want := range map[string]bool{"": true, "x": false, "y": true} {
 		if got := (Body{ID: "x", Doubt: &Doubt{Run: run}}).Doubted(); got != want {

@@ -10,10 +10,10 @@ import (
 )
 
 // An Instant is a time by both clocks of a machine. The wall clock can be set; the monotonic one
-// stops while the machine sleeps, unless it is Linux's, which counts that time too.
+// stops during sleep, except on Linux.
 type Instant struct{ Monotonic, Wall time.Time }
 
-// MachineTime returns the time of this machine now.
+// MachineTime returns the current time of this machine.
 func MachineTime() Instant {
 	now := time.Now()
 	return Instant{sinceBoot(now), now.Round(0)}
@@ -21,14 +21,14 @@ func MachineTime() Instant {
 
 func (i Instant) add(d time.Duration) Instant { return Instant{i.Monotonic.Add(d), i.Wall.Add(d)} }
 
-// until is how long it takes by the clock that reaches then first.
+// until returns the time until then, by the clock that reaches it first.
 func (i Instant) until(then Instant) time.Duration {
 	return min(then.Monotonic.Sub(i.Monotonic), then.Wall.Sub(i.Wall))
 }
 
-// A lease is the time for which a lock is held without a further heartbeat. Its end cuts off
-// all requests: a process that was stopped, and continues while another publisher has the lock,
-// must not send another byte. It may be used from many goroutines.
+// A lease is the time for which a lock is held without another heartbeat. Its end cuts off all
+// requests: a process that was stopped, and continues while another publisher has the lock, must
+// not send another byte. Methods may be called concurrently.
 type lease struct {
 	length time.Duration
 	now    func() Instant
@@ -48,7 +48,7 @@ func newLease(length time.Duration, from Instant, now func() Instant) *lease {
 	return l
 }
 
-// renew makes the lease begin at the time from, which must not be after the heartbeat was sent.
+// renew makes the lease begin at from, which must not be after the heartbeat was sent.
 func (l *lease) renew(from Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *lease) renew(from Instant) {
 	}
 }
 
-// check is called by the timer, when the lease may have ended.
+// check is called by the timer when the lease may have ended.
 func (l *lease) check() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,24 +79,24 @@ func (l *lease) release() {
 	l.end()
 }
 
-// Held reports whether the lease has not ended. It reads the clock instead of waiting for the
-// timer, which fires late when a process continues after a stop.
+// Held reports whether the lease has not ended. It reads the clock instead of relying on the timer,
+// which fires late when a stopped process continues.
 func (l *lease) Held() bool {
 	return l.Remaining() > 0
 }
 
-// Remaining is the time until the lease ends.
+// Remaining returns the time until the lease ends.
 func (l *lease) Remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.left()
 }
 
-// left is remaining for a caller that has the mutex.
+// left is Remaining for a caller that holds the mutex.
 func (l *lease) left() time.Duration { return l.now().until(l.until) }
 
-// Context returns a child of parent that ends with the lease, or requests.ErrNotHeld if the lease has
-// ended already.
+// Context returns a child of parent that ends with the lease, or requests.ErrNotHeld if the lease
+// has ended.
 func (l *lease) Context(parent context.Context) (context.Context, context.CancelFunc, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,15 +112,15 @@ func (l *lease) Context(parent context.Context) (context.Context, context.Cancel
 	return leased, func() { stop(); cancel() }, nil
 }
 
-// A leasedContext reads the lease's clock in Err, so that it does not depend on the timer. Once the
-// lease has ended, it stays ended: a heartbeat renews the lease for other requests.
+// A leasedContext reads the lease's clock in Err, so that it does not depend on the timer. Once
+// ended, it stays ended: a heartbeat renews the lease for other requests only.
 type leasedContext struct {
 	context.Context
 	lease *lease
 	cut   atomic.Bool // whether the lease has ended
 }
 
-// Err is requests.ErrNotHeld if the lease has ended, or the error of the context.
+// Err returns requests.ErrNotHeld if the lease has ended, or the error of the context.
 func (c *leasedContext) Err() error {
 	if c.cut.Load() {
 		return requests.ErrNotHeld

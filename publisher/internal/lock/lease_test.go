@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/publisher/internal/requests"
 )
 
-// After the end of the lease nothing is sent, and requests under way are canceled.
+// After the end of the lease nothing is sent, and requests in flight are canceled.
 func TestLeaseEnds(t *testing.T) {
 	l := newLease(50*time.Millisecond, MachineTime(), MachineTime)
 	ctx, cancel, err := l.Context(context.Background())
@@ -35,8 +35,8 @@ func TestLeaseEnds(t *testing.T) {
 	cancel()
 }
 
-// A request that the end of the lease has cut off can be tried again, even if a heartbeat has renewed
-// the lease before the request returns; that renewal does not let the request go on.
+// A request cut off by the end of the lease can be retried, even if a heartbeat renews the lease
+// before the request returns; the renewal does not let the request continue.
 func TestLeaseIsRenewedAfterItsEnd(t *testing.T) {
 	for name, end := range map[string]func(context.Context, *lease){
 		"by the timer": func(ctx context.Context, _ *lease) { <-ctx.Done() },
@@ -87,7 +87,7 @@ func TestLeaseEndsByEitherClock(t *testing.T) {
 	}
 }
 
-// However long a lock says that its owner sends requests, others wait no longer than any owner does.
+// Whatever lease a lock claims, others wait at most MaxLease.
 func TestLeaseOfALock(t *testing.T) {
 	for said, want := range map[float64]time.Duration{
 		30: 30 * time.Second, 0: 0, -1: 0, MaxLease.Seconds(): MaxLease, MaxLease.Seconds() + 1: MaxLease, 1e300: MaxLease, math.Inf(1): MaxLease, math.Inf(-1): 0,

@@ -15,19 +15,18 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Errors of concurrent publishers.
 var (
-	// ErrLocked says that another publisher holds the lock.
+	// ErrLocked means that another publisher holds the lock.
 	ErrLocked = errors.New("locked")
-	// ErrLockLost says that another publisher took the lock, because it had no heartbeat for
-	// its lease or by BreakLock.
+	// ErrLockLost means that another publisher took the lock: it had no heartbeat for its lease, or
+	// BreakLock was set.
 	ErrLockLost = errors.New("the lock was lost")
 )
 
-// A Body is the content of the lock object: the publisher that holds the lock, or held it
-// last. Each body is unique, and so is its ETag.
+// A Body is the content of the lock object: the publisher that holds the lock, or held it last.
+// Each body is unique, and so is its ETag.
 type Body struct {
-	ID        string    `json:"id"` // of the run
+	ID        string    `json:"id"` // ID of the run
 	Owner     string    `json:"owner"`
 	Host      string    `json:"host"`
 	PID       int       `json:"pid"`
@@ -39,8 +38,7 @@ type Body struct {
 	Doubt     *Doubt    `json:"doubt,omitempty"`
 }
 
-// LeaseTime is how long the owner sends requests after a heartbeat. It is limited to MaxLease,
-// whatever the lock says.
+// LeaseTime returns how long the owner sends requests after a heartbeat, at most MaxLease.
 func (b Body) LeaseTime() time.Duration {
 	return time.Duration(min(max(b.Lease, 0), MaxLease.Seconds()) * float64(time.Second))
 }
@@ -52,41 +50,41 @@ const (
 	MaxLease     = time.Hour   // bounds how long others wait for a run that was killed
 )
 
-// Heartbeats is their number per lease: some may fail.
+// Heartbeats is the number of heartbeats per lease: some may fail.
 const Heartbeats = 4
 
-// DrainTime is how long a server may still carry out requests that were cut off. A second was
-// measured with MinIO, which unpacks an archive to its end.
+// DrainTime is how long a server may continue requests that were cut off. MinIO, which unpacks an
+// archive to its end, was measured at one second.
 const DrainTime = 5 * time.Second
 
-// Options say who takes the lock, and how.
+// Options configures how to take the lock.
 type Options struct {
 	Owner string        // named in the lock
 	Lease time.Duration // how long the lock is held after each heartbeat
-	Drain time.Duration // how long a server may still carry out requests that were cut off
+	Drain time.Duration // how long a server may continue requests that were cut off
 	Break bool          // take the lock even from a live publisher, after waiting for its lease to end
 	Clock func() Instant
 }
 
-// A Lock is held from acquire to release, unless another publisher takes it.
+// A Lock is held from Acquire to Release, unless another publisher takes it.
 type Lock struct {
 	bucket    *requests.Bucket // without lease and window
-	body      Body             // owned by the heartbeat's goroutine while that runs
+	body      Body             // owned by the heartbeat's goroutine while it runs
 	etag      storage.Condition
-	Found     *Doubt        // named by the lock when it was taken
-	Doubted   bool          // whether, because of found, the bucket may differ from its manifest
-	takenOver bool          // whether the run before had not released it
+	Found     *Doubt        // doubt named by the lock when it was taken
+	Doubted   bool          // whether the bucket may differ from its manifest because of Found
+	takenOver bool          // whether the previous run had not released it
 	MD5ETags  bool          // whether the ETag of the lock is its MD5
-	matched   bool          // whether the lock was taken by a condition that named its ETag
-	Drain     time.Duration // wait until requests of the run before have ended
+	matched   bool          // whether a condition naming its ETag took the lock
+	Drain     time.Duration // time until requests of the previous run have ended
 	now       func() Instant
 	Lease     *lease
 	stop      context.CancelFunc // ends the heartbeat
 	stopped   chan struct{}      // closed when the heartbeat has ended
 }
 
-// Acquire takes the lock and keeps it alive until release. lost is called if another publisher
-// takes it. Without conditional writes on the server, acquire returns nil.
+// Acquire takes the lock and keeps it alive until Release. It calls lost if another publisher takes
+// the lock. If the server has no conditional writes, Acquire returns nil.
 func Acquire(ctx context.Context, id string, bucket *requests.Bucket, o Options, lost context.CancelCauseFunc) (*Lock, error) {
 	l := &Lock{bucket: bucket.WithoutWindow(), now: o.Clock, body: Body{
 		ID: id, Owner: o.Owner, Host: Hostname(), PID: os.Getpid(),
@@ -114,11 +112,11 @@ func Acquire(ctx context.Context, id string, bucket *requests.Bucket, o Options,
 	return l, nil
 }
 
-// ID is the name of the run that holds the lock.
+// ID returns the ID of the run that holds the lock.
 func (l *Lock) ID() string { return l.body.ID }
 
-// prove returns storage.ErrUnsupported unless the server accepts a condition that holds, and refuses
-// one that does not: some servers refuse every ETag, and some ignore conditions.
+// prove returns storage.ErrUnsupported unless the server accepts a true condition and rejects a
+// false one: some servers reject every ETag, and some ignore conditions.
 func (l *Lock) prove(ctx context.Context) error {
 	if !l.matched {
 		if _, err := l.beat(ctx, l.bucket); err != nil {
@@ -135,7 +133,7 @@ func (l *Lock) prove(ctx context.Context) error {
 	return err
 }
 
-// leave frees a lock that a server without conditional writes has. Its doubt stays.
+// leave frees the lock on a server without conditional writes. Its doubt stays.
 func (l *Lock) leave(ctx context.Context) error {
 	holder, _, err := Read(ctx, l.bucket)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && holder.Released {
@@ -148,13 +146,13 @@ func (l *Lock) leave(ctx context.Context) error {
 	return err
 }
 
-// ReleaseUnused frees a lock under which nothing was written. If it was taken over, it stays
+// ReleaseUnused frees a lock under which nothing was written. A lock that was taken over stays
 // instead: the next run must wait as long for the requests of the former owner.
 func (l *Lock) ReleaseUnused(ctx context.Context) {
 	if l.takenOver {
 		l.Abandon()
 	} else if err := l.Release(ctx, SameDoubt); err != nil {
-		l.bucket.Log.Warn("the lock was not released: the next run will wait for its lease", "error", err)
+		l.bucket.Log.Warn("lock not released: the next run will wait for its lease", "error", err)
 	}
 }
 
@@ -165,8 +163,8 @@ const neverHolds storage.Condition = "00000000000000000000000000000000"
 const maxLockWrites = 10
 
 // take writes the lock if it is free. If it is held, take watches it first: a lock without a
-// heartbeat for its lease and the drain, by the clock of this machine alone, is abandoned. sent
-// is a time before the lock was written.
+// heartbeat for its lease and the drain time, by the clock of this machine alone, is abandoned.
+// sent is a time before the lock was written.
 func (l *Lock) take(ctx context.Context, o Options) (sent Instant, err error) {
 	watched := false
 	for range maxLockWrites {
@@ -197,11 +195,11 @@ func (l *Lock) take(ctx context.Context, o Options) (sent Instant, err error) {
 			return sent, err
 		}
 	}
-	return sent, fmt.Errorf("%w: others keep taking and releasing it: try again", ErrLocked)
+	return sent, fmt.Errorf("%w: others keep taking and releasing it; try again", ErrLocked)
 }
 
-// inherit takes over from the former holder its doubt, and how long to wait for its requests
-// unless it was watched for that time.
+// inherit takes over the former holder's doubt, and the time to wait for its requests unless it was
+// watched for that time.
 func (l *Lock) inherit(holder Body, info storage.Info, o Options, watched bool) {
 	now := l.bucket.Now()
 	l.Found, l.Doubted, l.takenOver, l.Drain = holder.Doubt.NotInFuture(now), holder.Doubted(), !holder.Released, 0
@@ -212,7 +210,7 @@ func (l *Lock) inherit(holder Body, info storage.Info, o Options, watched bool) 
 		l.Found, l.Doubted = l.Found.Merge(holder.DoubtOf(info, now)), true
 		if !watched {
 			l.Drain = holder.LeaseTime() + o.Drain
-			// A run that takes the lock from us must wait as long.
+			// A run that takes this lock must wait as long.
 			l.body.Lease = max(l.body.Lease, holder.LeaseTime().Seconds())
 		}
 	case !l.Found.Settled(now):
@@ -243,20 +241,20 @@ func writeLock(ctx context.Context, bucket *requests.Bucket, body Body, conditio
 	return etag, etag == o.MD5.String(), err
 }
 
-// Read reads the lock. A body that is not JSON counts as the lock of an unknown publisher. The error is
-// storage.ErrNotFound if there is no lock.
+// Read reads the lock. A body that is not JSON counts as the lock of an unknown publisher. Read
+// returns storage.ErrNotFound if there is no lock.
 func Read(ctx context.Context, bucket *requests.Bucket) (body Body, info storage.Info, err error) {
 	text, info, err := bucket.Read(ctx, site.LockKey)
 	if err != nil {
 		return body, info, err
 	}
 	if err := json.Unmarshal(text, &body); err != nil {
-		body = Body{ID: info.ETag, Owner: "a publisher whose lock cannot be read", Lease: DefaultLease.Seconds()}
+		body = Body{ID: info.ETag, Owner: "an unknown publisher (unreadable lock)", Lease: DefaultLease.Seconds()}
 	}
 	return body, info, nil
 }
 
-// OwnObject is an object beside the site: the lock or the mark.
+// OwnObject returns the object of the lock or the mark.
 func OwnObject(key site.Key, body []byte) storage.Object {
 	return storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
@@ -288,8 +286,8 @@ func (l *Lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 	}
 }
 
-// heartbeat writes the lock and renews the lease from the time before that write. It gives up
-// after a part of the lease, because the next heartbeat may get a better connection.
+// heartbeat writes the lock and renews the lease from the time before the write. It gives up after
+// a part of the lease, because the next heartbeat may get a better connection.
 func (l *Lock) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Lease.length*2/5)
 	defer cancel()
@@ -300,7 +298,7 @@ func (l *Lock) heartbeat(ctx context.Context) error {
 	return err
 }
 
-// beat writes the lock if it is still ours. sent is a time before that.
+// beat writes the lock if this run still holds it. sent is a time before the write.
 func (l *Lock) beat(ctx context.Context, bucket *requests.Bucket) (sent Instant, err error) {
 	for range maxLockWrites {
 		sent = l.now()
@@ -316,20 +314,20 @@ func (l *Lock) beat(ctx context.Context, bucket *requests.Bucket) (sent Instant,
 			return sent, err
 		}
 	}
-	return sent, errors.New("others keep writing it")
+	return sent, errors.New("others keep writing the lock")
 }
 
-// reread reads the lock after a write whose condition did not hold. If the lock is still ours,
-// the answer to an earlier attempt was lost, or another run has added a doubt.
+// reread reads the lock after a write whose condition did not hold. If this run still holds the
+// lock, the answer to an earlier attempt was lost, or another run has added a doubt.
 func (l *Lock) reread(ctx context.Context, bucket *requests.Bucket) error {
 	holder, info, err := Read(ctx, bucket)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return fmt.Errorf("%w: it was removed: this run has stopped", ErrLockLost)
+		return fmt.Errorf("%w: it was removed; this run has stopped", ErrLockLost)
 	case err != nil:
 		return err
 	case holder.ID != l.body.ID:
-		return fmt.Errorf("%w to %s (host %s): this run has stopped, and the other one publishes", ErrLockLost, holder.Owner, holder.Host)
+		return fmt.Errorf("%w to %s (host %s); this run has stopped, and the other one publishes", ErrLockLost, holder.Owner, holder.Host)
 	}
 	l.etag = storage.Condition(info.ETag)
 	l.body.Doubt = l.body.Doubt.Merge(holder.Doubt)
@@ -338,7 +336,7 @@ func (l *Lock) reread(ctx context.Context, bucket *requests.Bucket) error {
 
 // Abandon ends the heartbeat and the lease. The lock stays.
 func (l *Lock) Abandon() {
-	if l.Lease == nil { // acquire failed before the heartbeat began
+	if l.Lease == nil { // Acquire failed before the heartbeat began
 		return
 	}
 	l.stop()
@@ -346,9 +344,8 @@ func (l *Lock) Abandon() {
 	l.Lease.release()
 }
 
-// Release ends the heartbeat and frees the lock, unless another publisher has taken it. change
-// returns the doubt to leave in it, given the one that it has. Another publisher may take it
-// at once.
+// Release ends the heartbeat and frees the lock, unless another publisher has taken it. change maps
+// the lock's doubt to the doubt to leave in it. Another publisher may take the lock at once.
 func (l *Lock) Release(ctx context.Context, change func(*Doubt) *Doubt) error {
 	l.Abandon()
 	ctx, cancel := FinalContext(ctx)
@@ -373,14 +370,14 @@ func (l *Lock) Release(ctx context.Context, change func(*Doubt) *Doubt) error {
 	return ErrLocked
 }
 
-// Time limits of releasing the lock. A person who interrupts a run does not want to wait;
-// otherwise waiting is cheaper than the listing that an unreleased lock causes.
+// Time limits of releasing the lock. A person who interrupts a run does not want to wait; otherwise
+// waiting is cheaper than the listing that an unreleased lock causes.
 const (
-	releaseTime            = 45 * time.Second // a request that hangs, and another
+	releaseTime            = 45 * time.Second // one request that hangs, and a retry
 	releaseTimeInterrupted = 2 * time.Second
 )
 
-// FinalContext is for what a run does last, even after ctx has ended.
+// FinalContext returns a context for the last steps of a run, even after ctx has ended.
 func FinalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := releaseTime
 	if ctx.Err() != nil {
@@ -398,14 +395,14 @@ func Hostname() string {
 	return host
 }
 
-// NewID returns a name for a run that no other one has.
+// NewID returns a unique name for a run.
 func NewID() string { return rand.Text() }
 
 // SameDoubt returns the doubt unchanged, for a release that leaves it in the lock.
 func SameDoubt(d *Doubt) *Doubt { return d }
 
-// Try takes and frees the lock, so that a server without conditional writes is known before the first publish. A lock
-// that is held, or has a doubt, is left alone.
+// Try takes and frees the lock, to detect a server without conditional writes before the first
+// publish. It leaves a lock alone that is held or has a doubt.
 func Try(ctx context.Context, bucket *requests.Bucket, o Options) error {
 	holder, _, err := Read(ctx, bucket)
 	switch {
@@ -422,7 +419,7 @@ func Try(ctx context.Context, bucket *requests.Bucket, o Options) error {
 		return err
 	}
 	if held == nil {
-		return fmt.Errorf("%w: publish works without a lock: make sure that one publisher runs at a time", storage.ErrUnsupported)
+		return fmt.Errorf("%w; publish works without a lock, so run one publisher at a time", storage.ErrUnsupported)
 	}
 	return held.Release(ctx, SameDoubt)
 }

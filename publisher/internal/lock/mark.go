@@ -15,24 +15,24 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Mark says that the bucket may differ from its manifest, because of the named runs.
+// A Mark means that the bucket may differ from its manifest because of the named runs.
 type Mark struct {
-	Runs []Run `json:"runs"` // by beginning; successive runs with the same rules are one
+	Runs []Run `json:"runs"` // ordered by beginning; successive runs with the same rules are merged
 	etag string
 }
 
-// A Run names the keys and headers that a run may have put.
+// A Run describes the keys and headers that a run may have put.
 type Run struct {
 	Since       time.Time           `json:"since"` // beginning of the run, by the bucket's clock
 	Config      site.Config         `json:"config"`
 	HeaderRules map[string]site.MD5 `json:"header_rules"`
 }
 
-// clockSlack is how far apart the clocks of a bucket's servers may be: one tells when a run
-// began, another one when an object was put.
+// clockSlack is how far apart the clocks of a bucket's servers may be: one records when a run
+// began, another when an object was put.
 const clockSlack = 15 * time.Minute
 
-// ReadMark returns nil if there is no mark.
+// ReadMark reads the mark. It returns nil if there is none.
 func ReadMark(ctx context.Context, bucket *requests.Bucket) (*Mark, error) {
 	body, info, err := bucket.Read(ctx, site.MarkKey)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -42,7 +42,7 @@ func ReadMark(ctx context.Context, bucket *requests.Bucket) (*Mark, error) {
 	}
 	var m Mark
 	if json.Unmarshal(body, &m) != nil {
-		m = Mark{} // it still means that the bucket may differ from its manifest
+		m = Mark{} // an unreadable mark still means that the bucket may differ
 	}
 	m.etag = info.ETag
 	return &m, nil
@@ -58,9 +58,9 @@ func (r Run) SameRules(other Run) bool {
 	return r.Config == other.Config && maps.Equal(r.HeaderRules, other.HeaderRules)
 }
 
-// WriteMark makes sure that the mark names the next site, and returns all runs that it names. A
-// new mark also names the live site or the sites of a doubt, because their leftovers have to be
-// found and deleted later.
+// WriteMark makes sure that the mark names the next site, and returns all runs that it names. A new
+// mark also names the live site or the sites of a doubt, so that their leftovers are found and
+// deleted later.
 func WriteMark(ctx context.Context, bucket *requests.Bucket, found *Mark, live, next *site.Root) ([]Run, error) {
 	for range maxLockWrites {
 		var m Mark
@@ -91,7 +91,7 @@ func WriteMark(ctx context.Context, bucket *requests.Bucket, found *Mark, live, 
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("put %s: others keep replacing it: try again", site.MarkKey)
+	return nil, fmt.Errorf("put %s: others keep replacing it; try again", site.MarkKey)
 }
 
 func (m *Mark) write(ctx context.Context, bucket *requests.Bucket, condition storage.Condition) error {
@@ -103,8 +103,8 @@ func (m *Mark) write(ctx context.Context, bucket *requests.Bucket, condition sto
 	return err
 }
 
-// RulesAt returns the digest of the header rules of an object that was put at a time; ok is
-// false if runs with different rules may have put it, be it with a request that arrived late.
+// RulesAt returns the digest of the header rules of an object that was put at a time. ok is false
+// if runs with different rules may have put it, perhaps by late requests.
 func (m *Mark) RulesAt(put time.Time, pattern string, live *site.Root) (rules site.MD5, ok bool) {
 	var possible []site.MD5
 	if live != nil && (len(m.Runs) == 0 || put.Before(m.Runs[0].Since.Add(requests.Lateness))) {

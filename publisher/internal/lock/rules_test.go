@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// The headers of an object are known only if all runs that may have put it, by clocks that may be apart,
-// put the same ones.
+// The headers of an object are known only if all runs that may have put it, allowing for clock
+// differences, put the same ones.
 func TestRulesOfObjects(t *testing.T) {
 	const pattern = "/p"
 	begun := time.Unix(1e9, 0)
@@ -22,7 +22,7 @@ func TestRulesOfObjects(t *testing.T) {
 		runs []Run
 		live *site.Root
 		put  time.Duration // after the first run began
-		want string        // "" if it is not known
+		want string        // "" if unknown
 	}{
 		{"no run is named", nil, live, time.Hour, "live"},
 		{"nothing is named", nil, nil, time.Hour, ""},
@@ -45,7 +45,8 @@ func TestRulesOfObjects(t *testing.T) {
 	}
 }
 
-// Objects of every site that may have left some are found: of the live one, of marked runs, and of the next.
+// Leftovers are found of every site that may have some: the live one, those of marked runs, and the
+// next one.
 func TestConfigsOfLeftovers(t *testing.T) {
 	live, next := site.Root{Config: site.Config{BasePath: "live"}}, site.Root{Config: site.Config{BasePath: "next"}}
 	found := map[string]bool{}

@@ -17,26 +17,26 @@ import (
 type Site struct {
 	site   objects
 	Root   site.Root
-	Body   []byte // of the root
-	Advice string // if the site is damaged
+	Body   []byte // body of the root
+	Advice string // remedy if the site is damaged
 
 	opening sync.Mutex
-	opened  *shards.Reader // of the manifest; nil until it is needed; under opening
+	opened  *shards.Reader // reader of the manifest, guarded by opening; nil until needed
 }
 
-// objects is where the site is. Get returns storage.ErrNotFound for an object that does not exist.
+// objects is where the site is stored. Get returns storage.ErrNotFound for a missing object.
 type objects interface {
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }
 
-// An adviser is a site whose errors say what to do, and that has other advice if it is damaged.
+// An adviser is a site whose errors name their remedy, with its own advice for a damaged site.
 type adviser interface{ Advice() string }
 
-// Open reads the root of a site. The error says what to do if there is none, or if it cannot be read.
+// Open reads the root of a site. The error names a remedy if the root is missing or unreadable.
 func Open(ctx context.Context, from objects) (*Site, error) {
 	body, err := from.Get(ctx, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("the site has no %s: generate it first", site.RootKey)
+		return nil, fmt.Errorf("the site has no %s; generate it first", site.RootKey)
 	} else if err != nil {
 		return nil, fmt.Errorf("read the site: %w", err)
 	}
@@ -51,7 +51,8 @@ func Open(ctx context.Context, from objects) (*Site, error) {
 	return s, nil
 }
 
-// Tag gives the objects tags (site.Config.Tags), which who publishes chooses, and with them another root.
+// Tag sets the tags of the objects (site.Config.Tags), a choice of the publisher, which changes the
+// root.
 func (s *Site) Tag(tags string) (err error) {
 	if s.Root.Config.Tags == tags || !s.HasRules() {
 		return nil
@@ -62,12 +63,13 @@ func (s *Site) Tag(tags string) (err error) {
 	return err
 }
 
-// HasRules reports whether the headers of the site's objects are those of this version.
+// HasRules reports whether the site's header rules are those of this version.
 func (s *Site) HasRules() bool {
 	return maps.Equal(s.Root.HeaderRules, s.Root.Config.HeaderRules())
 }
 
-// Manifest returns the reader of the manifest. The first call opens it: an unchanged site need not.
+// Manifest returns the reader of the manifest. The first call opens it; an unchanged site does not
+// need it.
 func (s *Site) Manifest(ctx context.Context) (*shards.Reader, error) {
 	s.opening.Lock()
 	defer s.opening.Unlock()
@@ -95,10 +97,10 @@ func (s *Site) getManifest(ctx context.Context, key site.Key) ([]byte, error) {
 	return body, err
 }
 
-// Damaged adds the site's advice to an error that is shards.ErrDamaged, and returns others unchanged.
+// Damaged adds the site's advice to a shards.ErrDamaged error, and returns other errors unchanged.
 func (s *Site) Damaged(err error) error {
 	if errors.Is(err, shards.ErrDamaged) {
-		return fmt.Errorf("the site: %w: %s", err, s.Advice)
+		return fmt.Errorf("the site: %w; %s", err, s.Advice)
 	}
 	return err
 }
@@ -159,5 +161,5 @@ func (s *Site) broken(key site.Key, err error) error {
 	if _, ok := s.site.(adviser); ok && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
 		return fmt.Errorf("the site's %s: %w", key, err)
 	}
-	return fmt.Errorf("the site's %s: %w: %s", key, err, s.Advice)
+	return fmt.Errorf("the site's %s: %w; %s", key, err, s.Advice)
 }

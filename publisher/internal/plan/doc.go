@@ -1,3 +1,3 @@
-// Package plan says what makes a bucket equal to a site, and in which order: from the manifests of both, or from a survey.
-// It changes nothing.
+// Package plan computes the changes that make a bucket equal to a site, and their order, from the
+// manifests of both or from a survey. It changes nothing.
 package plan

@@ -23,51 +23,50 @@ import (
 
 // A Plan lists the changes that make the bucket equal to the site. Entry points are the objects
 // that refer to others: search shards, buckets of users and lists, and leaderboards. They are put
-// after what they refer to. What it says of single objects is in a scratch.
+// after what they refer to. Per-object entries live in scratch, which spills to disk.
 type Plan struct {
 	scratch       *spool.Scratch
-	Shards        []shardPlan // of the manifest, by name; only those with something to put
+	Shards        []shardPlan // ordered by name; only those with something to put
 	Deltas        []deltaPlan
-	Indexes       []string     // of the manifest, by name
+	Indexes       []string     // ordered by name
 	Objects       *spool.Spool // entries to put, without entry points, in the order of shards
-	Searches      *spool.Spool // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
-	Buckets       *spool.Spool // buckets, which refer to lists and to shards; the newest operations, which refer to older ones; orders of ranked accounts, which refer to shards
+	Searches      *spool.Spool // shards of long lists and their heads, each with the number of entries; see searchPart
+	Buckets       *spool.Spool // buckets, which refer to lists and shards; newest operations, which refer to older ones; orders of ranked accounts, which refer to shards
 	Boards        *spool.Spool // leaderboards and the explorer's page; they refer to everything
 	Deletes       *spool.Spool // keys, deleted once nothing refers to them any more
-	manifestsLast bool         // put manifest shards that name a new entry point last, because the live root leads readers to them
-	Announced     bool         // put all of the manifest last: until then, readers check by the live one what was not replaced yet
+	manifestsLast bool         // put manifest shards with a new entry point last, because the live root leads readers to them
+	Announced     bool         // put the whole manifest last: until then, readers check objects not yet replaced against the live one
 
 	Put       int   // number of objects to put, without manifest and root
-	Bytes     int64 // of those
-	Added     int   // of those, the ones that the bucket does not have
+	Bytes     int64 // bytes of these objects
+	Added     int   // how many of these the bucket lacks
 	Manifests int   // number of manifest shards, deltas and indexes to put
 
-	Fixed []site.Entry // to put, and new, of routes with one object: others may have one with that key
+	Fixed []site.Entry // new objects of routes with one object: the bucket may have a foreign object with that key
 }
 
 // A shardPlan summarizes the changes of one manifest shard.
 type shardPlan struct {
 	Shard         string
-	Objects       int  // to put, without entry points
+	Objects       int  // number to put, without entry points
 	Manifest      bool // whether to put the manifest shard itself
-	newEntryPoint bool // whether the shard names an entry point that the bucket does not have
+	newEntryPoint bool // whether the shard names an entry point that the bucket lacks
 }
 
-// A deltaPlan is a delta of the manifest to put.
 type deltaPlan struct {
 	Key  site.Key
 	Body []byte
 }
 
-// New returns an empty plan that keeps its entries in the scratch. With manifestsLast, shards of the manifest with new
-// entry points are put after everything else.
+// New returns an empty plan that keeps its entries in s. With manifestsLast, manifest shards with
+// new entry points are put last.
 func New(s *spool.Scratch, manifestsLast bool) *Plan {
 	return &Plan{scratch: s, Objects: s.List(1), Searches: s.List(SearchParts), Buckets: s.List(1), Boards: s.List(1),
 		Deletes: s.List(1), manifestsLast: manifestsLast}
 }
 
-// SearchParts is the number of parts of plan.searches. Shards of one list are in one part, so that a
-// few parts at a time can be sorted.
+// SearchParts is the number of parts of Plan.Searches. The shards of one list are in one part, so
+// that a few parts at a time can be sorted.
 const SearchParts = 64
 
 func searchPart(key site.Key) int {
@@ -76,14 +75,14 @@ func searchPart(key site.Key) int {
 	return int(list.Sum32() % SearchParts)
 }
 
-// Close frees what the plan keeps on disk.
+// Close frees the plan's disk space.
 func (p *Plan) Close() { p.scratch.Close() }
 
 // IsEmpty reports whether the plan puts and deletes nothing.
 func (p *Plan) IsEmpty() bool { return p.Put+p.Manifests+p.Deletes.Records == 0 }
 
-// Changed names the objects that the plan puts and deletes. It is not complete, and names none, if there are more than
-// that many.
+// Changed returns the keys that the plan puts and deletes, or complete = false and no keys if there
+// are more than most.
 func (p *Plan) Changed(most int) (keys []site.Key, complete bool, err error) {
 	if p.Put+p.Manifests+p.Deletes.Records > most {
 		return nil, false, nil
@@ -118,7 +117,7 @@ func (p *Plan) Changed(most int) (keys []site.Key, complete bool, err error) {
 	return keys, true, nil
 }
 
-// Shard returns the plan of a manifest shard. Shards come in their order.
+// Shard returns the plan of a manifest shard. Callers ask for shards in order.
 func (p *Plan) Shard(name string) *shardPlan {
 	if n := len(p.Shards); n == 0 || p.Shards[n-1].Shard != name {
 		p.Shards = append(p.Shards, shardPlan{Shard: name})
@@ -143,8 +142,8 @@ func (p *Plan) addIndex(name string) {
 
 func (p *Plan) addDelete(key site.Key) { p.Deletes.Add(0, []byte(key)) }
 
-// Add files a change of a manifest shard under its stage: the objects of the shard, an entry point, or the
-// deletes. Changes come in the order of shards.
+// Add files a change under its stage: the objects of the shard, an entry point, or the deletes.
+// Changes come in the order of shards.
 func (p *Plan) Add(c site.Config, shard string, change site.Change) {
 	if change.Reason == site.Gone {
 		p.addDelete(change.Key)
@@ -168,7 +167,7 @@ func (p *Plan) Add(c site.Config, shard string, change site.Change) {
 	}
 }
 
-// stageOf returns where an object to put belongs.
+// stageOf returns the spool, and its part, for an object to put.
 func (p *Plan) stageOf(c site.Config, key site.Key) (stage *spool.Spool, part int) {
 	if route, _ := c.RouteOf(key); route != nil {
 		switch route.ID {
@@ -186,7 +185,7 @@ func (p *Plan) stageOf(c site.Config, key site.Key) (stage *spool.Spool, part in
 	return p.Objects, 0
 }
 
-// ManifestNames are those of the shards and indexes that the plan puts.
+// ManifestNames returns the names of the shards and indexes that the plan puts.
 func (p *Plan) ManifestNames() (names []string) {
 	for _, s := range p.Shards {
 		if s.Manifest {
@@ -201,8 +200,8 @@ func (p *Plan) IsLast(shard int) bool {
 	return p.Announced || p.manifestsLast && p.Shards[shard].newEntryPoint
 }
 
-// ErrInconsistent says that the bucket's manifest does not belong to its root.
-var ErrInconsistent = errors.New("the bucket's manifest is not the one that its root names")
+// ErrInconsistent means that the bucket's manifest does not belong to its root.
+var ErrInconsistent = errors.New("the bucket's manifest does not match its root")
 
 // A Planner makes plans, from manifests or from a survey.
 type Planner struct {
@@ -210,19 +209,19 @@ type Planner struct {
 	Bucket *requests.Bucket
 	Live   *site.Root // nil if the bucket has no site yet
 
-	MaxDelta   int       // of the text of a delta, in bytes
-	Memory     int       // of a scratch
-	Refreshers note.Keys // see Options
+	MaxDelta   int       // bytes of an encoded delta
+	Memory     int       // bytes that a scratch keeps in memory
+	Refreshers note.Keys // see publisher.Options
 
-	next, was *shards.Reader // of both manifests; was is nil if the bucket has no site yet
+	next, was *shards.Reader // readers of both manifests; was is nil if the bucket has no site yet
 	stale     map[routes.ID]bool
 
 	mu     sync.Mutex
-	deltas map[string]bool // the first shards of groups with a delta in the bucket, as far as they were noticed; under mu
+	deltas map[string]bool // first shards of groups with a delta in the bucket, as found so far; guarded by mu
 }
 
-// Compare compares the manifests of site and bucket, shard by shard. It returns ErrInconsistent if the
-// bucket's cannot be trusted.
+// Compare compares the manifests of site and bucket, shard by shard. It returns ErrInconsistent if
+// the bucket's manifest cannot be trusted.
 func (p *Planner) Compare(ctx context.Context) (result *Plan, err error) {
 	if p.next, err = p.Source.Manifest(ctx); err != nil {
 		return nil, err
@@ -249,12 +248,11 @@ func (p *Planner) Compare(ctx context.Context) (result *Plan, err error) {
 	return result, nil
 }
 
-// isResharded reports whether the manifest in the bucket has other shards.
+// isResharded reports whether the bucket's manifest has another number of shards.
 func (p *Planner) isResharded() bool {
 	return p.Live != nil && p.Live.ShardDigits != p.Source.Root.ShardDigits
 }
 
-// planIndexes plans the indexes that differ.
 func (p *Planner) planIndexes(result *Plan) error {
 	for _, name := range shards.Indexes(&p.Source.Root) {
 		differs := p.Live == nil || p.isResharded() || p.Live.Manifest[name] != p.Source.Root.Manifest[name]
@@ -270,16 +268,16 @@ func (p *Planner) planIndexes(result *Plan) error {
 	return nil
 }
 
-// A shardChanges says how a shard of the manifest differs.
+// shardChanges describes how a shard of the manifest differs.
 type shardChanges struct {
 	shard   string
-	differs bool // whether the shard does, besides its objects
+	differs bool // whether the shard itself differs, apart from its objects
 	changes []site.Change
-	patch   shards.Patch  // from what the bucket has stored as the shard
-	delta   *shards.Delta // that the bucket has; nil if there is none
+	patch   shards.Patch  // from the shard stored in the bucket
+	delta   *shards.Delta // delta in the bucket; nil if there is none
 }
 
-// planShards compares manifests with equally many shards, or makes the plan of a first publish.
+// planShards compares manifests with equally many shards, or plans a first publish.
 func (p *Planner) planShards(ctx context.Context, result *Plan) error {
 	names := site.HashPrefixes(p.Source.Root.ShardDigits)
 	var group []shardChanges
@@ -328,7 +326,8 @@ func (p *Planner) compareShard(ctx context.Context, name string) (shardChanges, 
 	return c, nil
 }
 
-// planGroup plans the changes of the objects of a group of shards, and either the shards that differ or a delta.
+// planGroup plans the changed objects of a group of shards, and puts either the shards that differ
+// or a delta.
 func (p *Planner) planGroup(group []shardChanges, result *Plan) {
 	first := shards.Group(group[0].shard)
 	var was *shards.Delta
@@ -339,39 +338,40 @@ func (p *Planner) planGroup(group []shardChanges, result *Plan) {
 			was = c.delta
 		}
 	}
-	var text []byte // of the delta to put
+	var text []byte // encoded delta to put
 	if differs && p.mayHaveDeltas() {
 		text = p.deltaText(group, was)
 	}
-	again := differs && text == nil // whether shards are put
+	putShards := differs && text == nil // whether to put shards
 	for _, c := range group {
 		for _, change := range c.changes {
 			result.Add(p.Source.Root.Config, c.shard, change)
 		}
-		if again && (c.differs || p.isPatched(c.shard, was)) {
+		if putShards && (c.differs || p.isPatched(c.shard, was)) {
 			result.addManifest(c.shard)
 		}
 	}
 	switch {
-	case again && was != nil:
+	case putShards && was != nil:
 		result.addDelete(site.DeltaKey(first))
 	case text != nil:
 		result.addDelta(site.DeltaKey(first), shards.Pack(text))
 	}
 }
 
-// mayHaveDeltas reports whether deltas may be put: not beside shards that are put anyway.
+// mayHaveDeltas reports whether deltas may be put. They are not if all shards are put anyway.
 func (p *Planner) mayHaveDeltas() bool {
 	return p.was != nil && !p.stale[routes.Manifest] && !p.stale[routes.ManifestDelta]
 }
 
-// isPatched reports whether a delta that the bucket has changes a shard to what the live root names.
+// isPatched reports whether the bucket's delta turns a stored shard into the one that the live root
+// names.
 func (p *Planner) isPatched(shard string, was *shards.Delta) bool {
 	old := was.Patch(shard)
 	return old != nil && old.SHA256 == p.was.Digest(shard)
 }
 
-// deltaText is the text of a delta of a group; nil if it would be empty, or larger than the shards should wait for.
+// deltaText encodes the delta of a group. It returns nil if the delta is empty or too large.
 func (p *Planner) deltaText(group []shardChanges, was *shards.Delta) []byte {
 	delta := p.delta(group, was)
 	if len(delta.Shards) == 0 {
@@ -383,8 +383,8 @@ func (p *Planner) deltaText(group []shardChanges, was *shards.Delta) []byte {
 	return nil
 }
 
-// delta is the delta of a group: what differs from the shards that the bucket has stored. The patches of other shards in
-// its last delta stay, unless they are not those that the root names.
+// delta returns the delta of a group, relative to the shards stored in the bucket. Patches of other
+// shards in the previous delta stay if the root still names their results.
 func (p *Planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
 	delta := shards.Delta{Name: shards.Group(group[0].shard)}
 	for _, c := range group {
@@ -399,7 +399,7 @@ func (p *Planner) delta(group []shardChanges, was *shards.Delta) shards.Delta {
 	return delta
 }
 
-// planResharded compares manifests with differently many shards.
+// planResharded compares manifests with different numbers of shards.
 func (p *Planner) planResharded(ctx context.Context, result *Plan) error {
 	digits := p.Source.Root.ShardDigits
 	next := shards.NewSplit(digits, func(ctx context.Context, shard string) ([]site.Entry, error) {
@@ -450,8 +450,8 @@ func (p *Planner) planResharded(ctx context.Context, result *Plan) error {
 	return nil
 }
 
-// changes returns the changes of a part of the manifest: of the objects whose keys have hashes with
-// that prefix. An object that only gets other headers counts as altered.
+// changes returns the changes of the objects whose hashed keys begin with part. An object that only
+// gets other headers counts as altered.
 func (p *Planner) changes(ctx context.Context, part string, live, next *shards.Split) ([]site.Change, error) {
 	after, err := next.Entries(ctx, part)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// FromListing makes a plan from a listing. Objects that a run has put before it was cut off need
-// not be put again; leftovers that do not belong to the site are deleted.
+// FromListing makes a plan from a listing. It skips objects that a run put before it was cut off,
+// and deletes leftovers that do not belong to the site.
 func (p *Planner) FromListing(ctx context.Context, found *lock.Mark, progress survey.Progress) (*Plan, error) {
 	if found == nil {
 		found = &lock.Mark{}
@@ -42,7 +42,7 @@ func (p *Planner) FromListing(ctx context.Context, found *lock.Mark, progress su
 	return result, nil
 }
 
-// Findings returns a function that plans what a survey finds. Foreign objects stay.
+// Findings returns a function that adds a survey's findings to a plan. Foreign objects stay.
 func (p *Planner) Findings(to *Plan) func(survey.Finding) {
 	return func(f survey.Finding) {
 		switch f.State {

@@ -11,13 +11,13 @@ import (
 // AnySize is the size of an entry of which only the digest is known.
 const AnySize = -1
 
-// NeedsDigest reports whether an object may have the right bytes although its ETag is different.
+// NeedsDigest reports whether an object may have the right bytes although its ETag differs.
 func (b *Bucket) NeedsDigest(want site.Entry, found storage.Info) bool {
 	_, able := b.inner.(Digester)
 	return able && !b.md5ETags && found.ETag != want.MD5.String() && (want.Size == AnySize || want.Size == found.Size)
 }
 
-// Digest asks the bucket for the MD5 of an object. The store must be a Digester.
+// Digest requests the MD5 of an object. The store must be a Digester.
 func (b *Bucket) Digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
 	err = b.Do(ctx, AttemptTime, "head "+string(key), func(ctx context.Context) (err error) {
 		digest, err = b.inner.(Digester).Digest(ctx, key)
@@ -26,8 +26,8 @@ func (b *Bucket) Digest(ctx context.Context, key site.Key) (digest site.MD5, err
 	return digest, err
 }
 
-// DigestOf returns the digest of a listed object: its ETag, or what the bucket answers where that may
-// not be an MD5. It is "" if the object has gone since.
+// DigestOf returns the digest of a listed object: its ETag, or the requested digest if the ETag may
+// not be an MD5. It returns "" if the object is gone.
 func (b *Bucket) DigestOf(ctx context.Context, listed storage.Info) (string, error) {
 	if !b.NeedsDigest(site.Entry{Size: AnySize}, listed) {
 		return listed.ETag, nil
@@ -39,7 +39,8 @@ func (b *Bucket) DigestOf(ctx context.Context, listed storage.Info) (string, err
 	return digest.String(), err
 }
 
-// Keeps reports whether an object is there with its bytes, as far as a listing tells, or a digest where ETags are none.
+// Keeps reports whether the bucket has an object with these bytes, by the listing, or by a digest
+// where ETags are not MD5s.
 func (b *Bucket) Keeps(ctx context.Context, want site.Entry, listed map[site.Key]storage.Info) (bool, error) {
 	info, ok := listed[want.Key]
 	if !ok || info.Size != want.Size {

@@ -1,3 +1,3 @@
-// Package requests makes the requests of a run to a bucket: each waits until a window has room for it, is sent only while
-// a lease is held, and is retried.
+// Package requests sends the requests of a run to a bucket. Each request waits for room in a
+// window, is sent only while a lease is held, and is retried.
 package requests

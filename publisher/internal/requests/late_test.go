@@ -57,7 +57,7 @@ func TestUnansweredRequests(t *testing.T) {
 	}
 }
 
-// An attempt that the end of the lease has cut off is made again, also if a heartbeat has renewed the lease meanwhile.
+// An attempt cut off by the end of the lease is retried, even if a heartbeat has renewed the lease.
 func TestAttemptsUnderALease(t *testing.T) {
 	for name, held := range map[string]bool{"ended": false, "renewed": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func settings() Settings {
 
 // lapse is a lease that cuts off the first attempt.
 type lapse struct {
-	held  bool // when the attempt has ended
+	held  bool // whether the lease is held when the attempt has ended
 	store *unheard
 }
 
@@ -98,7 +98,7 @@ func (c cutOnce) Err() error {
 	return c.Context.Err()
 }
 
-// unheard is a Store that answers the first write with an error, and nothing else.
+// unheard is a Store that only answers the first write, with an error.
 type unheard struct {
 	Store
 	err  error

@@ -9,14 +9,14 @@ import (
 	"github.com/followpress/followpress/internal/inorder"
 )
 
-// Parallel calls do for 0 to n-1, from at most limit goroutines. It returns the first error, after
-// which it makes no more calls; if ctx has ended, it returns the cause of that.
+// Parallel calls do for 0 to n-1, from at most limit goroutines. After the first error, which it
+// returns, it makes no more calls. If ctx has ended, it returns its cause.
 func Parallel(ctx context.Context, limit, n int, do func(ctx context.Context, i int) error) error {
 	return ParallelEach(ctx, limit, inorder.Numbers(n), do)
 }
 
-// ParallelEach is parallel over items. It takes an item when a goroutine is free, and returns the
-// error of items like one of do.
+// ParallelEach is like Parallel, over items. It takes an item when a goroutine is free. An error of
+// items ends it too.
 func ParallelEach[T any](ctx context.Context, limit int, items iter.Seq2[T, error], do func(ctx context.Context, item T) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, limit))

@@ -17,22 +17,22 @@ import (
 
 // Limits of one attempt, sizes of requests, and waits between attempts.
 const (
-	AttemptTime     = 30 * time.Second // of a request, besides its body
-	attemptTimePack = 5 * time.Minute  // of a request that makes a server store many objects
-	packOverhead    = 2 << 10          // bytes that an archive adds to each object, about
-	deleteBytes     = 100              // bytes per key in a request that deletes many, about
+	AttemptTime     = 30 * time.Second // for a request, besides its body
+	attemptTimePack = 5 * time.Minute  // for a request that makes a server store many objects
+	packOverhead    = 2 << 10          // approximate bytes that an archive adds to each object
+	deleteBytes     = 100              // approximate bytes per key in a request that deletes many
 	firstBackoff    = 200 * time.Millisecond
 	longestBackoff  = 10 * time.Second
 )
 
-// A Bucket makes all requests to a bucket. Each waits for room in the window, is sent only while the
-// lease is held, is cut off when the lease or the hard context ends, and is retried with
-// exponential backoff after a retryable error.
+// A Bucket sends all requests to a bucket. Each waits for room in the window and is sent only while
+// the lease is held. It is cut off when the lease or the hard context ends. After a retryable error,
+// it is retried with exponential backoff.
 type Bucket struct {
 	inner       Store
 	window      *window // nil for the lock's requests, which must not wait for others
 	retry       retry.Policy
-	stagger     func(request string) time.Duration // see Options; nil outside of simulations
+	stagger     func(request string) time.Duration // see publisher.Options; nil outside of simulations
 	md5ETags    bool                               // whether ETags of new objects are MD5s; an object with another ETag can be put again
 	Concurrency int                                // limit of requests in flight
 	hard        context.Context                    // cuts off requests in flight
@@ -42,16 +42,16 @@ type Bucket struct {
 	oneDelete   *atomic.Bool // whether the server refuses requests that delete several objects
 }
 
-// Settings of the requests of a run.
+// Settings configures the requests of a run.
 type Settings struct {
 	Concurrency int           // limit of requests in flight
-	Patience    time.Duration // a request is given up this long after its first failure
+	Patience    time.Duration // time after the first failure until a request fails
 	Log         *slog.Logger
-	Retries     *atomic.Int64                      // counts the attempts after the first ones
-	Stagger     func(request string) time.Duration // delay of each attempt, which replaces jitter in simulations; nil means none
+	Retries     *atomic.Int64                      // counts retries
+	Stagger     func(request string) time.Duration // delay of each attempt, replacing jitter in simulations; nil means none
 }
 
-// New makes requests to a store until hard ends.
+// New returns a Bucket that sends requests to a store until hard ends.
 func New(hard context.Context, to Store, s Settings) *Bucket {
 	return &Bucket{
 		inner: to, window: newWindow(s.Concurrency), stagger: s.Stagger, Concurrency: s.Concurrency, hard: hard, Log: s.Log, writes: &writes{}, oneDelete: &atomic.Bool{},
@@ -62,23 +62,23 @@ func New(hard context.Context, to Store, s Settings) *Bucket {
 	}
 }
 
-// Settled reports whether no write of the run can arrive any more.
+// Settled reports whether no write of the run can arrive anymore.
 func (b *Bucket) Settled() bool { return b.writes.settled() }
 
-// Now is the time by the bucket's clock.
+// Now returns the time by the bucket's clock.
 func (b *Bucket) Now() time.Time { return b.inner.Now() }
 
-// Lateness is how long after its signing a request may take effect. S3 refuses requests whose
-// time differs by more than 15 minutes from its own (RequestTimeTooSkewed), and the sender's
-// clock may be wrong by as much. The rest allows for differences between the bucket's clocks.
+// Lateness is how long after its signing a request may take effect. S3 refuses requests whose time
+// differs by more than 15 minutes from its own (RequestTimeTooSkewed), and the sender's clock may
+// be wrong by as much. The rest allows for differences between the bucket's clocks.
 const Lateness = time.Hour
 
-// writes are the requests of a run that change the bucket.
+// writes tracks the requests of a run that change the bucket.
 type writes struct {
-	unanswered atomic.Pointer[time.Time] // when the last one ended without an answer; nil if none has
+	unanswered atomic.Pointer[time.Time] // end of the last request without an answer; nil if none
 }
 
-// record remembers that the server may still carry out a request.
+// record remembers a request that the server may still carry out.
 func (w *writes) record(ctx context.Context, err error) {
 	if err != nil && (storage.Unanswered(err) || ctx.Err() != nil) {
 		now := time.Now()
@@ -86,42 +86,41 @@ func (w *writes) record(ctx context.Context, err error) {
 	}
 }
 
-// Settled reports whether no request can arrive any more.
 func (w *writes) settled() bool {
 	at := w.unanswered.Load()
 	return at == nil || time.Since(*at) > Lateness
 }
 
-// WithHard is the same bucket with another hard context.
+// WithHard returns the same bucket with another hard context.
 func (b *Bucket) WithHard(hard context.Context) *Bucket {
 	bounded := *b
 	bounded.hard = hard
 	return &bounded
 }
 
-// WithoutWindow is the same bucket with requests that take no window: the lock's must not wait
-// until others have arrived.
+// WithoutWindow returns the same bucket without a window: requests about the lock must not wait for
+// others.
 func (b *Bucket) WithoutWindow() *Bucket {
 	free := *b
 	free.window = nil
 	return &free
 }
 
-// Under is the same bucket with requests that are only sent while a lease is held. md5ETags says whether ETags of new
-// objects are MD5s.
+// Under returns the same bucket, sending requests only while a lease is held. md5ETags tells
+// whether ETags of new objects are MD5s.
 func (b *Bucket) Under(lease Lease, md5ETags bool) *Bucket {
 	leased := *b
 	leased.lease, leased.md5ETags = lease, md5ETags
 	return &leased
 }
 
-// Do sends a request without a body: see send.
+// Do sends a request without a body. See send.
 func (b *Bucket) Do(soft context.Context, limit time.Duration, request string, attempt func(context.Context) error) error {
 	return b.send(soft, limit, 0, request, attempt)
 }
 
-// send attempts a request until it succeeds, cannot be retried, or patience ends. No attempt
-// begins after the end of soft. An attempt may take limit, and the time for its bytes.
+// send attempts a request until it succeeds, fails permanently, or patience ends. No attempt begins
+// after the end of soft. An attempt may take limit, plus the time for its bytes.
 func (b *Bucket) send(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
 	var taken flight
 	policy := b.retry
@@ -139,8 +138,8 @@ func (b *Bucket) send(soft context.Context, limit time.Duration, bytes int64, re
 	}, "request", request)
 }
 
-// ErrNotHeld says that an attempt was not made, or was cut off, because the lease had ended.
-// It is retryable: a heartbeat may renew the lease.
+// ErrNotHeld means that an attempt was not made, or was cut off, because the lease had ended. It is
+// retryable: a heartbeat may renew the lease.
 var ErrNotHeld = errors.New("the lock's lease has run out")
 
 var errStalled = errors.New("the listing made no progress")
@@ -170,7 +169,7 @@ func (b *Bucket) attempt(limit time.Duration, attempt func(context.Context) erro
 	return err
 }
 
-// sendWrite is send for a request that changes the bucket.
+// sendWrite is like send, for a request that changes the bucket.
 func (b *Bucket) sendWrite(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
 	return b.send(soft, limit, bytes, request, func(ctx context.Context) error {
 		err := attempt(ctx)
@@ -190,21 +189,21 @@ func (b *Bucket) Read(soft context.Context, key site.Key) (body []byte, info sto
 // Put stores an object under a condition and returns its ETag.
 func (b *Bucket) Put(soft context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
 	send := b.sendWrite
-	if o.Key == site.LockKey { // a late one does no harm: its condition does not hold any more
+	if o.Key == site.LockKey { // a late one does no harm: its condition no longer holds
 		send = b.send
 	}
 	err = send(soft, AttemptTime, int64(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
 		etag, err = b.inner.Put(ctx, o, condition)
 		if err != nil && etag != "" && condition != storage.Always {
-			condition = storage.Condition(etag) // the server has stored other bytes: replace those
+			condition = storage.Condition(etag) // the server stored other bytes: replace them
 		}
 		return err
 	})
 	return etag, err
 }
 
-// Delete deletes up to storage.MaxDelete objects with one request, or with one request each if the
-// server takes no more, as Google Cloud Storage does.
+// Delete deletes up to storage.MaxDelete objects with one request, or one by one if the server
+// accepts no more, such as Google Cloud Storage.
 func (b *Bucket) Delete(soft context.Context, keys ...site.Key) error {
 	if len(keys) > 1 && !b.oneDelete.Load() {
 		err := b.sendWrite(soft, attemptTimePack, int64(len(keys)*deleteBytes), "delete "+string(keys[0]), func(ctx context.Context) error {
@@ -224,9 +223,9 @@ func (b *Bucket) Delete(soft context.Context, keys ...site.Key) error {
 	})
 }
 
-// List calls found with each object below prefix, in the order of keys. A listing is many
-// requests: after a failure it goes on after the last key, and patience starts over whenever
-// it has made progress.
+// List calls found with each object below prefix, in the order of keys. A listing takes many
+// requests: after a failure it continues after the last key, and patience starts over after any
+// progress.
 func (b *Bucket) List(soft context.Context, prefix site.Key, found func(storage.Info) error) error {
 	const wholeBucket = 24 * time.Hour
 	var last site.Key
@@ -256,8 +255,8 @@ func (b *Bucket) List(soft context.Context, prefix site.Key, found func(storage.
 	}
 }
 
-// ListAll lists the whole bucket. It leaves out, and returns, what cannot be read, such as the
-// lost+found of a disk, unless objects of a site with one of the configurations may be there.
+// ListAll lists the whole bucket. It skips and returns unreadable folders and files, such as the
+// lost+found of a disk, but fails if objects of a site with one of the configurations may be there.
 func (b *Bucket) ListAll(soft context.Context, configs []site.Config, found func(storage.Info) error) (others []site.Key, err error) {
 	err = b.List(soft, "", found)
 	var left *storage.UnreadableError
@@ -266,15 +265,15 @@ func (b *Bucket) ListAll(soft context.Context, configs []site.Config, found func
 	}
 	for i, key := range left.Keys {
 		if mayBeOurs(key, configs) {
-			return nil, fmt.Errorf("%s may be of the site and cannot be read: %w: let this user read it", key, left.Errs[i])
+			return nil, fmt.Errorf("read %s, which may be part of the site: %w; let this user read it", key, left.Errs[i])
 		}
 	}
-	b.Log.Warn("leaving out what cannot be read, and is not of the site", "first", left.Keys[0], "number", len(left.Keys))
+	b.Log.Warn("skipping unreadable files that are not part of the site", "first", left.Keys[0], "number", len(left.Keys))
 	return left.Keys, nil
 }
 
-// mayBeOurs reports whether a folder, whose key ends in a slash, may hold objects of a site with one of
-// the configurations, or whether a file may be one.
+// mayBeOurs reports whether a file, or a folder whose key ends in a slash, may hold objects of a
+// site with one of the configurations.
 func mayBeOurs(key site.Key, configs []site.Config) bool {
 	ours := site.Reserved()
 	for _, c := range configs {

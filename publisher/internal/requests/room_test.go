@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Requests that give up waiting take no room, even if they have just got one.
+// Requests that give up waiting take no room, even if they were just admitted.
 func TestRoomIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 3))

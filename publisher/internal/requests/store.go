@@ -8,8 +8,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Store is where requests go. Its methods are called from many goroutines; package storage documents them and their
-// errors.
+// A Store receives the requests. Its methods are called concurrently; package storage documents
+// them and their errors.
 type Store interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
@@ -35,7 +35,7 @@ type Syncer interface {
 	Sync(ctx context.Context) error
 }
 
-// A Lease says how long requests may be sent.
+// A Lease bounds the time in which requests may be sent.
 type Lease interface {
 	// Context returns a child of parent that ends with the lease, or ErrNotHeld if the lease has ended.
 	Context(parent context.Context) (context.Context, context.CancelFunc, error)

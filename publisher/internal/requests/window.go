@@ -10,38 +10,38 @@ import (
 
 const (
 	firstWindow = 4                // initial limit of requests in flight
-	minRound    = 16               // successes that raise the limit by one, after the first failure
+	minRound    = 16               // successes that raise the limit by one after the first failure
 	horizon     = 15 * time.Second // time in which all bytes in flight should arrive
 	firstRate   = 256 << 10        // assumed throughput in bytes per second, until it is measured
 	slack       = 4                // how many times slower than measured a body may arrive
-	slowest     = 8 << 10          // throughput in bytes per second that every body needs
+	slowest     = 8 << 10          // minimum throughput in bytes per second, for every body
 )
 
 // A window bounds the requests in flight, in number and in bytes. Requests wait in line.
 //
 // The number never exceeds Options.Concurrency. Below that, it follows TCP's congestion control
-// (RFC 5681): it starts low, each success adds one until the first failure, later each round
-// of successes does, and a failure halves it, at most once per round. A round has at least
-// sixteen requests; otherwise a server that takes one at a time would refuse every third. Only
-// retryable failures count: time-outs, SlowDown, 503, 429.
+// (RFC 5681): it starts low; each success adds one until the first failure, later each round of
+// successes does; a failure halves it, at most once per round. A round has at least sixteen
+// requests; otherwise a server that takes one at a time would refuse every third. Only retryable
+// failures count: time-outs, SlowDown, 503, 429.
 //
-// The bytes follow Little's law: bytes in flight take bytes / throughput to arrive. While that is
-// longer than the horizon, no request begins. So a link with spare capacity gets more requests,
-// and a saturated one no more than it can carry before they time out. A limit of the number alone
-// would not do: a link that carries many small objects may be too slow for a few large ones.
+// The bytes follow Little's law: bytes in flight take bytes / throughput to arrive. While this is
+// longer than the horizon, no request begins. So a link with spare capacity gets more requests, and
+// a saturated one no more than it can carry before they time out. A limit of the number alone is
+// not enough: a link that carries many small objects may be too slow for a few large ones.
 //
-// A nil *window has no limits. Methods may be called from many goroutines.
+// A nil *window has no limits. Methods may be called concurrently.
 type window struct {
 	max float64 // Options.Concurrency
 
 	mu       sync.Mutex
-	waiting  list.List // of *waiter
+	waiting  list.List // holds *waiter
 	taken    int
-	bytes    int64   // of those in flight
-	limit    float64 // how many may be in flight, 1 to max
-	halved   int     // how often limit was halved; a round is the requests that begin between two
+	bytes    int64   // bytes in flight
+	limit    float64 // allowed number in flight, 1 to max
+	halved   int     // how often limit was halved; a round is the requests that begin between two halvings
 	sent     throughput
-	measured time.Time // until when sent was
+	measured time.Time // end of the time that sent covers
 }
 
 // A flight is one request.
@@ -53,7 +53,7 @@ type flight struct {
 
 type waiter struct {
 	flight
-	ready chan struct{} // closed when it may begin
+	ready chan struct{} // closed when the request may begin
 }
 
 func newWindow(concurrency int) *window {
@@ -61,8 +61,8 @@ func newWindow(concurrency int) *window {
 	return &window{max: most, limit: min(most, firstWindow), sent: throughput{firstRate / 10., 1 / 10.}, measured: time.Now()}
 }
 
-// take waits for room for a request with a body of so many bytes. If ctx ends first, take
-// returns its cause.
+// take waits for room for a request with a body of this many bytes. If ctx ends first, take returns
+// its cause.
 func (s *window) take(ctx context.Context, bytes int64) (flight, error) {
 	if err := context.Cause(ctx); err != nil || s == nil {
 		return flight{}, err
@@ -105,8 +105,8 @@ func (s *window) admit() {
 	}
 }
 
-// hasRoom ignores how many bytes the next request has, except whether it has any: one request
-// beyond the measured throughput shows whether more is possible.
+// hasRoom ignores the size of the next request, except whether it has any bytes: one request beyond
+// the measured throughput shows whether more is possible.
 func (s *window) hasRoom(bytes int64) bool {
 	return float64(s.taken+1) <= s.limit && (bytes == 0 || float64(s.bytes) <= s.sent.rate()*horizon.Seconds())
 }
@@ -120,8 +120,8 @@ func (s *window) measure() {
 	s.measured = now
 }
 
-// give says that a request has ended. arrived means success, failed a retryable failure; other
-// failures say nothing about the server's capacity.
+// give ends a request. arrived means success, failed a retryable failure; other failures tell
+// nothing about the server's capacity.
 func (s *window) give(f flight, arrived, failed bool) {
 	if s == nil {
 		return
@@ -157,9 +157,9 @@ func (s *window) release(f flight) {
 	s.bytes -= f.bytes
 }
 
-// timeFor is the time limit of a request with a body, given the limit without one. It bounds the
-// whole request instead of watching its progress, because bytes in the system's buffers look
-// sent although they are not.
+// timeFor returns the time limit of a request with a body, given the limit without one. It bounds
+// the whole request instead of watching its progress, because bytes in the system's buffers look
+// sent.
 func (s *window) timeFor(limit time.Duration, bytes int64) time.Duration {
 	rate := float64(firstRate)
 	if s != nil {
@@ -170,12 +170,11 @@ func (s *window) timeFor(limit time.Duration, bytes int64) time.Duration {
 	return limit + time.Duration(float64(bytes)/max(rate/slack, slowest)*float64(time.Second))
 }
 
-// A throughput is measured over the last seconds: the bytes that arrived, and the time during
-// which any were in flight. Both decay with that time, so the throughput of a stalled link
-// approaches zero.
+// A throughput is measured over the last seconds: the bytes that arrived, and the time with bytes
+// in flight. Both decay with that time, so the throughput of a stalled link approaches zero.
 type throughput struct{ bytes, seconds float64 }
 
-// pass lets time pass, with bytes in flight.
+// pass adds time with bytes in flight.
 func (t *throughput) pass(d time.Duration) {
 	t.bytes *= math.Exp(-d.Seconds() / horizon.Seconds())
 	t.seconds *= math.Exp(-d.Seconds() / horizon.Seconds())
@@ -194,7 +193,7 @@ func (t *throughput) add(bytes int64, d time.Duration) {
 
 func (t *throughput) rate() float64 { return t.bytes / t.seconds }
 
-// undecayed is what is left of d at its end, in seconds.
+// undecayed returns the part of d that has not decayed at its end, in seconds.
 func undecayed(d time.Duration) float64 {
 	memory := horizon.Seconds()
 	return memory * -math.Expm1(-d.Seconds()/memory)

@@ -13,17 +13,17 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// An Announcement is what a publish puts below _next/ before it replaces objects in place, so that readers who check
-// them can tell a publish from a forgery.
+// An Announcement is put below _next/ before objects are replaced in place, so that readers who
+// check them can tell a publish from a forgery.
 type Announcement struct {
 	Signature *Signature
 	signed    []byte // the note
 	plan      *plan.Plan
-	bare      bool // there is no site whose objects readers could check meanwhile: the manifest is not announced
+	bare      bool // there is no site yet whose objects readers could check, so the manifest is not announced
 }
 
-// Announcement signs the next site, for a bucket with that root. It is nil if the note of the bucket needs no other, or the
-// run does not sign.
+// Announcement signs the next site, for a bucket whose root is root. It returns nil if the bucket's
+// note is current, or the run does not sign.
 func (n *Notes) Announcement(s *State, root []byte, p *plan.Plan) (*Announcement, error) {
 	if n.Signing == nil || n.isCurrent(s) && s.Live.Counter >= s.greatest() && string(root) == string(n.Site.Body) {
 		return nil, nil
@@ -36,9 +36,9 @@ func (n *Notes) Announcement(s *State, root []byte, p *plan.Plan) (*Announcement
 	return &Announcement{signature, signed, p, root == nil}, nil
 }
 
-// Announce does what has to be done about notes before objects are replaced. The announced notes come last, so that what
-// they vouch for is there. The sites whose publishes were cut off stay announced: the bucket may have objects of theirs
-// until this run has replaced them all.
+// Announce prepares the bucket's notes before objects are replaced. It puts the announced notes
+// last, after everything they vouch for. Sites whose publishes were cut off stay announced: the
+// bucket may have their objects until this run has replaced them all.
 func (n *Notes) Announce(ctx context.Context, s *State, root []byte, a *Announcement) error {
 	switch {
 	case n.Unsigned && s.Signed != nil:
@@ -47,7 +47,8 @@ func (n *Notes) Announce(ctx context.Context, s *State, root []byte, a *Announce
 		return nil
 	}
 	if missing, ok := s.announcedFor(root); ok && s.Live.Counter < missing.Counter && s.Live.Names(root) != nil {
-		// An earlier run was cut off between its root and its note, which only what it announced vouches for.
+		// An earlier run was cut off between its root and its note: only its announcement vouches
+		// for the root.
 		if err := n.Bucket.Durably(ctx, func() error { return n.put(ctx, s, missing.Signed) }); err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (n *Notes) Announce(ctx context.Context, s *State, root []byte, a *Announce
 	})
 }
 
-// putAnnounced puts what the note is about: the root last.
+// putAnnounced puts the manifest and then the root of the announced site.
 func (n *Notes) putAnnounced(ctx context.Context, a *Announcement) error {
 	put := func(ctx context.Context, key site.Key, body []byte) error {
 		_, err := n.Bucket.Put(ctx, besideObject(site.NextKey(a.Signature.Counter, key), body), storage.Always)
@@ -95,7 +96,7 @@ func (n *Notes) putAnnounced(ctx context.Context, a *Announcement) error {
 	return put(ctx, site.RootKey, n.Site.Body)
 }
 
-// PutNote makes what was announced the note of the bucket, once its root is the site's.
+// PutNote makes the announced note the note of the bucket, once the root is live.
 func (n *Notes) PutNote(ctx context.Context, s *State, a *Announcement) error {
 	if a == nil {
 		return nil
@@ -103,10 +104,10 @@ func (n *Notes) PutNote(ctx context.Context, s *State, a *Announcement) error {
 	return n.Bucket.Durably(ctx, func() error { return n.put(ctx, s, a.signed) })
 }
 
-// maxStaleAnnounced bounds the keys in memory of what was announced.
+// maxStaleAnnounced bounds the keys of announcements in memory.
 const maxStaleAnnounced = 100_000
 
-// Unannounce removes all that was announced: also what requests of an earlier run have put after it had removed it.
+// Unannounce deletes all announcements, including objects that late requests of an earlier run put.
 func (n *Notes) Unannounce(ctx context.Context, a *Announcement) error {
 	if a == nil {
 		return nil

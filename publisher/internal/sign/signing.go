@@ -11,18 +11,19 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// Signing says how a site is signed.
+// Signing configures how to sign a site.
 type Signing struct {
-	Signers     []note.Signer // of keys with one name; each signs the note
+	Signers     []note.Signer // signers whose keys share a name; each signs the note
 	Keys        note.Keys     // the public keys of the signers
-	ReplaceNote bool          // replace the bucket's note even if no key of Keys has signed it
+	ReplaceNote bool          // replace the bucket's note even if none of Keys signed it
 
 	Now func() time.Time // the clock of counters; nil means time.Now
 }
 
-// counter is that of a note which follows one with the counter last. It is the time, in seconds: so it is greater than all
-// that readers have seen even if the bucket's note was lost, or somebody has put an old one back. Of the bucket's clock
-// nothing is believed, since who has the bucket could use up all counters.
+// counter returns the counter of the note after one with the counter last. It is the time in
+// seconds, so it exceeds all that readers have seen even if the bucket's note was lost or replaced
+// by an old one. The bucket's clock is not trusted: an attacker with access to the bucket could use
+// up all counters.
 func (s *Signing) counter(last uint64) uint64 {
 	return max(last+1, uint64(max(0, s.clock().Unix())))
 }
@@ -40,22 +41,22 @@ func (s *Signing) Check() error {
 		return nil
 	}
 	if len(s.Signers) == 0 || s.Keys.None() {
-		return errors.New("sign: there is no key")
+		return errors.New("sign: no key")
 	}
 	seen := map[uint32]bool{}
 	for _, signer := range s.Signers {
 		if name := s.Signers[0].Name(); signer.Name() != name {
-			return fmt.Errorf("the keys have the names %s and %s: use keys with one name, that of the site", site.Quoted(name), site.Quoted(signer.Name()))
+			return fmt.Errorf("the keys are named %s and %s; use keys with the site's name", site.Quoted(name), site.Quoted(signer.Name()))
 		}
 		if seen[signer.KeyHash()] {
-			return fmt.Errorf("a key of %s is given twice", site.Quoted(signer.Name()))
+			return fmt.Errorf("duplicate key of %s", site.Quoted(signer.Name()))
 		}
 		seen[signer.KeyHash()] = true
 	}
 	return nil
 }
 
-// signsFor reports whether one of some public keys, with spaces between, is that of a signer.
+// signsFor reports whether one of these space-separated public keys belongs to a signer.
 func (s *Signing) signsFor(publics string) bool {
 	return s != nil && slices.ContainsFunc(s.Signers, func(signer note.Signer) bool {
 		prefix := fmt.Sprintf("%s+%08x+", signer.Name(), signer.KeyHash())
@@ -63,7 +64,7 @@ func (s *Signing) signsFor(publics string) bool {
 	})
 }
 
-// A Signature says what a run has signed.
+// A Signature describes what a run signed.
 type Signature struct {
 	Origin  string `json:"origin"`
 	Counter uint64 `json:"counter"`

@@ -1,2 +1,2 @@
-// Package spool keeps what a run has to remember of single objects, in memory or in a temporary file.
+// Package spool stores per-object records of a run, in memory or in a temporary file.
 package spool

@@ -15,43 +15,42 @@ import (
 
 // Sizes in bytes.
 const (
-	Memory       = 16 << 20 // bytes that stay in memory, in general; the entries of some 200,000 objects
-	scratchChunk = 16 << 10 // bytes that are written to the file at once
+	Memory       = 16 << 20 // default bytes in memory, the entries of some 200,000 objects
+	scratchChunk = 16 << 10 // bytes written to the file at once
 )
 
-// A Scratch keeps what a run has to remember of single objects, so that memory does not grow with
-// their number: beyond its limit it uses a temporary file. The file has no name, so nothing is
-// left of it when the process ends, however it ends. Where no file can be made or the disk is full,
-// everything stays in memory.
+// A Scratch stores per-object records so that memory does not grow with their number: beyond its
+// limit it uses a temporary file. The file has no name, so nothing is left when the process ends.
+// If no file can be made or the disk is full, everything stays in memory.
 //
-// Only one goroutine may write at a time. What is written may be read by many.
+// Only one goroutine may write at a time. Many may read.
 type Scratch struct {
 	log    *slog.Logger
-	limit  int         // of memory
-	memory int         // bytes in memory, but for the last chunk of each part
-	file   scratchFile // nil until there is too much for memory
-	size   int64       // of the file
-	failed bool        // whether the file takes no more, or there can be none
+	limit  int         // limit of memory, bytes
+	memory int         // bytes in memory, except the last chunk of each part
+	file   scratchFile // nil until memory is not enough
+	size   int64       // bytes in the file
+	failed bool        // whether the file is full or cannot be made
 }
 
-// A scratchFile is an *os.File.
 type scratchFile interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
 }
 
-// New returns a Scratch that keeps up to limit bytes in memory. The log gets one warning if there can be no file.
+// New returns a Scratch that keeps up to limit bytes in memory. It logs one warning if it cannot
+// make a file.
 func New(log *slog.Logger, limit int) *Scratch { return &Scratch{log: log, limit: limit} }
 
-// Close frees the disk space. Nothing may be read any more.
+// Close frees the disk space. Nothing may be read afterwards.
 func (s *Scratch) Close() {
 	if s.file != nil {
-		_ = s.file.Close() // it was of this run only
+		_ = s.file.Close()
 	}
 }
 
-// store takes over a chunk. The memory of one that went to the file can be used again.
+// store takes over a chunk. The memory of a chunk written to the file can be reused.
 func (s *Scratch) store(data []byte) (stored chunk, reusable []byte) {
 	if s.memory+len(data) > s.limit && !s.failed {
 		at, err := s.write(data)
@@ -82,7 +81,7 @@ func (s *Scratch) write(data []byte) (at int64, err error) {
 	return at, err
 }
 
-// A Spool is a list of records in a scratch, or several lists: its parts.
+// A Spool is a list of records in a scratch, in one or several parts.
 type Spool struct {
 	scratch *Scratch
 	Parts   []spoolPart
@@ -96,15 +95,15 @@ type spoolPart struct {
 
 // A chunk holds records, each after its length.
 type chunk struct {
-	data []byte // nil if they are in the file
+	data []byte // nil if the records are in the file
 	at   int64
 	size int
 }
 
-// List returns an empty Spool of so many parts.
+// List returns an empty Spool with this number of parts.
 func (s *Scratch) List(parts int) *Spool { return &Spool{scratch: s, Parts: make([]spoolPart, parts)} }
 
-// Add appends a record to a part. The caller may use record again.
+// Add appends a record to a part. The caller may reuse record.
 func (s *Spool) Add(part int, record []byte) {
 	s.Records++
 	p := &s.Parts[part]
@@ -117,7 +116,7 @@ func (s *Spool) Add(part int, record []byte) {
 	p.last = append(p.last, record...)
 }
 
-// all returns the records of a part in the order in which they were added.
+// all returns the records of a part in the order of Add.
 func (s *Spool) all(part int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		p := &s.Parts[part]
@@ -158,7 +157,7 @@ func (s *Spool) AddEntry(part int, e site.Entry) {
 	s.Add(part, append(record, e.Key...))
 }
 
-// Entries returns the entries of a part, with what AddEntry keeps of them.
+// Entries returns the entries of a part, with the fields that AddEntry stores.
 func (s *Spool) Entries(part int) iter.Seq2[site.Entry, error] {
 	return decoded(s.all(part), func(record string) (e site.Entry) {
 		n := copy(e.MD5[:], record)
@@ -179,7 +178,7 @@ func (s *Spool) AddInfo(part int, info storage.Info) {
 	s.Add(part, append(record, info.Key...))
 }
 
-// Infos returns the listed objects of a part, with what AddInfo keeps of them.
+// Infos returns the listed objects of a part, with the fields that AddInfo stores.
 func (s *Spool) Infos(part int) iter.Seq2[storage.Info, error] {
 	return decoded(s.all(part), func(record string) (info storage.Info) {
 		varint := func() int64 {

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A fullDisk takes some bytes, and no more.
+// A fullDisk takes some bytes and then fails.
 type fullDisk struct {
 	*os.File
 	left int64
@@ -30,12 +30,12 @@ func (f *fullDisk) WriteAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// Records come back part by part, in order and unchanged, whether they are in memory, in the file, or
-// in memory because there can be no file or the disk is full.
+// Records come back part by part, in order and unchanged, whether they are in memory, in the file,
+// or in memory because no file can be made or the disk is full.
 func TestSpool(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		records int // of 1 KB on average
+		records int // 1 KB each on average
 		tmp     func(t *testing.T) string
 		inFile  bool
 	}{
@@ -97,7 +97,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// What is kept of entries and listed objects comes back.
+// The stored fields of entries and listed objects come back.
 func TestSpooledValues(t *testing.T) {
 	spool := New(slog.New(slog.DiscardHandler), Memory).List(1)
 	infos := []storage.Info{

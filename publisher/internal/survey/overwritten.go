@@ -11,13 +11,13 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Overwritten lists the objects that the first site in a bucket would replace by other bytes. Those that
-// are equal already may be left of an earlier site.
+// Overwritten lists the objects whose bytes the first site in a bucket would change. Equal objects
+// may be left from an earlier site.
 func Overwritten(ctx context.Context, bucket *requests.Bucket, next *origin.Site) (keys []site.Key, err error) {
-	byShard := map[string][]storage.Info{} // few: what is in the way of a site is a mistake
+	byShard := map[string][]storage.Info{} // few: objects in the way of a first site are a mistake
 	_, err = bucket.ListAll(ctx, []site.Config{next.Root.Config}, func(info storage.Info) error {
 		if info.Key == site.RootKey {
-			keys = append(keys, info.Key) // since it was looked for
+			keys = append(keys, info.Key) // put since this run looked for it
 		} else if _, ok := next.Root.Config.RouteOf(info.Key); ok {
 			shard := site.ManifestShard(info.Key, next.Root.ShardDigits)
 			byShard[shard] = append(byShard[shard], info)
@@ -36,7 +36,7 @@ func Overwritten(ctx context.Context, bucket *requests.Bucket, next *origin.Site
 		for _, info := range infos {
 			i := slices.IndexFunc(entries, func(e site.Entry) bool { return e.Key == info.Key })
 			if i < 0 {
-				continue // no object of this site
+				continue // not an object of this site
 			}
 			digest, err := bucket.DigestOf(ctx, info)
 			if err != nil {
@@ -50,7 +50,7 @@ func Overwritten(ctx context.Context, bucket *requests.Bucket, next *origin.Site
 	return keys, nil
 }
 
-// OverwrittenAmong lists those of new objects in whose place the bucket has others.
+// OverwrittenAmong lists the added objects whose keys the bucket uses for other bytes.
 func OverwrittenAmong(ctx context.Context, bucket *requests.Bucket, added []site.Entry) (keys []site.Key, err error) {
 	for _, e := range added {
 		body, _, err := bucket.Read(ctx, e.Key)

@@ -23,33 +23,33 @@ import (
 )
 
 // A Survey compares a listing of the bucket with the objects that a manifest names. It keeps the
-// listing in a scratch, in parts of the manifest, and compares part by part, so that memory does not
-// grow with the number of objects.
+// listing in a scratch, in parts of the manifest, and compares part by part, so that memory does
+// not grow with the number of objects.
 type Survey struct {
 	Bucket   *requests.Bucket
 	Root     *site.Root
-	Manifest *shards.Reader          // says which objects there are
-	Own      *shards.Reader          // says how the bucket has the manifest itself
-	Ours     bool                    // whether manifest is that of the site to publish, in which nothing may be damaged
+	Manifest *shards.Reader          // names the objects
+	Own      *shards.Reader          // describes how the bucket stores the manifest itself
+	Ours     bool                    // whether Manifest belongs to the site to publish, where damage is an error
 	UpToDate func(storage.Info) bool // whether an object also has the right headers
-	Configs  []site.Config           // of the sites whose objects the bucket may have
-	Exclude  []string                // patterns of keys that are not looked at if they are foreign
-	Found    func(Finding)           // is told everything but what is right; shards come in their order, unknown objects before
+	Configs  []site.Config           // configurations of the sites whose objects the bucket may have
+	Exclude  []string                // patterns of foreign keys to ignore
+	Found    func(Finding)           // receives every difference; shards come in order, unknown objects first
 	Progress Progress
-	Memory   int // of a scratch
+	Memory   int // bytes that a scratch keeps in memory
 
-	Refreshers note.Keys // see Options
+	Refreshers note.Keys // see publisher.Options
 
 	// Results.
 	Expected  int        // number of objects that the manifest names
 	Manifests int        // number of objects of the manifest itself
 	Listed    int        // number of listed objects
 	Marked    bool       // whether there is a mark
-	Others    []site.Key // what cannot be read, and is somebody else's
+	Others    []site.Key // unreadable keys that are not the site's
 
-	digests digestCount
-	kept    *keptRefreshes // nil until needed
-	signed  bool           // whether the bucket is; not known until kept is needed
+	digests   digestCount
+	refreshes *refreshSet // nil until needed
+	signed    bool        // whether the bucket is signed; set with refreshes
 }
 
 // Progress is told how far a survey has come.
@@ -58,10 +58,10 @@ type Progress interface {
 	AddBytes(n, bytes int64)
 }
 
-// A Finding is an object that the bucket and the manifest do not have alike.
+// A Finding is an object that differs between the bucket and the manifest.
 type Finding struct {
-	site.Entry        // the expected one; only the key if the object is not expected
-	Shard      string // of the manifest that names it, or would; a shard belongs to itself
+	site.Entry        // the expected entry; only the key if the object is not expected
+	Shard      string // manifest shard that names it, or would; a shard belongs to itself
 	State      objectState
 }
 
@@ -75,10 +75,10 @@ const (
 	Altered   // other bytes
 	Refreshed // other bytes that a refresh has put
 	Stale     // the right bytes, but perhaps other headers
-	Unknown   // not expected, though the key is one of a site's
-	Announced // below _next/, where only a publish that goes on has anything
-	Foreign   // neither expected nor a key of a site, nor one of the objects beside it
-	Former    // of the log of events, which nobody puts or reads any longer
+	Unknown   // not expected, with a key of a site
+	Announced // below _next/, used only while a publish runs
+	Foreign   // not expected, with a key that followpress does not use
+	Former    // part of the former event log, which is no longer read
 )
 
 // Take lists the bucket and compares it with the manifest.
@@ -99,13 +99,14 @@ func (s *Survey) Take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The shards of a group are compared at a time. They name up to 16,000 objects, or a 256th of all.
+	// The shards of a group are compared together. They name up to 16,000 objects, or a 256th of
+	// all.
 	groups := 1 << (4 * shards.GroupDigits(s.Root.ShardDigits))
 	names := site.HashPrefixes(s.Root.ShardDigits)
 	s.Progress.Stage("manifest", int64(len(names)))
 	for i := range groups {
-		of := names[i*len(names)/groups : (i+1)*len(names)/groups]
-		if err := s.compare(ctx, of, objects, i*len(parts)/groups, (i+1)*len(parts)/groups); err != nil {
+		group := names[i*len(names)/groups : (i+1)*len(names)/groups]
+		if err := s.compare(ctx, group, objects, i*len(parts)/groups, (i+1)*len(parts)/groups); err != nil {
 			return err
 		}
 	}
@@ -113,11 +114,12 @@ func (s *Survey) Take(ctx context.Context) error {
 	return nil
 }
 
-// listingDigits makes 256 parts of a listing, whatever the size of the site: the bucket may hold many more
-// objects, which are somebody else's.
+// listingDigits makes 256 parts of a listing, whatever the size of the site: the bucket may hold
+// many more foreign objects.
 const listingDigits = 2
 
-// partOf is the part of the listing that an object belongs to: the one of the shard that names it.
+// partOf returns the part of the listing that an object belongs to: the part of the shard that
+// names it.
 func (s *Survey) partOf(key site.Key) string {
 	if shard, ok := s.shardOf(key); ok {
 		return (shard + "0")[:listingDigits]
@@ -125,8 +127,8 @@ func (s *Survey) partOf(key site.Key) string {
 	return site.ManifestShard(key, listingDigits)
 }
 
-// shardOf returns the shard that an object of the manifest is compared with: a shard itself, the first one that an
-// index names, or the first one of the group of a delta.
+// shardOf returns the shard that an object of the manifest is compared with: a shard itself, the
+// first shard of an index, or the first shard of the group of a delta.
 func (s *Survey) shardOf(key site.Key) (shard string, ok bool) {
 	name, ok := strings.CutPrefix(string(key), string(site.ManifestKey("")))
 	if !ok {
@@ -139,15 +141,15 @@ func (s *Survey) shardOf(key site.Key) (shard string, ok bool) {
 	return name + strings.Repeat("0", s.Root.ShardDigits-len(name)), true
 }
 
-// A compared object is one that a shard names, and what the listing says of it.
+// A compared object is named by a shard, with its state in the listing.
 type compared struct {
 	Finding
-	damaged bool // an object of the manifest that is not what the root names
+	damaged bool // an object of the manifest that differs from the root
 	listed  bool
-	info    *storage.Info // of the listing; nil if there is no question about it
+	info    *storage.Info // listed object, if its state needs more requests; else nil
 }
 
-// compare compares some shards with the parts of the listing from first to before end, which hold their
+// compare compares some shards with the parts [first, end) of the listing, which hold their
 // objects.
 func (s *Survey) compare(ctx context.Context, shards []string, listed *spool.Spool, first, end int) error {
 	before := s.Expected
@@ -204,8 +206,8 @@ func (s *Survey) compare(ctx context.Context, shards []string, listed *spool.Spo
 	return nil
 }
 
-// readShards returns the objects that the shards of a group name, and the objects of the manifest that belong to these
-// shards, and why some shards cannot be read.
+// readShards returns the objects that the shards of a group name, the manifest objects that belong
+// to these shards, and the errors of unreadable shards.
 func (s *Survey) readShards(ctx context.Context, names []string) (objects []compared, unreadable map[string]error, err error) {
 	read, own := make([]shards.Shard, len(names)), make([]shards.Shard, len(names))
 	failed, damaged := make([]error, len(names)), make([]error, len(names))
@@ -242,7 +244,7 @@ func (s *Survey) readShards(ctx context.Context, names []string) (objects []comp
 		if failed[i] != nil {
 			unreadable[shard] = failed[i]
 		}
-		if indexed == nil || s.Ours { // else nobody knows what the shard should be
+		if indexed == nil || s.Ours { // else the right content of the shard is unknown
 			entry := own[i].Object
 			entry.Key = site.ManifestKey(shard)
 			objects = append(objects, compared{Finding: Finding{Entry: entry, Shard: shard}, damaged: damaged[i] != nil})
@@ -258,7 +260,8 @@ func (s *Survey) readShards(ctx context.Context, names []string) (objects []comp
 	return objects, unreadable, nil
 }
 
-// addIndex adds the index of a shard, if the shard is the first one of it, and returns an error if the index is damaged.
+// addIndex adds the index of a shard if the shard is its first one, and returns an error if the
+// index is damaged.
 func (s *Survey) addIndex(shard string, to *[]compared) error {
 	digits := site.RootDigits(s.Root.ShardDigits)
 	if digits == s.Root.ShardDigits {
@@ -282,8 +285,8 @@ func (s *Survey) classify(o *compared, info storage.Info, same bool) {
 	}
 }
 
-// findUnknown reports the objects that no shard names. Those of an unreadable shard are neither right nor
-// unknown.
+// findUnknown reports the objects that no shard names. Objects of an unreadable shard are neither
+// right nor unknown.
 func (s *Survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
@@ -310,7 +313,7 @@ func (s *Survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 				}
 				state = Foreign
 			}
-			key = site.Key(strings.Clone(string(key))) // of a long text, which need not stay
+			key = site.Key(strings.Clone(string(key))) // part of a long text, which need not stay in memory
 			s.Found(Finding{Entry: site.Entry{Key: key}, Shard: shard, State: state})
 		}
 	}
@@ -332,20 +335,20 @@ func excluded(key site.Key, patterns []string) bool {
 	}
 }
 
-// keptRefreshes says which objects below _refresh/ exist, by hashes of their keys.
-type keptRefreshes struct {
+// refreshSet is the set of objects below _refresh/, by hashes of their keys.
+type refreshSet struct {
 	seed   maphash.Seed
 	hashes []uint64 // sorted
 }
 
-// mayHave reports whether an object may exist; it is wrong about almost none that does not.
-func (k *keptRefreshes) mayHave(key site.Key) bool {
+// mayHave reports whether an object may exist. It is almost always exact.
+func (k *refreshSet) mayHave(key site.Key) bool {
 	_, found := slices.BinarySearch(k.hashes, maphash.String(k.seed, string(key)))
 	return found
 }
 
-func listRefreshes(ctx context.Context, bucket *requests.Bucket) (*keptRefreshes, error) {
-	k := &keptRefreshes{seed: maphash.MakeSeed()}
+func listRefreshes(ctx context.Context, bucket *requests.Bucket) (*refreshSet, error) {
+	k := &refreshSet{seed: maphash.MakeSeed()}
 	err := bucket.List(ctx, site.RefreshPrefix, func(info storage.Info) error {
 		k.hashes = append(k.hashes, maphash.String(k.seed, string(info.Key)))
 		return nil
@@ -354,9 +357,9 @@ func listRefreshes(ctx context.Context, bucket *requests.Bucket) (*keptRefreshes
 	return k, err
 }
 
-// findRefreshed finds the altered objects whose bytes a refresh has put, according to the data that
-// refreshes store below _refresh/. A refresh stores its data before it puts the object, so the data
-// explains every object that was listed before.
+// findRefreshed finds the altered objects whose bytes a refresh has put, according to the data
+// below _refresh/. A refresh stores its data before it puts the object, so the data explain every
+// object listed earlier.
 func (s *Survey) findRefreshed(ctx context.Context, objects []compared) error {
 	var candidates []*compared
 	for i := range objects {
@@ -367,8 +370,8 @@ func (s *Survey) findRefreshed(ctx context.Context, objects []compared) error {
 	if len(candidates) == 0 {
 		return nil
 	}
-	if s.kept == nil {
-		kept, err := listRefreshes(ctx, s.Bucket)
+	if s.refreshes == nil {
+		refreshes, err := listRefreshes(ctx, s.Bucket)
 		if err != nil {
 			return err
 		}
@@ -376,11 +379,11 @@ func (s *Survey) findRefreshed(ctx context.Context, objects []compared) error {
 		if s.signed = err == nil; !s.signed && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
-		s.kept = kept
+		s.refreshes = refreshes
 	}
 	return requests.Parallel(ctx, MaxShards, len(candidates), func(ctx context.Context, i int) error {
 		o := candidates[i]
-		digest, err := s.Bucket.DigestOf(ctx, *o.info) // before the data that explain it are read
+		digest, err := s.Bucket.DigestOf(ctx, *o.info) // before reading the data that explain it
 		if err != nil {
 			return err
 		}
@@ -395,7 +398,7 @@ func (s *Survey) findRefreshed(ctx context.Context, objects []compared) error {
 // refreshesOf returns the digests that refreshes may have given an object.
 func (s *Survey) refreshesOf(ctx context.Context, want site.Entry) (possible []site.MD5, err error) {
 	for _, key := range s.Root.Config.RefreshesOf(want.Key) {
-		if !s.kept.mayHave(key) {
+		if !s.refreshes.mayHave(key) {
 			continue
 		}
 		body, _, err := s.Bucket.Read(ctx, key)
@@ -439,7 +442,8 @@ func (c *digestCount) log(log *slog.Logger) {
 	}
 }
 
-// compareDigests sets the state of objects that the listing cannot classify, with a request per object.
+// compareDigests sets the state of objects that the listing cannot classify, with a request per
+// object.
 func (s *Survey) compareDigests(ctx context.Context, unsure []*compared) error {
 	if len(unsure) == 0 {
 		return nil
@@ -452,7 +456,7 @@ func (s *Survey) compareDigests(ctx context.Context, unsure []*compared) error {
 		o := unsure[i]
 		digest, err := s.Bucket.Digest(ctx, o.Key)
 		if errors.Is(err, storage.ErrNotFound) {
-			return nil // missing, since it was listed
+			return nil // deleted since the listing
 		} else if err != nil {
 			return err
 		}
@@ -466,7 +470,7 @@ func (s *Survey) compareDigests(ctx context.Context, unsure []*compared) error {
 }
 
 // isSiteKey reports whether a key has the form of an object of a site with one of the
-// configurations. Objects with other keys are not ours.
+// configurations.
 func isSiteKey(key site.Key, configs []site.Config) bool {
 	for _, c := range configs {
 		if _, ok := c.RouteOf(key); ok {
@@ -476,7 +480,7 @@ func isSiteKey(key site.Key, configs []site.Config) bool {
 	return key == site.PackKey
 }
 
-// MaxShards bounds the manifest shards in memory, each of some thousand entries.
+// MaxShards bounds the manifest shards in memory, each with some thousand entries.
 const MaxShards = 16
 
 // OpenManifest opens the manifest of the site in the bucket.

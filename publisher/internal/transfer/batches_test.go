@@ -69,7 +69,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// Of what a search reads of a list, the first shard comes last: it names the others.
+// The first search shard of a list comes last, because it names the others.
 func TestFirstShardOfAList(t *testing.T) {
 	lists := searchLists([]site.Entry{{Key: site.SearchShardKey("7", 0)}, {Key: site.ListHeadKey("7")}, {Key: site.SearchShardKey("7", 10)}, {Key: site.SearchShardKey("7", 2)}})
 	if len(lists) != 1 || lists[0][3].Key != site.SearchShardKey("7", 0) {

@@ -1,2 +1,2 @@
-// Package transfer carries out a plan: it puts and deletes objects, one or many with a request.
+// Package transfer carries out a plan: it puts and deletes objects, one or many per request.
 package transfer

@@ -24,51 +24,51 @@ import (
 // Sizes of requests that carry many objects.
 const (
 	packObjects       = 1000
-	packBytes         = 4 << 20 // of bodies; their headers add up to 3 KiB each
+	packBytes         = 4 << 20 // bodies; their headers add up to 3 KiB each
 	PacksInFlight     = 4       // unpacking keeps a server busy
 	ManifestsInFlight = 16      // a shard has some hundred kilobytes
 	deletesInFlight   = 4       // each request deletes up to storage.MaxDelete objects
-	packProbe         = 2       // objects in the request that finds out whether the server unpacks
-	packFrom          = 200     // with fewer objects, finding out is not worth the requests
+	packProbe         = 2       // objects in the request that tests whether the server unpacks
+	packFrom          = 200     // below this number of objects, testing is not worth the requests
 )
 
-// BodyBytes bounds the bodies in memory, those that wait for room in the window included. One that is larger is in
-// memory alone.
+// BodyBytes bounds the bodies in memory, including waiting ones. A larger
+// body is in memory alone.
 const BodyBytes = 64 << 20
 
 // A Transfer carries out the puts of a plan.
 type Transfer struct {
 	source   *origin.Site
 	bucket   *requests.Bucket
-	bulk     string     // one of publisher.Bulk
-	sent     func(Sent) // is told what has arrived, from many goroutines
+	bulk     string     // a publisher.Bulk
+	sent     func(Sent) // receives counts of sent objects, from many goroutines
 	progress Progress
-	bodies   *semaphore.Weighted // of BodyBytes
-	Packs    bool                // whether one request carries many objects; decided by put
+	bodies   *semaphore.Weighted // BodyBytes in total
+	Packs    bool                // whether one request carries many objects; set by Put
 }
 
-// The values of bulk.
+// Values of bulk.
 const (
 	bulkAuto = "auto"
 	bulkOn   = "on"
 	bulkOff  = "off"
 )
 
-// Sent counts what has arrived.
+// Sent counts finished requests.
 type Sent struct {
 	Put       int
-	Bytes     int64 // of objects and manifests
+	Bytes     int64 // including manifests
 	Manifests int
 	Deleted   int
 }
 
-// New returns a transfer of the objects of source to a bucket. The string bulk is a publisher.Bulk: it says whether one
-// request may put many objects. Many goroutines may call told, which gets the counts of what has arrived.
+// New returns a transfer of the objects of source to a bucket. bulk is a publisher.Bulk. told
+// receives the counts of finished requests, from many goroutines.
 func New(source *origin.Site, bucket *requests.Bucket, bulk string, progress Progress, told func(Sent)) *Transfer {
 	return &Transfer{source: source, bucket: bucket, bulk: bulk, sent: told, progress: progress, bodies: semaphore.NewWeighted(BodyBytes)}
 }
 
-// Progress is told how far a transfer has come.
+// Progress reports how far a transfer has come.
 type Progress interface {
 	Stage(name string, total int64)
 	AddBytes(n, bytes int64)
@@ -77,19 +77,19 @@ type Progress interface {
 // A batch is the content of one request.
 type batch struct {
 	entries  []site.Entry
-	shards   []int     // indexes of the plan's shards that the entries belong to, each once; nil for entry points
+	shards   []int     // indexes in Plan.Shards of the entries' shards, each once; nil for entry points
 	followUp *followUp // nil if nothing waits for this batch
 }
 
 // A followUp is sent as soon as all batches that refer to it have arrived.
 type followUp struct {
 	entries []site.Entry
-	pending atomic.Int32 // batches that have not arrived
+	pending atomic.Int32 // batches still in flight
 }
 
-// Put sends the objects shard by shard, each manifest shard right after its objects. Then it
-// sends the entry points: search shards, buckets and leaderboards, in this order. Manifest
-// shards that name a new entry point follow, then deltas, and indexes last.
+// Put sends the objects shard by shard, each manifest shard right after its objects. Then it sends
+// the entry points: search shards, buckets and leaderboards, in this order. Manifest shards with a
+// new entry point follow, then deltas, and indexes last.
 func (t *Transfer) Put(ctx context.Context, p *plan.Plan) error {
 	if err := t.chooseBulk(ctx, p); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (t *Transfer) Put(ctx context.Context, p *plan.Plan) error {
 	t.progress.Stage("upload", int64(p.Put+p.Manifests))
 	manifests, groupCtx := errgroup.WithContext(ctx)
 	manifests.SetLimit(ManifestsInFlight)
-	pending := make([]atomic.Int32, len(p.Shards)) // batches that a manifest shard waits for, and one while there may be more
+	pending := make([]atomic.Int32, len(p.Shards)) // batches that a manifest shard waits for, plus one until all have begun
 	settle := func(i int) {
 		if pending[i].Add(-1) == 0 && p.Shards[i].Manifest && !p.IsLast(i) {
 			manifests.Go(func() error { return t.putManifest(groupCtx, p.Shards[i].Shard) })
@@ -182,9 +182,9 @@ func (t *Transfer) chooseBulk(ctx context.Context, p *plan.Plan) error {
 
 var errNoUnpacking = errors.New("the server does not unpack archives")
 
-// batches cuts the objects of the plan into batches, across the bounds of shards where a server unpacks
-// archives. begins is called for each shard of a batch before the batch is sent, ends for each shard
-// of the plan when all of its batches have begun.
+// batches cuts the objects of the plan into batches, across shards if the server unpacks archives.
+// It calls begins for each shard of a batch before the batch is sent, and ends for each shard of
+// the plan when all of its batches have begun.
 func (t *Transfer) batches(p *plan.Plan, begins, ends func(shard int)) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		shard, left := -1, 0
@@ -218,8 +218,8 @@ func (t *Transfer) batches(p *plan.Plan, begins, ends func(shard int)) iter.Seq2
 	}
 }
 
-// cut makes batches of one entry each, or of many where the server unpacks them. It calls added for each
-// entry with the batch that has it now.
+// cut makes batches of one entry each, or of many if the server unpacks them. It calls added for
+// each entry, with its batch.
 func (t *Transfer) cut(entries iter.Seq2[site.Entry, error], added func(*batch)) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		var b batch
@@ -247,7 +247,7 @@ func (t *Transfer) cut(entries iter.Seq2[site.Entry, error], added func(*batch))
 
 func nothing(*batch) {}
 
-// searchGroup is the number of search shards, about, that are sorted at a time.
+// searchGroup is the approximate number of search shards sorted at a time.
 const searchGroup = 20_000
 
 func (t *Transfer) searches(p *plan.Plan) iter.Seq2[batch, error] {
@@ -274,11 +274,11 @@ func (t *Transfer) searches(p *plan.Plan) iter.Seq2[batch, error] {
 	}
 }
 
-// cutSearches makes the batches of search shards. While the shards of a list are replaced, a
-// search may find some of the old and some of the new list, so they are sent close together.
-// The first shard has a request of its own, after the others have arrived: a server may unpack
-// an archive in any order. With archives, several lists share a request for their other shards
-// and one for their first shards.
+// cutSearches makes the batches of search shards. While the shards of a list are replaced, a search
+// may find parts of the old and of the new list, so they are sent close together. The first shard
+// has a request of its own, after the others have arrived: a server may unpack an archive in any
+// order. With archives, several lists share a request for their other shards and one for their
+// first shards.
 func (t *Transfer) cutSearches(shards []site.Entry) []batch {
 	var all []batch
 	var unordered []site.Entry
@@ -294,7 +294,7 @@ func (t *Transfer) cutSearches(shards []site.Entry) []batch {
 		others, lasts = nil, nil
 	}
 	for _, list := range searchLists(shards) {
-		if len(list) == 1 { // nothing must arrive before it
+		if len(list) == 1 { // no other shard must arrive first
 			unordered = append(unordered, list...)
 			continue
 		}
@@ -320,7 +320,7 @@ func sizeOf(entries []site.Entry) (bytes int64) {
 	return bytes
 }
 
-// cutAll is cut for few entries.
+// cutAll is cut for a few entries.
 func (t *Transfer) cutAll(entries []site.Entry) (all []batch) {
 	t.cut(items(entries), nothing)(func(b batch, _ error) bool {
 		all = append(all, b)
@@ -329,7 +329,7 @@ func (t *Transfer) cutAll(entries []site.Entry) (all []batch) {
 	return all
 }
 
-// searchLists groups the search shards that a plan puts by list, the first shard of each list last.
+// searchLists groups the search shards of a plan by list, the first shard of each list last.
 func searchLists(shards []site.Entry) (lists [][]site.Entry) {
 	slices.SortFunc(shards, func(a, b site.Entry) int {
 		listA, n := path.Split(string(a.Key))
@@ -345,8 +345,8 @@ func searchLists(shards []site.Entry) (lists [][]site.Entry) {
 	return lists
 }
 
-// send sends batches in their order, many at once, and calls sent after each, from many
-// goroutines. Each goroutine holds one batch in memory while it waits for room in the window, within BodyBytes.
+// send sends batches in order, many at once, and calls sent after each, from many goroutines. Each
+// goroutine holds one batch in memory, within BodyBytes, while it waits for room in the window.
 func (t *Transfer) send(ctx context.Context, batches iter.Seq2[batch, error], sent func(*batch)) error {
 	limit := t.bucket.Concurrency
 	if t.Packs {
@@ -423,15 +423,15 @@ func (t *Transfer) putManifestObject(ctx context.Context, object storage.Object)
 	return nil
 }
 
-// explain adds what to do when the files of the site differ from its manifest.
+// explain adds the remedy if the files of the site differ from its manifest.
 func (t *Transfer) explain(err error) error {
 	if errors.Is(err, storage.ErrDamaged) {
-		return fmt.Errorf("the site is damaged: %w: %s", err, t.source.Advice)
+		return fmt.Errorf("the site is damaged: %w; %s", err, t.source.Advice)
 	}
 	return err
 }
 
-// Delete deletes the objects of the plan that nothing refers to any more.
+// Delete deletes the objects that nothing refers to anymore.
 func (t *Transfer) Delete(ctx context.Context, p *plan.Plan) error {
 	if p.Deletes.Records == 0 {
 		return nil
@@ -447,7 +447,7 @@ func (t *Transfer) Delete(ctx context.Context, p *plan.Plan) error {
 	})
 }
 
-// chunks is slices.Chunk for what may fail.
+// chunks is slices.Chunk for a sequence that may fail.
 func chunks[T any](items iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		var chunk []T
@@ -469,7 +469,7 @@ func chunks[T any](items iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
 	}
 }
 
-// items are those of a slice, for what may fail elsewhere.
+// items adapts a slice to a sequence that may fail.
 func items[T any](all []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, item := range all {
