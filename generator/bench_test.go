@@ -14,7 +14,7 @@ var bench struct {
 	snapshot snapshot
 }
 
-// benchSnapshot is a graph of a hundred thousand records, made once.
+// benchSnapshot returns a graph of a hundred thousand records, made once.
 func benchSnapshot(b *testing.B) snapshot {
 	b.Helper()
 	bench.once.Do(func() {

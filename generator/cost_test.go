@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/generator"
 )
 
-// repeatedRows is n rows made by row.
+// repeatedRows returns n rows made by row.
 func repeatedRows(n int, row func(i int) string) []string {
 	rows := make([]string, n)
 	for i := range rows {
@@ -80,7 +80,7 @@ var hostileShapes = map[string]struct {
 	}},
 }
 
-// TestMemoryFollowsSize: twice the rows cost about twice the memory, whatever is in them.
+// TestMemoryFollowsSize: twice the rows take about twice the memory, whatever they contain.
 func TestMemoryFollowsSize(t *testing.T) {
 	o := small
 	o.SkipInvalid, o.Workers = true, 1
@@ -106,7 +106,7 @@ func TestMemoryFollowsSize(t *testing.T) {
 	}
 }
 
-// TestRepeatedRecordsEqualModel: lists that repeat few records with many combinations of tags.
+// TestRepeatedRecordsEqualModel uses lists that repeat few records with many combinations of tags.
 func TestRepeatedRecordsEqualModel(t *testing.T) {
 	t.Parallel()
 	tags := append(repeatedRows(30, func(i int) string { return fmt.Sprintf(`"tag %d"`, i) }), `""`, `"block"`, `"mute"`, `"top8"`, `"\u0074op8"`, `"é,\""`)
@@ -131,8 +131,8 @@ func TestRepeatedRecordsEqualModel(t *testing.T) {
 	}
 }
 
-// TestFormsThatMergingMakes: a snapshot may have few enough combinations of type and tags for a byte,
-// and more once repeated records got the tags of all.
+// TestFormsThatMergingMakes: a byte may be enough for the combinations of type and tags in a
+// snapshot, but not after repeated records were merged.
 func TestFormsThatMergingMakes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{100, 250, 400} {
@@ -149,8 +149,8 @@ func TestFormsThatMergingMakes(t *testing.T) {
 	}
 }
 
-// longAvatars is a snapshot of lists that all follow the same accounts, each of which
-// has an avatar of that many bytes.
+// longAvatars returns a snapshot of lists that all follow the same accounts, each with an avatar of
+// size bytes.
 func longAvatars(lists, accounts, size int) snapshot {
 	s := emptySnapshot().adding("accounts", repeatedRows(accounts, func(i int) string {
 		return fmt.Sprintf(`{"address":"0x%040x","ens":{"avatar":"data:,%s"}}`, i+1, strings.Repeat("x", size-6))
@@ -162,10 +162,10 @@ func longAvatars(lists, accounts, size int) snapshot {
 	})...)
 }
 
-// A heapWatcher measures the heap at each write. Garbage is not counted, since its
-// amount depends on how busy the machine is.
+// A heapWatcher measures the heap at each write, without garbage, whose amount depends on the load
+// of the machine.
 type heapWatcher struct {
-	sum     hash.Hash32 // of what was written
+	sum     hash.Hash32 // checksum of the written bytes
 	written int64
 	peak    uint64 // bytes in use
 }
@@ -194,9 +194,9 @@ func writeTar(t *testing.T, g generator.Graph, workers int) (w *heapWatcher, pea
 	return w, (w.peak - before.HeapAlloc) >> 20
 }
 
-// TestRenderingHasABound: rendered objects that wait to be written take at most 8 MiB
-// per worker, in buffers of up to three times that while they grow, plus the largest
-// object, however large neighbouring lists are.
+// TestRenderingHasABound: rendered objects that wait to be written take at most 8 MiB per worker,
+// in buffers of up to three times that while they grow, plus the largest object, however large
+// neighboring lists are.
 func TestRenderingHasABound(t *testing.T) {
 	for name, test := range map[string]struct {
 		snapshot snapshot
@@ -223,8 +223,7 @@ func TestRenderingHasABound(t *testing.T) {
 	}
 }
 
-// TestPiecesKeepTheOrder: chunks that are written in pieces give the same file whoever
-// renders them.
+// TestPiecesKeepTheOrder: chunks written in pieces give the same file whatever worker renders them.
 func TestPiecesKeepTheOrder(t *testing.T) {
 	g, err := generator.Load(t.Context(), longAvatars(200, 12, 20<<10).fs(), 2)
 	if err != nil {

@@ -24,13 +24,13 @@ import (
 	"github.com/followpress/followpress/site/op"
 )
 
-// withData returns options of a site with the graph as files.
+// withData adds the graph as files to the site.
 func withData(o generator.Options) generator.Options {
 	o.Config.Data = true
 	return o
 }
 
-// A dataPackage is what the test reads of datapackage.json.
+// A dataPackage holds the fields of datapackage.json that the test reads.
 type dataPackage struct {
 	AsOf      string `json:"as_of"`
 	Licence   string
@@ -48,7 +48,8 @@ type dataPackage struct {
 	}
 }
 
-// readData reads every file that the package lists, checks what that says of it, and returns the rows of each table as texts.
+// readData reads every file in the package, checks its description, and returns the rows of each
+// table as texts.
 func readData(t testing.TB, o objects) (rows map[data.Table][]string, p dataPackage) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(o[data.PackageKey]), &p); err != nil {
@@ -92,7 +93,7 @@ func readData(t testing.TB, o objects) (rows map[data.Table][]string, p dataPack
 	return rows, p
 }
 
-// canonicalRows reads the rows of a file, each in the form of docs/snapshot.md.
+// canonicalRows reads the rows of a file, in the form of docs/snapshot.md.
 func canonicalRows(t testing.TB, f *parquet.File) (rows []string) {
 	t.Helper()
 	for _, group := range f.RowGroups() {
@@ -149,7 +150,7 @@ func netstring(v any) string {
 	return fmt.Sprintf("%d:%s,", len(text), text)
 }
 
-// orNone is a text, or no value for an empty one.
+// orNone returns a text, or no value for an empty one.
 func orNone(text string) string {
 	if text == "" {
 		return "-,"
@@ -157,8 +158,8 @@ func orNone(text string) string {
 	return netstring(text)
 }
 
-// naiveData are the rows of a snapshot's tables but ops, derived from its rows by loops and maps. times are when records were
-// added, by list and address.
+// naiveData computes the rows of all tables except ops from a snapshot, by loops and maps. times
+// are when records were added, by list and address.
 func naiveData(t testing.TB, s snapshot, efp bool) map[data.Table][]string {
 	t.Helper()
 	m := newModel(t, s)
@@ -250,7 +251,8 @@ func naiveData(t testing.TB, s snapshot, efp bool) map[data.Table][]string {
 
 const noTime = -1 << 63
 
-// TestData compares the files with rows that are derived from the snapshot naively, for both APIs, and with a hostile one.
+// TestData compares the files with rows computed naively, for both APIs, and with a hostile
+// snapshot.
 func TestData(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -287,8 +289,8 @@ func equalRows(t testing.TB, table data.Table, got, want []string) {
 	}
 }
 
-// TestDataOfOps: the table has every operation on an account by a known list, whatever the window, which shows as little of
-// them as without the files.
+// TestDataOfOps: the table has every operation on an account by a known list. The window still
+// bounds what other objects show.
 func TestDataOfOps(t *testing.T) {
 	t.Parallel()
 	at := func(hours int) time.Time { return opsAsOf.Add(time.Duration(-hours) * time.Hour) }
@@ -395,7 +397,7 @@ func TestDataInParts(t *testing.T) {
 	}
 }
 
-// TestDataIsTheSame: whatever the number of processors and of workers is.
+// TestDataIsTheSame for any number of processors and workers.
 func TestDataIsTheSame(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	s := randomSnapshot(3, shape{accounts: 300, lists: 200, records: 5000, events: 5, badges: 300})
@@ -422,7 +424,7 @@ func TestDataIsTheSame(t *testing.T) {
 	}
 }
 
-// TestDataSettings: what makes no sense is refused.
+// TestDataSettings: invalid combinations are rejected.
 func TestDataSettings(t *testing.T) {
 	for _, test := range []struct {
 		config site.Config

@@ -43,8 +43,8 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
 }
 
-// TestWorkersDoNotMatterInPieces does the same with a graph that is parsed, merged and
-// rendered in many pieces, as a tar file only: so many small files keep a disk busy.
+// TestWorkersDoNotMatterInPieces uses a graph that is parsed, merged and rendered in many pieces,
+// as a tar file only, to avoid many small files.
 func TestWorkersDoNotMatterInPieces(t *testing.T) {
 	t.Parallel()
 	s := syntheticSnapshot(t, graph.Options{Accounts: 1100, Lists: 1100, Records: 8000, Seed: 3})
@@ -58,7 +58,7 @@ func TestWorkersDoNotMatterInPieces(t *testing.T) {
 	}
 }
 
-// TestWorkersDoNotMatterEFP does the same with a site of the API efp.
+// TestWorkersDoNotMatterEFP uses a site of the API efp.
 func TestWorkersDoNotMatterEFP(t *testing.T) {
 	t.Parallel()
 	s := hub(150)
@@ -76,8 +76,8 @@ func TestWorkersDoNotMatterEFP(t *testing.T) {
 	}
 }
 
-// TestLaterSnapshotEFP: a snapshot of the same graph at a later time changes what shows that time, and
-// nothing that belongs to an account or a list.
+// TestLaterSnapshotEFP: a later snapshot of the same graph changes only objects that show its time,
+// and none of an account or a list.
 func TestLaterSnapshotEFP(t *testing.T) {
 	s := hub(60)
 	before, after := inMemory(t, s, smallEFP), inMemory(t, s.with("meta.json", `{"format":1,"as_of":"2026-11-21T03:04:05.678Z"}`), smallEFP)
@@ -110,7 +110,7 @@ func sameBytes(t testing.TB, dir string, names ...string) {
 	}
 }
 
-// TestCompressionDoesNotMatter: a table says the same as .ndjson, .gz and .zst.
+// TestCompressionDoesNotMatter: a table has the same meaning as .ndjson, .gz and .zst.
 func TestCompressionDoesNotMatter(t *testing.T) {
 	s := syntheticSnapshot(t, graph.Options{Accounts: 200, Lists: 150, Records: 6000, Seed: 4})
 	want := inMemory(t, s, small)
@@ -121,8 +121,8 @@ func TestCompressionDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestLineEndsDoNotMatter: blank lines, a missing last line end and line ends of
-// Windows are no rows and no errors.
+// TestLineEndsDoNotMatter: blank lines, a missing last line end and Windows line ends are neither
+// rows nor errors.
 func TestLineEndsDoNotMatter(t *testing.T) {
 	s := randomSnapshot(1, shape{accounts: 10, lists: 8, records: 60, events: 2, badges: 9})
 	want := inMemory(t, s, small)
@@ -133,7 +133,8 @@ func TestLineEndsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestWorkersDoNotMatterAtScale compares the roots of a graph that workers rank, and turn round, in many pieces.
+// TestWorkersDoNotMatterAtScale compares the roots of a graph that workers rank and group in many
+// pieces.
 func TestWorkersDoNotMatterAtScale(t *testing.T) {
 	t.Parallel()
 	files := syntheticSnapshot(t, graph.Options{Accounts: 9000, Lists: 9000, Records: 120_000, Seed: 5, Added: true}).fs()

@@ -8,8 +8,7 @@ import (
 	"github.com/followpress/followpress/generator/summary"
 )
 
-// dryRun renders the whole site as another run would, and compares it with the live one, but writes
-// nothing.
+// dryRun renders the whole site and compares it with the live one, but writes nothing.
 func (r *run) dryRun(ctx context.Context, dest output.Destination) (err error) {
 	live, err := dest.Check(ctx)
 	if err != nil {
@@ -32,7 +31,7 @@ func (r *run) dryRun(ctx context.Context, dest output.Destination) (err error) {
 	if err != nil && !errors.Is(err, output.ErrManifest) {
 		return err
 	}
-	if r.plan == nil { // the content of the live site is not known, so all would be written
+	if r.plan == nil { // the live site is unreadable, so a run would write everything
 		r.report.Written = summary.WriteReport{Added: r.index.Objects()}
 	}
 	return nil

@@ -26,7 +26,7 @@ func TestTimes(t *testing.T) {
 		`"1970-01-01T00:00:00Z"`:               0,
 		`"2024-10-14T19:45:38.617Z"`:           1728935138617,
 		`"2024-10-14T19:45:38Z"`:               1728935138000,
-		`"2024-10-14T19:45:38.6179999999Z"`:    1728935138617, // cut, not rounded
+		`"2024-10-14T19:45:38.6179999999Z"`:    1728935138617, // truncated, not rounded
 		`"2024-10-14T21:45:38.617+02:00"`:      1728935138617,
 		`"1969-12-31T23:59:59.9999Z"`:          -1,
 		`"9999-12-31T23:59:59.999Z"`:           253402300799999,
@@ -40,8 +40,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestTimesStayWithTheirRecords: rows of several lists are mixed, and many repeat an earlier one,
-// whose time counts even if it has none.
+// TestTimesStayWithTheirRecords mixes rows of several lists. Many repeat an earlier row, whose time
+// counts even if it has none.
 func TestTimesStayWithTheirRecords(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 0))
 	s := emptySnapshot()
@@ -51,7 +51,7 @@ func TestTimesStayWithTheirRecords(t *testing.T) {
 	want := map[string][]generator.TimedRecord{}
 	seen := map[[2]string]bool{}
 	for range 2000 {
-		token, data := fmt.Sprint(r.IntN(4)), fmt.Sprintf("0x%040x", r.IntN(400)) // there is no list 3
+		token, data := fmt.Sprint(r.IntN(4)), fmt.Sprintf("0x%040x", r.IntN(400)) // list 3 does not exist
 		if r.IntN(8) == 0 {
 			data = fmt.Sprintf("0x%04x", r.IntN(100))
 		}
@@ -126,7 +126,7 @@ func TestListOps(t *testing.T) {
 	}
 }
 
-// TestBadgesOfAnybody: an owner of badges needs no list, and none becomes an address that counts.
+// TestBadgesOfAnybody: an owner of badges needs no list, and does not count as an address.
 func TestBadgesOfAnybody(t *testing.T) {
 	const stranger, other = "0xcccccccccccccccccccccccccccccccccccccccc", "0xdddddddddddddddddddddddddddddddddddddddd"
 	s := validRows().adding("events", event).adding("badges",
@@ -150,7 +150,7 @@ func TestBadgesOfAnybody(t *testing.T) {
 	}
 }
 
-// TestAddresses counts rows of accounts, accounts of lists, and what lists hold.
+// TestAddresses counts rows of accounts, accounts of lists, and accounts in lists.
 func TestAddresses(t *testing.T) {
 	const row = `{"token_id":"%d","version":%d,"record_type":"%s","data":"0x%040x","tags":["%s"]}`
 	s := emptySnapshot().adding("lists", `{"token_id":"1","owner":"`+alice+`"}`).
@@ -163,7 +163,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSpecIgnoresTheRest: what only the API efp shows means nothing to the other, whatever it is.
+// TestSpecIgnoresTheRest: the API spec ignores fields that only the API efp shows, whatever they
+// contain.
 func TestSpecIgnoresTheRest(t *testing.T) {
 	for seed := range uint64(4) {
 		plain := randomSnapshot(seed, shape{accounts: 9, lists: 6, records: 60, events: 2, badges: 9})

@@ -16,8 +16,8 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// TestSiteEqualsModel compares every byte of many sites with what the model answers,
-// encoded by go-json.
+// TestSiteEqualsModel compares every byte of many sites with the answers of the model, encoded by
+// go-json.
 func TestSiteEqualsModel(t *testing.T) {
 	t.Parallel()
 	snapshots := map[string]snapshot{
@@ -30,8 +30,8 @@ func TestSiteEqualsModel(t *testing.T) {
 		snapshots["hostile "+strconv.FormatUint(seed, 10)] = randomSnapshot(1000+seed,
 			shape{accounts: 25, lists: 18, records: 350, events: 5, badges: 60, hostile: true})
 	}
-	// So small that ties, self-follows, mutes of what is blocked, second lists and wrong primaries meet
-	// all the time.
+	// Small graphs make ties, self-follows, mutes of blocked accounts, second lists and wrong
+	// primaries coincide often.
 	for seed := range uint64(30) {
 		snapshots["tiny "+strconv.FormatUint(seed, 10)] = randomSnapshot(seed,
 			shape{accounts: 2 + int(seed), lists: 1 + int(seed*4/3), records: int(seed * 5)})
@@ -41,7 +41,7 @@ func TestSiteEqualsModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := usual
 			if strings.HasPrefix(name, "tiny") {
-				o.Config.LeaderboardMax = 32 // everybody
+				o.Config.LeaderboardMax = 32 // all accounts
 			}
 			got, m := inMemory(t, s, o), newModel(t, s)
 			if err := check(got); err != nil {
@@ -59,9 +59,9 @@ func TestSiteEqualsModel(t *testing.T) {
 	}
 }
 
-// TestEncodersEqualGoJSON decodes every object into its shape and encodes it again
-// with go-json. That must give the same bytes: whoever generates clients from the
-// shapes, or signs objects, can rely on it.
+// TestEncodersEqualGoJSON decodes every object into its shape and encodes it again with go-json,
+// which must give the same bytes. Those who generate clients from the shapes, or sign objects, can
+// rely on it.
 func TestEncodersEqualGoJSON(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -104,13 +104,13 @@ func recode(t testing.TB, route routes.ID, key site.Key, body string) string {
 	case routes.Root:
 		return text(t, decode[site.Root](t, body))
 	case routes.Error:
-		return body // the bodies of package site, which tests them
+		return body // bodies tested in package site
 	}
 	t.Fatalf("%s: got no shape for this route, want one", key)
 	return ""
 }
 
-// canonical encodes the objects of texts once more, from maps: their keys must be sorted.
+// canonical encodes the maps again: their keys must be sorted.
 func canonical(t testing.TB, d site.ListDetails) site.ListDetails {
 	t.Helper()
 	for _, raw := range []*json.RawMessage{&d.ENS.Records, &d.ENS.Chains, &d.ENS.Errors} {
@@ -119,8 +119,8 @@ func canonical(t testing.TB, d site.ListDetails) site.ListDetails {
 	return d
 }
 
-// TestMapsOfTexts: profiles of snapshots and of refreshes show texts only, and dates of events are those of the specification.
-// The report counts values that are no texts, and dates that it cannot read.
+// TestMapsOfTexts: profiles of snapshots and of refreshes show texts only, and dates of events have
+// the form of the specification. The report counts other values, and dates that cannot be parsed.
 func TestMapsOfTexts(t *testing.T) {
 	newer := refreshed{
 		"details/1": `{"address":"` + alice + `","name":"alice.eth","records":{"a":"b","c":7,"d":null},"fresh":200}`,
@@ -155,7 +155,7 @@ func TestMapsOfTexts(t *testing.T) {
 	}
 	for _, line := range []string{
 		"left out           2 profiles, 5 entries that are not strings\n",
-		"events             4 dates that are not like 31-Jan-2026, shown as they are\n",
+		"events             4 dates that are not like 31-Jan-2026, shown unchanged\n",
 	} {
 		if !strings.Contains(report.String(), line) {
 			t.Errorf("report: got\n%s, want in it\n%s", report, line)
@@ -163,7 +163,7 @@ func TestMapsOfTexts(t *testing.T) {
 	}
 }
 
-// decode decodes what must be the only JSON value of an object.
+// decode decodes the only JSON value of an object.
 func decode[T any](t testing.TB, body string) T {
 	t.Helper()
 	var v T

@@ -23,7 +23,7 @@ func exploring(o generator.Options) generator.Options {
 	return o
 }
 
-// explorerObjects are the keys that only a site with the explorer has.
+// explorerObjects returns the keys that only a site with the explorer has.
 func explorerObjects() []site.Key {
 	keys := []site.Key{site.IndexKey, site.TopKey, render.StartKey, site.NetworkKey}
 	for _, f := range explorer.Files(site.Config{Explorer: true}) {
@@ -33,7 +33,7 @@ func explorerObjects() []site.Key {
 	return keys
 }
 
-// TestExplorerEqualsTheTwin compares what only the explorer reads with the naive twin, on random graphs.
+// TestExplorerEqualsTheTwin compares the explorer's objects with the naive twin, on random graphs.
 func TestExplorerEqualsTheTwin(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(servers.Rounds(7, 20)) {
@@ -57,12 +57,14 @@ func TestExplorerEqualsTheTwin(t *testing.T) {
 	}
 }
 
-// TestManyAccountsOfTheExplorer: it shows the first 2,000 of more accounts, however few leaderboards show.
+// TestManyAccountsOfTheExplorer: the explorer shows the first 2,000 accounts, however few
+// leaderboards show.
 func TestManyAccountsOfTheExplorer(t *testing.T) {
 	t.Parallel()
 	s := emptySnapshot().adding("accounts",
 		`{"address":"`+alice+`","primary_list":"1","ens":{"name":"alice.eth"}}`,
-		// Of avatars, only the text counts: this one has 200 bytes, and more in JSON.
+		// The limit of avatars applies to the decoded text: this one has 200 bytes, and more in
+		// JSON.
 		`{"address":"0x`+fmt.Sprintf("%040x", 1)+`","ens":{"avatar":"`+strings.Repeat(`\"`, 100)+strings.Repeat("x", 100)+`"}}`,
 		`{"address":"0x`+fmt.Sprintf("%040x", 2)+`","ens":{"avatar":"`+strings.Repeat(`\"`, 100)+strings.Repeat("x", 101)+`"}}`,
 		`{"address":"0x`+fmt.Sprintf("%040x", 3)+`","ens":{"avatar":"`+strings.Repeat(`x`, 201)+`"}}`)
@@ -91,7 +93,7 @@ func TestManyAccountsOfTheExplorer(t *testing.T) {
 	}
 }
 
-// TestExplorerIsAllThatItAdds: a site with the explorer has its objects, and all others as they are without it.
+// TestExplorerIsAllThatItAdds: the explorer adds its objects and changes no other.
 func TestExplorerIsAllThatItAdds(t *testing.T) {
 	t.Parallel()
 	for api, o := range map[string]generator.Options{site.APISpec: small, site.APIEFP: smallEFP} {
@@ -123,7 +125,8 @@ func TestExplorerIsAllThatItAdds(t *testing.T) {
 	}
 }
 
-// TestPictures: where pictures come from is in the page and the root only, and in the same bytes however it is written.
+// TestPictures: only the page and the root depend on the sources of pictures, and their bytes do
+// not depend on how these are written.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	s := randomSnapshot(12, shape{accounts: 9, lists: 6, records: 30})
@@ -150,7 +153,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestExplorerKeys: keys are in the page and the root only.
+// TestExplorerKeys: only the page and the root depend on keys.
 func TestExplorerKeys(t *testing.T) {
 	t.Parallel()
 	const key = "follow.example+1a2b3c4d+AbCd"
@@ -169,7 +172,7 @@ func TestExplorerKeys(t *testing.T) {
 	}
 }
 
-// TestFilesOfTheExplorerHaveRoutes: files with another name would reach no bucket.
+// TestFilesOfTheExplorerHaveRoutes: files without a route would not be published.
 func TestFilesOfTheExplorerHaveRoutes(t *testing.T) {
 	t.Parallel()
 	for _, f := range explorer.Files(site.Config{Explorer: true}) {

@@ -20,9 +20,9 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Tests are in package generator_test. This file exports the internals that some of them need.
+// Tests are in package generator_test. This file exports internals to them.
 
-// SetPatience changes how long a cancelled run cleans up.
+// SetPatience changes how long a canceled run cleans up.
 func SetPatience(d time.Duration) (reset func()) {
 	was := cleanUpTime
 	cleanUpTime = d
@@ -83,7 +83,7 @@ func (g Graph) TimedRecords() map[string][]TimedRecord {
 	return all
 }
 
-// IsTimed reports whether the graph holds what only the API efp shows.
+// IsTimed reports whether the graph has fields that only the API efp shows.
 func (g Graph) IsTimed() bool { return g.Added != nil || g.Graph.Recommended != nil }
 
 // Recommended returns the addresses and classes of the recommended accounts.
@@ -94,14 +94,14 @@ func (g Graph) Recommended() (all [][2]string) {
 	return all
 }
 
-// Addresses is the number of addresses that count.
+// Addresses returns the number of counted addresses.
 func (g Graph) Addresses() int { return g.Graph.Addresses }
 
-// ListOps is the number of operations on lists.
+// ListOps returns the number of operations on lists.
 func (g Graph) ListOps() uint64 { return g.Graph.ListOps }
 
-// BadgesOf returns the token IDs of the badges of an address, by event. known says whether it is an
-// account of the graph.
+// BadgesOf returns the token IDs of the badges of an address, by event, and whether the address is
+// an account of the graph.
 func (g Graph) BadgesOf(address string) (tokenIDs []string, known bool) {
 	a, err := site.ParseAddress(address)
 	account, known := g.Numbers.Find(a)
@@ -120,7 +120,7 @@ func (g Graph) Rank(ctx context.Context, workers int) error {
 	return err
 }
 
-// LongestList is the list with the most records.
+// LongestList returns the list with the most records.
 func (g Graph) LongestList() (list uint32) {
 	for other := range g.Tokens {
 		if g.Length(uint32(other)) > g.Length(list) {
@@ -130,7 +130,7 @@ func (g Graph) LongestList() (list uint32) {
 	return list
 }
 
-// ListRenderer renders all objects of one list, whose size it gives.
+// ListRenderer returns a function that renders all objects of one list and returns their size.
 func (g Graph) ListRenderer(ctx context.Context, list uint32) (size func() int, err error) {
 	r, err := rank.All(ctx, g.Graph, 1, site.Config{LeaderboardMax: 100})
 	if err != nil {
@@ -156,7 +156,8 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (size func() int, 
 	}, nil
 }
 
-// Renderer renders all objects one after the other, and gives their number and size.
+// Renderer returns a function that renders all objects sequentially and returns their number and
+// size.
 func (g Graph) Renderer(ctx context.Context, config site.Config) (all func() (objects int, size int64), err error) {
 	s, err := g.Reader(ctx, config)
 	if err != nil {
@@ -233,12 +234,12 @@ func NewTarPieces(n int, key site.Key, body []byte) (write func() error, err err
 	}, nil
 }
 
-// tarTo is a tar file that goes to w.
+// tarTo returns a tar file that is written to w.
 func tarTo(w io.Writer) (out output.Output, end func() error, err error) {
 	return output.TarAt(writerFs{afero.NewMemMapFs(), w}, "site.tar").Create("site.tar", nil, "2023-11-14T22:13:20Z")
 }
 
-// A writerFs is a file system whose files go to w.
+// A writerFs is a file system whose files are written to w.
 type writerFs struct {
 	afero.Fs
 	w io.Writer

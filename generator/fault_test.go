@@ -25,7 +25,7 @@ import (
 // A scene is an output before a run that must fail: nothing, or a site.
 type scene struct {
 	path  string
-	state map[string]fileState // of the folder that it is in
+	state map[string]fileState // state of the parent folder
 }
 
 func scenes(t testing.TB) []scene {
@@ -43,8 +43,8 @@ func scenes(t testing.TB) []scene {
 	return all
 }
 
-// failing runs over each scene. The run must fail in one line with the given texts and
-// leave everything as it was, with no work folder beside it.
+// failing runs over each scene. The run must fail in one line with the given texts and leave
+// everything unchanged, without a work folder.
 func failing(t testing.TB, scenes []scene, snapshot afero.Fs, o generator.Options, texts ...string) {
 	t.Helper()
 	for _, s := range scenes {
@@ -96,14 +96,14 @@ func TestSnapshotThatIsNone(t *testing.T) {
 	}
 }
 
-// cutOff is a snapshot whose compressed records end after half of them.
+// cutOff returns a snapshot whose compressed records end after half of them.
 func cutOff(t testing.TB, s snapshot, ending string) snapshot {
 	packed := s.compressed(t, ending)
 	name := "records.ndjson" + ending
 	return packed.with(name, packed[name][:len(packed[name])/2])
 }
 
-// TestEveryCutIsNoticed cuts compressed tables off after every single byte.
+// TestEveryCutIsNoticed truncates compressed tables after every byte.
 func TestEveryCutIsNoticed(t *testing.T) {
 	_, s := beforeAndAfter()
 	for _, ending := range []string{".gz", ".zst"} {
@@ -128,7 +128,7 @@ func TestUnreadableSnapshot(t *testing.T) {
 	failing(t, scenes(t), badDisk{s.fs()}, small, "read records.ndjson", unix.EIO.Error())
 }
 
-// TestEndlessLine: a line that is too long for a row is not read to its end.
+// TestEndlessLine: a line that is too long is not read to its end.
 func TestEndlessLine(t *testing.T) {
 	s := validRows().adding("records", `{"record_type":"`+strings.Repeat("x", 17<<20))
 	_, _, err := generator.ToMemory(t.Context(), s.fs(), small)
@@ -150,8 +150,7 @@ type badFile struct{ afero.File }
 
 func (badFile) Read([]byte) (int, error) { return 0, unix.EIO }
 
-// invalidRows are rows that no run accepts, each after one that is in order.
-var invalidRows = map[string]map[string]string{ // table → row → reason
+var invalidRows = map[string]map[string]string{ // by table and row; each follows a valid row
 	"lists": {
 		`{"token_id":"9"`:    "bad JSON",
 		`"text"`:             "not a JSON object",
@@ -173,7 +172,7 @@ var invalidRows = map[string]map[string]string{ // table → row → reason
 		`{"token_id":"٩","owner":"` + alice + `"}`:       `token_id: "٩" is not a canonical decimal of at most 78 digits`,
 		`{"token_id":"` + strings.Repeat("9", 300) + `","owner":"` + alice + `"}`: `token_id: "` + strings.Repeat("9", 80) +
 			`"… is not a canonical decimal of at most 78 digits`,
-		`{"token_id":"1","owner":"` + alice + `"}`:                          "token_id: a second list with the token_id 1",
+		`{"token_id":"1","owner":"` + alice + `"}`:                          "token_id: duplicate list 1",
 		`{"token_id":"9"}`:                                                  "owner: nothing is not an address (0x and 40 hexadecimal digits)",
 		`{"token_id":"9","owner":null,"user":"` + alice + `"}`:              "owner: nothing is not an address (0x and 40 hexadecimal digits)",
 		`{"token_id":"9","owner":"alice.eth"}`:                              `owner: "alice.eth" is not an address (0x and 40 hexadecimal digits)`,
@@ -188,7 +187,7 @@ var invalidRows = map[string]map[string]string{ // table → row → reason
 	"accounts": {
 		`{"address":"` + bob + `"`:                                          "bad JSON",
 		`{"primary_list":"1"}`:                                              "address: nothing is not an address (0x and 40 hexadecimal digits)",
-		`{"address":"0x` + strings.ToUpper(alice[2:]) + `"}`:                "address: a second account with the address " + alice,
+		`{"address":"0x` + strings.ToUpper(alice[2:]) + `"}`:                "address: duplicate account " + alice,
 		`{"address":"0X` + alice[2:] + `"}`:                                 "address: \"0X" + alice[2:] + "\" begins with 0X, where 0x belongs",
 		`{"address":"` + bob + `","primary_list":1}`:                        "primary_list: number where a text belongs",
 		`{"address":"` + bob + `","primary_list":""}`:                       "primary_list: nothing is not a canonical decimal of at most 78 digits",
@@ -252,7 +251,7 @@ var invalidRows = map[string]map[string]string{ // table → row → reason
 		strings.Replace(event, `"id":7`, `"id":-7`, 1):                   "id: ",
 		strings.Replace(event, `"id":7`, `"id":7.0`, 1):                  "id: ",
 		strings.Replace(event, `"id":7`, `"id":18446744073709551616`, 1): "id: ",
-		strings.Replace(event, `"id":7`, `"id":1`, 1):                    "id: a second event with the id 1",
+		strings.Replace(event, `"id":7`, `"id":1`, 1):                    "id: duplicate event 1",
 		strings.Replace(event, `"city":""`, `"city":null`, 1):            "city: missing",
 		strings.Replace(event, `"city":""`, `"city":0`, 1):               "city: number where a text belongs",
 		strings.Replace(event, `,"expiry_date":""`, ``, 1):               "expiry_date: missing",
@@ -269,7 +268,7 @@ var invalidRows = map[string]map[string]string{ // table → row → reason
 	},
 }
 
-// invalidTimes and invalidRecommended are invalid for the API efp only. The other one does not read
+// invalidTimes and invalidRecommended are invalid for the API efp only. The API spec does not read
 // them.
 var (
 	invalidTimes = map[string]string{
@@ -298,7 +297,7 @@ var (
 	}
 )
 
-// timed is a row of records with a time.
+// timed returns a row of records with a time.
 func timed(added string) string {
 	return `{"token_id":"1","version":1,"record_type":"address","data":"` + bob + `","added":` + added + `}`
 }
@@ -310,7 +309,7 @@ const (
 		`"year":2024,"start_date":"","end_date":"","expiry_date":""}`
 )
 
-// validRows is a snapshot with one row in each table.
+// validRows returns a snapshot with one row in each table.
 func validRows() snapshot {
 	return emptySnapshot().adding("lists", `{"token_id":"1","owner":"`+alice+`"}`).
 		adding("accounts", `{"address":"`+alice+`","primary_list":"1","ens":{"name":"alice.eth"}}`).
@@ -368,8 +367,8 @@ func checkInvalidRows(t *testing.T, valid snapshot, table string, rows map[strin
 	}
 }
 
-// TestInvalidRowIsNamedByItsLine: far into a table, in a compressed one, and the first
-// of several whatever worker meets it.
+// TestInvalidRowIsNamedByItsLine in the middle of a compressed table, and for the first of several
+// rows, whatever worker finds it.
 func TestInvalidRowIsNamedByItsLine(t *testing.T) {
 	rows := strings.Repeat(`{"token_id":"1","version":1,"record_type":"address","data":"`+bob+`"}`+"\n\n", 9000)
 	s := validRows().with("records.ndjson", rows).adding("records", "{}", "[]").compressed(t, ".gz")
@@ -388,7 +387,7 @@ func TestInvalidRowIsNamedByItsLine(t *testing.T) {
 	}
 }
 
-// TestManyInvalidRows: all are counted, not all are listed.
+// TestManyInvalidRows: all are counted, only some listed.
 func TestManyInvalidRows(t *testing.T) {
 	o := small
 	o.SkipInvalid = true
@@ -415,7 +414,7 @@ func TestRowsWithoutEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Such rows are in the tables, as the root says.
+	// Such rows stay in the tables, as the root shows.
 	if err := readTree(t, files).WithoutIndex().Compare(inMemory(t, valid, small).WithoutIndex()); err != nil {
 		t.Error(err)
 	}
@@ -447,7 +446,7 @@ func TestRowsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestBadOptions: nonsense is refused before anything is read.
+// TestBadOptions: invalid options are rejected before anything is read.
 func TestBadOptions(t *testing.T) {
 	_, s := beforeAndAfter()
 	over := scenes(t)
@@ -478,7 +477,7 @@ func TestCancelled(t *testing.T) {
 			_, err := generator.ToPath(ctx, next.fs(), p.path, o)
 			cancel()
 			if err == nil {
-				break // the run got through: its last stages come after the point of no return
+				break // completed: the last stages come after the point of no return
 			}
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: cancelled at stage %d: got %v, want Canceled", p.name, stage, err)
@@ -497,7 +496,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A canceller cancels when a stage begins.
+// A canceller cancels the run when a stage begins.
 type canceller struct {
 	after  int
 	cancel func()
@@ -538,8 +537,8 @@ type stageHook func()
 func (h stageHook) Stage(string, int64) { h() }
 func (stageHook) AddBytes(int64, int64) {}
 
-// TestManyRunsAtOnce lets runs begin and end in each other's way. Each must get through
-// or find another at work; how many do which is up to the scheduler.
+// TestManyRunsAtOnce starts runs concurrently. Each must succeed or find another run at work; the
+// scheduler decides which.
 func TestManyRunsAtOnce(t *testing.T) {
 	old, next := beforeAndAfter()
 	for _, p := range places(t) {
@@ -550,7 +549,7 @@ func TestManyRunsAtOnce(t *testing.T) {
 				t.Errorf("%s: got %v, want no error or ErrBusy", p.name, err)
 			}
 		})
-		// These fail at once: they do little else but begin and end.
+		// These fail at once: they do little more than begin and end.
 		atOnce(150, func(int) {
 			_, err := generator.ToPath(t.Context(), snapshot{}.fs(), p.path, small)
 			if !errors.Is(err, generator.ErrBusy) {
@@ -577,8 +576,8 @@ func atOnce(n int, do func(i int)) {
 	group.Wait()
 }
 
-// TestFullDisk lets every write after the first so many bytes fail as on a full disk,
-// or every close: some file systems find out only then.
+// TestFullDisk makes every write fail after some bytes as on a full disk, or every close: some file
+// systems report it only then.
 func TestFullDisk(t *testing.T) {
 	_, s := beforeAndAfter()
 	for _, disk := range []*fullDisk{{room: 0}, {room: 1}, {room: 1000}, {room: 9000}, {room: 1 << 30, failClose: true}} {
@@ -596,7 +595,7 @@ func TestFullDisk(t *testing.T) {
 			untouched(t, filepath.Dir(p.path), before)
 		}
 	}
-	// With room enough all is well: it was the disk.
+	// With enough room the run succeeds, so the disk was the cause.
 	path := filepath.Join(t.TempDir(), "site")
 	o := small
 	o.Files = (&fullDisk{room: 1 << 30}).new()
@@ -606,7 +605,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A fullDisk is the machine's file system with room for so many more bytes.
+// A fullDisk is the machine's file system with room for this many more bytes.
 type fullDisk struct {
 	afero.Fs
 	room      int64
@@ -653,8 +652,8 @@ func (f *fullFile) Close() error {
 	return err
 }
 
-// TestRealFullDisk runs on a file system of one megabyte: once until the space is
-// gone, once until there is room for no more files.
+// TestRealFullDisk runs on a file system of one megabyte, without space and without room for more
+// files.
 func TestRealFullDisk(t *testing.T) {
 	old, _ := beforeAndAfter()
 	next := old.adding("lists", manyLists(400)...)
@@ -664,7 +663,7 @@ func TestRealFullDisk(t *testing.T) {
 			path := filepath.Join(disk, "site")
 			onDisk(t, old, path, small)
 			before := stateOf(t, disk)
-			for range 2 { // the first leaves room for the second to fail in the same way
+			for range 2 { // the first must leave room for the second to fail in the same way
 				_, err := generator.ToPath(t.Context(), next.fs(), path, small)
 				wantError(t, err, unix.ENOSPC.Error())
 				untouched(t, disk, before)
@@ -676,7 +675,7 @@ func TestRealFullDisk(t *testing.T) {
 		path := filepath.Join(disk, "site")
 		onDisk(t, old, path, small)
 		last := fillWithFiles(t, disk)
-		for range 2 { // with room for none, then for one, which is less than the work folder needs
+		for range 2 { // room for no file, then for one, less than the work folder needs
 			before := stateOf(t, disk)
 			_, err := generator.ToPath(t.Context(), next.fs(), path, small)
 			wantError(t, err, unix.ENOSPC.Error())
@@ -688,11 +687,11 @@ func TestRealFullDisk(t *testing.T) {
 	})
 }
 
-// mountSmallDisk gives the test a file system in memory of its own.
+// mountSmallDisk mounts a separate in-memory file system.
 func mountSmallDisk(t *testing.T, options string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	// The commands, not the system calls: this file compiles on macOS too.
+	// Commands instead of system calls: this file compiles on macOS too.
 	if output, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("cannot mount a small disk (%v, %s): on Linux, run this test as root, or in `unshare --user --map-root-user --mount`", err, output)
 	}
@@ -704,7 +703,7 @@ func mountSmallDisk(t *testing.T, options string) (dir string) {
 	return dir
 }
 
-// fillWithFiles makes files until no more fit, and gives the last one.
+// fillWithFiles makes files until no more fit, and returns the last one.
 func fillWithFiles(t *testing.T, dir string) (last string) {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -718,8 +717,7 @@ func fillWithFiles(t *testing.T, dir string) (last string) {
 	}
 }
 
-// TestMountPoint: a mount point cannot be exchanged, which must be noticed before the
-// work and not after it.
+// TestMountPoint: a mount point cannot be exchanged, which a run must detect before the work.
 func TestMountPoint(t *testing.T) {
 	s, _ := beforeAndAfter()
 	disk := mountSmallDisk(t, "size=1m")
@@ -749,8 +747,7 @@ func TestUnwritableOutput(t *testing.T) {
 	}
 }
 
-// TestLockedOutput has no permission to write: into the folder that holds the site, or
-// into the site itself.
+// TestLockedOutput cannot write into the folder that holds the site, or into the site itself.
 func TestLockedOutput(t *testing.T) {
 	old, next := beforeAndAfter()
 	for name, mode := range map[string]struct{ parent, site fs.FileMode }{
@@ -775,8 +772,8 @@ func TestLockedOutput(t *testing.T) {
 	}
 }
 
-// asNobody runs a child that makes a site. Permissions do not bind root: if that is who
-// runs the test, the child is another user, for whom the test's folders are opened.
+// asNobody runs a child that makes a site. Permissions do not bind root: if root runs the test, the
+// child is another user, for whom the test's folders are opened.
 func asNobody(t *testing.T, snapshotDir, out string) (stderr string, err error) {
 	t.Helper()
 	binary, err := os.Executable()
@@ -850,8 +847,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestNothingIrregularIsOpened: a pipe or a device in the place of a file of the snapshot, of the site that is there, or of
-// refreshed data ends the run or is replaced; nobody waits for it.
+// TestNothingIrregularIsOpened: a pipe or a device instead of a file of the snapshot, of the live
+// site, or of refreshed data ends the run or is replaced; nothing waits for it.
 func TestNothingIrregularIsOpened(t *testing.T) {
 	t.Parallel()
 	old, next := beforeAndAfter()
@@ -878,7 +875,7 @@ func TestNothingIrregularIsOpened(t *testing.T) {
 			t.Error(err)
 		}
 		if entries := namesIn(t, filepath.Dir(out)); len(entries) > 0 {
-			t.Errorf("a pipe as %s: got %q beside the output, want nothing", table, entries)
+			t.Errorf("a pipe as %s: got %q next to the output, want nothing", table, entries)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "site")

@@ -18,9 +18,9 @@ import (
 	snapshots "github.com/followpress/followpress/snapshot"
 )
 
-// FuzzSnapshotReader feeds anything to the reader as three of the tables. A strict run
-// gives a site or names a row; a lenient one never fails for a row, gives the same site
-// where the strict one gives one, and a whole site always.
+// FuzzSnapshotReader feeds arbitrary text to the reader as three of the tables. A strict run makes
+// a site or names a row; a lenient run never fails because of a row, always makes a complete site,
+// and makes the same site as a successful strict run.
 func FuzzSnapshotReader(f *testing.F) {
 	add := func(s snapshot) {
 		f.Add([]byte(s["lists.ndjson"]), []byte(s["accounts.ndjson"]), []byte(s["records.ndjson"]))
@@ -74,8 +74,8 @@ func FuzzSnapshotReader(f *testing.F) {
 	})
 }
 
-// FuzzParseRecord compares the parser of records, which sees most of a snapshot, with
-// encoding/json: the same rows are valid, and say the same.
+// FuzzParseRecord compares the parser of records, which reads most of a snapshot, with
+// encoding/json: both accept the same rows, with the same meaning.
 func FuzzParseRecord(f *testing.F) {
 	for row := range invalidRows["records"] {
 		f.Add([]byte(row))
@@ -120,7 +120,7 @@ var hexadecimal = regexp.MustCompile(`^0x([0-9a-f]{2})*$`)
 
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// plainRecord reads a row in the plainest way.
+// plainRecord parses a row in the plainest way.
 func plainRecord(line []byte) (token string, r answers.Record, err error) {
 	var row struct {
 		TokenID *string   `json:"token_id"`
@@ -154,7 +154,7 @@ func plainRecord(line []byte) (token string, r answers.Record, err error) {
 	return *row.TokenID, r, nil
 }
 
-// plainTime reads the time of a row of records in the plainest way.
+// plainTime parses the time of a row of records in the plainest way.
 func plainTime(line []byte) (added int64, err error) {
 	var row struct {
 		Added *string `json:"added"`
@@ -172,23 +172,23 @@ func plainTime(line []byte) (added int64, err error) {
 	return t.UnixMilli(), err
 }
 
-// members are the names that mean something in a row.
+// members are the known names in a row.
 var members = []string{
 	"token_id", "owner", "user", "version", "record_type", "data", "tags", "added", "address", "primary_list", "ens",
 	"name", "avatar", "header", "display", "records", "chains", "fresh", "resolver", "errors",
 }
 
-// ambiguous reports whether rows hold an object about which decoders may disagree: one
-// with a repeated member, or with one whose name is a known one in another letter case.
+// ambiguous reports whether rows contain an object about which decoders may disagree: with a
+// repeated member, or with a known name in another letter case.
 func ambiguous(rows []byte) bool {
 	for line := range bytes.Lines(rows) {
 		decoder := stdjson.NewDecoder(bytes.NewReader(line))
-		var path []map[string]bool // names seen in the objects that are open; nil for an array
-		name := true               // what comes next in the innermost object
+		var path []map[string]bool // names seen in the open objects; nil for an array
+		name := true               // whether a name comes next in the innermost object
 		for {
 			token, err := decoder.Token()
 			if err != nil {
-				break // what is no JSON is refused by all
+				break // all decoders reject invalid JSON
 			}
 			switch token {
 			case stdjson.Delim('{'):

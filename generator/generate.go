@@ -24,27 +24,27 @@ import (
 	"github.com/followpress/followpress/site/ranks"
 )
 
-// Options of a run. The zero value is valid.
+// Options configures a run. The zero value is valid.
 type Options struct {
 	Config      site.Config
 	Workers     int       // goroutines that parse and render; 0 means one per core; the site does not depend on it
 	SkipInvalid bool      // report invalid rows and continue; otherwise the first one stops the run
 	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
-	// RefreshedLeft says, after Refreshed was read, how many objects it has left out because nobody has signed them, for
+	// RefreshedLeft returns, after Refreshed was read, how many unsigned objects it omitted, for
 	// the report; nil means none.
 	RefreshedLeft func() int
-	BadgesAsOf    time.Time // when the badges of the snapshot were read, which refreshed ones must be newer than; zero: as_of
-	// Ranks are those that details show until they are due again, if the configuration has RanksEvery. nil means none:
-	// they are those of the snapshot then.
+	BadgesAsOf    time.Time // time of the snapshot's badges, which refreshed ones must be newer than; zero: as_of
+	// Ranks are the ranks that details show until they are due again, if the configuration has
+	// RanksEvery. nil means the ranks of the snapshot.
 	Ranks *ranks.Held
-	// Generator is the version of the program, for the root: whoever makes the site again must know it.
+	// Generator is the version of the program, stored in the root for reproducing the site.
 	Generator string
 
-	Rebuild  bool     // write every object, even if the manifest of the live site says that it has not changed
+	Rebuild  bool     // write every object, even if the live site's manifest lists it unchanged
 	Progress Progress // nil means none
 	DryRun   bool     // render and compare everything, but write nothing
 	NoSync   bool     // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
-	Files    afero.Fs // file system of the output; nil means that of the machine
+	Files    afero.Fs // file system of the output; nil means the machine's
 }
 
 // Refreshed reads the data that refreshes have fetched from upstreams and stored.
@@ -54,13 +54,13 @@ type Refreshed interface {
 	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
 
-// ErrBusy says that another run writes to the same output.
+// ErrBusy means that another run writes to the same output.
 var ErrBusy = staging.ErrBusy
 
-// ErrLeftBehind says that a cancelled run had no time to clean up. The next run does.
+// ErrLeftBehind means that a canceled run had no time to clean up. The next run does.
 var ErrLeftBehind = staging.ErrLeftBehind
 
-// cleanUpTime is how long a cancelled run may clean up.
+// cleanUpTime is how long a canceled run may clean up.
 var cleanUpTime = 5 * time.Second
 
 func (o Options) withDefaults() (Options, error) {
@@ -79,19 +79,19 @@ func (o Options) withDefaults() (Options, error) {
 	return o, err
 }
 
-// ToPath generates the site of a snapshot at out: a tar file if its name ends in ".tar", otherwise a
-// folder. The complete new site replaces the live one in one step; until then, and after any
-// error, the live one stays as it is. An invalid row is a *snapshot.RowError. ErrBusy means that another
-// run writes to the same output. If ctx ends, ToPath cleans up for a few seconds at most; if that
-// is not enough, the error wraps ErrLeftBehind. With Options.DryRun it writes nothing; the report says
-// what another run would write.
+// ToPath generates the site of a snapshot at out: a tar file if its name ends in ".tar", otherwise
+// a folder. The complete new site replaces the live one in one step; until then, and after any
+// error, the live one stays. ToPath returns a *snapshot.RowError for an invalid row, and ErrBusy if
+// another run writes to the same output. If ctx ends, ToPath cleans up for a few seconds at most;
+// if this is not enough, the error wraps ErrLeftBehind. With Options.DryRun it writes nothing, and
+// the report tells what a run would write.
 func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*summary.Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if out == "" {
-		return nil, errors.New("the output has no name: name a folder, or a file that ends in .tar")
+		return nil, errors.New("the output has no name; name a folder, or a file that ends in .tar")
 	}
 	target, err := staging.Resolve(out)
 	if err != nil {
@@ -130,8 +130,8 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*sum
 	return r.report, nil
 }
 
-// ToMemory generates the site of a snapshot in memory. The keys of objects are the paths of the
-// file system. An invalid row is a *snapshot.RowError.
+// ToMemory generates the site of a snapshot in memory. Paths of the file system are keys of
+// objects. ToMemory returns a *snapshot.RowError for an invalid row.
 func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *summary.Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -149,17 +149,17 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *sum
 	return files, r.report, nil
 }
 
-// A run generates one site. Its fields are known one after the other.
+// A run generates one site. Its fields are set one after the other.
 type run struct {
 	Options
 	snapshot afero.Fs
 	report   *summary.Report
-	temp     func() (*os.File, error) // where entries of the index wait; nil means in memory
+	temp     func() (*os.File, error) // creates the file for entries of the index; nil means memory
 
 	site   *render.Site
-	inputs *site.Inputs  // nil if they are not wanted
-	index  *output.Index // of the site, once it was rendered
-	plan   *output.Plan  // how the site differs from the live one, if the content of that is known
+	inputs *site.Inputs  // nil if not wanted
+	index  *output.Index // index of the rendered site
+	plan   *output.Plan  // differences from the live site; nil if its content is unknown
 }
 
 func newRun(snapshot afero.Fs, o Options, out string) *run {
@@ -184,7 +184,7 @@ func (r *run) toStaging(ctx context.Context, dest output.Destination, s *staging
 	if r.Rebuild {
 		live = nil
 	}
-	// An unchanged site need not be replaced, so this may be no error.
+	// This may be no error: an unchanged site is not replaced.
 	notReplaceable := s.CheckReplaceable()
 	if notReplaceable != nil && live == nil {
 		return notReplaceable
@@ -248,8 +248,8 @@ func (r *run) install(ctx context.Context, s *staging.Staging) error {
 func (r *run) prepare(ctx context.Context) error {
 	start := time.Now()
 	if r.Config.Explorer {
-		// Bundling takes a part of a second, once. The reader leaves some time of the cores for it, and
-		// what it takes of memory is free again before the graph is large.
+		// Bundling takes part of a second, once. The reader leaves some core time for it, and its
+		// memory is free again before the graph is large.
 		var bundling sync.WaitGroup
 		bundling.Go(explorer.Bundle)
 		defer bundling.Wait()
@@ -281,7 +281,7 @@ func (r *run) prepare(ctx context.Context) error {
 	return nil
 }
 
-// hold has details show the ranks of Options.Ranks, unless they are due.
+// hold makes details show the ranks of Options.Ranks until they are due.
 func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
 	if r.Config.RanksEvery == 0 {
 		return nil
@@ -302,8 +302,8 @@ func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
 	return err
 }
 
-// compare renders without writing, to find the differences from the live site: from its manifest, and of its files from
-// that. The index is known even if that of the live site cannot be read (output.ErrManifest).
+// compare renders without writing, to find the differences from the live site's manifest and files.
+// It builds the index even if the live site's manifest cannot be read (output.ErrManifest).
 func (r *run) compare(ctx context.Context, live *output.Live, files *output.Look) error {
 	r.Progress.Stage("compare", r.site.Objects())
 	if err := r.render(ctx, files); err != nil {
@@ -343,7 +343,7 @@ func (r *run) render(ctx context.Context, out output.Output) (err error) {
 	return nil
 }
 
-// renderAgain is render for a site whose index is known.
+// renderAgain is render for a site with an index.
 func (r *run) renderAgain(ctx context.Context, out output.Output) error {
 	start := time.Now()
 	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()

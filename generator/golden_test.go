@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the sites in testdata/golden")
 
-// TestGolden compares whole sites with those that were read and found right. Each file
-// holds a snapshot, what to see in it, and the site. After an intended change:
+// TestGolden compares whole sites with reviewed ones. Each file holds a snapshot, an explanation,
+// and the site. After an intended change:
 //
 //	go test ./generator -run Golden -update && git diff generator/testdata
 func TestGolden(t *testing.T) {
@@ -59,8 +59,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// withoutTexts is a site without what depends on no snapshot, and without the manifest and the root, which
-// tell of that.
+// withoutTexts drops objects that do not depend on the snapshot, and the manifest and the root,
+// which list them.
 func withoutTexts(o objects) objects {
 	o = o.WithoutIndex()
 	maps.DeleteFunc(o, func(key site.Key, _ string) bool {
@@ -86,8 +86,8 @@ func parseArchive(body string) (comment string, files map[string]string) {
 	return comment, files
 }
 
-// formatArchive writes what parseArchive reads: the tables as they were, then the site,
-// what people read first.
+// formatArchive writes the format of parseArchive: the tables unchanged, then the site, the most
+// interesting objects first.
 func formatArchive(t testing.TB, comment string, s snapshot, o objects) string {
 	t.Helper()
 	var b strings.Builder

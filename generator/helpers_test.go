@@ -25,8 +25,8 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// small is a configuration whose leaderboards do not outweigh a tiny graph. Syncing would
-// wait for the files of all other tests; only TestPowerFailure does it.
+// small is a configuration with leaderboards small enough for a tiny graph. Syncing would wait for
+// the files of all other tests; only TestPowerFailure does it.
 var small = generator.Options{Config: site.Config{LeaderboardMax: 10}, NoSync: true}
 
 // smallEFP is small for the API efp.
@@ -102,8 +102,8 @@ func readTar(t testing.TB, path string) objects {
 	return o
 }
 
-// check tests the invariants of every site: the root and the manifest name exactly the
-// existing objects, with their sizes and digests, and every key has a route.
+// check tests the invariants of every site: the root and the manifest name exactly the existing
+// objects, with their sizes and digests, and every key has a route.
 func check(o objects) error {
 	root, err := site.ParseRoot([]byte(o[site.RootKey]))
 	if err != nil {
@@ -173,7 +173,7 @@ func check(o objects) error {
 // A fileState tells whether a file was touched.
 type fileState struct {
 	inode   uint64
-	changed time.Time // of the contents
+	changed time.Time // modification time of the contents
 	body    string
 }
 
@@ -206,7 +206,7 @@ func stateOf(t testing.TB, root string) map[string]fileState {
 	return state
 }
 
-// untouched fails the test if anything below a folder is not as it was.
+// untouched fails the test if anything below a folder has changed.
 func untouched(t testing.TB, root string, before map[string]fileState) {
 	t.Helper()
 	after := stateOf(t, root)
@@ -229,8 +229,7 @@ func untouched(t testing.TB, root string, before map[string]fileState) {
 	}
 }
 
-// alone fails the test if there is anything else beside a path, such as a work
-// folder that was left behind.
+// alone fails the test if there is anything else next to a path, such as a work folder left behind.
 func alone(t testing.TB, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -239,7 +238,7 @@ func alone(t testing.TB, path string) {
 	}
 	for _, entry := range entries {
 		if entry.Name() != filepath.Base(path) {
-			t.Errorf("got %s left beside %s, want nothing", entry.Name(), path)
+			t.Errorf("got %s left next to %s, want nothing", entry.Name(), path)
 		}
 	}
 }
@@ -261,7 +260,7 @@ func wantError(t testing.TB, err error, texts ...string) {
 	}
 }
 
-// manifestText is the text of an object of the manifest.
+// manifestText returns the text of an object of the manifest.
 func manifestText(t testing.TB, body string) string {
 	t.Helper()
 	r, err := gzip.NewReader(strings.NewReader(body))

@@ -22,8 +22,8 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// beforeAndAfter returns a snapshot, and the same with a small change: one record more, one
-// list and one name less.
+// beforeAndAfter returns a snapshot, and the same with a small change: one more record, one list
+// and one name less.
 func beforeAndAfter() (before, after snapshot) {
 	const a, b, c = "0x0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a", "0x0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b",
 		"0x0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c"
@@ -41,7 +41,7 @@ func beforeAndAfter() (before, after snapshot) {
 	return before, all.adding("records", follow("1", c))
 }
 
-// A place is an output that the tests of this file try: a folder or a tar file.
+// A place is an output to test: a folder or a tar file.
 type place struct {
 	name string
 	path string
@@ -115,8 +115,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	}
 }
 
-// keptAre fails the test unless just the objects that keep names are the same files
-// as before.
+// keptAre fails the test unless exactly the objects selected by keep are the same files as before.
 func keptAre(t testing.TB, path string, before map[string]fileState, keep func(site.Key) bool) {
 	t.Helper()
 	for name, is := range stateOf(t, path) {
@@ -131,7 +130,7 @@ func keptAre(t testing.TB, path string, before map[string]fileState, keep func(s
 	}
 }
 
-// TestDryRun: a dry run reports what the next run does, and leaves everything as it is.
+// TestDryRun: a dry run reports what the next run does, and changes nothing.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"site", "site.tar"} {
@@ -185,8 +184,8 @@ func TestRebuildWritesEverything(t *testing.T) {
 	}
 }
 
-// TestOtherManifestDigits runs over a site whose manifest has more shards than the
-// next one, as that of a site that shrank.
+// TestOtherManifestDigits runs over a site whose manifest has more shards than the next one, like
+// the site of a graph that shrank.
 func TestOtherManifestDigits(t *testing.T) {
 	old, next := beforeAndAfter()
 	want, was := inMemory(t, next, small), inMemory(t, old, small)
@@ -278,9 +277,9 @@ func damage(prefix site.Key, change func(string) string) func(testing.TB, string
 	}
 }
 
-// TestMissingObjectsAreWrittenAgain: whatever is deleted from a folder between runs, at its top or deep in it, each run
-// leaves what a run into an empty folder makes, also one that has nothing new to write. So it is if a file was cut off, is
-// a folder, or a link.
+// TestMissingObjectsAreWrittenAgain: whatever is deleted from a folder between runs, each run makes
+// the same folder as a run into an empty one, even if nothing else changed. The same holds if a
+// file was truncated, or replaced by a folder or a link.
 func TestMissingObjectsAreWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const seed = 20261128
@@ -322,7 +321,7 @@ func TestMissingObjectsAreWrittenAgain(t *testing.T) {
 			was = is
 		}
 		for _, top := range tops {
-			for range 2 { // also what the second run after it makes
+			for range 2 { // the second run also replaces the result of the first
 				run([]string{top}, os.RemoveAll)
 			}
 		}
@@ -348,8 +347,8 @@ func TestMissingObjectsAreWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestTarThatIsNoSite: a file that holds no readable site may be anything: it stays.
-// An empty one holds nothing to lose.
+// TestTarThatIsNoSite: a file without a readable site may be anything, so it stays. An empty file
+// has nothing to lose.
 func TestTarThatIsNoSite(t *testing.T) {
 	s, _ := beforeAndAfter()
 	path := filepath.Join(t.TempDir(), "site.tar")
@@ -416,8 +415,8 @@ func TestEverybodyCanRead(t *testing.T) {
 	}
 }
 
-// TestTarIsReadOnce: the manifest of a tar file is at its end. Going there for each of
-// its shards would take minutes with a large site.
+// TestTarIsReadOnce: the manifest of a tar file is at its end. Seeking it for each shard would take
+// minutes with a large site.
 func TestTarIsReadOnce(t *testing.T) {
 	old, next := beforeAndAfter()
 	path := filepath.Join(t.TempDir(), "site.tar")
@@ -431,7 +430,7 @@ func TestTarIsReadOnce(t *testing.T) {
 	}
 }
 
-// An openCounter counts how often one file is opened.
+// An openCounter counts how often a file is opened.
 type openCounter struct {
 	afero.Fs
 	path   string
@@ -477,23 +476,23 @@ func TestOutputThatIsRefused(t *testing.T) {
 	}{
 		"a foreign file in the site":   {"site", inside("notes.txt"), "holds notes.txt, which is not part of a site"},
 		"a foreign folder in the site": {"site", inside("private/notes.txt"), "holds private, which is not part of a site"},
-		"refreshed answers": {"site", inside("_refresh/details/1"), "holds _refresh, refreshed data, which would be lost: " +
+		"refreshed answers": {"site", inside("_refresh/details/1"), "holds _refresh, refreshed data, which would be lost; " +
 			"generate into another folder, and update this one with followpress publish --dest file:///"},
 		"a bucket with refreshed answers": {"site", func(t testing.TB, path string) {
 			inside("_refresh/details/1")(t, path)
 			overwrite(t, filepath.Join(path, ".followpress", "lock"), "")
 		}, "holds _refresh, refreshed data, which would be lost"},
-		"reports": {"site", inside("_reports/2026-01-31.html"), "holds _reports, reports, which would be lost: " +
+		"reports": {"site", inside("_reports/2026-01-31.html"), "holds _reports, reports, which would be lost; " +
 			"generate into another folder, and update this one with followpress publish --dest file:///"},
-		"a signed note": {"site", inside("_site.note"), "holds _site.note, the signed note of a bucket, which would be about another site: " +
+		"a signed note": {"site", inside("_site.note"), "holds _site.note, the signed note of a bucket, which would be about another site; " +
 			"generate into another folder, and update this one with followpress publish --dest file:///"},
-		"what sites were made of": {"site", inside("_snapshot/index.json"), "holds _snapshot, what sites were made of, which would be lost: " +
+		"what sites were made of": {"site", inside("_snapshot/index.json"), "holds _snapshot, inputs of sites, which would be lost; " +
 			"generate into another folder, and update this one with followpress publish --dest file:///"},
 		"a page in a site without explorer":   {"site", inside("index.html"), "holds index.html, which is not part of a site"},
 		"a folder in a site without explorer": {"site", inside("_explore/mine"), "holds _explore, which is not part of a site"},
 		"a bucket":                            {"site", inside(".followpress/lock"), "update this one with followpress publish --dest file:///"},
-		"beside the base path":                {"site", inside("api/v2/mine"), "api holds v2, which is not part of a site"},
-		"beside the endpoints":                {"site", inside("api/v1/mine"), "v1 holds mine, which is not part of a site"},
+		"next to the base path":               {"site", inside("api/v2/mine"), "api holds v2, which is not part of a site"},
+		"next to the endpoints":               {"site", inside("api/v1/mine"), "v1 holds mine, which is not part of a site"},
 		"a folder named _site": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "_site", "index.html"), "precious")
 			overwrite(t, filepath.Join(path, "thesis.txt"), "precious")
@@ -569,8 +568,8 @@ func TestOutputThatIsAccepted(t *testing.T) {
 	}
 }
 
-// TestLinksInTheSiteAreNotFollowed: the old site is removed, with links that somebody put
-// into it, but nothing that these point to.
+// TestLinksInTheSiteAreNotFollowed: the old site is removed with foreign links in it, but not their
+// targets.
 func TestLinksInTheSiteAreNotFollowed(t *testing.T) {
 	old, next := beforeAndAfter()
 	for _, at := range []string{"_errors/link", "api/v1/lists/1/link", "_search"} {
@@ -593,7 +592,7 @@ func TestLinksInTheSiteAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestLinkToNowhere: there is nothing that could be replaced, and the link is not ours.
+// TestLinkToNowhere: there is nothing to replace, and the link is foreign.
 func TestLinkToNowhere(t *testing.T) {
 	s, _ := beforeAndAfter()
 	for _, name := range []string{"site", "site.tar"} {

@@ -15,8 +15,8 @@ import (
 	snapshots "github.com/followpress/followpress/snapshot"
 )
 
-// told is what meta.json says that a snapshot was made of.
-func told() (members string, chains []site.ChainInput, service *site.ServiceInput) {
+// declaredInputs returns the inputs of a snapshot as meta.json names them.
+func declaredInputs() (members string, chains []site.ChainInput, service *site.ServiceInput) {
 	digest, hash := site.Sum256([]byte("answers")), "0x"+strings.Repeat("0a", 32)
 	service = &site.ServiceInput{Source: "https://example.com/u", From: "2026-11-01T00:00:00Z", Until: "2026-11-02T00:00:00Z", Digest: digest}
 	members = fmt.Sprintf(`"chains":[{"chain_id":10,"block":7,"hash":%q,"events":3}],"profiles":{"source":"https://example.com/u",`+
@@ -24,7 +24,7 @@ func told() (members string, chains []site.ChainInput, service *site.ServiceInpu
 	return members, []site.ChainInput{{ChainID: 10, Block: 7, Hash: hash, Events: 3}}, service
 }
 
-// withMeta is a snapshot with more members of meta.json.
+// withMeta returns a snapshot with more members of meta.json.
 func (s snapshot) withMeta(members string) snapshot {
 	return s.with("meta.json", strings.TrimSuffix(strings.TrimSpace(s["meta.json"]), "}")+","+members+"}")
 }
@@ -38,7 +38,7 @@ func digestOf(t *testing.T, s snapshot, table snapshots.Table, untimed bool) sit
 	return sum
 }
 
-// inputsOf are the inputs of a site.
+// inputsOf returns the inputs of a site.
 func inputsOf(t *testing.T, o objects) site.Inputs {
 	t.Helper()
 	root := o.Root(t)
@@ -48,9 +48,9 @@ func inputsOf(t *testing.T, o objects) site.Inputs {
 	return *root.Inputs
 }
 
-// TestInputs: the root names what the API reads of a snapshot, and nothing else.
+// TestInputs: the root names exactly the parts of a snapshot that the API reads.
 func TestInputs(t *testing.T) {
-	members, chains, service := told()
+	members, chains, service := declaredInputs()
 	s := snapshot(odd.Snapshot(1, odd.Shape{Accounts: 20, Lists: 10, Records: 60, Events: 3, Badges: 9, Timed: true, Recommended: 4})).
 		adding("ops", `{"token_id":"1","time":"2026-11-19T00:00:00Z","chain_id":1,"block":1,"log_index":1,"op":"0x01010101`+address(7)[2:]+`"}`).
 		withMeta(members + `,"list_ops":77,"ops_from":"2026-11-01T00:00:00Z"`)
@@ -88,7 +88,8 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// sameRoots fails the test unless all ways to make a site make that root, of the snapshot as it is and in other files.
+// sameRoots fails the test unless all ways to make a site give that root, from the snapshot
+// unchanged and in other files.
 func sameRoots(t *testing.T, s snapshot, o generator.Options, want string) {
 	t.Helper()
 	for name, s := range map[string]snapshot{"as it is": s, "in other files": odd.Cut(3, s)} {
@@ -122,7 +123,8 @@ func sameRoots(t *testing.T, s snapshot, o generator.Options, want string) {
 	}
 }
 
-// TestInputsOfRefreshes: what was merged counts in the root, but not what refreshes note beside it.
+// TestInputsOfRefreshes: merged data counts in the root, but not notes that refreshes store with
+// it.
 func TestInputsOfRefreshes(t *testing.T) {
 	s := beforeRefreshes()
 	kept := refreshed{"details/2": refreshedProfile(bob, "new.eth", 101), "badges/2": refreshedBadges(bob, asOf+1, map[int]string{1: "8", 2: ""})}
@@ -195,7 +197,8 @@ func TestInputsOfRanks(t *testing.T) {
 	}
 }
 
-// TestHeldRanks: details show the ranks of an earlier site, but those of now of accounts whose own count has changed.
+// TestHeldRanks: details show the ranks of an earlier site. Accounts whose counts have changed get
+// new ranks.
 func TestHeldRanks(t *testing.T) {
 	o := smallEFP
 	o.Config.RanksEvery = 7 * 24 * 3600
@@ -220,10 +223,10 @@ func TestHeldRanks(t *testing.T) {
 		want  [4]string // by account: 1, 2, 3 and 4
 	}{
 		"the same":        {nil, [4]string{"1", "2", "3", "0"}},
-		"one has gained":  {[][2]int{{5, 3}, {6, 3}, {1, 3}}, [4]string{"1", "2", "1", "0"}},                 // as many as none had
-		"one drew level":  {[][2]int{{5, 3}, {6, 3}}, [4]string{"1", "2", "2", "0"}},                         // the place after account 1
-		"one is new":      {[][2]int{{1, 4}}, [4]string{"1", "2", "3", "4"}},                                 // and follows account 3 by address
-		"others overtake": {[][2]int{{5, 3}, {6, 3}, {1, 4}, {2, 4}, {3, 4}}, [4]string{"1", "2", "2", "3"}}, // account 2 is fourth by now
+		"one has gained":  {[][2]int{{5, 3}, {6, 3}, {1, 3}}, [4]string{"1", "2", "1", "0"}},                 // more than any account had
+		"one drew level":  {[][2]int{{5, 3}, {6, 3}}, [4]string{"1", "2", "2", "0"}},                         // ranked after account 1
+		"one is new":      {[][2]int{{1, 4}}, [4]string{"1", "2", "3", "4"}},                                 // ranked after account 3, by address
+		"others overtake": {[][2]int{{5, 3}, {6, 3}, {1, 4}, {2, 4}, {3, 4}}, [4]string{"1", "2", "2", "3"}}, // account 2 is fourth now
 	} {
 		got := inMemory(t, following("2026-11-21", append(before, test.since...)...), o)
 		for n, want := range test.want {
@@ -235,7 +238,7 @@ func TestHeldRanks(t *testing.T) {
 	}
 }
 
-// TestMalformedInputs: what meta.json says is one clear error, before any table is read.
+// TestMalformedInputs: invalid inputs in meta.json give one clear error, before any table is read.
 func TestMalformedInputs(t *testing.T) {
 	s := emptySnapshot().with("lists.ndjson", "{}\n").withMeta(`"chains":[{"chain_id":1,"block":7,"hash":"0x"}]`)
 	_, _, err := generator.ToMemory(t.Context(), s.fs(), small)

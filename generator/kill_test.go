@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stageLines tells the parent process how far the child is.
+// stageLines prints the stages for the parent process.
 type stageLines struct{}
 
 func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
@@ -57,10 +57,10 @@ func TestKilledTar(t *testing.T) {
 	killOften(t, filepath.Join(t.TempDir(), "site.tar"), 12, readTar)
 }
 
-// killOften kills that many runs into one output with SIGKILL and checks the output
-// after each: nothing before the first complete run, after that the complete site of
-// one snapshot or the other. Every other kill comes at any time at all, the rest take
-// turns among the stages of a run, from the last one on, so that each of them is hit.
+// killOften kills that many runs into one output with SIGKILL and checks the output after each:
+// nothing before the first complete run, then the complete site of one of the snapshots. Every
+// other kill comes at any time; the rest cycle through the stages of a run, beginning with the
+// last, so that each is hit.
 func killOften(t *testing.T, path string, total int, read func(testing.TB, string) objects) {
 	const seed = 20261120
 	t.Logf("seed %d", seed)
@@ -71,13 +71,13 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 	dirs := []string{a.write(t), b.write(t)}
 	sites := []objects{inMemory(t, a, small), inMemory(t, b, small)}
 
-	// How long the stages take: for a first site, and for one in the place of another.
+	// Durations of the stages, for a first site and for a replacement.
 	rehearsal := filepath.Join(t.TempDir(), filepath.Base(path))
 	first := startRun(t, dirs[0], rehearsal).wait(t)
 	second := startRun(t, dirs[1], rehearsal).wait(t)
 	t.Logf("a first run takes %v, a run over another site %v", first, second)
 
-	present := -1 // which site is there
+	present := -1 // number of the current site
 	hits := map[string]int{}
 	for round, kills := 0, 0; kills < total; round++ {
 		if round > 1000 {
@@ -92,7 +92,7 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 			from = len(times.stages) - 1 - round/2%len(times.stages)
 			span = times.lasts(from)
 		}
-		// Never the site that is there: over that, a run has nothing to write.
+		// Never the current site: a run over it has nothing to write.
 		run := startRun(t, dirs[(present+1)%2], path)
 		if from >= 0 {
 			run.Line(from)
@@ -118,8 +118,8 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 	}
 }
 
-// shrunk is a snapshot that shares most of its site with s: some lists are gone, others
-// have fewer records.
+// shrunk returns a snapshot that shares most of its site with s: some lists are gone, others have
+// fewer records.
 func shrunk(s snapshot) snapshot {
 	lists := strings.SplitAfter(s["lists.ndjson"], "\n")
 	records := strings.SplitAfter(s["records.ndjson"], "\n")
@@ -127,8 +127,8 @@ func shrunk(s snapshot) snapshot {
 		with("records.ndjson", strings.Join(records[:len(records)-len(records)/10], ""))
 }
 
-// whichSite is the number of the site that is at path, -1 if nothing is there. It
-// fails the test for anything in between, and for a site that has vanished.
+// whichSite returns the number of the site at path, -1 if there is none. It fails the test for
+// anything in between, and for a site that has vanished.
 func whichSite(t *testing.T, path string, read func(testing.TB, string) objects, sites []objects, before int) int {
 	t.Helper()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && before < 0 {
@@ -152,7 +152,7 @@ func whichSite(t *testing.T, path string, read func(testing.TB, string) objects,
 // A run is a child process that makes a site. It prints the stages as they begin.
 type run struct{ *process.Process }
 
-// times say when each stage of a run began and when it ended.
+// times are the begin of each stage of a run, and its end.
 type times struct {
 	stages []process.Line
 	end    time.Duration
@@ -179,7 +179,7 @@ func startRun(t testing.TB, snapshotDir, out string) run {
 	return run{process.Start(t, process.Self(t, []string{childSnapshot + "=" + snapshotDir, childOut + "=" + out}))}
 }
 
-// stage is the stage that began last.
+// stage returns the current stage.
 func (r run) stage() string {
 	if lines := r.Lines(); len(lines) > 0 {
 		return lines[len(lines)-1].Text
@@ -187,7 +187,7 @@ func (r run) stage() string {
 	return "start"
 }
 
-// kill ends the process with SIGKILL. It reports false if it had ended by itself.
+// kill ends the process with SIGKILL. It returns false if the process had ended by itself.
 func (r run) kill(t testing.TB) bool {
 	t.Helper()
 	r.Signal(syscall.SIGKILL)
@@ -207,9 +207,9 @@ func (r run) wait(t testing.TB) times {
 	return times{r.Lines(), r.Age()}
 }
 
-// TestKilledBetweenTheRenames: on a file system that cannot exchange two folders, the
-// old site is for a moment in the work folder only. A run that finds it there brings
-// it back, even if it fails itself.
+// TestKilledBetweenTheRenames: on a file system that cannot exchange two folders, the old site is
+// for a moment only in the work folder. A run that finds it there restores it, even if the run
+// fails later.
 func TestKilledBetweenTheRenames(t *testing.T) {
 	s, _ := beforeAndAfter()
 	path := filepath.Join(t.TempDir(), "site")
@@ -228,14 +228,14 @@ func TestKilledBetweenTheRenames(t *testing.T) {
 	alone(t, path)
 }
 
-// TestLeftOversOfAKill: whatever a killed run left in the work folder is removed by
-// the next one, even by one that has nothing to write.
+// TestLeftOversOfAKill: the next run removes the work folder of a killed run, even with nothing to
+// write.
 func TestLeftOversOfAKill(t *testing.T) {
 	s, _ := beforeAndAfter()
 	for _, p := range places(t) {
 		onDisk(t, s, p.path, small)
 		work := filepath.Join(filepath.Dir(p.path), "."+filepath.Base(p.path)+".followpress")
-		for i := range 300 { // more than a few, since many are removed in another way
+		for i := range 300 { // many files, since they are removed in another way than a few
 			overwrite(t, filepath.Join(work, "next", "lists", fmt.Sprint(i)), "{")
 		}
 		overwrite(t, filepath.Join(work, "last"), "a file where a folder could be")

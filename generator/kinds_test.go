@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestKindsAddUp: kinds have all objects and bytes, the most bytes first, each object that has a key like theirs, and
-// there are few of them.
+// TestKindsAddUp: the kinds cover all objects and bytes, ordered by bytes, and there are few of
+// them.
 func TestKindsAddUp(t *testing.T) {
 	t.Parallel()
 	for _, api := range []string{site.APISpec, site.APIEFP} {

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// withLongTexts is beforeRefreshes with texts of 64 KiB and one byte, and others that
-// just fit.
+// withLongTexts is beforeRefreshes with texts one byte longer than 64 KiB, and others that just
+// fit.
 func withLongTexts() snapshot {
 	fits := strings.Repeat("f", 64<<10)
 	return beforeRefreshes().adding("accounts",
@@ -21,8 +21,8 @@ func withLongTexts() snapshot {
 	).adding("records", recordRow("1", carol, "")).adding("lists", `{"token_id":"4","owner":"`+carol+`"}`)
 }
 
-// TestLongTextsAreLeftOut: a text that is too long is as if it were missing, in every
-// object; it is counted, and the first ones are shown with their place.
+// TestLongTextsAreLeftOut: a text that is too long is omitted in every object; it is counted, and
+// the first ones are shown with their place.
 func TestLongTextsAreLeftOut(t *testing.T) {
 	files, report, err := generator.ToMemory(t.Context(), withLongTexts().fs(), small)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestLongTextsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestLongTextLimit: the limit is a part of the configuration, and the root says it.
+// TestLongTextLimit: the limit is part of the configuration and the root.
 func TestLongTextLimit(t *testing.T) {
 	o := small
 	o.Config.MaxProfileText, o.Config.MaxProfile = 64<<10+1, 1<<20
@@ -71,12 +71,12 @@ func TestLongTextLimit(t *testing.T) {
 	}
 }
 
-// TestLongTextsOfRefreshes: what refreshes have kept has the same limit.
+// TestLongTextsOfRefreshes: refreshed data has the same limit.
 func TestLongTextsOfRefreshes(t *testing.T) {
 	long := strings.Repeat("x", 64<<10+1)
 	r := refreshed{
 		"details/2": fmt.Sprintf(`{"address":%q,"name":"new.eth","avatar":%q,"fresh":101,"chains":{"60":%q,"0":"y"}}`, bob, long, long),
-		"details/3": fmt.Sprintf(`{"address":%q,"avatar":%q}`, carol, long), // another's list: not merged
+		"details/3": fmt.Sprintf(`{"address":%q,"avatar":%q}`, carol, long), // another account's list: not merged
 	}
 	files, report, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), withRefreshed(r))
 	if err != nil {
@@ -119,15 +119,16 @@ func TestManyLongTexts(t *testing.T) {
 	}
 }
 
-// TestLargeProfilesAreCut: of a profile that is too large, the largest texts and entries are as if they were
-// missing, in every object, whether the snapshot or a refresh has it.
+// TestLargeProfilesAreCut: the largest texts and entries of an oversized profile are omitted in
+// every object, whether it comes from the snapshot or a refresh.
 func TestLargeProfilesAreCut(t *testing.T) {
 	text := strings.Repeat("\n", 10<<10) // 20 KiB as JSON
 	var all, kept []string
 	for i := range 20 {
 		entry := fmt.Sprintf(`"r%02d":%q`, i, text+strings.Repeat("x", i%7))
 		all = append(all, entry)
-		// Of the entries of 20 KiB, all but the largest: those of i%7 of 6, 5 and 4, and one of the three with 3.
+		// Of the entries of 20 KiB, all except the largest: those with i%7 of 6, 5 and 4, and one
+		// of the three with 3.
 		if i%7 < 3 || i == 10 || i == 17 {
 			kept = append(kept, entry)
 		}

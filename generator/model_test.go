@@ -20,16 +20,15 @@ import (
 	"github.com/followpress/followpress/site/refresh"
 )
 
-// A model is a snapshot read and answered in the plainest way: rows decoded by
-// encoding/json, maps, and loops straight from the design. It is what the
-// generator is compared with.
+// A model reads and answers a snapshot in the plainest way: rows decoded by encoding/json, maps,
+// and loops straight from the design. Tests compare the generator with it.
 type model struct {
 	lists    []*modelList // in the snapshot's order
 	byToken  map[string]*modelList
-	accounts map[string]bool   // every address that the snapshot names
+	accounts map[string]bool   // every address in the snapshot
 	primary  map[string]string // account → token id of its primary list
 	profiles map[string]site.Profile
-	names    map[string]string // name → account that is found by it
+	names    map[string]string // lookup name → account
 	events   []site.Event
 	badges   map[string]map[uint64]string // account → event → token id
 }
@@ -44,7 +43,7 @@ func newModel(t testing.TB, s snapshot) *model {
 	return newRefreshedModel(t, s, nil)
 }
 
-// newRefreshedModel reads a snapshot, and merges what was refreshed.
+// newRefreshedModel reads a snapshot, and merges refreshed data.
 func newRefreshedModel(t testing.TB, s snapshot, r refreshed) *model {
 	t.Helper()
 	m := &model{
@@ -62,7 +61,7 @@ func newRefreshedModel(t testing.TB, s snapshot, r refreshed) *model {
 	return m
 }
 
-// decodeRows decodes a table that has no invalid rows.
+// decodeRows decodes a table without invalid rows.
 func decodeRows[Row any](t testing.TB, s snapshot, table string) []Row {
 	t.Helper()
 	var rows []Row
@@ -113,7 +112,7 @@ func (m *model) readAccounts(t testing.TB, s snapshot) {
 	}
 }
 
-// A modelENS is an ens object as a snapshot or a refresh has it.
+// A modelENS is an ens object of a snapshot or a refresh.
 type modelENS struct {
 	Name, Avatar, Header, Display, Resolver string
 	Fresh                                   int64
@@ -126,7 +125,7 @@ func (e modelENS) profile(t testing.TB) site.Profile {
 		Records: e.Records.encode(t), Chains: e.Chains.encode(t), Fresh: e.Fresh, Resolver: e.Resolver, Errors: e.Errors.encode(t)}
 }
 
-// refreshedAccount is the account that a refreshed object tells of; "" if none does.
+// refreshedAccount returns the account of a refreshed object, "" for none.
 func (m *model) refreshedAccount(key site.Key, kind, address string) string {
 	token, ok := strings.CutPrefix(string(key), kind+"/")
 	l := m.byToken[token]
@@ -199,7 +198,8 @@ func (m *model) mergeBadges(t testing.TB, s snapshot, r refreshed) {
 	}
 }
 
-// chooseNames gives names to those who had them before refreshes first, then to those who have them by a refresh.
+// chooseNames gives names first to accounts that had them before refreshes, then to those renamed
+// by a refresh.
 func (m *model) chooseNames(before map[string]site.Profile) {
 	for _, byRefresh := range []bool{false, true} {
 		chosen := map[string]string{}
@@ -220,7 +220,7 @@ func (m *model) chooseNames(before map[string]site.Profile) {
 	}
 }
 
-// An anyObject is a JSON object. Only entries that are texts are shown.
+// An anyObject is a JSON object of which only texts are shown.
 type anyObject map[string]any
 
 func (o *anyObject) UnmarshalJSON(b []byte) error {
@@ -234,7 +234,7 @@ func (o *anyObject) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// encode is the object as the site shows it; null and nothing are the empty one.
+// encode returns the object as the site shows it; null and nothing give an empty object.
 func (o anyObject) encode(t testing.TB) json.RawMessage {
 	t.Helper()
 	if o == nil {
@@ -320,7 +320,7 @@ func (l *modelList) follows() []answers.Record {
 	return slices.DeleteFunc(slices.Clone(l.records), func(r answers.Record) bool { return !isFollow(r) })
 }
 
-// counts are the five counts of section 2 of the design, each by account.
+// counts returns the five counts of section 2 of the design, by account.
 func (m *model) counts() (followers, following, mutuals, top8, blocks map[string]int) {
 	followers, following, mutuals = map[string]int{}, map[string]int{}, map[string]int{}
 	top8, blocks = map[string]int{}, map[string]int{}
@@ -351,7 +351,7 @@ func (m *model) counts() (followers, following, mutuals, top8, blocks map[string
 	return followers, following, mutuals, top8, blocks
 }
 
-// order is the accounts with a count, from rank 1 on.
+// order returns the accounts with a count, from rank 1 on.
 func order(count map[string]int) []string {
 	var ranked []string
 	for account, n := range count {
@@ -365,7 +365,7 @@ func order(count map[string]int) []string {
 	return ranked
 }
 
-// ranks are the ranks of every account.
+// ranks returns the ranks of an account.
 func (m *model) ranks() func(account string) site.Ranks {
 	followers, following, mutuals, top8, blocks := m.counts()
 	position := func(count map[string]int) func(string) string {
@@ -410,7 +410,7 @@ func (m *model) badgeItems(account string) []site.Badge {
 	return items
 }
 
-// objects is every object of the site but the manifest and the root.
+// objects returns every object of the site except the manifest and the root.
 func (m *model) objects(t testing.TB, c site.Config) objects {
 	t.Helper()
 	c, err := c.WithDefaults()
@@ -450,7 +450,7 @@ func (m *model) addLists(t testing.TB, c site.Config, o objects) {
 	}
 }
 
-// searchShard is a search shard as section 6 of the design has it.
+// searchShard is a search shard, see section 6 of the design.
 type searchShard struct {
 	List      string                `json:"list"`
 	Total     int                   `json:"total"`
@@ -460,7 +460,7 @@ type searchShard struct {
 	Entries   []answers.SearchEntry `json:"entries"`
 }
 
-// userBucket is a bucket of users as section 6 of the design has it.
+// userBucket is a bucket of users, see section 6 of the design.
 type userBucket struct {
 	Bucket string            `json:"bucket"`
 	Users  map[string]string `json:"users"`
@@ -517,7 +517,7 @@ func (m *model) addLeaderboards(t testing.TB, c site.Config, o objects) {
 	}
 }
 
-// siteCounts are the counts that the root of the site must show.
+// siteCounts returns the counts in the root of the site.
 func (m *model) siteCounts(o objects) site.Counts {
 	c := site.Counts{
 		Accounts: len(m.accounts), Lists: len(m.lists), Primary: len(m.primary), Names: len(m.names),
@@ -533,7 +533,7 @@ func (m *model) siteCounts(o objects) site.Counts {
 	return c
 }
 
-// encode is go-json's encoding, which the site's own must equal.
+// encode returns go-json's encoding, which the site's must equal.
 func encode(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := json.MarshalWithOption(v, json.DisableHTMLEscape())

@@ -15,12 +15,12 @@ import (
 	"github.com/followpress/followpress/generator"
 )
 
-// Set in the environment, this says that the test binary may mount what it likes.
+// inNamespace, set in the environment, allows the test binary to mount.
 const inNamespace = "FOLLOWPRESS_TEST_NAMESPACE"
 
-// withMounts runs the calling test again in a mount namespace of its own, which takes all
-// mounts with it when it ends. It reports whether this is that run. A user namespace
-// needs no root, but cannot mount disks.
+// withMounts runs the calling test again in a separate mount namespace, whose mounts vanish when it
+// ends. It reports whether this is the nested run. A user namespace needs no root, but cannot mount
+// disks.
 func withMounts(t *testing.T, userNamespace bool) bool {
 	t.Helper()
 	if os.Getenv(inNamespace) != "" {
@@ -54,21 +54,21 @@ func withMounts(t *testing.T, userNamespace bool) bool {
 	return false
 }
 
-// mount is mount(8), which says what goes wrong. The test's end unmounts. Not every
-// machine allows this, nor does every kernel have every file system.
+// mount calls mount(8), which explains failures, and unmounts when the test ends. Not every machine
+// allows it, and not every kernel has every file system.
 func mount(t *testing.T, args ...string) {
 	t.Helper()
 	if output, err := exec.Command("mount", args...).CombinedOutput(); err != nil {
 		t.Skipf("cannot mount %q (%v: %s): run this test as root on a machine of its own", args, err, output)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(args[len(args)-1], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) { // it is unmounted already
+		if err := unix.Unmount(args[len(args)-1], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) { // already unmounted
 			t.Error(err)
 		}
 	})
 }
 
-// overlay mounts an overlay over lower, as a container runtime does over an image.
+// overlay mounts an overlay over lower, like a container runtime over an image.
 func overlay(t *testing.T, lower, options string) (merged string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func overlay(t *testing.T, lower, options string) (merged string) {
 	return merged
 }
 
-// image is a folder with a site, one as a tar file, and an empty folder.
+// image returns a folder with a site, a site as a tar file, and an empty folder.
 func image(t *testing.T, s snapshot) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,8 +100,8 @@ func image(t *testing.T, s snapshot) string {
 	return dir
 }
 
-// TestOverlay: a folder that came with an image cannot be moved, nor exchanged with
-// another. A run that would have to says so before it works; all others work.
+// TestOverlay: a folder from an image can be neither moved nor exchanged. A run that needs to fails
+// before the work; all others succeed.
 func TestOverlay(t *testing.T) {
 	if !withMounts(t, true) {
 		return
@@ -144,7 +144,7 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// alone3 fails the test if there is more in a folder than what image has made.
+// alone3 fails the test if a folder has more entries than image made.
 func alone3(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -153,14 +153,14 @@ func alone3(t *testing.T, dir string) {
 	}
 }
 
-// TestOverlayWithoutAttributes: an overlay that can keep no attributes of its own moves no
-// folder at all, not even a new one.
+// TestOverlayWithoutAttributes: an overlay that cannot store attributes moves no folder at all, not
+// even a new one.
 func TestOverlayWithoutAttributes(t *testing.T) {
 	if !withMounts(t, true) {
 		return
 	}
 	old, next := beforeAndAfter()
-	merged := overlay(t, image(t, old), "") // its attributes are root's, and here nobody is
+	merged := overlay(t, image(t, old), "") // needs attributes that only root may set
 	for _, name := range []string{"site", "empty", "fresh"} {
 		path := filepath.Join(merged, name)
 		var seen stageNames
@@ -240,9 +240,9 @@ func TestBindMount(t *testing.T) {
 	}
 }
 
-// TestPowerFailure cuts the power of a disk while a run is in each of its last stages, and
-// after it. What comes back is the old site or the new one, whole; from the moment on
-// at which the old one is removed it is the new one.
+// TestPowerFailure cuts the power of a disk during each of the last stages of a run, and after it.
+// The old site or the new one comes back, complete; once the removal of the old one has begun, it
+// is the new one.
 func TestPowerFailure(t *testing.T) {
 	needRoot(t)
 	if !withMounts(t, false) {
@@ -274,7 +274,7 @@ func TestPowerFailure(t *testing.T) {
 			if got := whichSite(t, path, p.read, sites, 0); got != want {
 				t.Errorf("%s: the power failed in the stage %q: got site %d, want %d", p.path, stage, got, want)
 			}
-			if stage == "switch" { // whole before it is in place
+			if stage == "switch" { // complete before it is in place
 				work := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".followpress", "next")
 				if err := p.read(t, work).Compare(sites[1]); err != nil {
 					t.Errorf("%s: power failure before the switch: got another site, want the old one: %v", p.path, err)
@@ -287,7 +287,7 @@ func TestPowerFailure(t *testing.T) {
 			}
 			disk.unmount(t)
 		}
-		// And it is the sync that does it.
+		// The sync makes the difference.
 		disk := newDisk(t)
 		path := filepath.Join(disk.dir, p.path)
 		onDisk(t, old, path, small)
@@ -320,7 +320,7 @@ func newDisk(t *testing.T) *disk {
 	return d
 }
 
-// mount lets the disk write by itself so seldom that it does not in a test.
+// mount makes the disk write by itself so rarely that it never does during a test.
 func (d *disk) mount(t *testing.T) {
 	t.Helper()
 	mount(t, "-o", "loop,commit=3000", d.file, d.dir)
@@ -333,7 +333,7 @@ func (d *disk) unmount(t *testing.T) {
 	}
 }
 
-// fail is a power failure: what the disk has not written by now, it never will.
+// fail simulates a power failure: unwritten data is lost.
 func (d *disk) fail(t *testing.T) {
 	t.Helper()
 	const (
@@ -350,7 +350,7 @@ func (d *disk) fail(t *testing.T) {
 	}
 }
 
-// powerFailure is a power failure, unless there was one already, and what comes back.
+// powerFailure simulates a power failure, unless there was one already, and mounts the disk again.
 func (d *disk) powerFailure(t *testing.T) {
 	t.Helper()
 	if _, err := os.ReadDir(d.dir); err == nil {

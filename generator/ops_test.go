@@ -27,7 +27,7 @@ import (
 	snapshots "github.com/followpress/followpress/snapshot"
 )
 
-// withHistory is a configuration whose sites have the operations of a time.
+// withHistory is a configuration whose sites have the operations of a window.
 func withHistory(window time.Duration) generator.Options {
 	o := exploring(smallEFP)
 	o.Config.HistoryWindow = site.Window(window)
@@ -37,8 +37,9 @@ func withHistory(window time.Duration) generator.Options {
 // opsAsOf is as_of of emptySnapshot.
 var opsAsOf = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 
-// historian is a snapshot of a few lists: 1 is the primary list of a.eth, 2 another one of hers, 10 is the primary list of an account
-// with a hostile name, and 3 the only list of an account without a primary one.
+// historian returns a snapshot of a few lists: 1 is the primary list of a.eth, 2 another list of
+// hers, 10 the primary list of an account with a hostile name, and 3 the only list of an account
+// without a primary one.
 func historian() snapshot {
 	return emptySnapshot().adding("lists",
 		list("1", address(1)), list("2", address(1)), list("3", address(3)), list("10", address(2)),
@@ -61,7 +62,7 @@ func account(address, name, avatar, primary string) string {
 	return fmt.Sprintf(`{"address":%q,"ens":{"name":%s,"avatar":%s},"primary_list":%s}`, address, quote(name), quote(avatar), list)
 }
 
-// A shownOp is an operation with what answers show of it.
+// A shownOp is an operation with its shown fields.
 type shownOp struct {
 	snapshots.Op
 	about string
@@ -89,8 +90,8 @@ func (s snapshot) withOps(t testing.TB, ops []shownOp) snapshot {
 	return s.with("ops.ndjson", text.String())
 }
 
-// naiveHistory renders operations of historian step by step: of each account and list in the order of answers, cut into
-// shards.
+// naiveHistory renders operations of historian step by step, by account and list in the order of
+// answers, cut into shards.
 func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 	type person struct{ address, name, avatar string }
 	people := map[string]person{
@@ -179,7 +180,7 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 	return all
 }
 
-// isHistory reports whether a key is that of an object of operations.
+// isHistory reports whether a key belongs to an object of operations.
 func isHistory(key site.Key) bool {
 	return strings.HasPrefix(string(key), "_search/notifications/") || strings.HasPrefix(string(key), "_search/activity/") ||
 		key == site.RecentKey || key == render.ActiveKey || key == site.GrowthKey
@@ -201,7 +202,8 @@ func checkHistory(t *testing.T, got objects, want map[site.Key]any) {
 	}
 }
 
-// randomOps are operations of few times, so that many are of one time; each place is there once.
+// randomOps returns operations at few distinct times, so that many coincide; each place occurs
+// once.
 func randomOps(seed uint64, n int) (ops []shownOp) {
 	r := rand.New(rand.NewPCG(seed, 25))
 	tokens, tags := []string{"1", "2", "3", "10", "10", "99"}, []string{"top8", "block", "<b>", `"`, "é\u2028", "a,b"}
@@ -217,7 +219,7 @@ func randomOps(seed uint64, n int) (ops []shownOp) {
 			at = opsAsOf.Add(-time.Duration(r.Int64N(int64(400 * 24 * time.Hour)))).Truncate(time.Millisecond)
 		}
 		o := newOp(tokens[r.IntN(len(tokens))], at, uint64(1+r.IntN(2)), uint64(r.IntN(40)), uint32(r.IntN(4)), code, 1+r.IntN(1+r.IntN(12)), tag)
-		if r.IntN(20) == 0 { // about nobody
+		if r.IntN(20) == 0 { // not on an account
 			o.Op.Op, o.about = append([]byte{1, byte(1 + r.IntN(2)), 1, 7}, tag...), ""
 			o.Op.Op = append(o.Op.Op, 1)
 		}
@@ -230,8 +232,8 @@ func randomOps(seed uint64, n int) (ops []shownOp) {
 	return ops
 }
 
-// What is rendered is what a naive computation gives, however the site is made, in parts of a thousand, with the order of
-// equal times; the rest of the site is the same as without operations.
+// Rendered operations equal a naive computation, however the site is made, in parts of a thousand
+// and with ties in order; the rest of the site is the same as without operations.
 func TestHistory(t *testing.T) {
 	for seed := uint64(0); seed < 12; seed += uint64(servers.Rounds(2, 1)) {
 		window := time.Duration(1+seed*seed*seed/12) * 5 * time.Hour
@@ -248,7 +250,7 @@ func TestHistory(t *testing.T) {
 		maps.DeleteFunc(plain, func(key site.Key, body string) bool {
 			same := got[key] == body
 			return same || key == site.RootKey || strings.HasPrefix(string(key), "_manifest/") || key == site.OpenAPIKey ||
-				strings.HasPrefix(string(key), "_explore/") // the bundle and the page know what the site has
+				strings.HasPrefix(string(key), "_explore/") // the bundle and the page depend on the site's features
 		})
 		for key, body := range plain {
 			t.Errorf("seed %d: %s: got %.300s, want %.300s as without operations", seed, key, got[key], body)
@@ -284,7 +286,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// An operation at the first moment of the window is shown, one a millisecond earlier is not, and one after as_of is.
+// An operation at the first moment of the window is shown, an operation a millisecond earlier is
+// not, and an operation after as_of is.
 func TestHistoryWindowEdges(t *testing.T) {
 	at := func(d time.Duration) shownOp { return newOp("1", opsAsOf.Add(d), 1, 1, 1, op.Follow, 7, "") }
 	const hour = time.Hour
@@ -298,7 +301,7 @@ func TestHistoryWindowEdges(t *testing.T) {
 		t.Errorf("growth: got %s, want %s", got[site.GrowthKey], want)
 	}
 
-	// It is shown with the account of the graph that it is about, and with its tag.
+	// It shows its account, which the graph knows, and its tag.
 	first := newOp("1", opsAsOf.Add(-hour), 1, 1, 1, op.Tag, 2, "first")
 	got = inMemory(t, historian().withOps(t, []shownOp{first}), withHistory(hour))
 	checkHistory(t, got, naiveHistory([]shownOp{first}, hour))
@@ -315,7 +318,7 @@ func TestEarlyGrowth(t *testing.T) {
 	}
 }
 
-// A site has no operations without the table, without a window, and under the API spec: it is the same site then.
+// A site has no operations without the table, without a window, or under the API spec.
 func TestNoHistory(t *testing.T) {
 	s := historian().withOps(t, randomOps(1, 100))
 	without := exploring(smallEFP)
@@ -333,7 +336,8 @@ func TestNoHistory(t *testing.T) {
 	}
 }
 
-// Invalid rows are errors with file and line, or skipped and counted; those of unknown lists have no effect.
+// Invalid rows are errors with file and line, or skipped and counted; operations of unknown lists
+// have no effect.
 func TestInvalidOps(t *testing.T) {
 	first := newOp("1", opsAsOf.Add(-3*time.Hour), 1, 1, 1, op.Follow, 7, "")
 	good := historian().withOps(t, []shownOp{first, newOp("99", opsAsOf, 1, 1, 1, op.Follow, 7, "")})
@@ -367,7 +371,7 @@ func TestInvalidOps(t *testing.T) {
 		t.Errorf("a century before as_of: got %v", err)
 	}
 	s = good.with("ops.ndjson", row()+"\n"+row(`2026-11-19`, `2127-11-19`)+"\n")
-	if _, _, err := generator.ToMemory(t.Context(), s.fs(), withHistory(time.Hour)); err == nil || !strings.Contains(err.Error(), "ops.ndjson:2: time: 2127-11-19T21:00:00Z: with it there are more than a hundred years") {
+	if _, _, err := generator.ToMemory(t.Context(), s.fs(), withHistory(time.Hour)); err == nil || !strings.Contains(err.Error(), "ops.ndjson:2: time: 2127-11-19T21:00:00Z: operations and as_of span more than a hundred years") {
 		t.Errorf("a century after the first: got %v", err)
 	}
 	_, report, err := generator.ToMemory(t.Context(), good.fs(), withHistory(time.Hour))
@@ -376,7 +380,7 @@ func TestInvalidOps(t *testing.T) {
 	}
 }
 
-// A million operations about one account, by one list and at one time take memory in proportion to them.
+// A million operations on one account, by one list and at one time, take memory in proportion.
 func TestWorstHistory(t *testing.T) {
 	const n = 200_000
 	var text bytes.Buffer

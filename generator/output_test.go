@@ -18,8 +18,8 @@ import (
 	"github.com/followpress/followpress/generator"
 )
 
-// TestLinkToNowhereAbove: a link to a disk that is not mounted is an error at once, wherever in
-// the output's path it is.
+// TestLinkToNowhereAbove: a link to an unmounted disk fails at once, wherever it is in the output's
+// path.
 func TestLinkToNowhereAbove(t *testing.T) {
 	_, s := beforeAndAfter()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func TestLinkToNowhereAbove(t *testing.T) {
 	untouched(t, dir, before)
 }
 
-// TestWorkFolderInTheWay: a link in the place of the work folder is not followed.
+// TestWorkFolderInTheWay: a link in place of the work folder is not followed.
 func TestWorkFolderInTheWay(t *testing.T) {
 	_, s := beforeAndAfter()
 	for name, test := range map[string]struct {
@@ -73,8 +73,7 @@ func TestWorkFolderInTheWay(t *testing.T) {
 	}
 }
 
-// TestCancelledBefore: a run that is cancelled before it begins ends at once, whatever is
-// there.
+// TestCancelledBefore: a run canceled before it begins ends at once, whatever exists.
 func TestCancelledBefore(t *testing.T) {
 	_, s := beforeAndAfter()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,8 +87,8 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// TestCancelledCleaningUp: removing much can take a minute. A run that is cancelled then
-// leaves the rest to the next one.
+// TestCancelledCleaningUp: removing many files can take a minute. A run canceled during it leaves
+// the rest to the next run.
 func TestCancelledCleaningUp(t *testing.T) {
 	t.Cleanup(generator.SetPatience(0))
 	old, next := beforeAndAfter()
@@ -101,7 +100,7 @@ func TestCancelledCleaningUp(t *testing.T) {
 		o.Progress = cancelIn{stage, cancel}
 		_, err := generator.ToPath(ctx, next.fs(), path, o)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, generator.ErrLeftBehind) || !strings.Contains(err.Error(), ".site.followpress is left behind") {
-			t.Errorf("cancelled in the stage %q: got the error %v, want one that says what is left", stage, err)
+			t.Errorf("cancelled in the stage %q: got the error %v, want one that names the leftovers", stage, err)
 		}
 		if err := readFolder(t, path).Compare(inMemory(t, want, small)); err != nil {
 			t.Errorf("cancelled in the stage %q: got another site, want the expected one: %v", stage, err)
@@ -127,13 +126,13 @@ func (c cancelIn) Stage(name string, _ int64) {
 	}
 }
 
-// TestLockBeforeLook: another run may replace the output until this one has the lock, so
-// the old site is read after locking.
+// TestLockBeforeLook: another run may replace the output until this one has the lock, so the old
+// site is read after locking.
 func TestLockBeforeLook(t *testing.T) {
 	old, next := beforeAndAfter()
 	for _, p := range places(t) {
 		onDisk(t, old, p.path, small)
-		var looks atomic.Int32 // files of the old site are looked at from several goroutines
+		var looks atomic.Int32 // several goroutines check files of the old site
 		o := small
 		o.Files = lookedAt{afero.NewOsFs(), p.path, func() {
 			if looks.Add(1) > 1 {
@@ -141,7 +140,7 @@ func TestLockBeforeLook(t *testing.T) {
 			}
 			_, err := generator.ToPath(t.Context(), next.fs(), p.path, small)
 			if !errors.Is(err, generator.ErrBusy) {
-				t.Errorf("%s: another run while this one reads what is there: got the error %v, want %v", p.name, err, generator.ErrBusy)
+				t.Errorf("%s: another run while this one reads the old site: got the error %v, want %v", p.name, err, generator.ErrBusy)
 			}
 		}}
 		onDisk(t, old, p.path, o)
@@ -154,7 +153,7 @@ func TestLockBeforeLook(t *testing.T) {
 	}
 }
 
-// lookedAt calls back before anything at or below a path is looked at.
+// lookedAt calls back before anything at or below a path is read.
 type lookedAt struct {
 	afero.Fs
 	path string
@@ -170,8 +169,8 @@ func (l lookedAt) see(name string) {
 func (l lookedAt) Stat(name string) (fs.FileInfo, error) { l.see(name); return l.Fs.Stat(name) }
 func (l lookedAt) Open(name string) (afero.File, error)  { l.see(name); return l.Fs.Open(name) }
 
-// TestFoldedNames: a file system that takes two names of the site for one is found out
-// before anything is written. Names that it tells apart are no reason.
+// TestFoldedNames: if the file system does not distinguish two names of the site, the run fails
+// before it writes anything. Names that it distinguishes are accepted.
 func TestFoldedNames(t *testing.T) {
 	upper := func(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 	full := func(text string) string { return norm.NFD.String(cases.Fold().String(text)) }
@@ -181,7 +180,7 @@ func TestFoldedNames(t *testing.T) {
 		name   string
 		fold   func(string) string
 		names  []string
-		refuse [2]string // none where both are ""
+		refuse [2]string // no error if both are ""
 	}{
 		{"letter case, in full", full, []string{"b.eth", "σ.eth", "ς.eth"}, [2]string{"ς.eth", "σ.eth"}},
 		{"letter case, in full", full, []string{"strasse.eth", "straße.eth"}, [2]string{"strasse.eth", "straße.eth"}},
@@ -211,20 +210,20 @@ func TestFoldedNames(t *testing.T) {
 				}
 				return
 			}
-			wantError(t, err, fmt.Sprintf("the names %q and %q are equal on the file system of the output", test.refuse[0], test.refuse[1]), "name a .tar file")
+			wantError(t, err, fmt.Sprintf("the file system of the output treats the names %q and %q as equal", test.refuse[0], test.refuse[1]), "use a .tar file")
 			if strings.Contains(strings.Join(seen, " "), "write") {
 				t.Errorf("got the stages %v, want none that writes", seen)
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 				t.Errorf("output: got %v (%v), want nothing", entries, err)
 			}
-			// A tar file tells them apart.
+			// A tar file distinguishes them.
 			onDisk(t, s, path+".tar", o)
 		})
 	}
 }
 
-// named is a snapshot of accounts with these names.
+// named returns a snapshot of accounts with these names.
 func named(names ...string) snapshot {
 	s := emptySnapshot()
 	for i, name := range names {
@@ -235,8 +234,8 @@ func named(names ...string) snapshot {
 	return s
 }
 
-// foldingFiles is a file system that takes names for one below a folder. (The kernel's
-// own, ext4 and tmpfs with casefold, are not in every kernel.)
+// foldingFiles is a file system that folds names below a folder. (Not every kernel has casefold on
+// ext4 and tmpfs.)
 type foldingFiles struct {
 	afero.Fs
 	dir  string
@@ -262,7 +261,7 @@ func (f foldingFiles) OpenFile(name string, flag int, mode fs.FileMode) (afero.F
 	return f.Fs.OpenFile(f.name(name), flag, mode)
 }
 
-// stageNames notes the stages of a run.
+// stageNames records the stages of a run.
 type stageNames []string
 
 func (s *stageNames) Stage(name string, _ int64) { *s = append(*s, name) }

@@ -35,13 +35,13 @@ func paged(o generator.Options) generator.Options {
 	return o
 }
 
-// A shownPage is what is in a page.
+// A shownPage is the content of a page.
 type shownPage struct {
-	tags              []string // elements with their attributes, but not the values of these
+	tags              []string // elements with attribute names
 	title, h1, bio    string
 	counts            string
-	follows, followed []string          // what the rows show
-	targets           map[string]string // of the rows' links, by what they show
+	follows, followed []string          // texts of the rows
+	targets           map[string]string // links of the rows, by text
 	meta              map[string]string // by name or property
 	links             map[string]string // by rel and type
 	linked            string            // JSON
@@ -136,7 +136,8 @@ func answer[T any](t testing.TB, g *naive.Graph, path string) (value T) {
 // english writes numbers as pages do.
 var english = message.NewPrinter(language.English)
 
-// TestPagesEqualTheTwin: who has a page and a badge, and what these say, follows from the answers of the naive twin.
+// TestPagesEqualTheTwin: the accounts with pages and badges, and their contents, follow from the
+// answers of the naive twin.
 func TestPagesEqualTheTwin(t *testing.T) {
 	t.Parallel()
 	snapshots := map[string]fs.FS{"demo": fixtures.Demo()}
@@ -273,18 +274,18 @@ func checkSitemaps(t testing.TB, got objects) {
 	}
 }
 
-// hostileTexts would do something if they were not escaped where they are put.
+// hostileTexts would have an effect if not escaped.
 var hostileTexts = []string{
 	`</title></script><script>alert(1)</script>`, `"><img/src=x onerror=alert(1)>`, `'"` + "`" + `onmouseover=alert(1) x="`, `<!--<script>`, `]]></svg>`, `{{.Name}}`,
 	`javascript:alert(1)`, "data:text/html,<script>alert(1)</script>", "https://x.example/\"onload=alert(1)", "https://x.example/'><script>", "\u202egnp.exe",
 	"https://u:p@x.example/", "//x.example", "https://x.example/\u202e", "https://x.example/a b;c,d",
 }
 
-// hostileNames can all be looked up.
+// hostileNames are valid lookup names.
 var hostileNames = []string{`"><b>x`, `'onload='x'`, `<script>`, `&lt;b&gt;&amp;`, "a\u202eb", `{{.}}`, `]]>`, "`x`", `</title`, "u_x", "_sitemap-0.xml", "..x", ".", "-x", strings.Repeat("x", 101)}
 
-// TestHostilePages: whatever an account says, its page, the rows that name it and its badges have the same elements and
-// attributes as those of any other, and show the text.
+// TestHostilePages: whatever the texts of an account, its page, the rows that name it and its
+// badges have the same elements and attributes as for any other account, and show the texts.
 func TestHostilePages(t *testing.T) {
 	t.Parallel()
 	hex := func(n int) string { return fmt.Sprintf("0x%040x", n) }
@@ -356,8 +357,8 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
-// TestPagesChangeWhenTheyShowIt: a follow elsewhere, another time and other ranks change no page, and a new name changes those
-// that show it.
+// TestPagesChangeWhenTheyShowIt: a follow elsewhere, another time and other ranks change no page,
+// and a new name changes only the pages that show it.
 func TestPagesChangeWhenTheyShowIt(t *testing.T) {
 	t.Parallel()
 	hex := func(n int) string { return fmt.Sprintf("0x%040x", n) }
@@ -391,7 +392,8 @@ func TestPagesChangeWhenTheyShowIt(t *testing.T) {
 	}
 }
 
-// TestBrandedPages: pages have the title, logo, colour and home of the site, and name the program once, at the foot.
+// TestBrandedPages: pages have the title, logo, color and home of the site, and name the program
+// once, in the footer.
 func TestBrandedPages(t *testing.T) {
 	t.Parallel()
 	o := exploring(paged(smallEFP))

@@ -17,14 +17,14 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// parquetTools are what people write Parquet with: folders of .tools/parquet and the name of write.py.
+// parquetTools are common writers of Parquet: name, folder of .tools/parquet, and name in write.py.
 var parquetTools = []struct{ name, environment, tool string }{
 	{"duckdb-1.3", "duckdb-1.3", "duckdb"}, {"duckdb-1.4", "duckdb-1.4", "duckdb"}, {"duckdb-2.0", "latest", "duckdb"},
 	{"pyarrow", "latest", "pyarrow"}, {"pandas", "latest", "pandas"}, {"polars", "latest", "polars"}, {"fastparquet", "latest", "fastparquet"},
 }
 
-// parquetVariants are what is done to the rows of a table before a tool writes them; a row that becomes
-// nil is left out. Tools give columns of nulls, and lists without elements, types of their own.
+// parquetVariants change the rows of a table before a tool writes them; nil drops a row. Tools give
+// columns of nulls, and lists without elements, particular types.
 var parquetVariants = map[string]func(table string, row map[string]any) map[string]any{
 	"all": func(_ string, row map[string]any) map[string]any { return row },
 	"null": func(table string, row map[string]any) map[string]any {
@@ -44,7 +44,7 @@ var parquetVariants = map[string]func(table string, row map[string]any) map[stri
 	},
 }
 
-// variantOf is the demo in a variant.
+// variantOf returns the demo in a variant.
 func variantOf(t *testing.T, variant string) snapshot {
 	t.Helper()
 	s := snapshot{}
@@ -82,7 +82,8 @@ func variantOf(t *testing.T, variant string) snapshot {
 	return s
 }
 
-// sameAsNDJSON compares the site of a snapshot, some tables of which are Parquet in a folder, with that of NDJSON.
+// sameAsNDJSON compares the site of a snapshot with some tables as Parquet in a folder with the
+// site from NDJSON.
 func sameAsNDJSON(t *testing.T, s snapshot, want objects, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.parquet"))
@@ -104,8 +105,8 @@ func sameAsNDJSON(t *testing.T, s snapshot, want objects, folder string) {
 	}
 }
 
-// Files that tools wrote make the site that NDJSON makes. internal/tools/parquet/write.py made them of the
-// demo: the tables are those of the command in its first lines.
+// Files written by tools make the same site as NDJSON. internal/tools/parquet/write.py made them
+// from the demo, with the command in its first lines.
 func TestParquetOfTools(t *testing.T) {
 	for variant := range parquetVariants {
 		t.Run(variant, func(t *testing.T) {
@@ -118,7 +119,7 @@ func TestParquetOfTools(t *testing.T) {
 	}
 }
 
-// Reading a file prints nothing: the library of Parquet has warnings about the pages of fastparquet.
+// Reading a file prints nothing, although the Parquet library warns about the pages of fastparquet.
 func TestParquetIsReadInSilence(t *testing.T) {
 	for variant := range parquetVariants {
 		var stderr strings.Builder
@@ -130,7 +131,7 @@ func TestParquetIsReadInSilence(t *testing.T) {
 	}
 }
 
-// TestParquetOfEveryTool is TestParquetOfTools of all tables, as the tools write them today.
+// TestParquetOfEveryTool is TestParquetOfTools with all tables, written by the tools now.
 func TestParquetOfEveryTool(t *testing.T) {
 	servers.Nightly(t)
 	for variant := range parquetVariants {

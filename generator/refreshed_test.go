@@ -17,12 +17,12 @@ import (
 	snapshots "github.com/followpress/followpress/snapshot"
 )
 
-// refreshed is what refreshes have kept, by key.
+// refreshed is refreshed data, by key.
 type refreshed map[site.Key]string
 
 func (r refreshed) keys() []site.Key { return slices.Sorted(maps.Keys(r)) }
 
-// Each is that of generator.Refreshed.
+// Each implements generator.Refreshed.
 func (r refreshed) Each(ctx context.Context, found func(site.Key, []byte) error) error {
 	for _, key := range r.keys() {
 		if err := errors.Join(ctx.Err(), found(key, []byte(r[key]))); err != nil {
@@ -40,8 +40,8 @@ func withRefreshed(r generator.Refreshed) generator.Options {
 
 const carol = "0xcccccccccccccccccccccccccccccccccccccccc"
 
-// beforeRefreshes is a snapshot in which alice (list 1, and 3) follows bob (list 2), who
-// has a profile and one of two badges.
+// beforeRefreshes returns a snapshot in which alice (lists 1 and 3) follows bob (list 2), who has a
+// profile and one of two badges.
 func beforeRefreshes() snapshot {
 	return emptySnapshot().
 		adding("events", eventRow(1), eventRow(2)).
@@ -61,10 +61,10 @@ func refreshedProfile(address, name string, fresh int) string {
 	return fmt.Sprintf(`{"address":%q,"name":%q,"avatar":%q,"fresh":%d}`, address, name, name+" avatar", fresh)
 }
 
-// asOf is that of snapshots in these tests, in milliseconds.
+// asOf is the time of snapshots in these tests, in milliseconds.
 const asOf = 1795132800000
 
-// refreshedBadges has a token for each event; "" where there is none.
+// refreshedBadges returns a token for each event; "" means none.
 func refreshedBadges(address string, fetched int64, tokens map[int]string) string {
 	var items []string
 	for _, id := range slices.Sorted(maps.Keys(tokens)) {
@@ -77,8 +77,8 @@ func refreshedBadges(address string, fetched int64, tokens map[int]string) strin
 	return fmt.Sprintf(`{"address":%q,"fetched":%d,"badges":[%s]}`, address, fetched, strings.Join(items, ","))
 }
 
-// TestRefreshedProfileShowsEverywhere: in details, in the searches of followers, and as
-// the name by which the account is found.
+// TestRefreshedProfileShowsEverywhere: in details, in the searches of followers, and as the lookup
+// name.
 func TestRefreshedProfileShowsEverywhere(t *testing.T) {
 	s := beforeRefreshes()
 	o := inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
@@ -98,7 +98,7 @@ func TestRefreshedProfileShowsEverywhere(t *testing.T) {
 	if _, ok := o["api/v1/users/old.eth/searchFollowing"]; ok {
 		t.Error("object of the old name: got one, want none")
 	}
-	for i := range 12 { // more follows than a first page: a search shard
+	for i := range 12 { // enough for a search shard
 		s = s.adding("records", fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":"0x%040x"}`, i+1))
 	}
 	o = inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
@@ -107,13 +107,13 @@ func TestRefreshedProfileShowsEverywhere(t *testing.T) {
 	}
 }
 
-// TestRefreshedMerge: whether an object is merged depends on its age and its account.
+// TestRefreshedMerge: the age and account of an object decide whether it is merged.
 func TestRefreshedMerge(t *testing.T) {
 	const later = asOf + 1
 	for name, test := range map[string]struct {
 		refreshed refreshed
-		name      string // of bob's profile
-		tokens    string // that bob holds, by event
+		name      string // name in bob's profile
+		tokens    string // bob's tokens, by event
 		want      summary.RefreshedReport
 	}{
 		"nothing":             {nil, "old.eth", "7,-", summary.RefreshedReport{}},
@@ -178,7 +178,8 @@ func tokensOf(t *testing.T, body string) string {
 	return strings.Join(tokens, ",")
 }
 
-// TestRefreshesOfSeveralLists: the newest of an account counts, for badges of each event.
+// TestRefreshesOfSeveralLists: the newest object of an account counts; for badges, the newest of
+// each event.
 func TestRefreshesOfSeveralLists(t *testing.T) {
 	r := refreshed{
 		"details/1": refreshedProfile(alice, "second.eth", 2),
@@ -204,8 +205,8 @@ func TestRefreshesOfSeveralLists(t *testing.T) {
 	}
 }
 
-// TestInvalidRefreshed: an object that is no refresh is counted and named, and has no effect: whoever can write there must
-// not be able to stop every run.
+// TestInvalidRefreshed: an invalid object is counted and named, and has no effect. Otherwise anyone
+// with write access could stop every run.
 func TestInvalidRefreshed(t *testing.T) {
 	s := beforeRefreshes()
 	want := inMemory(t, s, small)
@@ -214,7 +215,7 @@ func TestInvalidRefreshed(t *testing.T) {
 		"details/2":   {`{"name":7,"fresh":101}`, "name: number where a text belongs"},
 		"details/1":   {``, "not a JSON object"},
 		"details/3":   {`{"address":"x","fresh":101}`, `address: "x" is not an address`},
-		"details/99":  {`{"records":[]}`, "ens.records"}, // though nobody has that list
+		"details/99":  {`{"records":[]}`, "ens.records"}, // although the list does not exist
 		"badges/2":    {refreshedBadges(bob, 0, nil), "fetched: missing"},
 		"badges/1":    {`{"fetched":1}`, "address: nothing is not an address"},
 		"details/02":  {refreshedProfile(bob, "new.eth", 101), "the key is neither details/{token_id} nor badges/{token_id}"},
@@ -243,21 +244,22 @@ func TestInvalidRefreshed(t *testing.T) {
 	}
 }
 
-// A refresh takes no name from another account: users/{name} answers for whom the snapshot gives the name, although the
-// upstream tells a newer profile with it. That profile is shown where it belongs.
+// A refresh takes no name from another account: users/{name} answers for the account with the name
+// in the snapshot, even if the upstream has a newer profile with this name. The newer profile
+// appears in the refreshed account's details.
 func TestARefreshTakesNoName(t *testing.T) {
 	s := beforeRefreshes()
-	const key = "api/v1/users/old.eth/searchFollowing" // follows nobody, as bob does
+	const key = "api/v1/users/old.eth/searchFollowing" // follows nobody, like bob
 	plain, got := inMemory(t, s, small), inMemory(t, s, withRefreshed(refreshed{"details/1": refreshedProfile(alice, "old.eth", 1000)}))
 	if got[key] == "" || got[key] != plain[key] {
-		t.Errorf("%s: got %s, want what it was: %s", key, got[key], plain[key])
+		t.Errorf("%s: got %s, want it unchanged: %s", key, got[key], plain[key])
 	}
 	if details := got["api/v1/lists/1/details"]; !strings.Contains(details, "old.eth") {
 		t.Errorf("details of the refreshed account: got %s, want the name that the upstream told", details)
 	}
 }
 
-// errRefreshed is the error of a location that cannot be read.
+// errRefreshed is a location that cannot be read.
 type errRefreshed struct{}
 
 var errAway = errors.New("the server is away")
@@ -327,7 +329,7 @@ func TestRefreshedEqualsModel(t *testing.T) {
 	}
 }
 
-// randomRefreshed makes refreshes of a snapshot's lists, and of some that it has not.
+// randomRefreshed makes refreshes of existing and missing lists of a snapshot.
 func randomRefreshed(t testing.TB, seed uint64, s snapshot) refreshed {
 	t.Helper()
 	m := newModel(t, s)
@@ -342,8 +344,8 @@ func randomRefreshed(t testing.TB, seed uint64, s snapshot) refreshed {
 	return all
 }
 
-// FuzzRefreshed feeds anything to the reader of refreshed objects: it is merged, or
-// refused with its key, and the site is whole.
+// FuzzRefreshed feeds arbitrary objects to the reader of refreshed data: each is merged, or
+// rejected with its key, and the site is complete.
 func FuzzRefreshed(f *testing.F) {
 	f.Add("details/2", []byte(refreshedProfile(bob, "new.eth", 101)))
 	f.Add("badges/2", []byte(refreshedBadges(bob, asOf+1, map[int]string{1: "8", 2: ""})))

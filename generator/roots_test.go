@@ -20,12 +20,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// rootsFile has a line for each site: the snapshot, the API, with pages or without, and the MD5 of the root.
+// rootsFile has a line for each site: the snapshot, the API, with or without pages, and the MD5 of
+// the root.
 const rootsFile = "testdata/roots.txt"
 
-// TestRoots keeps the sites of releases: a root determines its whole site, so a change of the code that
-// is to change no answer changes no line of testdata/roots.txt. SNAPSHOT_DIR names another snapshot, which
-// is known by the name of its folder (make test-equal). After an intended change:
+// TestRoots keeps sites stable: a root determines its whole site, so a code change without an
+// effect on answers changes no line of testdata/roots.txt. SNAPSHOT_DIR names another snapshot,
+// identified by its folder name (make test-equal). After an intended change:
 //
 //	go test ./generator -run Roots -update && git diff generator/testdata/roots.txt
 func TestRoots(t *testing.T) {
@@ -83,7 +84,7 @@ func rootOf(t *testing.T, files fs.FS, config site.Config) site.MD5 {
 	}
 }
 
-// committedSnapshots are those below fixtures.
+// committedSnapshots returns the snapshots below fixtures.
 func committedSnapshots(t *testing.T) map[string]fs.FS {
 	t.Helper()
 	all := map[string]fs.FS{"demo": fixtures.Demo()}

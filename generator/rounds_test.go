@@ -27,18 +27,18 @@ import (
 	"github.com/followpress/followpress/site/ranks"
 )
 
-// The flags of TestRounds.
 var (
 	roundsOf      = flag.String("rounds", "", "the folder of a snapshot packed by gzip, for TestRounds")
 	roundsAPI     = flag.String("rounds-api", site.APIEFP, "the API of TestRounds")
-	roundsEvery   = flag.Int64("rounds-every", 0, "with ranks_every of so many seconds")
+	roundsEvery   = flag.Int64("rounds-every", 0, "ranks_every in seconds")
 	roundsSingles = flag.Int("rounds-singles", 200, "single follows that TestRounds measures")
 	roundsPopular = flag.Bool("rounds-popular", false, "follow accounts in proportion to how many follow them, instead of any")
 	roundsFollows = flag.Int("rounds-follows", 300, "follows of the one large round of TestRounds")
 )
 
-// TestRounds counts, by route, the objects that a round of random follows changes: many rounds of one follow
-// each, and one of many. A random follow is a new record of a random primary list about a random account.
+// TestRounds counts, by route, the objects that change in a round of random follows: in many rounds
+// of one follow each, and in one of many. A random follow is a new record of a random primary list
+// about a random account.
 //
 //	make bench-rounds BENCH_SNAPSHOT=…
 func TestRounds(t *testing.T) {
@@ -83,7 +83,7 @@ func TestRounds(t *testing.T) {
 		totals[0], totals[len(totals)/2], totals[len(totals)-1])
 }
 
-// A roundsBase is a snapshot in memory, whose table of records is in parts: a round adds another.
+// A roundsBase is a snapshot in memory, whose table of records is in parts: a round adds a part.
 type roundsBase struct {
 	files map[string][]byte
 	ranks *ranks.Held
@@ -119,8 +119,8 @@ func readRoundsBase(t *testing.T, folder string) *roundsBase {
 	return base
 }
 
-// fs is the snapshot with more records, as if it were a day later: only what shows the time then differs without a
-// record.
+// fs returns the snapshot with more records, dated a day later, so that without records only
+// objects that show the time differ.
 func (b *roundsBase) fs(t *testing.T, more []string) afero.Fs {
 	t.Helper()
 	files := afero.NewMemMapFs()
@@ -194,14 +194,14 @@ func (b *roundsBase) changes(t *testing.T, config site.Config, before *roundOutp
 	return out.changed
 }
 
-// A roundOutput compares objects with those of a first one.
+// A roundOutput compares objects with those of a first run.
 type roundOutput struct {
 	config  site.Config
 	seed    maphash.Seed
 	isFirst bool
-	sums    map[uint64]uint64 // of the first: digests of bodies by that of the key
+	sums    map[uint64]uint64 // from the first run: digests of bodies, by digest of the key
 	before  map[uint64]uint64
-	ranks   []byte // the object of the first one
+	ranks   []byte // the ranks object of the first run
 
 	mu      sync.Mutex
 	objects int
@@ -218,7 +218,7 @@ type roundBatch struct {
 	changed        []site.Key
 }
 
-// emit is an emitter. It makes no digests of the manifest, which take longer than the bodies.
+// emit is an emitter. It computes no digests for the manifest, which take longer than the bodies.
 func (b *roundBatch) emit(size int, render func(b []byte) []byte, keys ...site.Key) {
 	b.body = render(slices.Grow(b.body[:0], size))
 	body := maphash.Bytes(b.out.seed, b.body)
@@ -256,13 +256,13 @@ func (o *roundOutput) add(b *roundBatch) {
 	}
 }
 
-// randomFollow is a row of a new follow.
+// randomFollow returns a row of a new follow.
 func randomFollow(g *render.Graph, random *rand.Rand) string {
 	for {
 		list, account := uint32(random.IntN(len(g.Tokens))), uint32(random.IntN(len(g.Accounts)))
 		if *roundsPopular {
 			if account = g.Records.At(random.IntN(g.Records.Len())).Data; account >= uint32(len(g.Accounts)) {
-				continue // the record is about no address
+				continue // not about an address
 			}
 		}
 		if g.Primary[g.Owners[list]] != list || g.Owners[list] == account {
@@ -279,7 +279,7 @@ func randomFollow(g *render.Graph, random *rand.Rand) string {
 			"token_id": g.Tokens[list], "version": 1, "record_type": "address", "data": g.Accounts[account].String(), "added": g.AsOf,
 		})
 		if err != nil {
-			panic(err) // does not happen
+			panic(err) // impossible
 		}
 		return string(row) + "\n"
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// This file makes the rows that answers are computed from out of answers of the reference.
+// This file computes the rows that answers are made from, from the answers of the reference.
 
-// A person is what rows show of an account.
+// A person holds the fields of an account that rows show.
 type person struct {
 	name, avatar, header string
 	records              anyObject
@@ -51,7 +51,7 @@ func number(t testing.TB, text string) int {
 
 type array = []any
 
-// A naiveRow is a row with the address that it is about, and whether the record is a follow.
+// A naiveRow is a row with its address, and whether the record is a follow.
 type naiveRow struct {
 	address string
 	follow  bool
@@ -62,7 +62,7 @@ func areOfFollow(tags []string) bool {
 	return !slices.Contains(tags, "block") && !slices.Contains(tags, "mute")
 }
 
-// heldRows are the rows of what a list holds.
+// heldRows returns the rows of the accounts in a list.
 func (w *twin) heldRows(list *modelList) []naiveRow {
 	rows := []naiveRow{}
 	for _, r := range list.records {
@@ -81,8 +81,8 @@ func (w *twin) heldRows(list *modelList) []naiveRow {
 	return rows
 }
 
-// roundFollowers keeps the first two digits of each number of followers, and counts on for larger ones that begin with
-// the same.
+// roundFollowers keeps the first two digits of each follower count, and counts up for larger ones
+// with the same digits.
 func roundFollowers(rows []naiveRow) {
 	begin := func(n int) string { return strconv.Itoa(n)[:2] + strings.Repeat("0", len(strconv.Itoa(n))-2) }
 	exact := map[int]bool{}
@@ -115,7 +115,7 @@ type naiveFollower struct {
 	Time    time.Time `json:"updated_at"`
 }
 
-// holderRows are the rows of who holds an account.
+// holderRows returns the rows of the holders of an account.
 func (w *twin) holderRows(address string) []naiveRow {
 	if rows, ok := w.holders[address]; ok {
 		return rows
@@ -157,8 +157,9 @@ func entriesOf(rows []naiveRow) array {
 	return entries
 }
 
-// addTable adds the shards and the head of rows to want, if they are too many for a bucket, and returns
-// the rows that the bucket has. heads are the paths of the answers whose first entries are in the head.
+// addTable adds the shards and the head of rows to want, if they are too many for a bucket, and
+// returns the rows of the bucket. heads are the paths of the answers whose first entries are in the
+// head.
 func (w *twin) addTable(want objects, folder, member, owner string, heads []string, rows []naiveRow) array {
 	w.t.Helper()
 	if len(rows) <= 20 {
@@ -243,7 +244,7 @@ func (w *twin) checkShards() {
 	}
 }
 
-// heldIn is the number of accounts that a list holds.
+// heldIn returns the number of accounts in a list.
 func (w *twin) heldIn(token string) int {
 	if token == "" {
 		return 0
@@ -300,8 +301,8 @@ func (w *twin) addAccounts(want objects) {
 	}
 }
 
-// addRanked makes the shards of ranked accounts of the whole orders, which the reference answers page by
-// page.
+// addRanked makes the shards of ranked accounts from the whole orders, which the reference answers
+// page by page.
 func (w *twin) addRanked(want objects) {
 	type ranking struct {
 		Address                                     string
@@ -345,7 +346,7 @@ func (w *twin) addRanked(want objects) {
 	}
 }
 
-// recommendedRows are the rows of the table, as an account that has nothing to do with them gets them.
+// recommendedRows returns the rows of the table as an unrelated account gets them.
 func (w *twin) recommendedRows() array {
 	const stranger = "users/0x123456789012345678901234567890123456789f/recommended"
 	rows := array{}

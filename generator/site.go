@@ -18,24 +18,25 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// A Site is the site of a snapshot, in memory as a graph: each object is rendered when it is read. Its
-// methods may be called from many goroutines.
+// A Site is the site of a snapshot, in memory as a graph: each object is rendered when it is read.
+// Its methods may be called concurrently.
 type Site struct {
 	renderer *render.Site
 	manifest *output.Manifest // nil if the site is live
 	root     []byte
-	spare    sync.Pool     // of *reading
-	turns    chan struct{} // one for each object that GetAdmitted renders
+	spare    sync.Pool     // holds *reading
+	turns    chan struct{} // bounds the objects that GetAdmitted renders at a time
 	cuts     render.Cuts
 }
 
-// maxInMemory is how many objects a Site has at most whose manifest is kept in memory. That of a larger
-// one is in a temporary file without a name.
+// maxInMemory is the largest number of objects of a Site whose manifest is kept in memory. Larger
+// manifests are in an unnamed temporary file.
 const maxInMemory = 1 << 20
 
-// Open reads a snapshot and renders its site once, without keeping any object, to know the manifest.
-// The objects of the Site equal those that ToPath writes. Of the options, Rebuild, NoSync, DryRun
-// and Files have no effect. An invalid row is a *snapshot.RowError. The Site must be closed.
+// Open reads a snapshot and renders its site once, without keeping any object, to build the
+// manifest. The objects of the Site equal the result of ToPath. The options Rebuild, NoSync,
+// DryRun and Files have no effect. Open returns a *snapshot.RowError for an invalid row. The Site
+// must be closed.
 func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *summary.Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -68,16 +69,17 @@ func newSite(r *run) *Site {
 	return s
 }
 
-// OpenLive reads a snapshot to serve its site, and renders nothing before it is asked for. The objects of the Site equal
-// those that ToPath writes, but there is no manifest, and the root is that of a live site (site.Root): it counts the
-// objects, not their bytes, and names no inputs. Options are used as by Open. Close may be left out: the Site is nothing but memory.
+// OpenLive reads a snapshot to serve its site, and renders objects on request only. The objects of
+// the Site equal the result of ToPath, but there is no manifest, and the root is that of a live
+// site (site.Root): it counts the objects, not their bytes, and names no inputs. Options are used
+// as by Open. Closing the Site is optional, because it only uses memory.
 func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *summary.Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, nil, err
 	}
 	r := newRun(snapshot, o, "")
-	r.inputs = nil // hashing the whole snapshot every round would cost more than all else
+	r.inputs = nil // hashing the whole snapshot every round would cost more than everything else
 	if err := r.prepare(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -89,8 +91,8 @@ func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *summar
 	return s, r.report, err
 }
 
-// Close frees the temporary file, if there is one. No method may be called after it, nor any other at
-// the same time.
+// Close frees the temporary file, if there is one. No other method may be called during or after
+// it.
 func (s *Site) Close() error {
 	if s.manifest == nil {
 		return nil
@@ -104,12 +106,12 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return body, err
 }
 
-// unadmitted is the size in bytes up to which an object may be rendered before its memory is admitted.
+// unadmitted is the size in bytes up to which an object is rendered before its memory is admitted.
 const unadmitted = 16 << 10
 
-// GetAdmitted is Get that calls admit with the size of the object, in bytes, before it holds more than a small one. An
-// error of admit is returned as it is. At most two objects per core are rendered at a time; nobody waits in admit
-// meanwhile. The caller may change the body.
+// GetAdmitted is like Get, but calls admit with the size of the object, in bytes, before it holds
+// more than a small one. It returns an error of admit unchanged. At most two objects per core are
+// rendered at a time; calls of admit do not count. The caller may change the body.
 func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	body, size, err := s.renderInTurn(ctx, key, unadmitted)
 	if err != nil {
@@ -118,7 +120,7 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 	if err := admit(ctx, int64(size)); err != nil {
 		return nil, err
 	}
-	if body == nil { // rendering again costs less than the memory of all that wait
+	if body == nil { // rendering again costs less than the memory of all waiting objects
 		body, _, err = s.renderInTurn(ctx, key, math.MaxInt)
 	} else if key == site.RootKey {
 		body = bytes.Clone(body)
@@ -126,7 +128,7 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 	return body, err
 }
 
-// renderInTurn is render for who may wait for a core.
+// renderInTurn is render for a caller that may wait for a core.
 func (s *Site) renderInTurn(ctx context.Context, key site.Key, most int) (body []byte, size int, err error) {
 	select {
 	case s.turns <- struct{}{}:
@@ -137,7 +139,7 @@ func (s *Site) renderInTurn(ctx context.Context, key site.Key, most int) (body [
 	return s.render(ctx, key, most)
 }
 
-// render renders an object. If its estimated size is more than most bytes, it returns that and no body.
+// render renders an object. If its estimated size exceeds most bytes, render returns only the size.
 func (s *Site) render(ctx context.Context, key site.Key, most int) (body []byte, size int, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
@@ -167,20 +169,20 @@ func (s *Site) render(ctx context.Context, key site.Key, most int) (body []byte,
 	return body, len(body), nil
 }
 
-// maxSpareBody bounds the buffer of a body that is kept for the next one.
+// maxSpareBody bounds the body buffer kept for reuse.
 const maxSpareBody = 1 << 20
 
-// A reading is memory that the rendering of one object after the other reuses.
+// A reading is memory for rendering objects, reused from one to the next.
 type reading struct {
 	scratch render.Scratch
-	key     site.Key // of the object that is read
-	most    int      // bytes, beyond which only the size is wanted
+	key     site.Key // requested object
+	most    int      // size limit in bytes, beyond which only the size is wanted
 	size    int      // estimated
 	body    []byte
 	found   bool
 }
 
-// emit is an emitter that renders only the object that is read.
+// emit is an emitter that renders only the requested object.
 func (r *reading) emit(size int, render func(b []byte) []byte, keys ...site.Key) {
 	if r.found || !slices.Contains(keys, r.key) {
 		return
@@ -191,7 +193,7 @@ func (r *reading) emit(size int, render func(b []byte) []byte, keys ...site.Key)
 	}
 }
 
-// take returns the body, which is the caller's.
+// take returns the body. The caller owns it.
 func (r *reading) take() []byte {
 	if cap(r.body) > maxSpareBody {
 		body := r.body

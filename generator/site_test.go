@@ -40,8 +40,8 @@ func opened(t testing.TB, s snapshot, o generator.Options) *generator.Site {
 	return from
 }
 
-// TestOpenedEqualsWritten reads every object of many sites, from many goroutines and in no order, and
-// compares it with the one that is written. Keys of the other sites are absent.
+// TestOpenedEqualsWritten reads every object of many sites, from many goroutines in random order,
+// and compares it with the written one. Keys of other sites are absent.
 func TestOpenedEqualsWritten(t *testing.T) {
 	t.Parallel()
 	lookup := smallEFP
@@ -62,9 +62,9 @@ func TestOpenedEqualsWritten(t *testing.T) {
 			t.Parallel()
 			snapshots := maps.Clone(snapshots)
 			switch config {
-			case "efp": // heads are the same if names are looked up; spec has none
+			case "efp": // names looked up have the same heads; spec has none
 				snapshots["long heads"] = hub(1030)
-			case "efp, names looked up", "spec with the explorer", "efp with the explorer", "efp with pages": // long lists are as they are without
+			case "efp, names looked up", "spec with the explorer", "efp with the explorer", "efp with pages": // long lists are the same as without
 				delete(snapshots, "long lists")
 			}
 			sites, others := map[string]objects{}, []site.Key(nil)
@@ -90,8 +90,8 @@ func TestOpenedEqualsWritten(t *testing.T) {
 	}
 }
 
-// TestLiveEqualsWritten does the same with sites of which nothing was rendered before: those of random snapshots, of the
-// demo and of the cases that the API is held to. They have no manifest, and a root that says so.
+// TestLiveEqualsWritten does the same with sites that were not rendered before: of random
+// snapshots, of the demo and of the conformance cases. They have no manifest, and a live root.
 func TestLiveEqualsWritten(t *testing.T) {
 	t.Parallel()
 	snapshots := map[string]snapshot{"empty": emptySnapshot(), "owners": oneOwner(), "long heads": hub(1030)}
@@ -154,8 +154,8 @@ func TestLiveEqualsWritten(t *testing.T) {
 	}
 }
 
-// compareAdmitted reads some objects and all large ones, whose memory is admitted first, many at a time, and compares them with
-// those that are wanted.
+// compareAdmitted reads some objects and all large ones, whose memory is admitted first, many at a
+// time, and compares them with want.
 func compareAdmitted(ctx context.Context, from *generator.Site, want objects) error {
 	var readers errgroup.Group
 	readers.SetLimit(50)
@@ -186,7 +186,7 @@ func compareAdmitted(ctx context.Context, from *generator.Site, want objects) er
 	return readers.Wait()
 }
 
-// likeKey lists keys like another one; few sites have any of them.
+// likeKey returns keys similar to another key; few sites have any of them.
 func likeKey(key site.Key) (keys []site.Key) {
 	segments := strings.Split(string(key), "/")
 	for i := range segments {
@@ -199,7 +199,7 @@ func likeKey(key site.Key) (keys []site.Key) {
 	return append(keys, key+"0", key+"/0", "/"+key, key[1:])
 }
 
-// compareObjects reads objects and compares them with those that are wanted.
+// compareObjects reads objects and compares them with want.
 func compareObjects(ctx context.Context, from *generator.Site, keys []site.Key, want objects) error {
 	for _, key := range keys {
 		body, err := from.Get(ctx, key)
@@ -216,7 +216,7 @@ func compareObjects(ctx context.Context, from *generator.Site, keys []site.Key, 
 	return nil
 }
 
-// oneOwner is a graph in which one account has many lists, one of them primary.
+// oneOwner returns a graph in which one account has many lists, one of them primary.
 func oneOwner() snapshot {
 	s := emptySnapshot().adding("accounts", `{"address":"`+alice+`","primary_list":"7","ens":{"name":"alice.eth"}}`)
 	s = s.adding("lists", repeatedRows(80, func(i int) string { return fmt.Sprintf(`{"token_id":"%d","owner":"%s"}`, i, alice) })...)
@@ -225,7 +225,7 @@ func oneOwner() snapshot {
 	})...)
 }
 
-// TestOpenIsStopped: a site is not opened, or not read, after the context has ended.
+// TestOpenIsStopped: a site is neither opened nor read after the context has ended.
 func TestOpenIsStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -242,8 +242,8 @@ func TestOpenIsStopped(t *testing.T) {
 	}
 }
 
-// TestOpenReportsInvalidRows: an invalid row stops a run, or is skipped and counted, as when a site is
-// written.
+// TestOpenReportsInvalidRows: an invalid row stops a run, or is skipped and counted, as for a
+// written site.
 func TestOpenReportsInvalidRows(t *testing.T) {
 	t.Parallel()
 	s := hub(20).adding("lists", `{"token_id":"x"}`)
@@ -264,8 +264,9 @@ func TestOpenReportsInvalidRows(t *testing.T) {
 	}
 }
 
-// TestShardsTakeTimeInProportion: reading a shard of a list takes as long, however long the list is. If
-// each looked at the whole list, a shard of the longer one would take about ten times as long.
+// TestShardsTakeTimeInProportion: the time to read a shard does not depend on the length of its
+// list. If each shard examined the whole list, a shard of the longer one would take about ten times
+// as long.
 func TestShardsTakeTimeInProportion(t *testing.T) {
 	const short, long, most = 10_000, 80_000, 6
 	for api, load := range map[string]func(context.Context, afero.Fs, int) (generator.Graph, error){
@@ -296,7 +297,7 @@ func TestShardsTakeTimeInProportion(t *testing.T) {
 			return least
 		}
 		one, other := perShard(short), perShard(long)
-		for try := 1; other > most*one && try < 10; try++ { // other programs slow down one alone
+		for try := 1; other > most*one && try < 10; try++ { // other programs may slow down one measurement
 			one, other = min(one, perShard(short)), min(other, perShard(long))
 		}
 		t.Logf("%s: %v a shard of %d follows, %v of %d", api, one, short, other, long)

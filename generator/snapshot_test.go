@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/fixtures/odd"
 )
 
-// A snapshot is the text of its files, by name.
+// A snapshot holds the text of its files, by name.
 type snapshot map[string]string
 
 // emptySnapshot has all the tables and no row.
@@ -28,14 +28,14 @@ func emptySnapshot() snapshot {
 	}
 }
 
-// with is the snapshot with another text of one file.
+// A copy of s that has another text of one file.
 func (s snapshot) with(name, text string) snapshot {
 	s = maps.Clone(s)
 	s[name] = text
 	return s
 }
 
-// adding is the snapshot with more rows in one table.
+// adding returns the snapshot with more rows in one table.
 func (s snapshot) adding(table string, rows ...string) snapshot {
 	name := table + ".ndjson"
 	return s.with(name, s[name]+strings.Join(rows, "\n")+"\n")
@@ -47,7 +47,7 @@ func (s snapshot) without(name string) snapshot {
 	return s
 }
 
-// compressed is the snapshot with its tables as .ndjson.gz or .ndjson.zst.
+// compressed returns the snapshot with its tables as .ndjson.gz or .ndjson.zst.
 func (s snapshot) compressed(t testing.TB, ending string) snapshot {
 	t.Helper()
 	packed := snapshot{}
@@ -80,7 +80,7 @@ func (s snapshot) write(t testing.TB) (dir string) {
 	return dir
 }
 
-// syntheticSnapshot is a graph as package fixtures/graph makes it.
+// syntheticSnapshot returns a graph made by package fixtures/graph.
 func syntheticSnapshot(t testing.TB, o graph.Options) snapshot {
 	t.Helper()
 	files := map[string]*bytes.Buffer{}
@@ -102,14 +102,13 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// A shape says how large a random snapshot is, and what its texts are like.
+// A shape is the size of a random snapshot, and the kind of its texts.
 type shape struct {
 	accounts, lists, records, events, badges int
 	hostile                                  bool // every text may hold anything
 }
 
-// randomSnapshot makes a snapshot in which every rule of the format has something
-// to do. All rows are valid.
+// randomSnapshot makes a valid snapshot that involves every rule of the format.
 func randomSnapshot(seed uint64, s shape) snapshot {
 	return odd.Snapshot(seed, odd.Shape{
 		Accounts: s.accounts, Lists: s.lists, Records: s.records, Events: s.events, Badges: s.badges, Hostile: s.hostile,

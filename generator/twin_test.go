@@ -24,7 +24,7 @@ import (
 	"github.com/followpress/followpress/templates/openapi"
 )
 
-// A twin is a site of the API efp with the answers that it is compared with.
+// A twin is a site of the API efp with the reference answers.
 type twin struct {
 	t       testing.TB
 	config  site.Config
@@ -82,7 +82,7 @@ func readSnapshot(t testing.TB, fsys fs.FS) snapshot {
 	return s
 }
 
-// answer is what the reference answers, which must be a 200.
+// answer returns the reference answer, which must be a 200.
 func (w *twin) answer(path, query string) string {
 	w.t.Helper()
 	var segments []string
@@ -96,7 +96,7 @@ func (w *twin) answer(path, query string) string {
 	return string(body)
 }
 
-// addresses are all addresses of the graph, those that only have badges too.
+// addresses returns all addresses of the graph, including accounts with badges only.
 func (w *twin) addresses() []string {
 	all := maps.Clone(w.model.accounts)
 	for owner := range w.model.badges {
@@ -109,7 +109,7 @@ func (w *twin) addresses() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// wantFiles are the paths, below the base path, of all answers that are files.
+// wantFiles returns the paths, below the base path, of all answers that are files.
 func (w *twin) wantFiles() []string {
 	paths := []string{"leaderboard/ranked", "leaderboard/count", "stats", "discover"}
 	for _, board := range w.config.Boards() {
@@ -184,7 +184,7 @@ func (w *twin) checkFiles() {
 	}
 }
 
-// TestFilesEqualTwin compares all files of many sites with what the reference answers.
+// TestFilesEqualTwin compares all files of many sites with the reference answers.
 func TestFilesEqualTwin(t *testing.T) {
 	t.Parallel()
 	configs := []site.Config{
@@ -204,8 +204,8 @@ func TestFilesEqualTwin(t *testing.T) {
 	}
 }
 
-// TestLongTablesEqualTwin does the same with an account that more than 1,000 primary lists hold, and that
-// holds as many: shards and heads.
+// TestLongTablesEqualTwin uses an account held by more than 1,000 primary lists, which holds as
+// many: shards and heads.
 func TestLongTablesEqualTwin(t *testing.T) {
 	t.Parallel()
 	w := newTwin(t, afero.NewIOFS(hub(1030).fs()), site.Config{LeaderboardMax: 100}) // the reference sorts for each page
@@ -218,7 +218,7 @@ func TestLongTablesEqualTwin(t *testing.T) {
 	}
 }
 
-// TestRoundedFollowersEqualTwin does the same with a few accounts that hundreds hold.
+// TestRoundedFollowersEqualTwin uses a few accounts held by hundreds.
 func TestRoundedFollowersEqualTwin(t *testing.T) {
 	t.Parallel()
 	w := newTwin(t, naive.Random(3), site.Config{LeaderboardMax: 10})
@@ -236,7 +236,8 @@ func TestRoundedFollowersEqualTwin(t *testing.T) {
 	}
 }
 
-// hub is a graph of n accounts, in which alice and everybody else hold each other, and some hold others.
+// hub returns a graph of n accounts, in which alice and everybody else hold each other, and some
+// hold others.
 func hub(n int) snapshot {
 	r := rand.New(rand.NewPCG(12, 0))
 	tags := []string{"", "", "", `"block"`, `"mute"`, `"top8"`, `"block","mute"`}
@@ -265,7 +266,7 @@ func hub(n int) snapshot {
 	return emptySnapshot().adding("lists", lists...).adding("accounts", accounts...).adding("records", records...)
 }
 
-// TestConformanceEFP compares the objects with the answers of the suite that they answer.
+// TestConformanceEFP compares the objects with the suite's answers.
 func TestConformanceEFP(t *testing.T) {
 	suite, err := fs.Sub(fixtures.ConformanceEFP(), "snapshot")
 	if err != nil {

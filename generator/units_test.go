@@ -24,8 +24,8 @@ import (
 	snapshots "github.com/followpress/followpress/snapshot"
 )
 
-// A unitSite makes a site from one unit after the other, without a graph. What units are made of comes
-// from the model.
+// A unitSite makes a site from one unit after the other, without a graph. The model provides the
+// data of units.
 type unitSite struct {
 	*model
 	t        testing.TB
@@ -40,7 +40,7 @@ type unitSite struct {
 	holders  map[string][]unitHolder // by account, latest first
 	added    map[recordKey]int64
 
-	counted     map[string]bool // addresses that count
+	counted     map[string]bool // counted addresses
 	listOps     int
 	recommended []snapshots.Recommended
 }
@@ -84,7 +84,7 @@ func newUnitSite(t testing.TB, s snapshot, config site.Config) *unitSite {
 	return u
 }
 
-// readTimes reads when the records were added; of repeated ones the first counts.
+// readTimes reads when the records were added; the first of repeated ones counts.
 func (u *unitSite) readTimes(s snapshot) {
 	u.t.Helper()
 	for line := range strings.Lines(s["records.ndjson"]) {
@@ -111,7 +111,7 @@ func (u *unitSite) addedOf(l *modelList, r answers.Record) int64 {
 	return u.added[recordKey{l, r.Version, r.RecordType, r.Data}]
 }
 
-// readRest reads what only the API efp shows.
+// readRest reads fields that only the API efp shows.
 func (u *unitSite) readRest(s snapshot) {
 	u.t.Helper()
 	u.counted = map[string]bool{}
@@ -160,7 +160,7 @@ func (u *unitSite) findAccounts() {
 		slices.SortFunc(lists, func(a, b *modelList) int { return site.CompareTokenIDs(a.token, b.token) })
 	}
 	known := maps.Clone(u.model.accounts)
-	if u.config.EFP() { // it shows badges of anybody
+	if u.config.EFP() { // shows badges of anybody
 		for account, badges := range u.badges {
 			if slices.ContainsFunc(u.events, func(e site.Event) bool { return badges[e.ID] != "" }) {
 				known[account] = true
@@ -210,7 +210,7 @@ func (u *unitSite) countAll() {
 
 func isHeld(r answers.Record) bool { return r.Version == 1 && isAddress(r) }
 
-// findHolders finds who holds each account.
+// findHolders finds the holders of each account.
 func (u *unitSite) findHolders() {
 	for account, token := range u.primary {
 		l := u.byToken[token]
@@ -229,7 +229,7 @@ func (u *unitSite) findHolders() {
 	}
 }
 
-// shown is a time as the API shows it.
+// shown returns a time as shown by the API.
 func shown(added int64) int64 {
 	if added == snapshots.NoTime {
 		return 0
@@ -237,7 +237,7 @@ func shown(added int64) int64 {
 	return added
 }
 
-// state is what the primary list of an account says of another one.
+// state returns the state of an account in the primary list of another one.
 func (u *unitSite) state(account, of string) (s rules.State) {
 	token, ok := u.primary[account]
 	if !ok {
@@ -273,7 +273,7 @@ func (u *unitSite) add(key site.Key, body []byte) {
 	u.objects[key] = string(body)
 }
 
-// unit is an account with one of its lists, or with nil.
+// unit returns the unit of an account with one of its lists, or with nil.
 func (u *unitSite) unit(account string, l *modelList) *render.Unit {
 	unit := &render.Unit{Account: u.accounts[account]}
 	for i, e := range u.events {
@@ -302,7 +302,7 @@ func (u *unitSite) unit(account string, l *modelList) *render.Unit {
 	return unit
 }
 
-// record is an entry of a list, with no more of the profile than must be there.
+// record returns an entry of a list, with no more of the profile than required.
 func (u *unitSite) record(r answers.Record) render.Record {
 	out := render.Record{Form: formOf(r)}
 	if !isAddress(r) {
@@ -320,7 +320,7 @@ func (u *unitSite) record(r answers.Record) render.Record {
 	return out
 }
 
-// renderAll renders everything but the explorer's picture of the whole graph.
+// renderAll renders everything except the explorer's overview of the graph.
 func (u *unitSite) renderAll() objects {
 	u.t.Helper()
 	for _, account := range u.all {
@@ -384,7 +384,7 @@ func (u *unitSite) addUserBuckets() {
 	}
 }
 
-// sizes are what a bucket says of an account.
+// sizes returns the entry of an account in a bucket.
 func (u *unitSite) sizes(account string) []byte {
 	held := 0
 	if l := u.byToken[u.primary[account]]; l != nil {
@@ -393,7 +393,7 @@ func (u *unitSite) sizes(account string) []byte {
 	return render.AppendSizes(nil, u.primary[account], held, len(u.holders[account]))
 }
 
-// followerRows are the rows of who holds an account.
+// followerRows returns the rows of the holders of an account.
 func (u *unitSite) followerRows(account string) (rows [][]byte) {
 	for _, h := range u.holders[account] {
 		rows = append(rows, render.AppendFollowerRow(nil, render.FollowerRow{
@@ -433,7 +433,7 @@ func (u *unitSite) addBuckets() {
 	}
 }
 
-// addFollowerShards adds the shards and heads of who holds accounts that many hold.
+// addFollowerShards adds the shards and heads of the holders of accounts with many.
 func (u *unitSite) addFollowerShards() {
 	for _, account := range u.all {
 		holders := u.holders[account]
@@ -502,7 +502,7 @@ func (u *unitSite) addRanked() {
 		onBoard := slices.DeleteFunc(slices.Clone(u.all), func(account string) bool {
 			return u.accounts[account].Ranks == [render.Measures]uint32{}
 		})
-		slices.SortStableFunc(onBoard, func(a, b string) int { // rank 0, which is none, comes last
+		slices.SortStableFunc(onBoard, func(a, b string) int { // rank 0, meaning unranked, comes last
 			return cmp.Compare(u.accounts[a].Ranks[m]-1, u.accounts[b].Ranks[m]-1)
 		})
 		return onBoard
@@ -528,7 +528,7 @@ func (u *unitSite) addRanked() {
 	u.renderer.Ranked(u.several(board[:min(len(board), site.RankedLimit)]), u.add)
 }
 
-// shardsOf cuts rows into shards, of which there is at least one.
+// shardsOf cuts rows into shards, at least one.
 func shardsOf[T any](rows []T, size int) [][]T {
 	if len(rows) == 0 {
 		return [][]T{nil}
@@ -573,7 +573,7 @@ func (u *unitSite) addSummaries() {
 	u.renderer.Summaries(s, u.add)
 }
 
-// checkUnits compares what units render with the site of a snapshot.
+// checkUnits compares the rendered units with the site of a snapshot.
 func checkUnits(t *testing.T, s snapshot, config site.Config) {
 	t.Helper()
 	got, want := newUnitSite(t, s, config).renderAll(), inMemory(t, s, generator.Options{Config: config})
@@ -594,13 +594,14 @@ func checkUnits(t *testing.T, s snapshot, config site.Config) {
 	}
 }
 
-// TestUnitsEqualSite: every object can be rendered without the graph, and none is missing or comes twice.
+// TestUnitsEqualSite: every object can be rendered without the graph, and none is missing or
+// rendered twice.
 func TestUnitsEqualSite(t *testing.T) {
 	t.Parallel()
 	all := map[string]snapshot{
 		"empty": emptySnapshot(),
 		"hub":   hub(1030), // shards and heads
-		// An account that some dozens hold, and long lists of others.
+		// An account held by some dozens, and long lists of others.
 		"long lists": syntheticSnapshot(t, graph.Options{Accounts: 2600, Lists: 3, Records: 4000, Seed: 5}),
 		"synthetic":  syntheticSnapshot(t, graph.Options{Accounts: 120, Lists: 150, Records: 1500, Seed: 6}),
 		"many forms": manyForms(),
@@ -620,7 +621,7 @@ func TestUnitsEqualSite(t *testing.T) {
 	for name, s := range all {
 		for api, config := range configs {
 			if name == "hub" && api == "spec" || name == "long lists" && api == "lookup" {
-				continue // it has no heads; what has names is short
+				continue // without heads; tables of names are short
 			}
 			t.Run(name+" "+api, func(t *testing.T) {
 				t.Parallel()
@@ -630,7 +631,8 @@ func TestUnitsEqualSite(t *testing.T) {
 	}
 }
 
-// manyForms is a list whose records have more kinds and tags than a byte counts, before one with a few.
+// manyForms returns a list whose records have more kinds and tags than a byte can count, before a
+// list with a few.
 func manyForms() snapshot {
 	var records []string
 	for i := range 700 {
@@ -654,7 +656,7 @@ func TestUnitWithoutItsList(t *testing.T) {
 	}
 }
 
-// BenchmarkUnits renders a site from one unit after the other.
+// BenchmarkUnits renders a site unit by unit.
 func BenchmarkUnits(b *testing.B) {
 	for _, api := range []string{site.APISpec, site.APIEFP} {
 		b.Run(api, func(b *testing.B) {

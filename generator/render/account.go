@@ -8,15 +8,15 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// An Account is what objects show of an account.
+// An Account holds the fields of an account that objects show.
 type Account struct {
 	Address site.Address
 	Profile Profile          // its Name is "" if another account has the name
 	Primary string           // token ID of the primary list; "" for none
 	Counts  [Boards]uint32   // by measure
-	Ranks   [Measures]uint32 // by measure; 0 is unranked
+	Ranks   [Measures]uint32 // by measure; 0 means unranked
 
-	ends profileEnds // of the profile; zero if they were not looked for
+	ends profileEnds // ends in the profile; zero if not computed
 }
 
 // texts returns name, avatar and header as JSON strings.
@@ -73,8 +73,8 @@ func AppendRankedRow(b []byte, a *Account) []byte {
 	return append(b, ']')
 }
 
-// AppendRecommended appends the row of a recommended account, which is nil if nothing is known of the
-// address.
+// AppendRecommended appends the row of a recommended account. a is nil if nothing is known about
+// the address.
 func AppendRecommended(b []byte, address site.Address, class string, a *Account) []byte {
 	b = append(b, `["`...)
 	b = address.Append(b)

@@ -2,22 +2,24 @@ package render
 
 import "github.com/followpress/followpress/site/rules"
 
-// Whom a list holds, and who holds an account, is anywhere in memory. Rendered one by one, each row waits several times:
-// for an address, for counts, for the place of a profile, and then for its texts. So what the next rows need, and nothing
-// else, is read ahead of them, and the processor waits for many places at a time. TestReadAhead and BenchmarkReadAhead
-// keep these reads from being optimised away, or of no use.
+// The accounts in a list, and the holders of an account, are scattered in memory. Rendered one by
+// one, each row would wait several times: for an address, for counts, for the place of a profile,
+// and for its texts. So the data of the next rows are read in advance, and the processor waits for
+// many places at a time. TestReadAhead and BenchmarkReadAhead make sure that these reads are
+// neither optimized away nor useless.
 
-// aheadRows is how many rows are read ahead at a time.
+// aheadRows is the number of rows read ahead at a time.
 const aheadRows = 32
 
-// Limits of what is read of a profile: the processor notices by itself that a longer text goes on.
+// Limits for reading a profile ahead: the processor prefetches the rest of a longer text by itself.
 const (
 	cacheLine     = 64
 	mostTextAhead = 16 * cacheLine
 )
 
-// touch reads what rows show of at most aheadRows accounts, with or without the header of the profile. Data that is no
-// address is left out. The sum is of no use but that the compiler cannot leave the reads out.
+// touch reads the data that rows show of at most aheadRows accounts, with or without the header of
+// the profile. It skips data that is not an address. The returned sum only keeps the compiler from
+// dropping the reads.
 func (g *Graph) touch(ranks *Ranks, ends []profileEnds, headers bool, accounts []uint32) (sum uint32) {
 	var texts [aheadRows][]byte
 	followers := ranks.Count[rules.Followers]

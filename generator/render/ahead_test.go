@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// farRecords are rows about accounts that are anywhere in memory.
+// farRecords returns rows about accounts scattered in memory.
 func farRecords(accounts, rows int) *graphRecords {
 	g := NewGraph("2026-01-01T00:00:00Z")
 	for i := range accounts {
@@ -32,7 +32,7 @@ func farRecords(accounts, rows int) *graphRecords {
 	return &graphRecords{Graph: g, ranks: ranks, ends: make([]profileEnds, accounts), all: g.Records}
 }
 
-// TestReadAhead: each row is read, and what is about no account is not.
+// TestReadAhead: each row is read, except rows that are not about an account.
 func TestReadAhead(t *testing.T) {
 	r := farRecords(100, 3*aheadRows+1)
 	r.Other = append(r.Other, "0x12")
@@ -57,7 +57,7 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
-// TestHoldersReadAhead: of each holder, all that its row shows is read.
+// TestHoldersReadAhead: everything that the row of a holder shows is read.
 func TestHoldersReadAhead(t *testing.T) {
 	const n = 2*aheadRows + 7
 	rows := farRecords(n, 3*n)
@@ -94,12 +94,12 @@ func TestHoldersReadAhead(t *testing.T) {
 	}
 }
 
-// withoutAhead are rows that are not read ahead.
+// withoutAhead does not read rows ahead.
 type withoutAhead struct{ *graphRecords }
 
 func (withoutAhead) ahead(_, _ int) {}
 
-// BenchmarkReadAhead renders search entries of accounts that are not in the processor's nearer caches.
+// BenchmarkReadAhead renders search entries of accounts outside the processor's nearer caches.
 func BenchmarkReadAhead(b *testing.B) {
 	const rows = 1 << 17
 	r := farRecords(1<<19, rows)

@@ -4,18 +4,18 @@ import "strconv"
 
 // Sizes of a badge, which is 20 pixels high, in tenths of a pixel.
 const (
-	badgeSide   = 60 // beside each text
-	letterWidth = 70 // of what the table does not have
+	badgeSide   = 60 // next to each text
+	letterWidth = 70 // width of letters missing from the table
 )
 
-// letterWidths are the widths of the letters that badges show, in tenths of a pixel: of Verdana and its likes in 11 px.
-// Another font is stretched or pressed to them (textLength).
+// letterWidths are the widths of letters on badges, in tenths of a pixel: those of Verdana and
+// similar fonts at 11 px. Other fonts are stretched or compressed to them (textLength).
 var letterWidths = map[rune]int{
 	'0': 70, '1': 70, '2': 70, '3': 70, '4': 70, '5': 70, '6': 70, '7': 70, '8': 70, '9': 70, ',': 40,
 	'e': 66, 'f': 39, 'l': 30, 'o': 67, 'r': 47, 's': 57, 'w': 90,
 }
 
-// widthOf is the width of a text, in tenths of a pixel.
+// widthOf returns the width of a text, in tenths of a pixel.
 func widthOf(text string) (width int) {
 	for _, letter := range text {
 		if w, ok := letterWidths[letter]; ok {
@@ -27,7 +27,7 @@ func widthOf(text string) (width int) {
 	return width
 }
 
-// appendBadge appends a picture of a count with its label. name is escaped already; all else is ours.
+// appendBadge appends a picture of a count with its label. name must be escaped.
 func appendBadge(b []byte, label, count, name, ground, ink, colour string) []byte {
 	left, right := widthOf(label)+2*badgeSide, widthOf(count)+2*badgeSide
 	width := strconv.Itoa((left + right + 9) / 10)
@@ -56,11 +56,12 @@ func appendTenths(b []byte, width int) []byte {
 	return append(strconv.AppendInt(b, int64(width/10), 10), '.', byte('0'+width%10))
 }
 
-// inkOn is black or white, whichever has more contrast on a colour (WCAG 2, relative luminance roughly).
+// inkOn returns black or white, whichever has more contrast on a color (WCAG 2, approximate
+// relative luminance).
 func inkOn(colour string) string {
 	rgb, err := strconv.ParseUint(colour[1:], 16, 32)
 	if err != nil {
-		return "#fff" // does not happen: site.Config checks colours
+		return "#fff" // impossible: site.Config checks colors
 	}
 	if luma := 299*(rgb>>16) + 587*(rgb>>8&0xff) + 114*(rgb&0xff); luma > 150*1000 {
 		return "#000"

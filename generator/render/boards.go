@@ -37,8 +37,7 @@ func newRankedBoards(r *Ranks) rankedBoards {
 	return boards
 }
 
-// sorted sorts accounts by the rank of a measure, unranked ones last. They come in the order of
-// addresses.
+// sorted sorts accounts by the rank of a measure, unranked ones last, then by address.
 func (r *Ranks) sorted(m rules.Measure, byAddress []uint32) []uint32 {
 	order, rank := make([]uint32, len(byAddress)), r.Rank[m]
 	ranked := 0

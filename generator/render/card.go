@@ -21,42 +21,44 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Sizes of a card in pixels: half of what services show largest, as twice the size costs four times as much.
+// Sizes of a card in pixels: half of the largest size that services show, because twice the size
+// costs four times as much.
 const (
 	cardWidth, cardHeight = 600, 315
 	cardEdge              = 36
-	cardFace              = 110 // the side of the letter's circle
+	cardFace              = 110 // diameter of the circle around the letter
 	cardLeft              = cardEdge + cardFace + 24
-	cardSecond, cardRoom  = cardEdge + 270, 250 // where the second count is, and the width of each
-	cardLetters           = 200                 // of a text that are looked at; fewer fit
+	cardSecond, cardRoom  = cardEdge + 270, 250 // position of the second count, and width of each count
+	cardLetters           = 200                 // maximum letters of a text to examine; fewer fit
 )
 
-// Colours of a card by their numbers. It has so few that a pixel is half a byte; each ink has steps from the ground.
+// Color numbers of a card. There are so few that a pixel takes half a byte; each ink has steps from
+// the background.
 const (
 	cardGround  = iota
-	cardAccent  // of the site
+	cardAccent  // color of the site
 	cardText    // three steps
 	cardQuiet   = cardText + cardSteps
-	cardColour  = cardQuiet + cardSteps  // of the account
-	cardInitial = cardColour + cardSteps // white on that
+	cardColour  = cardQuiet + cardSteps  // color of the account
+	cardInitial = cardColour + cardSteps // white on the account's color
 	cardColours = cardInitial + cardSteps
 	cardSteps   = 3
 )
 
-// A glyph is a letter as steps of an ink, 0 for none.
+// A glyph is a letter in steps of an ink, 0 for none.
 type glyph struct {
-	at      image.Rectangle // around the point where it is drawn
+	at      image.Rectangle // relative to the point where it is drawn
 	steps   []uint8
 	advance int
-	missing bool // from the font, which then shows a box
+	missing bool // missing from the font, which shows a box instead
 }
 
-// A cardFont draws the letters of a font in a size, each of which is made once.
+// A cardFont draws the letters of a font in one size, and caches them.
 type cardFont struct {
-	mu     sync.Mutex // a face is for one goroutine
+	mu     sync.Mutex // guards face
 	font   *opentype.Font
 	face   font.Face
-	glyphs sync.Map // by letter; as many as the font has, and one for all that it lacks
+	glyphs sync.Map // by letter; as many as the font has, and one for all others
 }
 
 func newCardFont(ttf []byte, size float64) *cardFont {
@@ -70,7 +72,7 @@ func newCardFont(ttf []byte, size float64) *cardFont {
 	panic("render: " + err.Error()) // the font is part of the program
 }
 
-const box = '\uffff' // no letter, so that the font shows what it shows for all that it lacks
+const box = '\uffff' // not a letter: shows the font's glyph for missing letters
 
 func (f *cardFont) glyph(letter rune) *glyph {
 	if known, ok := f.glyphs.Load(letter); ok {
@@ -96,16 +98,16 @@ func (f *cardFont) glyph(letter rune) *glyph {
 	return g
 }
 
-// cardFonts are the fonts of cards, made once.
+// cardFonts returns the fonts of cards, made once.
 var cardFonts = sync.OnceValue(func() (fonts struct{ initial, name, small, count, text *cardFont }) {
 	fonts.initial, fonts.name, fonts.small = newCardFont(gobold.TTF, 52), newCardFont(gobold.TTF, 32), newCardFont(gobold.TTF, 22)
 	fonts.count, fonts.text = newCardFont(gobold.TTF, 36), newCardFont(goregular.TTF, 16)
 	return fonts
 })
 
-// A cardDrawer draws cards, one after the other. The pixels are those that PNG compresses: half a byte each, in rows that
-// begin with the number of a filter, 0 for none. image/png would make these from a byte for each pixel, which takes several
-// times as long as to draw and to compress them.
+// A cardDrawer draws cards, sequentially. Its pixels are in the form that PNG compresses: half a
+// byte each, in rows that begin with a filter number, 0 for none. image/png would convert from a
+// byte per pixel, which takes several times as long as drawing and compressing.
 type cardDrawer struct {
 	pixels     [cardHeight * cardRow]byte
 	compressed bytes.Buffer
@@ -118,7 +120,7 @@ var cardDrawers = sync.Pool{New: func() any {
 	d := &cardDrawer{}
 	var err error
 	if d.zlib, err = zlib.NewWriterLevel(&d.compressed, zlib.BestSpeed); err != nil {
-		panic("render: " + err.Error()) // there is such a level
+		panic("render: " + err.Error()) // the level exists
 	}
 	return d
 }}
@@ -131,7 +133,7 @@ func (d *cardDrawer) set(x, y int, colour uint8) {
 	d.pixels[at] = d.pixels[at]&^(0xf<<shift) | colour<<shift
 }
 
-// cardBlank has what all cards have.
+// cardBlank is the common part of all cards.
 var cardBlank = sync.OnceValue(func() *cardDrawer {
 	d, fonts := &cardDrawer{}, cardFonts()
 	for y := cardHeight - 6; y < cardHeight; y++ {
@@ -150,7 +152,7 @@ func (d *cardDrawer) appendPNG(b []byte, palette []byte) []byte {
 	d.zlib.Reset(&d.compressed)
 	_, err := d.zlib.Write(d.pixels[:])
 	if err = errors.Join(err, d.zlib.Close()); err != nil {
-		panic("render: " + err.Error()) // a buffer takes it all
+		panic("render: " + err.Error()) // a buffer never fails
 	}
 	header := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, cardWidth), cardHeight)
 	b = append(b, "\x89PNG\r\n\x1a\n"...)
@@ -167,15 +169,16 @@ func appendChunk(b []byte, kind string, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[start:]))
 }
 
-// A card is what the picture of an account says.
+// A card is the content of an account's picture.
 type card struct {
-	name, foot           string // foot says whose site it is
+	name, foot           string // foot names the site
 	address              site.Address
 	followers, following uint32
 	accent               string // #rrggbb
 }
 
-// appendCard appends the picture of an account, as PNG: always the same bytes for the same card, with the same library.
+// appendCard appends the picture of an account as PNG. Equal cards give equal bytes, with the same
+// library.
 func appendCard(b []byte, c card) []byte {
 	d := cardDrawers.Get().(*cardDrawer)
 	defer cardDrawers.Put(d)
@@ -201,8 +204,9 @@ func appendCard(b []byte, c card) []byte {
 	return d.appendPNG(b, c.palette())
 }
 
-// drawable is a text in the letters of a font: without marks over letters, which it has none of and which could be any
-// number, with a box for each letter that it lacks, and "" if most of it would be boxes.
+// drawable returns a text in the letters of a font: without combining marks, which the font lacks
+// and which could be any number, with a box for each missing letter, and "" if most letters are
+// missing.
 func drawable(f *cardFont, text string) string {
 	var b strings.Builder
 	letters, missing := 0, 0
@@ -229,7 +233,7 @@ func drawable(f *cardFont, text string) string {
 	return b.String()
 }
 
-// firstLetter is the first letter or digit of a text, as a capital.
+// firstLetter returns the first letter or digit of a text, as a capital.
 func firstLetter(f *cardFont, text string) rune {
 	for _, letter := range strings.TrimPrefix(text, "0x") {
 		if capital := unicode.ToUpper(letter); (unicode.IsLetter(letter) || unicode.IsDigit(letter)) && !f.glyph(capital).missing {
@@ -246,7 +250,7 @@ func widthIn(f *cardFont, text string) (width int) {
 	return width
 }
 
-// write writes a text from a point to the right. What is too wide ends in an ellipsis.
+// write draws a text to the right of a point. A text that is too wide ends in an ellipsis.
 func (d *cardDrawer) write(f *cardFont, text string, x, y, most int, ink uint8) {
 	end := x + most
 	if widthIn(f, text) > most {
@@ -271,12 +275,12 @@ func (d *cardDrawer) draw(g *glyph, x, y int, ink uint8) {
 	}
 }
 
-// circle draws the ground of the letter.
+// circle draws the background of the letter.
 func (d *cardDrawer) circle() {
 	const r = cardFace / 2
 	for y := range cardFace {
 		for x := range cardFace {
-			// In halves of pixels, from the centre of the circle to that of the pixel.
+			// In half pixels, from the center of the circle to the center of the pixel.
 			dx, dy := 2*x+1-2*r, 2*y+1-2*r
 			if over := 4*r*r - dx*dx - dy*dy; over > 0 {
 				step := min(cardSteps-1, over/(2*r)) // the edge is a pixel wide
@@ -286,7 +290,7 @@ func (d *cardDrawer) circle() {
 	}
 }
 
-// palette has the colours of a card, three bytes each.
+// palette returns the colors of a card, three bytes each.
 func (c card) palette() []byte {
 	white, text, quiet, own := rgb{0xff, 0xff, 0xff}, rgbOf("#17222e"), rgbOf("#51606f"), hueOf(c.address)
 	accent := rgbOf(c.accent)
@@ -306,12 +310,13 @@ type rgb [3]uint8
 func rgbOf(text string) rgb {
 	n, err := strconv.ParseUint(text[1:], 16, 32)
 	if err != nil {
-		return rgb{} // does not happen: site.Config checks colours
+		return rgb{} // impossible: site.Config checks colors
 	}
 	return rgb{uint8(n >> 16), uint8(n >> 8), uint8(n)}
 }
 
-// hueOf is the colour that the explorer gives an account without a picture: hsl(hue 45% 30%), by digits of its address.
+// hueOf returns the color that the explorer gives an account without a picture, hsl(hue 45% 30%),
+// from digits of its address.
 func hueOf(address site.Address) rgb {
 	hue := (int(address[0])<<16 | int(address[1])<<8 | int(address[2])) % 360
 	// Lightness 30 % and saturation 45 %: channels from 42 to 111 of 255.

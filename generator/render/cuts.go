@@ -6,17 +6,17 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A cut says where the rows of a table are cut into shards, so that a shard is rendered without
-// looking at the rows of others.
+// A cut tells where the rows of a table are cut into shards, so that a shard is rendered without
+// examining the rows of others.
 type cut struct {
 	once   sync.Once
-	rows   int      // of the table
-	starts []uint32 // by shard; where its first row is in what the table is made of; the last element is the end
-	before []int    // by shard; how many rows before it are follows; the last element is the number of all
+	rows   int      // rows of the table
+	starts []uint32 // by shard: index of its first row in the source; the last element is the end
+	before []int    // by shard: number of follows in earlier rows; the last element is the total
 }
 
-// make makes the cut of a table that is made of n things. row tells whether one of them is a row, and a
-// follow.
+// make computes the cut of a table from a source of n elements. row reports whether an element is a
+// row, and whether it is a follow.
 func (c *cut) make(n int, row func(i int) (isRow, isFollow bool)) {
 	follows := 0
 	for i := range n {
@@ -35,22 +35,22 @@ func (c *cut) make(n int, row func(i int) (isRow, isFollow bool)) {
 	c.starts, c.before = append(c.starts, uint32(n)), append(c.before, follows)
 }
 
-// Cuts keeps the cuts of long tables of which a shard was read: a few bytes for each of their shards.
-// It may be used from many goroutines.
+// Cuts caches the cuts of long tables that had a shard read: a few bytes per shard. It may be used
+// concurrently.
 type Cuts struct {
 	mu      sync.Mutex
 	byTable map[cutTable]*cut
 }
 
-// A cutTable is what a list has, or who holds an account.
+// A cutTable identifies a table: the records of a list, or the holders of an account.
 type cutTable struct {
 	ofHolders bool
-	number    uint32 // of the list or the account
+	number    uint32 // number of the list or the account
 }
 
-// of returns the cut of a table, which is made of n things.
-func (c *Cuts) of(table cutTable, n int, row func(i int) (isRow, isFollow bool)) *cut {
-	if n <= site.SearchShardSize { // there are many of these, and each has one shard
+// get returns the cut of a table with a source of n elements.
+func (c *Cuts) get(table cutTable, n int, row func(i int) (isRow, isFollow bool)) *cut {
+	if n <= site.SearchShardSize { // these are many, with one shard each
 		one := &cut{}
 		one.make(n, row)
 		return one

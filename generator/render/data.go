@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// A dataRenderer renders the graph itself as files: tables, and the package that describes them. How tables are cut into
-// files follows from the graph, and so does each file, so that any of them can be rendered at any time.
+// A dataRenderer renders the graph itself as files: tables, and the package that describes them.
+// The graph determines how tables are cut into files, so each file can be rendered at any time.
 type dataRenderer struct {
 	*Graph
 	ranks   *Ranks
@@ -26,7 +26,7 @@ type dataRenderer struct {
 
 // A dataOrder is the order of rows.
 type dataOrder struct {
-	rowOf []uint32 // by account; its row among all accounts, which are sorted by address
+	rowOf []uint32 // by account: its row among all accounts, sorted by address
 	lists []uint32 // by the row of their account, then by token ID as text
 }
 
@@ -34,19 +34,19 @@ type dataOrder struct {
 type dataTable struct {
 	dataset.Table
 	rows  int64
-	most  int64                                   // bytes at most of all rows in one row group, as weigh estimates them
+	most  int64                                   // estimated maximum bytes of all rows in one row group
 	weigh func(p *dataPlan)                       // calls p.row for each row in order
-	write func(w *dataset.Writer, from, to int64) // writes rows from one number to another
+	write func(w *dataset.Writer, from, to int64) // writes rows [from, to)
 }
 
-// A dataFile is a table or a part of one.
+// A dataFile is a table or part of one.
 type dataFile struct {
 	table *dataTable
 	key   site.Key
 	dataSpan
 
 	mu    sync.Mutex
-	facts *dataset.Facts // nil before the file has been rendered for the first time
+	facts *dataset.Facts // nil until the file was rendered
 }
 
 func newDataRenderer(g *Graph, r *Ranks, config site.Config) *dataRenderer {
@@ -80,15 +80,15 @@ func (d *dataRenderer) sort() *dataOrder {
 	return o
 }
 
-// kind is that of the files. Each is a chunk, unless it is small.
+// kind returns the kind of the files. Each file is a chunk, unless it is small.
 func (d *dataRenderer) kind() UnitKind {
 	return UnitKind{len(d.files), func(unit int) int { return int(d.files[unit].to - d.files[unit].from) }, d.renderFile}
 }
 
-// packageKind is the kind of the package, which is best rendered after the files.
+// packageKind returns the kind of the package, to be rendered after the files.
 func (d *dataRenderer) packageKind() UnitKind { return UnitKind{1, nil, d.renderPackage} }
 
-// objects is the number of objects, but for the package.
+// objects returns the number of objects, without the package.
 func (d *dataRenderer) objects() int { return len(d.files) }
 
 // find finds the unit of a key of a route.
@@ -108,7 +108,7 @@ func (d *dataRenderer) renderFile(unit int, _ *Scratch, emit Emitter) {
 	}, f.key)
 }
 
-// append appends the file to b, and keeps what is known of it then.
+// append appends the file to b, and stores its facts.
 func (f *dataFile) append(b []byte) []byte {
 	to := bytes.NewBuffer(b)
 	w := dataset.NewWriter(&f.table.Table, to)
@@ -120,7 +120,7 @@ func (f *dataFile) append(b []byte) []byte {
 	}
 	rows, digest, err := w.Close()
 	if err != nil {
-		panic(err) // memory takes all bytes, and the rows have the form of their table
+		panic(err) // memory takes all bytes, and rows match their table
 	}
 	body := to.Bytes()
 	f.facts = &dataset.Facts{Rows: rows, Bytes: int64(len(body) - len(b)), Digest: sha256.Sum256(body[len(b):]), RowsDigest: digest}
@@ -142,5 +142,5 @@ func (d *dataRenderer) renderPackage(_ int, _ *Scratch, emit Emitter) {
 	}, data.PackageKey)
 }
 
-// resourceBytes is about what the package says of a file.
+// resourceBytes is the approximate size of a file's description in the package.
 const resourceBytes = 3 << 10

@@ -2,35 +2,35 @@ package render
 
 import "github.com/followpress/followpress/generator/internal/dataset"
 
-// Limits of files, in estimated bytes. The estimate adds the lengths of texts, as if only digits of addresses and numbers
-// could be compressed; for usual graphs it is right within a tenth.
+// Limits of files, in estimated bytes. The estimate adds the lengths of texts, as if only digits of
+// addresses and numbers could be compressed; for usual graphs it is right within a tenth.
 const (
 	maxDataFile  = 48 << 20
-	maxDataGroup = 24 << 20 // of a row group, whose dictionaries are in memory
-	addressData  = 24       // of an address
-	timeData     = 5        // of a time within some years of the others
-	indexData    = 3        // of an index in a dictionary
+	maxDataGroup = 24 << 20 // row group, whose dictionaries are in memory
+	addressData  = 24       // address
+	timeData     = 5        // time within some years of the others
+	indexData    = 3        // index in a dictionary
 )
 
 // A dataSpan is a range of rows that becomes a file.
 type dataSpan struct {
 	from, to int64
-	groups   []int64 // ends of its row groups
+	groups   []int64 // ends of the row groups
 	bytes    int64   // estimated
 }
 
-// A dataPlan cuts a table into files, and these into row groups. The rows must come in their order.
+// A dataPlan cuts a table into files, and files into row groups. Rows must come in order.
 type dataPlan struct {
 	spans []dataSpan
 	rows  int64
-	group struct { // that has begun
+	group struct { // current row group
 		number uint32 // from 1
 		rows   int
 		bytes  int64
 	}
 }
 
-// plan cuts the table. One without rows has a file.
+// plan cuts the table. An empty table has one file.
 func (t *dataTable) plan() []dataSpan {
 	if t.rows <= dataset.GroupRows && t.most <= maxDataFile {
 		return []dataSpan{{to: t.rows, groups: []int64{t.rows}, bytes: t.most}}
@@ -42,7 +42,7 @@ func (t *dataTable) plan() []dataSpan {
 	return p.spans
 }
 
-// row adds a row of so many bytes.
+// row adds a row of this size.
 func (p *dataPlan) row(bytes int) {
 	p.rows++
 	p.group.rows++
@@ -65,10 +65,11 @@ func (p *dataPlan) endGroup() {
 	p.group.number, p.group.rows, p.group.bytes = p.group.number+1, 0, 0
 }
 
-// dataMarks are numbers of row groups by the number of a text: the last one that has it in its dictionary.
+// dataMarks are, by text number, the last row group with the text in its dictionary.
 type dataMarks []uint32
 
-// first returns the bytes that a text adds to the dictionary of the row group: none if that has it.
+// first returns the bytes that a text adds to the dictionary of the row group, 0 if it is there
+// already.
 func (p *dataPlan) first(m dataMarks, text uint32, bytes int) int {
 	if m[text] == p.group.number {
 		return 0

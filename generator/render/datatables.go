@@ -15,7 +15,8 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// This file has the tables: their columns, their rows and what these take. docs/site.md shows them to readers.
+// This file defines the tables: their columns, their rows, and the size of rows. docs/site.md
+// shows them to readers.
 
 func (d *dataRenderer) follows() *dataTable {
 	t := &dataTable{Table: dataset.Table{Name: string(data.Follows), Title: "records by which lists hold accounts, by follower, followed and list", Columns: []dataset.Column{
@@ -67,21 +68,21 @@ func (d *dataRenderer) follows() *dataTable {
 	return t
 }
 
-// A follow is a row of follows. Follower and followed are accounts by their row.
+// A follow is a row of the table follows. Follower and followed are account rows.
 type follow struct {
 	follower, followed uint32
 	list               uint32
-	at                 uint64 // of the record among those of all lists
+	at                 uint64 // index of the record among those of all lists
 	record             PackedRecord
 	counts             bool
 }
 
-// eachFollow calls row with the rows of follows from one number to another, or with those that count, which have numbers of
-// their own. It keeps nothing that row gets.
+// eachFollow calls row with the rows [from, to) of follows. With counting, it numbers and yields only
+// the follows that count. The argument of row is valid during the call only.
 func (d *dataRenderer) eachFollow(from, to int64, counting bool, row func(*follow)) {
 	o := d.order()
 	var all []follow
-	var order []uint64 // the row of followed, and the place in all
+	var order []uint64 // row of followed, and index in all
 	for n, lists := int64(0), o.lists; len(lists) > 0 && n < to; {
 		owner := d.Owners[lists[0]]
 		some := 1
@@ -217,7 +218,7 @@ func (d *dataRenderer) accounts() *dataTable {
 	return t
 }
 
-// operations are those of the snapshot's table, whatever the window of the site.
+// operations returns all operations of the snapshot, whatever the window of the site.
 func (d *dataRenderer) operations() *dataTable {
 	t := &dataTable{Table: dataset.Table{Name: string(data.Ops), Title: "operations of lists on accounts, newest last", Columns: []dataset.Column{
 		{Name: "time", Type: dataset.Time, Unit: "UTC", Meaning: "when it happened"},
@@ -305,7 +306,7 @@ func (d *dataRenderer) badges() *dataTable {
 	return t
 }
 
-// writeAddress writes the address of the account with a row.
+// writeAddress writes the address of the account in a row.
 func (d *dataRenderer) writeAddress(w *dataset.Writer, row uint32) {
 	writeBytes(w, d.Accounts[d.ranks.ByAddress[row]])
 }
@@ -315,7 +316,7 @@ func writeBytes(w *dataset.Writer, address site.Address) {
 	dataset.AddText(w, address.Append(text[:0]))
 }
 
-// writeJSON writes a text that is a JSON string, or no value for an empty one.
+// writeJSON writes a JSON string as text, or no value for an empty one.
 func writeJSON(w *dataset.Writer, text []byte) {
 	if len(text) == len(emptyText) {
 		w.Null()
@@ -327,7 +328,7 @@ func writeJSON(w *dataset.Writer, text []byte) {
 	}
 	var decoded string
 	if err := json.Unmarshal(text, &decoded); err != nil {
-		panic(err) // it was encoded here
+		panic(err) // encoded by this package
 	}
 	dataset.AddText(w, decoded)
 }

@@ -9,16 +9,16 @@ import (
 )
 
 // An efpRenderer renders the objects that only the API efp has, and with them everything else of an
-// account and its lists. Like the Site, it is immutable.
+// account and its lists. Like Site, it is immutable.
 type efpRenderer struct {
 	*relations
 	viewRenderer
 	ranks *Ranks
 
 	profileEnds []profileEnds // by account
-	lastUpdated string        // the time of the snapshot
+	lastUpdated string        // time of the snapshot
 	boards      rankedBoards
-	newest      []uint32 // accounts that discover shows
+	newest      []uint32 // accounts shown by discover
 	texts       []text   // objects that do not depend on the snapshot
 
 	addressBuckets, nameBuckets, listBuckets partition
@@ -31,7 +31,7 @@ func newEFPRenderer(ctx context.Context, g *Graph, r *Ranks, config site.Config,
 	}
 	lastUpdated, err := timeOfSnapshot(g.AsOf)
 	if err != nil {
-		return nil, err // does not happen: snapshot.ReadAsOf has checked it
+		return nil, err // impossible: checked by snapshot.ReadAsOf
 	}
 	e := &efpRenderer{
 		relations: relations, viewRenderer: viewRenderer{config, encodeEvents(g.Events)}, ranks: r,
@@ -55,7 +55,7 @@ func newEFPRenderer(ctx context.Context, g *Graph, r *Ranks, config site.Config,
 	return e, e.fillBuckets(ctx, workers)
 }
 
-// objects is the number of objects of these, but for fixed ones.
+// objects returns the number of these objects, without fixed ones.
 func (e *efpRenderer) objects() (n int) {
 	for account := range e.Accounts {
 		n += AccountObjects(e.config, len(e.holdersOf(uint32(account))))

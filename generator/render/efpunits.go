@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// kinds are the kinds of units that only the API efp has.
+// kinds returns the kinds of units that only the API efp has.
 func (e *efpRenderer) kinds() []UnitKind {
 	return []UnitKind{
 		{len(e.Accounts), e.weight, e.renderAccount},
@@ -27,7 +27,7 @@ func (e *efpRenderer) renderText(unit int, _ *Scratch, emit Emitter) {
 	emitText(emit, e.texts[unit].body, e.texts[unit].key)
 }
 
-// weight is the number of records that the objects of an account show.
+// weight returns the number of records in the objects of an account.
 func (e *efpRenderer) weight(unit int) int {
 	n := len(e.holdersOf(uint32(unit)))
 	for _, list := range e.listsOf(uint32(unit)) {
@@ -42,7 +42,7 @@ func (e *efpRenderer) renderAccount(unit int, t *Scratch, emit Emitter) {
 	all := e.listsOf(account)
 	lists := t.only.lists(all)
 	shown := lists
-	if t.only.object == site.Lists { // it names them all
+	if t.only.object == site.Lists { // names all lists
 		shown = all
 	}
 	v.setAccount(e.Graph, e.ranks, e.profileEnds, account, shown)
@@ -65,7 +65,7 @@ func (e *efpRenderer) setList(v *graphView, list uint32) {
 	}
 }
 
-// setFollowers sets what objects show of the followers of an account, as far as the selected ones do.
+// setFollowers sets the followers that the selected objects of an account show.
 func (e *efpRenderer) setFollowers(t *Scratch, account uint32) {
 	v, holders, states := &t.view, e.holdersOf(account), e.statesOf(account)
 	if t.only.wantsPages() {

@@ -105,7 +105,8 @@ func appendFollowing(b []byte, all records, follows []uint32) []byte {
 	return append(b, "]}"...)
 }
 
-// appendShard appends the n-th search shard of a list with that many follows: those in the shard.
+// appendShard appends the n-th search shard of a list with total follows. follows are those in the
+// shard.
 func appendShard(b []byte, token string, total, n int, all records, follows []uint32) []byte {
 	b = scan.ShardHeader{
 		List: token, Total: total, Shard: n, Shards: searchShards(total), ShardSize: site.SearchShardSize,
@@ -137,10 +138,10 @@ func (a *Account) appendPrimary(b []byte) []byte {
 	return append(append(append(b, '"'), a.Primary...), '"')
 }
 
-// eventText is the part of an event's badge item that does not depend on the account.
+// eventText is the account-independent part of an event's badge item.
 type eventText struct {
-	absent string // the whole item of an account without the badge
-	held   string // the beginning of the item of an account with the badge, up to the token's ID
+	absent string // complete item of an account without the badge
+	held   string // item of an account with the badge, up to the token ID
 }
 
 type eventTexts []eventText

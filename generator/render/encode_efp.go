@@ -75,7 +75,7 @@ func followingSize(all records, follows []uint32) int {
 	return size
 }
 
-// appendFollowingPage appends the answer to /following: the last of the list's follows.
+// appendFollowingPage appends the answer to /following: the last follows of the list.
 func appendFollowingPage(b []byte, all records, follows []uint32) []byte {
 	b = append(b, `{"following":[`...)
 	for n := range min(len(follows), site.DefaultLimit) {
@@ -138,7 +138,7 @@ func appendTokenHead(b []byte, token string) []byte {
 	return append(append(append(b, `{"token_id":"`...), token...), '"')
 }
 
-// rankedLimit is the number of entries of the answer to /leaderboard/ranked.
+// rankedLimit returns the number of entries in the answer to /leaderboard/ranked.
 func rankedLimit(c site.Config) int { return min(site.RankedLimit, c.LeaderboardMax) }
 
 // appendRanked appends the answer to /leaderboard/ranked without parameters, with n accounts.
@@ -152,14 +152,14 @@ func appendRanked(b []byte, lastUpdated string, n int, account func(i int) *Acco
 	return append(withoutComma(b), "]}"...)
 }
 
-// Summaries are what the objects show that exist once.
+// Summaries are the contents of objects that exist once.
 type Summaries struct {
 	Ranked    int      // accounts on the board of ranked accounts
 	Addresses int      // rows of accounts, accounts of lists, and addresses that a list holds
-	Lists     int      // all of them
+	Lists     int      // all lists
 	Primaries int      // accounts with a primary list
 	ListOps   uint64   // operations on lists
-	Discover  [][]byte // entries of the accounts that were followed last, as AppendPerson makes them
+	Discover  [][]byte // entries of the accounts followed last, by AppendPerson
 }
 
 func (s *Summaries) appendCount(b []byte) []byte {

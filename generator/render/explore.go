@@ -11,14 +11,15 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// An exploreRenderer renders the explorer and what only it reads. It is immutable, like the Site.
+// An exploreRenderer renders the explorer and the objects that only it reads. Like Site, it is
+// immutable.
 type exploreRenderer struct {
 	graph *Graph
 	ranks *Ranks
 	texts []text // objects that do not depend on the snapshot
 }
 
-// kind has a unit for the network, one for the most followed and the start, and one for each text.
+// kind returns the units: the network, the most followed with the start, and each text.
 func (e *exploreRenderer) kind() UnitKind { return UnitKind{2 + len(e.texts), nil, e.render} }
 
 func (e *exploreRenderer) render(unit int, _ *Scratch, emit Emitter) {
@@ -49,7 +50,7 @@ func (e *exploreRenderer) find(key site.Key) foundUnit {
 	return foundUnit{e.render, 2 + i}
 }
 
-// leaders is the number of accounts that site.Top shows.
+// leaders returns the number of accounts in site.Top.
 func (e *exploreRenderer) leaders() int { return min(TopAccounts, len(e.ranks.First[rules.Followers])) }
 
 func (e *exploreRenderer) top() topObject {
@@ -67,8 +68,8 @@ func (e *exploreRenderer) network() Network {
 		AsOf: g.AsOf, Counts: g.Counts(),
 		Followers: degrees(e.ranks.Count[rules.Followers]), Following: degrees(e.ranks.Count[rules.Following]),
 	}
-	n.Counts.Accounts = g.CountAddresses() // those that only a badge has are nobody whom one could look at
-	sets := make([]int, len(g.TagSets))    // records of primary lists by their set of tags
+	n.Counts.Accounts = g.CountAddresses() // accounts that only have a badge are not worth a view
+	sets := make([]int, len(g.TagSets))    // number of records of primary lists, by tag set
 	var growth monthCounter
 	for _, list := range g.Primary {
 		if list == None {
@@ -87,7 +88,7 @@ func (e *exploreRenderer) network() Network {
 	return n
 }
 
-// degrees counts the accounts by a count of theirs that is not 0, in ascending order.
+// degrees returns the number of accounts for each nonzero count, in ascending order.
 func degrees(counts []uint32) []DegreeCount {
 	most := uint32(0)
 	for _, n := range counts {
@@ -106,7 +107,7 @@ func degrees(counts []uint32) []DegreeCount {
 	return all
 }
 
-// mostUsedTags are the tags that most records have, of which sets has the number by their set of tags.
+// mostUsedTags returns the most used tags. sets has the number of records by tag set.
 func (g *Graph) mostUsedTags(sets []int) []LabelledCount {
 	byTag := map[string]int{}
 	for set, n := range sets {
@@ -126,12 +127,12 @@ func (g *Graph) mostUsedTags(sets []int) []LabelledCount {
 	return all[:min(NetworkTags, len(all))]
 }
 
-// A monthCounter counts times by their month (UTC). Successive times are often in the same one, so it does
-// not look at the calendar for each.
+// A monthCounter counts times by month (UTC). Successive times are often in the same month, so it
+// does not compute the calendar for each.
 type monthCounter struct {
-	from, to int64         // of the month of the last time, in milliseconds
-	n        int           // times of that month since it was the last one
-	before   map[int64]int // other times by the beginning of their month
+	from, to int64         // month of the last time, in milliseconds
+	n        int           // times of this month since the last change of month
+	before   map[int64]int // earlier times, by beginning of the month
 }
 
 func (c *monthCounter) add(ms int64) {
@@ -158,7 +159,7 @@ func (c *monthCounter) flush() {
 	c.n = 0
 }
 
-// counts are the months with a time, in their order.
+// counts returns the months with a time, in order.
 func (c *monthCounter) counts() []LabelledCount {
 	c.flush()
 	var all []LabelledCount

@@ -11,16 +11,16 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// Limits of what the explorer reads beside the objects of the API.
+// Limits of the objects that only the explorer reads.
 const (
-	TopAccounts    = 2_000 // most accounts of a topObject
-	topAvatarBytes = 200   // of the longest avatar in a topObject
-	startAccounts  = 50    // most accounts of the start
-	startBytes     = 8_000 // most bytes of their rows, so that the start is there at once over any network
-	NetworkTags    = 50    // most tags of a Network
+	TopAccounts    = 2_000 // maximum accounts of a topObject
+	topAvatarBytes = 200   // maximum length of an avatar in a topObject
+	startAccounts  = 50    // maximum accounts of the start
+	startBytes     = 8_000 // maximum bytes of their rows, so that the start loads fast over any network
+	NetworkTags    = 50    // maximum tags of a Network
 )
 
-// StartKey is the explorer's object for its first view.
+// StartKey is the key of the explorer's first view.
 var StartKey = site.ExplorerKey("start")
 
 // A topObject is the object TopKey: the first accounts of the leaderboard of followers.
@@ -29,13 +29,13 @@ type topObject struct {
 	Accounts []topAccount // at most TopAccounts, in the order of the leaderboard
 }
 
-// A topAccount is an account of a Top.
+// A topAccount is an account of a topObject.
 type topAccount struct {
 	Address   site.Address
 	Name      []byte // JSON string, "" for none
 	Followers uint32
 	List      string // primary list, "" for none
-	Avatar    []byte // JSON string, "" for none and for one that is longer than topAvatarBytes
+	Avatar    []byte // JSON string, "" for none or if longer than topAvatarBytes
 }
 
 // Append appends the object as JSON to b.
@@ -51,7 +51,7 @@ func (a *topAccount) append(b []byte) []byte {
 	return fmt.Appendf(b, `["%s",%s,%d,"%s",%s]`, a.Address, a.Name, a.Followers, a.List, a.Avatar)
 }
 
-// start is the object StartKey: the same of the first accounts only, as many as have room.
+// start returns the object StartKey: the first accounts only, within its limits.
 func (t topObject) start() topObject {
 	size := 0
 	for i := range t.Accounts[:min(len(t.Accounts), startAccounts)] {
@@ -63,20 +63,22 @@ func (t topObject) start() topObject {
 	return topObject{t.Total, t.Accounts[:min(len(t.Accounts), startAccounts)]}
 }
 
-// A Network is the object NetworkKey: the sizes of a graph, and how accounts and records are distributed.
+// A Network is the object NetworkKey: the sizes of a graph, and the distributions of accounts and
+// records.
 type Network struct {
 	AsOf      string      // time of the snapshot, RFC 3339
-	Counts    site.Counts // of which it shows all but events, objects and bytes; of accounts, those that have a profile or a list, or that a list holds
+	Counts    site.Counts // all shown except events, objects and bytes; accounts with a profile or a list, or held by a list
 	Followers []DegreeCount
-	Following []DegreeCount   // of accounts with a primary list
-	Tags      []LabelledCount // the NetworkTags most used ones on records of primary lists, then by their bytes
-	Growth    []LabelledCount // records of primary lists by the month in which they were added, as far as that is known
+	Following []DegreeCount   // only accounts with a primary list
+	Tags      []LabelledCount // the NetworkTags most used tags on records of primary lists, then by bytes
+	Growth    []LabelledCount // records of primary lists by the month when they were added, if known
 }
 
-// A DegreeCount says how many accounts have as many followers, or follow as many others. Its degree is at least 1.
+// A DegreeCount counts accounts with the same number of followers, or of followed accounts. Degree
+// is at least 1.
 type DegreeCount struct{ Degree, Accounts int }
 
-// A LabelledCount says how many records have a tag, or were added in a month such as 2026-01 (UTC).
+// A LabelledCount counts records with a tag, or added in a month such as 2026-01 (UTC).
 type LabelledCount struct {
 	Label   string
 	Records int
@@ -116,7 +118,7 @@ func appendLabelled(b []byte, all []LabelledCount) []byte {
 	return withoutComma(b)
 }
 
-// topAccount is an account as the explorer's object TopKey shows it.
+// topAccount returns the account for the explorer's object TopKey.
 func (a *Account) topAccount() topAccount {
 	p := a.Profile.orEmpty()
 	name := textEnd(p.ENS, nameStart)
@@ -130,7 +132,8 @@ func (a *Account) topAccount() topAccount {
 	return row
 }
 
-// Top renders the explorer's objects TopKey and StartKey: the first accounts by followers, of so many that have one.
+// Top renders the explorer's objects TopKey and StartKey. accounts are the first ones by followers,
+// total counts all with a follower.
 func Top(accounts []Account, total int) (top, start []byte) {
 	t := topObject{Total: total}
 	for i := range accounts[:min(len(accounts), TopAccounts)] {
@@ -139,7 +142,7 @@ func Top(accounts []Account, total int) (top, start []byte) {
 	return t.Append(nil), t.start().Append(nil)
 }
 
-// tooLong reports whether the text of a JSON string has more than site.TopAvatarBytes.
+// tooLong reports whether the text of a JSON string is longer than site.TopAvatarBytes.
 func tooLong(encoded []byte) bool {
 	n := len(encoded) - len(emptyText)
 	if n <= topAvatarBytes || !bytes.ContainsRune(encoded, '\\') {

@@ -7,7 +7,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// The objects of the explorer are these texts: they are read by scripts, which no compiler holds to the types.
+// The explorer's objects have exactly these texts: scripts read them, and no compiler checks their
+// types.
 func TestObjectsOfTheExplorer(t *testing.T) {
 	const alice = "0xabcdefabcdefabcdefabcdefabcdefabcdefabcd"
 	address, err := site.ParseAddress(alice)

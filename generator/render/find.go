@@ -8,10 +8,11 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// This file is the way back from a key to what renders its object. It follows from the key alone, so it
-// takes no memory, whatever the number of objects.
+// This file finds the renderer of a key. It uses the key alone, so it takes no memory, whatever the
+// number of objects.
 
-// RenderObject emits the object with a key of a route, if there is one. It may emit others of its unit.
+// RenderObject emits the object with a key of a route, if it exists. It may emit other objects of
+// its unit.
 func (s *Site) RenderObject(route *site.Route, key site.Key, t *Scratch, cuts *Cuts, emit Emitter) {
 	unit, only := s.find(route, key)
 	if unit.render == nil {
@@ -46,7 +47,7 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 	case routes.Reports, routes.ReportPage, routes.ReportData,
 		routes.Note, routes.NextNote, routes.NextRoot, routes.NextManifest, routes.NextDelta, routes.KeptIndex, routes.KeptPiece,
 		routes.RefreshedDetails, routes.RefreshedBadges, routes.RefreshedCopy:
-		return foundUnit{}, only // no part of a site
+		return foundUnit{}, only // not part of a site
 	case routes.Leaderboard:
 		return s.findBoard(segments[1], site.DefaultLimit), only
 	case routes.LeaderboardLimit:
@@ -70,7 +71,7 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 	return s.findList(segments[1], s.renderList), only
 }
 
-// segments are those of a key without the base path, as in the pattern of its route.
+// segments returns the segments of a key without the base path, as in the pattern of its route.
 func (s *Site) segments(route *site.Route, key site.Key) []string {
 	path := string(key)
 	if route.UnderAPI() {
@@ -95,7 +96,7 @@ func (s *Site) findList(tokenID string, render unitRenderer) foundUnit {
 	return foundUnit{render, int(list)}
 }
 
-// findUserSearch finds the search of a user, which is that of the primary list.
+// findUserSearch finds the search of a user, which is the search of the primary list.
 func (s *Site) findUserSearch(user string) foundUnit {
 	account, ok := s.Graph.accountOfUser(user)
 	if !ok {
@@ -111,7 +112,7 @@ func (s *Site) findUserSearch(user string) foundUnit {
 	return foundUnit{s.renderEmptySearch, unit}
 }
 
-// find finds what only the API efp has, and selects the list.
+// find finds objects that only the API efp has, and selects the list.
 func (e *efpRenderer) find(route *site.Route, key site.Key, segments []string, only *selection) foundUnit {
 	last := segments[len(segments)-1]
 	switch route.ID {

@@ -10,13 +10,13 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// Forms number what records have in common, and data that is not an address. Their numbers depend on
-// the order in which workers come, and nothing else does. While records are read, mu guards them.
+// Forms number the forms of records, and data that is not an address. Only these numbers depend on
+// the order in which workers come. While records are read, mu guards the fields.
 type Forms struct {
 	mu       sync.Mutex
 	formOf   map[Form]uint32
 	kinds    []rules.Kind
-	holds    []bool // by kind; whether a list holds an account by such a record
+	holds    []bool // by kind: whether records of the kind hold an account
 	kindOf   map[rules.Kind]uint32
 	TagSets  []TagSet
 	tagSetOf map[string]uint32
@@ -28,12 +28,12 @@ type Forms struct {
 // A TagSet is a set of tags of records; most records share a few.
 type TagSet struct {
 	Tags  []string    // sorted by bytes
-	json  string      // the array as the API writes it
-	State rules.State // of an account that is held by a record with these tags
-	Top8  bool        // whether that is in the top 8
+	json  string      // the array as written by the API
+	State rules.State // state of an account held by a record with these tags
+	Top8  bool        // whether the account is in the top 8
 }
 
-// NewTagSet returns a set of tags, which are sorted and without repetitions.
+// NewTagSet returns a set of tags, which must be sorted and unique.
 func NewTagSet(tags []string) *TagSet {
 	return &TagSet{Tags: tags, json: string(appendTags(nil, tags)), State: rules.StateOf(tags), Top8: rules.IsTop8(tags)}
 }
@@ -59,13 +59,13 @@ func (f *Forms) kind(version uint32, recordType string) uint32 {
 		return id
 	}
 	id := uint32(len(f.kinds))
-	k.Type = strings.Clone(recordType) // do not keep the whole line in memory
+	k.Type = strings.Clone(recordType) // do not retain the whole line
 	f.kindOf[k] = id
 	f.kinds, f.holds = append(f.kinds, k), append(f.holds, k.Holds())
 	return id
 }
 
-// HoldsKind reports whether a list holds an account by a record of a kind.
+// HoldsKind reports whether a list holds an account by a record of this kind.
 func (f *Forms) HoldsKind(kind uint32) bool { return f.holds[kind] }
 
 func (f *Forms) tagSet(tags []string) uint32 {
@@ -76,14 +76,14 @@ func (f *Forms) tagSet(tags []string) uint32 {
 	id := uint32(len(f.TagSets))
 	set := *NewTagSet(slices.Clone(tags))
 	for i, tag := range set.Tags {
-		set.Tags[i] = strings.Clone(tag) // do not keep the whole line in memory
+		set.Tags[i] = strings.Clone(tag) // do not retain the whole line
 	}
 	f.tagSetOf[set.json] = id
 	f.TagSets = append(f.TagSets, set)
 	return id
 }
 
-// Number returns the number of the form of a record. It may be called from many goroutines.
+// Number returns the number of the form of a record. It may be called concurrently.
 func (f *Forms) Number(version uint32, recordType string, tags []string) uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +109,7 @@ func (f *Forms) OtherText(data []byte) uint32 {
 	return id
 }
 
-// A FormCache knows the numbers of the forms that one goroutine has met, so that it needs no lock.
+// A FormCache caches form numbers for one goroutine, without a lock.
 type FormCache struct {
 	forms *Forms
 	of    map[string]uint32
@@ -125,7 +125,7 @@ const (
 // NewFormCache returns an empty cache.
 func NewFormCache(forms *Forms) FormCache { return FormCache{forms: forms, of: map[string]uint32{}} }
 
-// Number returns the number of the form of a record, whose tags are sorted.
+// Number returns the number of the form of a record. tags must be sorted.
 func (c *FormCache) Number(version uint32, recordType string, tags []string) uint32 {
 	c.key = binary.AppendUvarint(c.key[:0], uint64(version))
 	c.key = append(binary.AppendUvarint(c.key, uint64(len(recordType))), recordType...)

@@ -5,26 +5,26 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// This file renders, from rows and entries, the objects that several lists or accounts share. Rows and
-// entries come without commas between them.
+// This file renders the objects shared by several lists or accounts, from rows and entries without
+// commas between them.
 
-// AppendListEntry appends the entry of a unit's list in its token bucket. So many primary lists hold its
-// account.
+// AppendListEntry appends the entry of a unit's list in its token bucket. holders is the number of
+// primary lists that hold the account.
 func (r *Renderer) AppendListEntry(b []byte, u *Unit, holders int) []byte {
 	all := unitRecords(u.Records)
 	return appendListEntry(b, u.Token, u.Account.Address, u.Token == u.Account.Primary, all.held(), holders, all)
 }
 
-// A FollowerRow is who holds an account, by a record of a primary list.
+// A FollowerRow is a holder of an account, by a record of a primary list.
 type FollowerRow struct {
 	Token   string
 	Account *Account
-	Tags    []string    // sorted, without repetitions
-	State   rules.State // what the primary list of the account that is held says of this one
+	Tags    []string    // sorted, unique
+	State   rules.State // state of the holder in the primary list of the held account
 	Added   int64       // milliseconds since the Unix epoch, snapshot.NoTime for none
 }
 
-// AppendFollowerRow appends the row of who holds an account.
+// AppendFollowerRow appends the row of a holder.
 func AppendFollowerRow(b []byte, row FollowerRow) []byte {
 	name, avatar, header := row.Account.texts()
 	b = appendTags(appendFollower(b, row.Token, row.Account.Address), row.Tags)
@@ -32,34 +32,34 @@ func AppendFollowerRow(b []byte, row FollowerRow) []byte {
 	return appendMutualsRank(appendTexts(b, name, avatar, header), row.Account.Ranks[rules.Mutuals])
 }
 
-// FollowerShard renders the n-th shard of who holds an account. Of all its holders, so many follow it, and
-// so many of these come before the shard.
+// FollowerShard renders the n-th shard of the holders of an account. follows of the total holders
+// follow it, before of these in earlier shards.
 func (r *Renderer) FollowerShard(address string, total, follows, before, n int, rows [][]byte) (site.Key, []byte) {
 	b := appendRowShard(nil, addressMember, address, rowShard{total: total, follows: follows, before: before, n: n})
 	return site.FollowerShardKey(address, n), append(appendJoined(b, rows), "]}"...)
 }
 
-// FollowerHead renders the head of who holds an account, whose rows are at these places.
+// FollowerHead renders the head of the holders of an account. places are the places of its rows.
 func (r *Renderer) FollowerHead(address string, total int, places []uint32, rows [][]byte) (site.Key, []byte) {
 	b := appendRowHead(nil, addressMember, address, total, places)
 	return site.FollowerHeadKey(address), append(appendJoined(b, rows), "]}"...)
 }
 
-// UserBucketEFP renders a user bucket of the API efp. The entries are sorted: of names, "name":["0x…",SIZES],
-// and of accounts, "0x…":[SIZES,[ROWS]], where AppendSizes appends the sizes and AppendFollowerRow the
-// rows, if they are at most site.PackedRows.
+// UserBucketEFP renders a user bucket of the API efp. The entries must be sorted: names are
+// "name":["0x…",SIZES], and accounts are "0x…":[SIZES,[ROWS]], with SIZES from AppendSizes and
+// up to site.PackedRows rows from AppendFollowerRow.
 func UserBucketEFP(name string, names, accounts [][]byte) []byte {
 	b := appendJoined(appendBucket(nil, name, "names"), names)
 	return append(appendJoined(append(b, `},"accounts":{`...), accounts), "}}"...)
 }
 
-// TokenBucket renders a token bucket, whose entries AppendListEntry appends. They are in the order of the
-// bytes of token IDs.
+// TokenBucket renders a token bucket with entries from AppendListEntry, in byte order of token IDs.
 func TokenBucket(name string, lists [][]byte) []byte {
 	return append(appendJoined(appendBucket(nil, name, "lists"), lists), "}}"...)
 }
 
-// Leaderboards renders a leaderboard with every limit. first are its accounts, at most LeaderboardMax.
+// Leaderboards renders a leaderboard with every limit. first are its accounts, at most
+// LeaderboardMax.
 func (r *Renderer) Leaderboards(board site.Board, first []Leader, emit Emit) {
 	r.emit = emit
 	for limit := 1; limit <= r.views.config.LeaderboardMax; limit++ {
@@ -67,21 +67,21 @@ func (r *Renderer) Leaderboards(board site.Board, first []Leader, emit Emit) {
 	}
 }
 
-// RankedShard renders the n-th shard of the ranked accounts, of which there are so many.
+// RankedShard renders the n-th shard of all total ranked accounts.
 func (r *Renderer) RankedShard(total, n int, rows [][]byte) (site.Key, []byte) {
 	b := appendShardHead([]byte("{"), total, n, shardCount(total), site.SearchShardSize)
 	return site.RankedShardKey(n), append(appendJoined(b, rows), "]}"...)
 }
 
-// RankedOrder renders the n-th shard of the places of ranked accounts in the order of one of
+// RankedOrder renders the n-th shard of the places of ranked accounts, in the order of one of
 // site.RankedSorts.
 func (r *Renderer) RankedOrder(sort string, total, n int, places []uint32) (site.Key, []byte) {
 	b := appendShardHead([]byte("{"), total, n, ShardCount(total, site.RankedOrderSize), site.RankedOrderSize)
 	return site.RankedOrderKey(sort, n), append(appendPlaces(b, places), "]}"...)
 }
 
-// Ranked renders the answer to /leaderboard/ranked without parameters. first are accounts of the board,
-// in its order.
+// Ranked renders the answer to /leaderboard/ranked without parameters. first are accounts of the
+// board in order.
 func (r *Renderer) Ranked(first []Account, emit Emit) {
 	c := r.views.config
 	first = first[:min(rankedLimit(c), len(first))]
@@ -94,7 +94,7 @@ func (r *Renderer) Summaries(s Summaries, emit Emit) {
 	r.views.emitSummaries(&s, r.emitter)
 }
 
-// RecommendedShard renders the n-th shard of the recommended accounts, of which there are so many.
+// RecommendedShard renders the n-th shard of all total recommended accounts.
 func (r *Renderer) RecommendedShard(total, n int, rows [][]byte) (site.Key, []byte) {
 	b := appendShardHead([]byte("{"), total, n, shardCount(total), site.SearchShardSize)
 	return site.RecommendedShardKey(n), append(appendJoined(b, rows), "]}"...)

@@ -9,36 +9,37 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// A Graph is a snapshot in memory. Accounts and lists are numbered from 0, in the order in which the
-// snapshot first names them, and their attributes are in slices with that index. A record takes
-// 5 bytes, as many again while records are grouped, and 4 more for ranking if it is a follow of a
-// primary list. For the API efp it takes 8 more, and 9 more if a primary list holds an account by it.
+// A Graph is a snapshot in memory. Accounts and lists are numbered from 0, in the order in which
+// the snapshot first names them, and their attributes are in slices with that index. A record takes
+// 5 bytes, twice that while records are grouped, and 4 more for ranking if it is a follow of a
+// primary list. For the API efp it takes 8 more, and 9 more if a primary list holds an account by
+// it.
 type Graph struct {
 	AsOf string
 
 	Accounts []site.Address
-	Numbers  Numbering[site.Address] // of accounts
+	Numbers  Numbering[site.Address] // numbers of accounts
 	Profiles profiles                // by account
-	Primary  []uint32                // by account; its primary list or none
+	Primary  []uint32                // by account: its primary list or None
 
 	Tokens  []string // by list
 	Lists   Numbering[string]
-	Owners  []uint32   // by list; its account
-	Offsets []uint64   // by list; index of its first record; the last element is the number of records
-	Records RecordList // of all lists, in the order of lists
-	Forms              // of records
+	Owners  []uint32   // by list: its account
+	Offsets []uint64   // by list: index of its first record; the last element is the number of records
+	Records RecordList // records of all lists, in the order of lists
+	Forms              // forms of records
 
-	Names  []LookupName   // names of accounts that can be looked up, sorted
+	Names  []LookupName   // lookup names of accounts, sorted
 	Events []site.Event   // in the order of the snapshot
-	Badges []AccountBadge // sorted by account and event; the smallest token of each
-	Known  int            // accounts of rows and of lists, which are the first ones
+	Badges []AccountBadge // sorted by account and event; smallest token of each
+	Known  int            // number of accounts of rows and of lists, which come first
 
-	// What only the API efp shows.
-	Added       []int64                // by record; milliseconds since the Unix epoch, snapshot.NoTime for none
-	Recommended []snapshot.Recommended // in order, each address once; the graph need not know it
+	// Only for the API efp.
+	Added       []int64                // by record: milliseconds since the Unix epoch, snapshot.NoTime for none
+	Recommended []snapshot.Recommended // in order, without duplicates; perhaps unknown to the graph
 	Addresses   int                    // rows of accounts, accounts of lists, and addresses that a list holds
 	ListOps     uint64                 // operations on lists that made the graph
-	History     *History               // nil for a site without
+	History     *History               // nil if the site shows none
 }
 
 // A LookupName is a name with its account.
@@ -53,7 +54,7 @@ type AccountBadge struct {
 	Badge
 }
 
-// NewGraph returns an empty graph of a time, RFC 3339.
+// NewGraph returns an empty graph for a time in RFC 3339.
 func NewGraph(asOf string) *Graph {
 	g := &Graph{AsOf: asOf}
 	g.Numbers, g.Lists = NewNumbering(&g.Accounts), NewNumbering(&g.Tokens)
@@ -61,13 +62,13 @@ func NewGraph(asOf string) *Graph {
 	return g
 }
 
-// Account returns the number of an address, a new one for a new address.
+// Account returns the number of an address, and numbers a new one.
 func (g *Graph) Account(address site.Address) uint32 {
 	n, _ := g.Numbers.Add(address)
 	return n
 }
 
-// FillAccounts gives accounts without a row no primary list.
+// FillAccounts sets no primary list for accounts without a row.
 func (g *Graph) FillAccounts() {
 	g.Primary = slices.Grow(g.Primary, len(g.Accounts)-len(g.Primary))
 	for len(g.Primary) < len(g.Accounts) {
@@ -75,7 +76,7 @@ func (g *Graph) FillAccounts() {
 	}
 }
 
-// CountAddresses counts the addresses of rows of accounts, of lists, and those that a list holds.
+// CountAddresses counts the addresses of account rows, of lists, and of accounts held by a list.
 func (g *Graph) CountAddresses() int {
 	held, n := make([]bool, len(g.Accounts)-g.Known), g.Known
 	for _, r := range g.Records.All() {
@@ -92,10 +93,11 @@ func (g *Graph) RecordsOf(list uint32) RecordList {
 	return g.Records.Part(g.Offsets[list], g.Offsets[list+1])
 }
 
-// Length is the number of records of a list.
+// Length returns the number of records of a list.
 func (g *Graph) Length(list uint32) int { return int(g.Offsets[list+1] - g.Offsets[list]) }
 
-// AddedOf returns when the records of a list were added, in its order. It is for the API efp only.
+// AddedOf returns the times when the records of a list were added, in order. It is for the API efp
+// only.
 func (g *Graph) AddedOf(list uint32) []int64 {
 	return g.Added[g.Offsets[list]:g.Offsets[list+1]]
 }
@@ -103,7 +105,8 @@ func (g *Graph) AddedOf(list uint32) []int64 {
 // IsFollow reports whether the list's account follows the record's address.
 func (g *Graph) IsFollow(r PackedRecord) bool { return g.StateOf(r) == rules.Follow }
 
-// StateOf returns what a record says of its address; 0 if it does not hold one.
+// StateOf returns the state that a record gives its address; 0 if the list does not hold an address
+// by it.
 func (g *Graph) StateOf(r PackedRecord) rules.State {
 	if !g.Holds(r) {
 		return 0
@@ -138,7 +141,7 @@ func (g *Graph) BadgesOf(account uint32) []AccountBadge {
 	return g.Badges[begin:end]
 }
 
-// Counts are the sizes of the graph.
+// Counts returns the sizes of the graph.
 func (g *Graph) Counts() site.Counts {
 	c := site.Counts{Accounts: len(g.Accounts), Lists: len(g.Tokens), Records: g.Records.Len(), Names: len(g.Names), Events: len(g.Events)}
 	for list := range g.Tokens {
@@ -160,7 +163,7 @@ func (g *Graph) countFollows(list uint32) int {
 	return n
 }
 
-// NewHistory returns a history without operations, of a graph that has all its accounts and lists.
+// NewHistory returns an empty history of a graph with all accounts and lists.
 func NewHistory(g *Graph) (*History, error) {
 	growth, err := NewGrowth(g.AsOf)
 	h := &History{Growth: growth, tokens: g.Tokens, known: uint32(len(g.Accounts)), tagOf: map[string]uint32{}}

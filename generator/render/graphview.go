@@ -5,11 +5,11 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// A graphView makes the views of a graph, each in place of the one before.
+// A graphView builds views of a graph, one after the other in the same memory.
 type graphView struct {
 	view
 	of   Account
-	list graphRecords // those of the view
+	list graphRecords // records of the view
 }
 
 type graphRecords struct {
@@ -50,7 +50,7 @@ func (r *graphRecords) shown(i int) Shown {
 
 func (r *graphRecords) followers(i int) uint32 { return r.ranks.Count[rules.Followers][r.all.data[i]] }
 
-// setAccount makes a view of an account with the lists that are selected, but without one of them.
+// setAccount makes a view of an account with the selected lists, without a current list.
 func (v *graphView) setAccount(g *Graph, ranks *Ranks, ends []profileEnds, account uint32, lists []uint32) {
 	v.of = g.shown(ranks, ends, account)
 	v.of.Profile.Name = string(g.Profiles.Name(account))
@@ -68,7 +68,7 @@ func (v *graphView) setAccount(g *Graph, ranks *Ranks, ends []profileEnds, accou
 	}
 }
 
-// setList adds a list, or none, to the view in place of another one.
+// setList replaces the current list of the view; None removes it.
 func (v *graphView) setList(list uint32) {
 	v.token, v.list.all = "", RecordList{}
 	if list != None {
@@ -85,7 +85,7 @@ func (g *Graph) shown(ranks *Ranks, ends []profileEnds, account uint32) Account 
 		a.ends = ends[account]
 	}
 	for m, counts := range ranks.Count {
-		if len(counts) > 0 { // some are for the API efp only
+		if len(counts) > 0 { // some measures are for the API efp only
 			a.Counts[m] = counts[account]
 		}
 	}
@@ -95,7 +95,7 @@ func (g *Graph) shown(ranks *Ranks, ends []profileEnds, account uint32) Account 
 	return a
 }
 
-// ahead reads what rows show of the accounts that they are about: those from one index to another.
+// ahead reads the data that rows show of the accounts [from, to).
 func (r *graphRecords) ahead(from, to int) {
 	accounts := r.all.data[from:min(to, len(r.all.data))]
 	for len(accounts) > 0 {

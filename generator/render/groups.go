@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// group groups things by the number of their group. Those of a group stay in order. offsets has the index
-// of the first thing of each group; its last element is the number of things.
+// group groups things by group number, keeping their order. offsets has the index of the first
+// thing of each group; its last element is the number of things.
 func group[N uint16 | uint32](things []uint32, groupOf []N, groups int) (offsets, grouped []uint32) {
 	offsets = make([]uint32, groups+1)
 	for _, group := range groupOf {
@@ -36,7 +36,7 @@ func numbersBelow(n int) []uint32 {
 	return all
 }
 
-// window returns the n-th part of a table that is cut into parts of a size.
+// window returns the n-th part of a table cut into parts of a size.
 func window[T any](all []T, n, size int) []T {
 	return all[min(n*size, len(all)):min((n+1)*size, len(all))]
 }
@@ -44,9 +44,9 @@ func window[T any](all []T, n, size int) []T {
 // A partition sorts things into buckets by the hash of their texts.
 type partition struct {
 	digits  int      // hexadecimal digits of the names of buckets
-	names   []string // of buckets
-	offsets []uint32 // by bucket; index of its first thing; the last element is their number
-	things  []uint32 // of all buckets, in each in the order in which they were given
+	names   []string // names of buckets
+	offsets []uint32 // by bucket: index of its first thing; the last element is the total
+	things  []uint32 // things of all buckets; the order within a bucket is the input's
 }
 
 func newPartition(ctx context.Context, workers, digits int, things []uint32, text func(thing uint32) string) (partition, error) {

@@ -14,16 +14,16 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// CompareShown orders operations as answers show them: the newest first, those of one time by chain, of a chain
-// the last first, and those of one log by token ID. No two rows of a table are equal.
+// CompareShown orders operations as answers show them: newest first, then by chain, within a chain
+// last first, within a log by token ID. No two rows of a table are equal.
 func CompareShown(a, b *snapshot.Op) int {
 	return cmp.Or(
 		cmp.Compare(b.Time, a.Time), cmp.Compare(a.Chain, b.Chain), cmp.Compare(b.Block, a.Block), cmp.Compare(b.LogIndex, a.LogIndex),
 		site.CompareTokenIDs(a.TokenID, b.TokenID))
 }
 
-// WindowStart is the time, in milliseconds since the Unix epoch, of the earliest operations that a site shows. asOf is the
-// time of its snapshot, RFC 3339.
+// WindowStart returns the time, in milliseconds since the Unix epoch, of the earliest operations
+// that a site shows. asOf is the time of its snapshot in RFC 3339.
 func WindowStart(asOf string, window site.Window) (int64, error) {
 	t, err := time.Parse(time.RFC3339, asOf)
 	if err != nil {
@@ -32,41 +32,41 @@ func WindowStart(asOf string, window site.Window) (int64, error) {
 	return t.Add(-time.Duration(window)).UnixMilli(), nil
 }
 
-// A History has the operations about accounts that a site shows, and the growth of all time. An operation takes
-// 24 bytes, 4 for its list, and 4 for its account if its list is a primary one.
+// A History has the operations that a site shows, and the growth over all time. An operation takes
+// 24 bytes, 4 for its list, and 4 for its account if its list is primary.
 type History struct {
 	Growth Growth
 
-	tokens  []string                // of the graph, by list
-	known   uint32                  // accounts of the graph; the first of others has this number
-	others  []site.Address          // accounts that only operations name: for the rest of the site there are none such
-	numbers Numbering[site.Address] // of these
-	all     []operation             // in the order of answers backwards
-	first   int                     // of all, within the window; those before are in the files of Config.Data only
-	same    []placed                // the last ones, of one time; they are not in all yet
+	tokens  []string                // token IDs of the graph, by list
+	known   uint32                  // number of graph accounts; others are numbered from here
+	others  []site.Address          // accounts that only operations name; the rest of the site does not know them
+	numbers Numbering[site.Address] // numbers of others
+	all     []operation             // in reverse order of answers
+	first   int                     // index in all of the first one within the window; earlier ones are only for Config.Data
+	same    []placed                // latest operations, with the same time, not yet in all
 
-	mu    sync.Mutex // while tags are numbered
+	mu    sync.Mutex // guards the numbering of tags
 	tags  []string   // as JSON strings
 	tagOf map[string]uint32
 }
 
-// An operation is what a list did to an account.
+// An operation is a change to an account in a list.
 type operation struct {
 	time    int64
 	list    uint32
-	account uint32 // of the graph, or beyond those one of History.others
+	account uint32 // account of the graph, or beyond these, of History.others
 	tag     uint32
 	code    op.Code
 }
 
-// A placed operation has what orders it among those of its time.
+// A placed operation has the keys that order it among operations of the same time.
 type placed struct {
 	operation
 	chain, block uint64
 	log          uint32
 }
 
-// Tag returns the number of a tag, which may be none. It may be called from many goroutines.
+// Tag returns the number of a tag, which may be empty. It may be called concurrently.
 func (h *History) Tag(tag []byte) uint32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,14 +78,14 @@ func (h *History) Tag(tag []byte) uint32 {
 	return n
 }
 
-// Account returns the number of an account that the graph does not have.
+// Account returns the number of an account unknown to the graph.
 func (h *History) Account(address site.Address) uint32 {
 	n, _ := h.numbers.Add(address)
 	return h.known + n
 }
 
-// Add adds an operation of a list about an account, with the number of its tag. The rows must come in the order of
-// snapshot.Op.Compare; of a row, only what orders it is used.
+// Add adds an operation of a list on an account. Rows must come in the order of
+// snapshot.Op.Compare; only the ordering fields of row are used.
 func (h *History) Add(row *snapshot.Op, list, account uint32, code op.Code, tag uint32) {
 	if len(h.same) > 0 && h.same[0].time != row.Time {
 		h.Flush()
@@ -93,12 +93,12 @@ func (h *History) Add(row *snapshot.Op, list, account uint32, code op.Code, tag 
 	h.same = append(h.same, placed{operation{row.Time, list, account, tag, code}, row.Chain, row.Block, row.LogIndex})
 }
 
-// Open begins the window at a time. It must be called after the last operation.
+// Open sets the beginning of the window. It must be called after the last operation.
 func (h *History) Open(from int64) {
 	h.first = sort.Search(len(h.all), func(i int) bool { return h.all[i].time >= from })
 }
 
-// Flush ends the operations of one time. It must be called after the last one.
+// Flush ends the operations of one time. It must be called after the last operation.
 func (h *History) Flush() {
 	if len(h.same) > 1 {
 		slices.SortFunc(h.same, func(a, b placed) int { return CompareShown(h.row(&b), h.row(&a)) })
@@ -111,29 +111,29 @@ func (h *History) Flush() {
 	}
 }
 
-// maxSame bounds the operations of one time whose memory is used again.
+// maxSame bounds the memory kept for operations of the same time.
 const maxSame = 1 << 10
 
 func (h *History) row(p *placed) *snapshot.Op {
 	return &snapshot.Op{TokenID: h.tokens[p.list], Time: p.time, Chain: p.chain, Block: p.block, LogIndex: p.log}
 }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (h *History) Len() int { return len(h.all) }
 
-// largestGrowth is the most days of a Growth: a hundred years.
+// largestGrowth bounds the days of a Growth: a hundred years.
 const largestGrowth = 36525
 
 const dayMillis = 24 * 60 * 60 * 1000
 
 // A Growth counts follows and unfollows by primary lists, by day (UTC).
 type Growth struct {
-	asOf  int64 // the day of the snapshot, as all days counted from 1970
+	asOf  int64 // day of the snapshot; days count from 1970
 	first int64
-	days  [][2]uint32 // from the first
+	days  [][2]uint32 // counts from day first
 }
 
-// NewGrowth returns a growth without operations, for a snapshot of a time, RFC 3339.
+// NewGrowth returns an empty growth, for a snapshot with a time in RFC 3339.
 func NewGrowth(asOf string) (Growth, error) {
 	t, err := time.Parse(time.RFC3339, asOf)
 	if err != nil {
@@ -150,8 +150,8 @@ func dayOf(millis int64) int64 {
 	return day
 }
 
-// Add counts an operation of a time in milliseconds since the Unix epoch. Times must not run backwards. It is an error
-// if there would be more than a hundred years of days.
+// Add counts an operation at a time in milliseconds since the Unix epoch. Times must not decrease.
+// Add returns an error if the days would span more than a hundred years.
 func (g *Growth) Add(millis int64, code op.Code) error {
 	if code != op.Follow && code != op.Unfollow {
 		return nil
@@ -159,7 +159,7 @@ func (g *Growth) Add(millis int64, code op.Code) error {
 	return g.add(dayOf(millis), code, 1, millis)
 }
 
-// AddDay is Add for n follows or unfollows of a day, as Days counts it.
+// AddDay is Add for n follows or unfollows of a day counted from 1970.
 func (g *Growth) AddDay(day int64, code op.Code, n uint32) error {
 	return g.add(day, code, n, day*dayMillis)
 }
@@ -170,7 +170,7 @@ func (g *Growth) add(day int64, code op.Code, n uint32, millis int64) error {
 		first = day
 	}
 	if max(day, g.asOf)-first >= largestGrowth {
-		return fmt.Errorf("time: %s: with it there are more than a hundred years between the first operation, the last one and as_of", time.UnixMilli(millis).UTC().Format(time.RFC3339))
+		return fmt.Errorf("time: %s: operations and as_of span more than a hundred years in all, which is the limit", time.UnixMilli(millis).UTC().Format(time.RFC3339))
 	}
 	g.first = first
 	if more := day - first + 1 - int64(len(g.days)); more > 0 {
@@ -180,7 +180,8 @@ func (g *Growth) add(day int64, code op.Code, n uint32, millis int64) error {
 	return nil
 }
 
-// Days yields how many operations there are of each day and code, days in order and counted from 1970, for AddDay.
+// Days yields the number of operations by day and code, with days in order and counted from 1970,
+// for AddDay.
 func (g *Growth) Days(yield func(day int64, code op.Code, n uint32)) {
 	for i, day := range g.days {
 		for code, n := range day {
@@ -191,7 +192,8 @@ func (g *Growth) Days(yield func(day int64, code op.Code, n uint32)) {
 	}
 }
 
-// size is the number of days from the first operation to that of the snapshot, or to the last operation.
+// size returns the number of days from the first operation to the later of the snapshot and the
+// last operation.
 func (g *Growth) size() int {
 	if len(g.days) == 0 {
 		return 0

@@ -13,10 +13,10 @@ import (
 // hundreds of thousands of them. Their output equals go-json's for the shapes of package site;
 // tests compare the two.
 
-// Estimated sizes of parts of objects, which are needed before rendering.
+// Estimated sizes of parts of objects, needed before rendering.
 const (
-	objectBytes = 512 // without the items that the object lists
-	userBytes   = 128 // an address or a name, and a number
+	objectBytes = 512 // without listed items
+	userBytes   = 128 // address or name, and a number
 )
 
 func withoutComma(b []byte) []byte { return bytes.TrimSuffix(b, []byte(",")) }
@@ -29,7 +29,7 @@ func appendTags(b []byte, tags []string) []byte {
 	return append(withoutComma(b), ']')
 }
 
-// appendTexts appends texts that are JSON strings, each after a comma.
+// appendTexts appends JSON strings, each after a comma.
 func appendTexts(b []byte, texts ...[]byte) []byte {
 	for _, text := range texts {
 		b = append(append(b, ','), text...)
@@ -46,7 +46,7 @@ func appendTime(b []byte, ms int64) []byte {
 	return time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
 }
 
-// ShownTime returns a time as the API shows it: 1970 if it is not known.
+// ShownTime returns a time as shown by the API: 1970 if unknown.
 func ShownTime(added int64) int64 {
 	if added == snapshot.NoTime {
 		return 0

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Measures is the number of measures of the member ranks: the first ones.
+	// Measures is the number of measures in the member ranks, which come first.
 	Measures = rules.Measure(ranks.Measures)
 	// Boards is the number of measures with a leaderboard of the API efp: all.
 	Boards = rules.Muting + 1
@@ -21,17 +21,17 @@ const (
 type Ranks struct {
 	Count [Boards][]uint32   // by account
 	Rank  [Measures][]uint32 // by account, from 1; 0 is unranked
-	First [Boards][]uint32   // accounts by rank, as many as leaderboards show
+	First [Boards][]uint32   // accounts by rank, up to the length of leaderboards
 
-	// Shown are the ranks that objects show of an account: those of Rank, unless older ones are held. Orders are of Rank.
+	// Shown are the ranks that objects show: Rank, unless older ones are held. Orders use Rank.
 	Shown [Measures][]uint32
-	Held  []byte // the object site.RanksKey that they are from; nil if they are those of Rank
+	Held  []byte // the object site.RanksKey with the held ranks; nil if Shown equals Rank
 
 	Followed  int      // accounts with a follower
 	ByAddress []uint32 // all accounts; only for the API efp, or if the configuration has RanksEvery or Data
 }
 
-// counts are those of the ranked accounts, by address, for ranks.Encode.
+// counts returns the counts of ranked accounts by address, for ranks.Encode.
 func (r *Ranks) counts(accounts []site.Address) iter.Seq2[site.Address, ranks.Counts] {
 	return func(yield func(site.Address, ranks.Counts) bool) {
 		for _, account := range r.ByAddress {
@@ -52,7 +52,7 @@ type namedMeasure struct {
 	rules.Measure
 }
 
-// The measures of ranked entries, in the order of their members.
+// Measures of ranked entries, in the order of their members.
 var (
 	rankedRanks  = []namedMeasure{{"mutuals", rules.Mutuals}, {"followers", rules.Followers}, {"following", rules.Following}, {"blocks", rules.Blocks}, {"top8", rules.Top8}}
 	rankedCounts = []namedMeasure{{"mutuals", rules.Mutuals}, {"following", rules.Following}, {"followers", rules.Followers}, {"blocks", rules.Blocks}, {"top8", rules.Top8}}
@@ -64,10 +64,10 @@ var detailRanks = []namedMeasure{{"mutuals", rules.Mutuals}, {"followers", rules
 // sortMeasures are the measures of site.RankedSorts.
 var sortMeasures = map[string]rules.Measure{"followers": rules.Followers, "following": rules.Following, "top8": rules.Top8, "blocks": rules.Blocks}
 
-// SortMeasure is the measure of one of site.RankedSorts.
+// SortMeasure returns the measure of one of site.RankedSorts.
 func SortMeasure(sort string) rules.Measure { return sortMeasures[sort] }
 
-// boardMember returns what a leaderboard counts, and the text before the count in its entries.
+// boardMember returns the measure of a leaderboard, and the text before the count in its entries.
 func boardMember(board site.Board) (m rules.Measure, member string) {
 	switch board {
 	case site.Following:
@@ -86,13 +86,13 @@ func boardMember(board site.Board) (m rules.Measure, member string) {
 	return rules.Followers, `","followers_count":"`
 }
 
-// BoardMeasure is what a leaderboard counts.
+// BoardMeasure returns the measure of a leaderboard.
 func BoardMeasure(board site.Board) rules.Measure {
 	m, _ := boardMember(board)
 	return m
 }
 
-// appendMeasure appends a member with a number as a text.
+// appendMeasure appends a member with a number as text.
 func appendMeasure(b []byte, name string, n uint32) []byte {
 	return fmt.Appendf(b, `,"%s":"%d"`, name, n)
 }

@@ -3,23 +3,23 @@ package render
 import "hash/maphash"
 
 // A Numbering numbers keys from 0, in the order in which they are added. It is a hash table of
-// numbers beside the slice of keys, so a key takes 4 to 11 bytes besides itself. Once nothing is added
-// any more, find and findAll may be called from many goroutines.
+// numbers next to the slice of keys, so a key takes 4 to 11 bytes besides itself. After the last
+// Add, Find and FindAll may be called concurrently.
 type Numbering[K comparable] struct {
 	seed maphash.Seed
 	keys *[]K // by number
-	// By hash; their number is a power of 2. A slot has a number plus 1 in as many bits as the index of
-	// a slot has, or 0 for none. Its other bits are of the key's hash: the mark of the key, which mostly
-	// saves a look at another key, far away in memory.
+	// By hash; the length is a power of 2. A slot has, in as many bits as an index of slots, a
+	// number plus 1, or 0 if empty. Its other bits are a mark from the key's hash, which mostly
+	// avoids reading another key, far away in memory.
 	slots []uint32
 }
 
-// NewNumbering returns a numbering of keys, of which there must be none yet.
+// NewNumbering returns a numbering of keys, which must be empty.
 func NewNumbering[K comparable](keys *[]K) Numbering[K] {
 	return Numbering[K]{seed: maphash.MakeSeed(), keys: keys, slots: make([]uint32, 16)}
 }
 
-// places returns what to mask an index of slots with, and the first index and the mark of a key.
+// places returns the mask for an index of slots, and the first index and the mark of a key.
 func (n *Numbering[K]) places(key K) (mask, at, mark uint32) {
 	hash := maphash.Comparable(n.seed, key)
 	mask = uint32(len(n.slots) - 1)
@@ -49,11 +49,11 @@ func (n *Numbering[K]) Find(key K) (number uint32, ok bool) {
 	return *slot - mark - 1, true
 }
 
-// AtOnce is how many keys findAll looks for at a time.
+// AtOnce is the number of keys that FindAll processes at a time.
 const AtOnce = 64
 
-// FindAll finds the numbers of keys, none for unknown ones. Each step is done for many keys before the
-// next one, and the steps that look far away in memory do nothing else: the processor then waits for
+// FindAll finds the numbers of keys, None for unknown ones. Each step is done for many keys before
+// the next, and the steps that read distant memory do nothing else: the processor then waits for
 // many places at a time.
 func (n *Numbering[K]) FindAll(keys []K, numbers []uint32) {
 	if len(*n.keys) == 0 {
@@ -68,7 +68,7 @@ func (n *Numbering[K]) FindAll(keys []K, numbers []uint32) {
 	n.findSome(keys, numbers)
 }
 
-// findSome is findAll of at most atOnce keys. There must be a key that has a number.
+// findSome is FindAll for at most AtOnce keys. Some key must have a number.
 func (n *Numbering[K]) findSome(keys []K, numbers []uint32) {
 	var at, marks, slots [AtOnce]uint32
 	var found [AtOnce]K
@@ -91,7 +91,7 @@ func (n *Numbering[K]) findSome(keys []K, numbers []uint32) {
 		found[i] = (*n.keys)[max(slots[i], 1)-1]
 	}
 	for i, key := range keys {
-		numbers[i] = slots[i] - 1 // none for an empty slot
+		numbers[i] = slots[i] - 1 // None for an empty slot
 		if slots[i] != 0 && found[i] != key {
 			numbers[i] = None
 			if number, ok := n.Find(key); ok { // another key has the same mark
@@ -101,7 +101,7 @@ func (n *Numbering[K]) findSome(keys []K, numbers []uint32) {
 	}
 }
 
-// Add appends a key to the keys unless it is among them, and returns its number.
+// Add appends a key to the keys unless it exists, and returns its number.
 func (n *Numbering[K]) Add(key K) (number uint32, added bool) {
 	slot, mark := n.slot(key)
 	if *slot != 0 {
@@ -120,5 +120,5 @@ func (n *Numbering[K]) Add(key K) (number uint32, added bool) {
 	return number, true
 }
 
-// None is an index that no account or list has.
+// None is an index of no account or list.
 const None = ^uint32(0)

@@ -7,8 +7,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestFindAll: keys are numbered in the order in which they are added, and findAll finds what find
-// does.
+// TestFindAll: keys are numbered in order, and FindAll agrees with Find.
 func TestFindAll(t *testing.T) {
 	var keys []site.Address
 	numbers, want := NewNumbering(&keys), map[site.Address]uint32{}

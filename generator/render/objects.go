@@ -2,17 +2,16 @@ package render
 
 import "github.com/followpress/followpress/site"
 
-// This file counts objects without rendering them. What each list, user and site has follows from the
-// table of routes.
+// This file counts objects without rendering them, from the table of routes.
 
-// ShardCount is the number of shards of a table with that many rows. An empty one has a shard too.
+// ShardCount returns the number of shards of a table. An empty table has one.
 func ShardCount(rows, size int) int { return max(1, (rows+size-1)/size) }
 
-// shardCount is ShardCount of usual shards.
+// shardCount is ShardCount for shards of the usual size.
 func shardCount(rows int) int { return ShardCount(rows, site.SearchShardSize) }
 
-// rowObjects is the number of objects that hold the rows of a list or an account, beside its bucket:
-// shards, and a head if there are several.
+// rowObjects returns the number of objects with the rows of a list or an account, besides its
+// bucket: shards, and a head if there are several.
 func rowObjects(rows int) int {
 	switch {
 	case rows <= site.PackedRows:
@@ -23,8 +22,8 @@ func rowObjects(rows int) int {
 	return shardCount(rows) + 1
 }
 
-// searchShards is the number of search shards of a list with that many follows. A list that fits
-// on the first page needs none.
+// searchShards returns the number of search shards of a list. A list that fits on the first page
+// needs none.
 func searchShards(follows int) int {
 	if follows < site.DefaultLimit {
 		return 0
@@ -32,8 +31,8 @@ func searchShards(follows int) int {
 	return shardCount(follows)
 }
 
-// ListObjects is the number of objects of a list that holds and follows so many accounts, with the search
-// of its account if it is a primary one.
+// ListObjects returns the number of objects of a list that holds and follows these numbers of
+// accounts. A primary list includes the search of its account.
 func ListObjects(c site.Config, held, follows int, primary bool) int {
 	n := len(c.ListObjects())
 	if primary {
@@ -45,8 +44,8 @@ func ListObjects(c site.Config, held, follows int, primary bool) int {
 	return n + searchShards(follows)
 }
 
-// AccountObjects is the number of objects of an account that so many primary lists hold, but for those of
-// its lists and its name.
+// AccountObjects returns the number of objects of an account held by this number of primary lists,
+// without those of its lists and its name.
 func AccountObjects(c site.Config, holders int) int {
 	if !c.EFP() {
 		return 0
@@ -54,7 +53,7 @@ func AccountObjects(c site.Config, holders int) int {
 	return len(site.UserObjects()) + rowObjects(holders)
 }
 
-// NameObjects is the number of objects of a name.
+// NameObjects returns the number of objects of a name.
 func NameObjects(c site.Config) int {
 	switch {
 	case !c.EFP():
@@ -65,14 +64,14 @@ func NameObjects(c site.Config) int {
 	return len(site.UserObjects()) + 1
 }
 
-// Tables are the sizes of what exists once.
+// Tables are the sizes of tables that exist once.
 type Tables struct {
-	BucketDigits, TokenDigits int // of buckets of users and of lists
+	BucketDigits, TokenDigits int // digits of user and token buckets
 	Ranked, Recommended       int // accounts
 }
 
-// SharedObjects is the number of objects that are neither those of one list, account or name, nor rendered
-// by Renderer.Fixed.
+// SharedObjects returns the number of objects that neither belong to one list, account or name, nor
+// are rendered by Renderer.Fixed.
 func SharedObjects(c site.Config, t Tables) int {
 	n := 1<<(4*t.BucketDigits) + len(c.Boards())*(1+c.LeaderboardMax) + len(c.Summaries())
 	if c.EFP() {

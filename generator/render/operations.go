@@ -10,24 +10,24 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// This file renders operations: what was done to an account, what a list did, and what happened last.
+// This file renders operations: those on an account, those of a list, and the latest of the graph.
 
-// Most entries of two objects of the whole graph.
+// Maximum entries of two objects of the whole graph.
 const (
-	RecentOperations = 100   // of RecentKey
-	ActiveLists      = 2_000 // of ActiveKey
+	RecentOperations = 100   // limit of RecentKey
+	ActiveLists      = 2_000 // limit of ActiveKey
 )
 
-// ActiveKey is the explorer's object of the lists that did something last.
+// ActiveKey is the explorer's object of the lists with the latest operations.
 var ActiveKey = site.ExplorerKey("active")
 
-// An Actor is an account as entries of operations show it.
+// An Actor is an account in entries of operations.
 type Actor struct {
 	Address      site.Address
 	Name, Avatar []byte // JSON strings; nil for none
 }
 
-// ActorOf returns what entries show of an account.
+// ActorOf returns the Actor of an account.
 func ActorOf(a *Account) Actor {
 	name, avatar, _ := a.texts()
 	return Actor{a.Address, name, avatar}
@@ -44,7 +44,7 @@ func (a Actor) append(b []byte) []byte {
 	return b
 }
 
-// size is about how many bytes the entry takes.
+// size returns the approximate bytes of an entry.
 func (a Actor) size() int { return operationBytes + len(a.Name) + len(a.Avatar) }
 
 const operationBytes = len(`[1700000000000,"1234567","0x0000000000000000000000000000000000000000",,,3,"top8"],`)
@@ -53,13 +53,13 @@ const operationBytes = len(`[1700000000000,"1234567","0x000000000000000000000000
 type Operation struct {
 	Time    int64 // milliseconds since the Unix epoch
 	Token   string
-	By      Actor // the account of the list
-	Account Actor // that the operation is about
+	By      Actor // account of the list
+	Account Actor // subject of the operation
 	Code    op.Code
 	Tag     string // as JSON string
 }
 
-// About appends the entry of the operation among those about its account.
+// About appends the entry of the operation among those on its account.
 func (o *Operation) About(b []byte) []byte {
 	return o.appendEnd(append(o.By.append(o.appendToken(b)), ','))
 }
@@ -74,7 +74,7 @@ func (o *Operation) Whole(b []byte) []byte {
 	return o.appendEnd(append(o.Account.append(append(o.By.append(o.appendToken(b)), ',')), ','))
 }
 
-// Last appends the entry of a list whose newest operation this is.
+// Last appends the entry of a list with this newest operation.
 func (o *Operation) Last(b []byte) []byte {
 	b = append(o.By.Address.Append(append(o.appendToken(b), '"')), '"')
 	return append(b, ']')
@@ -93,14 +93,14 @@ func (o *Operation) appendEnd(b []byte) []byte {
 	return append(append(b, o.Tag...), ']')
 }
 
-// Members that say whose operations an object has.
+// Members that name the owner of the operations.
 const (
 	OperationsAbout = "address"
 	OperationsOf    = "list"
 )
 
-// AppendOperations appends shard n, counted from 0, of the operations about an account or of a list. total is the number of
-// all. entry appends entry i of the shard, of so many.
+// AppendOperations appends shard n, counted from 0, of the operations on an account or of a list.
+// total counts all operations. entry appends entry i of the shard, which has this many entries.
 func AppendOperations(b []byte, member, owner string, total, n, entries int, entry func(b []byte, i int) []byte) []byte {
 	b = append(append(append(b, `{"`...), member...), `":"`...)
 	b = append(append(b, owner...), `","total":`...)
@@ -125,13 +125,13 @@ func appendOperationRows(b []byte, entries int, entry func(b []byte, i int) []by
 	return append(withoutComma(b), "]}"...)
 }
 
-// OperationShards is the number of objects that have so many operations about an account or of a list: none without
-// any.
+// OperationShards returns the number of objects for this many operations on an account or of a
+// list.
 func OperationShards(operations int) int {
 	return (operations + site.HistoryShardSize - 1) / site.HistoryShardSize
 }
 
-// A historyRenderer renders the operations of a graph. Like the Site, it is immutable.
+// A historyRenderer renders the operations of a graph. Like Site, it is immutable.
 type historyRenderer struct {
 	*efpRenderer
 	*History
@@ -139,11 +139,11 @@ type historyRenderer struct {
 	of    operationTables // by list
 }
 
-// operationTables are the operations by what they are grouped by: accounts or lists. A unit is a shard.
+// operationTables are operations grouped by owner: accounts or lists. A unit is a shard.
 type operationTables struct {
-	offsets []uint32 // by owner; of its first operation in rows; the last element is the end
-	rows    []uint32 // indexes in History.all, of each owner the newest last
-	shards  []uint32 // by owner; its first unit; the last element is the number of units
+	offsets []uint32 // by owner: index in rows of its first operation; the last element is the end
+	rows    []uint32 // indexes in History.all, by owner, newest last
+	shards  []uint32 // by owner: its first unit; the last element is the number of units
 }
 
 func newOperationTables(owners int, rows, ownerOf []uint32) (t operationTables) {
@@ -159,7 +159,8 @@ func (t *operationTables) units() int { return int(t.shards[len(t.shards)-1]) }
 
 func (t *operationTables) total(owner int) int { return int(t.offsets[owner+1] - t.offsets[owner]) }
 
-// shard returns the owner of a unit, the number of the shard, and its first entry and the number of them.
+// shard returns the owner of a unit, the number of the shard, its first entry and its number of
+// entries.
 func (t *operationTables) shard(unit int) (owner, n, first, entries int) {
 	owner = sort.Search(len(t.shards), func(i int) bool { return int(t.shards[i]) > unit }) - 1
 	n = unit - int(t.shards[owner])
@@ -209,7 +210,7 @@ func (r *historyRenderer) kinds() []UnitKind {
 	return kinds
 }
 
-// objects is the number of objects of accounts and lists.
+// objects returns the number of objects of accounts and lists.
 func (r *historyRenderer) objects() int { return r.about.units() + r.of.units() }
 
 func (r *historyRenderer) actor(account uint32) Actor {
@@ -282,7 +283,7 @@ func (r *historyRenderer) renderWhole(_ int, _ *Scratch, emit Emitter) {
 	emit(objectBytes+len("[1000,1000],")*r.Growth.size(), r.Growth.Append, site.GrowthKey)
 }
 
-// lastOfLists are the newest operations of primary lists, one of each.
+// lastOfLists returns the newest operation of each primary list.
 func (r *historyRenderer) lastOfLists() (last []Operation) {
 	seen := map[uint32]bool{}
 	for _, o := range slices.Backward(r.all[r.first:]) {
@@ -297,7 +298,7 @@ func (r *historyRenderer) lastOfLists() (last []Operation) {
 	return last
 }
 
-// find finds the unit of a key of a route. segments are those of the key.
+// find finds the unit of a key of a route, given the segments of the key.
 func (r *historyRenderer) find(route *site.Route, segments []string) foundUnit {
 	shard := 0
 	switch route.ID {

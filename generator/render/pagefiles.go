@@ -11,12 +11,12 @@ import (
 	"github.com/followpress/followpress/templates"
 )
 
-// pageStyle is the style sheet of the pages of a site.
+// pageStyle returns the style sheet of the pages of a site.
 func pageStyle(config site.Config) []byte {
 	return []byte(strings.ReplaceAll(templates.PageStyle, "COLOUR", page.Colour(config)))
 }
 
-// embedScript is the script with the element <follow-card>.
+// embedScript returns the script with the element <follow-card>.
 func embedScript(config site.Config) ([]byte, error) {
 	about, err := json.Marshal(map[string]any{
 		"api": config.BasePath, "title": page.Title(config), "colour": page.Colour(config), "explorer": config.Explorer,
@@ -27,7 +27,7 @@ func embedScript(config site.Config) ([]byte, error) {
 	return []byte(strings.NewReplacer("SITE", string(about), "PAGE", config.Expression("page")).Replace(templates.Embed)), nil
 }
 
-// robots tells robots that the answers of the API are not for them, and where the sitemaps are.
+// robots excludes the answers of the API for robots, and names the sitemaps.
 func robots(config site.Config) []byte {
 	root := page.Root(config)
 	return fmt.Appendf(nil, "User-agent: *\nDisallow: %[1]s/%[2]s/\nDisallow: %[1]s/_search/\nDisallow: %[1]s/_variants/\n\nSitemap: %[3]s/%[4]s\n",

@@ -23,30 +23,31 @@ import (
 	"github.com/followpress/followpress/templates"
 )
 
-// Limits of what a page shows.
+// Limits of the contents of a page.
 const (
 	pageRows       = site.DefaultLimit // accounts of each of the two lists
 	maxBio         = 500               // characters
-	maxDescription = 160               // characters of the text that search engines and previews show
+	maxDescription = 160               // characters of the text for search engines and previews
 	maxLinkBytes   = 1_024
 	pageBytes      = 3_072 // estimated size
-	cardBytes      = 8_192 // the same
+	cardBytes      = 8_192 // estimated size
 	sitemapPages   = 25_000
 )
 
-// A pageRenderer renders pages of accounts, their badges, and what leads to them. What a page shows depends on the
-// account, and on the names of those whom it follows and who follow it: neither on ranks nor on the time of the
-// snapshot, so that it changes only when a reader can see it. It is immutable, like the Site.
+// A pageRenderer renders pages of accounts, their badges, and sitemaps. A page depends on the
+// account, and on the names of the accounts that it follows and that follow it, but neither on
+// ranks nor on the time of the snapshot. So it changes only when readers can see a change. Like
+// Site, it is immutable.
 type pageRenderer struct {
 	*efpRenderer
-	root     string   // of all paths: Config.PublicPath
-	explorer string   // what the path of an account in the explorer begins with
-	accounts []uint32 // that have a page, in the order of their numbers
+	root     string   // prefix of all paths: Config.PublicPath
+	explorer string   // prefix of an account's path in the explorer
+	accounts []uint32 // accounts with a page, in numeric order
 	sitemaps partition
 	texts    []text // objects that do not depend on the snapshot
 
 	title      string
-	head, foot string // of all pages
+	head, foot string // common to all pages
 	bar        template.HTML
 }
 
@@ -85,8 +86,8 @@ func newPageRenderer(ctx context.Context, e *efpRenderer, workers int) (*pageRen
 	return p, err
 }
 
-// fillSitemaps distributes the pages over sitemaps, as many as it takes for none to be too large. A page stays in its
-// sitemap whatever pages there are beside it, until there are sixteen times as many sitemaps.
+// fillSitemaps distributes the pages over sitemaps, so that none is too large. A page stays in its
+// sitemap, whatever other pages come, until there are sixteen times as many sitemaps.
 func (p *pageRenderer) fillSitemaps(ctx context.Context, workers int) (err error) {
 	for digits := site.HashDigits(len(p.accounts), sitemapPages); ; digits++ {
 		if p.sitemaps, err = newPartition(ctx, workers, digits, p.accounts, p.pageOf); err != nil {
@@ -102,7 +103,8 @@ func (p *pageRenderer) fillSitemaps(ctx context.Context, workers int) (err error
 	}
 }
 
-// maxSitemapDigits is enough for a billion pages. Nobody finds names enough for more of a single sitemap.
+// maxSitemapDigits is enough for a billion pages. Overfilling a single sitemap on purpose would
+// take too many names.
 const maxSitemapDigits = 4
 
 // hasPage reports whether an account has a page.
@@ -111,7 +113,7 @@ func (p *pageRenderer) hasPage(account uint32) bool {
 	return len(p.Profiles.Name(account)) > 0 || least > 0 && p.followersOf(account) >= uint32(min(least, maxCount))
 }
 
-// maxCount is the largest count there is.
+// maxCount is the largest possible count.
 const maxCount = 1<<32 - 1
 
 func (p *pageRenderer) followersOf(account uint32) uint32 {
@@ -122,22 +124,22 @@ func (p *pageRenderer) followingOf(account uint32) uint32 {
 	return p.ranks.Count[rules.Following][account]
 }
 
-// pageOf is the name of the page of an account.
+// pageOf returns the name of the page of an account.
 func (p *pageRenderer) pageOf(account uint32) string {
 	return page.Name(string(p.Profiles.Name(account)), p.Accounts[account])
 }
 
-// kinds are the kinds of units: accounts, sitemaps, the index of these, and texts.
+// kinds returns the kinds of units: accounts, sitemaps, their index, and texts.
 func (p *pageRenderer) kinds() []UnitKind {
 	return []UnitKind{
 		{len(p.accounts), nil, func(unit int, t *Scratch, emit Emitter) { p.renderPage(int(p.accounts[unit]), t, emit) }},
-		{len(p.sitemaps.names), nil, p.renderSitemap}, // of which some are empty
+		{len(p.sitemaps.names), nil, p.renderSitemap}, // some are empty
 		{1, nil, p.renderSitemaps},
 		{len(p.texts), nil, func(unit int, _ *Scratch, emit Emitter) { emitText(emit, p.texts[unit].body, p.texts[unit].key) }},
 	}
 }
 
-// objects is the number of objects, but for the index of the sitemaps.
+// objects returns the number of objects, without the index of the sitemaps.
 func (p *pageRenderer) objects() int {
 	n := objectsOfPage*len(p.accounts) + len(p.texts)
 	for bucket := range p.sitemaps.names {
@@ -148,10 +150,10 @@ func (p *pageRenderer) objects() int {
 	return n
 }
 
-// objectsOfPage are the page, its card and two badges.
+// objectsOfPage counts the page, its card and two badges.
 const objectsOfPage = 4
 
-// find finds the unit of a key of a route of pages.
+// find finds the unit of a key of a page route.
 func (p *pageRenderer) find(route *site.Route, key site.Key) foundUnit {
 	switch route.ID {
 	case routes.Sitemap:
@@ -181,7 +183,7 @@ func (p *pageRenderer) renderSitemaps(_ int, _ *Scratch, emit Emitter) {
 		b = append(b, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+`<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`+"\n"...)
 		for i, bucket := range p.sitemaps.names {
 			if len(p.sitemaps.in(i)) == 0 {
-				continue // services refuse an empty sitemap
+				continue // services reject an empty sitemap
 			}
 			b = fmt.Appendf(b, "<sitemap><loc>%s%s</loc></sitemap>\n", url, page.SitemapPartKey(bucket).URLPath())
 		}
@@ -189,7 +191,8 @@ func (p *pageRenderer) renderSitemaps(_ int, _ *Scratch, emit Emitter) {
 	}, page.SitemapKey)
 }
 
-// renderSitemap renders the sitemap of a bucket. Nothing in the address of a page needs an encoding, in URLs or in XML.
+// renderSitemap renders the sitemap of a bucket. Addresses of pages need no encoding in URLs or
+// XML.
 func (p *pageRenderer) renderSitemap(bucket int, _ *Scratch, emit Emitter) {
 	pages, url := p.sitemaps.in(bucket), p.config.PublicURL
 	if len(pages) == 0 {
@@ -213,14 +216,15 @@ func (p *pageRenderer) renderSitemap(bucket int, _ *Scratch, emit Emitter) {
 	}, page.SitemapPartKey(p.sitemaps.names[bucket]))
 }
 
-// A pageView is what the template of a page shows. What others have written is a string, which the template escapes.
+// A pageView is the data of the page template. Untrusted text is a string, which the template
+// escapes.
 type pageView struct {
-	Bar                template.HTML // of another template
+	Bar                template.HTML // from another template
 	Title, Name, About string        // About is a line for previews
-	Picture            string        // URL of the avatar, "" for none that may be named
+	Picture            string        // URL of the avatar, "" if it may not be named
 	Linked             linkedPage
 	Address, Bio, Link string // "" for none
-	Face, Asked        string // URL of the avatar: of one that is shown, and of one that readers may ask for; "" for none
+	Face, Asked        string // URL of the avatar: shown, and shown on request; "" for none
 }
 
 // A linkedPage describes a page to search engines (schema.org/ProfilePage).
@@ -262,12 +266,12 @@ func (p *pageRenderer) renderPage(unit int, t *Scratch, emit Emitter) {
 	}
 }
 
-// appendPage appends a page: what others have written by the template, and around it what consists of addresses, numbers and
-// rows, which is most of a page.
+// appendPage appends a page: untrusted text by the template, and around it addresses, numbers and
+// rows, which are most of a page.
 func (p *pageRenderer) appendPage(b []byte, account uint32, own string) []byte {
 	out := bytes.NewBuffer(p.appendAddresses(append(b, p.head...), own, p.Accounts[account].String()))
 	if err := aboutAccount.Execute(out, p.view(account)); err != nil {
-		panic("render: own: " + err.Error()) // the template and what it is given are ours
+		panic("render: own: " + err.Error()) // template and data are the program's
 	}
 	b = fmt.Appendf(out.Bytes(), `<p class="counts"><b>%s</b> %s <b>%s</b> following</p>`+"\n",
 		grouped(p.followersOf(account)), followersWord(p.followersOf(account)), grouped(p.followingOf(account)))
@@ -296,7 +300,8 @@ func (p *pageRenderer) view(account uint32) *pageView {
 	if name != address {
 		v.Address = address
 	}
-	// As in the explorer: where the operator names no hosts, the reader decides, here by following a link.
+	// As in the explorer: if the operator names no hosts, the reader decides, here by following a
+	// link.
 	if _, all := p.config.PictureHosts(); all {
 		v.Asked = v.Picture
 	} else {
@@ -312,7 +317,8 @@ func (p *pageRenderer) view(account uint32) *pageView {
 	return v
 }
 
-// appendAddresses appends the addresses of a page and of what else there is about the account. Nothing in them needs escaping.
+// appendAddresses appends the addresses of a page and of related resources, none of which needs
+// escaping.
 func (p *pageRenderer) appendAddresses(b []byte, own, address string) []byte {
 	url, api := p.config.PublicURL+"/"+string(page.Key(own)), p.root+"/"+p.config.BasePath+"/users/"+address
 	b = append(append(append(b, `<link rel="canonical" href="`...), url...), "\">\n"...)
@@ -325,8 +331,8 @@ func (p *pageRenderer) appendAddresses(b []byte, own, address string) []byte {
 	return b
 }
 
-// appendSection appends rows under a title, or nothing if there are none, and where the rest is: in the explorer, or else in
-// the API.
+// appendSection appends rows under a title, and a link to the rest in the explorer, or else in the
+// API. It appends nothing without rows.
 func (p *pageRenderer) appendSection(b []byte, account uint32, title string, counted rules.Measure, rows func(b []byte) []byte) []byte {
 	start := len(b)
 	b = append(append(append(b, "<section><h2>"...), title...), "</h2><ul>\n"...)
@@ -349,7 +355,7 @@ func (p *pageRenderer) appendSection(b []byte, account uint32, title string, cou
 	return append(b, "</section>\n"...)
 }
 
-// appendFollowed appends rows of the accounts that an account has followed last.
+// appendFollowed appends rows of the accounts that an account followed last.
 func (p *pageRenderer) appendFollowed(b []byte, account uint32) []byte {
 	primary := p.Primary[account]
 	if primary == None {
@@ -365,7 +371,7 @@ func (p *pageRenderer) appendFollowed(b []byte, account uint32) []byte {
 	return b
 }
 
-// appendFollowers appends rows of the accounts that have followed an account last.
+// appendFollowers appends rows of the accounts that followed an account last.
 func (p *pageRenderer) appendFollowers(b []byte, account uint32) []byte {
 	n := 0
 	for _, h := range p.holdersOf(account) {
@@ -380,8 +386,9 @@ func (p *pageRenderer) appendFollowers(b []byte, account uint32) []byte {
 	return b
 }
 
-// appendRow appends a row with an account and a link to its page, or else to the explorer. It is here and not in the
-// template because most of a page is rows. The name of a page and an address need no escaping.
+// appendRow appends a row with an account and a link to its page, or else to the explorer. The
+// template does not render rows, because most of a page is rows. The name of a page and an address
+// need no escaping.
 func (p *pageRenderer) appendRow(b []byte, account uint32) []byte {
 	name := p.Profiles.Name(account)
 	own := page.Name(string(name), p.Accounts[account])
@@ -412,7 +419,7 @@ func (p *pageRenderer) appendRow(b []byte, account uint32) []byte {
 	return append(b, '\n')
 }
 
-// nameOf is what an account is called: its name, if it can be looked up, or its address.
+// nameOf returns the lookup name of an account, or its address.
 func (p *pageRenderer) nameOf(account uint32) string {
 	if name := p.Profiles.Name(account); len(name) > 0 {
 		return plain.Text(string(name))
@@ -420,11 +427,12 @@ func (p *pageRenderer) nameOf(account uint32) string {
 	return checksummed(p.Accounts[account])
 }
 
-// checksummed is an address in the letter case that tells a mistyped one (EIP-55), as the explorer shows it.
+// checksummed returns an address with the letter case that detects typing errors (EIP-55), like the
+// explorer.
 func checksummed(address site.Address) string {
 	text := []byte(address.String())
 	hash := sha3.NewLegacyKeccak256()
-	_, _ = hash.Write(text[2:]) // a hash fails never
+	_, _ = hash.Write(text[2:]) // a hash never fails
 	sum := hash.Sum(nil)
 	for i, digit := range text[2:] {
 		if half := sum[i/2] >> (4 * (1 - i%2)); digit >= 'a' && half&8 != 0 {
@@ -434,7 +442,7 @@ func checksummed(address site.Address) string {
 	return string(text)
 }
 
-// aboutOf returns what an account says of itself, and the page that it names, if that is one.
+// aboutOf returns the account's description of itself, and its web page, if valid.
 func (p *pageRenderer) aboutOf(account uint32) (bio, link string) {
 	var profile struct {
 		Records map[string]json.RawMessage `json:"records"`
@@ -447,14 +455,14 @@ func (p *pageRenderer) aboutOf(account uint32) (bio, link string) {
 	return bio, webPage(textOf(profile.Records["url"]))
 }
 
-// pictureOf is the URL of the avatar of an account, "" for none that may be named.
+// pictureOf returns the URL of an account's avatar, "" if it may not be named.
 func (p *pageRenderer) pictureOf(account uint32) string {
 	a := p.shown(account)
 	_, avatar, _ := a.texts()
 	return page.Picture(p.config, textOf(avatar))
 }
 
-// textOf is the text of a JSON string, "" for any other value.
+// textOf returns the text of a JSON string, "" for any other value.
 func textOf(encoded []byte) string {
 	if len(encoded) <= len(emptyText) || encoded[0] != '"' {
 		return ""
@@ -469,7 +477,7 @@ func textOf(encoded []byte) string {
 	return text
 }
 
-// webPage returns the URL of a page on the web that others may be led to, "" for anything else.
+// webPage returns the URL of a web page that is safe to link, "" for anything else.
 func webPage(text string) string {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(text) > maxLinkBytes {
@@ -482,7 +490,7 @@ func webPage(text string) string {
 	return shown
 }
 
-// shortenedTo is the beginning of a text, of so many characters.
+// shortenedTo returns the beginning of a text, up to this many characters.
 func shortenedTo(text string, most int) string {
 	if len(text) <= most || utf8.RuneCountInString(text) <= most {
 		return text

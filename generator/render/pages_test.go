@@ -9,7 +9,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestSitemapsAreSmall: no sitemap has more pages than services read, however many there are, and each page is in one.
+// TestSitemapsAreSmall: no sitemap has more pages than services read, however many there are, and
+// each page is in one.
 func TestSitemapsAreSmall(t *testing.T) {
 	t.Parallel()
 	for _, pages := range []int{0, 1, 25_000, 600_000} {
@@ -35,8 +36,8 @@ func TestSitemapsAreSmall(t *testing.T) {
 	}
 }
 
-// TestBadgeWidths: a badge is as wide as its texts, a letter that the table does not have counts too, and the count can be
-// read on any colour.
+// TestBadgeWidths: a badge is as wide as its texts, including letters missing from the table, and
+// the count is legible on any color.
 func TestBadgeWidths(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 0, "1": 70, "1,234": 4*70 + 40, "follower": 39 + 67 + 30 + 30 + 67 + 90 + 66 + 47, "?": letterWidth} {

@@ -10,11 +10,10 @@ import (
 )
 
 // A Profile is the encoded profile of an account. It is encoded once, because it occurs in the
-// account's details and in the searches of all its followers. The zero value is that of an account
-// without one.
+// account's details and in the searches of all its followers. The zero value means no profile.
 type Profile struct {
 	ENS       []byte // the ens object of details
-	SearchLen uint32 // length of the prefix of ENS that is used in a search entry
+	SearchLen uint32 // length of the prefix of ENS used in search entries
 	Fresh     int64  // milliseconds since the Unix epoch
 	Name      string // for looking up the account; "" for none
 }
@@ -23,31 +22,31 @@ var emptyProfile = EncodeProfile(site.Profile{
 	Records: json.RawMessage("{}"), Chains: json.RawMessage("{}"), Errors: json.RawMessage("{}"),
 })
 
-// EncodeProfile encodes a normalised profile.
+// EncodeProfile encodes a normalized profile.
 func EncodeProfile(source site.Profile) Profile {
 	b, searchLen := source.Append(make([]byte, 0, 512))
 	p := Profile{ENS: b, SearchLen: uint32(searchLen), Fresh: source.Fresh}
 	if site.LookupName(source.Name) {
-		p.Name = strings.Clone(source.Name) // do not keep the whole line in memory
+		p.Name = strings.Clone(source.Name) // do not retain the whole line
 	}
 	return p
 }
 
-// profileBlock is the size of a piece of memory for profiles.
+// profileBlock is the size of a memory block for profiles.
 const profileBlock = 1 << 20
 
-// profiles are the profiles of all accounts, in few pieces of memory. An account takes 32 bytes besides
-// its texts.
+// profiles are the profiles of all accounts, in a few large blocks. An account takes 32 bytes
+// besides its texts.
 type profiles struct {
 	blocks [][]byte
-	all    []packedProfile // by account; those of the last ones may be missing
+	all    []packedProfile // by account; may be shorter than the accounts
 }
 
-// A packedProfile tells where a profile is: its ens in a block, and its name after it.
+// A packedProfile locates a profile: its ens in a block, followed by its name.
 type packedProfile struct {
 	fresh             int64
 	block, at         uint32
-	length, searchLen uint32 // length is 0 if there is no profile
+	length, searchLen uint32 // length is 0 without a profile
 	nameLen           uint8  // at most site.MaxNameBytes
 }
 
@@ -76,7 +75,7 @@ func (ps *profiles) Of(account uint32) (p Profile, ok bool) {
 	return Profile{ENS: ps.blocks[packed.block][packed.at:][:packed.length:packed.length], SearchLen: packed.searchLen, Fresh: packed.fresh}, true
 }
 
-// Len is the number of accounts that may have a profile, which are the first ones.
+// Len returns the number of accounts that may have a profile, which come first.
 func (ps *profiles) Len() int { return len(ps.all) }
 
 // Fresh returns the time of the profile of an account that has one.
@@ -91,8 +90,8 @@ func (ps *profiles) Name(account uint32) []byte {
 	return ps.blocks[packed.block][packed.at+packed.length:][:packed.nameLen]
 }
 
-// profileEnds say where the first texts of an encoded profile end, of which searches show the name and
-// the avatar, and more of the API efp the header too.
+// profileEnds are the ends of the first texts of an encoded profile. Searches show name and avatar;
+// more objects of the API efp show the header too.
 type profileEnds struct{ name, header uint32 }
 
 const (
@@ -114,11 +113,11 @@ func textEnd(ens []byte, start int) int {
 		if ens[end] == '"' {
 			return end + 1
 		}
-		end++ // the character after a backslash
+		end++ // skip the escaped character
 	}
 }
 
-// orEmpty returns the profile, or an empty one for none.
+// orEmpty returns the profile, or an empty profile if there is none.
 func (p Profile) orEmpty() Profile {
 	if len(p.ENS) == 0 {
 		return emptyProfile
@@ -130,8 +129,8 @@ func textsOf(p Profile, ends profileEnds) (name, avatar, header []byte) {
 	return p.ENS[nameStart:ends.name], p.ENS[int(ends.name)+avatarMember : p.SearchLen], p.ENS[int(p.SearchLen)+headerMember : ends.header]
 }
 
-// HeaderEnd is where the texts of an encoded profile end that the objects of other accounts show under
-// the API efp: name, avatar and header. searchLen is that of the profile.
+// HeaderEnd returns the end of the texts of an encoded profile that other accounts' objects show
+// under the API efp: name, avatar and header. searchLen is Profile.SearchLen.
 func HeaderEnd(ens []byte, searchLen uint32) int {
 	return int(endsOf(Profile{ENS: ens, SearchLen: searchLen}).header)
 }
@@ -142,7 +141,7 @@ func recordsText(p Profile) []byte {
 		Records json.RawMessage `json:"records"`
 	}
 	if err := json.Unmarshal(p.ENS, &in); err != nil {
-		return []byte("{}") // does not happen: the profile was encoded here
+		return []byte("{}") // impossible: encoded by this package
 	}
 	return in.Records
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestBytesPerProfile: an account with a profile takes 24 bytes besides its texts.
+// TestBytesPerProfile: an account with a profile takes at most 32 bytes besides its texts.
 func TestBytesPerProfile(t *testing.T) {
 	if size := unsafe.Sizeof(packedProfile{}); size > 32 {
 		t.Errorf("a profile: got %d bytes besides its texts, want at most 32", size)
 	}
 }
 
-// TestProfilesComeBack: of any length, also if one is set again.
+// TestProfilesComeBack with any length, even if set twice.
 func TestProfilesComeBack(t *testing.T) {
 	t.Parallel()
 	var ps profiles

@@ -8,16 +8,16 @@ import (
 
 // A PackedRecord is an entry of a list.
 type PackedRecord struct {
-	Data uint32 // account, or otherData and an index
+	Data uint32 // account, or OtherData and an index
 	Form
 }
 
-// Identity is that of the record, by numbers.
+// Identity returns the identity of the record, by numbers.
 func (r PackedRecord) Identity() rules.Identity[uint32, uint32] {
 	return rules.Identity[uint32, uint32]{Kind: r.Kind, Data: r.Data}
 }
 
-// A Form is what records have in common: there are few different ones.
+// A Form is the common part of many records: there are few different forms.
 type Form struct {
 	Kind uint32 // index into Graph.kinds
 	Tags uint32 // index into Graph.TagSets
@@ -26,15 +26,15 @@ type Form struct {
 // A RecordList is a sequence of records, each in 5 bytes, or 8 if there are more than 256 forms.
 type RecordList struct {
 	data   []uint32
-	narrow []uint8  // the numbers of their forms; nil if they do not suffice
-	wide   []uint32 // the same then
-	forms  []Form   // of all records
+	narrow []uint8  // form numbers; nil if a byte is not enough
+	wide   []uint32 // form numbers if narrow is nil
+	forms  []Form   // by number
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (l *RecordList) Len() int { return len(l.data) }
 
-// Data returns what a record is about, as PackedRecord has it.
+// Data returns the subject of a record, as in PackedRecord.
 func (l *RecordList) Data(i int) uint32 { return l.data[i] }
 
 // Form returns the number of the form of a record.
@@ -59,7 +59,7 @@ func (l RecordList) All() iter.Seq2[int, PackedRecord] {
 	}
 }
 
-// Part returns records from one index to another.
+// Part returns the records [from, to).
 func (l *RecordList) Part(from, to uint64) RecordList {
 	p := RecordList{data: l.data[from:to], forms: l.forms}
 	if l.wide != nil {
@@ -80,7 +80,7 @@ func (l *RecordList) Move(to, from int) {
 	}
 }
 
-// MakeRecords makes n records with that many forms.
+// MakeRecords returns n records, for this number of forms.
 func MakeRecords(n, forms int) RecordList {
 	l := RecordList{data: make([]uint32, n)}
 	if forms > maxNarrow {
@@ -91,7 +91,7 @@ func MakeRecords(n, forms int) RecordList {
 	return l
 }
 
-// maxNarrow is how many forms a byte tells apart.
+// maxNarrow is the number of forms that fit a byte.
 const maxNarrow = 1 << 8
 
 // widen makes room for the numbers of more than maxNarrow forms.
@@ -109,7 +109,7 @@ func (l *RecordList) widen() {
 // Use sets the forms of all records, by number.
 func (l *RecordList) Use(forms []Form) { l.forms = forms }
 
-// SetData sets what a record is about.
+// SetData sets the subject of a record.
 func (l *RecordList) SetData(at int, data uint32) { l.data[at] = data }
 
 // SetForm sets the number of the form of a record.
@@ -124,7 +124,7 @@ func (l *RecordList) SetForm(at uint64, form uint32) {
 	}
 }
 
-// NewRecords returns no records, with room for some.
+// NewRecords returns an empty list with a capacity.
 func NewRecords(room int) RecordList {
 	return RecordList{data: make([]uint32, 0, room), narrow: make([]uint8, 0, room)}
 }
@@ -142,10 +142,10 @@ func (l *RecordList) Append(data, form uint32) {
 	}
 }
 
-// Reset forgets the records, but not their memory.
+// Reset removes the records and keeps their memory.
 func (l *RecordList) Reset() { *l = RecordList{data: l.data[:0], narrow: l.narrow[:0]} }
 
-// Room is how many records can be appended without more memory.
+// Room returns the number of records that can be appended without allocation.
 func (l *RecordList) Room() int { return cap(l.data) - len(l.data) }
 
 // AppendAll appends records.
@@ -184,7 +184,7 @@ func (l *RecordList) CopyWithin(to, begin, end uint64) uint64 {
 	return uint64(copy(l.data[to:], l.data[begin:end]))
 }
 
-// Set replaces the records from an index on. Records with wide numbers take those with narrow ones.
+// Set replaces the records from an index on. Records with wide numbers accept narrow ones.
 func (l *RecordList) Set(at uint64, part RecordList) {
 	copy(l.data[at:], part.data)
 	switch {

@@ -17,35 +17,35 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// relations say who holds whom, as the API efp shows it: a graph has the records of each list, these
-// are the records about each account.
+// relations are the holders of each account, for the API efp. A graph has the records of each list;
+// these are the records about each account.
 type relations struct {
 	*Graph
-	tokenRank []uint32 // by list; its place in the order of token IDs as numbers
-	held      []uint32 // by list; how many accounts it holds
+	tokenRank []uint32 // by list: its place in the numeric order of token IDs
+	held      []uint32 // by list: number of accounts that it holds
 
-	listOffsets []uint32 // by account; index of its first list in lists; the last element is their number
-	lists       []uint32 // of all accounts, those of each by token ID
+	listOffsets []uint32 // by account: index of its first list in lists; the last element is the total
+	lists       []uint32 // by account, then by token ID
 
-	holderOffsets []uint64      // by account; index of its first holder in holders; the last element is their number
-	holders       []holder      // of all accounts, those of each latest first
-	states        []rules.State // by holder; what the primary list of the account says of the holder's account
+	holderOffsets []uint64      // by account: index of its first holder in holders; the last element is the total
+	holders       []holder      // by account, latest first
+	states        []rules.State // by holder: state of the holder's account in the account's primary list
 }
 
 // A holder is a record of a primary list that holds an account.
 type holder struct {
 	list   uint32
-	packed uint32 // index in the list, and what most readers of holders ask: a record is far away in memory
+	packed uint32 // index in the list, and common properties, because the record is far away in memory
 }
 
-// What a holder has besides its index.
+// Properties in holder.packed besides the index.
 const (
 	holderFollows = uint32(1) << 31
 	holderTags    = uint32(1) << 30
 	holderIndex   = holderTags - 1
 )
 
-// at is the index of the record in its list.
+// at returns the index of the record in its list.
 func (h holder) at() uint32 { return h.packed & holderIndex }
 
 // follows reports whether the record is a follow.
@@ -73,7 +73,8 @@ func newRelations(ctx context.Context, g *Graph, workers int) (*relations, error
 	return r, r.findHolders(ctx, byToken, workers)
 }
 
-// countHolders counts what each list holds, and by how many primary lists each account is held.
+// countHolders counts the accounts that each list holds, and the primary lists that hold each
+// account.
 func (r *relations) countHolders(ctx context.Context, workers int) error {
 	r.held = make([]uint32, len(r.Tokens))
 	holders := make([]uint32, len(r.Accounts))
@@ -82,7 +83,7 @@ func (r *relations) countHolders(ctx context.Context, workers int) error {
 		list := uint32(i)
 		primary, records := r.isPrimary(list), r.RecordsOf(list)
 		if n := records.Len(); primary && n > int(holderIndex) {
-			return fmt.Errorf("list %s has %d records: the API %s can show %d of a list", r.Tokens[list], n, site.APIEFP, holderIndex)
+			return fmt.Errorf("list %s has %d records; the API %s can show at most %d", r.Tokens[list], n, site.APIEFP, holderIndex)
 		}
 		for at := range records.Len() {
 			if about := records.data[at]; about&OtherData == 0 && holds[records.Form(at)].holds {
@@ -101,13 +102,13 @@ func (r *relations) countHolders(ctx context.Context, workers int) error {
 	return err
 }
 
-// A holderForm is what holders of a form have in common.
+// A holderForm is the common part of holders of a form.
 type holderForm struct {
-	holds  bool // else such records hold no account
+	holds  bool // whether such records hold an account
 	packed uint32
 }
 
-// holderForms returns them by form, so that a record needs no second look.
+// holderForms returns the holderForm of each form, so that a record is read only once.
 func (f *Forms) holderForms() []holderForm {
 	forms := make([]holderForm, len(f.ByNumber))
 	for n, form := range f.ByNumber {
@@ -130,7 +131,8 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 	if err := r.distribute(ctx, byToken, workers); err != nil {
 		return err
 	}
-	// Each goroutine has marks for all accounts, so there are few of them, with as many holders each.
+	// Each goroutine has marks for all accounts, so there are few goroutines, with an equal number
+	// of holders each.
 	group, ctx := errgroup.WithContext(ctx)
 	from := 0
 	for worker := range workers {
@@ -156,7 +158,7 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 	return group.Wait()
 }
 
-// A heldRecord is a holder that waits to be put beside the others of its account.
+// A heldRecord is a holder not yet grouped by account.
 type heldRecord struct {
 	account uint32
 	holder
@@ -168,18 +170,19 @@ const (
 	recordsAtATime = 1 << 15
 )
 
-// distribute fills in holders, those of each account in the order of token IDs backwards. Goroutines take lists in that
-// order, some at a time, and sort what these hold by ranges of accounts. A range takes that of the lists before first, so
-// one goroutine fills the first range while the next one waits for it, and then the second one.
+// distribute fills in holders, by account and in reverse order of token IDs. Goroutines take lists
+// in this order, several at a time, and sort their holders by range of accounts. A range must get
+// the holders of earlier lists first: one goroutine fills the first range while the next one waits
+// for it, and then the second range.
 func (r *relations) distribute(ctx context.Context, byToken []uint32, workers int) error {
 	shift := max(bits.Len(uint(len(r.Accounts)))-bits.Len(holderRanges-1), 0)
 	next, forms := slices.Clone(r.holderOffsets[:len(r.Accounts)]), r.holderForms()
-	before := make([]chan struct{}, holderRanges) // by range; closed once it has what is before
+	before := make([]chan struct{}, holderRanges) // by range: closed once all earlier holders are in it
 	for i := range before {
 		before[i] = make(chan struct{})
 		close(before[i])
 	}
-	var spare sync.Pool // of what a goroutine has of each range
+	var spare sync.Pool // per-goroutine buffers of all ranges
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for end := len(byToken); end > 0 && groupCtx.Err() == nil; {
@@ -230,8 +233,8 @@ func (r *relations) distribute(ctx context.Context, byToken []uint32, workers in
 	return cmp.Or(group.Wait(), ctx.Err())
 }
 
-// sortLatest sorts the holders of an account, which are in the order of token IDs backwards, by time,
-// the newest first.
+// sortLatest sorts the holders of an account, which are in reverse order of token IDs, by time,
+// newest first.
 func (r *relations) sortLatest(account uint32) {
 	latest := func(a, b holder) int { return cmp.Compare(r.addedAt(b), r.addedAt(a)) }
 	if holders := r.holdersOf(account); !slices.IsSortedFunc(holders, latest) {
@@ -239,7 +242,8 @@ func (r *relations) sortLatest(account uint32) {
 	}
 }
 
-// findStates sets the states of the holders of an account. marks must be zero, and is again afterwards.
+// findStates sets the states of the holders of an account. marks must be zero, and is reset to
+// zero.
 func (r *relations) findStates(account uint32, marks []rules.State) {
 	primary := r.Primary[account]
 	begin, end := r.holderOffsets[account], r.holderOffsets[account+1]
@@ -279,12 +283,12 @@ func (r *relations) recordOf(h holder) PackedRecord {
 	return r.Records.At(int(r.Offsets[h.list] + uint64(h.at())))
 }
 
-// addedAt returns the time of the record of a holder, as the API shows it.
+// addedAt returns the time of a holder's record, as shown by the API.
 func (r *relations) addedAt(h holder) int64 {
 	return ShownTime(r.Added[r.Offsets[h.list]+uint64(h.at())])
 }
 
-// newestFollow returns the first follow among the holders of an account that has a time.
+// newestFollow returns the first follow with a time among the holders of an account.
 func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
 	for _, h := range r.holdersOf(account) {
 		if h.follows() && r.Added[r.Offsets[h.list]+uint64(h.at())] != snapshot.NoTime {
@@ -294,7 +298,7 @@ func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
 	return holder{}, false
 }
 
-// newestFollowed returns the accounts that were followed last, as many as discover shows.
+// newestFollowed returns the accounts that were followed last, for discover.
 func (r *relations) newestFollowed(ctx context.Context, workers int) ([]uint32, error) {
 	type follow struct {
 		holder

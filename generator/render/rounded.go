@@ -2,14 +2,15 @@ package render
 
 import "slices"
 
-// Rows of what a list holds show how many follow an account so that they can be sorted by it, and people look at them.
-// An exact number would change an object for each list that holds a popular account, whenever anybody follows it. So
-// large numbers are rounded, as far as their order within the table stays what it is.
+// Rows of a list's accounts show follower counts, for sorting and for people. An exact count would
+// change an object for each list that holds a popular account whenever it gets a follower. So large
+// counts are rounded, without changing their order within the table.
 
-// roundedFrom is the least number of followers that is rounded.
+// roundedFrom is the smallest follower count that is rounded.
 const roundedFrom = 100
 
-// roundDown returns a number from roundedFrom on with its first two digits, and zeros for the others.
+// roundDown returns a number from roundedFrom on with all digits except the first two replaced by
+// zeros.
 func roundDown(n uint32) uint32 {
 	unit := uint32(1)
 	for n/unit >= roundedFrom {
@@ -18,8 +19,8 @@ func roundDown(n uint32) uint32 {
 	return n / unit * unit
 }
 
-// A rounding rounds the numbers of followers of the rows of one table. The zero value rounds none.
-type rounding struct{ large []uint32 } // numbers that are rounded, ascending, each once
+// A rounding rounds the follower counts of one table. The zero value does not round.
+type rounding struct{ large []uint32 } // rounded counts, ascending, unique
 
 // newRounding returns the rounding of the rows of a table. It uses the memory of numbers.
 func newRounding(numbers []uint32, rows int, followers func(row int) uint32) rounding {
@@ -33,9 +34,9 @@ func newRounding(numbers []uint32, rows int, followers func(row int) uint32) rou
 	return rounding{slices.Compact(numbers)}
 }
 
-// of rounds a number of the table. Of different numbers that are rounded down to the same one, the second is one larger,
-// the third two, and so on: there is room for them, so the order is that of the exact numbers.
-func (r *rounding) of(n uint32) uint32 {
+// round rounds a count of the table. Among different counts that round down to the same number, the
+// second is one larger, the third two, and so on: there is room for them, so the order stays exact.
+func (r *rounding) round(n uint32) uint32 {
 	if n < roundedFrom || len(r.large) == 0 {
 		return n
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRounding: numbers are rounded down to two digits, and their order within the table stays.
+// TestRounding: counts are rounded down to two digits, and keep their order within the table.
 func TestRounding(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	rounded := 0
@@ -15,13 +15,13 @@ func TestRounding(t *testing.T) {
 		rows := make([]uint32, random.IntN(30))
 		for i := range rows {
 			rows[i] = random.Uint32N(1 + []uint32{130, 1300, 130_000, math.MaxUint32 - 1}[random.IntN(4)])
-			if i > 0 && random.IntN(2) == 0 { // near another one
+			if i > 0 && random.IntN(2) == 0 { // close to the previous one
 				rows[i] = max(rows[i-1], 1) - 1 + random.Uint32N(3)
 			}
 		}
 		r := newRounding(nil, len(rows), func(i int) uint32 { return rows[i] })
 		for i, a := range rows {
-			got := r.of(a)
+			got := r.round(a)
 			if got != a {
 				rounded++
 			}
@@ -29,8 +29,8 @@ func TestRounding(t *testing.T) {
 				t.Fatalf("%v: got %d for %d", rows, got, a)
 			}
 			for _, b := range rows[:i] {
-				if cmp.Compare(got, r.of(b)) != cmp.Compare(a, b) {
-					t.Fatalf("%v: got %d and %d for %d and %d, in another order", rows, got, r.of(b), a, b)
+				if cmp.Compare(got, r.round(b)) != cmp.Compare(a, b) {
+					t.Fatalf("%v: got %d and %d for %d and %d, in another order", rows, got, r.round(b), a, b)
 				}
 			}
 		}
@@ -39,8 +39,8 @@ func TestRounding(t *testing.T) {
 		t.Errorf("got %d numbers that were rounded, want many", rounded)
 	}
 	for n, want := range map[uint32]uint32{99: 99, 100: 100, 101: 100, 327: 320, 999: 990, 1000: 1000, 1099: 1000, math.MaxUint32: 4_200_000_000} {
-		if got := newRounding(nil, 1, func(int) uint32 { return n }); got.of(n) != want {
-			t.Errorf("%d alone: got %d, want %d", n, got.of(n), want)
+		if got := newRounding(nil, 1, func(int) uint32 { return n }); got.round(n) != want {
+			t.Errorf("%d alone: got %d, want %d", n, got.round(n), want)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestRoundingStays(t *testing.T) {
 		all := append([]uint32{n}, others...)
 		r := newRounding(nil, len(all), func(i int) uint32 { return all[i] })
 		for i, n := range all {
-			values[i] = r.of(n)
+			values[i] = r.round(n)
 		}
 		return values
 	}

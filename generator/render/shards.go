@@ -9,10 +9,10 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// addressMember names the account in what shows who holds it.
+// addressMember names the held account in objects of its holders.
 const addressMember = "address"
 
-// renderFollowerShards emits the rows of who holds an account, if they are not in its bucket.
+// renderFollowerShards emits the rows of the holders of an account, if they are not in its bucket.
 func (e *efpRenderer) renderFollowerShards(t *Scratch, account uint32, address string, emit Emitter) {
 	holders, states := e.holdersOf(account), e.statesOf(account)
 	if rowObjects(len(holders)) == 0 {
@@ -21,7 +21,7 @@ func (e *efpRenderer) renderFollowerShards(t *Scratch, account uint32, address s
 	isFollow := func(i int) bool { return holders[i].follows() }
 	var before []int
 	if t.only.wantsOneOf(shardCount(len(holders))) {
-		before = t.only.cuts.of(cutTable{ofHolders: true, number: account}, len(holders), func(i int) (bool, bool) {
+		before = t.only.cuts.get(cutTable{ofHolders: true, number: account}, len(holders), func(i int) (bool, bool) {
 			return true, isFollow(i)
 		}).before
 	}
@@ -39,7 +39,7 @@ func (e *efpRenderer) followerRowSize(h holder) int {
 	return followerRowBytes + len(e.Tokens[h.list]) + len(e.TagSets[e.recordOf(h).Tags].json) + int(e.profileEnds[e.Owners[h.list]].header)
 }
 
-// appendFollowerRow appends the row of who holds an account.
+// appendFollowerRow appends the row of a holder.
 func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s rules.State) []byte {
 	account := e.Owners[h.list]
 	name, avatar, header := textsOf(e.profile(account), e.profileEnds[account])
@@ -97,7 +97,7 @@ func (e *efpRenderer) renderUserBucket(bucket int, t *Scratch, emit Emitter) {
 	}, site.UserBucketKey(name))
 }
 
-// appendSizes is AppendSizes of an account of the graph.
+// appendSizes is AppendSizes for an account of the graph.
 func (e *efpRenderer) appendSizes(b []byte, account uint32) []byte {
 	token, held := "", uint32(0)
 	if primary := e.Primary[account]; primary != None {
@@ -106,8 +106,8 @@ func (e *efpRenderer) appendSizes(b []byte, account uint32) []byte {
 	return AppendSizes(b, token, int(held), len(e.holdersOf(account)))
 }
 
-// AppendSizes appends the primary list of an account, "" for none, how many accounts that holds, and how
-// many primary lists hold the account.
+// AppendSizes appends the primary list of an account, "" for none, the number of accounts that it
+// holds, and the number of primary lists that hold the account.
 func AppendSizes(b []byte, primary string, held, holders int) []byte {
 	b = append(append(b, '"'), primary...)
 	b = strconv.AppendInt(append(b, `",`...), int64(held), 10)
@@ -143,8 +143,8 @@ func (e *efpRenderer) renderTokenBucket(bucket int, _ *Scratch, emit Emitter) {
 	}, site.TokenBucketKey(name))
 }
 
-// appendListEntry appends the entry of a list in its bucket. It holds so many accounts, and so many primary
-// lists hold its own.
+// appendListEntry appends the entry of a list in its bucket. held is the number of accounts that it
+// holds, holders the number of primary lists that hold its account.
 func appendListEntry(b []byte, token string, account site.Address, primary bool, held, holders int, all records) []byte {
 	b = append(append(b, '"'), token...)
 	b = account.Append(append(b, `":["`...))
@@ -220,7 +220,7 @@ func (e *efpRenderer) renderRecommendedShard(n int, _ *Scratch, emit Emitter) {
 	}, site.RecommendedShardKey(n))
 }
 
-// aheadOf reads what rows show of holders.
+// aheadOf reads the data that rows show of holders.
 func (e *efpRenderer) aheadOf(t *Scratch, holders []holder) {
 	for some := range slices.Chunk(holders, aheadRows) {
 		owners, sum := e.touchHolders(some)
@@ -232,7 +232,7 @@ func (e *efpRenderer) aheadOf(t *Scratch, holders []holder) {
 	}
 }
 
-// aheadOfFollowers reads what pages show of holders.
+// aheadOfFollowers reads the data that pages show of holders.
 func (e *efpRenderer) aheadOfFollowers(t *Scratch, holders []holder) {
 	for some := range slices.Chunk(holders, aheadRows) {
 		owners, sum := e.touchHolders(some)
@@ -243,7 +243,8 @@ func (e *efpRenderer) aheadOfFollowers(t *Scratch, holders []holder) {
 	}
 }
 
-// touchHolders reads the lists and records of at most aheadRows holders, and returns whose lists they are.
+// touchHolders reads the lists and records of at most aheadRows holders, and returns the accounts
+// of the lists.
 func (e *efpRenderer) touchHolders(holders []holder) (owners [aheadRows]uint32, sum uint32) {
 	var records [aheadRows]uint64
 	for i, h := range holders {

@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// TestHeadPlaces: a head has the first rows of each order, of all rows and of follows, however few numbers of followers
-// there are and however many rows follow.
+// TestHeadPlaces: a head has the first rows of each order, among all rows and among follows,
+// whatever the follower counts.
 func TestHeadPlaces(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -67,7 +67,7 @@ func TestHeadPlaces(t *testing.T) {
 	}
 }
 
-// TestHolders: what a holder says of its record is what the record says.
+// TestHolders: the packed properties of a holder agree with its record.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	const lists, accounts = 40, 60
@@ -114,7 +114,7 @@ func TestHolders(t *testing.T) {
 			kinds[[2]bool{follows, tags}]++
 		}
 	}
-	if len(kinds) != 3 { // who does not follow has the tag that says so
+	if len(kinds) != 3 { // a non-follow always has a tag
 		t.Errorf("got holders of the kinds %v, want three", kinds)
 	}
 }

@@ -19,19 +19,19 @@ type Site struct {
 
 	efp     *efpRenderer     // nil unless the API is efp
 	explore *exploreRenderer // nil without the explorer
-	history *historyRenderer // nil without operations
+	history *historyRenderer // nil if the site has no operations
 	pages   *pageRenderer    // nil without pages
 	data    *dataRenderer    // nil without the graph as files
 
 	BucketDigits  int
-	TokenDigits   int       // of buckets of lists; 0 unless the API is efp
+	TokenDigits   int       // digits of buckets of lists; 0 unless the API is efp
 	addresses     partition // accounts with a primary list by bucket
 	names         partition // indexes of Graph.Names by bucket
 	listlessNames []string  // names of accounts without a primary list
 	Kinds         []UnitKind
 }
 
-// NewSite prepares to render the site of a graph, for a configuration with defaults.
+// NewSite prepares to render the site of a graph. config must have its defaults set.
 func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, workers int) (*Site, error) {
 	s := &Site{Graph: g, ranks: r, Config: config, views: viewRenderer{config, encodeEvents(g.Events)}}
 	problems := UnitKind{len(config.Problems()), nil, s.renderProblem}
@@ -79,15 +79,15 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 	return s, nil
 }
 
-// addRanks adds the unit of the counts by which details rank accounts, if the site has it.
+// addRanks adds the unit of the counts that held ranks are based on, if the site has it.
 func (s *Site) addRanks() {
 	if s.Config.RanksEvery > 0 {
 		s.Kinds = append(s.Kinds, UnitKind{1, nil, s.renderRanks})
 	}
 }
 
-// addData adds the units of the graph as files, if the site has them. The files come first, as what takes a while does, and
-// the package that tells their digests last.
+// addData adds the units of the graph as files, if the site has them. Files come first, because
+// they take long, and the package with their digests last.
 func (s *Site) addData() {
 	if s.Config.Data {
 		s.data = newDataRenderer(s.Graph, s.ranks, s.Config)
@@ -103,8 +103,8 @@ func (s *Site) renderRanks(_ int, _ *Scratch, emit Emitter) {
 	emitText(emit, body, site.RanksKey)
 }
 
-// addExplorer adds the units of the explorer, if the site has it. It comes first: one of its objects takes
-// a while, and no worker should wait for it at the end.
+// addExplorer adds the units of the explorer, if the site has it. It comes first: one of its
+// objects takes long, and no worker should wait for it at the end.
 func (s *Site) addExplorer() {
 	if s.Config.Explorer {
 		s.explore = &exploreRenderer{graph: s.Graph, ranks: s.ranks, texts: explorerTexts(s.Config)}
@@ -155,7 +155,7 @@ func (s *Site) renderProblem(unit int, _ *Scratch, emit Emitter) {
 	emitText(emit, p.Body(), p.Key())
 }
 
-// view is that of a list, without followers.
+// view returns the view of a list, without followers.
 func (s *Site) view(t *Scratch, list uint32) *view {
 	t.view.setAccount(s.Graph, s.ranks, nil, s.Graph.Owners[list], nil)
 	t.view.setList(list)
@@ -170,7 +170,7 @@ func (s *Site) renderList(unit int, t *Scratch, emit Emitter) {
 // renderShard emits the selected search shard of a list.
 func (s *Site) renderShard(unit int, t *Scratch, emit Emitter) {
 	v := s.view(t, uint32(unit))
-	c := t.only.cuts.of(cutTable{number: uint32(unit)}, v.records.Len(), func(i int) (isRow, isFollow bool) {
+	c := t.only.cuts.get(cutTable{number: uint32(unit)}, v.records.Len(), func(i int) (isRow, isFollow bool) {
 		isFollow = v.records.state(i) == rules.Follow
 		return isFollow, isFollow
 	})
@@ -205,7 +205,7 @@ func (s *Site) renderBoard(unit int, t *Scratch, emit Emitter) {
 	s.views.emitBoard(t, board, limit, t.leaders, emit)
 }
 
-// NameCopies are the names that are parts of keys.
+// NameCopies returns the names that are parts of keys.
 func (s *Site) NameCopies() []LookupName {
 	if s.Config.Names == site.NamesLookup {
 		return nil
@@ -213,7 +213,7 @@ func (s *Site) NameCopies() []LookupName {
 	return s.Graph.Names
 }
 
-// Objects is the number of objects of the site, without manifest and root.
+// Objects returns the number of objects of the site, without manifest and root.
 func (s *Site) Objects() int64 {
 	g, c := s.Graph, s.Config
 	n := len(c.Problems()) + len(g.Names)*NameObjects(c)
@@ -223,7 +223,7 @@ func (s *Site) Objects() int64 {
 	t := Tables{BucketDigits: s.BucketDigits, TokenDigits: s.TokenDigits, Recommended: len(g.Recommended)}
 	if s.efp != nil {
 		t.Ranked = len(s.efp.boards.accounts)
-		n += s.efp.objects() + len(s.efp.texts) + len(site.UserObjects()) // of an unknown address
+		n += s.efp.objects() + len(s.efp.texts) + len(site.UserObjects()) // objects of an unknown address
 	} else {
 		for list := range g.Tokens {
 			n += ListObjects(c, 0, g.countFollows(uint32(list)), g.isPrimary(uint32(list)))

@@ -10,29 +10,30 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// This file and shards.go render what the API efp computes answers from: compact rows of what lists hold
-// and of who holds an account, in the buckets of lists and users if they are few, and otherwise in shards.
-// Nothing here depends on the time of the snapshot.
+// This file and shards.go render the data that answers of the API efp are computed from: compact
+// rows of the accounts in a list and of the holders of an account, in the buckets of lists and
+// users if they are few, and otherwise in shards. Nothing here depends on the time of the snapshot.
 
 // Estimated sizes of rows, without their texts.
 const (
 	recordRowBytes   = len(`["0x0000000000000000000000000000000000000000",,1000000,,],`)
 	followerRowBytes = len(`["","0x0000000000000000000000000000000000000000",,0,1700000000000,1000000,,,,1000000],`)
 	rankedRowBytes   = len(`["0x0000000000000000000000000000000000000000",,,,[,,,,],[,,,,]],`) + 10*len("1000000")
-	tokenBytes       = 20 // of a usual token ID
+	tokenBytes       = 20 // a usual token ID
 )
 
-// appendShardHead appends the beginning of a shard, up to its first entry. The member that names the owner comes before.
+// appendShardHead appends the beginning of a shard, up to its first entry. The caller appends the
+// member that names the owner before.
 func appendShardHead(b []byte, total, shard, shards, size int) []byte {
 	return fmt.Appendf(b, `"total":%d,"shard":%d,"shards":%d,"shard_size":%d,"entries":[`, total, shard, shards, size)
 }
 
-// A rowTable is what a list holds, or who holds an account. If before is set, its functions are called
-// for the rows of the selected shard only.
+// A rowTable is a table of the accounts in a list, or of the holders of an account. If before is
+// set, its functions are called for rows of the selected shard only.
 type rowTable struct {
-	member, owner string // the beginning of its shards
+	member, owner string // beginning of its shards
 	rows          int
-	before        []int // as followsBefore returns it; nil if it is not known
+	before        []int // result of followsBefore; nil if unknown
 	ahead         func(from, to int)
 	size          func(i int) int // estimated bytes of a row
 	render        func(b []byte, i int) []byte
@@ -41,8 +42,8 @@ type rowTable struct {
 	address       func(i int) site.Address
 }
 
-// followsBefore returns how many rows before each shard, and of the whole table, are follows: a page of
-// follows must find its shard.
+// followsBefore returns the number of follows before each shard, and in the whole table, so that a
+// page of follows finds its shard.
 func (t *rowTable) followsBefore() []int {
 	before := make([]int, 1, shardCount(t.rows)+1)
 	follows := 0
@@ -100,21 +101,21 @@ func renderTable(t *Scratch, table rowTable, emit Emitter, shardKey func(n int) 
 	}, headKey())
 }
 
-// A rowShard says which shard of a table it is.
+// A rowShard identifies a shard of a table.
 type rowShard struct {
 	total   int // rows of the table
-	follows int // of these
+	follows int // follows of the table
 	before  int // follows before the shard
-	n       int // its number
+	n       int // number of the shard
 }
 
-// appendRowShard appends a shard of a table up to its first row.
+// appendRowShard appends the beginning of a table's shard, up to its first row.
 func appendRowShard(b []byte, member, owner string, s rowShard) []byte {
 	b = fmt.Appendf(b, `{"%s":"%s","follows":%d,"before":%d,`, member, owner, s.follows, s.before)
 	return appendShardHead(b, s.total, s.n, shardCount(s.total), site.SearchShardSize)
 }
 
-// appendRowHead appends the head of a table up to its first row.
+// appendRowHead appends the beginning of a table's head, up to its first row.
 func appendRowHead(b []byte, member, owner string, total int, places []uint32) []byte {
 	b = appendPlaces(fmt.Appendf(b, `{"%s":"%s","total":%d,"places":[`, member, owner, total), places)
 	return append(b, `],"entries":[`...)
@@ -128,8 +129,8 @@ func appendPlaces(b []byte, places []uint32) []byte {
 	return withoutComma(b)
 }
 
-// headPlaces returns the places of the rows of a head: the first in the order of the table, in its
-// reverse, and by followers, each of all rows and of follows only.
+// headPlaces returns the places of the rows of a head: the first in table order, in reverse, and by
+// followers, each among all rows and among follows only.
 func headPlaces(t *Scratch, table rowTable) []uint32 {
 	t.places = t.places[:0]
 	for _, backward := range [...]bool{false, true} {
@@ -168,14 +169,14 @@ func headPlaces(t *Scratch, table rowTable) []uint32 {
 	return t.places
 }
 
-// A followedRow is a row of a table with the number of followers that it shows.
+// A followedRow is a row of a table with its shown follower count.
 type followedRow struct{ followers, place uint32 }
 
-// mostFollowed are the rows of a head by followers, of all that were added. A table may have millions, of which a head
-// has few: so only those are kept and sorted that may be among them.
+// mostFollowed collects the rows of a head by followers. A table may have millions of rows, and a
+// head few, so it keeps and sorts only candidates.
 type mostFollowed struct {
 	rows  []followedRow
-	least uint32 // followers of the last row of the head, as far as it is known
+	least uint32 // lower bound of the followers of the last row of the head
 }
 
 // mayHave reports whether a row may be in the head.
@@ -202,7 +203,7 @@ func (m *mostFollowed) first(table *rowTable) []followedRow {
 	return m.rows[:min(len(m.rows), site.HeadRows)]
 }
 
-// renderListShards emits the rows of what a list holds, if they are not in its bucket.
+// renderListShards emits the rows of the accounts in a list, if they are not in its bucket.
 func renderListShards(t *Scratch, v *view, emit Emitter) {
 	if rowObjects(v.held) == 0 {
 		return
@@ -210,7 +211,7 @@ func renderListShards(t *Scratch, v *view, emit Emitter) {
 	all, first, before := v.records, 0, []int(nil)
 	from, to := 0, all.Len()
 	if t.only.wantsOneOf(shardCount(v.held)) {
-		c := t.only.cuts.of(cutTable{number: t.only.list}, all.Len(), func(i int) (isRow, isFollow bool) {
+		c := t.only.cuts.get(cutTable{number: t.only.list}, all.Len(), func(i int) (isRow, isFollow bool) {
 			return all.state(i) != 0, all.state(i) == rules.Follow
 		})
 		from, to = int(c.starts[t.only.shard]), int(c.starts[t.only.shard+1])
@@ -224,7 +225,7 @@ func renderListShards(t *Scratch, v *view, emit Emitter) {
 	}
 	record := func(row int) int { return int(t.held[row-first]) }
 	var followers rounding
-	if rowObjects(v.held) == 1 { // of a larger table, each row is in a shard with many others
+	if rowObjects(v.held) == 1 { // in a larger table, each row shares a shard with many others
 		followers = newRounding(t.large, len(t.held), func(row int) uint32 { return all.followers(record(row)) })
 		t.large = followers.large
 	}
@@ -243,13 +244,13 @@ func recordRowSize(all records, i int) int {
 	return recordRowBytes + len(all.form(i).json) + int(all.shown(i).SearchLen)
 }
 
-// appendRecordRow appends the row of what a list holds.
+// appendRecordRow appends the row of an account in a list.
 func appendRecordRow(b []byte, all records, i int, followers *rounding) []byte {
 	shown := all.shown(i)
 	name, avatar := shown.texts()
 	b = all.address(i).Append(append(b, `["`...))
 	b = append(append(b, `",`...), all.form(i).json...)
-	b = strconv.AppendUint(append(b, ','), uint64(followers.of(shown.Followers)), 10)
+	b = strconv.AppendUint(append(b, ','), uint64(followers.round(shown.Followers)), 10)
 	b = appendTexts(b, name, avatar)
 	if version := all.form(i).Version; version != rules.UsualVersion {
 		b = strconv.AppendUint(append(b, ','), uint64(version), 10)
@@ -257,18 +258,18 @@ func appendRecordRow(b []byte, all records, i int, followers *rounding) []byte {
 	return append(b, ']')
 }
 
-// appendFollower appends the beginning of the row of who holds an account, up to the tags.
+// appendFollower appends the beginning of a holder's row, up to the tags.
 func appendFollower(b []byte, token string, address site.Address) []byte {
 	b = append(append(b, `["`...), token...)
 	return append(address.Append(append(b, `","`...)), `",`...)
 }
 
-// appendMutualsRank appends the end of the row after the texts.
+// appendMutualsRank appends the end of a row, after the texts.
 func appendMutualsRank(b []byte, rank uint32) []byte {
 	return append(strconv.AppendUint(append(b, ','), uint64(rank), 10), ']')
 }
 
-// appendState appends the numbers of the row after the tags.
+// appendState appends the numbers of a row, after the tags.
 func appendState(b []byte, s rules.State, added int64, followers uint32) []byte {
 	b = strconv.AppendUint(append(b, ','), uint64(s), 10)
 	b = strconv.AppendInt(append(b, ','), added, 10)

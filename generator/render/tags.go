@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// countListTags counts the tags that the list gives those whom it holds.
+// countListTags counts the tags that the list gives the accounts that it holds.
 func (t *Scratch) countListTags(v *view) {
 	clear(t.tags)
 	for i := range v.records.Len() {
@@ -48,7 +48,7 @@ func (t *Scratch) sortTags() {
 	slices.SortStableFunc(t.byCount, func(a, b tagRun) int { return cmp.Compare(b.n, a.n) })
 }
 
-// tagsSize estimates the bytes of an answer to /tags or /taggedAs with the tags that were counted.
+// tagsSize estimates the bytes of an answer to /tags or /taggedAs with the counted tags.
 func (t *Scratch) tagsSize() int {
 	size := objectBytes
 	for _, run := range t.counts {
@@ -74,7 +74,7 @@ func (t *Scratch) appendTagCounts(b []byte) []byte {
 	return append(withoutComma(b), `],"taggedAddresses":[`...)
 }
 
-// appendTagged appends an address once for each tag of a record, with a comma after each.
+// appendTagged appends an address once for each tag of a record, each followed by a comma.
 func appendTagged(b []byte, address site.Address, tags []string) []byte {
 	for _, tag := range tags {
 		b = append(b, `{"address":"`...)

@@ -13,32 +13,33 @@ import (
 type Unit struct {
 	Account *Account
 	Badges  []Badge  // by event
-	Tokens  []string // all lists of the account, by token ID as site.CompareTokenIDs sorts them
-	Token   string   // of the list; "" for none
-	Records []Record // of the list, in its order, repeated ones merged
+	Tokens  []string // all lists of the account, ordered by site.CompareTokenIDs
+	Token   string   // token ID of the list; "" for none
+	Records []Record // records of the list in order, without duplicates
 
 	// Only for the API efp.
-	Page   []Follower // the latest follows of the account, as many as site.DefaultLimit if there are so many, latest first
-	Tagged []Follower // all that have tags, by token ID
+	Page   []Follower // latest follows of the account, latest first, at most site.DefaultLimit
+	Tagged []Follower // all holders with tags, by token ID
 }
 
 // Emit receives an object. The body is valid until it returns.
 type Emit func(key site.Key, body []byte)
 
-// A Renderer renders the site of a graph unit by unit. It reuses its memory, so it is for one goroutine.
+// A Renderer renders the site of a graph unit by unit. It reuses its memory, so only one goroutine
+// may use it.
 type Renderer struct {
 	views       viewRenderer
 	texts       []text // objects that depend on the configuration only
-	lastUpdated string // the time of the snapshot
+	lastUpdated string // time of the snapshot
 	scratch     Scratch
 	body        []byte
 
-	emit    Emit    // of the call
-	emitter Emitter // that hands over to emit
+	emit    Emit    // emit function of the current call
+	emitter Emitter // passes objects to emit
 }
 
-// New returns a Renderer for a configuration with defaults, the time of the snapshot (RFC 3339), and
-// its events in their order.
+// New returns a Renderer for a configuration with its defaults set, the time of the snapshot (RFC
+// 3339), and its events in order.
 func New(config site.Config, asOf string, events []site.Event) (r *Renderer, err error) {
 	r = &Renderer{views: viewRenderer{config: config, events: encodeEvents(events)}}
 	r.emitter = r.put
@@ -61,7 +62,7 @@ func New(config site.Config, asOf string, events []site.Event) (r *Renderer, err
 	return r, nil
 }
 
-// timeOfSnapshot returns the time of a snapshot as the API efp shows it.
+// timeOfSnapshot returns the time of a snapshot in the format of the API efp.
 func timeOfSnapshot(asOf string) (string, error) {
 	t, err := time.Parse(time.RFC3339, asOf)
 	if err != nil {
@@ -78,10 +79,10 @@ func (r *Renderer) put(size int, render func(b []byte) []byte, keys ...site.Key)
 	}
 }
 
-// Unit renders what a site has of a list, and, if it is the primary list or there is none, of its
-// account. For the API efp these are all objects under the account's address and name, and those of its
-// lists that show the account only. Buckets, and the shards and the head of who holds the account,
-// are not among them.
+// Unit renders the objects of a list, and of its account if the list is primary or missing. For the
+// API efp these are all objects under the account's address and name, and the objects of its lists
+// that show the account only. Buckets, and the shards and the head of the account's holders, are
+// not included.
 func (r *Renderer) Unit(u *Unit, emit Emit) error {
 	if u.Token == "" && u.Account.Primary != "" {
 		return errors.New("an account with a primary list is rendered with that list")
@@ -96,7 +97,7 @@ func (r *Renderer) Unit(u *Unit, emit Emit) error {
 	return nil
 }
 
-// Fixed renders what depends on the configuration only.
+// Fixed renders the objects that depend on the configuration only.
 func (r *Renderer) Fixed(emit Emit) {
 	r.emit = emit
 	for _, t := range r.texts {

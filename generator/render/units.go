@@ -14,11 +14,11 @@ type UnitKind struct {
 	Render  unitRenderer
 }
 
-// A unitRenderer renders a unit of a kind. Under a selection it may leave out other objects.
+// A unitRenderer renders a unit of a kind. Under a selection it may skip other objects.
 type unitRenderer func(unit int, t *Scratch, emit Emitter)
 
 // An Emitter receives an object: its estimated size in bytes, a function that appends its body to a
-// buffer, and its keys, if several objects have the same body.
+// buffer, and its keys, several if objects share a body.
 type Emitter func(size int, render func(b []byte) []byte, keys ...site.Key)
 
 // emitText emits an object with a known body.
@@ -26,19 +26,19 @@ func emitText[T string | []byte](emit Emitter, text T, keys ...site.Key) {
 	emit(len(text), func(b []byte) []byte { return append(b, text...) }, keys...)
 }
 
-// A Scratch is memory that the units of a chunk reuse.
+// A Scratch is memory reused by the units of a chunk.
 type Scratch struct {
 	only    selection
 	view    graphView
-	follows []uint32 // indexes of follows of the list that is rendered
-	held    []uint32 // indexes of what it holds
-	holders []holder // of the accounts of a bucket
-	places  []uint32 // of the rows of a head
-	large   []uint32 // numbers of followers of a table
+	follows []uint32 // indexes of the current list's follows
+	held    []uint32 // indexes of the records that hold an account
+	holders []holder // holders of a bucket's accounts
+	places  []uint32 // places of a head's rows
+	large   []uint32 // follower counts of a table
 	page    []Follower
 	tags    map[string]int // records by tag
-	counts  []tagRun       // the same by tag
-	byCount []tagRun       // the same, the most frequent first
+	counts  []tagRun       // sorted by tag
+	byCount []tagRun       // most frequent first
 	keys    []site.Key
 	leaders []Leader
 	read    uint32 // see touch
@@ -50,13 +50,13 @@ type tagRun struct {
 	n   int
 }
 
-// A foundUnit has the object with a key, if the site has it.
+// A foundUnit is the unit with the object of a key, if the site has it.
 type foundUnit struct {
 	render unitRenderer // nil if there is no such object
 	unit   int
 }
 
-// among is the unit with a number, if there are so many.
+// among returns the unit with a number, if it exists.
 func among(units, unit int, render unitRenderer) foundUnit {
 	if unit < 0 || unit >= units {
 		return foundUnit{}
@@ -73,7 +73,7 @@ func number(text string) int {
 	return n
 }
 
-// find finds a bucket by its name. The names are sorted.
+// find finds a bucket by name. The names are sorted.
 func (p *partition) find(name string, render unitRenderer) foundUnit {
 	bucket, ok := slices.BinarySearch(p.names, name)
 	if !ok {

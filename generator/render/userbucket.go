@@ -6,8 +6,8 @@ import (
 	"github.com/followpress/followpress/internal/rawjson"
 )
 
-// AppendUserBucket appends the object that maps the users of a bucket to their primary lists. users must
-// be sorted; tokenID returns the list of each, "" for none.
+// AppendUserBucket appends the object that maps the users of a bucket to their primary lists. users
+// must be sorted; tokenID returns the list of each, "" for none.
 func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user string) string) []byte {
 	b = appendBucket(b, bucket, "users")
 	for _, user := range users {

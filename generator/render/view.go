@@ -5,60 +5,61 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// A view is an account with one of its lists, or with none, as objects show it. A graph makes one for each
-// of its units, and a Unit is made one. What renders views knows neither.
+// A view is an account with one of its lists, or with none, as shown by objects. Graphs and Units
+// are rendered through views.
 type view struct {
 	account *Account
-	user    string // the address, as keys have it
-	name    string // for looking the account up; "" for none
-	unknown bool   // whether it stands for all addresses that the graph does not know
+	user    string // the address as in keys
+	name    string // lookup name; "" for none
+	unknown bool   // whether it represents all addresses unknown to the graph
 	badges  []Badge
-	tokens  []string // lists of the account, by token ID; those that are selected
+	tokens  []string // selected lists of the account, by token ID
 
-	token   string // of the list; "" for none
+	token   string // token ID of the list; "" for none
 	records records
-	held    int // accounts that the list holds
+	held    int // number of accounts that the list holds
 
 	// Only for the API efp.
-	page   []Follower // the latest follows of the account, at most site.DefaultLimit
-	tagged []Follower // those with tags, by token ID
+	page   []Follower // latest follows of the account, at most site.DefaultLimit
+	tagged []Follower // holders with tags, by token ID
 }
 
-// isPrimary reports whether the view has the primary list, or none if there is none.
+// isPrimary reports whether the list of the view is the primary one, or missing because there is
+// none.
 func (v *view) isPrimary() bool { return v.token == v.account.Primary }
 
-// records are those of a list, in its order.
+// records are the records of a list, in order.
 type records interface {
 	Len() int
 	form(i int) RecordForm
-	state(i int) rules.State    // what the list says of the address; 0 if it does not hold one
-	address(i int) site.Address // that the record is about, if text is ""
-	text(i int) string          // data that is no address, as the API shows it
-	shown(i int) Shown          // of the address
-	followers(i int) uint32     // of the address, as in shown
-	ahead(from, to int)         // reads what is shown from one index to another, so that rendering need not wait for it
+	state(i int) rules.State    // state of the address in the list; 0 if the record holds no account
+	address(i int) site.Address // subject of the record, if text is ""
+	text(i int) string          // data other than an address, as shown by the API
+	shown(i int) Shown          // shown fields of the address
+	followers(i int) uint32     // as in shown
+	ahead(from, to int)         // reads the shown data of [from, to) in advance, so that rendering need not wait
 }
 
-// A RecordForm is what records have in common.
+// A RecordForm is the common part of records of a form.
 type RecordForm struct {
 	rules.Kind
 	*TagSet
-	holds bool // whether a list holds an account by such a record
+	holds bool // whether records of this form hold an account
 }
 
-// NewRecordForm returns a form, for sorted tags without repetitions.
+// NewRecordForm returns a form. tags must be sorted and unique.
 func NewRecordForm(version uint32, recordType string, tags []string) RecordForm {
 	k := rules.Kind{Version: version, Type: recordType}
 	return RecordForm{k, NewTagSet(tags), k.Holds()}
 }
 
-// Shown is what a record shows of the account that it is about.
+// Shown holds the shown fields of a record's subject.
 type Shown struct {
 	ENS       []byte // profile, which may end after the member header, or for site.APISpec at SearchLen; nil for none
 	SearchLen uint32 // as in Profile
 	Followers uint32
 
-	ends profileEnds // zero if they were not looked for
+	ends profileEnds // zero if not computed
 }
 
 // texts returns name and avatar as JSON strings.
@@ -78,19 +79,19 @@ func (s *Shown) searched() []byte {
 
 // A Follower is a record of a primary list that holds the account of a Unit.
 type Follower struct {
-	Token   string       // of the list
-	Account site.Address // of the list
+	Token   string       // token ID of the list
+	Account site.Address // account of the list
 	Tags    *TagSet
 	Added   int64       // milliseconds since the Unix epoch, snapshot.NoTime for none
-	State   rules.State // what the primary list of the Unit's account says of this one
+	State   rules.State // state of this account in the primary list of the Unit's account
 }
 
-// A Record is an entry of a list, with what is shown of the account that it is about.
+// A Record is an entry of a list, with the shown fields of its subject.
 type Record struct {
 	Form    *RecordForm
-	Data    string       // as the API shows it, 0x…; "" for an address, as snapshot.Record.Address says
-	Address site.Address // then
-	Shown                // of the address
+	Data    string       // as shown by the API, 0x…; "" for an address, see snapshot.Record.Address
+	Address site.Address // set if Data is ""
+	Shown                // shown fields of the address
 }
 
 type unitRecords []Record
@@ -123,4 +124,4 @@ func (r unitRecords) held() (n int) {
 	return n
 }
 
-func (unitRecords) ahead(_, _ int) {} // a unit is read from one place
+func (unitRecords) ahead(_, _ int) {} // a unit is contiguous in memory

@@ -5,18 +5,18 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// keysPerEmit bounds the keys of a body that is emitted at a time: an account may have any number of
+// keysPerEmit bounds the keys emitted with one body at a time: an account may have any number of
 // lists, and an output keeps a copy of the body for each.
 const keysPerEmit = 64
 
-// A viewRenderer renders what objects show of views, and what depends on the configuration only.
+// A viewRenderer renders views, and objects that depend on the configuration only.
 type viewRenderer struct {
 	config site.Config
 	events eventTexts
 }
 
-// renderUnit emits the objects of a view's list. Those of its account come with the primary list, or with
-// none.
+// renderUnit emits the objects of a view's list. The objects of its account come with the primary
+// list, or with none.
 func (e *viewRenderer) renderUnit(t *Scratch, v *view, emit Emitter) {
 	switch {
 	case e.config.EFP():
@@ -33,7 +33,8 @@ func (e *viewRenderer) renderUnit(t *Scratch, v *view, emit Emitter) {
 	}
 }
 
-// renderList emits the objects of a list under the API spec. A primary list includes those of its account.
+// renderList emits the objects of a list under the API spec. A primary list includes those of its
+// account.
 func (e *viewRenderer) renderList(t *Scratch, v *view, emit Emitter) {
 	all := v.records
 	t.follows = t.follows[:0]
@@ -57,14 +58,15 @@ func (e *viewRenderer) renderList(t *Scratch, v *view, emit Emitter) {
 		}
 	}
 	emit(objectBytes+entriesSize(all, firstPage(t.follows)), func(b []byte) []byte { return appendFollowing(b, all, t.follows) }, t.keys...)
-	if t.only.object == "" { // else renderShard renders the one that is selected
+	if t.only.object == "" { // else renderShard renders the selected one
 		for n := range searchShards(len(t.follows)) {
 			emitShard(v, len(t.follows), n, window(t.follows, n, site.SearchShardSize), emit)
 		}
 	}
 }
 
-// emitShard emits the n-th search shard of a list with that many follows: those in the shard.
+// emitShard emits the n-th search shard of a list with total follows. follows are those in the
+// shard.
 func emitShard(v *view, total, n int, follows []uint32, emit Emitter) {
 	emit(objectBytes+entriesSize(v.records, follows), func(b []byte) []byte {
 		return appendShard(b, v.token, total, n, v.records, follows)
@@ -80,7 +82,7 @@ func (e *viewRenderer) emitBoard(t *Scratch, board site.Board, limit int, leader
 	emit(userBytes*limit, func(b []byte) []byte { return appendLeaderboard(b, board, leaders) }, t.keys...)
 }
 
-// renderUnknown renders the objects of an address that the graph does not know.
+// renderUnknown renders the objects of an address unknown to the graph.
 func (e *viewRenderer) renderUnknown(t *Scratch, emit Emitter) {
 	v := view{account: &Account{Profile: emptyProfile}, user: site.UnknownAddress, unknown: true, records: unitRecords(nil)}
 	e.renderUser(t, &v, emit)
@@ -97,8 +99,8 @@ func (e *viewRenderer) userKeys(t *Scratch, v *view, object site.ListObject) []s
 	return t.keys
 }
 
-// renderUser emits the objects of an account, of which some are also those of its lists. The view has its
-// primary list, or none.
+// renderUser emits the objects of an account, some of which its lists share. The list of the view
+// is the primary one, or none.
 func (e *viewRenderer) renderUser(t *Scratch, v *view, emit Emitter) {
 	a := v.account
 	ens := len(a.Profile.ENS)
@@ -153,8 +155,8 @@ func (e *viewRenderer) emitToLists(t *Scratch, v *view, object site.ListObject, 
 	t.keys = keys
 }
 
-// renderPages emits what a user and a list have in common. The list of a user is the primary one, or
-// none.
+// renderPages emits the objects that users and lists have in common. The list of a user is the
+// primary one, or none.
 func (e *viewRenderer) renderPages(t *Scratch, v *view, emit Emitter, keys func(site.ListObject) []site.Key) {
 	all := v.records
 	t.follows = appendFollows(t.follows[:0], all)
@@ -169,7 +171,7 @@ func (e *viewRenderer) renderPages(t *Scratch, v *view, emit Emitter, keys func(
 	}
 }
 
-// followers returns the latest followers with what the list says of them.
+// followers returns the latest followers with their states in the list.
 func (t *Scratch) followers(v *view) []Follower {
 	if v.isPrimary() || len(v.page) == 0 {
 		return v.page
@@ -193,7 +195,7 @@ func (t *Scratch) followers(v *view) []Follower {
 	return t.page
 }
 
-// renderListEFP emits the objects of a list under the API efp that are not those of its account.
+// renderListEFP emits the objects of a list under the API efp that are not its account's.
 func (e *viewRenderer) renderListEFP(t *Scratch, v *view, emit Emitter) {
 	key := func(object site.ListObject) []site.Key {
 		t.keys = append(t.keys[:0], e.config.ListKey(v.token, object))

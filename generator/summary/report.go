@@ -1,4 +1,4 @@
-// Package summary says what a run that made a site read, wrote and left out.
+// Package summary reports what a run that made a site read, wrote and omitted.
 //
 // The API may change in any release.
 package summary
@@ -12,13 +12,13 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// MaxInvalid bounds the invalid rows that a report lists; all are counted.
+// MaxInvalid bounds the invalid rows in a report; all are counted.
 const MaxInvalid = 1000
 
-// maxLongListed is the same bound for texts that were left out.
+// maxLongListed bounds the omitted texts in a report.
 const maxLongListed = 10
 
-// A Report says what a run read, wrote and left out. Sizes are in bytes, durations in seconds.
+// A Report tells what a run read, wrote and omitted. Sizes are in bytes, durations in seconds.
 type Report struct {
 	Snapshot   string                  `json:"snapshot"`
 	Out        string                  `json:"out"`
@@ -26,14 +26,14 @@ type Report struct {
 	Tables     map[string]*TableReport `json:"tables"`
 	Refreshed  *RefreshedReport        `json:"refreshed,omitempty"`  // nil without Options.Refreshed
 	Ranks      *RanksReport            `json:"ranks,omitempty"`      // nil unless the configuration has RanksEvery
-	Repeated   int                     `json:"repeated_records"`     // rows that were merged into an earlier row of the same list
+	Repeated   int                     `json:"repeated_records"`     // rows merged into an earlier row of the same list
 	Operations int                     `json:"operations,omitempty"` // rows of ops that the site shows
 	Invalid    []*snapshot.RowError    `json:"invalid"`              // the first 1,000 invalid rows and refreshed objects
-	LongTexts  LongTextReport          `json:"long_texts"`           // texts of profiles that were left out
-	NoTexts    NoTextReport            `json:"no_texts"`             // entries of profiles that were left out
-	OtherDates int                     `json:"other_dates"`          // dates of events in another form than 31-Jan-2026, which are shown as they are
+	LongTexts  LongTextReport          `json:"long_texts"`           // omitted texts of profiles
+	NoTexts    NoTextReport            `json:"no_texts"`             // omitted entries of profiles
+	OtherDates int                     `json:"other_dates"`          // dates of events in other forms than 31-Jan-2026, shown unchanged
 	Counts     site.Counts             `json:"counts"`
-	Kinds      []KindReport            `json:"kinds,omitempty"` // which objects hold the bytes, the most first; none of a live site, or from Beam
+	Kinds      []KindReport            `json:"kinds,omitempty"` // bytes by kind of object, largest first; empty for a live site or from Beam
 	Written    WriteReport             `json:"written"`
 	DryRun     bool                    `json:"dry_run,omitempty"` // nothing was written
 	Duration   struct {
@@ -43,18 +43,18 @@ type Report struct {
 	} `json:"seconds"`
 }
 
-// A KindReport counts the objects whose keys look alike.
+// A KindReport counts the objects with similar keys.
 type KindReport struct {
-	Keys    string `json:"keys"` // with * for what differs, as in api/v1/users/*/details
+	Keys    string `json:"keys"` // has * for the variable part, as in api/v1/users/*/details
 	Objects int64  `json:"objects"`
-	Bytes   int64  `json:"bytes"` // a body under two keys counts twice
+	Bytes   int64  `json:"bytes"` // counts a body under two keys twice
 }
 
 // A TableReport counts the rows of a table.
 type TableReport struct {
 	Rows          int            `json:"rows"`
 	Skipped       int            `json:"skipped"`        // invalid
-	WithoutEffect map[string]int `json:"without_effect"` // valid, but refer to something that does not exist; by reason
+	WithoutEffect map[string]int `json:"without_effect"` // valid, but about something that does not exist; by reason
 }
 
 // A LongTextReport counts texts of profiles that exceed site.Config.ProfileLimits.
@@ -62,12 +62,13 @@ type LongTextReport struct {
 	LeftOut     int               `json:"left_out"`
 	Most        int               `json:"most_bytes"`         // limit of a text in bytes
 	MostProfile int               `json:"most_profile_bytes"` // limit of a profile as JSON
-	Examples    []LongTextExample `json:"examples"`           // the first 10
+	Examples    []LongTextExample `json:"examples"`           // at most 10
 }
 
-// A NoTextReport counts entries of profiles that are left out since they are neither texts nor null (site.Profile.NoTexts).
+// A NoTextReport counts entries of profiles omitted because they are neither texts nor null
+// (site.Profile.NoTexts).
 type NoTextReport struct {
-	Profiles int `json:"profiles"` // that had any
+	Profiles int `json:"profiles"` // profiles with such entries
 	Entries  int `json:"entries"`
 }
 
@@ -79,14 +80,14 @@ func (r *NoTextReport) Add(entries int) {
 	}
 }
 
-// A LongTextExample is a text that was left out, and its row or object.
+// A LongTextExample is an omitted text, and its row or object.
 type LongTextExample struct {
-	File string `json:"file"` // the key of an object
+	File string `json:"file"` // name, or the key of an object
 	Line int    `json:"line"` // from 1; 0 for an object
 	site.LongText
 }
 
-// Add counts the texts of one profile, and lists them if few were listed.
+// Add counts the texts of one profile, and adds examples up to the limit.
 func (r *LongTextReport) Add(file string, line int, long []site.LongText) {
 	r.LeftOut += len(long)
 	for _, text := range long[:min(len(long), maxLongListed-len(r.Examples))] {
@@ -113,28 +114,28 @@ type RefreshedReport struct {
 	Objects       int            `json:"objects"`
 	Profiles      int            `json:"profiles"`       // merged into the snapshot
 	Badges        int            `json:"badges"`         // objects with at least one merged badge
-	Older         int            `json:"older"`          // not newer than the snapshot, or than another of the same account
+	Older         int            `json:"older"`          // not newer than the snapshot, or than another object of the same account
 	Skipped       int            `json:"skipped"`        // invalid
-	WithoutEffect map[string]int `json:"without_effect"` // valid, but refer to something that does not exist; by reason
+	WithoutEffect map[string]int `json:"without_effect"` // valid, but about something that does not exist; by reason
 }
 
-// A RanksReport says which ranks details show.
+// A RanksReport tells which ranks details show.
 type RanksReport struct {
-	AsOf string `json:"as_of"` // time of the snapshot that they are of
-	Held bool   `json:"held"`  // that was an earlier one
+	AsOf string `json:"as_of"` // time of their snapshot
+	Held bool   `json:"held"`  // whether they are from an earlier snapshot
 }
 
 // A WriteReport counts the objects of a run, including manifest and root.
 type WriteReport struct {
-	Unchanged bool `json:"unchanged"` // whether the live site is the same, so that nothing was written
+	Unchanged bool `json:"unchanged"` // whether the live site is the same, so nothing was written
 	Added     int  `json:"added"`
 	Altered   int  `json:"altered"`
 	Kept      int  `json:"kept"`
 	Removed   int  `json:"removed"`
-	Restored  int  `json:"restored,omitempty"` // the same as in the live site, which lacked the file, or had one of another size
+	Restored  int  `json:"restored,omitempty"` // unchanged objects whose file was missing or had another size
 }
 
-// Reasons for rows and refreshed objects without effect, as in TableReport.WithoutEffect.
+// Reasons in WithoutEffect of tables and refreshed objects.
 const (
 	UnknownList    = "unknown list"
 	UnknownEvent   = "unknown event"
@@ -151,7 +152,7 @@ func New(out string) *Report {
 	return &Report{Out: out, Tables: map[string]*TableReport{}, Invalid: []*snapshot.RowError{}, LongTexts: LongTextReport{Examples: []LongTextExample{}}}
 }
 
-// Table returns the report of a table, for whoever counts its rows.
+// Table returns the report of a table, creating it if needed.
 func (r *Report) Table(t snapshot.Table) *TableReport {
 	if r.Tables[string(t)] == nil {
 		r.Tables[string(t)] = &TableReport{WithoutEffect: map[string]int{}}
@@ -159,12 +160,12 @@ func (r *Report) Table(t snapshot.Table) *TableReport {
 	return r.Tables[string(t)]
 }
 
-// CountWithoutEffect counts a row of a table that has no effect, by the reason.
+// CountWithoutEffect counts a row without effect, by reason.
 func (r *Report) CountWithoutEffect(t snapshot.Table, reason string) {
 	r.Table(t).WithoutEffect[reason]++
 }
 
-// Skipped is the number of invalid rows and refreshed objects.
+// Skipped returns the number of invalid rows and refreshed objects.
 func (r *Report) Skipped() int {
 	n := 0
 	for _, t := range r.Tables {
@@ -176,7 +177,7 @@ func (r *Report) Skipped() int {
 	return n
 }
 
-// tellAltered says what of the rows is shown in another way than it was written.
+// tellAltered reports rows that are shown differently from their source.
 func (r *Report) tellAltered(b *strings.Builder) {
 	if r.LongTexts.LeftOut > 0 {
 		fmt.Fprintf(b, "%s\n", &r.LongTexts)
@@ -185,11 +186,11 @@ func (r *Report) tellAltered(b *strings.Builder) {
 		fmt.Fprintf(b, "left out  %10d profiles, %d entries that are not strings\n", n.Profiles, n.Entries)
 	}
 	if r.OtherDates > 0 {
-		fmt.Fprintf(b, "events    %10d dates that are not like 31-Jan-2026, shown as they are\n", r.OtherDates)
+		fmt.Fprintf(b, "events    %10d dates that are not like 31-Jan-2026, shown unchanged\n", r.OtherDates)
 	}
 }
 
-// String formats the report for a person, in a few lines.
+// String formats the report for a person.
 func (r *Report) String() string {
 	var b strings.Builder
 	for _, t := range r.shownTables() {
@@ -235,7 +236,7 @@ func (r *Report) String() string {
 	w := r.Written
 	switch {
 	case r.Out == "":
-		b.WriteString("not written: an object is rendered when it is read")
+		b.WriteString("not written: objects are rendered on request")
 	case w.Unchanged:
 		fmt.Fprintf(&b, "%s is unchanged", r.Out)
 	case r.DryRun:
@@ -251,7 +252,7 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// shownTables are the tables that every snapshot has, and others that were read.
+// shownTables returns the tables that every snapshot has, and others that were read.
 func (r *Report) shownTables() []snapshot.Table {
 	tables := snapshot.Tables()
 	for _, t := range []snapshot.Table{snapshot.TableRecommended, snapshot.TableOps} {
@@ -273,10 +274,10 @@ func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int)
 	}
 }
 
-// shownKinds is how many kinds a person is told.
+// shownKinds bounds the kinds shown to a person.
 const shownKinds = 4
 
-// largestKinds says which kinds of objects hold the most of that many bytes.
+// largestKinds names the kinds of objects with the most of all bytes.
 func largestKinds(kinds []KindReport, bytes int64) string {
 	var shown []string
 	for _, k := range kinds[:min(len(kinds), shownKinds)] {

@@ -9,22 +9,23 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A File is what a Package says of a file.
+// A File describes a file in a Package.
 type File struct {
-	Path  string // beside the package
+	Path  string // relative to the package
 	Table *Table
 	Facts
 }
 
-// Facts are known of a file once it has been written.
+// Facts are known once a file has been written.
 type Facts struct {
 	Rows, Bytes int64
-	Digest      site.SHA256 // of the bytes
-	RowsDigest  site.SHA256 // of the rows in canonical form (docs/site.md)
+	Digest      site.SHA256 // digest of the bytes
+	RowsDigest  site.SHA256 // digest of the rows in canonical form (docs/site.md)
 }
 
-// Package returns the description of the files, a data package as https://specs.frictionlessdata.io has it. The snapshot's
-// time, asOf, is in RFC 3339. An empty licence is left out.
+// Package returns the description of the files, a data package as defined by
+// https://specs.frictionlessdata.io. asOf is the time of the snapshot in RFC 3339. An empty licence
+// is omitted.
 func Package(asOf, licence string, files []File) []byte {
 	p := dataPackage{Profile: "data-package", Name: "followpress", Title: "A graph of who follows whom", AsOf: asOf, Resources: []resource{}}
 	if licence != "" {
@@ -42,7 +43,7 @@ func Package(asOf, licence string, files []File) []byte {
 	}
 	body, err := json.MarshalWithOption(p, json.DisableHTMLEscape())
 	if err != nil {
-		panic(err) // it has texts and numbers only
+		panic(err) // only texts and numbers
 	}
 	return body
 }
@@ -69,7 +70,7 @@ type resource struct {
 	Title      string `json:"title"`
 	Format     string `json:"format"`
 	MediaType  string `json:"mediatype"`
-	Table      string `json:"table"` // that it is, or is a part of
+	Table      string `json:"table"` // the table of which the file is a part
 	Rows       int64  `json:"rows"`
 	Bytes      int64  `json:"bytes"`
 	Hash       string `json:"hash"`
@@ -91,14 +92,14 @@ type constraints struct {
 	Required bool `json:"required"`
 }
 
-// name is that of a table schema.
+// name returns the type's name in a table schema.
 func (t Type) name() string {
 	return map[Type]string{Text: "string", Sorted: "string", LongText: "string", Texts: "array", Bool: "boolean", Int: "integer", Rank: "integer", RowNumber: "integer", Time: "datetime"}[t]
 }
 
 var isLicenseName = regexp.MustCompile(`^[0-9A-Za-z._-]+$`).MatchString
 
-// licenseOf describes a licence, which must have a name or an address there.
+// licenseOf describes a licence, which must have a name or a URL in a data package.
 func licenseOf(text string) license {
 	switch {
 	case strings.HasPrefix(text, "https://"):

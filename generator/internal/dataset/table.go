@@ -7,7 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A Table is what all files of a table have in common. docs/site.md shows the tables to readers.
+// A Table is the schema of files. docs/site.md shows the tables to readers.
 type Table struct {
 	Name, Title string
 	Columns     []Column
@@ -17,28 +17,27 @@ type Table struct {
 type Column struct {
 	Name    string
 	Type    Type
-	Null    bool   // whether a row may have no value
+	Null    bool   // whether values are optional
 	Unit    string // "" for none
-	Meaning string // for people
+	Meaning string // description for people
 }
 
-// A Type is that of the values of a column.
+// A Type is the type of a column's values.
 type Type int
 
-// The types.
 const (
-	Text     Type = iota // of which few differ
+	Text     Type = iota // few distinct texts
 	Sorted               // texts in rising order
-	LongText             // texts of which most differ
+	LongText             // mostly distinct texts
 	Texts                // lists of texts
 	Bool
-	Int       // 32 bits, of which few differ
-	Rank      // 32 bits, of which most differ
+	Int       // 32 bits, few distinct values
+	Rank      // 32 bits, mostly distinct values
 	RowNumber // 32 bits, in rising order or close to it
 	Time      // milliseconds since the Unix epoch, UTC
 )
 
-// node describes the column to Parquet.
+// node returns the Parquet type of the column.
 func (c *Column) node() parquet.Node {
 	var n parquet.Node
 	switch dictionary := func() parquet.Node { return parquet.Encoded(parquet.String(), &parquet.RLEDictionary) }; c.Type {
@@ -65,8 +64,8 @@ func (c *Column) node() parquet.Node {
 	return n
 }
 
-// bounded reports whether the file states the least and the greatest value of the column, by which engines skip row groups.
-// Long texts get none: the file would contain them once more.
+// bounded reports whether the file states the minimum and maximum of the column, which let engines
+// skip row groups. Long texts have none, because the file would contain them twice.
 func (c *Column) bounded() bool { return c.Type != LongText && c.Type != Texts }
 
 // columns is a parquet.Group in the order of a table.

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// GroupRows is the most rows of a row group. Engines read a group at a time, and each has its own dictionaries.
+	// GroupRows bounds the rows of a row group. Engines read a group at a time, and each group has
+	// its own dictionaries.
 	GroupRows = 1 << 20
-	// batchRows are encoded at a time, column by column.
+	// batchRows is the number of rows encoded at a time, column by column.
 	batchRows = 1 << 10
-	batchText = 1 << 20 // bytes, after which a batch ends early
+	batchText = 1 << 20 // bytes after which a batch ends early
 	pageBytes = 1 << 20
 )
 
@@ -26,22 +27,22 @@ type Writer struct {
 	table   *Table
 	file    *parquet.GenericWriter[any]
 	columns []*parquet.ColumnWriter
-	values  [][]parquet.Value // of the batch, by column
-	column  int               // of the next value
+	values  [][]parquet.Value // values of the batch, by column
+	column  int               // column of the next value
 
 	rows          int64
-	batch, group  int    // rows of what has begun
-	canonical     []byte // the rows of the batch; values of texts are parts of it
+	batch, group  int    // rows so far
+	canonical     []byte // canonical rows of the batch; text values point into it
 	digest        hash.Hash
 	err           error // the first error, after which nothing is written
 	scratch, list []byte
 }
 
-// NewWriter returns a Writer of a file of a table into to. Its bytes depend on the rows only.
+// NewWriter returns a Writer that writes a file of a table. Its bytes depend on the rows only.
 func NewWriter(t *Table, to io.Writer) *Writer {
 	options := []parquet.WriterOption{
 		t.schema(), parquet.Compression(&parquet.Zstd), parquet.DataPageVersion(1), parquet.PageBufferSize(pageBytes),
-		// Constants: what the library says of itself would change the files of each of its versions.
+		// The library's own name and version would change the files with each of its releases.
 		parquet.CreatedBy("followpress", "1.0.0", "data"),
 	}
 	for i := range t.Columns {
@@ -58,13 +59,13 @@ func NewWriter(t *Table, to io.Writer) *Writer {
 	return w
 }
 
-// add adds the next value of the row. A level is that of a value that there is.
+// add adds the next value of the row, with its definition level.
 func (w *Writer) add(v parquet.Value, level int) {
 	w.values[w.column] = append(w.values[w.column], v.Level(0, level, w.column))
 	w.column++
 }
 
-// level is the definition level of values of the next column.
+// level returns the definition level of a value of the next column.
 func (w *Writer) level() int {
 	if w.table.Columns[w.column].Null {
 		return 1
@@ -72,20 +73,20 @@ func (w *Writer) level() int {
 	return 0
 }
 
-// Null adds no value.
+// Null adds a missing value.
 func (w *Writer) Null() {
 	w.canonical = append(w.canonical, "-,"...)
 	w.add(parquet.Value{}, 0)
 }
 
-// AddText adds a text of UTF-8 to w. It is no method because it takes texts in both forms.
+// AddText adds a UTF-8 text. It is a function because methods cannot be generic.
 func AddText[T string | []byte](w *Writer, text T) {
 	var kept []byte
 	w.canonical, kept = appendCanonical(w.canonical, text)
 	w.add(parquet.ByteArrayValue(kept), w.level())
 }
 
-// Texts adds a list of texts of UTF-8.
+// Texts adds a list of UTF-8 texts.
 func (w *Writer) Texts(texts []string) {
 	w.list = w.list[:0]
 	for _, text := range texts {
@@ -125,14 +126,13 @@ func (w *Writer) number(text []byte) {
 	w.canonical, _ = appendCanonical(w.canonical, text)
 }
 
-// appendCanonical appends a value in canonical form, and returns where its text is now.
+// appendCanonical appends a value in canonical form, and returns the text within the result.
 func appendCanonical[T string | []byte](b []byte, text T) (all, kept []byte) {
 	b = append(strconv.AppendInt(b, int64(len(text)), 10), ':')
 	b = append(b, text...)
 	return append(b, ','), b[len(b)-len(text) : len(b) : len(b)]
 }
 
-// EndRow ends a row.
 func (w *Writer) EndRow() {
 	w.column = 0
 	w.rows++
@@ -159,7 +159,7 @@ func (w *Writer) endBatch() {
 	w.canonical, w.batch = w.canonical[:0], 0
 }
 
-// EndGroup ends a row group before it is full.
+// EndGroup ends a row group, which may be partly filled.
 func (w *Writer) EndGroup() {
 	w.endBatch()
 	if w.err == nil && w.group > 0 {

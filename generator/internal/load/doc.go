@@ -1,2 +1,2 @@
-// Package load reads the tables of a snapshot, and refreshed data, into the graph that render shows.
+// Package load reads the tables of a snapshot, and refreshed data, into a render.Graph.
 package load

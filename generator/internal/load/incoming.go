@@ -10,11 +10,11 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// incomingRecords are records in the order of the snapshot, before they are grouped by list: the blocks
-// of a snapshot one after the other. An array for all would be copied whenever it grows.
+// incomingRecords are records in the order of the snapshot, before they are grouped by list, in
+// blocks. A single array would be copied whenever it grows.
 type incomingRecords struct {
 	blocks []incomingBlock
-	forms  uint32 // more than the number of any form
+	forms  uint32 // greater than any form number
 }
 
 const incomingBlockSize = 1 << 16
@@ -25,7 +25,7 @@ type incomingBlock struct {
 	added []int64 // nil unless the API is efp
 }
 
-// A listRun are successive records of a list. Most snapshots have one for each list.
+// A listRun counts successive records of a list. Most snapshots have one run per list.
 type listRun struct{ list, n uint32 }
 
 func (b *incomingBlock) add(list, data, form uint32) {
@@ -36,22 +36,22 @@ func (b *incomingBlock) add(list, data, form uint32) {
 	b.runs[len(b.runs)-1].n++
 }
 
-// packedRecords are successive records as a worker packs them, so that whoever has all of them in their order need only
-// copy columns. Only accounts that no other table names are for that goroutine.
+// packedRecords are successive records packed by a worker, so that the goroutine that collects them
+// in order only copies columns. It resolves only accounts that no other table names.
 type packedRecords struct {
 	incomingBlock
-	forms   uint32 // more than the number of any form
+	forms   uint32 // greater than any form number
 	late    []lateRecord
-	unknown int // records of lists that are not there
+	unknown int // records of unknown lists
 }
 
-// A lateRecord is about an account that has no number yet.
+// A lateRecord is about an account without a number yet.
 type lateRecord struct {
-	at      int // its index
+	at      int // index of the record
 	address site.Address
 }
 
-// pack packs records instead of those before.
+// pack replaces the packed records.
 func (p *packedRecords) pack(rows []snapshotRow, timed bool) {
 	p.Reset()
 	p.runs, p.added, p.late, p.forms, p.unknown = p.runs[:0], p.added[:0], p.late[:0], 0, 0
@@ -72,7 +72,7 @@ func (p *packedRecords) pack(rows []snapshotRow, timed bool) {
 	}
 }
 
-// add copies packed records, all of whose accounts have numbers.
+// add copies packed records whose accounts all have numbers.
 func (in *incomingRecords) add(p *packedRecords, timed bool) {
 	in.forms = max(in.forms, p.forms)
 	last := len(in.blocks) - 1
@@ -90,8 +90,8 @@ func (in *incomingRecords) add(p *packedRecords, timed bool) {
 	b.runs, b.added = append(b.runs, p.runs...), append(b.added, p.added...)
 }
 
-// group groups the records by list, those of a list in the order of the snapshot. It frees the blocks.
-// offsets are as in a graph.
+// group groups the records by list, keeping the order of the snapshot within a list, and frees the
+// blocks. offsets are as in a graph.
 func (in *incomingRecords) group(lists int, timed bool, workers int) (offsets []uint64, records render.RecordList, added []int64) {
 	offsets = make([]uint64, lists+1)
 	for i := range in.blocks {
@@ -112,7 +112,7 @@ func (in *incomingRecords) group(lists int, timed bool, workers int) (offsets []
 	group.SetLimit(workers)
 	for i := range in.blocks {
 		b := &in.blocks[i]
-		places := make([]uint64, len(b.runs)) // so that blocks can be copied in any order
+		places := make([]uint64, len(b.runs)) // blocks can be copied in any order
 		for i, run := range b.runs {
 			places[i] = next[run.list]
 			next[run.list] += uint64(run.n)
@@ -136,12 +136,12 @@ func (in *incomingRecords) group(lists int, timed bool, workers int) (offsets []
 	return offsets, records, added
 }
 
-// An incomingRecord is a row of records, as far as workers can number what it says.
+// An incomingRecord is a row of records, numbered as far as workers can.
 type incomingRecord struct {
-	list    uint32 // none for an unknown one
+	list    uint32 // None for an unknown list
 	form    uint32
-	data    uint32       // none for an address that has no number yet
-	address site.Address // then
+	data    uint32       // None for an address without a number yet
+	address site.Address // set if data is None
 	added   int64
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/followpress/followpress/generator/render"
 )
 
-// TestGroupingEqualsNaiveOne: with few forms and with many, in runs and without, with times and without.
+// TestGroupingEqualsNaiveOne with few forms and many, with and without runs, with and without
+// times.
 func TestGroupingEqualsNaiveOne(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
@@ -39,7 +40,7 @@ func TestGroupingEqualsNaiveOne(t *testing.T) {
 					add.added = r.Int64()
 				}
 				row := snapshotRow{Value: incomingRecord{list: uint32(list), data: add.data, form: add.form, added: add.added}}
-				if r.IntN(4) == 0 { // it has no number before its turn
+				if r.IntN(4) == 0 { // without a number yet
 					row.Value.data = render.None
 					binary.BigEndian.PutUint32(row.Value.address[:], add.data)
 				}

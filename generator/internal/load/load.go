@@ -16,7 +16,8 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Graph reads a snapshot into a graph, whose accounts are not ranked yet. An invalid row is a *snapshot.RowError.
+// Graph reads a snapshot into a graph without ranks. It returns a *snapshot.RowError for an invalid
+// row.
 func Graph(ctx context.Context, o Options) (*render.Graph, error) {
 	r := &reader{Options: o, file: map[snapshot.Table]string{}}
 	asOf, err := snapshot.ReadAsOf(r.Snapshot)
@@ -74,7 +75,7 @@ func (l *loader) readEvents(ctx context.Context) error {
 	return readTable(ctx, l.reader, snapshot.TableEvents, site.DecodeEvent, func(r snapshot.Row[site.Event]) error {
 		id := strconv.FormatUint(r.Value.ID, 10)
 		if _, ok := l.eventOf[id]; ok {
-			return fmt.Errorf("id: a second event with the id %s", id)
+			return fmt.Errorf("id: duplicate event %s", id)
 		}
 		l.eventOf[id] = uint32(len(g.Events))
 		g.Events = append(g.Events, r.Value)
@@ -89,7 +90,7 @@ func (l *loader) readLists(ctx context.Context) error {
 	return readTable(ctx, l.reader, snapshot.TableLists, snapshot.ParseList, func(r snapshot.Row[snapshot.List]) error {
 		list, added := g.Lists.Add(r.Value.TokenID)
 		if !added {
-			return fmt.Errorf("token_id: a second list with the token_id %s", r.Value.TokenID)
+			return fmt.Errorf("token_id: duplicate list %s", r.Value.TokenID)
 		}
 		g.Tokens[list] = l.texts.keep(r.Value.TokenID)
 		g.Owners = append(g.Owners, g.Account(rules.AccountOf(r.Value.Owner, r.Value.User)))
@@ -103,9 +104,9 @@ func (l *loader) readAccounts(ctx context.Context) error {
 	type row struct {
 		address site.Address
 		profile render.Profile
-		long    []site.LongText // left out of the profile
-		noTexts int             // as long
-		primary uint32          // the list that the account names as primary; none, or noList if there is no such list
+		long    []site.LongText // omitted from the profile
+		noTexts int             // number of omitted long texts
+		primary uint32          // list named as primary; None, or noList if the list does not exist
 	}
 	const noList = render.None - 1
 	convert := func(in *snapshot.Account) (row, error) {
@@ -129,7 +130,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		l.seen = append(l.seen, make([]bool, len(g.Accounts)-len(l.seen))...)
 		g.FillAccounts()
 		if l.seen[account] {
-			return fmt.Errorf("address: a second account with the address %s", r.Value.address)
+			return fmt.Errorf("address: duplicate account %s", r.Value.address)
 		}
 		l.seen[account] = true
 		switch list := r.Value.primary; {
@@ -170,7 +171,7 @@ func (l *loader) chooseNames() {
 	}
 	inorder.Sort(l.Workers, g.Names, func(a, b render.LookupName) int {
 		if order := strings.Compare(a.Name, b.Name); order != 0 {
-			return order // without a look at the profiles, far away in memory
+			return order // without reading the profiles, which are far away in memory
 		}
 		return l.namesake(a.Account).Compare(l.namesake(b.Account))
 	})
@@ -187,8 +188,8 @@ func (l *loader) namesake(account uint32) rules.Namesake {
 	return rules.Namesake{Refreshed: refreshed, Fresh: l.graph.Profiles.Fresh(account), Address: l.graph.Accounts[account]}
 }
 
-// readRecommended reads the recommended accounts. They do not become accounts of the graph: what
-// the API says about an address does not depend on whether it is recommended.
+// readRecommended reads the recommended accounts. They do not become accounts of the graph: API
+// answers about an address do not depend on recommendations.
 func (l *loader) readRecommended(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("recommended", 0)

@@ -7,18 +7,18 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// maxItems bounds accounts, lists and texts, so that their numbers do not use the bit otherData.
+// maxItems bounds accounts, lists and texts, so that their numbers do not use the bit OtherData.
 const maxItems = int64(render.OtherData - 1)
 
 type loader struct {
 	*reader
 	graph    *render.Graph
-	texts    texts // of the graph
+	texts    texts // texts of the graph
 	eventOf  map[string]uint32
-	seen     []bool // by account; whether it had a row
+	seen     []bool // by account: whether it had a row
 	incoming incomingRecords
 	badges   rules.RefreshedBadges[accountEvent]
-	renamed  map[uint32]struct{} // accounts that have another name than in the snapshot, by a refresh
+	renamed  map[uint32]struct{} // accounts renamed by a refresh
 }
 
 // An accountEvent identifies a possible badge.

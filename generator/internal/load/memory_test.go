@@ -31,7 +31,7 @@ func TestBytesPerRecord(t *testing.T) {
 	})
 	grouped := allocated(func() { in.group(n/100+1, false, 2) })
 	for what, bytes := range map[string]uint64{"read": read, "grouped": grouped} {
-		if most := uint64(n * 6); bytes > most { // a sixth for lists, whose records are few
+		if most := uint64(n * 6); bytes > most { // a sixth for lists, which have few records here
 			t.Errorf("%d records that are %s: got %d bytes, want at most %d", n, what, bytes, most)
 		}
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// An incomingOp is a row of ops, as far as workers can number what it says.
+// An incomingOp is a row of ops, numbered as far as workers can.
 type incomingOp struct {
-	row     snapshot.Op  // without its token and its bytes
-	list    uint32       // none for an unknown one
-	account uint32       // none for an address that the graph does not know
-	address site.Address // then
+	row     snapshot.Op  // without token and bytes
+	list    uint32       // None for an unknown list
+	account uint32       // None for an address unknown to the graph
+	address site.Address // set if account is None
 	code    op.Code      // 0 if the operation is not about an account
-	tag     uint32       // of an operation that is kept
+	tag     uint32       // tag of a retained operation
 }
 
-// keptFrom is from when operations are kept, if those of the window begin at from.
+// keptFrom returns the earliest time of retained operations, if the window begins at from.
 func (l *loader) keptFrom(from int64) int64 {
 	if l.Data {
 		return math.MinInt64
@@ -30,15 +30,15 @@ func (l *loader) keptFrom(from int64) int64 {
 	return from
 }
 
-// readOps keeps the operations within the window, or all for Options.Data, and counts the growth of all time. Times after
-// as_of are as good as others: as_of is the time of the chain that is behind. Accounts that only operations name do not
-// become accounts of the graph.
+// readOps keeps the operations within the window, or all for Options.Data, and counts the growth
+// over all time. It accepts times after as_of, which is the time of the slowest chain. Accounts
+// that only operations name do not become accounts of the graph.
 func (l *loader) readOps(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("ops", 0)
 	from, err := render.WindowStart(g.AsOf, l.Window)
 	if err != nil {
-		return err // does not happen: snapshot.ReadAsOf has checked it
+		return err // impossible: checked by snapshot.ReadAsOf
 	}
 	keptFrom := l.keptFrom(from)
 	h, err := render.NewHistory(g)
@@ -52,7 +52,7 @@ func (l *loader) readOps(ctx context.Context) error {
 			in.list = list
 		}
 		parsed, ignored := op.Parse(o.Op)
-		if ignored != "" { // does not happen: the reader has checked it
+		if ignored != "" { // impossible: checked by the reader
 			return in, fmt.Errorf("op: %s", ignored)
 		}
 		var ok bool

@@ -11,34 +11,34 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Options of reading a snapshot. Report must be set, and so must Progress.
+// Options configures reading a snapshot. Report and Progress are required.
 type Options struct {
 	Snapshot      afero.Fs
 	Workers       int                // goroutines
-	SkipInvalid   bool               // report invalid rows and continue; otherwise the first one is the error
-	Limits        site.ProfileLimits // what exceeds them is left out
+	SkipInvalid   bool               // report invalid rows and continue; otherwise the first one is returned as the error
+	Limits        site.ProfileLimits // longer texts are omitted
 	Refreshed     Refreshed          // nil for none
-	RefreshedLeft func() int         // how many objects Refreshed has left out, once it was read; nil for none
-	BadgesAsOf    time.Time          // of the badges; zero for as_of of the snapshot
-	Window        site.Window        // of operations; 0 for none
+	RefreshedLeft func() int         // number of objects that Refreshed omitted, once it was read; nil for none
+	BadgesAsOf    time.Time          // time of the badges; zero for the snapshot's as_of
+	Window        site.Window        // window of operations; 0 for none
 	EFP           bool               // whether the site has the API efp, which shows more of a snapshot
 	Data          bool               // whether the site has the graph as files: all operations, and when records were added
-	Inputs        *site.Inputs       // to fill; nil if nobody wants to know
+	Inputs        *site.Inputs       // to fill; nil if not wanted
 	Report        *summary.Report    // to fill
 	Progress      Progress
 }
 
-// timed reports whether the graph says when records were added.
+// timed reports whether the graph stores when records were added.
 func (o *Options) timed() bool { return o.EFP || o.Data }
 
 func (o *Options) readsOps() bool { return o.Window > 0 || o.Data }
 
-// Refreshed reads the data that refreshes have fetched from upstreams and stored, as generator.Refreshed.
+// Refreshed reads refreshed data, as generator.Refreshed.
 type Refreshed interface {
 	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
 
-// Progress is told how far a run has come, as generator.Progress.
+// Progress reports how far a run has come, as generator.Progress.
 type Progress interface {
 	Stage(name string, total int64)
 	AddBytes(n, bytes int64)
@@ -48,7 +48,7 @@ type Progress interface {
 type reader struct {
 	Options
 	digests map[snapshot.Table]*snapshot.Digest
-	file    map[snapshot.Table]string // that was read last, of each table
+	file    map[snapshot.Table]string // last file read, by table
 }
 
 // reject counts an invalid row, or returns its error unless invalid rows are skipped.
@@ -60,7 +60,7 @@ func (r *reader) reject(skipped *int, e *snapshot.RowError) error {
 	return nil
 }
 
-// skip counts what is not read, and lists the first.
+// skip counts a skipped row, and lists the first ones.
 func (r *reader) skip(skipped *int, e *snapshot.RowError) {
 	*skipped++
 	if len(r.Report.Invalid) < summary.MaxInvalid {
@@ -68,15 +68,16 @@ func (r *reader) skip(skipped *int, e *snapshot.RowError) {
 	}
 }
 
-// readTable parses a table on all workers. It calls accept with each valid row, in the order of lines
-// and never concurrently, and rejects the other rows.
+// readTable parses a table on all workers. It calls accept with each valid row, in the order of
+// lines and never concurrently, and rejects the other rows.
 func readTable[T any](
 	ctx context.Context, r *reader, t snapshot.Table, parse func(line []byte) (T, error), accept func(snapshot.Row[T]) error,
 ) error {
 	return r.countBytes(t, readerOf(r, t, accept).Table(ctx, t, parse))
 }
 
-// readerOf reads a table as readTable does, and counts its rows. Without accept, Complete takes them.
+// readerOf returns a reader of a table that counts its rows. Without accept, use Complete for the
+// rows.
 func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) snapshot.Reader[T] {
 	counts := r.Report.Table(t)
 	return snapshot.Reader[T]{Snapshot: r.Snapshot, Workers: r.Workers, Untimed: !r.timed(), Digest: r.digest(t), Done: func(b snapshot.Block[T]) error {
@@ -91,7 +92,7 @@ func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) e
 	}}
 }
 
-// digest is for the rows of a table; nil if nobody wants to know.
+// digest returns the digest for the rows of a table; nil if not wanted.
 func (r *reader) digest(t snapshot.Table) *snapshot.Digest {
 	if r.Inputs == nil {
 		return nil
@@ -104,7 +105,7 @@ func (r *reader) digest(t snapshot.Table) *snapshot.Digest {
 	return d
 }
 
-// readInputs reads what meta.json says of the snapshot.
+// readInputs reads the inputs that meta.json names.
 func (r *reader) readInputs() error {
 	if r.Inputs == nil {
 		return nil
@@ -120,17 +121,17 @@ func (r *reader) readInputs() error {
 	return err
 }
 
-// sumTables adds the digests of the tables that were read to the inputs.
+// sumTables adds the digests of the tables to the inputs.
 func (r *reader) sumTables() {
 	for t, d := range r.digests {
 		r.Inputs.Tables[string(t)] = d.Sum()
 	}
 	if _, ok := r.digests[snapshot.TableOps]; !ok && r.Inputs != nil {
-		r.Inputs.OpsFrom = "" // it is about that table
+		r.Inputs.OpsFrom = "" // ops were not read
 	}
 }
 
-// countBytes reports the bytes of a table that was read, or returns the error of reading it.
+// countBytes reports the bytes of a table, or returns err, the error of reading it.
 func (r *reader) countBytes(t snapshot.Table, err error) error {
 	if err != nil {
 		return err

@@ -11,14 +11,14 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// readRecords numbers the accounts that only records name in the order of the snapshot. Everything else
-// is numbered by the workers: lists and the accounts known before do not change any more.
+// readRecords numbers the accounts that only records name, in the order of the snapshot. Workers
+// number everything else: lists and known accounts do not change anymore.
 func (l *loader) readRecords(ctx context.Context) error {
 	g := l.graph
 	l.Progress.Stage("records", 0)
-	var late []site.Address // that only records name
+	var late []site.Address // accounts that only records name
 	numbers := render.NewNumbering(&late)
-	known := len(g.Accounts) // those of rows and of lists
+	known := len(g.Accounts) // accounts of rows and of lists
 	caches := sync.Pool{New: func() any { return &rowCache{forms: render.NewFormCache(&g.Forms)} }}
 	convert := func(r *snapshot.Record) (in incomingRecord, err error) {
 		cache := caches.Get().(*rowCache)
@@ -74,7 +74,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 	return l.mergeRepeated(ctx)
 }
 
-// numberAddresses numbers the known addresses of records, some at a time.
+// numberAddresses numbers the known addresses of records, several at a time.
 func numberAddresses(known *render.Numbering[site.Address], rows []snapshotRow) {
 	var addresses [render.AtOnce]site.Address
 	var numbers [render.AtOnce]uint32
@@ -93,14 +93,14 @@ func numberAddresses(known *render.Numbering[site.Address], rows []snapshotRow) 
 	}
 }
 
-// A rowCache is what a worker knows of the rows before: successive records mostly are of one list.
+// A rowCache caches lookups of a worker: successive records mostly belong to one list.
 type rowCache struct {
 	forms  render.FormCache
 	token  []byte
-	number uint32 // of the list with that token; none for an unknown one
+	number uint32 // number of the list; None for an unknown one
 }
 
-// list returns the number of a list, none for an unknown one.
+// list returns the number of a list, None for an unknown one.
 func (c *rowCache) list(lists *render.Numbering[string], token string) uint32 {
 	if string(c.token) != token {
 		c.token = append(c.token[:0], token...)

@@ -19,14 +19,14 @@ import (
 type merge struct {
 	*loader
 	counts   *summary.RefreshedReport
-	profiles map[uint32]render.Profile // the newest of each account, if newer than the snapshot's
+	profiles map[uint32]render.Profile // newest profile of each account, if newer than the snapshot's
 
-	digest *snapshot.Digest // of objects that can be read; nil if nobody wants to know
+	digest *snapshot.Digest // digest of readable objects; nil if not wanted
 	row    []byte           // spare memory
 }
 
-// readRefreshed reads the refreshed data. It merges profiles at once, because names are chosen next.
-// Badges are merged after those of the snapshot have been read.
+// readRefreshed reads the refreshed data. It merges profiles at once, because names are chosen
+// next. Badges are merged after the snapshot's badges have been read.
 func (l *loader) readRefreshed(ctx context.Context) error {
 	if l.Refreshed == nil {
 		return nil
@@ -34,7 +34,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	l.Progress.Stage("refreshed", 0)
 	asOf, err := time.Parse(time.RFC3339, l.graph.AsOf)
 	if err != nil {
-		return fmt.Errorf("as_of: %w", err) // does not happen: snapshot.ReadAsOf has checked it
+		return fmt.Errorf("as_of: %w", err) // impossible: checked by snapshot.ReadAsOf
 	}
 	counts := &summary.RefreshedReport{WithoutEffect: map[string]int{}}
 	l.Report.Refreshed = counts
@@ -50,7 +50,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		counts.Objects++
 		l.Progress.AddBytes(1, int64(len(body)))
 		if err := m.add(key, bytes.TrimSpace(body)); err != nil {
-			// Whoever can write there must not be able to stop every publish.
+			// Anyone with write access there must not be able to stop every publish.
 			l.skip(&counts.Skipped, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
 		}
 		return nil
@@ -78,7 +78,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	return nil
 }
 
-// fillInputs says which objects there were, if some could be read.
+// fillInputs adds the digest of the readable objects to the inputs.
 func (m *merge) fillInputs() {
 	if m.digest == nil {
 		return
@@ -90,7 +90,7 @@ func (m *merge) fillInputs() {
 	}
 }
 
-// add decodes an object. An error says that it cannot be read.
+// add decodes an object. It returns an error if the object cannot be read.
 func (m *merge) add(key site.Key, body []byte) error {
 	object, tokenID, ok := site.ParseRefreshKey(key)
 	switch {
@@ -154,7 +154,7 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 		known = true
 		token := ""
 		if b.Collection != nil {
-			token = strings.Clone(b.Collection.TokenID) // do not keep the whole object in memory
+			token = strings.Clone(b.Collection.TokenID) // do not retain the whole object
 		}
 		m.badges.Add(accountEvent{account, event}, token, kept.Fetched, m.counts.Objects)
 	}
@@ -164,8 +164,8 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 	return nil
 }
 
-// accountOfList returns the account of a list. ok is false if the list does not exist, or now
-// belongs to another account than the refreshed one.
+// accountOfList returns the account of a list. ok is false if the list does not exist, or if its
+// account is not the refreshed one anymore.
 func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account uint32, ok bool) {
 	g := m.graph
 	list, ok := g.Lists.Find(tokenID)
@@ -181,8 +181,8 @@ func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account 
 	return account, true
 }
 
-// count completes the report: the objects that are counted nowhere else are older than the
-// snapshot or another object.
+// count completes the report: objects counted nowhere else are older than the snapshot or another
+// object.
 func (m *merge) count() {
 	c := m.counts
 	c.Profiles, c.Badges = len(m.profiles), m.badges.Objects()

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// mergeRepeated merges equal records of a list into the first one, which gets the tags of all.
+// mergeRepeated merges equal records of a list into the first one, which gets all their tags.
 func (l *loader) mergeRepeated(ctx context.Context) error {
 	g := l.graph
 	lengths := make([]uint32, len(g.Tokens))
@@ -56,35 +56,34 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	return nil
 }
 
-// mergedForms are the forms of records that got the tags of others. They may be more than the records
-// have room for, so they are put last.
+// mergedForms are the forms of merged records. Their numbers may need more bytes than records have
+// now, so they are set last.
 type mergedForms struct {
 	mu  sync.Mutex
 	all []mergedForm
 }
 
 type mergedForm struct {
-	at   uint64 // index of the record, before records are moved together
+	at   uint64 // index of the record before compaction
 	form uint32
 }
 
-// A merger merges equal records of one list after another. It reuses its memory.
+// A merger merges equal records, one list after another. It reuses its memory.
 type merger struct {
 	graph   *render.Graph
 	merged  *mergedForms
-	seen    []uint32 // a hash table of indexes of records, plus 1
+	seen    []uint32 // hash table of record indexes plus 1
 	repeats []repeat
 	tags    []string
 }
 
 // A repeat is a row whose tags go to an earlier record of its list.
 type repeat struct {
-	first uint32 // index of that record
+	first uint32 // index of the earlier record
 	tags  uint32
 }
 
-// merge moves the remaining records of a list to its front, with their times, and returns their
-// number.
+// merge compacts the remaining records of a list, with their times, and returns their number.
 func (m *merger) merge(list uint32) uint32 {
 	records := m.graph.RecordsOf(list)
 	var added []int64
@@ -118,11 +117,11 @@ func (m *merger) merge(list uint32) uint32 {
 	return uint32(kept)
 }
 
-// spread makes places in hash tables of numbers. It is random, so that no snapshot can fill one place.
+// spread hashes numbers. It is random, so that no snapshot can cause collisions on purpose.
 var spread = rand.Uint64() | 1
 
-// firstSlot returns the slot of the first record with the identity of r, or an empty one.
-// There are a power of 2.
+// firstSlot returns the slot of the first record with the identity of r, or an empty one. len(seen)
+// is a power of 2.
 func firstSlot(seen []uint32, records *render.RecordList, r render.PackedRecord) *uint32 {
 	at := (uint64(r.Data) | uint64(r.Kind)<<32) * spread >> (bits.LeadingZeros(uint(len(seen)-1)) & 63)
 	for ; ; at++ {
@@ -136,8 +135,8 @@ func firstSlot(seen []uint32, records *render.RecordList, r render.PackedRecord)
 	}
 }
 
-// mergeTags adds the tags of repeats to records of a list. It adds only final sets to the graph: with
-// intermediate sets, memory would grow with the square of the repeats.
+// mergeTags adds the tags of repeats to records of a list. It adds only final sets to the graph:
+// with intermediate sets, memory would grow with the square of the repeats.
 func (m *merger) mergeTags(list uint32, records *render.RecordList) {
 	if len(m.repeats) == 0 {
 		return

@@ -2,7 +2,7 @@ package load
 
 import "strings"
 
-// texts keeps short texts in few pieces of memory.
+// texts stores short texts in a few large blocks.
 type texts struct{ block strings.Builder }
 
 const textBytes = 64 << 10

@@ -19,8 +19,8 @@ import (
 	"github.com/followpress/followpress/generator/render"
 )
 
-// foldingPairs are pairs of names that are equal on a file system which folds case or normalizes
-// Unicode. APFS, HFS+, vfat, NTFS, ext4 with casefold and ZFS do or can.
+// foldingPairs are pairs of names that are equal on a file system that folds case or normalizes
+// Unicode: APFS, HFS+, vfat, NTFS, ext4 with casefold, ZFS.
 var foldingPairs = [][2]string{{"a", "A"}, {"σ", "ς"}, {"\u00e9", "e\u0301"}, {"\ufb01", "fi"}, {"x", "x\u200d"}}
 
 // checkNames returns an error if two of the names are equal on the file system, because their
@@ -34,7 +34,7 @@ func checkNames(ctx context.Context, files afero.Fs, dir string, names []render.
 			one, err := t.add(name)
 			switch {
 			case errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EILSEQ):
-				continue // the file system does not allow this name; the site may have no such name
+				continue // the file system rejects this name; the site may not have it
 			case err != nil:
 				return err
 			}
@@ -63,7 +63,7 @@ func checkNames(ctx context.Context, files afero.Fs, dir string, names []render.
 		if other, err := t.add(n.name); err != nil {
 			return err
 		} else if other != "" {
-			return fmt.Errorf("the names %q and %q are equal on the file system of the output: name a .tar file, or a folder on a file system that is case-sensitive", other, n.name)
+			return fmt.Errorf("the file system of the output treats the names %q and %q as equal; use a .tar file, or a folder on a case-sensitive file system", other, n.name)
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func checkNames(ctx context.Context, files afero.Fs, dir string, names []render.
 
 type foldedName struct{ folded, name string }
 
-// A trial is a folder with a file for each name that was tried. Each file contains its name.
+// A trial is a folder with a file for each name tried. Each file contains its name.
 type trial struct {
 	files afero.Fs
 	dir   string

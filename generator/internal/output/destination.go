@@ -11,24 +11,24 @@ import (
 
 // A Destination is a folder or tar file that a run replaces.
 type Destination interface {
-	// Check returns the live site, or nil if there is none. It is an error if the output must not
-	// be replaced.
+	// Check returns the live site, or nil if there is none. It returns an error if the output must
+	// not be replaced.
 	Check(ctx context.Context) (live *Live, err error)
-	// Look returns an output that finds which objects the live site has no file of.
+	// Look returns an output that finds objects without a file in the live site.
 	Look() *Look
 	// CheckNames returns an error if two names are equal on the file system of next.
 	CheckNames(ctx context.Context, next string, names []render.LookupName) error
-	// Create returns an output at the path next. end must be called, even after a failure.
+	// Create returns an output at the path next. The caller must call end, even after a failure.
 	Create(next string, p *Plan, asOf string) (out Output, end func() error, err error)
 }
 
-// FolderAt is a folder of one file per object. The configuration is that of the next site.
+// FolderAt returns a folder with one file per object. config is that of the next site.
 func FolderAt(files afero.Fs, path string, config site.Config) Destination {
 	return &folderDestination{files: files, path: path, config: config}
 }
 
-// TarAt is a tar file.
+// TarAt returns a tar file.
 func TarAt(files afero.Fs, path string) Destination { return &tarDestination{files: files, path: path} }
 
-// To writes one file per object at the top of a file system.
+// To returns an output that writes one file per object at the root of a file system.
 func To(files afero.Fs) Output { return &folder{files: files, path: "/"} }

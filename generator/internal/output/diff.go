@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// Diff compares the site with an older one, and with what a look at the files of that has found.
+// Diff compares the site with the live one, and with the missing files found by a Look.
 func (x *Index) Diff(ctx context.Context, live *Live, files *Look) (*Plan, error) {
 	body, err := x.Root.Encode()
 	if err != nil {
@@ -34,8 +34,8 @@ func (x *Index) Diff(ctx context.Context, live *Live, files *Look) (*Plan, error
 	return p, nil
 }
 
-// changes tells each object that differs from that of an older site, one at a time, including the manifest but not the
-// root. It reads only the manifest shards that differ.
+// changes calls tell with each object that differs from the live site, sequentially, including the
+// manifest but not the root. It reads only the manifest shards that differ.
 func (x *Index) changes(ctx context.Context, live *Live, tell func(site.Change)) error {
 	if err := live.openManifest(ctx); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (x *Index) changes(ctx context.Context, live *Live, tell func(site.Change))
 	return tellAll(x.changedIndexes(live))
 }
 
-// changedIndexes lists the indexes of both manifests that differ.
+// changedIndexes returns the changed indexes of both manifests.
 func (x *Index) changedIndexes(live *Live) (changes []site.Change) {
 	resharded := live.isResharded(&x.Root)
 	for _, i := range x.indexes {
@@ -77,7 +77,7 @@ func (x *Index) changedIndexes(live *Live) (changes []site.Change) {
 	return changes
 }
 
-// names reports whether the manifest has a shard or an index with the name.
+// names reports whether the manifest has a shard or an index with this name.
 func (x *Index) names(name string) bool { return shards.Has(&x.Root, name) }
 
 func (x *Index) diffPartition(ctx context.Context, live *Live, partition int) ([]site.Change, error) {
@@ -113,8 +113,9 @@ func (x *Index) changedShard(name string, reason site.Reason) site.Change {
 	return site.Change{Entry: site.Entry{Key: site.ManifestKey(name)}, Reason: reason}
 }
 
-// diffResharded lists what differs in some successive shards if the live site has another number of
-// shards. The names of the live ones then begin as theirs do, or theirs begin with a name of those.
+// diffResharded returns the changes of some successive shards if the live site has another number
+// of shards. Then the names of live shards begin with the new names, or the new with the live
+// names.
 func (x *Index) diffResharded(ctx context.Context, live *Live, shards []shardEntries) ([]site.Change, error) {
 	digits := min(len(shards[0].name), partitionDigits)
 	prefix := shards[0].name[:digits]
@@ -129,7 +130,7 @@ func (x *Index) diffResharded(ctx context.Context, live *Live, shards []shardEnt
 		if err != nil {
 			return nil, err
 		}
-		if strings.Trim(prefix[common:], "0") == "" && !x.names(name) { // else it was told with an earlier partition, or is replaced
+		if strings.Trim(prefix[common:], "0") == "" && !x.names(name) { // else an earlier partition reported it, or it is replaced
 			changes = append(changes, x.changedShard(name, site.Gone))
 		}
 		for _, e := range objects {

@@ -10,15 +10,16 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// encodedEntries are entries as they wait for the manifest: without pointers, which the collector would follow, and
-// each with the number of its shard in the partition. Only what a shard of the manifest needs is decoded, in its order.
+// encodedEntries are entries waiting for the manifest, without pointers for the garbage collector
+// to follow, each with the number of its shard in the partition. Only the entries of one shard are
+// decoded at a time, in order.
 type encodedEntries string
 
-// Where the parts of an encoded entry begin. After its key comes the size.
+// Offsets in an encoded entry. The size follows the key.
 const (
 	md5At    = 1
 	sha256At = md5At + len(site.MD5{})
-	keyAt    = sha256At + len(site.SHA256{}) // its length, then itself
+	keyAt    = sha256At + len(site.SHA256{}) // length of the key, then the key
 )
 
 func appendEntry(b []byte, shard byte, e *site.Entry) []byte {
@@ -30,7 +31,7 @@ func appendEntry(b []byte, shard byte, e *site.Entry) []byte {
 	return binary.AppendUvarint(b, uint64(e.Size))
 }
 
-// uvarint decodes what binary.AppendUvarint has written, and says where it ends.
+// uvarint decodes a number as written by binary.AppendUvarint, and returns its end.
 func (e encodedEntries) uvarint(at int) (n uint64, end int) {
 	for shift := 0; ; shift += 7 {
 		b := e[at]
@@ -42,14 +43,14 @@ func (e encodedEntries) uvarint(at int) (n uint64, end int) {
 	}
 }
 
-// key returns the key of the entry that begins there, and where it ends.
+// key returns the key of the entry at an offset, and the key's end.
 func (e encodedEntries) key(at int) (key string, end int) {
 	length, at := e.uvarint(at + keyAt)
 	end = at + int(length)
 	return string(e[at:end]), end
 }
 
-// entry decodes the entry that begins there.
+// entry decodes the entry at an offset.
 func (e encodedEntries) entry(at int) (decoded site.Entry) {
 	key, end := e.key(at)
 	copy(decoded.MD5[:], e[at+md5At:])
@@ -59,10 +60,10 @@ func (e encodedEntries) entry(at int) (decoded site.Entry) {
 	return decoded
 }
 
-// A row is where an entry begins.
+// A row is the offset of an entry.
 type row struct {
 	at   int
-	word uint64 // eight bytes of its key, while rows are sorted
+	word uint64 // eight bytes of the key, during sorting
 }
 
 // byShard returns the rows of each shard, in any order.
@@ -86,11 +87,12 @@ func (e encodedEntries) byShard(shards int) [][]row {
 	return rows
 }
 
-// fewRows are compared text by text.
+// fewRows are sorted by comparing whole keys.
 const fewRows = 6
 
-// sort sorts rows by their keys, whose first bytes, that many, are equal. Keys begin alike, so it compares eight bytes
-// of each as a number, and goes on with those that have the same. No key has a byte 0, which stands for its end.
+// sort sorts rows by keys whose first `equal` bytes agree. Many keys have long common prefixes, so
+// sort compares eight bytes of each as a number, and recurses into rows with the same number. No
+// key contains a zero byte, which marks its end.
 func (e encodedEntries) sort(rows []row, equal int) {
 	if len(rows) <= fewRows {
 		slices.SortFunc(rows, func(a, b row) int {
@@ -117,7 +119,7 @@ func (e encodedEntries) sort(rows []row, equal int) {
 	}
 }
 
-// wordOf returns the first eight bytes of a text as a number that is ordered like them.
+// wordOf returns the first eight bytes of a text as a number with the same order.
 func wordOf(text string) (word uint64) {
 	if len(text) >= 8 {
 		return uint64(text[0])<<56 | uint64(text[1])<<48 | uint64(text[2])<<40 | uint64(text[3])<<32 |
@@ -129,14 +131,14 @@ func wordOf(text string) (word uint64) {
 	return word
 }
 
-// A shardEntries are the entries of one shard, sorted by key.
+// shardEntries are the entries of one shard, sorted by key.
 type shardEntries struct {
 	name    string
 	encoded encodedEntries
 	rows    []row
 }
 
-// all yields the entries in their order.
+// all yields the entries in order.
 func (s shardEntries) all() iter.Seq[site.Entry] {
 	return func(yield func(site.Entry) bool) {
 		for _, r := range s.rows {
@@ -147,7 +149,7 @@ func (s shardEntries) all() iter.Seq[site.Entry] {
 	}
 }
 
-// manifest is the shard. Its objects are put into a buffer, if that is large enough.
+// manifest returns the shard. It puts the objects into buffer, if it is large enough.
 func (s shardEntries) manifest(buffer []site.Entry) site.Manifest {
 	return site.Manifest{Shard: s.name, Objects: slices.AppendSeq(slices.Grow(buffer[:0], len(s.rows)), s.all())}
 }

@@ -16,49 +16,51 @@ import (
 )
 
 const (
-	// partitionDigits are the hexadecimal digits of a shard's name that tell its partition.
+	// partitionDigits is the number of leading hexadecimal digits of a shard's name that select its
+	// partition.
 	partitionDigits = 2
-	// spillBytes is the memory of a partition, before it goes to the file.
+	// spillBytes is the size at which a partition in memory is written to the file.
 	spillBytes = 64 << 10
-	// entriesAtOnce is how many entries are added to a partition at once: less than its memory.
+	// entriesAtOnce bounds the entries added to a partition at once: less than its memory.
 	entriesAtOnce = 256
 )
 
-// An entryStore has the entries of all objects of a site. A site may have tens of millions, and they
-// are needed only when all are known, shard by shard: so they wait in a temporary file, in 256
-// partitions of successive shards. Memory is 16 MiB at most, besides 64 KiB for each goroutine that
+// An entryStore has the entries of all objects of a site. A site may have tens of millions, which
+// are needed only when all are known, shard by shard. So they wait in a temporary file, in 256
+// partitions of successive shards. Memory is 16 MiB at most, plus 64 KiB for each goroutine that
 // adds, and a partition for each that reads one.
 type entryStore struct {
-	base       string // the path of the API, with a slash
-	digits     int    // of the names of shards
+	base       string // path of the API, with a slash
+	digits     int    // length of shard names
 	shardNames []string
 	partitions []partitionOfEntries
 
-	objects, bytes atomic.Int64 // of all entries
+	objects, bytes atomic.Int64 // totals of all entries
 	counting       sync.Mutex
-	kinds          kindCounts // under counting
+	kinds          kindCounts // guarded by counting
 
-	create func() (*os.File, error) // creates the file; nil if all stays in memory
+	create func() (*os.File, error) // creates the file; nil if everything stays in memory
 	once   sync.Once
 	file   *os.File // nil until something is spilled
-	err    error    // of create
+	err    error    // error of create
 	end    atomic.Int64
-	free   sync.Pool // of *adding
+	free   sync.Pool // holds *adding
 }
 
-// A partitionOfEntries has the entries of some shards, encoded, in any order.
+// partitionOfEntries has the encoded entries of some shards, in any order.
 type partitionOfEntries struct {
 	mu      sync.Mutex
 	last    []byte
-	full    [][]byte // if there is no file
+	full    [][]byte // used if there is no file
 	spilled []extent
 }
 
 // An extent is a part of the file.
 type extent struct{ at, bytes int64 }
 
-// newEntryStore returns a store for a site with that base path and as many objects. create opens the temporary file once
-// it is needed; without it all entries stay in memory. close must be called.
+// newEntryStore returns a store for a site with this base path and number of objects. create opens
+// the temporary file when needed; if nil, all entries stay in memory. The caller must close the
+// store.
 func newEntryStore(base string, objects int64, create func() (*os.File, error)) *entryStore {
 	digits := site.ShardDigits(int(objects))
 	return &entryStore{
@@ -69,7 +71,7 @@ func newEntryStore(base string, objects int64, create func() (*os.File, error)) 
 	}
 }
 
-// InTempFolder creates a file without a name in the folder of temporary files.
+// InTempFolder creates an unnamed file in the folder of temporary files.
 func InTempFolder() (*os.File, error) {
 	file, err := os.CreateTemp("", "followpress-*")
 	if err != nil {
@@ -85,20 +87,20 @@ func (s *entryStore) shardsPerPartition() int { return len(s.shardNames) / len(s
 
 // An adding is memory for adding entries.
 type adding struct {
-	shards  []uint16 // of the entries
-	order   []uint32 // the entries by partition
+	shards  []uint16 // by entry
+	order   []uint32 // entries by partition
 	encoded []byte
 	spare   []byte // a buffer of a partition
 	kinds   kindCounts
 }
 
-// add adds entries. It may be called from many goroutines. It takes the lock of a partition once for all
-// of them, unless they are very many.
+// add adds entries. It may be called concurrently. It locks a partition once for all of its
+// entries, unless they are very many.
 func (s *entryStore) add(entries []site.Entry) error {
 	a := s.free.Get().(*adding)
 	defer s.free.Put(a)
 	per := s.shardsPerPartition()
-	var ends [1<<(4*partitionDigits) + 1]int // of the partitions, in order, once it is filled
+	var ends [1<<(4*partitionDigits) + 1]int // end of each partition in order, once filled
 	bytes := int64(0)
 	a.shards, a.order = a.shards[:0], slices.Grow(a.order[:0], len(entries))[:len(entries)]
 	for i := range entries {
@@ -140,7 +142,8 @@ func (s *entryStore) add(entries []site.Entry) error {
 	return nil
 }
 
-// append appends what a has encoded to a partition. Others may use the partition while a full buffer is written.
+// append appends the encoded entries of a to a partition. The partition is unlocked while a full
+// buffer is written.
 func (s *entryStore) append(p *partitionOfEntries, a *adding) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +188,7 @@ func (s *entryStore) encoded(p *partitionOfEntries) (encodedEntries, error) {
 	for _, b := range p.full {
 		size += int64(len(b))
 	}
-	var all strings.Builder // a string from the start, since keys are parts of it
+	var all strings.Builder // a string from the start, because keys point into it
 	all.Grow(int(size))
 	buffer := make([]byte, longest)
 	for _, e := range p.spilled {
@@ -202,8 +205,8 @@ func (s *entryStore) encoded(p *partitionOfEntries) (encodedEntries, error) {
 	return encodedEntries(all.String()), nil
 }
 
-// shards returns the shards of a partition in their order. It may be called from many goroutines, once
-// all entries have been added.
+// shards returns the shards of a partition in order. It may be called concurrently, once all
+// entries have been added.
 func (s *entryStore) shards(partition int) ([]shardEntries, error) {
 	encoded, err := s.encoded(&s.partitions[partition])
 	if err != nil {
@@ -226,7 +229,7 @@ func (s *entryStore) close() error {
 	return s.file.Close()
 }
 
-// shardNumber is the place of site.ManifestShard among all shards with names of as many digits.
+// shardNumber returns the index of site.ManifestShard among all shard names of this length.
 func shardNumber(key site.Key, digits int) int {
 	var short [128]byte // most keys fit, without an allocation
 	sum := sha256.Sum256(append(short[:0], key...))

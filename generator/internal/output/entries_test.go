@@ -6,7 +6,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A shard has the same place by its number as by its name.
+// The number of a shard equals the position of its name.
 func TestShardNumber(t *testing.T) {
 	for _, key := range []site.Key{"", "abc", "_site", "🦊fox.eth"} {
 		for digits := 1; digits <= 4; digits++ {

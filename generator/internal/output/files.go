@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/internal/publicdir"
 )
 
-// madeFolders are the last folders that were made: successive objects are often in the same few.
+// madeFolders caches the last folders made: successive objects are often in the same few.
 type madeFolders [4]string
 
 func (m *madeFolders) make(files afero.Fs, dir string) error {

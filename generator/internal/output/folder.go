@@ -15,15 +15,15 @@ import (
 // A folder is an output of one file per object.
 type folder struct {
 	files afero.Fs
-	path  string // of the new site
+	path  string // path of the new site
 	live  string // path of the live site; "" if there is none
-	plan  *Plan  // says which of its objects are kept; nil for none
+	plan  *Plan  // tells which live objects are kept; nil for none
 }
 
 type folderDestination struct {
 	files  afero.Fs
 	path   string
-	config site.Config // of the next site
+	config site.Config // configuration of the next site
 }
 
 func (d *folderDestination) Check(context.Context) (*Live, error) {
@@ -38,7 +38,7 @@ func (d *folderDestination) Create(next string, p *Plan, _ string) (Output, func
 	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
 }
 
-// Look returns an output that compares the files of the live site with what is rendered.
+// Look returns an output that compares the files of the live site with rendered objects.
 func (d *folderDestination) Look() *Look {
 	return &Look{files: d.files, path: d.path, seed: maphash.MakeSeed(), missing: map[uint64]struct{}{}}
 }
@@ -63,8 +63,8 @@ func (b *folderBatch) Put(entry site.Entry, body []byte) error {
 	return writeFile(b.files, name, body)
 }
 
-// link makes the new file a hard link to that of the live site. It returns false if that fails,
-// and the file must be written.
+// link makes the new file a hard link to the live site's file. It returns false on failure; then
+// the file must be written.
 func (b *folderBatch) link(key site.Key, name string) bool {
 	if _, ok := b.files.(*afero.OsFs); !ok {
 		return false // afero has no hard links

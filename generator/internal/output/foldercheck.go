@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/site/kept"
 )
 
-// checkFolder returns the live site, or nil if there is none. A run replaces the whole folder, so it
-// is an error if the folder contains anything that is not part of a site.
+// checkFolder returns the live site, or nil if there is none. A run replaces the whole folder, so
+// checkFolder returns an error if the folder contains anything that is not part of a site.
 func checkFolder(files afero.Fs, path string, config site.Config) (*Live, error) {
 	info, err := files.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,7 @@ func checkFolder(files afero.Fs, path string, config site.Config) (*Live, error)
 		return nil, fmt.Errorf("inspect the output folder: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is a file: name a folder, or a file that ends in .tar", path)
+		return nil, fmt.Errorf("%s is a file; name a folder, or a file that ends in .tar", path)
 	}
 	entries, err := afero.ReadDir(files, path)
 	if err != nil {
@@ -38,7 +38,7 @@ func checkFolder(files afero.Fs, path string, config site.Config) (*Live, error)
 	}
 	root, err := files.Stat(filepath.Join(path, string(site.RootKey)))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !root.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not empty and holds no site: name another folder, or empty this one", path)
+		return nil, fmt.Errorf("%s is not empty and holds no site; name another folder, or empty this one", path)
 	} else if err != nil {
 		return nil, fmt.Errorf("inspect the output folder: %w", err)
 	}
@@ -49,7 +49,8 @@ func checkFolder(files afero.Fs, path string, config site.Config) (*Live, error)
 	return live, checkEntries(files, path, config)
 }
 
-// Folders that buckets have beside a site: where a fallback, report --publish and publish --inputs write, or once wrote.
+// Folders in buckets next to a site, written by fallbacks, report --publish, publish --inputs, or a
+// former version.
 var (
 	refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 	reportsFolder = strings.TrimSuffix(string(site.ReportsPrefix), "/")
@@ -57,18 +58,19 @@ var (
 	inputsFolder  = strings.TrimSuffix(string(kept.Prefix), "/")
 )
 
-// bucketEntries are what only buckets have at their top. site.Reserved lists them all, so that no site has one.
+// bucketEntries are top-level names that only buckets have. site.Reserved lists them all, so that
+// no site uses one.
 var bucketEntries = []struct{ name, meaning string }{
 	{refreshFolder, "refreshed data, which would be lost"},
 	{reportsFolder, "reports, which would be lost"},
-	{logFolder, "a log of events of an earlier version, which would be lost"},
+	{logFolder, "an event log of an earlier version, which would be lost"},
 	{string(site.NoteKey), "the signed note of a bucket, which would be about another site"},
-	{inputsFolder, "what sites were made of, which would be lost"},
+	{inputsFolder, "inputs of sites, which would be lost"},
 	{".followpress", "the work folder of a bucket"},
 }
 
-// checkBucket returns an error if the folder is a bucket that publish writes to, which contains more
-// than a site.
+// checkBucket returns an error if the folder is a bucket that publish writes to, which contains
+// more than a site.
 func checkBucket(files afero.Fs, path string) error {
 	for _, entry := range bucketEntries {
 		exists, err := afero.Exists(files, filepath.Join(path, entry.name))
@@ -76,18 +78,18 @@ func checkBucket(files afero.Fs, path string) error {
 			return fmt.Errorf("inspect the output folder: %w", err)
 		}
 		if exists {
-			return fmt.Errorf("%s holds %s, %s: generate into another folder, and update this one with followpress publish --dest %s, which keeps it",
+			return fmt.Errorf("%s holds %s, %s; generate into another folder, and update this one with followpress publish --dest %s, which keeps it",
 				path, entry.name, entry.meaning, FileURL(path))
 		}
 	}
 	return nil
 }
 
-// FileURL is the URL of a folder, as for publish --dest.
+// FileURL returns the URL of a folder, for publish --dest.
 func FileURL(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// checkEntries returns an error for a file or folder that does not belong to a site: at the top, on
-// the way along the base path, and in the API's folder.
+// checkEntries returns an error for a file or folder that does not belong to a site: at the top,
+// along the base path, and in the API's folder.
 func checkEntries(files afero.Fs, path string, config site.Config) error {
 	if err := checkBucket(files, path); err != nil {
 		return err
@@ -112,7 +114,7 @@ func checkEntries(files afero.Fs, path string, config site.Config) error {
 		}
 		for _, entry := range entries {
 			if !slices.Contains(known, entry.Name()) {
-				return fmt.Errorf("%s holds %s, which is not part of a site and would be lost: move it away", dir, entry.Name())
+				return fmt.Errorf("%s holds %s, which is not part of a site and would be lost; move it away", dir, entry.Name())
 			}
 		}
 	}

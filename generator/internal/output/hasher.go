@@ -8,7 +8,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A hasher describes objects, one at a time, in less time than site.NewEntry. It reuses its memory.
+// A hasher computes entries of objects, one at a time, faster than site.NewEntry. It reuses its
+// memory.
 type hasher struct {
 	md5, sha256 hash.Hash
 	sum         [sha256.Size]byte
@@ -16,8 +17,8 @@ type hasher struct {
 
 func newHasher() *hasher { return &hasher{md5: md5.New(), sha256: sha256.New()} }
 
-// entry returns what site.NewEntry returns. Each step of a digest waits for the one before, so it takes turns between
-// the two: a processor then works on a block of both at once.
+// entry returns the same as site.NewEntry. Within a digest each step depends on the previous one,
+// so entry alternates between the two digests, and the processor works on both at once.
 func (h *hasher) entry(key site.Key, body []byte) site.Entry {
 	const block = max(md5.BlockSize, sha256.BlockSize)
 	h.md5.Reset()

@@ -6,7 +6,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestHasher: whatever it has described before, a body of any length has the digests of site.NewEntry.
+// TestHasher: a body of any length has the digests of site.NewEntry, whatever the hasher was used
+// for before.
 func TestHasher(t *testing.T) {
 	h := newHasher()
 	body := make([]byte, 300)

@@ -16,21 +16,22 @@ import (
 type Index struct {
 	entries *entryStore
 	Root    site.Root
-	digests shards.Digests // of the shards of the manifest
-	indexes []shards.Index // of the shards
+	digests shards.Digests // digests of the manifest shards
+	indexes []shards.Index // indexes of the shards
 	workers int
 }
 
-// A Rendering is a site that is to be rendered.
+// A Rendering configures the rendering of a site.
 type Rendering struct {
 	Site     *render.Site
-	Inputs   *site.Inputs             // for the root; nil if they are not wanted
+	Inputs   *site.Inputs             // for the root; nil if not wanted
 	Workers  int                      // goroutines
-	Temp     func() (*os.File, error) // creates the file where entries of the manifest wait; nil if they stay in memory
+	Temp     func() (*os.File, error) // creates the file for entries of the manifest; nil if they stay in memory
 	Progress Progress
 }
 
-// Render renders every object and the manifest into out, and returns the index of the site, which must be closed.
+// Render renders every object and the manifest into out, and returns the index of the site, which
+// the caller must close.
 func (r *Rendering) Render(ctx context.Context, out Output) (*Index, error) {
 	entries := newEntryStore(r.Site.Config.BasePath, r.Site.Objects(), r.Temp)
 	err := renderAll(ctx, r.Site, r.Workers, out, entries, r.Progress)
@@ -44,7 +45,7 @@ func (r *Rendering) Render(ctx context.Context, out Output) (*Index, error) {
 	return x, nil
 }
 
-// Again is Render for a site whose index is known.
+// Again is Render for a site with an index.
 func (r *Rendering) Again(ctx context.Context, x *Index, out Output) error {
 	if err := r.Objects(ctx, out); err != nil {
 		return err
@@ -57,7 +58,8 @@ func (r *Rendering) Objects(ctx context.Context, out Output) error {
 	return renderAll(ctx, r.Site, r.Workers, out, nil, r.Progress)
 }
 
-// newIndex makes the root for the rendered objects, and renders the manifest into out. Inputs may be nil.
+// newIndex makes the root for the rendered objects, and renders the manifest into out. inputs may
+// be nil.
 func newIndex(ctx context.Context, s *render.Site, inputs *site.Inputs, entries *entryStore, workers int, out Output) (*Index, error) {
 	x := &Index{entries: entries, workers: workers, digests: shards.NewDigests(entries.digits), Root: NewRoot(s, entries.digits)}
 	x.Root.Inputs = inputs
@@ -69,8 +71,8 @@ func newIndex(ctx context.Context, s *render.Site, inputs *site.Inputs, entries 
 	return x, x.writeIndexes(out)
 }
 
-// NewRoot is the root of a site without its inputs and what only rendering tells: the manifest, and the numbers of objects
-// and bytes.
+// NewRoot returns the root of a site without its inputs, its manifest, and the numbers of objects
+// and bytes, which are known only after rendering.
 func NewRoot(s *render.Site, shardDigits int) site.Root {
 	g := s.Graph
 	return site.Root{
@@ -79,7 +81,7 @@ func NewRoot(s *render.Site, shardDigits int) site.Root {
 	}
 }
 
-// partitions yields the partitions of the manifest, of which each has some successive shards.
+// partitions yields the partitions of the manifest, each with some successive shards.
 func (x *Index) partitions(yield func(int, error) bool) {
 	for partition := range x.entries.partitions {
 		if !yield(partition, nil) {
@@ -96,7 +98,8 @@ func (x *Index) render(ctx context.Context, out Output) error {
 	return x.writeIndexes(out)
 }
 
-// renderShards renders the shards of the manifest into out and tells the digest of each, in their order.
+// renderShards renders the shards of the manifest into out and calls rendered with the digest of
+// each, in order.
 func (x *Index) renderShards(ctx context.Context, out Output, rendered func(shard string, digest site.SHA256) error) error {
 	type renderedShards struct {
 		batch   Batch
@@ -116,7 +119,7 @@ func (x *Index) renderShards(ctx context.Context, out Output, rendered func(shar
 				m = shard.manifest(m.Objects)
 				text = m.Append(text[:0])
 				s.names, s.digests = append(s.names, shard.name), append(s.digests, site.Sum256(text))
-				if _, ok := out.(Discard); ok { // what only counts digests need not be compressed
+				if _, ok := out.(Discard); ok { // no need to compress if only digests count
 					continue
 				}
 				body := shards.Pack(text)
@@ -136,7 +139,7 @@ func (x *Index) renderShards(ctx context.Context, out Output, rendered func(shar
 		})
 }
 
-// writeIndexes puts the indexes into out, which has the shards.
+// writeIndexes puts the indexes into out, after the shards.
 func (x *Index) writeIndexes(out Output) error {
 	b := out.Begin()
 	for _, index := range x.indexes {
@@ -147,12 +150,12 @@ func (x *Index) writeIndexes(out Output) error {
 	return out.Finish(b)
 }
 
-// Objects is the number of objects, including manifest and root.
+// Objects returns the number of objects, including manifest and root.
 func (x *Index) Objects() int {
 	return x.Root.Counts.Objects + len(x.entries.shardNames) + len(x.indexes) + 1
 }
 
-// WriteRoot puts the root into out, which has everything else.
+// WriteRoot puts the root into out, after everything else.
 func (x *Index) WriteRoot(out Output) error {
 	body, err := x.Root.Encode()
 	if err != nil {
@@ -165,7 +168,7 @@ func (x *Index) WriteRoot(out Output) error {
 	return out.Finish(b)
 }
 
-// Kinds says which objects hold the bytes, the most first.
+// Kinds returns the bytes by kind of object, largest first.
 func (x *Index) Kinds() []summary.KindReport { return x.entries.kinds.report() }
 
 // Close frees the temporary file, if there is one.

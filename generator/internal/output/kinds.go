@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A kind is what keys have in common: the segments before the one that differs, and those after it. Without any after
-// it, they are "*", and "" for a key of one segment.
+// A kind is the common part of keys: the segments before and after the one that varies. after is
+// "*" if nothing follows, and "" for a key of one segment.
 type kind struct{ before, after string }
 
 func (k kind) String() string {
@@ -23,8 +23,9 @@ func (k kind) String() string {
 	return k.before + "/*/" + k.after
 }
 
-// kindOf returns the kind of a key, given the base path with a slash. Every object is asked for, so the table of routes
-// would take too long. Its keys differ in the second segment after the base path, or from the third segment on.
+// kindOf returns the kind of a key, given the base path with a slash. It is called for every
+// object, so it avoids the slower table of routes. Keys vary in the second segment after the base
+// path, or from the third segment on.
 func kindOf(key site.Key, base string) kind {
 	text := string(key)
 	if path, ok := strings.CutPrefix(text, base); ok {
@@ -52,16 +53,16 @@ type kindCount struct{ objects, bytes int64 }
 
 type kindCounts map[kind]kindCount
 
-// add adds to what is counted of a kind.
+// add adds a count to a kind.
 func (k kindCounts) add(of kind, n kindCount) {
 	sum, ok := k[of]
-	if !ok { // a kind shares the memory of a key
+	if !ok { // do not retain the memory of a key
 		of = kind{strings.Clone(of.before), strings.Clone(of.after)}
 	}
 	k[of] = kindCount{sum.objects + n.objects, sum.bytes + n.bytes}
 }
 
-// report lists the kinds, those with the most bytes first.
+// report lists the kinds, largest first.
 func (k kindCounts) report() []summary.KindReport {
 	all := make([]summary.KindReport, 0, len(k))
 	for kind, n := range k {

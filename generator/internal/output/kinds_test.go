@@ -6,7 +6,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestKindOf: also for keys outside of the API, and whatever the base path.
+// TestKindOf for keys inside and outside of the API, with any base path.
 func TestKindOf(t *testing.T) {
 	for _, c := range []struct{ base, key, want string }{
 		{"api/v1", "api/v1/users/alice.eth/details", "api/v1/users/*/details"},

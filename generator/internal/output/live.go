@@ -14,10 +14,10 @@ type Live struct {
 	root     site.Root
 	rootBody []byte
 	read     func(site.Key) ([]byte, error)
-	manifest *shards.Reader // nil until openManifest
+	manifest *shards.Reader // nil before openManifest
 }
 
-// ErrManifest says that the manifest of the live site cannot be read.
+// ErrManifest means that the manifest of the live site cannot be read.
 var ErrManifest = errors.New("unreadable manifest")
 
 // openManifest opens the manifest, if it is not open yet.
@@ -50,12 +50,12 @@ func unreadable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrManifest, err)
 }
 
-// isResharded reports whether the manifest of the site has other shards than a new one.
+// isResharded reports whether the number of manifest shards changes.
 func (l *Live) isResharded(next *site.Root) bool {
 	return l.root.ShardDigits != next.ShardDigits
 }
 
-// addedOrAltered says how an object of the manifest differs that the new site has.
+// addedOrAltered returns how a changed manifest object of the new site differs.
 func (l *Live) addedOrAltered(name string) site.Reason {
 	if shards.Has(&l.root, name) {
 		return site.Altered

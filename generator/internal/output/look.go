@@ -11,11 +11,11 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Look is an output that finds which objects the live site has no file of. A file of another size, and what is no
-// file, is none. What a file of the right size holds is not looked at.
+// A Look is an output that finds objects without a file in the live site. A file of another size,
+// or anything but a file, counts as missing. Look does not read files of the right size.
 type Look struct {
 	files   afero.Fs
-	path    string // "" looks at nothing
+	path    string // "" disables the Look
 	seed    maphash.Seed
 	mu      sync.Mutex
 	missing map[uint64]struct{} // hashes of keys
@@ -27,7 +27,7 @@ func (l *Look) Begin() Batch { return l }
 // Finish does nothing.
 func (l *Look) Finish(Batch) error { return nil }
 
-// Put notes an object whose file is missing or has another size.
+// Put records an object whose file is missing or has another size.
 func (l *Look) Put(entry site.Entry, _ []byte) error {
 	if l.path == "" {
 		return nil
@@ -43,7 +43,7 @@ func (l *Look) Put(entry site.Entry, _ []byte) error {
 	return nil
 }
 
-// lstat is the Lstat of file systems that have links, and the Stat of others.
+// lstat is Lstat on file systems with links, and Stat on others.
 func lstat(files afero.Fs, name string) (fs.FileInfo, error) {
 	if l, ok := files.(afero.Lstater); ok {
 		info, _, err := l.LstatIfPossible(name)

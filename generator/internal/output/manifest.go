@@ -10,18 +10,20 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// A Manifest is read shard by shard. Its methods may be called from many goroutines.
+// A Manifest is read shard by shard. Its methods may be called concurrently.
 type Manifest struct {
 	index *Index
 
 	mu     sync.Mutex
-	recent [2]*readPartition // the last one first; under mu
+	recent [2]*readPartition // latest first; guarded by mu
 }
 
-// NewManifest returns the manifest of a site that was rendered. It must be closed instead of the index.
+// NewManifest returns the manifest of a rendered site. The caller must close the manifest instead
+// of the index.
 func NewManifest(x *Index) *Manifest { return &Manifest{index: x} }
 
-// Close frees the temporary file, if there is one. No method may be called after it, nor any other at the same time.
+// Close frees the temporary file, if there is one. No other method may be called during or after
+// it.
 func (m *Manifest) Close() error { return m.index.Close() }
 
 // Get returns a shard or an index, or site.ErrNotFound.
@@ -53,7 +55,7 @@ type readPartition struct {
 	err    error
 }
 
-// partition reads a partition, once for shards that are read one after the other.
+// partition reads a partition, once for shards that are read sequentially.
 func (m *Manifest) partition(number int) ([]shardEntries, error) {
 	m.mu.Lock()
 	p := m.recent[0]
@@ -73,7 +75,7 @@ func (m *Manifest) partition(number int) ([]shardEntries, error) {
 	return p.shards, p.err
 }
 
-// forget drops a partition that could not be read, so that it is read again.
+// forget drops a partition after a read error, so that it is read again.
 func (m *Manifest) forget(p *readPartition) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

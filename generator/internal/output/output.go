@@ -15,10 +15,10 @@ type Output interface {
 	Finish(Batch) error
 }
 
-// Discard is an output that keeps nothing.
+// Discard is an output that stores nothing.
 type Discard struct{}
 
-// Begin returns a batch that keeps nothing.
+// Begin returns a batch that stores nothing.
 func (Discard) Begin() Batch { return Discard{} }
 
 // Finish does nothing.
@@ -27,16 +27,17 @@ func (Discard) Finish(Batch) error { return nil }
 // Put does nothing.
 func (Discard) Put(site.Entry, []byte) error { return nil }
 
-// entryOf describes an object that no shard of the manifest lists, so that its SHA-256 is not needed.
+// entryOf describes an object that no manifest shard lists, and whose SHA-256 is therefore not
+// needed.
 func entryOf(key site.Key, body []byte) site.Entry {
 	return site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}
 }
 
-// maxFreePiece bounds the size of buffers that are kept for reuse.
+// maxFreePiece bounds the size of buffers kept for reuse.
 const maxFreePiece = 4 << 20
 
-// Progress is told how far rendering has come, from many goroutines.
+// Progress reports how far rendering has come, from many goroutines.
 type Progress interface {
-	// AddBytes says that n more objects are rendered, with so many bytes.
+	// AddBytes reports n more rendered objects and their bytes.
 	AddBytes(n, bytes int64)
 }

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// budgetPerWorker is the average limit of bytes that are rendered before their turn.
+	// budgetPerWorker is the average limit of bytes rendered before their turn.
 	budgetPerWorker = 8 << 20
-	// pieceBytes is the limit of bytes that a chunk holds once it is its turn.
+	// pieceBytes is the limit of bytes that a chunk holds during its turn.
 	pieceBytes = 1 << 20
-	// entryBytes is what an object takes besides its body: a header and padding in a tar file.
+	// entryBytes is the size of an object besides its body: a header and padding in a tar file.
 	entryBytes = 1 << 10
 )
 
@@ -23,32 +23,32 @@ type piece struct {
 	batch    Batch
 	objects  int64
 	rendered int64 // bytes of the objects
-	bytes    int64 // that the piece takes
-	budget   int64 // to be released when the piece is finished
+	bytes    int64 // bytes of the piece
+	budget   int64 // released when the piece is finished
 }
 
-// A chunkWriter renders the objects of a chunk within a memory budget that all chunks share. Before
-// its turn, a chunk takes the bytes it needs from the budget, or waits for its turn. Then it
-// hands over piece after piece. So only one chunk at a time exceeds its share, by the object that
-// it renders and a copy of it in the output.
+// A chunkWriter renders the objects of a chunk within a memory budget shared by all chunks. Before
+// its turn, a chunk takes the bytes it needs from the budget, or waits for its turn. During its
+// turn, it hands over piece after piece. So only one chunk at a time exceeds its share, by the
+// object being rendered and a copy of it in the output.
 type chunkWriter struct {
 	out    Output
 	ticket *inorder.Ticket[piece]
-	all    *entryStore // gets the entries; nil for none
+	all    *entryStore // receives the entries; nil for none
 	budget *semaphore.Weighted
 	piece  piece
 	err    error // the first error, after which nothing is rendered
 	chunkBuffers
 }
 
-// chunkBuffers are memory of a chunkWriter, for the next one.
+// chunkBuffers are buffers of a chunkWriter, for reuse.
 type chunkBuffers struct {
 	body    []byte
-	entries []site.Entry // of the piece
+	entries []site.Entry // entries of the piece
 	hasher  *hasher
 }
 
-// emit is an emitter.
+// emit renders an object into the piece.
 func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.Key) {
 	if w.err == nil {
 		w.err = w.admit(int64(len(keys)*(size+entryBytes) + max(0, size-cap(w.body))))
@@ -66,7 +66,7 @@ func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.
 	}
 }
 
-// admit waits until so many more bytes can be rendered.
+// admit waits until this many more bytes can be rendered.
 func (w *chunkWriter) admit(bytes int64) error {
 	if !w.ticket.IsDue() && w.budget.TryAcquire(bytes) {
 		w.piece.budget += bytes
@@ -90,7 +90,7 @@ func (w *chunkWriter) admit(bytes int64) error {
 	return nil
 }
 
-// last returns the piece, whose entries go to the store.
+// last returns the piece, and stores its entries.
 func (w *chunkWriter) last() (piece, error) {
 	if w.err != nil {
 		return w.piece, w.err

@@ -7,14 +7,14 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Plan says how a site differs from the live one.
+// A Plan tells how a site differs from the live one.
 type Plan struct {
 	Same                    bool // whether there is no difference
-	added, altered, removed int  // objects
-	restored                int  // objects that are the same, but that the live site has no file of
+	added, altered, removed int  // numbers of objects
+	restored                int  // unchanged objects without a file in the live site
 
-	// Hashes of the keys that differ. They may be tens of millions. Of two keys with the same hash, one
-	// may be taken for changed although it is not, which costs nothing but the work.
+	// Hashes of the keys that differ, perhaps tens of millions. A collision may make an object
+	// count as changed, which only costs work.
 	seed    maphash.Seed
 	changed map[uint64]struct{}
 }
@@ -38,7 +38,7 @@ func (p *Plan) add(c site.Change) {
 	p.changed[maphash.String(p.seed, string(c.Key))] = struct{}{}
 }
 
-// Report summarises the plan for a site with that many objects, including manifest and root.
+// Report summarizes the plan for a site with this number of objects, including manifest and root.
 func (p *Plan) Report(objects int) summary.WriteReport {
 	return summary.WriteReport{Unchanged: p.Same, Added: p.added, Altered: p.altered, Removed: p.removed, Restored: p.restored, Kept: objects - p.added - p.altered - p.restored}
 }

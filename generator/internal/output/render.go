@@ -50,7 +50,8 @@ func endOf(p *render.UnitKind, from int) int {
 	return to
 }
 
-// renderAll renders every object of a site into out, and adds their entries to all, unless that is nil.
+// renderAll renders every object of a site into out, and adds their entries to all, unless it is
+// nil.
 func renderAll(ctx context.Context, s *render.Site, workers int, out Output, all *entryStore, progress Progress) error {
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
 	free := sync.Pool{New: func() any { return &chunkBuffers{hasher: newHasher()} }}
@@ -81,7 +82,7 @@ func renderAll(ctx context.Context, s *render.Site, workers int, out Output, all
 		return err
 	}
 	if rendered != s.Objects() {
-		return fmt.Errorf("rendered %d objects instead of %d: this is a bug", rendered, s.Objects())
+		return fmt.Errorf("rendered %d objects instead of %d; this is a bug", rendered, s.Objects())
 	}
 	return nil
 }

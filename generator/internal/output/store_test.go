@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// someEntries are n entries with keys that begin with a prefix.
+// someEntries returns n entries with keys that begin with a prefix.
 func someEntries(prefix string, n int) []site.Entry {
 	entries := make([]site.Entry, n)
 	for i := range entries {
@@ -28,7 +28,7 @@ func someEntries(prefix string, n int) []site.Entry {
 	return entries
 }
 
-// fill returns a store for a number of objects that got entries from several goroutines.
+// fill returns a store for a number of objects, with entries added from several goroutines.
 func fill(t testing.TB, objects int64, create func() (*os.File, error), entries []site.Entry) *entryStore {
 	t.Helper()
 	s := newEntryStore("api/v1", objects, create)
@@ -47,7 +47,7 @@ func fill(t testing.TB, objects int64, create func() (*os.File, error), entries 
 	return s
 }
 
-// TestEntriesComeBackByShard: whether they were spilled or not, and whatever the number of shards.
+// TestEntriesComeBackByShard, spilled or not, with any number of shards.
 func TestEntriesComeBackByShard(t *testing.T) {
 	t.Parallel()
 	entries := someEntries("api/v1/users/"+strings.Repeat("é", 50), 30_000)
@@ -85,7 +85,7 @@ func TestEntriesComeBackByShard(t *testing.T) {
 	}
 }
 
-// TestEntriesAreSorted: by their keys as texts, also if one begins with another, or all begin alike.
+// TestEntriesAreSorted by their keys as texts, even with common prefixes.
 func TestEntriesAreSorted(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
@@ -117,7 +117,8 @@ func TestEntriesAreSorted(t *testing.T) {
 	}
 }
 
-// TestEntriesTakeLittleMemory: what waits for the file is bounded, however many entries are added at once.
+// TestEntriesTakeLittleMemory: entries waiting for the file are bounded, however many are added at
+// once.
 func TestEntriesTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	s := fill(t, 1, InTempFolder, nil)
@@ -147,7 +148,8 @@ func TestEntriesWithoutDisk(t *testing.T) {
 	}
 }
 
-// indexOf is the index of a site with these objects and as many digits as one of that many.
+// indexOf returns the index of a site with these objects, and with the digits of a site with
+// objects objects.
 func indexOf(t *testing.T, objects int64, entries []site.Entry) (*Index, *Live) {
 	t.Helper()
 	x := &Index{entries: fill(t, objects, nil, entries), workers: 2, Root: site.Root{
@@ -182,7 +184,7 @@ func indexOf(t *testing.T, objects int64, entries []site.Entry) (*Index, *Live) 
 	}}
 }
 
-// manifestDigests are the digests of the shards and indexes of a manifest.
+// manifestDigests returns the digests of the shards and indexes of a manifest.
 func manifestDigests(x *Index) map[string]site.SHA256 {
 	all := maps.Clone(x.Root.Manifest)
 	for _, shard := range x.entries.shardNames {
@@ -191,8 +193,8 @@ func manifestDigests(x *Index) map[string]site.SHA256 {
 	return all
 }
 
-// TestDiffEqualsNaiveOne: also between manifests of different digits, each object that differs is told
-// once, with the shards of the manifest.
+// TestDiffEqualsNaiveOne: each object that differs is reported once, with the shards of the
+// manifest, even between manifests with different digits.
 func TestDiffEqualsNaiveOne(t *testing.T) {
 	t.Parallel()
 	old := someEntries("a", 3000)
@@ -201,7 +203,7 @@ func TestDiffEqualsNaiveOne(t *testing.T) {
 		next[i].Size++
 	}
 	sizes := []int64{1, 70_000, 2_000_000}
-	indexes := map[int64]*Index{} // of what is next
+	indexes := map[int64]*Index{} // indexes of the next site
 	for _, after := range sizes {
 		indexes[after], _ = indexOf(t, after, next)
 	}
@@ -265,7 +267,7 @@ func sortedEntries(entries []site.Entry) []site.Entry {
 	return slices.SortedFunc(slices.Values(entries), func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// TestBucketEntriesAreReserved: no base path is accepted once, as the site of a new folder, and refused from then on.
+// TestBucketEntriesAreReserved: no base path is accepted for a new folder and rejected afterwards.
 func TestBucketEntriesAreReserved(t *testing.T) {
 	t.Parallel()
 	for _, e := range bucketEntries {
@@ -277,7 +279,7 @@ func TestBucketEntriesAreReserved(t *testing.T) {
 	}
 }
 
-// TestDiffStops: the end of the context ends the comparison.
+// TestDiffStops when the context ends.
 func TestDiffStops(t *testing.T) {
 	t.Parallel()
 	_, live := indexOf(t, 1, someEntries("a", 100))

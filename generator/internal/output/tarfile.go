@@ -20,13 +20,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A tarOutput writes a tar file: the objects in the order of the site, then the manifest, and the root
-// last. All entries have the time of the snapshot, so that equal sites give equal files.
+// A tarOutput writes a tar file: the objects in the order of the site, then the manifest, and the
+// root last. All entries have the time of the snapshot, so that equal sites give equal files.
 type tarOutput struct {
 	file   io.Writer
 	format *tarentry.Formatter
-	free   sync.Pool // of *tarBatch, for reuse
-	failed bool      // whether a write failed: then the file has no end
+	free   sync.Pool // holds *tarBatch
+	failed bool      // after a failed write, the file has no end
 }
 
 type tarDestination struct {
@@ -46,16 +46,16 @@ func (d *tarDestination) Create(next string, _ *Plan, asOf string) (Output, func
 	if err != nil {
 		return nil, nil, fmt.Errorf("create the tar file: %w", err)
 	}
-	// Pieces are large, so a buffer before the file would only copy them once more.
+	// Pieces are large, so another buffer would only copy them.
 	out := &tarOutput{file: file, format: format}
 	return out, func() error { return errors.Join(out.close(), file.Close()) }, nil
 }
 
-// Look looks at nothing: a tar file whose manifest could be read was read to its end.
+// Look checks nothing: a tar file with a readable manifest was read to its end.
 func (d *tarDestination) Look() *Look { return &Look{seed: maphash.MakeSeed()} }
 
-// A tarBatch is a piece of a tar stream. Workers format pieces concurrently; only writing them
-// happens in order.
+// A tarBatch is a piece of a tar stream. Workers format pieces concurrently; only writes are in
+// order.
 type tarBatch struct {
 	piece  []byte
 	format *tarentry.Formatter
@@ -108,24 +108,24 @@ func (d *tarDestination) Check(ctx context.Context) (*Live, error) {
 		return nil, fmt.Errorf("inspect the output file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file: name a file that ends in .tar, or a folder that does not", d.path)
+		return nil, fmt.Errorf("%s is not a file; name a file that ends in .tar, or a folder that does not", d.path)
 	}
 	live := openLiveTar(ctx, d.files, d.path)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if live == nil && info.Size() > 0 {
-		return nil, fmt.Errorf("%s holds no site that this version can read, and would be lost: name another file, or remove it", d.path)
+		return nil, fmt.Errorf("%s holds no site that this version can read, and would be lost; name another file, or remove it", d.path)
 	}
 	return live, nil
 }
 
-// readTarBytes is the buffer of a pass over a tar file.
+// readTarBytes is the buffer size for reading a tar file.
 const readTarBytes = 256 << 10
 
-// openLiveTar reads the root and the manifest of the site in a tar file. They are at its end, so one
-// pass over the headers finds them all. Most objects are smaller than a page: to read everything, in
-// large pieces, takes half the time of four system calls for each to skip its body.
+// openLiveTar reads the root and the manifest of the site in a tar file. They are at its end, so
+// one pass over the headers finds them all. Most objects are smaller than a page: reading
+// everything in large pieces takes half the time of the four system calls needed to skip each body.
 func openLiveTar(ctx context.Context, files afero.Fs, path string) *Live {
 	file, err := files.Open(path)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package rank counts what records of primary lists say of accounts, and ranks these.
+// Package rank counts followers and other measures from the records of primary lists, and ranks the
+// accounts.
 package rank
 
 import (
@@ -63,8 +64,8 @@ func All(ctx context.Context, g *render.Graph, workers int, config site.Config) 
 	return r, err
 }
 
-// sortByAddress returns all accounts by their addresses: by their first bits, and then each few that have those in
-// common. There are about 16 of each, unless somebody has made up the addresses.
+// sortByAddress returns all accounts ordered by address: by their first bits, then within each
+// group with the same bits. Groups have about 16 accounts, unless addresses are forged.
 func sortByAddress(ctx context.Context, addresses []site.Address, workers int) ([]uint32, error) {
 	digits := min(max(bits.Len(uint(len(addresses)))-4, 0), 16)
 	prefix := func(account int) int { return int(binary.BigEndian.Uint16(addresses[account][:])) >> (16 - digits) }
@@ -87,10 +88,10 @@ func sortByAddress(ctx context.Context, addresses []site.Address, workers int) (
 	})
 }
 
-// Hold replaces the ranks that objects show by those that are held, but for accounts whose own count has changed since.
+// Hold replaces the shown ranks by the held ones. Only accounts whose counts changed get new ranks.
 func Hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
 	r.Held = held.Body
-	var same [render.Measures]map[uint32]uint32 // by count; how many accounts have it, until now
+	var same [render.Measures]map[uint32]uint32 // by count: number of accounts so far
 	for m := range same {
 		same[m] = map[uint32]uint32{}
 		r.Shown[m] = make([]uint32, len(g.Accounts))
@@ -108,7 +109,7 @@ func Hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
 				}
 				same[m][count]++
 				if account != render.None && r.Count[m][account] == count {
-					r.Shown[m][account] = same[m][count] // among accounts with that count
+					r.Shown[m][account] = same[m][count] // among accounts with this count
 				}
 			}
 		}
@@ -137,11 +138,11 @@ func Hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
 	}
 }
 
-// A class of records says what they count: their State, and as the last bit whether the account is in the top 8. Those
-// that hold no account are of class 0.
+// A class of records determines what they count: their State, and in the last bit whether the
+// account is in the top 8. Records that hold no account have class 0.
 type class uint8
 
-// mostClasses is more than any class.
+// mostClasses is greater than any class.
 const mostClasses = 2*(rules.Follow|rules.Block|rules.Mute) + 2
 
 func classOf(set *render.TagSet) class {
@@ -154,16 +155,18 @@ func classOf(set *render.TagSet) class {
 
 func (c class) state() rules.State { return rules.State(c >> 1) }
 
-// classes are those of forms, with what each counts. A byte is enough for a record, where its tags would be far away.
+// classes are the classes of forms, with their measures. A record needs only a byte, while its tags
+// would be far away in memory.
 type classes struct {
-	byForm []class
-	said   [mostClasses]said
+	byForm  []class
+	tallies [mostClasses]tally
 }
 
-// A said is what a record counts for the account of its list, and for the account that it is about.
-type said struct{ holder, held []rules.Measure }
+// A tally lists the measures that a record counts for the account of its list, and for the account
+// that it is about.
+type tally struct{ holder, held []rules.Measure }
 
-// classesOf returns the classes of forms, which count the first measures, as many as are counted.
+// classesOf returns the classes of forms, for the first measures only.
 func classesOf(forms *render.Forms, measures rules.Measure) *classes {
 	c := &classes{byForm: make([]class, len(forms.ByNumber))}
 	others := func(m rules.Measure) bool { return m >= measures }
@@ -175,7 +178,7 @@ func classesOf(forms *render.Forms, measures rules.Measure) *classes {
 		of := classOf(set)
 		c.byForm[n] = of
 		holder, held := rules.Counted(set.State, set.Top8)
-		c.said[of] = said{slices.DeleteFunc(slices.Clone(holder), others), slices.DeleteFunc(slices.Clone(held), others)}
+		c.tallies[of] = tally{slices.DeleteFunc(slices.Clone(holder), others), slices.DeleteFunc(slices.Clone(held), others)}
 	}
 	return c
 }
@@ -183,7 +186,7 @@ func classesOf(forms *render.Forms, measures rules.Measure) *classes {
 // follows are the accounts that each account follows in its primary list, sorted.
 type follows struct {
 	all   []uint32
-	begin []uint64 // by account; index in all
+	begin []uint64 // by account: index in all
 	n     []uint32 // by account
 }
 
@@ -191,8 +194,8 @@ func (f *follows) of(account uint32) []uint32 {
 	return f.all[f.begin[account]:][:f.n[account]]
 }
 
-// count counts what the records of primary lists say, and returns who follows whom. Many lists hold one account, so
-// that what is counted for it is added by several goroutines.
+// count counts the records of primary lists, and returns who follows whom. Many lists hold one
+// account, so several goroutines add to its counts.
 func count(ctx context.Context, g *render.Graph, r *render.Ranks, classes *classes, workers int) (*follows, error) {
 	f := &follows{begin: make([]uint64, len(g.Accounts)), n: make([]uint32, len(g.Accounts))}
 	total := uint64(0)
@@ -220,12 +223,12 @@ func count(ctx context.Context, g *render.Graph, r *render.Ranks, classes *class
 				to = append(to, about)
 			}
 			of[class]++
-			for _, m := range classes.said[class].held {
+			for _, m := range classes.tallies[class].held {
 				atomic.AddUint32(&r.Count[m][about], 1)
 			}
 		}
-		for class, said := range classes.said {
-			for _, m := range said.holder {
+		for class, tally := range classes.tallies {
+			for _, m := range tally.holder {
 				atomic.AddUint32(&r.Count[m][account], of[class])
 			}
 		}
@@ -235,8 +238,8 @@ func count(ctx context.Context, g *render.Graph, r *render.Ranks, classes *class
 	})
 }
 
-// countMutuals counts the pairs of accounts that follow each other, for both. A list holds an account by one record at
-// most.
+// countMutuals counts the pairs of accounts that follow each other, for both. A list holds an
+// account by at most one record.
 func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int) error {
 	mutuals := r.Count[rules.Mutuals]
 	return inorder.Chunks(ctx, workers, len(f.n), func(i int) error {
@@ -246,7 +249,7 @@ func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int)
 		if self {
 			after++
 		}
-		for _, other := range follows[after:] { // the other half of the pairs is theirs
+		for _, other := range follows[after:] { // the other accounts count the other half of the pairs
 			if _, back := slices.BinarySearch(f.of(other), account); rules.IsMutual(account, other, back) {
 				atomic.AddUint32(&mutuals[account], 1)
 				atomic.AddUint32(&mutuals[other], 1)
@@ -259,7 +262,7 @@ func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int)
 // order ranks by one measure: count descending, then address ascending.
 func order(r *render.Ranks, m rules.Measure, byAddress []uint32, leaders int) {
 	count := r.Count[m]
-	// next is, by count, how many accounts are ranked before the next one that has it.
+	// next is, by count, the number of accounts ranked before the next one with this count.
 	most := uint32(0)
 	for _, n := range count {
 		most = max(most, n)
