@@ -22,7 +22,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// commandRole is set in the environment of a process that is the command.
+// commandRole is set in the environment of a process that runs the command.
 const commandRole = "BE_FOLLOWPRESS_BEAM"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	loopback.Main(m)
 }
 
-// begin starts the command on a job server of Flink. It writes parts into a folder.
+// begin starts the command on a Flink job server, with parts in a folder.
 func begin(t *testing.T, c difftest.Case, out string, server *flink.JobServer, workers *flink.Workers, flags ...string) *process.Process {
 	t.Helper()
 	args := append(c.Flags(), "--out="+out, "--runner=universal")
@@ -54,7 +54,7 @@ func end(t *testing.T, c difftest.Case, out string, p *process.Process, patience
 	c.Check(t, out)
 }
 
-// fixture is a case of a snapshot of the project, cut into files at random.
+// fixture returns a case of a fixture snapshot, cut into files at random.
 func fixture(t *testing.T, name, api string) difftest.Case {
 	folder := filepath.Join("..", "..", "..", "fixtures", filepath.FromSlash(name))
 	c := difftest.Case{Name: name, Snapshot: difftest.Cut(t, 1, folder), Config: site.Config{API: api, Explorer: true}}
@@ -64,8 +64,8 @@ func fixture(t *testing.T, name, api string) difftest.Case {
 	return c
 }
 
-// The site is that of generate, byte for byte, also if every account with more than three records about
-// it counts as hot.
+// The site equals generate's, byte for byte, even if every account with more than three records
+// about it counts as hot.
 func TestFlinkSitesEqualThoseOfGenerate(t *testing.T) {
 	server := flink.Start(t, flink.Options{})
 	cases := []difftest.Case{
@@ -119,7 +119,7 @@ func TestFlinkClusterLosesMembers(t *testing.T) {
 			}
 		}
 	}
-	await(40) // of more than 200
+	await(40) // more than 200 follow
 	if !workers.Kill() {
 		t.Fatal("no worker runs")
 	}
@@ -129,7 +129,8 @@ func TestFlinkClusterLosesMembers(t *testing.T) {
 	end(t, c, out, p, 8*time.Minute)
 }
 
-// TestGivenSnapshotInACluster makes the sites of any snapshot, cut into as many parts as the command chooses.
+// TestGivenSnapshotInACluster makes the sites of any snapshot, cut into as many parts as the
+// command chooses.
 func TestGivenSnapshotInACluster(t *testing.T) {
 	folder := os.Getenv("TEST_BEAM_SNAPSHOT")
 	if folder == "" {
@@ -142,7 +143,7 @@ func TestGivenSnapshotInACluster(t *testing.T) {
 	}
 }
 
-// apis are both, unless TEST_BEAM_API names one.
+// apis returns both, unless TEST_BEAM_API names one.
 func apis() []string {
 	if one := os.Getenv("TEST_BEAM_API"); one != "" {
 		return []string{one}
@@ -150,7 +151,7 @@ func apis() []string {
 	return []string{site.APISpec, site.APIEFP}
 }
 
-// What all others say of a single account is spread over many keys, and fits into workers of 1 GiB.
+// Values about a single popular account are spread over many keys, and fit into workers of 1 GiB.
 func TestFlinkPopularAccount(t *testing.T) {
 	followers, hotAfter := 20_000, 500
 	if more := os.Getenv("TEST_BEAM_FOLLOWERS"); more != "" { // make test-scale
@@ -169,7 +170,7 @@ func TestFlinkPopularAccount(t *testing.T) {
 	}
 }
 
-// inOneGiB makes a site with a cluster of one task manager, in workers that have 1 GiB. It logs what that took.
+// inOneGiB makes a site on a cluster of one task manager, in workers with 1 GiB, and logs the cost.
 func inOneGiB(t *testing.T, c difftest.Case, flags ...string) {
 	t.Helper()
 	cluster := flink.StartCluster(t, flink.Options{Managers: 1, Heap: 2048})
@@ -186,7 +187,7 @@ func inOneGiB(t *testing.T, c difftest.Case, flags ...string) {
 	c.CheckSums(t, out)
 }
 
-// popular is a snapshot of accounts that all follow one account.
+// popular returns a snapshot of accounts that all follow one account.
 func popular(t *testing.T, followers int) string {
 	t.Helper()
 	const perFile = 100_000
@@ -210,7 +211,7 @@ func popular(t *testing.T, followers int) string {
 	return folder
 }
 
-// ring is a snapshot of accounts in a ring, each of which follows the next ones.
+// ring returns a snapshot of accounts in a ring, each of which follows the next ones.
 func ring(t *testing.T, accounts, follows int) string {
 	var lists, records, rows strings.Builder
 	for i := range accounts {
@@ -230,7 +231,7 @@ func ring(t *testing.T, accounts, follows int) string {
 
 func address(i int) string { return fmt.Sprintf("0x%040x", i*7919+1) }
 
-// An invalid row is one clear line, on Flink as on Prism.
+// An invalid row gives one clear line, on Flink as on Prism.
 func TestFlinkFaults(t *testing.T) {
 	server := flink.Start(t, flink.Options{})
 	folder := ring(t, 10, 1)
@@ -249,7 +250,7 @@ func TestFlinkFaults(t *testing.T) {
 	}
 }
 
-// An interrupted command takes its job with it.
+// An interrupted command cancels its job.
 func TestFlinkInterrupted(t *testing.T) {
 	server := flink.Start(t, flink.Options{})
 	c := difftest.Case{Snapshot: ring(t, 1000, 5), Config: site.Config{API: site.APISpec}}

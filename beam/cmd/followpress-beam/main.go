@@ -1,5 +1,5 @@
-// Command followpress-beam makes the site of a snapshot on Apache Beam: for snapshots that are too large
-// for one machine, or that live in a cluster. docs/scale.md says when that is worth while.
+// Command followpress-beam makes the site of a snapshot on Apache Beam, for snapshots that are too
+// large for one machine, or that live in a cluster. beam/README.md tells when this is worthwhile.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	if launch.IsWorker(os.Args[1:]) { // an engine started this program to work
+	if launch.IsWorker(os.Args[1:]) { // an engine started this program as a worker
 		flag.Parse()
 		worker.Tidy()
 		beam.Init() // does not return

@@ -1,5 +1,5 @@
-// Package difftest compares sites of the pipeline with those of the generator, for tests: it makes
-// random snapshots, and says which objects differ.
+// Package difftest compares sites of the pipeline with those of the generator, for tests. It makes
+// random snapshots, and reports which objects differ.
 package difftest
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/followpress/followpress/storage/refreshed"
 )
 
-// A Case is a snapshot, and how its site is made.
+// A Case is a snapshot, and the options of its site.
 type Case struct {
-	Name        string // says what is special
+	Name        string // special features
 	Snapshot    string // folder
 	Refreshed   string // folder; "" for none
 	Config      site.Config
 	SkipInvalid bool
 }
 
-// Want generates the site of a case, and reports what the generator reports.
+// Want generates the site of a case, and returns the generator's report.
 func (c Case) Want(tb testing.TB) (memsite.Site, *summary.Report) {
 	tb.Helper()
 	want, report, err := c.generate(tb.Context())
@@ -45,7 +45,7 @@ func (c Case) Want(tb testing.TB) (memsite.Site, *summary.Report) {
 	return want, report
 }
 
-// WantError is the error of the generator for a case that has no site.
+// WantError returns the generator's error for a case without a site.
 func (c Case) WantError(tb testing.TB) error {
 	tb.Helper()
 	_, _, err := c.generate(tb.Context())
@@ -85,7 +85,7 @@ func (c Case) Check(tb testing.TB, parts string) {
 	}
 }
 
-// CheckSums is Check for sites that memory does not hold: it compares the sums of objects.
+// CheckSums is Check for sites too large for memory: it compares the digests of objects.
 func (c Case) CheckSums(tb testing.TB, parts string) {
 	tb.Helper()
 	folder, err := snapshot.Open(c.Snapshot)
@@ -112,7 +112,7 @@ func (c Case) CheckSums(tb testing.TB, parts string) {
 	}
 }
 
-// sums are the sums of the objects of the site whose parts are in a folder.
+// sums returns the digests of the objects of the site whose parts are in a folder.
 func sums(tb testing.TB, parts string) map[site.Key]site.MD5 {
 	tb.Helper()
 	all := map[site.Key]site.MD5{}
@@ -127,8 +127,9 @@ func sums(tb testing.TB, parts string) map[site.Key]site.MD5 {
 	return all
 }
 
-// Read reads the site whose parts are in a folder, or fails the test. It takes what cat part-* gives as
-// one tar file: each object once, as a plain file with the time of the root, and after them the root.
+// Read reads the site whose parts are in a folder, or fails the test. The parts, joined as by cat
+// part-*, must be one tar file: each object once, as a plain file with the time of the root, and
+// then the root.
 func Read(tb testing.TB, parts string) memsite.Site {
 	tb.Helper()
 	s, err := read(parts)
@@ -147,7 +148,7 @@ func read(parts string) (memsite.Site, error) {
 	})
 }
 
-// eachObject reads the site whose parts are in a folder, object by object.
+// eachObject calls do for each object of the site whose parts are in a folder.
 func eachObject(parts string, do func(key site.Key, body io.Reader) error) error {
 	names, err := filepath.Glob(filepath.Join(parts, "part-*"))
 	if err != nil {
@@ -191,15 +192,15 @@ func eachObject(parts string, do func(key site.Key, body io.Reader) error) error
 	return nil
 }
 
-// mostKeys is how many keys of a kind Diff names, and mostBodies how many bodies it shows.
+// mostKeys bounds the keys of a kind that Diff names, mostBodies the bodies that it shows.
 const (
 	mostKeys   = 20
 	mostBodies = 5
 )
 
-// Diff says how a site differs from the one that a test wants: which keys are missing and extra, by
-// kind, and which bodies differ where. It is "" if they are equal. Manifest and root are only looked at if
-// nothing else differs, since they repeat it.
+// Diff describes how a site differs from the wanted one: missing and extra keys, by kind, and where
+// bodies differ. It returns "" if they are equal. It compares manifest and root only if nothing
+// else differs, because they repeat it.
 func Diff(got, want memsite.Site) string {
 	if diff := diff(got.WithoutIndex(), want.WithoutIndex()); diff != "" {
 		return diff
@@ -232,7 +233,7 @@ func diff(got, want memsite.Site) string {
 	return b.String()
 }
 
-// list writes how many keys there are by kind, and some of them.
+// list writes the number of keys by kind, and some of them.
 func list(b *strings.Builder, what string, keys []site.Key, of int) {
 	if len(keys) == 0 {
 		return
@@ -251,7 +252,7 @@ func list(b *strings.Builder, what string, keys []site.Key, of int) {
 	}
 }
 
-// spread is some of the keys, of as many kinds as can be.
+// spread returns some of the keys, of as many kinds as possible.
 func spread(keys []site.Key, most int) (some []site.Key) {
 	perKind := map[string][]site.Key{}
 	for _, key := range keys {
@@ -267,7 +268,7 @@ func spread(keys []site.Key, most int) (some []site.Key) {
 	return some
 }
 
-// kind is a key without what names a list, a user or a number.
+// kind returns a key without names of lists and users, and without numbers.
 func kind(key site.Key) string {
 	parts := strings.Split(string(key), "/")
 	for i, part := range parts {
@@ -283,7 +284,7 @@ func kind(key site.Key) string {
 	return strings.Join(parts, "/")
 }
 
-// around is where two texts begin to differ, and what they have there.
+// around returns where two texts begin to differ, and the text there.
 func around(got, want string) (at int, g, w string) {
 	for at < min(len(got), len(want)) && got[at] == want[at] {
 		at++
@@ -303,7 +304,7 @@ func around(got, want string) (at int, g, w string) {
 	return at, cut(got), cut(want)
 }
 
-// Flags are those of the command for a case, without the place of the parts.
+// Flags returns the flags of the command for a case, except the location of the parts.
 func (c Case) Flags() []string {
 	o := c.Config
 	args := []string{

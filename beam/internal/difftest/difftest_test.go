@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// All cases have a site, each case the same one, and together they have what they are there for.
+// All cases have a site, each case always the same one, and together they cover every feature.
 func TestRandom(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(20) {
@@ -47,7 +47,7 @@ func TestRandom(t *testing.T) {
 		}
 		add("chains in the root", len(root.Inputs.Chains))
 		if seed < 4 {
-			add("chains in the root, on Flink", len(root.Inputs.Chains)) // which runs as many
+			add("chains in the root, on Flink", len(root.Inputs.Chains)) // Flink covers this case
 		}
 		if root.Inputs.Refreshed != nil {
 			add("refreshes in the root", 1)

@@ -2,9 +2,9 @@ package difftest
 
 import "testing"
 
-// JobFails skips a test of jobs that fail, if the race detector watches. A worker whose job has failed reads a stream
-// from two goroutines (Beam 2.77.0, harness/datamgr.go: dataWriter.send, and DataChannel.read), which no test of ours can
-// prevent. Such tests are named TestFaultOf….
+// JobFails skips a test of failing jobs under the race detector. A worker whose job has failed
+// reads a stream from two goroutines (Beam 2.77.0, harness/datamgr.go: dataWriter.send, and
+// DataChannel.read). The names of such tests begin with TestFaultOf.
 func JobFails(t testing.TB) {
 	t.Helper()
 	if raceDetector {

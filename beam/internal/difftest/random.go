@@ -22,9 +22,9 @@ import (
 )
 
 // Random makes a case in folders of the test, with every oddity that the format allows: those of
-// naive.Random or odd.Snapshot in turn, tables cut into files, sometimes refreshed objects, invalid rows
-// to skip, and an unusual configuration. The same seed makes the same case. Even seeds are of the API
-// efp, odd ones of spec.
+// naive.Random or odd.Snapshot alternately, tables cut into files, sometimes refreshed objects,
+// invalid rows to skip, and an unusual configuration. The same seed makes the same case. Even seeds
+// use the API efp, odd seeds spec.
 func Random(tb testing.TB, seed uint64) Case {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -85,8 +85,8 @@ func randomShape(r *rand.Rand, longTexts int) odd.Shape {
 	}
 }
 
-// Cut writes a snapshot that is in a folder into another one, its tables cut into files. It returns
-// that folder.
+// Cut copies a snapshot from a folder into another one, with its tables cut into files. It returns
+// the new folder.
 func Cut(tb testing.TB, seed uint64, folder string) string {
 	tb.Helper()
 	to := tb.TempDir()
@@ -118,7 +118,7 @@ func unpacked(tb testing.TB, folder fs.FS) map[string]string {
 	return files
 }
 
-// invalid rows, by table. Some are only invalid after another row.
+// invalid has invalid rows, by table. Some are only invalid after another row.
 var invalid = map[string][]string{
 	"lists":    {`{"token_id":"01","owner":"0x0000000000000000000000000000000000000001"}`, `{"token_id":"5"}`, `[]`, `{`},
 	"accounts": {`{"address":"0x01"}`, `{"address":"0x0000000000000000000000000000000000000001","ens":{"fresh":"x"}}`, `nul`},
@@ -133,7 +133,7 @@ var invalid = map[string][]string{
 	"ops":         {`{"token_id":"1","time":"2026-11-20T00:00:00Z"}`, `{}`, `{"token_id":"1","time":"2026","chain_id":1,"block":1,"log_index":1,"op":"0x01"}`},
 }
 
-// addInvalid adds rows that are invalid, and repeats some rows, which is not valid for lists and accounts.
+// addInvalid adds invalid rows, and repeats some rows, which is invalid for lists and accounts.
 func addInvalid(r *rand.Rand, files map[string]string) {
 	for _, table := range slices.Sorted(maps.Keys(invalid)) {
 		text, ok := files[table+".ndjson"]

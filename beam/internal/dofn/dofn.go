@@ -1,8 +1,9 @@
-// Package dofn registers DoFns, so that an element costs a call and no reflection.
+// Package dofn registers DoFns, so that an element costs a call without reflection.
 //
-// Beam's own package register does the same with generic code for each shape that the other methods of
-// a DoFn could have. For five and more parameters, that takes the compiler minutes and gigabytes. This
-// one registers ProcessElement only: the other methods are called once a bundle, by reflection.
+// Beam's package register does the same with generic code for each shape that the other methods of
+// a DoFn could have. For five and more parameters, this takes the compiler minutes and gigabytes.
+// Package dofn registers ProcessElement only: the other methods are called once per bundle, by
+// reflection.
 package dofn
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/util/reflectx"
 )
 
-// register registers the type of a DoFn, and what calls its ProcessElement.
+// register registers the type of a DoFn, and the call of its ProcessElement.
 func register(doFn any, process func(doFn any) reflectx.Func) {
 	t := reflect.TypeOf(doFn)
 	beam.RegisterType(t)
@@ -21,13 +22,13 @@ func register(doFn any, process func(doFn any) reflectx.Func) {
 	})
 }
 
-// A method is a ProcessElement of any shape. Those of each shape add its call.
+// A method is a ProcessElement of any shape. Types of each shape add the call.
 type method struct{ fn any }
 
-// Name is that of the method.
+// Name returns the name of the method.
 func (m *method) Name() string { return reflectx.FunctionName(m.fn) }
 
-// Type is that of the method.
+// Type returns the type of the method.
 func (m *method) Type() reflect.Type { return reflect.TypeOf(m.fn) }
 
 type has1x0[A any] interface{ ProcessElement(A) }
@@ -37,13 +38,11 @@ type call1x0[A any] struct {
 	process func(A)
 }
 
-// Call calls the method.
 func (c *call1x0[A]) Call(args []any) []any {
 	c.process(args[0].(A))
 	return nil
 }
 
-// Call1x0 calls the method.
 func (c *call1x0[A]) Call1x0(a0 any) { c.process(a0.(A)) }
 
 // Register1x0 registers a DoFn whose ProcessElement has 1 parameter.
@@ -61,13 +60,11 @@ type call2x0[A, B any] struct {
 	process func(A, B)
 }
 
-// Call calls the method.
 func (c *call2x0[A, B]) Call(args []any) []any {
 	c.process(args[0].(A), args[1].(B))
 	return nil
 }
 
-// Call2x0 calls the method.
 func (c *call2x0[A, B]) Call2x0(a0, a1 any) {
 	c.process(a0.(A), a1.(B))
 }
@@ -87,12 +84,10 @@ type call2x1[A, B any] struct {
 	process func(A, B) error
 }
 
-// Call calls the method.
 func (c *call2x1[A, B]) Call(args []any) []any {
 	return []any{c.process(args[0].(A), args[1].(B))}
 }
 
-// Call2x1 calls the method.
 func (c *call2x1[A, B]) Call2x1(a0, a1 any) any {
 	return c.process(a0.(A), a1.(B))
 }
@@ -112,13 +107,11 @@ type call3x0[A, B, C any] struct {
 	process func(A, B, C)
 }
 
-// Call calls the method.
 func (c *call3x0[A, B, C]) Call(args []any) []any {
 	c.process(args[0].(A), args[1].(B), args[2].(C))
 	return nil
 }
 
-// Call3x0 calls the method.
 func (c *call3x0[A, B, C]) Call3x0(a0, a1, a2 any) {
 	c.process(a0.(A), a1.(B), a2.(C))
 }
@@ -138,12 +131,10 @@ type call3x1[A, B, C any] struct {
 	process func(A, B, C) error
 }
 
-// Call calls the method.
 func (c *call3x1[A, B, C]) Call(args []any) []any {
 	return []any{c.process(args[0].(A), args[1].(B), args[2].(C))}
 }
 
-// Call3x1 calls the method.
 func (c *call3x1[A, B, C]) Call3x1(a0, a1, a2 any) any {
 	return c.process(a0.(A), a1.(B), a2.(C))
 }
@@ -163,13 +154,11 @@ type call4x0[A, B, C, D any] struct {
 	process func(A, B, C, D)
 }
 
-// Call calls the method.
 func (c *call4x0[A, B, C, D]) Call(args []any) []any {
 	c.process(args[0].(A), args[1].(B), args[2].(C), args[3].(D))
 	return nil
 }
 
-// Call4x0 calls the method.
 func (c *call4x0[A, B, C, D]) Call4x0(a0, a1, a2, a3 any) {
 	c.process(a0.(A), a1.(B), a2.(C), a3.(D))
 }
@@ -189,12 +178,10 @@ type call4x1[A, B, C, D any] struct {
 	process func(A, B, C, D) error
 }
 
-// Call calls the method.
 func (c *call4x1[A, B, C, D]) Call(args []any) []any {
 	return []any{c.process(args[0].(A), args[1].(B), args[2].(C), args[3].(D))}
 }
 
-// Call4x1 calls the method.
 func (c *call4x1[A, B, C, D]) Call4x1(a0, a1, a2, a3 any) any {
 	return c.process(a0.(A), a1.(B), a2.(C), a3.(D))
 }
@@ -214,13 +201,11 @@ type call5x0[A, B, C, D, E any] struct {
 	process func(A, B, C, D, E)
 }
 
-// Call calls the method.
 func (c *call5x0[A, B, C, D, E]) Call(args []any) []any {
 	c.process(args[0].(A), args[1].(B), args[2].(C), args[3].(D), args[4].(E))
 	return nil
 }
 
-// Call5x0 calls the method.
 func (c *call5x0[A, B, C, D, E]) Call5x0(a0, a1, a2, a3, a4 any) {
 	c.process(a0.(A), a1.(B), a2.(C), a3.(D), a4.(E))
 }
@@ -240,12 +225,10 @@ type call5x1[A, B, C, D, E any] struct {
 	process func(A, B, C, D, E) error
 }
 
-// Call calls the method.
 func (c *call5x1[A, B, C, D, E]) Call(args []any) []any {
 	return []any{c.process(args[0].(A), args[1].(B), args[2].(C), args[3].(D), args[4].(E))}
 }
 
-// Call5x1 calls the method.
 func (c *call5x1[A, B, C, D, E]) Call5x1(a0, a1, a2, a3, a4 any) any {
 	return c.process(a0.(A), a1.(B), a2.(C), a3.(D), a4.(E))
 }
@@ -265,12 +248,10 @@ type call6x1[A, B, C, D, E, F any] struct {
 	process func(A, B, C, D, E, F) error
 }
 
-// Call calls the method.
 func (c *call6x1[A, B, C, D, E, F]) Call(args []any) []any {
 	return []any{c.process(args[0].(A), args[1].(B), args[2].(C), args[3].(D), args[4].(E), args[5].(F))}
 }
 
-// Call6x1 calls the method.
 func (c *call6x1[A, B, C, D, E, F]) Call6x1(a0, a1, a2, a3, a4, a5 any) any {
 	return c.process(a0.(A), a1.(B), a2.(C), a3.(D), a4.(E), a5.(F))
 }
@@ -292,12 +273,10 @@ type call7x1[A, B, C, D, E, F, G any] struct {
 	process func(A, B, C, D, E, F, G) error
 }
 
-// Call calls the method.
 func (c *call7x1[A, B, C, D, E, F, G]) Call(args []any) []any {
 	return []any{c.process(args[0].(A), args[1].(B), args[2].(C), args[3].(D), args[4].(E), args[5].(F), args[6].(G))}
 }
 
-// Call7x1 calls the method.
 func (c *call7x1[A, B, C, D, E, F, G]) Call7x1(a0, a1, a2, a3, a4, a5, a6 any) any {
 	return c.process(a0.(A), a1.(B), a2.(C), a3.(D), a4.(E), a5.(F), a6.(G))
 }

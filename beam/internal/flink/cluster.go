@@ -17,31 +17,31 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// A Cluster is a standalone cluster of Flink: a job manager, and task managers as processes of their own. A job that loses
-// a task manager begins again where its results are lost, on the others.
+// A Cluster is a standalone Flink cluster: a job manager, and task managers as separate processes.
+// A job that loses a task manager restarts on the others, from the lost results.
 type Cluster struct {
-	Address string // of its REST API, 127.0.0.1:port
+	Address string // address of its REST API, 127.0.0.1:port
 
 	t        testing.TB
 	options  Options
 	settings settings
 	job      *program
 	managers []*program
-	started  int // managers
+	started  int // number of started task managers
 }
 
-// sortBuffers are the buffers of each result that is complete before it is read. The memory below does not
-// suffice for the default, 512.
+// sortBuffers is the number of buffers of each result that is complete before it is read. The
+// memory below is too small for the default, 512.
 const sortBuffers = "64"
 
-// Memory of a Java process beside the heap of its tasks, MiB.
+// Memory of a Java process besides the heap of its tasks, MiB.
 const (
-	network   = 256 // buffers of what tasks send each other
-	direct    = 256 // buffers of what Flink and workers send each other
-	framework = 128 // of Flink itself: on the heap, and as much beside it
+	network   = 256 // buffers between tasks
+	direct    = 256 // buffers between Flink and workers
+	framework = 128 // Flink itself: on the heap, and as much off the heap
 )
 
-// managed is the memory for sorting, MiB. All groupings of a slot share its part.
+// managed returns the memory for sorting, MiB. All groupings of a slot share its part.
 func managed(o Options) int { return 128 * o.Slots }
 
 // StartCluster starts a cluster, and waits for its task managers.
@@ -58,7 +58,7 @@ func StartCluster(t testing.TB, o Options) *Cluster {
 
 		"taskmanager.host": local, "taskmanager.bind-host": local, "taskmanager.rpc.port": "0", "taskmanager.data.port": "0",
 		"taskmanager.numberOfTaskSlots": fmt.Sprint(o.Slots),
-		// Flink's scripts, which are on no class path, would compute these.
+		// Flink's scripts, which are not on the class path, would compute these.
 		"taskmanager.cpu.cores":                        fmt.Sprint(o.Slots),
 		"taskmanager.memory.framework.heap.size":       megabytes(framework),
 		"taskmanager.memory.framework.off-heap.size":   megabytes(framework),
@@ -72,10 +72,10 @@ func StartCluster(t testing.TB, o Options) *Cluster {
 		"taskmanager.memory.jvm-overhead.min":          megabytes(192),
 		"taskmanager.memory.jvm-overhead.max":          megabytes(192),
 		"restart-strategy.type":                        "fixed-delay",
-		// A lost task manager takes more than one: each of its tasks that is noticed to fail counts.
+		// A lost task manager takes several attempts: each of its tasks that fails counts.
 		"restart-strategy.fixed-delay.attempts":             fmt.Sprint(o.Restarts),
-		"restart-strategy.fixed-delay.delay":                "5 s",  // by then Flink has dropped a worker that is no more
-		"heartbeat.interval":                                "1000", // a task manager that was killed is missed after two
+		"restart-strategy.fixed-delay.delay":                "5 s",  // by then Flink has dropped a dead worker
+		"heartbeat.interval":                                "1000", // a killed task manager is missed after two heartbeats
 		"heartbeat.rpc-failure-threshold":                   "2",
 		"slot.request.timeout":                              "120000",
 		"cluster.evenly-spread-out-slots":                   "true",
@@ -113,7 +113,8 @@ func (c *Cluster) StartManager() {
 	})
 }
 
-// known are the names of the task managers that the cluster knows. It takes it a while to miss one.
+// known returns the names of the task managers that the cluster knows. It takes a while to miss
+// one.
 func (c *Cluster) known() (names []string, err error) {
 	var answer struct {
 		TaskManagers []struct {
@@ -129,7 +130,7 @@ func (c *Cluster) known() (names []string, err error) {
 	return names, nil
 }
 
-// Finished is how many tasks of all jobs have finished.
+// Finished returns the number of finished tasks of all jobs.
 func (c *Cluster) Finished() (tasks int) {
 	c.t.Helper()
 	var answer struct {
@@ -148,7 +149,7 @@ func (c *Cluster) Finished() (tasks int) {
 	return tasks
 }
 
-// ask asks the REST API.
+// ask requests a path of the REST API.
 func (c *Cluster) ask(path string, answer any) error {
 	client := http.Client{Timeout: 10 * time.Second}
 	response, err := client.Get("http://" + c.Address + path)
@@ -165,8 +166,8 @@ func (c *Cluster) ask(path string, answer any) error {
 	return nil
 }
 
-// KillManager kills the task manager that was started first of those that run, as the loss of a machine would: with SIGKILL.
-// The workers that it has started go on until they notice.
+// KillManager kills the oldest running task manager with SIGKILL, like the loss of a machine. Its
+// workers continue until they notice.
 func (c *Cluster) KillManager() {
 	c.t.Helper()
 	if len(c.managers) == 0 {
@@ -179,7 +180,7 @@ func (c *Cluster) KillManager() {
 	c.managers = c.managers[1:]
 }
 
-// JobServer starts a job server that has the cluster run its pipelines.
+// JobServer starts a job server that runs its pipelines on the cluster.
 func (c *Cluster) JobServer() *JobServer {
 	c.t.Helper()
 	return start(c.t, c.Address, c.options.Slots, c.options.Heap, settings{})
@@ -188,7 +189,7 @@ func (c *Cluster) JobServer() *JobServer {
 // settings are a configuration of Flink.
 type settings map[string]string
 
-// write writes the settings into a folder, as Flink reads them.
+// write writes the settings into a folder, in Flink's format.
 func (s settings) write(t testing.TB) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -1,7 +1,8 @@
-// Package flink runs pipelines on Flink in tests: Beam's job server with Flink in its own process, or with a cluster of
-// several processes, and workers that the program itself, a worker pool or Flink starts. `make flink-tools` gets what
-// they are made of. Everything ends with its test, and a failed test shows the ends of all logs. Tests that need Flink are
-// skipped unless TEST_FLINK is set.
+// Package flink runs pipelines on Flink in tests: Beam's job server with Flink in its own process,
+// or with a cluster of several processes, and workers started by the program itself, a worker pool
+// or Flink. `make flink-tools` installs the required tools. Everything ends with its test, and a
+// failed test shows the ends of all logs. Tests that need Flink are skipped unless TEST_FLINK is
+// set.
 //
 // The API may change at any time: it serves this project only.
 package flink
@@ -24,7 +25,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// patience is how long a program may take to start. On an idle machine they take some seconds.
+// patience is how long a program may take to start. On an idle machine this takes some seconds.
 const patience = 2 * time.Minute
 
 // Wanted skips the test unless TEST_FLINK is set.
@@ -35,12 +36,12 @@ func Wanted(t testing.TB) {
 	}
 }
 
-// Options are of the processes of Flink.
+// Options configures the processes of Flink.
 type Options struct {
-	Heap     int // of each Java process that runs tasks, MiB; 0 means 1024
-	Slots    int // tasks of one kind that a task manager runs at a time, which is the parallelism of a job server; 0 means 2
-	Managers int // task managers of a cluster; 0 means 2
-	Restarts int // how often a cluster restarts a job, or a part of it, before the job fails; 0 means 10
+	Heap     int // heap of each Java process that runs tasks, MiB; 0 means 1024
+	Slots    int // tasks of one kind that a task manager runs at a time, the parallelism of a job server; 0 means 2
+	Managers int // number of task managers of a cluster; 0 means 2
+	Restarts int // number of restarts of a job, or part of it, before it fails; 0 means 10
 }
 
 func (o Options) withDefaults() Options {
@@ -59,7 +60,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A JobServer is Beam's job server. It takes pipelines and has Flink run them.
+// A JobServer is Beam's job server. It accepts pipelines and runs them on Flink.
 type JobServer struct {
 	Endpoint string // 127.0.0.1:port
 
@@ -72,7 +73,8 @@ func Start(t testing.TB, o Options) *JobServer {
 	Wanted(t)
 	o = o.withDefaults()
 	return start(t, "[local]", o.Slots, o.Heap, settings{
-		// In one process all slots share these. The default for the network, 64 MiB, is too little for long pipelines.
+		// In one process all slots share these. The default for the network, 64 MiB, is too small
+		// for long pipelines.
 		"taskmanager.memory.network.min":               megabytes(network),
 		"taskmanager.memory.network.max":               megabytes(network),
 		"taskmanager.network.sort-shuffle.min-buffers": sortBuffers,
@@ -80,7 +82,7 @@ func Start(t testing.TB, o Options) *JobServer {
 	})
 }
 
-// start starts a job server for the Flink at that address.
+// start starts a job server for the Flink at an address.
 func start(t testing.TB, master string, parallelism, heap int, s settings) *JobServer {
 	t.Helper()
 	server := &JobServer{Endpoint: servers.FreeAddress(t), parallelism: parallelism}
@@ -94,12 +96,13 @@ func start(t testing.TB, master string, parallelism, heap int, s settings) *JobS
 	return server
 }
 
-// Flags are what Beam's runner "universal" needs to use this job server. The command followpress-beam has the same flags.
+// Flags returns the flags of Beam's runner "universal" for this job server. The command
+// followpress-beam has the same flags.
 func (s *JobServer) Flags() []string {
 	return []string{"--endpoint=" + s.Endpoint, fmt.Sprintf("--parallelism=%d", s.parallelism)}
 }
 
-// Jobs are the states of the jobs that the server has had.
+// Jobs returns the states of all jobs of the server.
 func (s *JobServer) Jobs(t testing.TB) (states []jobpb.JobState_Enum) {
 	t.Helper()
 	connection, err := grpc.NewClient(s.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -119,12 +122,12 @@ func (s *JobServer) Jobs(t testing.TB) (states []jobpb.JobState_Enum) {
 
 const local = "127.0.0.1"
 
-// opens is what Beam and Flink reach by reflection, and Java from 16 on closes.
+// opens are packages that Beam and Flink access by reflection, which Java 16 and later prohibit.
 var opens = []string{"java.lang", "java.lang.invoke", "java.net", "java.nio", "java.text", "java.time", "java.util", "java.util.concurrent"}
 
-// java starts a main class of the class path. Its log and its temporary files are in folder. heap and beside are the
-// memory that it may use on the heap and, in buffers, beside it, MiB.
-func java(t testing.TB, folder string, heap, beside int, class string, args ...string) *program {
+// java starts a main class of the class path. Its log and its temporary files are in folder. heap
+// and offHeap limit its memory, MiB.
+func java(t testing.TB, folder string, heap, offHeap int, class string, args ...string) *program {
 	t.Helper()
 	if _, err := exec.LookPath("java"); err != nil {
 		t.Fatalf("%v: `make flink-tools` installs it", err)
@@ -134,7 +137,7 @@ func java(t testing.TB, folder string, heap, beside int, class string, args ...s
 		t.Fatal(err)
 	}
 	arguments := []string{
-		fmt.Sprintf("-Xmx%dm", heap), fmt.Sprintf("-XX:MaxDirectMemorySize=%dm", beside), "-XX:+ExitOnOutOfMemoryError",
+		fmt.Sprintf("-Xmx%dm", heap), fmt.Sprintf("-XX:MaxDirectMemorySize=%dm", offHeap), "-XX:+ExitOnOutOfMemoryError",
 		"-Djava.io.tmpdir=" + temporary, "-Djava.net.preferIPv4Stack=true", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		"-Dorg.slf4j.simpleLogger.log.org.apache.flink.configuration.GlobalConfiguration=warn",
@@ -152,7 +155,7 @@ type program struct {
 	log string
 }
 
-// run starts a command in a folder, and has it write to a log there. It ends with the test.
+// run starts a command in a folder, with a log there. The process ends with the test.
 func run(t testing.TB, folder string, command *exec.Cmd) *program {
 	t.Helper()
 	p := &program{log: filepath.Join(folder, "log")}
@@ -170,7 +173,7 @@ func run(t testing.TB, folder string, command *exec.Cmd) *program {
 	return p
 }
 
-// output is the log.
+// output returns the log.
 func (p *program) output() string {
 	log, err := os.ReadFile(p.log)
 	if err != nil {
@@ -179,7 +182,7 @@ func (p *program) output() string {
 	return string(log)
 }
 
-// end is the end of the log.
+// end returns the end of the log.
 func (p *program) end() string {
 	const most = 20_000
 	log := p.output()
@@ -199,7 +202,7 @@ func (p *program) listens(t testing.TB, address string) {
 	})
 }
 
-// until waits for something that the program does.
+// until waits until done returns true; what names the event.
 func (p *program) until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for begun := time.Now(); !done(); time.Sleep(50 * time.Millisecond) {
@@ -214,7 +217,8 @@ func (p *program) until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// tool finds what the Makefile has put into .tools/flink, at the root of the main module.
+// tool returns the path of a tool that the Makefile installed in .tools/flink, at the root of the
+// main module.
 func tool(t testing.TB, name string) string {
 	t.Helper()
 	module, err := exec.Command("go", "env", "GOMOD").Output()

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 const (
 	parts = 40
-	lines = 500 // of a part
+	lines = 500 // lines per part
 	keys  = 97
 )
 
@@ -59,7 +59,7 @@ type cut struct {
 }
 
 func (c *cut) ProcessElement(part int, emit func(string, []byte)) error {
-	// Each try has a file of its own.
+	// Each attempt creates a new file.
 	begun, err := os.CreateTemp(c.Folder, fmt.Sprintf("part-%d-", part))
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *cut) ProcessElement(part int, emit func(string, []byte)) error {
 	return nil
 }
 
-// A measure adds up the lengths of what a key has.
+// A measure sums the lengths of the values of a key.
 type measure struct{}
 
 func (measure) ProcessElement(key string, values func(*[]byte) bool, emit func(string, int)) {
@@ -119,7 +119,7 @@ func init() {
 	register.Iter1[string]()
 }
 
-// pipeline has what ours have: a grouping, sums, and side inputs.
+// pipeline has the features of real pipelines: a grouping, sums, and side inputs.
 func pipeline() error {
 	p, s := beam.NewPipelineWithRoot()
 	numbers := make([]int, parts)
@@ -134,7 +134,7 @@ func pipeline() error {
 	return beamx.Run(context.Background(), p)
 }
 
-// want is what the pipeline must write.
+// want returns the expected output of the pipeline.
 func want() string {
 	sum := 0
 	for n := range parts * lines {
@@ -150,7 +150,7 @@ func begin(t *testing.T, server *flink.JobServer, workers *flink.Workers, folder
 	return process.Start(t, process.Self(t, []string{pipelineRole + "=1"}, flags...))
 }
 
-// check waits for the end of the pipeline and looks at its result.
+// check waits for the end of the pipeline and checks its result.
 func check(t *testing.T, p *process.Process, folder string) {
 	t.Helper()
 	select {
@@ -202,7 +202,7 @@ func TestFlinkEndsWorkersThatTakeTooMuchMemory(t *testing.T) {
 	if status, _ := p.Wait(); status == 0 {
 		t.Error("a pipeline whose workers need 600 MiB and may have 512: got success, want a failure")
 	}
-	// The memory that is missing may be that of a new thread's stack.
+	// The failing allocation may be the stack of a new thread.
 	if output := workers.Output(); !strings.Contains(output, "out of memory") && !strings.Contains(output, "pthread_create failed") {
 		t.Errorf("output of the workers: got %d bytes, want \"out of memory\" or \"pthread_create failed\" in them:\n%s",
 			len(output), output[:min(len(output), 4096)])
@@ -237,7 +237,7 @@ func TestFlinkClusterSurvivesLosses(t *testing.T) {
 	}
 }
 
-// waitForParts waits until that many parts have begun.
+// waitForParts waits until this many parts have begun.
 func waitForParts(t *testing.T, p *process.Process, folder string, n int) {
 	t.Helper()
 	for begun := time.Now(); tries(t, folder) < n; time.Sleep(10 * time.Millisecond) {
@@ -252,7 +252,7 @@ func waitForParts(t *testing.T, p *process.Process, folder string, n int) {
 	}
 }
 
-// tries is the number of parts that have begun, each as often as it has.
+// tries returns the number of begun parts, including repetitions.
 func tries(t *testing.T, folder string) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "part-*"))

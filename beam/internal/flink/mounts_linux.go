@@ -6,7 +6,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/loopback"
 )
 
-// isolated reports whether processes may have mounts of their own.
+// isolated reports whether processes may have separate mounts.
 func isolated() bool { return loopback.Inside() }
 
 func ownMounts() *syscall.SysProcAttr { return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS} }

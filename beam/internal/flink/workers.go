@@ -19,17 +19,17 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// Workers are what runs a pipeline's own code: processes of the program that the pipeline is part of.
+// Workers run a pipeline's own code, as processes of the program with the pipeline.
 type Workers struct {
 	flags []string
 	watch *watch
 	pool  *program
 }
 
-// A Limit bounds the memory of each worker. The zero value is no limit.
+// A Limit bounds the memory of each worker. The zero value means unlimited.
 type Limit struct {
-	Soft int // MiB; from there on Go collects garbage as often as it takes (GOMEMLIMIT)
-	Hard int // MiB; more does not exist for the worker, which then ends (RLIMIT_DATA)
+	Soft int // MiB; beyond it Go collects garbage as often as needed (GOMEMLIMIT)
+	Hard int // MiB; a worker that needs more ends (RLIMIT_DATA)
 }
 
 // script sets the limits, and replaces itself by the command.
@@ -45,22 +45,23 @@ func (l Limit) script() string {
 	return strings.Join(append(lines, `exec "$@"`), "\n")
 }
 
-// Loopback has the process that starts the pipeline run it. That only works with one task manager: each numbers its
-// workers from 1, and the process refuses a number that it knows.
+// Loopback runs workers in the process that starts the pipeline. This only works with one task
+// manager: each numbers its workers from 1, and the process rejects duplicate numbers.
 func Loopback() *Workers {
 	return &Workers{flags: []string{"--environment_type=LOOPBACK"}}
 }
 
-// StartPool starts Beam's worker pool, which starts a worker when Flink asks for one. program is the program that the
-// pipeline is part of. Like Loopback, it is for one task manager. The pool's port is always the same, so the package's
-// tests must be in a network of their own (see package loopback) unless only one pool runs on this machine at a time.
+// StartPool starts Beam's worker pool, which starts a worker when Flink asks for one. program is
+// the program with the pipeline. Like Loopback, it needs a single task manager. The pool's port is
+// fixed, so the package's tests must run in a separate network (see package loopback) unless only
+// one pool runs on this machine at a time.
 func StartPool(t testing.TB, program string, limit Limit) *Workers {
 	t.Helper()
 	Wanted(t)
 	const address = "localhost:50000"
 	w := newWatch(t)
-	// Workers of all pools unpack their program in /tmp/staged. Without a mount point at /, as in a chroot, mounts might
-	// show outside: then there are none.
+	// Workers of all pools unpack their program in /tmp/staged. Without a mount point at /, as in a
+	// chroot, mounts might be visible outside; then none are made.
 	const mounted = `
 if [ -n "$MOUNT" ] && mount --make-rslave / 2>/dev/null; then
 	mkdir -p /tmp/staged && mount --bind "$PWD" /tmp/staged || exit
@@ -80,14 +81,14 @@ fi
 	}
 }
 
-// Processes has task managers start workers as processes, which is for clusters of any size.
+// Processes makes task managers start workers as processes, for clusters of any size.
 func Processes(t testing.TB, program string, limit Limit) *Workers {
 	t.Helper()
 	Wanted(t)
 	w := newWatch(t)
 	folder := t.TempDir()
 	script := filepath.Join(folder, "start-worker")
-	// boot writes where it is started, and unpacks the program where it is told to.
+	// boot writes in its working directory, and unpacks the program in a configurable one.
 	text := fmt.Sprintf("#!/bin/sh\nfolder=$(mktemp -d %s/worker-XXXXXX) || exit\ncd \"$folder\" || exit\n"+
 		"set -- %s --semi_persist_dir=\"$folder\" \"$@\"\n%s\n", folder, tool(t, "boot"), limit.script())
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
@@ -108,21 +109,21 @@ func Processes(t testing.TB, program string, limit Limit) *Workers {
 	}
 }
 
-// Flags are what Beam needs to use these workers: flags of Beam, which the command followpress-beam takes after --.
+// Flags returns the flags of Beam for these workers, which followpress-beam takes after --.
 func (w *Workers) Flags() []string { return w.flags }
 
-// Seen is the number of workers that have run so far, and the most memory that one of them has had at a time, in bytes.
-// Both are from looks at the processes, of which there are some every second. It is for workers with processes of their own.
+// Seen returns the number of workers so far, and the largest memory of one, in bytes. Both come
+// from samples of the processes, several per second. It requires workers in separate processes.
 func (w *Workers) Seen() (workers int, memory int64) {
 	w.watch.mu.Lock()
 	defer w.watch.mu.Unlock()
 	return len(w.watch.seen), w.watch.memory
 }
 
-// Output is what the pool and its workers have written so far.
+// Output returns the output of the pool and its workers so far.
 func (w *Workers) Output() string { return w.pool.output() }
 
-// Kill kills one of the workers that run now, as a lack of memory would. It is false if none runs.
+// Kill kills one of the running workers, like a lack of memory. It returns false if none runs.
 func (w *Workers) Kill() bool {
 	w.watch.look()
 	w.watch.mu.Lock()
@@ -133,19 +134,20 @@ func (w *Workers) Kill() bool {
 	return false
 }
 
-// A watch knows processes by a variable in their environment, whoever has started them, and ends them with the test.
+// A watch identifies processes by a variable in their environment, independent of their parent, and
+// ends them with the test.
 type watch struct {
 	mark string
 
 	mu      sync.Mutex
 	seen    map[int]bool // workers, by process ID
-	running map[int]bool // those of the last look
+	running map[int]bool // workers seen by the last look
 	memory  int64
 }
 
 func newWatch(t testing.TB) *watch {
 	t.Helper()
-	t.TempDir() // it is removed after what is registered from now on: workers write into such folders
+	t.TempDir() // removed after the cleanups registered from now on: workers write into such folders
 	w := &watch{mark: fmt.Sprintf("FOLLOWPRESS_WORKERS=%016x", rand.Uint64()), seen: map[int]bool{}}
 	end := make(chan struct{})
 	var group sync.WaitGroup
@@ -164,7 +166,7 @@ func newWatch(t testing.TB) *watch {
 		group.Wait()
 		for begun := time.Now(); len(w.look()) > 0; time.Sleep(10 * time.Millisecond) {
 			for _, pid := range w.look() {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+				_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended
 			}
 			if time.Since(begun) > patience {
 				t.Errorf("workers do not end: %v", w.look())
@@ -177,16 +179,16 @@ func newWatch(t testing.TB) *watch {
 
 func (w *watch) environment() []string { return []string{w.mark} }
 
-// look returns the marked processes, and takes note of the workers among them.
+// look returns the marked processes, and records the workers among them.
 func (w *watch) look() []int {
 	var found []int
 	running := map[int]bool{}
 	var memory int64
-	folders, _ := filepath.Glob("/proc/[0-9]*") // none where there is no /proc
+	folders, _ := filepath.Glob("/proc/[0-9]*") // empty without /proc
 	for _, folder := range folders {
 		environment, err := os.ReadFile(filepath.Join(folder, "environ"))
 		if err != nil || !bytes.Contains(environment, []byte(w.mark)) {
-			continue // it has ended, or is another user's
+			continue // ended, or owned by another user
 		}
 		pid, err := strconv.Atoi(filepath.Base(folder))
 		if err != nil {
@@ -205,7 +207,7 @@ func (w *watch) look() []int {
 	return found
 }
 
-// highWater is the most resident memory that a process has had at a time, in bytes.
+// highWater returns the maximum resident memory of a process, in bytes.
 func highWater(folder string) int64 {
 	status, err := os.ReadFile(filepath.Join(folder, "status"))
 	if err != nil {
@@ -215,7 +217,7 @@ func highWater(folder string) int64 {
 	line, _, _ := strings.Cut(rest, "\n")
 	kilobytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(line, "kB")), 10, 64)
 	if err != nil {
-		return 0 // it has ended
+		return 0 // the process has ended
 	}
 	return kilobytes << 10
 }

@@ -18,12 +18,13 @@ func init() {
 	dofn.Register4x1(&readDigests{})
 }
 
-// workersOfDigest is how many goroutines read a table for its digest. Its rows have an order, so one worker reads all.
+// workersOfDigest is the number of goroutines that read a table for its digest. Its rows have an
+// order, so one worker reads all of it.
 const workersOfDigest = 4
 
-// Digests reads each large table once more, on one worker, for its digest: site.SHA256 by name. An invalid row is an error
-// of the other readers, which say so in the same words, or is skipped. The second output says for Ops after which row each
-// file of that table must begin.
+// Digests reads each large table again, on one worker, for its digest: site.SHA256 by name. It
+// leaves invalid rows to the other readers, or skips them. The second output has, for Ops, the row
+// after which each file of that table must begin.
 func (t *Tables) Digests(s beam.Scope) (digests, opsAfter beam.PCollection) {
 	s = s.Scope("digests")
 	tables := []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, snapshot.TableRecords, snapshot.TableBadges}
@@ -41,7 +42,7 @@ func (t *Tables) Digests(s beam.Scope) (digests, opsAfter beam.PCollection) {
 	return beam.ParDo2(s, &readDigests{t.reader()}, beam.Reshuffle(s, beam.CreateList(s, elements)))
 }
 
-// A wholeTable is all files of a table, for one worker.
+// A wholeTable has all files of a table, for one worker.
 type wholeTable struct {
 	Table snapshot.Table
 	Files []file
@@ -49,7 +50,6 @@ type wholeTable struct {
 
 type readDigests struct{ reader }
 
-// ProcessElement reads a table.
 func (r *readDigests) ProcessElement(ctx context.Context, element string, digest, opsAfter emitRow) error {
 	var whole wholeTable
 	if err := json.Unmarshal([]byte(element), &whole); err != nil {
@@ -57,7 +57,7 @@ func (r *readDigests) ProcessElement(ctx context.Context, element string, digest
 	}
 	sum, err := r.digest(ctx, whole, opsAfter)
 	if err != nil && ctx.Err() != nil {
-		return err // another worker has failed, and says why
+		return err // another worker has failed and reports the reason
 	} else if err != nil {
 		return Fault(err)
 	}
@@ -97,14 +97,14 @@ func (r *readDigests) digest(ctx context.Context, whole wholeTable, opsAfter emi
 	}
 }
 
-// digestOf reads a table whose rows may be there once by their keys, unless key is nil.
+// digestOf reads a table, in which each key may occur once, unless key is nil.
 func digestOf[T any, K comparable](
 	r *readDigests, read func(snapshot.Reader[T]) error, files afero.Fs, key func(*T) K,
 ) (site.SHA256, error) {
 	var digest snapshot.Digest
 	seen := map[K]struct{}{}
 	accept := func(row snapshot.Row[T]) error {
-		if key == nil || !r.Options.SkipInvalid { // else a second row stops the run
+		if key == nil || !r.Options.SkipInvalid { // otherwise a second row stops the run
 			return nil
 		}
 		k := key(&row.Value)
@@ -121,7 +121,7 @@ func digestOf[T any, K comparable](
 	return digest.Sum(), err
 }
 
-// reject is for invalid rows.
+// reject handles an invalid row.
 func (r *readDigests) reject(e *snapshot.RowError) error {
 	if r.Options.SkipInvalid {
 		return nil
@@ -129,4 +129,4 @@ func (r *readDigests) reject(e *snapshot.RowError) error {
 	return e
 }
 
-var errSecond = errors.New("a second row of the same key")
+var errSecond = errors.New("duplicate key")

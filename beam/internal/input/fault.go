@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Runners bury the error of a worker in logs, stack traces and quotation marks, so it carries its text
-// in a form that survives all of them.
+// Runners bury the error of a worker in logs, stack traces and quotation marks, so it carries its
+// text in a form that survives all of them.
 const (
 	faultBegin = "followpress-error."
 	maxFault   = 4 << 10 // bytes of a text
@@ -15,13 +15,13 @@ const (
 
 var faultPattern = regexp.MustCompile(regexp.QuoteMeta(faultBegin) + `([A-Za-z0-9_-]+)\.`)
 
-// A fault is an error of a worker that FindError finds.
+// A fault is an error of a worker that FindError recognizes.
 type fault struct{ err error }
 
-// Fault marks an error of a worker, so that the launcher can tell the reason.
+// Fault marks an error of a worker, so that the launcher can report the reason.
 func Fault(err error) error { return &fault{err} }
 
-// Error has the text twice, for people and for FindError.
+// Error returns the text twice, for people and for FindError.
 func (f *fault) Error() string {
 	text := f.err.Error()
 	text = strings.ToValidUTF8(text[:min(len(text), maxFault)], "")
@@ -30,7 +30,7 @@ func (f *fault) Error() string {
 
 func (f *fault) Unwrap() error { return f.err }
 
-// FindError returns the text of the first marked error in that of a runner.
+// FindError returns the text of the first marked error in a runner's error.
 func FindError(err error) (text string, found bool) {
 	for _, match := range faultPattern.FindAllStringSubmatch(err.Error(), -1) {
 		if text, err := base64.RawURLEncoding.DecodeString(match[1]); err == nil {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	beam.Init()
 	if !testing.Verbose() {
-		slog.SetDefault(slog.New(slog.DiscardHandler)) // the runner says much, and each error several times
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // the runner logs much, and each error several times
 	}
 	os.Exit(m.Run())
 }
@@ -47,10 +47,10 @@ type pair struct {
 	value []byte
 }
 
-// A result is what came out of a pipeline, whose workers are in this process.
+// A result is the output of a pipeline, whose workers are in this process.
 type result struct {
 	mu     sync.Mutex
-	rows   map[string][]pair // by the name of their reader
+	rows   map[string][]pair // by the name of the reader
 	counts map[string]int64
 	report summary.Report
 }
@@ -86,7 +86,7 @@ func (c *collectCounts) ProcessElement(name string, n int64) {
 	r.counts[name] += n
 }
 
-// read reads a snapshot as the pipeline does. meanwhile is called before the pipeline runs.
+// read reads a snapshot as the pipeline does. It calls meanwhile before the pipeline runs.
 func read(t *testing.T, source input.Source, o input.Options, refreshed string, meanwhile func()) (*result, error) {
 	t.Helper()
 	tables, err := input.Open(t.Context(), source, o)
@@ -139,7 +139,7 @@ func read(t *testing.T, source input.Source, o input.Options, refreshed string, 
 
 func nothing() {}
 
-// mustRead is read of what can be read.
+// mustRead is read for valid snapshots.
 func mustRead(t *testing.T, source input.Source, o input.Options) *result {
 	t.Helper()
 	r, err := read(t, source, o, "", nothing)
@@ -169,7 +169,7 @@ func readFile(t *testing.T, path string) []byte {
 	return body
 }
 
-// cut copies a snapshot of plain files, each cut at random into several of random formats.
+// cut copies a snapshot of plain files, each cut at random into several files of random formats.
 func cut(t *testing.T, from string, random *rand.Rand) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -280,7 +280,7 @@ type parquetOp struct {
 	Op       string `json:"op" parquet:"op"`
 }
 
-// toParquet reports false for lines that are no rows.
+// toParquet returns false for lines that are not rows.
 func toParquet[T any](t *testing.T, b *bytes.Buffer, lines []byte) bool {
 	t.Helper()
 	var rows []T

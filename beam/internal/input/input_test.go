@@ -32,10 +32,10 @@ import (
 
 const fixtures = "../../../fixtures"
 
-// limits are those of profiles in most tests.
+// limits are the profile limits of most tests.
 var limits = site.Config{MaxProfileText: 1 << 16}.ProfileLimits()
 
-// A row is a row of a table, where it was, and all that it says.
+// A row is a row of a table, with its position and all its fields.
 type row struct {
 	wire.Position
 	text string
@@ -104,7 +104,7 @@ func expected[T any](t *testing.T, dir string, table snapshot.Table, parse func(
 	return rows
 }
 
-// expectedOf are the rows that a pipeline should read of a snapshot.
+// expectedOf returns the rows that a pipeline should read from a snapshot.
 func expectedOf(t *testing.T, dir string, o input.Options) map[snapshot.Table][]row {
 	t.Helper()
 	events := map[string]int{}
@@ -178,7 +178,7 @@ func expectedOf(t *testing.T, dir string, o input.Options) map[snapshot.Table][]
 	}
 }
 
-// checkRows compares what a pipeline has read with what generate reads.
+// checkRows compares the rows read by a pipeline with those read by generate.
 func checkRows(t *testing.T, r *result, want map[snapshot.Table][]row) {
 	t.Helper()
 	for table, want := range want {
@@ -193,8 +193,8 @@ func checkRows(t *testing.T, r *result, want map[snapshot.Table][]row) {
 	}
 }
 
-// TestTables: a pipeline reads the rows that generate reads, with their places, also if tables are cut
-// into files of any formats.
+// TestTables: a pipeline reads the same rows as generate, with their positions, even if tables are
+// cut into files of any formats.
 func TestTables(t *testing.T) {
 	for _, name := range []string{"demo", "conformance/snapshot", "conformance-efp/snapshot"} {
 		for _, efp := range []bool{false, true} {
@@ -214,7 +214,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestRuns: successive records of a list are few elements, and none of them is large.
+// TestRuns: successive records of a list form few elements, and none of them is large.
 func TestRuns(t *testing.T) {
 	dir := t.TempDir()
 	writeOdd(t, dir, "")
@@ -245,7 +245,7 @@ func opRow(token string, block int) string {
 	return fmt.Sprintf(`{"token_id":"%s","time":"2026-01-01T00:00:00Z","chain_id":1,"block":%d,"log_index":1,"op":"0x01010101%040x"}`+"\n", token, block, 5)
 }
 
-// writeOdd writes a snapshot without records, with invalid rows if there is an invalid text.
+// writeOdd writes a snapshot without records, with invalid rows if invalid is set.
 func writeOdd(t *testing.T, dir, invalid string) {
 	t.Helper()
 	event := `{"id":%d,"fancy_id":"f","name":"n","event_url":"","image_url":"i","country":"","city":"","description":"","year":2024,"start_date":"","end_date":"","expiry_date":""}` + "\n"
@@ -270,7 +270,7 @@ func writeOdd(t *testing.T, dir, invalid string) {
 	}
 }
 
-// TestReport: what is counted and noted is what generate reports.
+// TestReport: counts and notes equal generate's report.
 func TestReport(t *testing.T) {
 	for _, invalid := range []string{"", "[]\n", strings.Repeat("{\"x\":1}\n", 600)} {
 		for _, efp := range []bool{false, true} {
@@ -309,8 +309,8 @@ func inJSON(t *testing.T, value any) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// TestFaultOfAnInvalidRow: unless they are skipped, the first invalid row of a file ends the run, with the
-// words of generate.
+// TestFaultOfAnInvalidRow: unless invalid rows are skipped, the first invalid row of a file ends
+// the run, with generate's message.
 func TestFaultOfAnInvalidRow(t *testing.T) {
 	difftest.JobFails(t)
 	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, snapshot.TableRecords, snapshot.TableBadges, snapshot.TableEvents} {
@@ -327,7 +327,7 @@ func TestFaultOfAnInvalidRow(t *testing.T) {
 		_, _, want := generator.ToMemory(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), dir), generator.Options{})
 		_, err := read(t, input.Source{Location: dir}, input.Options{Limits: limits}, "", nothing)
 		got := fmt.Sprint(err)
-		if table != snapshot.TableEvents { // those the launcher reads
+		if table != snapshot.TableEvents { // the launcher reads these
 			got = found(t, err)
 		}
 		if got != want.Error() || !strings.HasPrefix(got, string(table)+".ndjson:2: ") {
@@ -336,7 +336,7 @@ func TestFaultOfAnInvalidRow(t *testing.T) {
 	}
 }
 
-// found is what FindError finds in the error of a run.
+// found returns the text that FindError finds in the error of a run.
 func found(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
@@ -350,7 +350,7 @@ func found(t *testing.T, err error) string {
 	return text
 }
 
-// TestWhatIsNotThere: the launcher says what is missing, in the words of generate.
+// TestWhatIsNotThere: the launcher names a missing file with generate's message.
 func TestWhatIsNotThere(t *testing.T) {
 	for _, name := range []string{"meta.json", "events.ndjson", "lists-0.ndjson", "accounts.ndjson", "records.ndjson", "badges.ndjson"} {
 		dir := t.TempDir()
@@ -371,7 +371,7 @@ func TestWhatIsNotThere(t *testing.T) {
 		}
 	}
 	for location, want := range map[string]string{
-		"":                   "the snapshot has no name: use a folder, or s3://BUCKET/PREFIX",
+		"":                   "the snapshot has no name; use a folder, or s3://BUCKET/PREFIX",
 		"http://example.org": "http://example.org: use s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER",
 	} {
 		if _, err := input.Open(t.Context(), input.Source{Location: location}, input.Options{}); fmt.Sprint(err) != want {
@@ -380,12 +380,13 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestFaultOfFilesThatGo: a file that a worker does not find, or finds replaced, is one clear error.
+// TestFaultOfFilesThatGo: a file that a worker does not find, or finds replaced, gives one clear
+// error.
 func TestFaultOfFilesThatGo(t *testing.T) {
 	difftest.JobFails(t)
 	for want, change := range map[string]func(path string) error{
 		"no such file or directory": os.Remove,
-		"records.ndjson has 2 bytes, but 0 where the run began: was it replaced, or is the folder another one on this machine?": func(path string) error {
+		"records.ndjson has 2 bytes, but had 0 when the run began; it was replaced, or this machine has another folder": func(path string) error {
 			return os.WriteFile(path, []byte("\n\n"), 0o644)
 		},
 	} {
@@ -402,8 +403,8 @@ func TestFaultOfFilesThatGo(t *testing.T) {
 	}
 }
 
-// TestRefreshed: refreshed data comes with the numbers of objects in the order of keys, and what cannot
-// be decoded is counted and left, even without SkipInvalid.
+// TestRefreshed: refreshed data has the numbers of objects in the order of keys, and invalid
+// objects are counted and skipped, even without SkipInvalid.
 func TestRefreshed(t *testing.T) {
 	dir := t.TempDir()
 	snapshotDir, kept := filepath.Join(dir, "snapshot"), filepath.Join(dir, "_refresh")
@@ -444,7 +445,7 @@ func TestRefreshed(t *testing.T) {
 	if len(valid) > 0 {
 		t.Errorf("not read: %v", valid)
 	}
-	// The snapshot is read by generate too, for the report and its words.
+	// Generate reads the snapshot too, to compare the report and its messages.
 	opened, err := refreshed.Open(t.Context(), storage.Location{Folder: kept}, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -482,7 +483,7 @@ func TestS3(t *testing.T) {
 	}
 }
 
-// TestFaultOfABucket: whatever happens to a bucket while workers read is one clear error.
+// TestFaultOfABucket: any failure of a bucket while workers read gives one clear error.
 func TestFaultOfABucket(t *testing.T) {
 	difftest.JobFails(t)
 	servers.Wanted(t)
@@ -513,7 +514,7 @@ func TestFaultOfABucket(t *testing.T) {
 	}
 }
 
-// TestFindError: the text comes back from whatever a runner makes of an error.
+// TestFindError: the text survives whatever a runner does to an error.
 func TestFindError(t *testing.T) {
 	reason := "records-00001.ndjson.zst:7: tags: \"é<\\\x00\" — " + strings.Repeat("?", 30)
 	text := input.Fault(errors.New(reason)).Error()
@@ -525,7 +526,7 @@ func TestFindError(t *testing.T) {
 		}
 		text = strconv.Quote(html.EscapeString(text))
 	}
-	// One that is cut off is passed over.
+	// A truncated error is skipped.
 	if got, ok := input.FindError(errors.New(text[:len(text)/2] + "…\n" + input.Fault(errors.New("second")).Error())); !ok || got != "second" {
 		t.Errorf("got %q, %t, want the one that is whole", got, ok)
 	}

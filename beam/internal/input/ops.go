@@ -15,14 +15,15 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Rows of ops have an order, and a row that breaks it is invalid. So whoever reads a file must know the last row of those
-// before it. One worker reads the whole table for its digest anyway, and knows.
+// Rows of ops have an order, and a row that breaks it is invalid. So the reader of a file must know
+// the last row of the previous file. The worker that reads the whole table for its digest provides
+// it.
 
 func init() {
 	dofn.Register6x1(&readOps{})
 }
 
-// Ops reads the operations: wire.OpRow by token ID. opsAfter is what Digests returns.
+// Ops reads the operations: wire.OpRow by token ID. opsAfter comes from Digests.
 func (t *Tables) Ops(s beam.Scope, opsAfter beam.PCollection) Rows {
 	s = s.Scope("read " + string(snapshot.TableOps))
 	rows, counts, notes := beam.ParDo3(s, &readOps{t.reader(), t.opsFrom}, t.elements(s, snapshot.TableOps), beam.SideInput{Input: opsAfter})
@@ -31,10 +32,10 @@ func (t *Tables) Ops(s beam.Scope, opsAfter beam.PCollection) Rows {
 
 type readOps struct {
 	reader
-	From int64 // the earliest time of operations that are wanted
+	From int64 // earliest time of wanted operations
 }
 
-// ProcessElement reads a file. Its side input says after which row each file must begin.
+// ProcessElement reads a file. The side input has the row after which each file must begin.
 func (r *readOps) ProcessElement(
 	ctx context.Context, element string, opsAfter func(*string, *[]byte) bool, emit emitRow, count emitCount, note emitRow,
 ) error {
@@ -61,10 +62,10 @@ func (r *readOps) ProcessElement(
 	})
 }
 
-// convert leaves of a row what the site needs.
+// convert keeps the fields of a row that the site needs.
 func (r *readOps) convert(o *snapshot.Op) (row wire.OpRow, err error) {
 	row.Op = withoutBytes(o)
-	parsed, _ := op.Parse(o.Op) // the reader has checked it
+	parsed, _ := op.Parse(o.Op) // checked by the reader
 	address, ok := parsed.Address()
 	if !ok {
 		return row, nil
@@ -76,14 +77,14 @@ func (r *readOps) convert(o *snapshot.Op) (row wire.OpRow, err error) {
 	return row, nil
 }
 
-// withoutBytes returns a copy of what orders a row.
+// withoutBytes returns a copy of the ordering fields of a row.
 func withoutBytes(o *snapshot.Op) snapshot.Op {
 	c := *o
 	c.TokenID, c.Op = strings.Clone(o.TokenID), nil
 	return c
 }
 
-// digestOps reads the whole table, and tells after which row each file must begin.
+// digestOps reads the whole table, and emits the row after which each file must begin.
 func (r *readDigests) digestOps(ctx context.Context, files afero.Fs, all []file, opsAfter emitRow) (site.SHA256, error) {
 	var digest snapshot.Digest
 	var last snapshot.Op

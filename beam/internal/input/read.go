@@ -31,7 +31,8 @@ func init() {
 	register.Emitter2[string, int64]()
 }
 
-// Rows are what a reader returns: KV<string, []byte>, and counts and notes; of refreshed data also its digest.
+// Rows are the outputs of a reader: KV<string, []byte>, counts and notes; for refreshed data also
+// its digest.
 type Rows struct{ Rows, Counts, Notes, Digest beam.PCollection }
 
 // Lists reads the lists: wire.ListRow by token ID.
@@ -44,8 +45,8 @@ func (t *Tables) Accounts(s beam.Scope) Rows {
 	return t.read(s, snapshot.TableAccounts, &readAccounts{t.reader()})
 }
 
-// Records reads the records: runs of rows of a list (wire.AppendRun) by token ID. Successive rows mostly
-// are of one list, so there are far fewer runs than rows.
+// Records reads the records: runs of rows of a list (wire.AppendRun) by token ID. Successive rows
+// mostly belong to one list, so there are far fewer runs than rows.
 func (t *Tables) Records(s beam.Scope) Rows {
 	return t.read(s, snapshot.TableRecords, &readRecords{t.reader()})
 }
@@ -63,7 +64,7 @@ func (t *Tables) read(s beam.Scope, table snapshot.Table, doFn any) Rows {
 	return Rows{Rows: rows, Counts: counts, Notes: notes}
 }
 
-// A reader is what the readers of all tables have in common.
+// A reader is the common part of all table readers.
 type reader struct {
 	Source  Source
 	Options Options
@@ -74,10 +75,11 @@ type (
 	emitCount = func(name string, n int64)
 )
 
-// parsing is how many goroutines parse a file. The engine decides how many files are read at a time.
+// parsing is the number of goroutines that parse a file. The engine decides how many files are read
+// at a time.
 const parsing = 1
 
-// read reads a file of a table by that function, which passes all blocks on.
+// read reads a file of a table by the function read, which passes all blocks on.
 func (r *reader) read(
 	ctx context.Context, c *tally, element string, read func(files afero.Fs, name string) error,
 ) error {
@@ -94,7 +96,7 @@ func (r *reader) read(
 	return c.end(ctx, err)
 }
 
-// rows returns a function that takes a block of rows.
+// rows returns a function that handles a block of rows.
 func rows[T any](c *tally, accept func(line int, row *T) error) func(snapshot.Block[T]) error {
 	return func(b snapshot.Block[T]) error {
 		c.counts[RowCount(c.table)] += int64(len(b.Rows) + len(b.Invalid))
@@ -109,7 +111,6 @@ func fileReader[T any](files afero.Fs, name string, done func(snapshot.Block[T])
 
 type readLists struct{ reader }
 
-// ProcessElement reads a file.
 func (r *readLists) ProcessElement(ctx context.Context, element string, emit emitRow, count emitCount, note emitRow) error {
 	c := r.tally(snapshot.TableLists, count, note)
 	return r.read(ctx, c, element, func(files afero.Fs, name string) error {
@@ -123,7 +124,6 @@ func (r *readLists) ProcessElement(ctx context.Context, element string, emit emi
 
 type readAccounts struct{ reader }
 
-// ProcessElement reads a file.
 func (r *readAccounts) ProcessElement(ctx context.Context, element string, emit emitRow, count emitCount, note emitRow) error {
 	type account struct {
 		address site.Address
@@ -154,7 +154,6 @@ func (r *readAccounts) ProcessElement(ctx context.Context, element string, emit 
 
 type readRecords struct{ reader }
 
-// ProcessElement reads a file.
 func (r *readRecords) ProcessElement(ctx context.Context, element string, emit emitRow, count emitCount, note emitRow) error {
 	arenas := sync.Pool{New: func() any { return new(arena) }}
 	convert := func(in *snapshot.Record) (encodedRecord, error) {
@@ -181,15 +180,15 @@ type encodedRecord struct {
 	body  []byte // wire.AppendRecord
 }
 
-// An arena has encoded records, many in a piece of memory. Its pieces live as long as their records.
+// An arena stores many encoded records in one block of memory, which lives as long as its records.
 type arena struct {
 	memory []byte
-	token  string // of the last record: successive ones mostly are of one list
+	token  string // token ID of the last record: successive ones mostly belong to one list
 }
 
 const (
 	arenaBytes = 64 << 10
-	arenaSpare = 256 // more than most records
+	arenaSpare = 256 // longer than most records
 )
 
 func (a *arena) encode(r *snapshot.Record) encodedRecord {
@@ -207,10 +206,10 @@ func (a *arena) encode(r *snapshot.Record) encodedRecord {
 // Limits of a run.
 const (
 	maxRunRows  = 4096
-	maxRunBytes = 1 << 20 // and a row
+	maxRunBytes = 1 << 20 // plus one row
 )
 
-// runs makes runs of successive records of a list.
+// runs combines successive records of a list into runs.
 type runs struct {
 	file  uint32
 	emit  emitRow
@@ -231,7 +230,7 @@ func (r *runs) add(line int, row *encodedRecord) error {
 	return nil
 }
 
-// end ends the run, if there is one.
+// end emits the current run, if any.
 func (r *runs) end() {
 	if r.n > 0 {
 		r.emit(r.token, bytes.Clone(r.body))
@@ -244,7 +243,6 @@ type readBadges struct {
 	Events []string // IDs
 }
 
-// ProcessElement reads a file.
 func (r *readBadges) ProcessElement(ctx context.Context, element string, emit emitRow, count emitCount, note emitRow) error {
 	events := make(map[string]uint32, len(r.Events))
 	for i, id := range r.Events {

@@ -19,15 +19,16 @@ func init() {
 	dofn.Register6x1(&readRefreshed{})
 }
 
-// CheckRefreshed returns an error if there is no refreshed data at a location, as generate does before
+// CheckRefreshed returns an error if there is no refreshed data at a location, like generate before
 // it begins.
 func CheckRefreshed(ctx context.Context, location Source) error {
 	_, err := location.openRefreshed(ctx)
 	return err
 }
 
-// Refreshed reads refreshed data, in the order of keys: wire.RefreshedObject by token ID. All of it can
-// be decoded. One worker reads it, which takes many objects at a time. Its digest is under TableRefreshed, if there is an object.
+// Refreshed reads refreshed data, in the order of keys: wire.RefreshedObject by token ID. All
+// emitted objects can be decoded. One worker reads it, many objects at a time. Its digest has the
+// key TableRefreshed, if there is any object.
 func (t *Tables) Refreshed(s beam.Scope, location Source) Rows {
 	s = s.Scope("read refreshed")
 	rows, counts, notes, digest := beam.ParDo4(s, &readRefreshed{reader{location, t.options}}, beam.Impulse(s))
@@ -44,7 +45,6 @@ func (s Source) openRefreshed(ctx context.Context) (*refreshed.Data, error) {
 
 type readRefreshed struct{ reader }
 
-// ProcessElement reads all objects.
 func (r *readRefreshed) ProcessElement(ctx context.Context, _ []byte, emit emitRow, count emitCount, note, digest emitRow) error {
 	c := r.tally(TableRefreshed, count, note)
 	refreshed, err := r.Source.openRefreshed(ctx)
@@ -66,7 +66,7 @@ func (r *readRefreshed) ProcessElement(ctx context.Context, _ []byte, emit emitR
 			emit(tokenID, object.Append(nil))
 			rows.Add(row)
 			any = true
-		} else { // as in generate, whoever can write there must not be able to stop every run
+		} else { // as in generate, anyone with write access there must not be able to stop every run
 			c.skip(wire.Position{Line: object.Number}, &snapshot.RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
 		}
 		return nil
@@ -78,7 +78,8 @@ func (r *readRefreshed) ProcessElement(ctx context.Context, _ []byte, emit emitR
 	return c.end(ctx, err)
 }
 
-// decodeRefreshed appends the row of an object, for the digest. It returns an error if an object cannot be decoded.
+// decodeRefreshed appends the row of an object, for the digest. It returns an error if an object
+// cannot be decoded.
 func decodeRefreshed(key site.Key, o *wire.RefreshedObject, b []byte) (tokenID string, row []byte, err error) {
 	kind, tokenID, ok := site.ParseRefreshKey(key)
 	if !ok {

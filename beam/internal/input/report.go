@@ -23,25 +23,25 @@ func init() {
 	register.Function2x1(noteBefore)
 }
 
-// TableRefreshed is the name of the refreshed data in counts and notes. It is no table.
+// TableRefreshed is the name of the refreshed data in counts and notes, although it is not a table.
 const TableRefreshed snapshot.Table = "refreshed"
 
-// LongTexts is the name of the count of texts that were left out.
+// LongTexts is the name of the count of omitted texts.
 const LongTexts = "long_texts"
 
-// Names of the counts of entries of profiles that are no texts, and of profiles that had any.
+// Names of the counts of profile entries that are not texts, and of profiles with such entries.
 const (
 	NoTexts        = "no_texts"
 	NoTextProfiles = "no_texts/profiles"
 )
 
-// RowCount is the name of the count of rows, valid or not.
+// RowCount returns the name of the count of rows, valid or not.
 func RowCount(t snapshot.Table) string { return "rows/" + string(t) }
 
-// SkippedCount is the name of the count of invalid rows.
+// SkippedCount returns the name of the count of invalid rows.
 func SkippedCount(t snapshot.Table) string { return "skipped/" + string(t) }
 
-// WithoutEffect is the name of the count of valid rows without effect, by reason.
+// WithoutEffect returns the name of the count of valid rows without effect, by reason.
 func WithoutEffect(t snapshot.Table, reason string) string {
 	return "without_effect/" + string(t) + "/" + reason
 }
@@ -52,28 +52,28 @@ const (
 	longNotes    = LongTexts + "/"
 )
 
-// maxLong bounds the examples of texts that were left out.
+// maxLong bounds the examples of omitted texts.
 const maxLong = 10
 
-// NoteInvalid notes an invalid row. Whoever calls it also counts it (SkippedCount).
+// NoteInvalid notes an invalid row. The caller also counts it (SkippedCount).
 func NoteInvalid(note func(string, []byte), t snapshot.Table, at wire.Position, e *snapshot.RowError) {
 	note(invalidNotes+string(t), wire.Note{Position: at, Name: e.File, Text: e.Reason}.Append(nil))
 }
 
-// NoteLong notes a text that was left out. Whoever calls it also counts it (LongTexts).
-// nth tells the texts of a profile apart.
+// NoteLong notes an omitted text. The caller also counts it (LongTexts). nth is the index among the
+// texts of a profile.
 func NoteLong(note func(string, []byte), t snapshot.Table, at wire.Position, file string, nth int, text site.LongText) {
 	note(longNotes+string(t), wire.Note{Position: at, Nth: uint32(nth), Name: file, Text: text.Member, Bytes: uint64(text.Bytes)}.Append(nil))
 }
 
-// A tally counts what a reader reports.
+// A tally counts for the report of a reader.
 type tally struct {
 	file
 	table   snapshot.Table
 	options Options
 	counts  map[string]int64
-	invalid int // rows that were noted
-	long    int // texts that were noted
+	invalid int // noted rows
+	long    int // noted texts
 	count   emitCount
 	note    emitRow
 }
@@ -95,7 +95,7 @@ func (c *tally) rejectAt(at wire.Position, e *snapshot.RowError) error {
 	return nil
 }
 
-// skip counts what is not read, and tells of the first.
+// skip counts a skipped row, and notes the first ones.
 func (c *tally) skip(at wire.Position, e *snapshot.RowError) {
 	c.counts[SkippedCount(c.table)]++
 	if c.invalid++; c.invalid <= MaxInvalid {
@@ -112,7 +112,7 @@ func (c *tally) leftOut(line int, long []site.LongText) {
 	}
 }
 
-// noTexts counts the entries of a profile that are no texts.
+// noTexts counts the entries of a profile that are not texts.
 func (c *tally) noTexts(entries int) {
 	if entries > 0 {
 		c.counts[NoTexts] += int64(entries)
@@ -123,7 +123,7 @@ func (c *tally) noTexts(entries int) {
 // end ends reading, with an error or without.
 func (c *tally) end(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return err // another worker has failed, and says why
+		return err // another worker has failed and reports the reason
 	} else if err != nil {
 		return Fault(err)
 	}
@@ -135,13 +135,13 @@ func (c *tally) end(ctx context.Context, err error) error {
 	return nil
 }
 
-// First keeps as many notes of each name as a report lists, by their positions.
+// First keeps the first notes of each name by position, up to the limit of a report.
 func First(s beam.Scope, notes ...beam.PCollection) beam.PCollection {
 	s = s.Scope("first notes")
 	return beam.ParDo(s, &unlist{}, top.SmallestPerKey(s, beam.Flatten(s, notes...), MaxInvalid, noteBefore))
 }
 
-// noteBefore reports whether a note comes before another one of the same name.
+// noteBefore reports whether note a precedes note b of the same name.
 func noteBefore(a, b []byte) bool { return compareNotes(decodeNote(a), decodeNote(b)) < 0 }
 
 func compareNotes(a, b wire.Note) int {
@@ -155,14 +155,14 @@ func decodeNote(b []byte) wire.Note {
 
 type unlist struct{}
 
-// ProcessElement emits each note of a list.
 func (*unlist) ProcessElement(name string, notes [][]byte, emit func(string, []byte)) {
 	for _, note := range notes {
 		emit(name, note)
 	}
 }
 
-// Names of the counts of what refreshed data changed, of merged records, and of operations that the site shows.
+// Names of the counts of refreshed data that had an effect, of merged records, and of operations
+// that the site shows.
 const (
 	MergedProfiles  = "merged/profiles"
 	MergedBadges    = "merged/badges" // objects
@@ -171,9 +171,10 @@ const (
 	ShownOperations = "operations"
 )
 
-// Fill fills what the report of generate says of the snapshot and the refreshed data: from what Events
-// and Recommended return (nil for none), the sums of all counts, and the first notes in any order. The
-// report says nothing of refreshed data unless r.Refreshed is set.
+// Fill fills the parts of generate's report about the snapshot and the refreshed data. events and
+// recommended (nil for none) are the results of Events and Recommended, counts the sums of all
+// counts, and notes the first notes in any order. Fill reports refreshed data only if r.Refreshed is
+// set.
 func (t *Tables) Fill(r *summary.Report, events Result, recommended *Result, counts map[string]int64, notes map[string][][]byte) {
 	r.AsOf, r.Repeated = t.AsOf, int(counts[RepeatedRecords])
 	r.Tables = map[string]*summary.TableReport{}
@@ -200,7 +201,7 @@ func (t *Tables) Fill(r *summary.Report, events Result, recommended *Result, cou
 				summary.LongTextExample{File: n.Name, Line: lineOf(table, n), LongText: site.LongText{Member: n.Text, Bytes: int(n.Bytes)}})
 		}
 	}
-	// In this order generate reads them.
+	// The order in which generate reads them.
 	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, TableRefreshed, snapshot.TableRecords, snapshot.TableBadges} {
 		add(table)
 	}
@@ -238,7 +239,7 @@ func refreshedReport(counts map[string]int64) summary.RefreshedReport {
 	return r
 }
 
-// sorted decodes notes and puts them in order.
+// sorted decodes and sorts notes.
 func sorted(notes [][]byte) []wire.Note {
 	var all []wire.Note
 	for _, note := range notes {
@@ -248,7 +249,7 @@ func sorted(notes [][]byte) []wire.Note {
 	return all
 }
 
-// lineOf is the line of a row; 0 for a refreshed object.
+// lineOf returns the line of a row; 0 for a refreshed object.
 func lineOf(t snapshot.Table, n wire.Note) int {
 	if t == TableRefreshed {
 		return 0

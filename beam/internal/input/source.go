@@ -13,20 +13,20 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Source is where a snapshot is. Workers get it as JSON and open it themselves, with credentials of
-// their own.
+// A Source is the location of a snapshot. Workers get it as JSON and open it with their own
+// credentials.
 type Source struct {
 	Location string // path of a folder that all workers have, file:///FOLDER or s3://BUCKET/PREFIX
-	Endpoint string // of s3://; "" means Amazon S3
-	Region   string // of s3://; "" means that of the environment
+	Endpoint string // for s3://; "" means Amazon S3
+	Region   string // for s3://; "" means the environment's
 }
 
-// s3 are the options for the server.
+// s3 returns the options for the server.
 func (s Source) s3() storage.S3Options {
 	return storage.S3Options{Endpoint: s.Endpoint, Region: s.Region}
 }
 
-// open returns the files of the snapshot. That they are not there is an error of who reads them.
+// open returns the files of the snapshot. Missing files cause errors on reading.
 func (s Source) open(ctx context.Context) (afero.Fs, error) {
 	at, err := s.parse()
 	if err != nil {
@@ -41,7 +41,7 @@ func (s Source) open(ctx context.Context) (afero.Fs, error) {
 func (s Source) parse() (storage.Location, error) {
 	switch {
 	case s.Location == "":
-		return storage.Location{}, errors.New("the snapshot has no name: use a folder, or s3://BUCKET/PREFIX")
+		return storage.Location{}, errors.New("the snapshot has no name; use a folder, or s3://BUCKET/PREFIX")
 	case strings.Contains(s.Location, "://"):
 		return storage.ParseLocation(s.Location)
 	}
@@ -49,10 +49,10 @@ func (s Source) parse() (storage.Location, error) {
 	return storage.Location{Folder: folder}, err
 }
 
-// A file is a file of a table. It is the element that a worker gets, as JSON.
+// A file is a file of a table. Workers get it as JSON.
 type file struct {
 	Name   string
-	Number uint32 // in the table, from 0
+	Number uint32 // index in the table, from 0
 	Size   int64
 	ETag   string // "" in a folder
 }
@@ -77,7 +77,7 @@ func filesOf(files afero.Fs, t snapshot.Table) ([]file, error) {
 func version(files afero.Fs, name string) (size int64, etag string, err error) {
 	info, err := files.Stat(name)
 	if err != nil {
-		return 0, "", fmt.Errorf("look at %s: %w", name, err)
+		return 0, "", fmt.Errorf("inspect %s: %w", name, err)
 	}
 	if stored, ok := info.Sys().(storage.Info); ok {
 		etag = stored.ETag
@@ -85,7 +85,7 @@ func version(files afero.Fs, name string) (size int64, etag string, err error) {
 	return info.Size(), etag, nil
 }
 
-// check returns an error unless a worker has the file that the launcher has seen.
+// check returns an error unless a worker has the same file as the launcher.
 func (f file) check(files afero.Fs) error {
 	size, etag, err := version(files, f.Name)
 	switch {
@@ -94,7 +94,7 @@ func (f file) check(files afero.Fs) error {
 	case etag != f.ETag:
 		return fmt.Errorf("%s was replaced since the run began", f.Name)
 	case size != f.Size:
-		return fmt.Errorf("%s has %d bytes, but %d where the run began: was it replaced, or is the folder another one on this machine?", f.Name, size, f.Size)
+		return fmt.Errorf("%s has %d bytes, but had %d when the run began; it was replaced, or this machine has another folder", f.Name, size, f.Size)
 	}
 	return nil
 }

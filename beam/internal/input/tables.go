@@ -17,31 +17,32 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Options say what to read of a snapshot. Workers get them as JSON.
+// Options selects what to read of a snapshot. Workers get it as JSON.
 type Options struct {
 	EFP         bool               // for the API efp: times of records, and recommended accounts
-	SkipInvalid bool               // count and note invalid rows, instead of stopping at one
-	Limits      site.ProfileLimits // of profiles; what exceeds them is left out
-	History     site.Window        // how far back operations are wanted, if the snapshot has the table ops; 0 for none
+	SkipInvalid bool               // count and note invalid rows instead of failing
+	Limits      site.ProfileLimits // longer texts of profiles are omitted
+	History     site.Window        // time window of wanted operations, if the snapshot has the table ops; 0 for none
 }
 
-// Tables is a snapshot as the launcher sees it, before a pipeline is made.
+// Tables is a snapshot as seen by the launcher, before a pipeline is built.
 type Tables struct {
-	AsOf    string  // of the snapshot, as RFC 3339
-	ListOps *uint64 // of the snapshot, for the API efp; nil if it does not say
+	AsOf    string  // time of the snapshot, RFC 3339
+	ListOps *uint64 // as stated by the snapshot, for the API efp; nil if unknown
 	HasOps  bool    // whether the snapshot has the table ops, and operations are wanted
-	// Inputs are those of the site that the launcher knows: what meta.json says, and the digests of tables that were read.
+	// Inputs are the inputs of the site that the launcher knows: those in meta.json, and the
+	// digests of tables that it read.
 	Inputs site.Inputs
 
 	source  Source
 	options Options
 	snap    afero.Fs
 	files   map[snapshot.Table][]file
-	opsFrom int64 // the earliest time of operations that are wanted
+	opsFrom int64 // earliest time of wanted operations
 }
 
-// Open opens a snapshot and checks that all tables are there, as generate does. ctx is that of all
-// later requests.
+// Open opens a snapshot and checks that all tables exist, like generate. ctx is used by all later
+// requests.
 func Open(ctx context.Context, source Source, o Options) (*Tables, error) {
 	at, err := source.parse()
 	if err != nil {
@@ -101,11 +102,11 @@ func (t *Tables) add(table snapshot.Table) (err error) {
 	return err
 }
 
-// unpackedBy is how much larger rows are than a file that packs them: 6 times in snapshots of synthetic graphs, packed
-// with zstd. More is on the safe side.
+// unpackedBy estimates the ratio of rows to a compressed file: 6 in snapshots of synthetic graphs
+// with zstd. A larger number is safe.
 const unpackedBy = 8
 
-// Bytes estimates how large the rows of a table are, as JSON.
+// Bytes estimates the size of the rows of a table, as JSON.
 func (t *Tables) Bytes(table snapshot.Table) (n int64) {
 	for _, f := range t.files[table] {
 		if strings.HasSuffix(f.Name, ".ndjson") {
@@ -130,14 +131,14 @@ func (t *Tables) elements(s beam.Scope, table snapshot.Table) beam.PCollection {
 	return beam.Reshuffle(s, beam.CreateList(s, elements))
 }
 
-// A Result is what was read of a table.
+// A Result describes a table that was read.
 type Result struct {
 	summary.TableReport
-	Invalid    []*snapshot.RowError // all that were skipped, at most MaxInvalid
-	OtherDates int                  // as summary.Report counts them; of events
+	Invalid    []*snapshot.RowError // all skipped rows, at most MaxInvalid
+	OtherDates int                  // as in summary.Report; for events
 }
 
-// MaxInvalid bounds the invalid rows that a report lists; all are counted.
+// MaxInvalid bounds the invalid rows in a report; all are counted.
 const MaxInvalid = 1000
 
 // Events reads the events.
@@ -145,7 +146,7 @@ func (t *Tables) Events(ctx context.Context) (events []site.Event, r Result, err
 	known := map[uint64]bool{}
 	r, err = readAll(ctx, t, snapshot.TableEvents, site.DecodeEvent, func(e site.Event, r *Result) error {
 		if known[e.ID] {
-			return fmt.Errorf("id: a second event with the id %d", e.ID)
+			return fmt.Errorf("id: duplicate event %d", e.ID)
 		}
 		known[e.ID] = true
 		events = append(events, e)
@@ -155,7 +156,7 @@ func (t *Tables) Events(ctx context.Context) (events []site.Event, r Result, err
 	return events, r, err
 }
 
-// EventIDs are the IDs of events as badges name them.
+// EventIDs returns the IDs of events in the form of badges.
 func EventIDs(events []site.Event) []string {
 	ids := make([]string, len(events))
 	for i, e := range events {
@@ -164,8 +165,8 @@ func EventIDs(events []site.Event) []string {
 	return ids
 }
 
-// Recommended reads the recommended accounts, each once. The result is nil if the snapshot does not
-// have the table, or the API is not efp.
+// Recommended reads the recommended accounts without duplicates. The result is nil if the snapshot
+// does not have the table, or the API is not efp.
 func (t *Tables) Recommended(ctx context.Context) (accounts []snapshot.Recommended, _ *Result, err error) {
 	if t.files[snapshot.TableRecommended] == nil {
 		return nil, nil, nil
@@ -206,7 +207,7 @@ func readAll[T any](
 	return r, err
 }
 
-// FileNames returns the names of a table's files, by the numbers in wire.Position.
+// FileNames returns the names of a table's files, in the order of wire.Position.File.
 func (t *Tables) FileNames(table snapshot.Table) []string {
 	var names []string
 	for _, f := range t.files[table] {

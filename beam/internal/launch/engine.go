@@ -14,22 +14,23 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// engineOptions are options of engines that Beam's SDK for Go cannot name.
+// engineOptions are options of engines that Beam's SDK for Go cannot set.
 var engineOptions = map[string]string{
-	// Flink must not run a stage before the stages that it reads from have ended. Else it would wait
-	// forever for a stage with several outputs, of which one waits for another; and it would need as many
-	// slots as the work has parts. Other engines ignore this.
+	// Flink must not run a stage before the stages that it reads from have ended. Otherwise it
+	// would wait forever for a stage with several outputs, one of which waits for another; and it
+	// would need as many slots as the work has parts. Other engines ignore this.
 	"beam:option:execution_mode_for_batch:v1": "BATCH_FORCED",
-	// A worker waits so long for its next work: without this, each part of each stage may start one. A worker that
-	// has died is kept as long, and whatever is given to it fails: beam/README.md asks for longer breaks between attempts.
+	// How long an idle worker waits for work: without this, each part of each stage may start a
+	// worker. A dead worker is kept as long, and work given to it fails: beam/README.md recommends
+	// longer breaks between attempts.
 	"beam:option:environment_cache_millis:v1": "2000",
 }
 
-// An engine is what a job server hands the pipeline to.
+// An engine is the job server that runs the pipeline.
 type engine struct {
 	endpoint string
 
-	job atomic.Pointer[string] // its ID, once the server has it
+	job atomic.Pointer[string] // job ID, once the server has the job
 }
 
 // dialAs makes Beam call job servers through the engine.
@@ -39,7 +40,7 @@ func dialAs(e *engine) {
 	}
 }
 
-// dial does what grpcx.DefaultDial does, and sees the calls.
+// dial is like grpcx.DefaultDial, but intercepts the calls.
 func (e *engine) dial(ctx context.Context, endpoint string, timeout time.Duration) (*grpc.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -51,7 +52,7 @@ func (e *engine) dial(ctx context.Context, endpoint string, timeout time.Duratio
 	return connection, nil
 }
 
-// call sends engineOptions with a job, and remembers the job.
+// call sends engineOptions with a job, and remembers the job ID.
 func (e *engine) call(
 	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
@@ -62,7 +63,7 @@ func (e *engine) call(
 		}
 	}
 	if _, ok := request.(*jobpb.RunJobRequest); ok {
-		ctx = context.WithoutCancel(ctx) // else a job may run whose ID is not known
+		ctx = context.WithoutCancel(ctx) // otherwise a job may run with an unknown ID
 	}
 	err := call(ctx, method, request, reply, connection, options...)
 	if started, ok := reply.(*jobpb.RunJobResponse); ok && err == nil {
@@ -81,7 +82,7 @@ func (e *engine) answers(ctx context.Context) error {
 	return connection.Close()
 }
 
-// cancel ends the job, if there is one, and waits for its end.
+// cancel ends the job, if any, and waits for its end.
 func (e *engine) cancel(ctx context.Context) error {
 	job := e.job.Load()
 	if job == nil {

@@ -1,4 +1,4 @@
-// Package launch is the command: its flags, and a run from them.
+// Package launch implements the command: its flags, and a run.
 package launch
 
 import (
@@ -61,7 +61,7 @@ type Command struct {
 	BadgesField    string        `placeholder:"NAME" group:"As with generate:" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
 	Explorer       bool          `default:"true" group:"As with generate:" help:"Add _explore/ and index.html."`
 	Pictures       string        `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
-	Reports        bool          `group:"As with generate:" help:"Reports are published beside the site: the explorer leads to them."`
+	Reports        bool          `group:"As with generate:" help:"Reports are published next to the site: the explorer leads to them."`
 	ExplorerKey    []string      `sep:"none" placeholder:"PUBLIC" group:"As with generate:" help:"Public key that the site is signed with, for the explorer to check by; may be repeated."`
 	Title          string        `placeholder:"TEXT" group:"As with generate:" help:"What the explorer calls the site, in at most 60 bytes."`
 	About          string        `placeholder:"SENTENCE" group:"As with generate:" help:"One sentence at the start of the explorer, in at most 200 bytes: what network this is, and who runs the site."`
@@ -95,7 +95,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&c, kong.Name("followpress-beam"), kong.Description(about), kong.DefaultEnvars("FOLLOWPRESS"),
 		kong.Writers(stdout, stderr), kong.Exit(func(status int) { exit = status }))
 	if err != nil {
-		panic(err) // the flags above
+		panic(err) // wrong flag definitions
 	}
 	_, err = parser.Parse(args)
 	if exit >= 0 { // --help
@@ -126,12 +126,12 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// A caughtSignal is why a run was interrupted.
+// A caughtSignal is the cause of an interrupted run.
 type caughtSignal syscall.Signal
 
 func (s caughtSignal) Error() string { return "caught " + syscall.Signal(s).String() }
 
-// untilSignal returns a context that ends with SIGINT or SIGTERM. A second one ends the process.
+// untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends the process.
 func untilSignal() (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -156,17 +156,17 @@ func (c *Command) check() error {
 	switch {
 	case c.Runner == "universal" && c.Endpoint == "":
 		return errors.New("--runner=universal needs --endpoint=HOST:PORT, a job server")
-	case c.MaxProfileText == 0: // else it would mean the default
-		return errors.New("--max-profile-text=0: every text would be left out")
+	case c.MaxProfileText == 0: // otherwise it would mean the default
+		return errors.New("--max-profile-text=0: every text would be omitted")
 	case c.MaxProfile == 0:
-		return errors.New("--max-profile=0: every text would be left out")
+		return errors.New("--max-profile=0: every text would be omitted")
 	case c.HotAfter < 1:
 		return fmt.Errorf("--hot-after=%d: use 1 or more", c.HotAfter)
 	case c.Parallelism < 0:
 		return fmt.Errorf("--parallelism=%d: use 1 or more, or 0", c.Parallelism)
 	}
 	if c.RanksEvery != "" || c.RanksFrom != "" {
-		return errors.New("--ranks-every and --ranks-from: only generate and publish --snapshot hold ranks; the details of a site from here show those of its snapshot")
+		return errors.New("--ranks-every and --ranks-from: only generate and publish --snapshot hold ranks; here, details show the ranks of the snapshot")
 	}
 	if c.Pages {
 		return errors.New("--pages: only generate, publish --snapshot, preview and live make pages and badges; publish --snapshot makes those of a large site too")
@@ -246,7 +246,7 @@ func (c *Command) Run(ctx context.Context, stderr io.Writer) (*summary.Report, e
 	if err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
-	if o.Out.Run, err = parts.Begin(ctx); err != nil { // from here on an earlier site is no more
+	if o.Out.Run, err = parts.Begin(ctx); err != nil { // from here on an earlier site is gone
 		return nil, fmt.Errorf("--out: %w", err)
 	}
 	if err := c.execute(ctx, o, server); err != nil {
@@ -259,7 +259,7 @@ func (c *Command) at(location string) input.Source {
 	return input.Source{Location: location, Endpoint: c.S3Endpoint, Region: c.S3Region}
 }
 
-// prepare sets Beam up, and looks whether the job server is there.
+// prepare sets up Beam, and checks that the job server answers.
 func (c *Command) prepare(ctx context.Context, tables *input.Tables, server *engine, stderr io.Writer) error {
 	parallelism := c.Parallelism
 	if parallelism == 0 && c.Runner == "universal" {
@@ -289,7 +289,7 @@ func (c *Command) execute(ctx context.Context, o pipeline.Options, server *engin
 	if _, err := beam.Run(ctx, c.Runner, p); err != nil {
 		if ctx.Err() != nil {
 			if err := server.cancel(context.WithoutCancel(ctx)); err != nil {
-				return fmt.Errorf("interrupted; cancel the job on the engine, since the job server did not: %w", err)
+				return fmt.Errorf("interrupted; the job server did not cancel the job, so cancel it on the engine: %w", err)
 			}
 			return errors.New("interrupted")
 		}
@@ -301,8 +301,8 @@ func (c *Command) execute(ctx context.Context, o pipeline.Options, server *engin
 	return nil
 }
 
-// beamFlags are the flags of Beam. Beam keeps them for the life of the process, so those that a run
-// leaves out get their defaults again.
+// beamFlags returns the flags of Beam. Beam keeps flags for the life of the process, so flags that
+// a run does not set get their defaults again.
 func (c *Command) beamFlags(parallelism int) []string {
 	flags := []string{"--job_name=followpress"}
 	add := func(name, value string, given bool) {
@@ -316,22 +316,22 @@ func (c *Command) beamFlags(parallelism int) []string {
 	add("environment_config", c.EnvironmentConfig, c.EnvironmentConfig != "")
 	add("parallelism", strconv.Itoa(parallelism), parallelism > 0)
 	if program, err := os.Executable(); err == nil && !strings.EqualFold(c.Environment, "loopback") {
-		flags = append(flags, "--worker_binary="+program) // else Beam would try to build it from its sources
+		flags = append(flags, "--worker_binary="+program) // otherwise Beam would try to build it from source
 	}
 	return append(flags, slices.DeleteFunc(c.Beam, func(arg string) bool { return arg == "--" })...)
 }
 
-// quiet is a log of warnings and worse.
+// quiet is a log of warnings and errors.
 type quiet struct{ beamlog.Logger }
 
-// Log logs a message, or not.
+// Log logs a message of sufficient severity.
 func (q quiet) Log(ctx context.Context, severity beamlog.Severity, depth int, message string) {
 	if severity >= beamlog.SevWarn {
 		q.Logger.Log(ctx, severity, depth+1, message)
 	}
 }
 
-// report completes the report with what the pipeline has left beside the parts.
+// report completes the report with the pipeline's report, which is stored with the parts.
 func (c *Command) report(
 	ctx context.Context, r *summary.Report, place *parts.Place, tables *input.Tables, events input.Result, recommended *input.Result,
 ) (*summary.Report, error) {

@@ -35,14 +35,14 @@ func run(t *testing.T, c difftest.Case, flags ...string) string {
 	return out
 }
 
-// fixture is a case of a snapshot of the project, cut into files at random.
+// fixture returns a case of a fixture snapshot, cut into files at random.
 func fixture(t *testing.T, name string, config site.Config) difftest.Case {
 	folder := filepath.Join("..", "..", "..", "fixtures", filepath.FromSlash(name))
 	return difftest.Case{Name: name, Snapshot: difftest.Cut(t, 1, folder), Config: config}
 }
 
-// The site is that of generate, byte for byte, also if every account with more than three records about
-// it counts as hot.
+// The site equals generate's, byte for byte, even if every account with more than three records
+// about it counts as hot.
 func TestSitesOfFixturesEqualThoseOfGenerate(t *testing.T) {
 	for _, name := range []string{"demo", "conformance/snapshot", "conformance-efp/snapshot"} {
 		for _, config := range []site.Config{{API: site.APISpec, Explorer: true}, {API: site.APIEFP, Explorer: true, HistoryWindow: window}} {
@@ -56,7 +56,7 @@ func TestSitesOfFixturesEqualThoseOfGenerate(t *testing.T) {
 
 const window = site.Window(site.DefaultHistoryWindow)
 
-// seeds is how many random snapshots are tried.
+// seeds is the number of random snapshots.
 const seeds = 12
 
 func TestRandomSitesEqualThoseOfGenerate(t *testing.T) {
@@ -94,7 +94,7 @@ func inJSON(t *testing.T, value any) string {
 	return string(text)
 }
 
-// TestGivenSnapshot compares the sites of any snapshot, of which generate makes the other ones.
+// TestGivenSnapshot compares the sites of any snapshot with generate's.
 func TestGivenSnapshot(t *testing.T) {
 	folder := os.Getenv("TEST_BEAM_SNAPSHOT")
 	if folder == "" {
@@ -111,7 +111,7 @@ func TestGivenSnapshot(t *testing.T) {
 	}
 }
 
-// TestS3: snapshot and parts may be in buckets, also where parts of an earlier run are.
+// TestS3: snapshot and parts may be in buckets, even over the parts of an earlier run.
 func TestS3(t *testing.T) {
 	servers.Wanted(t)
 	server := servers.Start(t, servers.MinIO)
@@ -126,7 +126,8 @@ func TestS3(t *testing.T) {
 	}
 }
 
-// TestFaultOfABucket: a bucket that fails while the pipeline runs is one clear error, and there is no root.
+// TestFaultOfABucket: a bucket that fails while the pipeline runs gives one clear error, and there
+// is no root.
 func TestFaultOfABucket(t *testing.T) {
 	difftest.JobFails(t)
 	servers.Wanted(t)
@@ -147,9 +148,9 @@ func TestFaultOfABucket(t *testing.T) {
 		case "snapshot":
 			server.Upload(t, bucket, "snapshot", folder)
 			snapshot = "s3://" + bucket + "/snapshot"
-			proxy.Break(300_000, true) // what the command itself reads is shorter
+			proxy.Break(300_000, true) // the command itself reads less
 			close(failed)
-		case "parts": // it goes when the first one is there
+		case "parts": // it disappears once the first part exists
 			out = "s3://" + bucket + "/parts"
 			go func() {
 				defer close(failed)
@@ -174,7 +175,7 @@ func TestFaultOfABucket(t *testing.T) {
 	}
 }
 
-// TestFaultOfOperations: what is wrong with the order or the times of operations is said in the words of generate.
+// TestFaultOfOperations: errors in the order or the times of operations have generate's messages.
 func TestFaultOfOperations(t *testing.T) {
 	difftest.JobFails(t)
 	row := func(token, at string) string {
@@ -202,7 +203,7 @@ func TestFaultOfOperations(t *testing.T) {
 			status := launch.Main(append(c.Flags(), "--out="+t.TempDir()), &stdout, &stderr)
 			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 			got, want := lines[len(lines)-1], c.WantError(t).Error()
-			if _, reason, _ := strings.Cut(want, ": time: "); test.want == "" { // no row is told
+			if _, reason, _ := strings.Cut(want, ": time: "); test.want == "" { // without a row in the message
 				got, want = got[max(0, len(got)-60):], reason[len(reason)-60:]
 			}
 			if status != 1 || !strings.HasSuffix(got, want) || !strings.Contains(want, test.want) {
@@ -214,7 +215,7 @@ func TestFaultOfOperations(t *testing.T) {
 
 func isPart(name string) bool { return strings.HasPrefix(name, "part-") }
 
-// names are those of the objects under a prefix.
+// names returns the names of the objects under a prefix.
 func names(t *testing.T, server *servers.Server, bucket, prefix string) (all []string) {
 	for object := range server.Client().ListObjects(t.Context(), bucket, minio.ListObjectsOptions{Prefix: prefix}) {
 		if object.Err != nil {
@@ -268,7 +269,7 @@ func TestFaults(t *testing.T) {
 		want  string
 		flags []string
 	}{
-		// The first one: what the next one runs before its fault gets no --endpoint, though Beam keeps its flags.
+		// First: later runs fail before they get --endpoint, although Beam keeps its flags.
 		{"no server answers at 127.0.0.1:1", []string{"--runner=universal", "--endpoint=127.0.0.1:1"}},
 		{"flags of Beam: flag provided but not defined: -no_such_flag", []string{"--", "--no_such_flag"}},
 	} {

@@ -10,8 +10,8 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// TestNewRoute: a row of the table of routes, and what renders its object, are a route of both. Nothing in
-// beam/ changes.
+// TestNewRoute: a new row in the table of routes with a renderer gives both sides the route,
+// without changes in beam/.
 func TestNewRoute(t *testing.T) {
 	overlay := map[string]map[string]string{"Replace": {}}
 	for file, change := range map[string][]string{
@@ -51,7 +51,7 @@ func TestNewRoute(t *testing.T) {
 	if err := os.WriteFile(file, body, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	// The number of objects would differ, and the run fail, if one side had none.
+	// If one side lacked the route, the number of objects would differ, and the run fail.
 	command := exec.CommandContext(t.Context(), "go", "test", "-overlay="+file, "-run", "^TestSitesOfFixturesEqualThoseOfGenerate$/^demo_spec$", "-v", ".")
 	if out, err := command.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestSitesOfFixturesEqualThoseOfGenerate/demo_spec") {
 		t.Errorf("%v\n%s", err, out)

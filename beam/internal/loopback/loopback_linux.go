@@ -1,6 +1,7 @@
-// Package loopback runs the tests of a package in a network of their own, which nothing outside can reach. Prism, Beam's
-// worker pool and Flink's job server listen on all interfaces, and the pool always at the same port: none of them can be
-// told otherwise. The pool runs whatever it is asked to run, so it must not be reachable even for the time of a test.
+// Package loopback runs the tests of a package in a separate network, unreachable from outside.
+// Prism, Beam's worker pool and Flink's job server listen on all interfaces, and the pool always at
+// the same port; none of this can be configured. The pool runs anything it is asked to run, so it
+// must not be reachable even during a test.
 package loopback
 
 import (
@@ -16,16 +17,17 @@ import (
 	"github.com/followpress/followpress/internal/testenv/process"
 )
 
-// inside is set in the environment of the tests in a network of their own.
+// inside is set in the environment of tests in a separate network.
 const inside = "FOLLOWPRESS_LOOPBACK"
 
-// powerless is the exit status of a process that is in namespaces of its own and may do nothing there: some systems
-// grant the one and not the other. No test binary has it.
+// powerless is the exit status of a process in new namespaces without permissions there: some
+// systems grant only the namespaces. Test binaries do not use it.
 const powerless = 97
 
-// Main runs the tests of a package; its TestMain calls it and does nothing else then. It runs the test binary again in
-// namespaces of its own for the network and for mounts, as root or as any user who may make namespaces. Where nobody may
-// make them, as in most containers, it says so and runs the tests in the network that is there.
+// Main runs the tests of a package; its TestMain does nothing else after calling it. It runs the
+// test binary again in new network and mount namespaces, as root or as any user who may create
+// namespaces. Where nobody may, as in most containers, it prints a note and runs the tests in the
+// existing network.
 func Main(m *testing.M) {
 	if Inside() {
 		if err := up(); err != nil {
@@ -34,7 +36,7 @@ func Main(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	status, err := again()
+	status, err := runInNamespaces()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "no network of their own for these tests, they listen on all interfaces: %v\n", err)
 		status = m.Run()
@@ -42,11 +44,11 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-// Inside reports whether this process is in a network, and a mount namespace, of its tests only.
+// Inside reports whether this process is in the network and mount namespaces of its tests.
 func Inside() bool { return os.Getenv(inside) != "" }
 
-// again runs this program again in namespaces of its own, and returns its exit status.
-func again() (int, error) {
+// runInNamespaces runs this program in new namespaces, and returns its exit status.
+func runInNamespaces() (int, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -79,7 +81,8 @@ func asRoot() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
 }
 
-// asUser makes a namespace of users too, in which this user may do what root may do with networks and mounts.
+// asUser also creates a user namespace, in which this user may do what root may do with networks
+// and mounts.
 func asUser() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS,

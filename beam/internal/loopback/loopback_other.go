@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package loopback runs the tests of a package in a network of their own where the system is Linux.
+// Package loopback runs the tests of a package in a separate network on Linux.
 package loopback
 
 import (
@@ -11,5 +11,5 @@ import (
 // Main runs the tests of a package: only Linux has namespaces.
 func Main(m *testing.M) { os.Exit(m.Run()) }
 
-// Inside is false.
+// Inside returns false.
 func Inside() bool { return false }

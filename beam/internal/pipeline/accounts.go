@@ -22,10 +22,9 @@ func init() {
 	dofn.Register4x1(&namesFn{})
 }
 
-// A claimRowFn leaves of a row of accounts its position and its primary list.
+// A claimRowFn reduces a row of accounts to its position and its primary list.
 type claimRowFn struct{}
 
-// ProcessElement leaves the profile out.
 func (*claimRowFn) ProcessElement(address string, value []byte, emit func(string, []byte)) error {
 	d := wire.Decode(value)
 	r := d.AccountRow()
@@ -34,8 +33,8 @@ func (*claimRowFn) ProcessElement(address string, value []byte, emit func(string
 	return d.Err()
 }
 
-// A claimsFn takes the first row of each account. It emits the claim of a primary list by token ID, and
-// invalid rows.
+// A claimsFn takes the first row of each account. It emits the claim of a primary list by token ID,
+// and invalid rows.
 type claimsFn struct {
 	SkipInvalid bool
 	File        []string // names of the files of the table accounts
@@ -43,14 +42,13 @@ type claimsFn struct {
 	stats tally
 }
 
-// ProcessElement emits the claim.
 func (f *claimsFn) ProcessElement(address string, values func(*[]byte) bool, claims, invalid func(string, []byte), _ func(string, int64)) error {
 	rows, err := accountRows(values)
 	if err != nil {
 		return err
 	}
 	for _, second := range rows[1:] {
-		e := &snapshot.RowError{File: f.File[second.File], Line: int(second.Line), Reason: fmt.Sprintf("address: a second account with the address %s", wire.KeyAddress(address))}
+		e := &snapshot.RowError{File: f.File[second.File], Line: int(second.Line), Reason: fmt.Sprintf("address: duplicate account %s", wire.KeyAddress(address))}
 		if err := reject(e, f.SkipInvalid, snapshot.TableAccounts, second.Position, &f.stats, invalid); err != nil {
 			return err
 		}
@@ -62,12 +60,11 @@ func (f *claimsFn) ProcessElement(address string, values func(*[]byte) bool, cla
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *claimsFn) FinishBundle(_, _ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// accountRows decodes rows of one account, in their order.
+// accountRows decodes the rows of one account, in order.
 func accountRows(values func(*[]byte) bool) (rows []wire.AccountRow, err error) {
 	var value []byte
 	for values(&value) {
@@ -82,12 +79,11 @@ func accountRows(values func(*[]byte) bool) (rows []wire.AccountRow, err error) 
 	return rows, nil
 }
 
-// A profilesFn decides on the profile of each account that has a row or a refreshed profile. It emits the
-// profile by address, and the name by which the account could be looked up, with what decides if several
-// accounts have it.
+// A profilesFn chooses the profile of each account with a row or a refreshed profile. It emits the
+// profile by address, and the lookup name of the account, with the fields that decide between
+// accounts of one name.
 type profilesFn struct{ stats tally }
 
-// ProcessElement decides on a profile.
 func (f *profilesFn) ProcessElement(
 	address string, values func(*[]byte) bool, profiles, names, notes func(string, []byte), _ func(string, int64),
 ) error {
@@ -143,19 +139,18 @@ func (f *profilesFn) ProcessElement(
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *profilesFn) FinishBundle(_, _, _ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// A namesFn gives each name to one account. It emits that the account has its name.
+// A namesFn gives each name to one account, and emits the account.
 type namesFn struct {
 	Config site.Config
 
 	stats tally
 }
 
-// ProcessElement gives a name away. It needs no memory for the accounts that want it.
+// ProcessElement assigns a name. It needs no memory for the candidates.
 func (f *namesFn) ProcessElement(_ string, values func(*[]byte) bool, named func(string, []byte), _ func(string, int64)) error {
 	var first *rules.Namesake
 	var value []byte
@@ -176,7 +171,6 @@ func (f *namesFn) ProcessElement(_ string, values func(*[]byte) bool, named func
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *namesFn) FinishBundle(_ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }

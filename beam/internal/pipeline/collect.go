@@ -35,7 +35,7 @@ func init() {
 	register.Function2x1(usedLess)
 }
 
-// sums are all statistics but those of tags, a side input. A DoFn reads them once.
+// sums are all statistics except those of tags, a side input. A DoFn reads them once.
 type sums map[string]int64
 
 func (s *sums) read(stats func(*string, *int64) bool) {
@@ -52,7 +52,7 @@ func (s *sums) read(stats func(*string, *int64) bool) {
 
 func (s sums) of(name string) int { return int(s[name]) }
 
-// userDigits returns how many hexadecimal digits the names of buckets of users have.
+// userDigits returns the number of hexadecimal digits of the names of user buckets.
 func (s sums) userDigits(c site.Config) int {
 	if c.EFP() {
 		return c.BucketDigits(s.of(statAccounts) + s.of(statNames))
@@ -65,7 +65,6 @@ func (s sums) tokenDigits(c site.Config) int { return c.TokenDigits(s.of(statLis
 // A splitFn separates parts of some keys, its second output, from others.
 type splitFn struct{ Keys []string }
 
-// ProcessElement passes a part on.
 func (f *splitFn) ProcessElement(key string, part []byte, parts, ofKey func(string, []byte)) {
 	if slices.Contains(f.Keys, key) {
 		ofKey(key, part)
@@ -74,10 +73,9 @@ func (f *splitFn) ProcessElement(key string, part []byte, parts, ofKey func(stri
 	}
 }
 
-// An ungroupFn passes on what was grouped.
+// An ungroupFn undoes a grouping.
 type ungroupFn struct{}
 
-// ProcessElement passes parts on.
 func (*ungroupFn) ProcessElement(key string, parts func(*[]byte) bool, emit func(string, []byte)) {
 	for part := []byte(nil); parts(&part); part = nil {
 		emit(key, part)
@@ -91,7 +89,7 @@ type bucketFn struct {
 	sums sums
 }
 
-// ProcessElement passes a part on under the key of its object. Its side input are the statistics.
+// ProcessElement passes a part on under the key of its object. The side input has the statistics.
 func (f *bucketFn) ProcessElement(key string, part []byte, stats func(*string, *int64) bool, parts func(string, []byte)) {
 	f.sums.read(stats)
 	switch rest := key[1:]; key[:1] {
@@ -104,7 +102,7 @@ func (f *bucketFn) ProcessElement(key string, part []byte, stats func(*string, *
 	}
 }
 
-// An expectFn emits the keys of the objects that there are even if nothing is in them.
+// An expectFn emits the keys of objects that exist even if empty.
 type expectFn struct {
 	Config      site.Config
 	Recommended int
@@ -112,10 +110,10 @@ type expectFn struct {
 	sums sums
 }
 
-// partNothing is a part that says nothing.
+// partNothing is an empty part.
 const partNothing = 0xff
 
-// ProcessElement emits all keys. Its side input are the statistics.
+// ProcessElement emits all keys. The side input has the statistics.
 func (f *expectFn) ProcessElement(_ []byte, stats func(*string, *int64) bool, emit func(string, []byte)) {
 	f.sums.read(stats)
 	c := f.Config
@@ -151,7 +149,7 @@ func (f *expectFn) ProcessElement(_ []byte, stats func(*string, *int64) bool, em
 	}
 }
 
-// expected is the number of objects that expectFn and fixedFn make.
+// expected returns the number of objects made by expectFn and fixedFn.
 func expected(c site.Config, s sums, recommended, fixed int) int {
 	return fixed + render.SharedObjects(c, render.Tables{
 		BucketDigits: s.userDigits(c), TokenDigits: s.tokenDigits(c), Ranked: s.of(statRanked), Recommended: recommended,
@@ -176,7 +174,7 @@ func (f *collectFn) Setup() (err error) {
 	return err
 }
 
-// ProcessElement renders an object. Its side input are the statistics.
+// ProcessElement renders an object. The side input has the statistics.
 func (f *collectFn) ProcessElement(
 	key string, values func(*[]byte) bool, stats func(*string, *int64) bool, objects func(string, []byte),
 ) error {
@@ -251,7 +249,7 @@ func (f *collectFn) order(sort string, shard int, parts [][]byte, emit render.Em
 	return nil
 }
 
-// partNumber is the number at the end of a key, 0 for kinds that have none.
+// partNumber returns the number at the end of a key, 0 for kinds without one.
 func partNumber(kind, rest string) (int, error) {
 	switch kind {
 	case keyBoard, keyFollowers, keyRanked, keyRecommended, keyOrder:
@@ -403,7 +401,7 @@ func (f *collectFn) tokenBucket(name string, parts [][]byte, emit render.Emit) e
 	return nil
 }
 
-// headed takes the header from the parts of a shard or a head, and sorts the rows.
+// headed separates the header from the parts of a shard or a head, and sorts the rows.
 func headed(parts [][]byte) (header []uint64, places []int, rows [][]byte) {
 	for _, part := range parts {
 		if part[0] != partHeader {
@@ -441,7 +439,7 @@ func (f *collectFn) head(address string, parts [][]byte, emit render.Emit) error
 	return nil
 }
 
-// counts are the counts of the root.
+// counts returns the counts of the root.
 func (s sums) counts(events int) site.Counts {
 	return site.Counts{
 		Accounts: s.of(statAccounts), Lists: s.of(statLists), Primary: s.of(statPrimaries), Records: s.of(statRecords),
@@ -524,16 +522,15 @@ func parseFollowed(part []byte) followed {
 	return followed{d.Varint(), d.Text(), d.Uint32(), d.Bytes()}
 }
 
-// followedBefore is the order of discover, backwards.
+// followedBefore is the reverse order of discover.
 func followedBefore(x, y []byte) bool {
 	a, b := parseFollowed(x), parseFollowed(y)
 	return cmp.Or(cmp.Compare(a.added, b.added), site.CompareTokenIDs(a.token, b.token), cmp.Compare(a.record, b.record)) < 0
 }
 
-// A discoverFn packs what discover shows.
+// A discoverFn packs the persons for discover.
 type discoverFn struct{}
 
-// ProcessElement packs the persons.
 func (*discoverFn) ProcessElement(_ string, newest [][]byte, emit func(string, []byte)) {
 	var packed []byte
 	for _, part := range newest {
@@ -542,17 +539,16 @@ func (*discoverFn) ProcessElement(_ string, newest [][]byte, emit func(string, [
 	emit(keySummaries, packed)
 }
 
-// A tagCountFn picks the statistics of tags.
+// A tagCountFn selects the statistics of tags.
 type tagCountFn struct{}
 
-// ProcessElement picks one.
 func (*tagCountFn) ProcessElement(name string, n int64, emit func(string, []byte)) {
 	if tag, ok := strings.CutPrefix(name, statTag); ok {
 		emit(keyNetwork, append(binary.AppendUvarint(nil, uint64(n)), tag...))
 	}
 }
 
-// usedLess is the order of the most used tags, backwards.
+// usedLess is the reverse order of the most used tags.
 func usedLess(x, y []byte) bool {
 	a, b := wire.Decode(x), wire.Decode(y)
 	if n, m := a.Uvarint(), b.Uvarint(); n != m {
@@ -564,7 +560,6 @@ func usedLess(x, y []byte) bool {
 // A topTagsFn packs the most used tags.
 type topTagsFn struct{}
 
-// ProcessElement packs them.
 func (*topTagsFn) ProcessElement(key string, tags [][]byte, emit func(string, []byte)) {
 	var packed []byte
 	for _, tag := range tags {
@@ -574,14 +569,13 @@ func (*topTagsFn) ProcessElement(key string, tags [][]byte, emit func(string, []
 	emit(key, packed)
 }
 
-// A fixedFn renders what depends on the configuration only.
+// A fixedFn renders the objects that depend on the configuration only.
 type fixedFn struct {
 	Config site.Config
 	AsOf   string
 	Events []site.Event
 }
 
-// ProcessElement renders everything.
 func (f *fixedFn) ProcessElement(_ []byte, objects func(string, []byte)) error {
 	r, err := render.New(f.Config, f.AsOf, f.Events)
 	if err == nil {
@@ -590,14 +584,14 @@ func (f *fixedFn) ProcessElement(_ []byte, objects func(string, []byte)) error {
 	return err
 }
 
-// collect renders the objects that have parts. Those of accounts come from the stages that count; those
-// of units do not.
+// collect renders the objects made of parts. Parts of accounts come from the stages that count;
+// parts of units do not.
 func collect(s beam.Scope, o *Options, ofAccounts, ofUnits, allStats, stats beam.PCollection) beam.PCollection {
 	s = s.Scope("collect")
 	side := beam.SideInput{Input: stats}
 	split, discovered := beam.ParDo2(s, &splitFn{[]string{keyDiscover}}, ofAccounts)
-	// Statistics are complete when a stage has ended that also makes parts, and no bucket is known before.
-	// Flink would wait for both forever; a group waits for the parts only.
+	// Statistics are complete when a stage that also makes parts has ended, and buckets are not
+	// known before. Flink would wait for both forever; a group waits for the parts only.
 	waiting := beam.ParDo(s, &ungroupFn{}, beam.GroupByKey(s, split))
 	all := beam.ParDo(s, &bucketFn{Config: o.Config}, beam.Flatten(s, waiting, ofUnits), side)
 	kinds := []beam.PCollection{all, beam.ParDo(s, &expectFn{Config: o.Config, Recommended: len(o.Recommended)}, beam.Impulse(s), side)}

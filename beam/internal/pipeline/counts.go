@@ -18,7 +18,7 @@ const (
 	kindOwn                // accounts that the account follows
 )
 
-// saysTop8 is what a holder says of an account beside the State: that it is in the top 8.
+// saysTop8 is set, in addition to the State, if a holder has the account in the top 8.
 const saysTop8 = byte(rules.Mute) << 1
 
 func init() {
@@ -27,14 +27,14 @@ func init() {
 	dofn.Register4x1(&sumCountsFn{})
 }
 
-// A spreadFn tells the accounts that a primary list holds, and counts what it says.
+// A spreadFn sends a primary list's states to the accounts that it holds, and counts them.
 type spreadFn struct {
 	list wire.List
 	hot  salts
 	own  map[string][]byte
 }
 
-// ProcessElement spreads a list. Its side input are the hot accounts.
+// ProcessElement spreads a list. The side input has the hot accounts.
 func (f *spreadFn) ProcessElement(
 	_ string, value []byte, hot func(*[]byte) bool, held, counts func(string, []byte),
 ) error {
@@ -85,13 +85,12 @@ func (f *spreadFn) ProcessElement(
 	return nil
 }
 
-// A holdersFn counts what primary lists say of an account, under one of its keys.
+// A holdersFn counts the states that primary lists give an account, under one of its keys.
 type holdersFn struct {
 	own     map[site.Address]struct{}
 	holders []byte
 }
 
-// ProcessElement counts.
 func (f *holdersFn) ProcessElement(key string, values func(*[]byte) bool, emit func(string, []byte)) error {
 	if f.own == nil {
 		f.own = map[site.Address]struct{}{}
@@ -136,10 +135,9 @@ func (f *holdersFn) ProcessElement(key string, values func(*[]byte) bool, emit f
 	return nil
 }
 
-// A sumCountsFn adds up the counts of an account.
+// A sumCountsFn sums the counts of an account.
 type sumCountsFn struct{ stats tally }
 
-// ProcessElement adds up.
 func (f *sumCountsFn) ProcessElement(address string, values func(*[]byte) bool, emit func(string, []byte), _ func(string, int64)) error {
 	var sum wire.Counts
 	var value []byte
@@ -171,15 +169,15 @@ func (f *sumCountsFn) ProcessElement(address string, values func(*[]byte) bool, 
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *sumCountsFn) FinishBundle(_ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// countAccounts counts what primary lists say of each account, and what they say themselves.
+// countAccounts counts, for each account, the states that primary lists give it, and those in its
+// own primary list.
 func countAccounts(s beam.Scope, lists, hot beam.PCollection) (counts, stats beam.PCollection) {
 	s = s.Scope("count")
 	held, own := beam.ParDo2(s, &spreadFn{}, lists, beam.SideInput{Input: hot})
-	said := beam.ParDo(s, &holdersFn{}, beam.GroupByKey(s, held))
-	return beam.ParDo2(s, &sumCountsFn{}, grouped(s, own, said))
+	counted := beam.ParDo(s, &holdersFn{}, beam.GroupByKey(s, held))
+	return beam.ParDo2(s, &sumCountsFn{}, grouped(s, own, counted))
 }

@@ -18,11 +18,11 @@ import (
 // Kinds of values by the key of an account, once everything about accounts is known.
 const (
 	kindShown   byte = iota
-	kindHolds        // addresses that the account's primary list holds, each after what it says of them
-	kindRequest      // of a list with a record about the account
+	kindHolds        // addresses that the account's primary list holds, each after its state
+	kindRequest      // from a list with a record about the account
 )
 
-// Kinds of values by unit: its account with its list, or what is shown of others.
+// Kinds of values by unit: its account with its list, or shown fields of others.
 const (
 	kindUnit byte = iota
 	kindAnswer
@@ -33,8 +33,8 @@ func init() {
 	dofn.Register7x1(&dispatchFn{})
 }
 
-// A dispatchFn has everything about an account: what is shown of it and its lists. It tells all who show
-// it, and asks for what its lists show.
+// A dispatchFn has everything about an account: its shown fields and its lists. It sends these
+// fields to all objects that show it, and requests the fields that its lists show.
 type dispatchFn struct {
 	Config site.Config
 	AsOf   int64 // milliseconds since the Unix epoch
@@ -53,13 +53,13 @@ type accountState struct {
 	badges         []wire.BadgeRow
 	refreshed      []wire.Refreshed // badges
 	lists          [][]byte
-	recommended    []byte // the place and the class; nil unless it is recommended
+	recommended    []byte // place and class; nil unless recommended
 	places         []wire.Place
 }
 
-// ProcessElement dispatches an account. Its side input are the hot accounts. It emits what is shown of the
-// account and requests by the keys of accounts, units by their keys, and parts of objects that show many
-// accounts.
+// ProcessElement dispatches an account. The side input has the hot accounts. It emits shown fields
+// of the account and requests by account key, units by their keys, and parts of objects that show
+// many accounts.
 func (f *dispatchFn) ProcessElement(
 	address string, values, hot func(*[]byte) bool, accounts, units, parts func(string, []byte), _ func(string, int64),
 ) error {
@@ -97,7 +97,6 @@ func (f *dispatchFn) ProcessElement(
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *dispatchFn) FinishBundle(_ func(*[]byte) bool, _, _, _ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
@@ -135,7 +134,7 @@ func (a *accountState) add(value []byte) error {
 	return d.Err()
 }
 
-// mergeBadges replaces badges by newer ones, and leaves the smallest token of each event.
+// mergeBadges replaces badges by newer ones, and keeps the smallest token of each event.
 func (f *dispatchFn) mergeBadges(a *accountState) {
 	slices.SortFunc(a.refreshed, func(x, y wire.Refreshed) int { return cmp.Compare(x.Number, y.Number) })
 	refreshed := rules.RefreshedBadges[uint32]{AsOf: f.AsOf} // by event
@@ -196,13 +195,13 @@ func tokensOf(lists []ownList) []string {
 	return tokens
 }
 
-// exists reports whether the account is one of the graph, as far as is known here: records that do not
-// count may name it too.
+// exists reports whether the account is known to be in the graph. Records that do not count may
+// name it too.
 func (f *dispatchFn) exists(a *accountState) bool {
 	return a.isRow || len(a.lists) > 0 || a.ENS != nil || len(a.badges) > 0 || a.Counts != (wire.Counts{})
 }
 
-// shown tells what lists show of the account, under each of its keys.
+// shown emits the fields that lists show of the account, under each of its keys.
 func (f *dispatchFn) shown(a *accountState, lists []ownList, emit func(string, []byte)) {
 	if !f.exists(a) {
 		return
@@ -223,7 +222,7 @@ func (f *dispatchFn) shown(a *accountState, lists []ownList, emit func(string, [
 	f.hot.all(a.Address, func(_ uint64, key string) { emit(key, f.value) })
 }
 
-// unitKey is the key of the unit of a list.
+// unitKey returns the key of the unit of a list.
 func unitKey(a site.Address, token string, primary bool) string {
 	if primary {
 		return accountUnit(a)
@@ -231,10 +230,10 @@ func unitKey(a site.Address, token string, primary bool) string {
 	return "t" + token
 }
 
-// accountUnit is the key of the unit of an account with its primary list, or with none.
+// accountUnit returns the key of the unit of an account with its primary list, or with none.
 func accountUnit(a site.Address) string { return "a" + wire.AddressKey(a) }
 
-// dispatchList asks for what a list shows, and sends it to its unit.
+// dispatchList requests the fields that a list shows, and sends the list to its unit.
 func (f *dispatchFn) dispatchList(a *accountState, own *ownList, lists []ownList, accounts, units func(string, []byte)) error {
 	u := wire.Unit{Person: a.Person, Badges: a.badges, List: own.encoded}
 	if own.primary || !f.Config.EFP() {
@@ -276,7 +275,7 @@ func (f *dispatchFn) dispatchList(a *accountState, own *ownList, lists []ownList
 	return nil
 }
 
-// shownLen is how much of an encoded profile lists and followers show.
+// shownLen returns the length of the prefix of an encoded profile that lists and followers show.
 func shownLen(c site.Config, ens []byte, searchLen uint32) int {
 	if c.EFP() {
 		return render.HeaderEnd(ens, searchLen)
@@ -284,14 +283,14 @@ func shownLen(c site.Config, ens []byte, searchLen uint32) int {
 	return int(searchLen)
 }
 
-// person is a Person for the renderer.
+// person converts a Person for the renderer.
 func person(p *wire.Person) render.Account {
 	return render.Account{
 		Address: p.Address, Profile: render.Profile(p.Profile), Primary: p.Primary, Counts: p.Counts, Ranks: p.Ranks,
 	}
 }
 
-// boards emits what leaderboards show of the account, and its row of the recommended ones.
+// boards emits the account's entries of leaderboards, and its row of the recommended accounts.
 func (f *dispatchFn) boards(a *accountState, emit func(string, []byte)) {
 	if a.recommended != nil {
 		d := wire.Decode(a.recommended)
@@ -332,7 +331,7 @@ func (f *dispatchFn) boards(a *accountState, emit func(string, []byte)) {
 	}
 }
 
-// users emits the entries of the account in the buckets of users of the API spec.
+// users emits the account's entries in the user buckets of the API spec.
 func (f *dispatchFn) users(a *accountState, emit func(string, []byte)) {
 	add := func(user string) {
 		emit(userPart(user), wire.AppendText(wire.AppendText([]byte{partUser}, user), a.Primary))
@@ -345,12 +344,12 @@ func (f *dispatchFn) users(a *accountState, emit func(string, []byte)) {
 	}
 }
 
-// placed puts a place before a row.
+// placed prepends a place to a row.
 func placed(place int, row []byte) []byte {
 	return append(binary.AppendUvarint(make([]byte, 0, 4+len(row)), uint64(place)), row...)
 }
 
-// sortPlaced sorts rows by place, and returns them without.
+// sortPlaced sorts rows by place, and removes the places.
 func sortPlaced(rows [][]byte) (places []int, sorted [][]byte) {
 	type row struct {
 		place int

@@ -19,8 +19,8 @@ func init() {
 	dofn.Register5x1(&hotHoldersFn{})
 }
 
-// An answerFn answers the requests for an account that come under one of its keys. Unless the account is
-// hot, it also decides on the order of its holders; else it sends them on to a hotHoldersFn.
+// An answerFn answers the requests for an account under one of its keys. It also orders the
+// account's holders, unless the account is hot; then it sends them to a hotHoldersFn.
 type answerFn struct {
 	Config site.Config
 
@@ -29,14 +29,14 @@ type answerFn struct {
 	says map[site.Address]rules.State
 }
 
-// A request is one whose holder has a state.
+// A request is a wire.Request with the state of its holder.
 type request struct {
 	wire.Request
 	state rules.State
 }
 
-// ProcessElement answers. Its side input are the hot accounts. It emits values of units by their keys,
-// the requests for a hot account by its address, and parts of objects.
+// ProcessElement answers. The side input has the hot accounts. It emits values of units by their
+// keys, the requests for a hot account by its address, and parts of objects.
 func (f *answerFn) ProcessElement(
 	key string, values, hot func(*[]byte) bool, units, hotHolders, parts func(string, []byte), _ func(string, int64),
 ) error {
@@ -80,7 +80,7 @@ func (f *answerFn) ProcessElement(
 			units(r.Unit, answer.Append([]byte{kindAnswer}))
 		}
 	}
-	if f.hot.of(address) > 1 {
+	if f.hot.count(address) > 1 {
 		hotHolders(wire.AddressKey(address), appendHotHolders(&shown, isHeld, requests))
 		return nil
 	}
@@ -89,12 +89,11 @@ func (f *answerFn) ProcessElement(
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *answerFn) FinishBundle(_ func(*[]byte) bool, _, _, _ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// appendHotHolders packs what is known of a hot account under one of its keys.
+// appendHotHolders packs a hot account's data under one of its keys.
 func appendHotHolders(shown *wire.Shown, isHeld bool, requests []request) []byte {
 	b := wire.AppendText(wire.AppendBool(nil, isHeld), shown.Append(nil))
 	for i := range requests {
@@ -105,14 +104,14 @@ func appendHotHolders(shown *wire.Shown, isHeld bool, requests []request) []byte
 	return b
 }
 
-// A hotHoldersFn decides on the order of the holders of a hot account.
+// A hotHoldersFn orders the holders of a hot account.
 type hotHoldersFn struct {
 	Config site.Config
 
 	holderOrder
 }
 
-// ProcessElement decides for one account.
+// ProcessElement orders the holders of one account.
 func (f *hotHoldersFn) ProcessElement(
 	address string, values func(*[]byte) bool, units, parts func(string, []byte), _ func(string, int64),
 ) error {
@@ -138,12 +137,11 @@ func (f *hotHoldersFn) ProcessElement(
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *hotHoldersFn) FinishBundle(_, _ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// A heldAccount is an account with those who hold it.
+// A heldAccount is an account with its holders.
 type heldAccount struct {
 	address site.Address
 	shown   *wire.Shown
@@ -151,10 +149,10 @@ type heldAccount struct {
 	holders []request
 }
 
-// A holderOrder decides on the order of holders, of one account after the other.
+// A holderOrder orders the holders of accounts, sequentially.
 type holderOrder struct{ stats tally }
 
-// order tells the holders of an account their places, and its lists who holds it.
+// order sends the holders of an account their places, and its lists their followers.
 func (o *holderOrder) order(c site.Config, h *heldAccount, units, parts func(string, []byte)) {
 	o.stats.add(statAccounts, 1)
 	if h.shown.IsKnown || h.isHeld {
@@ -189,7 +187,8 @@ func (o *holderOrder) order(c site.Config, h *heldAccount, units, parts func(str
 	discover(h, parts)
 }
 
-// place tells the holders where their rows are, and emits what their shards and the head need.
+// place sends the holders the places of their rows, and emits the headers of their shards and the
+// head.
 func (o *holderOrder) place(h *heldAccount, units, parts func(string, []byte)) {
 	address, n := h.address.String(), len(h.holders)
 	inHead := headRows(h)
@@ -223,8 +222,8 @@ func (o *holderOrder) place(h *heldAccount, units, parts func(string, []byte)) {
 	}
 }
 
-// headRows marks the rows of the head of an account with several shards: the first ones in order, in
-// reverse, and by followers, each of all rows and of follows only.
+// headRows marks the rows of the head of an account with several shards: the first ones in order,
+// in reverse, and by followers, each among all rows and among follows only.
 func headRows(h *heldAccount) []bool {
 	n := len(h.holders)
 	in := make([]bool, n)
@@ -273,7 +272,7 @@ func discover(h *heldAccount, parts func(string, []byte)) {
 	}
 }
 
-// personOf is the entry of an account that discover shows.
+// personOf returns the account's entry of discover.
 func personOf(h *heldAccount) []byte {
 	if len(h.shown.Person) > 0 {
 		return h.shown.Person

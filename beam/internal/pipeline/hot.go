@@ -13,20 +13,22 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Engines may keep all values of a key in memory, and some accounts have millions of followers. So what
-// is said about a hot account is spread over several keys, its salts, by a hash of who says it. A sample
-// of the records tells which accounts are hot; a sample that errs only makes a group somewhat larger.
+// Engines may keep all values of a key in memory, and some accounts have millions of followers. So
+// values about a hot account are spread over several keys, its salts, by a hash of their source. A
+// sample of the records finds the hot accounts; an error of the sample only makes a group somewhat
+// larger.
 
 func init() {
 	dofn.Register3x1(&sampleFn{})
 	dofn.Register3x0(&hotFn{})
 }
 
-// sampleRate is how many records stand for one in the sample.
+// sampleRate is the number of records per sampled record.
 const sampleRate = 64
 
-// hashOf is the same on all machines of a run. Nobody who chooses the texts can know the seed, nor find texts
-// that have equal hashes for each seed: a faster hash would allow that.
+// hashOf gives the same result on all machines of a run. People who choose the texts cannot know
+// the seed, nor find texts with equal hashes for every seed, as would be possible with a faster
+// hash.
 func hashOf(seed uint64, texts ...[]byte) uint64 {
 	var room [64]byte
 	b := binary.LittleEndian.AppendUint64(room[:0], seed)
@@ -37,7 +39,7 @@ func hashOf(seed uint64, texts ...[]byte) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// A sampleFn counts a sample of the records of lists by the account that they are about.
+// A sampleFn counts a sample of the records of lists by their account.
 type sampleFn struct {
 	HotAfter int
 	Seed     uint64
@@ -45,7 +47,6 @@ type sampleFn struct {
 	list wire.List
 }
 
-// ProcessElement counts the records of a list.
 func (f *sampleFn) ProcessElement(_ string, value []byte, emit func(string, int64)) error {
 	if value[0] != kindList {
 		return nil
@@ -62,7 +63,7 @@ func (f *sampleFn) ProcessElement(_ string, value []byte, emit func(string, int6
 	return d.Err()
 }
 
-// sampleRateOf is 1 if groups are too small for a sample, as in tests.
+// sampleRateOf returns 1 if groups are too small for a sample, as in tests.
 func sampleRateOf(hotAfter int) uint64 {
 	if hotAfter < 8*sampleRate {
 		return 1
@@ -76,7 +77,6 @@ type hotFn struct {
 	Seed     uint64
 }
 
-// ProcessElement looks at one account.
 func (f *hotFn) ProcessElement(address string, records int64, emit func([]byte)) {
 	if records > int64(f.HotAfter) {
 		a := wire.KeyAddress(address)
@@ -84,7 +84,7 @@ func (f *hotFn) ProcessElement(address string, records int64, emit func([]byte))
 	}
 }
 
-// hotAccounts finds the hot accounts among those that records of lists are about.
+// hotAccounts finds the hot accounts among the subjects of records.
 func hotAccounts(s beam.Scope, lists beam.PCollection, hotAfter int) beam.PCollection {
 	s = s.Scope("hot accounts")
 	seed := rand.Uint64()
@@ -115,10 +115,10 @@ func (s *salts) read(hot func(*[]byte) bool) {
 	}
 }
 
-// of is the number of salts of an account.
-func (s salts) of(a site.Address) uint64 { return max(1, s[a].n) }
+// count returns the number of salts of an account.
+func (s salts) count(a site.Address) uint64 { return max(1, s[a].n) }
 
-// key is the key for what other says about an account.
+// key returns the key for values from other about an account.
 func (s salts) key(a site.Address, other []byte) string {
 	hot := s[a]
 	if hot.n <= 1 {
@@ -129,7 +129,7 @@ func (s salts) key(a site.Address, other []byte) string {
 
 // all yields all keys of an account.
 func (s salts) all(a site.Address, yield func(salt uint64, key string)) {
-	n := s.of(a)
+	n := s.count(a)
 	if n == 1 {
 		yield(0, wire.AddressKey(a))
 		return

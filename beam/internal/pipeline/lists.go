@@ -41,9 +41,9 @@ func init() {
 	dofn.Register5x1(&listsFn{})
 }
 
-// A listsFn makes lists of what is known by token ID: rows of lists, accounts that claim a list as their
-// primary one, records, refreshed objects. Its first output has lists and refreshed objects by the
-// address of their account, the second one invalid rows.
+// A listsFn builds lists from the values by token ID: rows of lists, accounts that claim a list as
+// their primary one, records, refreshed objects. Its first output has lists and refreshed objects
+// by the address of their account, the second one invalid rows.
 type listsFn struct {
 	Config      site.Config
 	SkipInvalid bool
@@ -54,7 +54,6 @@ type listsFn struct {
 	merger merger
 }
 
-// ProcessElement makes a list.
 func (f *listsFn) ProcessElement(
 	token string, values func(*[]byte) bool,
 	byAddress, invalid func(string, []byte), stats func(string, int64),
@@ -86,7 +85,7 @@ func (f *listsFn) ProcessElement(
 	}
 	slices.SortFunc(rows, func(a, b wire.ListRow) int { return compare(a.Position, b.Position) })
 	for _, second := range rows[1:] {
-		e := &snapshot.RowError{File: f.File[second.File], Line: int(second.Line), Reason: fmt.Sprintf("token_id: a second list with the token_id %s", token)}
+		e := &snapshot.RowError{File: f.File[second.File], Line: int(second.Line), Reason: fmt.Sprintf("token_id: duplicate list %s", token)}
 		if err := reject(e, f.SkipInvalid, snapshot.TableLists, second.Position, &f.stats, invalid); err != nil {
 			return err
 		}
@@ -114,12 +113,11 @@ func (f *listsFn) ProcessElement(
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *listsFn) FinishBundle(_, _ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// withoutList counts what refers to a list that does not exist.
+// withoutList counts values that refer to a missing list.
 func (f *listsFn) withoutList(claims []site.Address, runs, refreshed [][]byte) {
 	f.stats.add(input.WithoutEffect(snapshot.TableAccounts, missingPrimary), int64(len(claims)))
 	f.stats.add(input.WithoutEffect(input.TableRefreshed, unknownList), int64(len(refreshed)))
@@ -167,7 +165,8 @@ func (f *listsFn) count(l *wire.List) {
 	}
 }
 
-// refreshed passes a refreshed object on to the account of the list, unless it is about another one.
+// refreshed passes a refreshed object to the account of the list, unless it is about another
+// account.
 func (f *listsFn) refreshed(l *wire.List, address string, object []byte, byAddress func(string, []byte)) {
 	d := wire.Decode(object)
 	if o := d.Refreshed(); o.IsAbout && o.About != l.Account {
@@ -181,24 +180,24 @@ func compare(a, b wire.Position) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 }
 
-// A merger merges the rows of one list after another. It reuses its memory.
+// A merger merges the rows of lists, sequentially. It reuses its memory.
 type merger struct {
 	runs  []positionedRun
 	first map[identity]int  // index of a record
-	forms map[string]uint32 // of the list, by their encoding
+	forms map[string]uint32 // forms of the list, by their encoding
 	key   []byte
-	tags  map[int][]string // of records that got more
+	tags  map[int][]string // tags of records with merged tags
 }
 
-type identity = rules.Identity[rules.Kind, string] // with the data
+type identity = rules.Identity[rules.Kind, string] // includes the data
 
 type positionedRun struct {
 	wire.Position
 	rows wire.Decoder
 }
 
-// merge sets the records of a list. It returns how many rows were merged into an earlier one, which has
-// the tags of all.
+// merge sets the records of a list. It returns the number of rows merged into an earlier one, which
+// gets all tags.
 func (m *merger) merge(l *wire.List, runs [][]byte, timed bool) (repeated int, err error) {
 	l.Forms, l.Records, m.runs = l.Forms[:0], l.Records[:0], m.runs[:0]
 	if m.first == nil {
@@ -235,7 +234,7 @@ func (m *merger) merge(l *wire.List, runs [][]byte, timed bool) (repeated int, e
 	return repeated, nil
 }
 
-// add adds a record, or reports false and keeps its tags for the equal one before it.
+// add adds a record, or returns false and keeps its tags for the earlier equal record.
 func (m *merger) add(l *wire.List, row *snapshot.Record, timed bool) bool {
 	is := identity{Kind: rules.Kind{Version: row.Version, Type: row.Type}, Data: string(row.Data)}
 	if i, ok := m.first[is]; ok {
@@ -256,7 +255,7 @@ func (m *merger) add(l *wire.List, row *snapshot.Record, timed bool) bool {
 	return true
 }
 
-// form returns the index of a form, a new one for a new form.
+// form returns the index of a form, adding a new one.
 func (m *merger) form(l *wire.List, version uint32, recordType string, tags []string) uint32 {
 	form := wire.Form{Version: version, Type: recordType, Tags: tags}
 	m.key = form.Append(m.key[:0])

@@ -23,19 +23,19 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Kinds of values by token ID, by address, and by the key of an account that operations are about.
+// Kinds of values by token ID, by address, and by the key of an account that operations change.
 const (
 	kindOwner byte = iota // the account of a list, and whether the list is its primary one
 	kindOp
-	kindActor       // what entries show of an account
-	kindEntry       // of a hot account, after its number among those of one key
-	kindEntryPlaces // of the entries of one key
+	kindActor       // shown fields of an account in entries
+	kindEntry       // entry of a hot account, after its number among those of one key
+	kindEntryPlaces // places of the entries of one key
 )
 
 // Keys of parts of objects that show operations.
 const (
-	keyAbout = "N" // and an address in hexadecimal, a slash and the number of a shard
-	keyOf    = "A" // and a token ID, a slash and the number of a shard
+	keyAbout = "N" // followed by an address in hexadecimal, a slash and the number of a shard
+	keyOf    = "A" // followed by a token ID, a slash and the number of a shard
 )
 
 func init() {
@@ -54,10 +54,9 @@ func init() {
 	register.Function2x1(shownLater)
 }
 
-// An ownersFn leaves of a list what its operations need.
+// An ownersFn reduces a list to the fields that its operations need.
 type ownersFn struct{}
 
-// ProcessElement leaves out the records.
 func (*ownersFn) ProcessElement(_ string, value []byte, emit func(string, []byte)) error {
 	if value[0] != kindList {
 		return nil
@@ -68,7 +67,8 @@ func (*ownersFn) ProcessElement(_ string, value []byte, emit func(string, []byte
 	return d.Err()
 }
 
-// An opsFn has the operations of a list. It emits those that the site shows by the address of the list's account.
+// An opsFn has the operations of a list. It emits the shown ones by the address of the
+// list's account.
 type opsFn struct {
 	AsOf string
 	File []string // names of the files of the table ops
@@ -119,8 +119,8 @@ func (f *opsFn) ProcessElement(token string, values func(*[]byte) bool, byAccoun
 	return nil
 }
 
-// grow counts the days of a primary list. Rows that generate would skip are an error: which ones it skips depends on all
-// lists, and so would the digest of the table.
+// grow counts the days of a primary list. Rows that generate would skip are an error: which ones it
+// skips depends on all lists, and so would the digest of the table.
 func (f *opsFn) grow(rows []wire.OpRow) error {
 	growth, err := render.NewGrowth(f.AsOf)
 	if err != nil {
@@ -140,15 +140,13 @@ func (f *opsFn) grow(rows []wire.OpRow) error {
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *opsFn) FinishBundle(_ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// An actorsFn leaves of a profile what entries of operations show.
+// An actorsFn reduces a profile to the fields in entries of operations.
 type actorsFn struct{}
 
-// ProcessElement leaves out the rest.
 func (*actorsFn) ProcessElement(address string, value []byte, emit func(string, []byte)) error {
 	d := wire.Decode(value[1:])
 	d.Bool()
@@ -157,22 +155,21 @@ func (*actorsFn) ProcessElement(address string, value []byte, emit func(string, 
 	return d.Err()
 }
 
-// A saltActorsFn tells of an account under each of its keys.
+// A saltActorsFn emits an account under each of its keys.
 type saltActorsFn struct{ hot salts }
 
-// ProcessElement passes an account on. Its side input are the accounts that many operations are about.
+// ProcessElement passes an account on. The side input has the accounts of many operations.
 func (f *saltActorsFn) ProcessElement(address string, actor []byte, hot func(*[]byte) bool, emit func(string, []byte)) {
 	f.hot.read(hot)
 	f.hot.all(wire.KeyAddress(address), func(_ uint64, key string) { emit(key, actor) })
 }
 
-// A sampleOpsFn counts a sample of the operations by the account that they are about.
+// A sampleOpsFn counts a sample of the operations by the account that they change.
 type sampleOpsFn struct {
 	HotAfter int
 	Seed     uint64
 }
 
-// ProcessElement counts an operation.
 func (f *sampleOpsFn) ProcessElement(_ string, value []byte, emit func(string, int64)) error {
 	d := wire.Decode(value[1:])
 	o := d.ShownOp()
@@ -183,14 +180,14 @@ func (f *sampleOpsFn) ProcessElement(_ string, value []byte, emit func(string, i
 	return d.Err()
 }
 
-// saysOp tells operations about an account apart.
+// saysOp identifies an operation on an account.
 func saysOp(o *wire.ShownOp) []byte { return wire.AppendOp(nil, &o.Op) }
 
-// A byFn tells operations what entries show of the account that did them.
+// A byFn adds the acting account's shown fields to operations.
 type byFn struct{ hot salts }
 
-// ProcessElement passes the operations of an account on, by the keys of the accounts that they are about. Its side input
-// are those that many are about.
+// ProcessElement passes the operations of an account on, by the keys of the accounts that they
+// change. The side input has the accounts of many operations.
 func (f *byFn) ProcessElement(address string, values, hot func(*[]byte) bool, emit func(string, []byte)) error {
 	f.hot.read(hot)
 	actor, ops, err := actorAndOps(address, values)
@@ -224,14 +221,15 @@ func actorAndOps(key string, values func(*[]byte) bool) (actor wire.Actor, ops [
 	return actor, ops, nil
 }
 
-// An aboutFn has the operations that are about an account, and come under one of its keys. It makes entries of them.
+// An aboutFn has the operations on an account under one of its keys, and makes entries of them.
 type aboutFn struct {
 	hot   salts
 	stats tally
 }
 
-// ProcessElement makes entries. Its side input are the accounts that many operations are about. It emits parts of objects; of
-// hot accounts it emits by address what orders the operations of this key, and by key their entries among those about the account.
+// ProcessElement makes entries. The side input has the accounts of many operations. It emits parts
+// of objects; for hot accounts it emits, by address, the ordering fields of this key's operations,
+// and by key their entries.
 func (f *aboutFn) ProcessElement(
 	key string, values, hot func(*[]byte) bool, parts, hotOrder, hotEntries func(string, []byte), _ func(string, int64),
 ) error {
@@ -257,7 +255,7 @@ func (f *aboutFn) ProcessElement(
 		}
 	}
 	slices.SortFunc(news, func(a, b *wire.ShownOp) int { return render.CompareShown(&a.Op, &b.Op) })
-	if f.hot.of(about.Address) > 1 {
+	if f.hot.count(about.Address) > 1 {
 		order := wire.AppendText(nil, key)
 		for i, o := range news {
 			shown := shownOf(o, about)
@@ -277,27 +275,26 @@ func (f *aboutFn) ProcessElement(
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *aboutFn) FinishBundle(_ func(*[]byte) bool, _, _, _ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// shownOf is an operation for the renderer.
+// shownOf converts an operation for the renderer.
 func shownOf(o *wire.ShownOp, about wire.Actor) render.Operation {
 	return render.Operation{
 		Time: o.Op.Time, Token: o.Op.TokenID, By: render.Actor(o.By), Account: render.Actor(about), Code: o.Code, Tag: string(rawjson.AppendString(nil, o.Tag)),
 	}
 }
 
-// operationsPart is the key for the object that has an entry.
+// operationsPart returns the key of the object with an entry.
 func operationsPart(key, owner string, nth uint32) string {
 	return numbered(key+owner+"/", int(nth)/site.HistoryShardSize)
 }
 
-// A hotOrderFn decides on the order of the operations about a hot account.
+// A hotOrderFn orders the operations on a hot account.
 type hotOrderFn struct{ stats tally }
 
-// ProcessElement tells each key of the account the places of its operations.
+// ProcessElement sends each key of the account the places of its operations.
 func (f *hotOrderFn) ProcessElement(_ string, values func(*[]byte) bool, emit func(string, []byte), _ func(string, int64)) error {
 	type placed struct {
 		op  snapshot.Op
@@ -333,17 +330,15 @@ func (f *hotOrderFn) ProcessElement(_ string, values func(*[]byte) bool, emit fu
 	return nil
 }
 
-// FinishBundle tells what was counted.
 func (f *hotOrderFn) FinishBundle(_ func(string, []byte), stats func(string, int64)) {
 	f.stats.flush(stats)
 }
 
-// A hotEntriesFn has the entries that come under one key of a hot account, and their places.
+// A hotEntriesFn has the entries under one key of a hot account, and their places.
 type hotEntriesFn struct{}
 
-// ProcessElement emits parts of objects.
 func (*hotEntriesFn) ProcessElement(key string, values func(*[]byte) bool, parts func(string, []byte)) error {
-	var entries []wire.Entry // Nth is the number among these
+	var entries []wire.Entry // Nth is the index among these
 	var places []uint32
 	of := uint32(0)
 	var value []byte
@@ -376,7 +371,6 @@ func (*hotEntriesFn) ProcessElement(key string, values func(*[]byte) bool, parts
 // An entriesFn renders the objects of accounts and lists that show operations.
 type entriesFn struct{}
 
-// ProcessElement renders an object.
 func (*entriesFn) ProcessElement(key string, values func(*[]byte) bool, objects func(string, []byte)) error {
 	var entries []wire.Entry
 	var value []byte
@@ -401,7 +395,7 @@ func (*entriesFn) ProcessElement(key string, values func(*[]byte) bool, objects 
 	return nil
 }
 
-// shownLater is the order of the newest operations, backwards.
+// shownLater is the reverse order of the newest operations.
 func shownLater(x, y []byte) bool {
 	a, b := wire.Decode(x), wire.Decode(y)
 	p, q := a.Op(), b.Op()
@@ -411,7 +405,6 @@ func shownLater(x, y []byte) bool {
 // A newestFn unpacks the newest operations.
 type newestFn struct{}
 
-// ProcessElement emits each.
 func (*newestFn) ProcessElement(key string, newest [][]byte, emit func(string, []byte)) {
 	for _, value := range newest {
 		emit(key, value)
@@ -424,7 +417,7 @@ type wholeFn struct {
 	Config site.Config
 }
 
-// ProcessElement renders them. Its side inputs are the statistics and the newest operations.
+// ProcessElement renders them. The side inputs are the statistics and the newest operations.
 func (f *wholeFn) ProcessElement(
 	_ []byte, stats func(*string, *int64) bool, newest func(*string, *[]byte) bool, objects func(string, []byte),
 ) error {
@@ -460,7 +453,7 @@ func (f *wholeFn) ProcessElement(
 	return nil
 }
 
-// growth adds up the days of all lists.
+// growth sums the days of all lists.
 func (f *wholeFn) growth(stats func(*string, *int64) bool) (growth render.Growth, err error) {
 	if growth, err = render.NewGrowth(f.AsOf); err != nil {
 		return growth, err
@@ -487,14 +480,14 @@ func (f *wholeFn) growth(stats func(*string, *int64) bool) (growth render.Growth
 	return growth, nil
 }
 
-// An operations is what makes the objects that show operations.
+// operations holds the sources of the objects that show operations.
 type operations struct {
 	parts  beam.PCollection
 	recent beam.PCollection
 	stats  []beam.PCollection
 }
 
-// operationsOf makes parts of the rows of ops.
+// operationsOf makes parts from the rows of ops.
 func operationsOf(s beam.Scope, o *Options, rows, lists, profiles beam.PCollection) operations {
 	s = s.Scope("operations")
 	ops, opStats := beam.ParDo2(s, &opsFn{AsOf: o.AsOf, File: o.Tables.FileNames(snapshot.TableOps)},
@@ -510,7 +503,8 @@ func operationsOf(s beam.Scope, o *Options, rows, lists, profiles beam.PCollecti
 	return operations{ofObjects, recent, []beam.PCollection{opStats, aboutStats, hotStats}}
 }
 
-// render renders the objects. Parts are grouped before, so no object waits for statistics that come with it (collect).
+// render renders the objects. Parts are grouped before, so that no object waits for statistics of
+// its own stage; see collect.
 func (h operations) render(s beam.Scope, o *Options, stats beam.PCollection) []beam.PCollection {
 	s = s.Scope("render operations")
 	newest := beam.ParDo(s, &newestFn{}, top.LargestPerKey(s, h.recent, render.ActiveLists, shownLater))

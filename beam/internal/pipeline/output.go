@@ -29,11 +29,11 @@ func init() {
 	dofn.Register7x1(&rootFn{})
 }
 
-// A Place is where a run puts the parts of a site, as workers need it.
+// A Place is the location of the parts of a site, as workers need it.
 type Place struct {
-	Run      string // what parts.Place.Begin has returned
+	Run      string // result of parts.Place.Begin
 	Location string // s3://BUCKET[/PREFIX] or a folder
-	Endpoint string // of an S3-compatible server; "" for Amazon S3
+	Endpoint string // URL of an S3-compatible server; "" for Amazon S3
 	Region   string
 }
 
@@ -46,7 +46,7 @@ func (p Place) Open(ctx context.Context) (*parts.Place, error) {
 	return place, err
 }
 
-// layout is what the keys of parts depend on.
+// layout determines the keys of parts.
 type layout struct {
 	Config      site.Config
 	Recommended int
@@ -55,7 +55,7 @@ type layout struct {
 	sums sums
 }
 
-// objects is the number of objects of the site, without manifest and root.
+// objects returns the number of objects of the site, without manifest and root.
 func (l *layout) objects() int {
 	return l.sums.of(statObjects) + expected(l.Config, l.sums, l.Recommended, l.Fixed)
 }
@@ -65,17 +65,17 @@ func (l *layout) digits() int { return site.ShardDigits(l.objects()) }
 // A shardFn finds the shard of each object.
 type shardFn struct{ Layout layout }
 
-// ProcessElement passes an object on under the name of its shard. Its side input are the statistics.
+// ProcessElement passes an object on under the name of its shard. The side input has the statistics.
 func (f *shardFn) ProcessElement(key string, body []byte, stats func(*string, *int64) bool, emit func(string, []byte)) {
 	f.Layout.sums.read(stats)
 	object := wire.AppendText(make([]byte, 0, len(key)+len(body)+4), key)
 	emit(site.ManifestShard(site.Key(key), f.Layout.digits()), append(object, body...))
 }
 
-// A shardsFn emits the names of all shards, since those without objects exist too.
+// A shardsFn emits the names of all shards, including empty ones.
 type shardsFn struct{ Layout layout }
 
-// ProcessElement emits them. Its side input are the statistics.
+// ProcessElement emits them. The side input has the statistics.
 func (f *shardsFn) ProcessElement(_ []byte, stats func(*string, *int64) bool, emit func(string, []byte)) {
 	f.Layout.sums.read(stats)
 	for _, shard := range site.HashPrefixes(f.Layout.digits()) {
@@ -91,7 +91,7 @@ type partFn struct {
 	parts *parts.Place
 }
 
-// ProcessElement writes a part. It emits what the root needs of it.
+// ProcessElement writes a part. It emits the part's data for the root.
 func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*[]byte) bool, emit func(string, []byte)) (err error) {
 	if f.parts == nil {
 		if f.parts, err = f.Out.Open(ctx); err != nil {
@@ -120,7 +120,7 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 	bytes := int64(0)
 	for i := range objects {
 		if i > 0 && objects[i].Key == objects[i-1].Key {
-			return input.Fault(fmt.Errorf("two objects have the key %s: this is a fault of followpress", objects[i].Key))
+			return input.Fault(fmt.Errorf("two objects have the key %s: this is a bug in followpress", objects[i].Key))
 		}
 		manifest.Objects[i] = objects[i].Entry
 		bytes += objects[i].Size
@@ -151,20 +151,20 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 type rootFn struct {
 	Layout layout
 	AsOf   string
-	Inputs site.Inputs // that the launcher knows
+	Inputs site.Inputs // known to the launcher
 	Events int
 	Out    Place
 }
 
-// A Report is what the pipeline found. It is parts.Report in the place of the parts.
+// A Report is the pipeline's report, stored as parts.Report with the parts.
 type Report struct {
 	Statistics map[string]int64    `json:"statistics"`
-	Notes      map[string][][]byte `json:"notes"` // by name, as package input encodes them
+	Notes      map[string][][]byte `json:"notes"` // by name, as encoded by package input
 	Counts     site.Counts         `json:"counts"`
-	Shards     int                 `json:"shards"` // of the manifest
+	Shards     int                 `json:"shards"` // number of manifest shards
 }
 
-// inputs are all of the site: what the launcher knew, and digests of tables.
+// inputs returns all inputs of the site: those known to the launcher, and digests of tables.
 func (f *rootFn) inputs(sums func(*string, *[]byte) bool) *site.Inputs {
 	in := f.Inputs
 	in.Tables = maps.Clone(in.Tables)
@@ -181,8 +181,8 @@ func (f *rootFn) inputs(sums func(*string, *[]byte) bool) *site.Inputs {
 	return &in
 }
 
-// ProcessElement writes the root, once all parts are there. Its side inputs are the statistics, the notes for the report,
-// and digests of tables.
+// ProcessElement writes the root, once all parts exist. The side inputs are the statistics, the
+// notes for the report, and digests of tables.
 func (f *rootFn) ProcessElement(
 	ctx context.Context, _ string, values func(*[]byte) bool, stats func(*string, *int64) bool, notes, sums func(*string, *[]byte) bool, emit func([]byte),
 ) error {
@@ -208,7 +208,7 @@ func (f *rootFn) ProcessElement(
 		value = nil
 	}
 	if want := f.Layout.objects(); root.Counts.Objects != want {
-		return input.Fault(fmt.Errorf("%d objects were rendered, expected %d: this is a fault of followpress", root.Counts.Objects, want))
+		return input.Fault(fmt.Errorf("%d objects were rendered, expected %d: this is a bug in followpress", root.Counts.Objects, want))
 	}
 	report := Report{Statistics: maps.Clone(map[string]int64(s)), Counts: root.Counts, Notes: map[string][][]byte{}, Shards: len(digests)}
 	var indexes []shards.Index

@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// Parts make 200 MB of the site at most, in sites whose size was measured.
+// Parts contain at most 200 MB of the site, in sites of measured size.
 func TestParallelism(t *testing.T) {
 	const million = 1_000_000
 	for _, test := range []struct {
@@ -21,7 +21,7 @@ func TestParallelism(t *testing.T) {
 		{million, 122_000, 150_000, true, 3000},
 		{3000 * million, 40 * million, 40 * million, true, 6_400_000}, // computed
 	} {
-		got := pipeline.Parallelism(func(table snapshot.Table) int64 { // rows as they are
+		got := pipeline.Parallelism(func(table snapshot.Table) int64 { // size of uncompressed rows
 			return map[snapshot.Table]int64{
 				snapshot.TableRecords: 105 * test.records, snapshot.TableLists: 75 * test.lists, snapshot.TableAccounts: 130 * test.accounts,
 			}[table]

@@ -6,19 +6,19 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// Keys of the objects that show many accounts or lists, of which each contributes a part. Buckets are
-// not known before everything is counted, so their parts come under a user or a token first.
+// Keys of the objects that show many accounts or lists, each of which contributes a part. Buckets
+// are not known before everything is counted, so their parts come under a user or a token first.
 const (
-	keyUser        = "U" // and a user
-	keyToken       = "L" // and a token ID
-	keyUserBucket  = "u" // and the name of a bucket
+	keyUser        = "U" // followed by a user
+	keyToken       = "L" // followed by a token ID
+	keyUserBucket  = "u" // followed by the name of a bucket
 	keyTokenBucket = "l"
-	keyBoard       = "b" // and the number of a measure
-	keyRanked      = "r" // and the number of a shard
-	keyOrder       = "o" // and a sort, a slash and the number of a shard
+	keyBoard       = "b" // followed by the number of a measure
+	keyRanked      = "r" // followed by the number of a shard
+	keyOrder       = "o" // followed by a sort, a slash and the number of a shard
 	keyRecommended = "c"
-	keyFollowers   = "f" // and an address in hexadecimal, a slash and the number of a shard
-	keyHead        = "h" // and an address in hexadecimal
+	keyFollowers   = "f" // followed by an address in hexadecimal, a slash and the number of a shard
+	keyHead        = "h" // followed by an address in hexadecimal
 	keyTop         = "T"
 	keySummaries   = "S"
 	keyNetwork     = "N"
@@ -35,8 +35,8 @@ const (
 	partName                 // a name with its account and sizes
 	partAccount              // an address with its sizes
 	partRow                  // the row of a holder of an account
-	partHeader               // what a shard or the head says of all holders
-	partDiscover             // an account that was followed, and when
+	partHeader               // header of a shard or the head
+	partDiscover             // a followed account, and when
 )
 
 func userPart(user string) string { return keyUser + user }

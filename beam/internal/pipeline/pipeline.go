@@ -1,88 +1,89 @@
-// Package pipeline makes the site of a snapshot on Apache Beam: the bytes that package generator makes on
-// one machine, in parts (parts.Place).
+// Package pipeline makes the site of a snapshot on Apache Beam: the same bytes as package generator
+// makes on one machine, in parts (parts.Place).
 //
-// Elements are values by key, encoded by package wire. Whatever depends on an order says where it was,
-// since grouping keeps none. No key has values without a bound: those of a hot account are spread over
-// several keys (hot.go). beam/README.md states the bounds.
+// Elements are values by key, encoded by package wire. Grouping keeps no order, so elements whose
+// order matters carry their position. No key has unbounded values: those of a hot account are
+// spread over several keys (hot.go). beam/README.md states the bounds.
 //
 // # The path of a snapshot through Beam
 //
-// Elements are bytes by key. Grouping keeps no order, so rows say where they were: file and line.
+//  1. Package launch checks that all tables exist. It reads the events and the recommended accounts,
+//     which are small, and removes the part-root of an older run.
+//  2. Package input reads each file of a table on one worker. Successive records of a list travel as
+//     one run. Counts and invalid rows are separate elements. Each table is read again, on one worker,
+//     for the digest in the root, because grouping keeps no order.
+//  3. By token ID, a list is built from its row, from the account that claims it as its primary one,
+//     and from its records, which are sorted and merged.
+//  4. By address, the profile of each account is chosen; by name, the account with the name.
+//  5. A sample of the records finds the accounts that many lists hold. From here on, values about a
+//     hot account come under several keys.
+//  6. By account and salt, followers, mutuals and so on are counted and summed. Package ranking gives
+//     places.
+//  7. By address, dispatchFn has everything about an account. It sends the fields that others show,
+//     requests the fields that its lists show, and emits its rows of leaderboards.
+//  8. By account and salt, answerFn answers these requests. For the API efp it sorts the holders of an
+//     account; those of a hot account are first packed into one value per salt.
+//  9. By unit, an account with one of its lists, unitFn has all fields that the unit shows, and calls
+//     generator/render. It emits objects, and parts of objects that show many accounts.
+//  10. collectFn makes buckets, shards and leaderboards of these parts. The number of digits of a
+//     bucket's name depends on statistics, a side input.
+//  11. By shard of the manifest, partFn sorts objects and writes a part for each shard. One last key has
+//     the digests of all shards: rootFn checks the number of objects, writes the report, and then
+//     part-root.
 //
-//  1. launch checks that all tables are there. It reads the events and the recommended accounts, which are small,
-//     and removes the part-root of an older run. pipeline/parallelism.go says into how many parts an engine must
-//     cut the work. engine.go tells a job server what Beam's SDK cannot say, and cancels the job of an interrupted
-//     run.
-//  2. input reads each file of a table on one worker, with the reader of snapshot. Successive records of a list
-//     travel as one run. Counts and invalid rows are elements of their own. Each table is read once more, on one
-//     worker, for the digest that the root names: rows have an order, and grouping keeps none.
-//  3. By token ID, pipeline/lists.go makes a list of its row, of the account that claims it as its primary one,
-//     and of its records, which it sorts and merges.
-//  4. By address, accounts.go decides on a profile, and by name on the account that has the name.
-//  5. hot.go samples the records, and finds the accounts that many lists hold. From here on what is said about a
-//     hot account comes under several keys.
-//  6. By account and salt, counts.go counts followers, mutuals and so on, and adds them up. ranking gives places.
-//  7. By address, dispatch.go has everything about an account. It tells what others show of it, asks for what its
-//     lists show, and emits its rows of leaderboards.
-//  8. By account and salt, holders.go answers those requests. For the API efp it sorts the holders of an account;
-//     those of a hot account are first packed into one value for each salt.
-//  9. By unit, an account with one of its lists, units.go has all that the unit shows, and calls generator/render,
-//     as generator does. It emits objects, and parts of objects that show many accounts.
-//  10. collect.go makes buckets, shards and leaderboards of those parts. How many digits a bucket's name has
-//     depends on statistics, a side input.
-//  11. output.go groups objects by shard of the manifest, sorts them, and writes a part for each with storage. One
-//     last key has the digests of all shards: it compares the number of objects with what was expected, writes the
-//     report, and then part-root.
-//
-// Operations have a way of their own, operations.go. By token ID, those of a list get their numbers. By the address of the
-// list's account they learn what is shown of it, and by the account that they are about and salt, what is shown of that one.
-// Each becomes an entry of the list's activity and, if the list is a primary one, of the account's notifications. Those of a
-// hot account are sorted by what orders them, without their texts.
+// Operations take a separate path. By token ID, those of a list get their numbers. By the address
+// of the list's account they get its shown fields, and by the account that they change and salt,
+// the shown fields of that one. Each becomes an entry of the list's activity and, if the list is a
+// primary one, of the account's notifications. Those of a hot account are sorted by their ordering
+// fields, without their texts.
 //
 // # Workers write parts, not the live bucket
 //
-// A run on many machines could put its objects under their keys. But then each worker would need the lock's lease,
-// for hours, through pauses that no engine promises to bound; a run that fails would leave the mark, and a bucket
-// that is half new; and a run that changes one percent would put everything, which is what costs money. So workers
-// write parts beside the live bucket, and one publisher, with all of its rules, puts what differs. The price is that
-// everything is written twice and read once more, some requests per MiB and not one per object.
+// A run on many machines could put its objects under their keys. But then each worker would need
+// the lock's lease, for hours, through pauses that no engine promises to bound; a run that fails
+// would leave the mark, and a half-updated bucket; and a run that changes one percent would put
+// everything, which costs money. So workers write parts next to the live bucket, and one publisher,
+// with all of its rules, puts the differences. The price is that everything is written twice and
+// read once more, with some requests per MiB and not one per object.
 //
-// A part is what one shard of the manifest lists. So a worker needs nothing but its own objects, the manifest at its
-// head is all the index that a reader needs, and a repeated worker writes the same bytes under the same name. Parts
-// are pieces of a tar file because that needs no new format: cat makes a site of them. That a header is a function of
-// key and size saves an index of offsets, and comparing it byte for byte notices a part of another run without
+// A part contains the objects of one shard of the manifest. So a worker needs nothing but its own
+// objects, the manifest at the part's head is the only index that a reader needs, and a repeated
+// worker writes the same bytes under the same name. Parts are pieces of a tar file, which needs no
+// new format: cat joins them into a site. Because a header is a function of key and size, no index
+// of offsets is needed, and comparing it byte for byte detects a part of another run without
 // hashing bodies.
 //
-// An engine may go on with a run that nobody waits for any more. So each run puts an ID beside its parts when it
-// begins, and its workers read it before they put anything. A late request may still replace a part; then digests
-// disagree, and no reader takes the parts for a site.
+// An engine may continue an abandoned run. So each run puts an ID next to its parts when it begins,
+// and its workers read it before they put anything. A late request may still replace a part; then
+// digests disagree, and readers reject the parts.
 //
-// # Encodings of our own instead of coders
+// # Custom encodings instead of coders
 //
-// Beam encodes a structure with JSON or by reflection, for each element between two stages. That would be most of the
-// time of a pipeline whose stages do little. So keys are texts and values are bytes, and beam/internal/wire encodes
-// and decodes them. Engines see bytes only, so a salt or a sort needs nothing of them.
+// Beam encodes a structure with JSON or by reflection, for each element between two stages. This
+// would be most of the time of a pipeline whose stages do little. So keys are texts and values are
+// bytes, encoded and decoded by beam/internal/wire. Engines see bytes only, so salts and sorts need
+// nothing of them.
 //
 // # Hot accounts are found by a sample
 //
-// An engine may hold all values of a key in memory, and a popular account has millions. To count them exactly first
-// would be one more pass over all records. A sample of one in 64, chosen by a hash, is small enough for a side input,
-// and a repeated worker chooses the same. A sample that errs makes a group somewhat larger, and changes no byte of
-// the site. What is said about a hot account gets a salt, a hash of who says it, so that two things about the same
-// pair of accounts meet.
+// An engine may hold all values of a key in memory, and a popular account has millions. An exact
+// count would take one more pass over all records. A sample of one in 64, chosen by a hash, is
+// small enough for a side input, and a repeated worker chooses the same. An error of the sample
+// makes a group somewhat larger, and changes no byte of the site. Values about a hot account get a
+// salt, a hash of their source, so that two values about the same pair of accounts meet.
 //
 // # Statistics are data, not metrics
 //
-// A metric of Beam counts a bundle that is repeated twice, or not at all on some engines. The report and the number
-// of objects have to be right. So counts are elements, summed by name.
+// A metric of Beam counts a repeated bundle twice, or not at all on some engines. The report and
+// the number of objects must be exact. So counts are elements, summed by name.
 //
 // # Exact ranks by ranges of addresses
 //
-// Places are positions in an order of all accounts, by count and address. A sort of everything would have one key,
-// and quantiles are not exact. So beam/internal/ranking cuts the addresses into ranges of about the same size. A
-// range is sorted on one worker, and says how many accounts it has of each count. Sums of these numbers, over all
-// ranges, say where the accounts of each range begin. The sample that chooses the cuts decides how large ranges are,
-// and nothing else.
+// Places are positions in an order of all accounts, by count and address. A sort of everything
+// would have one key, and quantiles are not exact. So beam/internal/ranking cuts the addresses into
+// ranges of about the same size. A range is sorted on one worker, which counts its accounts by
+// count. Sums of these numbers, over all ranges, give the first places of each range. The sample
+// that chooses the cuts only affects the sizes of ranges.
 package pipeline
 
 import (
@@ -101,18 +102,19 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// DefaultHotAfter is how many records about an account come under one key.
+// DefaultHotAfter is the maximum number of records about an account under one key.
 const DefaultHotAfter = 50_000
 
-// Options of a pipeline. What is in the snapshot besides its large tables is read by the launcher.
+// Options configures a pipeline. The launcher reads everything in the snapshot except its large
+// tables.
 type Options struct {
-	Config      site.Config // with defaults
+	Config      site.Config // has its defaults set
 	AsOf        string
 	ListOps     *uint64
 	Events      []site.Event
-	Recommended []snapshot.Recommended // each address once
+	Recommended []snapshot.Recommended // without duplicates
 	Tables      *input.Tables
-	Inputs      site.Inputs   // of the site, as far as the launcher knows them
+	Inputs      site.Inputs   // inputs of the site that the launcher knows
 	Refreshed   *input.Source // nil for none
 	SkipInvalid bool
 	Out         Place
@@ -126,7 +128,6 @@ func init() {
 // A recommendedFn emits the recommended accounts.
 type recommendedFn struct{ Rows []snapshot.Recommended }
 
-// ProcessElement emits all of them.
 func (f *recommendedFn) ProcessElement(_ []byte, emit func(string, []byte)) {
 	for i, r := range f.Rows {
 		emit(wire.AddressKey(r.Address), wire.AppendText(binary.AppendUvarint([]byte{kindRecommended}, uint64(i)), r.Class))

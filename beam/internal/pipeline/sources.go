@@ -27,7 +27,7 @@ const (
 	listlessOwner  = "owner without a list"
 )
 
-// sources are what the readers return.
+// sources are the outputs of the readers.
 type sources struct {
 	lists, accounts, records, badges, refreshed, ops beam.PCollection
 	counts, notes, digests                           []beam.PCollection
@@ -67,7 +67,7 @@ type refreshedFn struct {
 	numbers map[string]uint32
 }
 
-// ProcessElement decodes an object, which can be decoded: the reader has tried.
+// ProcessElement decodes an object. It cannot fail: the reader has decoded it before.
 func (f *refreshedFn) ProcessElement(token string, value []byte, emit func(string, []byte)) error {
 	if f.numbers == nil {
 		f.numbers = map[string]uint32{}
@@ -108,10 +108,9 @@ func (f *refreshedFn) ProcessElement(token string, value []byte, emit func(strin
 	return d.Err()
 }
 
-// An onlyKindFn leaves the values of one kind.
+// An onlyKindFn selects the values of one kind.
 type onlyKindFn struct{ Kind byte }
 
-// ProcessElement passes a value on or not.
 func (f *onlyKindFn) ProcessElement(key string, value []byte, emit func(string, []byte)) {
 	if value[0] == f.Kind {
 		emit(key, value)

@@ -11,26 +11,26 @@ import (
 	"github.com/followpress/followpress/beam/internal/dofn"
 )
 
-// Statistics are data, not metrics of the engine: the root and the report depend on them, so they must be
-// exact whatever was repeated. Each stage adds up what it counts by bundle, under a name.
+// Statistics are data, not metrics of the engine: the root and the report depend on them, so they
+// must be exact even if bundles are repeated. Each stage sums its counts by bundle, under a name.
 
-// Names of statistics that others than the report use. Those that end in a slash are beginnings of names.
+// Names of statistics used outside the report. Names ending in a slash are prefixes.
 const (
 	statAccounts  = "accounts"  // addresses anywhere in the graph
-	statAddresses = "addresses" // those with a row or a list, and those that a list holds
+	statAddresses = "addresses" // addresses with a row or a list, or held by a list
 	statLists     = "lists"
 	statPrimaries = "primary_lists"
 	statRecords   = "records"
 	statFollows   = "follows"
 	statNames     = "names"
-	statObjects   = "objects"    // that stages will render
-	statRanked    = "ranked"     // accounts with a count that is not 0
+	statObjects   = "objects"    // to be rendered by stages
+	statRanked    = "ranked"     // accounts with a nonzero count
 	statFollowed  = "followed"   // accounts with a follower
 	statFollowers = "followers/" // accounts by their number of followers
 	statFollowing = "following/"
 	statTag       = "tag/"    // records of primary lists by tag
 	statGrowth    = "growth/" // follows and unfollows by primary lists, by day and code
-	statMonth     = "month/"  // the same by the beginning of the month in which they were added
+	statMonth     = "month/"  // records of primary lists, by beginning of the month in which they were added
 )
 
 // A tally counts by name within a bundle.
@@ -46,7 +46,7 @@ func (t *tally) add(name string, n int64) {
 	(*t)[name] += n
 }
 
-// flush emits what was counted, and begins anew.
+// flush emits the counts and resets them.
 func (t *tally) flush(emit func(string, int64)) {
 	for _, name := range slices.Sorted(maps.Keys(*t)) {
 		emit(name, (*t)[name])
@@ -68,28 +68,27 @@ func init() {
 
 func addInt64(a, b int64) int64 { return a + b }
 
-// sumStats adds statistics up. Those of tags, of which there are as many as people think of, are only in all.
+// sumStats sums statistics. Those of tags, whose number is unbounded, are only in all.
 func sumStats(s beam.Scope, some ...beam.PCollection) (all, withoutTags beam.PCollection) {
 	s = s.Scope("statistics")
 	all = beam.CombinePerKey(s, addInt64, beam.Flatten(s, some...))
 	return all, beam.ParDo(s, &withoutTagsFn{}, all)
 }
 
-// A withoutTagsFn passes on what others than topTagsFn need, in every worker at once.
+// A withoutTagsFn selects the statistics that every worker needs at once, all except those for
+// topTagsFn.
 type withoutTagsFn struct{}
 
-// ProcessElement passes a statistic on, or not.
 func (*withoutTagsFn) ProcessElement(name string, n int64, emit func(string, int64)) {
 	if !strings.HasPrefix(name, statTag) {
 		emit(name, n)
 	}
 }
 
-// A tagFn puts a byte before each value, so that values of several kinds can be grouped by key together:
-// beam.CoGroupByKey would read all of them once for each kind.
+// A tagFn puts a byte before each value, so that values of several kinds can be grouped by key
+// together: beam.CoGroupByKey would read all of them once for each kind.
 type tagFn struct{ Tag byte }
 
-// ProcessElement adds the tag.
 func (f *tagFn) ProcessElement(key string, value []byte, emit func(string, []byte)) {
 	emit(key, append(append(make([]byte, 0, 1+len(value)), f.Tag), value...))
 }
@@ -103,9 +102,8 @@ func grouped(s beam.Scope, kinds ...beam.PCollection) beam.PCollection {
 	return beam.GroupByKey(s, beam.Flatten(s, kinds...))
 }
 
-// A sameFn passes values on. Flink's runner fails if a collection that goes into a Flatten is used
-// elsewhere too ("should have exactly one producing PTransformNode", Beam 2.62).
+// A sameFn passes values on. Flink's runner fails if a collection that goes into a Flatten is also
+// used elsewhere ("should have exactly one producing PTransformNode", Beam 2.62).
 type sameFn struct{}
 
-// ProcessElement passes a value on.
 func (*sameFn) ProcessElement(key string, value []byte, emit func(string, []byte)) { emit(key, value) }

@@ -52,7 +52,7 @@ func (f *unitFn) ProcessElement(key string, values func(*[]byte) bool, objects, 
 		}
 		value = nil
 	}
-	if !isUnit { // an address that is only on a record
+	if !isUnit { // an address that only occurs in a record
 		u = wire.Unit{Person: wire.Person{Address: wire.KeyAddress(key[1:])}}
 	}
 	if err := f.fill(&u); err != nil {
@@ -69,7 +69,7 @@ func (f *unitFn) ProcessElement(key string, values func(*[]byte) bool, objects, 
 	return nil
 }
 
-// fill sets the unit without what is shown of others.
+// fill sets the unit without shown fields of others.
 func (f *unitFn) fill(u *wire.Unit) error {
 	a := person(&u.Person)
 	out := &f.unit
@@ -100,7 +100,7 @@ func (f *unitFn) fill(u *wire.Unit) error {
 	return d.Err()
 }
 
-// answer sets what is shown of others. It returns the answers that say where the list's row is.
+// answer sets the shown fields of others. It returns the answers with places of the list's rows.
 func (f *unitFn) answer(answers []wire.Answer) (placed []wire.Answer) {
 	for _, a := range answers {
 		if a.IsPlaced {
@@ -112,7 +112,7 @@ func (f *unitFn) answer(answers []wire.Answer) (placed []wire.Answer) {
 	return placed
 }
 
-// followers sets who holds the account.
+// followers sets the holders of the account.
 func (f *unitFn) followers(all *wire.Followers) {
 	for _, from := range []struct {
 		of []wire.Follower
@@ -125,7 +125,7 @@ func (f *unitFn) followers(all *wire.Followers) {
 	}
 }
 
-// bucketParts emits what the buckets of users and of lists show of the unit.
+// bucketParts emits the unit's entries in the buckets of users and of lists.
 func (f *unitFn) bucketParts(followers *wire.Followers, parts func(string, []byte)) {
 	u := &f.unit
 	if u.Token != "" {
@@ -148,7 +148,7 @@ func (f *unitFn) bucketParts(followers *wire.Followers, parts func(string, []byt
 	}
 }
 
-// rows emits the rows that the primary list has among the holders of others.
+// rows emits the rows of the primary list among the holders of others.
 func (f *unitFn) rows(answers []wire.Answer, parts func(string, []byte)) {
 	for i := range answers {
 		a := &answers[i]

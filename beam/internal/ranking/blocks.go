@@ -10,13 +10,13 @@ import (
 	"github.com/followpress/followpress/beam/internal/wire"
 )
 
-// blocks is the number of blocks of counts. The key of a block is its measure and number, as two
+// blocks is the number of blocks of counts. The key of a block has its measure and number, as two
 // bytes.
 const blocks = 8 * (32 - 8)
 
-// blockOf is the number of a count's block, in the order of counts: blocks of 64 counts up to 512,
-// and from there eight for each doubling. A block is an element of each group that has accounts in
-// it, so there are few of them; and it has few of the counts that a large network can have.
+// blockOf returns the number of a count's block, in the order of counts: blocks of 64 counts up to
+// 512, then eight blocks per doubling. Each group has an element for each block that contains its
+// accounts, so there must be few blocks; and each must have few of the counts of a large network.
 func blockOf(count uint32) int {
 	length := bits.Len32(count)
 	if length <= 9 {
@@ -25,13 +25,13 @@ func blockOf(count uint32) int {
 	return (length-9)*8 + int(count>>(length-4)&7)
 }
 
-// A number is how many accounts of a group have a count.
+// A number is the number of accounts of a group with a count.
 type number struct {
 	count, group, accounts uint32
 }
 
-// blockFn puts the numbers of a block in order. It emits what is before each group, the histogram,
-// and how many accounts the block has.
+// blockFn sorts the numbers of a block. It emits the starts of each group, the histogram, and the
+// number of accounts of the block.
 type blockFn struct{}
 
 func (*blockFn) ProcessElement(

@@ -13,14 +13,14 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Kinds of what a group gets, before its rows.
+// Kinds of values of a group; they precede the rows.
 const (
 	rowsKind   = iota // accounts, as addresses and counts
 	startsKind        // measure, and pairs of a count and the place before its first account
 )
 
-// flushSize is the size at which rows for a group are emitted before the end of a bundle, and
-// pendingMax at which those of all groups are.
+// flushSize is the size at which rows of a group are emitted before the end of a bundle; pendingMax
+// is the same for all groups together.
 const (
 	flushSize  = 64 << 10
 	pendingMax = 16 << 20
@@ -34,18 +34,18 @@ type row struct {
 
 func (r *row) append(b []byte) []byte { return r.counts.Append(append(b, r.address[:]...)) }
 
-// groupKey is the key of a range of addresses.
+// groupKey returns the key of a range of addresses.
 func groupKey(n int) string { return strconv.Itoa(n) }
 
-// blockKey is the key of a block of a measure. Keys are texts in UTF-8, so its bytes have 7 bits.
+// blockKey returns the key of a block of a measure. Keys are UTF-8, so its bytes have 7 bits.
 func blockKey(measure byte, block int) string {
 	return string([]byte{measure, byte(block >> 7), byte(block & 0x7f)})
 }
 
-// blockOfKey returns what a key was made of.
+// blockOfKey returns the measure and block of a key.
 func blockOfKey(key string) (measure, block byte) { return key[0], key[1]<<7 | key[2] }
 
-// groupFn sends accounts to the groups of their ranges, many in an element.
+// groupFn sends accounts to the groups of their ranges, many per element.
 type groupFn struct {
 	What selection
 
@@ -56,7 +56,7 @@ type groupFn struct {
 
 func (f *groupFn) ProcessElement(address string, counts []byte, firsts func(*[]byte) bool, emit func(string, []byte)) error {
 	if f.pending == nil {
-		firsts(&f.firsts) // without accounts there is none
+		firsts(&f.firsts) // empty without accounts
 		f.pending = make([][]byte, len(f.firsts)/len(site.Address{})+1)
 	}
 	d := wire.Decode(counts)
@@ -101,8 +101,8 @@ func (f *groupFn) flushAll(emit func(string, []byte)) {
 
 func (f *groupFn) FinishBundle(_ func(*[]byte) bool, emit func(string, []byte)) { f.flushAll(emit) }
 
-// countFn sorts a group, which goes on as one element, and counts its accounts by measure and count
-// for each block.
+// countFn sorts a group, emits it as one element, and counts its accounts by measure and count for
+// each block.
 type countFn struct{ What selection }
 
 func (f *countFn) ProcessElement(
@@ -145,7 +145,7 @@ func (f *countFn) ProcessElement(
 
 var errTwice = errors.New("counted twice")
 
-// placeFn gives the accounts of a group their places.
+// placeFn assigns places to the accounts of a group.
 type placeFn struct {
 	What selection
 
@@ -163,7 +163,7 @@ func (f *placeFn) ProcessElement(
 		f.above = above
 	}
 	var rows []byte
-	last := [wire.Measures]table{} // the last place that was given
+	last := [wire.Measures]table{} // last assigned place
 	for value := []byte(nil); values(&value); {
 		d := wire.Decode(value)
 		switch d.Byte() {
@@ -189,7 +189,7 @@ func (f *placeFn) ProcessElement(
 }
 
 func (f *placeFn) emit(rows []byte, last *[wire.Measures]table, emit func(string, []byte)) error {
-	var places []byte // of many accounts, so that there is one allocation for them
+	var places []byte // shared by many accounts, to save allocations
 	for d := wire.Decode(rows); d.More(); {
 		address, counts := d.Address(), d.Counts()
 		if d.Err() != nil {
@@ -214,15 +214,15 @@ func (f *placeFn) emit(rows []byte, last *[wire.Measures]table, emit func(string
 	return nil
 }
 
-// A table has a number for each count. Most counts are small.
+// A table maps counts to numbers. Most counts are small.
 type table struct {
-	small []uint32 // nil if there is none
+	small []uint32 // nil if empty
 	large map[uint32]*uint32
 }
 
 const smallCounts = 1 << 9
 
-// at is the number of a count.
+// at returns the number of a count.
 func (t *table) at(count uint32) *uint32 {
 	if count < smallCounts {
 		if t.small == nil {
@@ -243,7 +243,7 @@ func (t *table) at(count uint32) *uint32 {
 
 func (t *table) add(count uint32) { *t.at(count)++ }
 
-// each calls f for each count whose number is not 0, in ascending order.
+// each calls f for each count with a nonzero number, in ascending order.
 func (t *table) each(f func(count, n uint32)) {
 	for count, n := range t.small {
 		if n != 0 {
@@ -255,7 +255,7 @@ func (t *table) each(f func(count, n uint32)) {
 	}
 }
 
-// emit emits the numbers of a group, one element for each block that it has accounts in.
+// emit emits the numbers of a group, one element per block with accounts.
 func (t *table) emit(measure byte, group string, emit func(string, []byte)) {
 	var b []byte
 	block := 0

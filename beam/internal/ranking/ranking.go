@@ -1,22 +1,23 @@
-// Package ranking gives accounts their exact places by each measure: 1 for the largest count, and
-// equal counts by address.
+// Package ranking computes the exact places of accounts by each measure: 1 for the largest count,
+// and equal counts by address.
 //
-// An account is moved twice, whatever the number of measures, since accounts are grouped by address
-// and not by count: a place is the number of accounts with a larger count, those with the same
-// count in groups of lower addresses, and those with the same count before it in its own group.
+// An account is moved twice, whatever the number of measures, because accounts are grouped by
+// address and not by count: a place is the number of accounts with a larger count, those with the
+// same count in groups of lower addresses, and those with the same count before it in its own
+// group.
 //
 //  1. A random sample of the addresses cuts them into ranges of about the same size (sample.go).
-//  2. The accounts of a range are a group. It is sorted, and says how many accounts it has by
-//     measure and count (groups.go).
-//  3. These numbers meet by measure and block of counts, and become the place before each group's
-//     first account of a count. They also are the histogram (blocks.go).
+//  2. The accounts of a range are a group. It is sorted, and its accounts are counted by measure and
+//     count (groups.go).
+//  3. These numbers meet by measure and block of counts, and become the place before each group's first
+//     account of a count. They also are the histogram (blocks.go).
 //  4. Each group gets its numbers back, and counts on from them.
 //
-// The sample decides how large groups are and nothing else, so places are exact.
+// The sample only affects the sizes of groups, so places are exact.
 //
-// What a key's values take is bounded: a group by Options.BucketMax, and a block by the number of
-// groups times the counts in it, or by the number of accounts that can have such counts, if that is
-// less: some megabytes for hundreds of millions of accounts.
+// The values of a key are bounded: a group by Options.BucketMax, and a block by the number of
+// groups times its number of counts, or by the number of accounts with such counts, if smaller:
+// some megabytes for hundreds of millions of accounts.
 package ranking
 
 import (
@@ -30,51 +31,51 @@ import (
 	"github.com/followpress/followpress/beam/internal/wire"
 )
 
-// DefaultBucketMax is the default of Options.BucketMax. So many accounts take about 2 MB as an
+// DefaultBucketMax is the default of Options.BucketMax. This many accounts take about 2 MB as an
 // element and 4 MB in a worker.
 const DefaultBucketMax = 1 << 16
 
-// sampleMax is how many addresses the sample has. 28 bytes each: 1.8 MB.
+// sampleMax is the number of addresses in the sample. 28 bytes each: 1.8 MB.
 const sampleMax = 1 << 16
 
-// samplesPerGroup is the least number of samples for a group, so that sizes do not vary much.
+// samplesPerGroup is the minimum number of samples per group, so that sizes do not vary much.
 const samplesPerGroup = 16
 
-// Options say what is ranked.
+// Options configures a ranking.
 type Options struct {
-	// Measures is how many of the measures are ranked, from the first; 0 means all.
+	// Measures is the number of ranked measures, from the first; 0 means all.
 	Measures int
-	// Zeros gives accounts that have a count in any of the first wire.Ranked measures places in all of
+	// Zeros gives accounts with a count in any of the first wire.Ranked measures places in all of
 	// these: where their count is 0, behind all others.
 	Zeros bool
-	// BucketMax is about how many accounts are grouped under one key; 0 means DefaultBucketMax. Up
-	// to sampleMax accounts it is never exceeded. Beyond, groups have half as many on average,
-	// whatever the addresses; and with more than 2,048 times as many accounts (134 million with
-	// the default) groups grow, there being no more than 4,096.
+	// BucketMax is the approximate number of accounts grouped under one key; 0 means
+	// DefaultBucketMax. Up to sampleMax accounts it is never exceeded. Beyond, groups have half as
+	// many on average, whatever the addresses; and with more than 2,048 times as many accounts (134
+	// million with the default) groups grow, because there are at most 4,096.
 	BucketMax int
-	// Seed chooses the sample. It changes no place, but whoever knows it can choose addresses that
-	// make groups uneven. 0 means a random one.
+	// Seed selects the sample. It changes no place, but those who know it can choose addresses that
+	// make groups uneven. 0 means a random seed.
 	Seed uint64
 
 	sampleMax int // for tests; 0 means the constant
 }
 
-// A Result is what there is to know of the order of accounts.
+// A Result is the order of accounts.
 type Result struct {
-	// Places is a PCollection<KV<string, []byte>>: the key of an address (wire.AddressKey), and all its places as
-	// wire.Place, one after the other in the order of measures. Accounts without a place have no
-	// element.
+	// Places is a PCollection<KV<string, []byte>>: the key of an address (wire.AddressKey), and all
+	// its places as wire.Place, concatenated in the order of measures. Accounts without a place
+	// have no element.
 	Places beam.PCollection
-	// Histogram is a PCollection<KV<string, []byte>>: how many accounts have a count, by measure.
-	// The key is the measure as one byte. A measure has several values, for ranges of counts that
-	// do not overlap. EachCount decodes a value. Counts of 0 are only there if they have places.
+	// Histogram is a PCollection<KV<string, []byte>>: the number of accounts by measure and count.
+	// The key is the measure as one byte. A measure has several values, for disjoint ranges of
+	// counts. EachCount decodes a value. Counts of 0 are included only if they have places.
 	Histogram beam.PCollection
 	// Groups is a PCollection<int64>: the number of accounts of each group.
 	Groups beam.PCollection
 }
 
-// Places ranks accounts. counts is a PCollection<KV<string, []byte>>: the key of an address (wire.AddressKey), and
-// its wire.Counts. An address that comes twice is an error.
+// Places ranks accounts. counts is a PCollection<KV<string, []byte>>: the key of an address
+// (wire.AddressKey), and its wire.Counts. A duplicate address is an error.
 func Places(s beam.Scope, counts beam.PCollection, o Options) Result {
 	s = s.Scope("ranking")
 	o = o.withDefaults()
@@ -110,13 +111,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A selection says in which measures an account has a place.
+// A selection tells in which measures an account has a place.
 type selection struct {
 	Measures int
 	Zeros    bool
 }
 
-// measures are those in which an account with these counts has a place, as bits.
+// measures returns, as bits, the measures in which an account with these counts has a place.
 func (s selection) measures(counts *wire.Counts) (measures uint) {
 	for m, n := range counts[:s.Measures] {
 		if n != 0 {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { ptest.Main(m) }
 
 type accounts map[site.Address]wire.Counts
 
-// answers are a Result as Go values. Workers run in the process of the test and fill them.
+// answers are a Result as Go values. Workers run in the test process and fill them.
 type answers struct {
 	mu        sync.Mutex
 	places    map[site.Address][]wire.Place
@@ -74,7 +74,7 @@ func (f *collectSizesFn) ProcessElement(n int64) {
 	a.groups = append(a.groups, n)
 }
 
-// sourceFn emits the accounts of a test, in an order of its own.
+// sourceFn emits the accounts of a test, in random order.
 type sourceFn struct{ Name string }
 
 var sources sync.Map
@@ -121,7 +121,7 @@ func run(tb testing.TB, all accounts, o Options) (*answers, error) {
 	return a, a.err
 }
 
-// naive are the places by definition: sort all accounts once for each measure.
+// naive computes the places by definition: sort all accounts once for each measure.
 func naive(all accounts, measures int, zeros bool) map[site.Address][]wire.Place {
 	places := map[site.Address][]wire.Place{}
 	for m := range measures {
@@ -191,7 +191,7 @@ func check(t *testing.T, all accounts, o Options, bound int64) {
 	}
 }
 
-// anyAddress and the next two make kinds of addresses.
+// anyAddress, commonPrefix and nested make kinds of addresses.
 func anyAddress(r *rand.Rand) (a site.Address) {
 	binary.LittleEndian.PutUint64(a[:], r.Uint64())
 	binary.LittleEndian.PutUint64(a[8:], r.Uint64())
@@ -205,7 +205,7 @@ func commonPrefix(r *rand.Rand) (a site.Address) {
 	return a
 }
 
-func nested(r *rand.Rand) (a site.Address) { // half of the addresses are below each prefix of ones
+func nested(r *rand.Rand) (a site.Address) { // each prefix of ones covers half of the remaining addresses
 	ones := r.IntN(18)
 	for i := range ones {
 		a[i] = 0xff
@@ -265,7 +265,7 @@ func TestNobodyHasPlaces(t *testing.T) {
 	check(t, none, Options{Measures: 5}, 0)
 }
 
-// Groups stay small if there are more accounts than the sample has, whatever their addresses.
+// Groups stay small with more accounts than the sample, whatever their addresses.
 func TestGroupsAreBounded(t *testing.T) {
 	for name, address := range map[string]func(*rand.Rand) site.Address{"any": anyAddress, "prefix": commonPrefix, "nested": nested} {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A sample is the number of accounts (8 bytes) and those of them whose hashes are the lowest, in
-// that order. Two samples merge into that of both, in whatever order that is done.
+// A sample is the number of accounts (8 bytes) and the accounts with the lowest hashes, in this
+// order. Samples can be merged in any order.
 type entry [8 + len(site.Address{})]byte // hash, address
 
 const (
@@ -19,7 +19,7 @@ const (
 	headerSize = 8
 )
 
-// sampleFn makes one sample for a bundle of accounts.
+// sampleFn makes one sample per bundle of accounts.
 type sampleFn struct {
 	What selection
 	Size int
@@ -27,8 +27,8 @@ type sampleFn struct {
 
 	accounts uint64
 	lowest   []entry
-	full     bool  // lowest once had more entries than Size: …
-	limit    entry // … entries from here on are not among the lowest
+	full     bool  // whether lowest once had more than Size entries
+	limit    entry // entries from here on are not among the lowest, if full
 	hashed   [8 + len(site.Address{})]byte
 }
 
@@ -45,7 +45,7 @@ func (f *sampleFn) ProcessElement(address string, value []byte, _ func([]byte)) 
 	a := wire.KeyAddress(address)
 	binary.LittleEndian.PutUint64(f.hashed[:], f.Seed)
 	copy(f.hashed[8:], a[:])
-	// Not a faster hash: with that, addresses could be found which have equal hashes for each seed.
+	// Not a faster hash, for which addresses with equal hashes for every seed could be found.
 	sum := sha256.Sum256(f.hashed[:])
 	var e entry
 	copy(e[:8], sum[:])
@@ -59,7 +59,7 @@ func (f *sampleFn) ProcessElement(address string, value []byte, _ func([]byte)) 
 	return nil
 }
 
-// cut leaves the lowest entries, sorted.
+// cut keeps the lowest entries, sorted.
 func (f *sampleFn) cut() {
 	slices.SortFunc(f.lowest, func(a, b entry) int { return bytes.Compare(a[:], b[:]) })
 	if len(f.lowest) > f.Size {
@@ -104,7 +104,8 @@ func (f *mergeFn) MergeAccumulators(a, b []byte) []byte {
 	return merged
 }
 
-// rangesFn cuts the addresses into ranges. Its result is the first address of each but the first.
+// rangesFn cuts the addresses into ranges. Its result has the first address of each range except
+// the first.
 type rangesFn struct{ BucketMax int }
 
 func (f *rangesFn) ProcessElement(sample []byte, emit func([]byte)) {
@@ -134,7 +135,7 @@ func cutRanges(sample []byte, bucketMax int) []byte {
 	return firsts
 }
 
-// rangeOf is the number of the range of an address.
+// rangeOf returns the number of the range of an address.
 func rangeOf(firsts []byte, address string) int {
 	const size = len(site.Address{})
 	low, high := 0, len(firsts)/size

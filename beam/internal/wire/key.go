@@ -7,21 +7,21 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Keys are texts, and engines of other languages decode them: what is no UTF-8 is lost there, and keys
-// that differ become one. So addresses are keys in hexadecimal.
+// Keys are texts, and engines in other languages decode them: invalid UTF-8 is lost there, so that
+// different keys become equal. So addresses are keys in hexadecimal.
 
 // addressKeyLen is the length of the key of an address.
 const addressKeyLen = 2 * len(site.Address{})
 
-// AddressKey is the key of an address.
+// AddressKey returns the key of an address.
 func AddressKey(a site.Address) string {
 	var b [addressKeyLen]byte
 	hex.Encode(b[:], a[:])
 	return string(b[:])
 }
 
-// KeyAddress is the address that a key begins with. It panics if there is none, which is a fault of the
-// stage that made the key.
+// KeyAddress returns the address at the beginning of a key. It panics if there is none, which is a
+// bug in the stage that made the key.
 func KeyAddress(key string) (a site.Address) {
 	if len(key) < addressKeyLen {
 		panic(fmt.Sprintf("the key %q has no address", key))

@@ -7,14 +7,14 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// A Form is what records have in common.
+// A Form is the common part of many records.
 type Form struct {
 	Version uint32
 	Type    string
-	Tags    []string // sorted, without repetitions
+	Tags    []string // sorted, unique
 
-	State rules.State // of an address that is held by such a record; 0 if none is
-	Top8  bool        // whether that is in the top 8
+	State rules.State // state of an address held by a record of this form; 0 for none
+	Top8  bool        // whether the address is in the top 8
 }
 
 // NewForm returns a form.
@@ -37,10 +37,10 @@ func (d *Decoder) form() Form { return NewForm(d.Uint32(), d.Text(), d.Texts()) 
 // A Record is an entry of a list, after repeated rows were merged.
 type Record struct {
 	Form      uint32 // index into List.Forms
-	IsAddress bool   // whether it is about Address; Data else
+	IsAddress bool   // whether it is about Address, or else Data
 	Address   site.Address
 	Data      []byte
-	Added     int64 // snapshot.NoTime if it is not known, or not shown
+	Added     int64 // snapshot.NoTime if unknown or not shown
 }
 
 // A List is a list with all of its records.
@@ -58,7 +58,7 @@ func (l *List) IsHeld(r *Record) bool { return l.State(r) != 0 }
 // IsFollow reports whether the list follows the record's address.
 func (l *List) IsFollow(r *Record) bool { return l.State(r) == rules.Follow }
 
-// State is what the list says of the address that it holds by a record; 0 if it does not hold one.
+// State returns the list's state of a record's address; 0 if the list does not hold one.
 func (l *List) State(r *Record) rules.State {
 	if !r.IsAddress {
 		return 0
@@ -88,7 +88,7 @@ func (l *List) Append(b []byte) []byte {
 	return b
 }
 
-// List decodes a list into l, whose memory it reuses.
+// List decodes a list into l, reusing its memory.
 func (d *Decoder) List(l *List) {
 	l.Token, l.Account, l.Primary = d.Text(), d.Address(), d.Bool()
 	l.Forms, l.Records = l.Forms[:0], l.Records[:0]
@@ -112,7 +112,7 @@ func (d *Decoder) List(l *List) {
 	}
 }
 
-// count decodes a number of elements, of which each takes a byte at least.
+// count decodes a number of elements, each of at least one byte.
 func (d *Decoder) count() uint64 {
 	n := d.Uvarint()
 	if n > uint64(len(d.rest)) {

@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// A Person is an account as its objects show it.
+// A Person is an account as shown by its objects.
 type Person struct {
 	Address site.Address
 	Profile        // Name is "" if another account has the name
@@ -28,7 +28,7 @@ func (p *Person) Append(b []byte) []byte {
 	return b
 }
 
-// Person decodes one.
+// Person decodes a Person.
 func (d *Decoder) Person() (p Person) {
 	p.Address, p.Profile, p.Primary, p.Counts = d.Address(), d.Profile(), d.Text(), d.Counts()
 	for m := range p.Ranks {
@@ -37,11 +37,11 @@ func (d *Decoder) Person() (p Person) {
 	return p
 }
 
-// A Unit is an account, and one of its lists or none.
+// A Unit is an account with one of its lists, or with none.
 type Unit struct {
 	Person
 	Badges []BadgeRow // by event
-	Tokens []string   // of all its lists, if the list is the primary one or none
+	Tokens []string   // token IDs of all its lists, if the list is the primary one or none
 	List   []byte     // encoded; nil for none
 }
 
@@ -55,7 +55,7 @@ func (u *Unit) Append(b []byte) []byte {
 	return append(AppendTexts(b, u.Tokens), u.List...)
 }
 
-// Unit decodes one, and with it all the rest.
+// Unit decodes a Unit, and with it all the rest.
 func (d *Decoder) Unit() (u Unit) {
 	u.Person = d.Person()
 	for range d.count() {
@@ -65,16 +65,16 @@ func (d *Decoder) Unit() (u Unit) {
 	return u
 }
 
-// A Shown is what lists show of an account.
+// A Shown holds the fields of an account that lists show.
 type Shown struct {
 	IsKnown   bool   // whether it has a row or a list
-	ENS       []byte // the beginning of its profile that they show; empty for an empty profile
+	ENS       []byte // shown prefix of its profile; empty for an empty profile
 	SearchLen uint32
 	Followers uint32
 	Following uint32
 	Primary   string
-	Tokens    []string // of its lists
-	Person    []byte   // its entry of discover; nil unless the API is efp
+	Tokens    []string // token IDs of its lists
+	Person    []byte   // its entry in discover; nil unless the API is efp
 }
 
 // Append appends the encoding.
@@ -86,27 +86,27 @@ func (s *Shown) Append(b []byte) []byte {
 	return AppendText(AppendTexts(AppendText(b, s.Primary), s.Tokens), s.Person)
 }
 
-// Shown decodes one.
+// Shown decodes a Shown.
 func (d *Decoder) Shown() Shown {
 	return Shown{d.Bool(), d.Bytes(), d.Uint32(), d.Uint32(), d.Uint32(), d.Text(), d.Texts(), d.Bytes()}
 }
 
-// A Request asks for what the record of a list shows of its account, and tells that account of the record.
+// A Request asks for the shown fields of a record's account, and informs the account of the record.
 type Request struct {
-	Unit    string // key of the unit that asks
+	Unit    string // key of the requesting unit
 	Record  uint32 // index in the list
-	Answers bool   // whether it shows anything of the account
+	Answers bool   // whether it shows any field of the account
 	IsHeld  bool   // whether the list holds the account
-	Holder         // if a primary list holds it, under the API efp
+	Holder         // set if a primary list holds the account, under the API efp
 }
 
 // A Holder is a record of a primary list that holds an account.
 type Holder struct {
-	Token     string // "" if the record is none
+	Token     string // "" if the record is not a holder
 	Account   site.Address
 	IsFollow  bool
 	Added     int64
-	Followers uint32 // of the holder's account
+	Followers uint32 // followers of the holder's account
 	Tags      []string
 }
 
@@ -117,7 +117,7 @@ func (r *Request) Append(b []byte) []byte {
 	return r.Holder.Append(b)
 }
 
-// Request decodes one.
+// Request decodes a Request.
 func (d *Decoder) Request() Request {
 	return Request{d.Text(), d.Uint32(), d.Bool(), d.Bool(), d.Holder()}
 }
@@ -133,7 +133,7 @@ func (h *Holder) Append(b []byte) []byte {
 	return AppendTexts(b, h.Tags)
 }
 
-// Holder decodes one.
+// Holder decodes a Holder.
 func (d *Decoder) Holder() (h Holder) {
 	if h.Token = d.Text(); h.Token == "" {
 		return h
@@ -141,7 +141,7 @@ func (d *Decoder) Holder() (h Holder) {
 	return Holder{h.Token, d.Address(), d.Bool(), d.Varint(), d.Uint32(), d.Texts()}
 }
 
-// An Answer answers a Request. It comes in one part or in two, and each may say either.
+// An Answer answers a Request. It comes in one part or two, with different fields set.
 type Answer struct {
 	Record    uint32
 	ENS       []byte // empty for an empty profile, or if the other part has it
@@ -150,13 +150,13 @@ type Answer struct {
 	Placed
 }
 
-// A Placed tells a holder where its row among all holders of the account is.
+// A Placed has the place of a holder's row among all holders of the account.
 type Placed struct {
 	IsPlaced bool
 	Place    uint32 // from 0
-	Holders  uint32 // of the account
+	Holders  uint32 // number of holders of the account
 	InHead   bool
-	State    rules.State // what the primary list of the account says of the holder's account
+	State    rules.State // state of the holder's account in the primary list of the held account
 }
 
 // Append appends the encoding.
@@ -170,7 +170,7 @@ func (a *Answer) Append(b []byte) []byte {
 	return append(AppendBool(b, a.InHead), byte(a.State))
 }
 
-// Answer decodes one.
+// Answer decodes an Answer.
 func (d *Decoder) Answer() Answer {
 	a := Answer{Record: d.Uint32(), ENS: d.Bytes(), SearchLen: d.Uint32(), Followers: d.Uint32()}
 	if a.IsPlaced = d.Bool(); a.IsPlaced {
@@ -179,17 +179,17 @@ func (d *Decoder) Answer() Answer {
 	return a
 }
 
-// A Follower is a holder with what the primary list of the held account says of the holder's account.
+// A Follower is a holder with the state of its account in the primary list of the held account.
 type Follower struct {
 	Holder
 	State rules.State
 }
 
-// A Followers says who holds an account, as far as each of its lists shows it.
+// Followers are the holders of an account that its lists show.
 type Followers struct {
 	Holders int
-	Page    []Follower // the latest follows
-	Tagged  []Follower // with tags, by token ID
+	Page    []Follower // latest follows
+	Tagged  []Follower // holders with tags, by token ID
 }
 
 // Append appends the encoding.
@@ -204,7 +204,7 @@ func (f *Followers) Append(b []byte) []byte {
 	return b
 }
 
-// Followers decodes them.
+// Followers decodes a Followers.
 func (d *Decoder) Followers() (f Followers) {
 	f.Holders = int(d.Uvarint())
 	for _, all := range []*[]Follower{&f.Page, &f.Tagged} {

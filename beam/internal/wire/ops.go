@@ -8,13 +8,13 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// AppendOp appends what orders a row of ops: all but its bytes.
+// AppendOp appends the ordering fields of a row of ops: all except its bytes.
 func AppendOp(b []byte, o *snapshot.Op) []byte {
 	b = binary.AppendVarint(AppendText(b, o.TokenID), o.Time)
 	return AppendNumbers(b, o.Chain, o.Block, uint64(o.LogIndex))
 }
 
-// Op decodes that.
+// Op decodes the encoding of AppendOp.
 func (d *Decoder) Op() snapshot.Op {
 	return snapshot.Op{TokenID: d.Text(), Time: d.Varint(), Chain: d.Uvarint(), Block: d.Uvarint(), LogIndex: d.Uint32()}
 }
@@ -29,7 +29,7 @@ type OpRow struct {
 	About
 }
 
-// An About says what an operation that a site shows is about.
+// An About is the subject of a shown operation.
 type About struct {
 	Address site.Address
 	Tag     string
@@ -48,7 +48,7 @@ func (r *OpRow) Append(b []byte) []byte {
 	return b
 }
 
-// OpRow decodes one.
+// OpRow decodes an OpRow.
 func (d *Decoder) OpRow() (r OpRow) {
 	r.Position, r.Op, r.Code, r.IsShown = d.position(), d.Op(), op.Code(d.Byte()), d.Bool()
 	if r.IsShown {
@@ -57,14 +57,14 @@ func (d *Decoder) OpRow() (r OpRow) {
 	return r
 }
 
-// A ShownOp is an operation that the site shows, of a list that there is.
+// A ShownOp is an operation that the site shows, of an existing list.
 type ShownOp struct {
 	Op        snapshot.Op // without its bytes
 	Code      op.Code
-	Nth, Of   uint32 // among the operations of the list that are shown, the newest first, from 0
-	IsPrimary bool   // whether the list is that of its account
+	Nth, Of   uint32 // index among the shown operations of the list, newest first, from 0, and their number
+	IsPrimary bool   // whether the list is primary
 	About
-	By Actor // the account of the list; its address only, unless its profile is known
+	By Actor // the account of the list; only its address if its profile is unknown
 }
 
 // Append appends the encoding.
@@ -74,12 +74,12 @@ func (o *ShownOp) Append(b []byte) []byte {
 	return o.By.Append(o.appendAbout(b))
 }
 
-// ShownOp decodes one.
+// ShownOp decodes a ShownOp.
 func (d *Decoder) ShownOp() ShownOp {
 	return ShownOp{d.Op(), op.Code(d.Byte()), d.Uint32(), d.Uint32(), d.Bool(), d.about(), d.Actor()}
 }
 
-// An Actor is what entries of operations show of an account: render.Actor.
+// An Actor is an account in entries of operations: render.Actor.
 type Actor struct {
 	Address      site.Address
 	Name, Avatar []byte // JSON strings; nil for none
@@ -90,7 +90,7 @@ func (a *Actor) Append(b []byte) []byte {
 	return AppendText(AppendText(append(b, a.Address[:]...), a.Name), a.Avatar)
 }
 
-// Actor decodes one.
+// Actor decodes an Actor.
 func (d *Decoder) Actor() Actor {
 	a := Actor{Address: d.Address()}
 	for _, text := range []*[]byte{&a.Name, &a.Avatar} {
@@ -103,7 +103,7 @@ func (d *Decoder) Actor() Actor {
 
 // An Entry is an entry of an object that shows operations.
 type Entry struct {
-	Nth, Of uint32 // among all entries of the objects of an account or a list, from 0
+	Nth, Of uint32 // index among all entries of an account or a list, from 0, and their number
 	Row     []byte
 }
 
@@ -112,5 +112,5 @@ func (e Entry) Append(b []byte) []byte {
 	return AppendText(AppendNumbers(b, uint64(e.Nth), uint64(e.Of)), e.Row)
 }
 
-// Entry decodes one.
+// Entry decodes an Entry.
 func (d *Decoder) Entry() Entry { return Entry{d.Uint32(), d.Uint32(), d.Bytes()} }

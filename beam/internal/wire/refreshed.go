@@ -9,15 +9,15 @@ import (
 // A Refreshed is a decoded object of the refreshed data: a newer profile, or newer badges.
 type Refreshed struct {
 	Number  uint64 // in the order of keys, from 1
-	Token   string // of the list that it was fetched for
-	IsAbout bool   // whether it says which account it is about
+	Token   string // token ID of the list that it was fetched for
+	IsAbout bool   // whether it names its account
 	About   site.Address
 	Badges  bool
-	Profile                 // unless it is of badges
-	NoTexts int             // entries that are left out of the profile, as site.Profile counts them
-	Long    []site.LongText // left out of the profile
+	Profile                 // unless it has badges
+	NoTexts int             // omitted entries of the profile, as counted by site.Profile
+	Long    []site.LongText // omitted texts of the profile
 	Fetched int64           // when the badges were fetched, in milliseconds since the Unix epoch
-	Held    []BadgeRow      // of the known events that it is about; no token ID: the account does not have the badge
+	Held    []BadgeRow      // badges of known events; without a token ID, the account does not have the badge
 }
 
 // Append appends the encoding.
@@ -39,7 +39,7 @@ func (r *Refreshed) Append(b []byte) []byte {
 	return b
 }
 
-// Refreshed decodes one, and with it all the rest.
+// Refreshed decodes a Refreshed, and with it all the rest.
 func (d *Decoder) Refreshed() (r Refreshed) {
 	r.Number, r.Token, r.IsAbout, r.About, r.Badges = d.Uvarint(), d.Text(), d.Bool(), d.Address(), d.Bool()
 	if !r.Badges {

@@ -8,8 +8,8 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// A Position is that of a row in its table: the number of the file, from 0, and the line, from 1.
-// Grouping keeps no order, so whatever depends on it says where it was.
+// A Position is the position of a row in its table: the number of the file, from 0, and the line,
+// from 1. Grouping keeps no order, so elements whose order matters carry their position.
 type Position struct {
 	File uint32
 	Line uint64
@@ -30,14 +30,14 @@ type ListRow struct {
 // Append appends the encoding.
 func (r ListRow) Append(b []byte) []byte { return append(r.append(b), r.Account[:]...) }
 
-// ListRow decodes one.
+// ListRow decodes a ListRow.
 func (d *Decoder) ListRow() ListRow { return ListRow{d.position(), d.Address()} }
 
 // An AccountRow is a row of accounts, under the key of its address.
 type AccountRow struct {
 	Position
 	Primary string // token ID; "" for none
-	Profile        // no ENS: none
+	Profile        // empty ENS: none
 }
 
 // A Profile is an encoded profile (render.Profile).
@@ -56,7 +56,7 @@ func (p Profile) Append(b []byte) []byte {
 	return AppendText(b, p.Name)
 }
 
-// Profile decodes one.
+// Profile decodes a Profile.
 func (d *Decoder) Profile() Profile { return Profile{d.Bytes(), d.Uint32(), d.Varint(), d.Text()} }
 
 // Append appends the encoding.
@@ -64,7 +64,7 @@ func (r AccountRow) Append(b []byte) []byte {
 	return r.Profile.Append(AppendText(r.append(b), r.Primary))
 }
 
-// AccountRow decodes one.
+// AccountRow decodes an AccountRow.
 func (d *Decoder) AccountRow() AccountRow { return AccountRow{d.position(), d.Text(), d.Profile()} }
 
 // A RecordRow is a row of records.
@@ -76,7 +76,8 @@ type RecordRow struct {
 // AppendRun begins a run: successive rows of one list, which is its key, in a file.
 func AppendRun(b []byte, file uint32) []byte { return binary.AppendUvarint(b, uint64(file)) }
 
-// AppendRecord appends a row of a run without its line, which comes before it, and without its token ID.
+// AppendRecord appends a row of a run without its line, which precedes it, and without its token
+// ID.
 func AppendRecord(b []byte, r *snapshot.Record) []byte {
 	b = binary.AppendUvarint(b, uint64(r.Version))
 	b = AppendText(b, r.Type)
@@ -85,7 +86,7 @@ func AppendRecord(b []byte, r *snapshot.Record) []byte {
 	return binary.AppendVarint(b, r.Added)
 }
 
-// RunFile decodes the beginning of a run. More and Row decode the rest.
+// RunFile decodes the beginning of a run. Use More and Row for the rest.
 func (d *Decoder) RunFile() uint32 { return d.Uint32() }
 
 // Row decodes a row of a run.
@@ -104,16 +105,16 @@ func (r BadgeRow) Append(b []byte) []byte {
 	return AppendText(binary.AppendUvarint(b, uint64(r.Event)), r.TokenID)
 }
 
-// BadgeRow decodes one.
+// BadgeRow decodes a BadgeRow.
 func (d *Decoder) BadgeRow() BadgeRow { return BadgeRow{d.Uint32(), d.Text()} }
 
-// A Note is what a report names: an invalid row, or a text of a profile that was left out.
+// A Note is an item of a report: an invalid row, or an omitted text of a profile.
 type Note struct {
-	Position        // of the row; Line is the number of a refreshed object
-	Nth      uint32 // of several texts of a profile, from 0
-	Name     string // of the file or the object
-	Text     string // why the row is invalid, or the member that has the text
-	Bytes    uint64 // of the text; 0 for an invalid row
+	Position        // position of the row; Line is the number of a refreshed object
+	Nth      uint32 // index among several texts of a profile, from 0
+	Name     string // name of the file or the object
+	Text     string // reason why the row is invalid, or the member with the text
+	Bytes    uint64 // length of the text; 0 for an invalid row
 }
 
 // Append appends the encoding.
@@ -123,13 +124,13 @@ func (n Note) Append(b []byte) []byte {
 	return binary.AppendUvarint(b, n.Bytes)
 }
 
-// Note decodes one.
+// Note decodes a Note.
 func (d *Decoder) Note() Note { return Note{d.position(), d.Uint32(), d.Text(), d.Text(), d.Uvarint()} }
 
 // A RefreshedObject is an object of the refreshed data, under its token ID.
 type RefreshedObject struct {
 	Number uint64 // in the order of keys, from 1
-	Badges bool   // of badges, else of a profile
+	Badges bool   // badges, or else a profile
 	Body   []byte
 }
 
@@ -138,13 +139,13 @@ func (o RefreshedObject) Append(b []byte) []byte {
 	return AppendText(AppendBool(binary.AppendUvarint(b, o.Number), o.Badges), o.Body)
 }
 
-// RefreshedObject decodes one.
+// RefreshedObject decodes a RefreshedObject.
 func (d *Decoder) RefreshedObject() RefreshedObject {
 	return RefreshedObject{d.Uvarint(), d.Bool(), d.Bytes()}
 }
 
-// Measures is the number of measures that accounts are counted by, and Ranked of those by which details
-// rank them: the first ones.
+// Measures is the number of counted measures. Ranked is the number of ranked measures in
+// details, which come first.
 const (
 	Measures = int(rules.Muting) + 1
 	Ranked   = int(rules.Blocks) + 1
@@ -161,7 +162,7 @@ func (c *Counts) Append(b []byte) []byte {
 	return b
 }
 
-// Counts decodes them.
+// Counts decodes a Counts.
 func (d *Decoder) Counts() (c Counts) {
 	for m := range c {
 		c[m] = d.Uint32()
@@ -169,8 +170,8 @@ func (d *Decoder) Counts() (c Counts) {
 	return c
 }
 
-// A Place is the place of an account, from 1, in the order of a measure: count descending, then address
-// ascending. It is under the address.
+// A Place is the place of an account, from 1, in the order of a measure: count descending, then
+// address ascending.
 type Place struct {
 	Measure byte
 	Place   uint32
@@ -182,5 +183,5 @@ func (p Place) Append(b []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(append(b, p.Measure), uint64(p.Place)), uint64(p.Count))
 }
 
-// Place decodes one.
+// Place decodes a Place.
 func (d *Decoder) Place() Place { return Place{d.Byte(), d.Uint32(), d.Uint32()} }

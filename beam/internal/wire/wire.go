@@ -1,8 +1,8 @@
-// Package wire encodes what travels between the stages of the pipeline. Engines move it as bytes, so
-// that an element costs a copy and not a coder of an unknown language.
+// Package wire encodes the elements between the stages of the pipeline. Engines move them as bytes,
+// so that an element costs a copy and not a coder of an unknown language.
 //
-// Numbers are varints, texts have their length before them. Decoding does not copy: what it returns
-// shares the memory of the input.
+// Numbers are varints, and texts follow their length. Decoding does not copy: results share the
+// memory of the input.
 package wire
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// ErrMalformed says that bytes are not an encoding of what they should be.
+// ErrMalformed means that bytes are not a valid encoding.
 var ErrMalformed = errors.New("malformed element: workers of different versions?")
 
 // AppendText appends a text with its length.
@@ -38,7 +38,7 @@ func AppendBool(b []byte, is bool) []byte {
 	return append(b, 0)
 }
 
-// A Decoder decodes one value after the other. After the first error all values are zero.
+// A Decoder decodes values sequentially. After the first error all values are zero.
 type Decoder struct {
 	rest      []byte
 	malformed bool
@@ -47,7 +47,7 @@ type Decoder struct {
 // Decode returns a decoder of an encoding.
 func Decode(b []byte) Decoder { return Decoder{rest: b} }
 
-// Err is ErrMalformed if a value could not be decoded.
+// Err returns ErrMalformed if a value could not be decoded.
 func (d *Decoder) Err() error {
 	if d.malformed {
 		return ErrMalformed
@@ -122,7 +122,7 @@ func (d *Decoder) Text() string {
 // Texts decodes texts with their number.
 func (d *Decoder) Texts() []string {
 	n := d.Uvarint()
-	if n > uint64(len(d.rest)) { // each has a byte for its length
+	if n > uint64(len(d.rest)) { // each has at least a byte for its length
 		d.fail()
 		return nil
 	}
@@ -144,7 +144,7 @@ func (d *Decoder) Address() (a site.Address) {
 	return a
 }
 
-// Rest is what has not been decoded.
+// Rest returns the bytes that were not decoded.
 func (d *Decoder) Rest() []byte { return d.rest }
 
 // AppendNumbers appends unsigned numbers.

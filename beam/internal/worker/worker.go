@@ -1,7 +1,7 @@
-// Package worker makes a program a tidy worker of a Beam runner. Beam's boot copies the program for each worker that it
-// starts, into a folder of /tmp that it never removes; and the SDK lets a worker that is not needed any more wait for its
-// end, which does not come if only boot is killed, as Beam's worker pool and Flink do. A runner starts a worker for each
-// part of a pipeline, so both add up.
+// Package worker makes a program a tidy worker of a Beam runner. Beam's boot copies the program for
+// each worker into a folder of /tmp that it never removes; and the SDK keeps an unneeded worker
+// waiting for its end, which does not come if only boot is killed, as by Beam's worker pool and
+// Flink. A runner starts a worker for each part of a pipeline, so both add up.
 package worker
 
 import (
@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// patience is how long a worker may outlive the process that started it.
+// patience is how long a worker may outlive its parent.
 const patience = time.Second
 
-// Tidy makes this process end soon after the one that started it, and removes the copy of the program that it runs. It
-// does nothing in other processes than workers. Call it between flag.Parse and beam.Init.
+// Tidy makes this process end soon after its parent, and removes the copy of the program that it
+// runs. It only affects workers. Call it between flag.Parse and beam.Init.
 func Tidy() {
 	if !Is() {
 		return
@@ -29,7 +29,7 @@ func Tidy() {
 		os.Exit(1)
 	}()
 	if program, err := os.Executable(); err == nil && isCopy(program) {
-		_ = os.RemoveAll(filepath.Dir(program)) // a running program needs no file; one that remains only takes space
+		_ = os.RemoveAll(filepath.Dir(program)) // a running program needs no file; an error only leaves the file behind
 	}
 }
 
@@ -39,7 +39,7 @@ func Is() bool {
 	return worker != nil && worker.Value.String() == "true"
 }
 
-// isCopy tells boot's copies by their names, /tmp/bin{number}/worker.
+// isCopy recognizes boot's copies by their names, /tmp/bin{number}/worker.
 func isCopy(program string) bool {
 	number, ok := strings.CutPrefix(filepath.Dir(program), "/tmp/bin")
 	return ok && filepath.Base(program) == "worker" && number != "" && strings.Trim(number, "0123456789") == ""
