@@ -107,8 +107,8 @@ func TestCopyRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ table, file, text, want string }{
 		"owner":      {"lists", "a.ndjson", list(1) + "\n" + `{"token_id":"2","owner":"vitalik.eth"}`, "a.ndjson:3: owner: \"vitalik.eth\" is not an address"},
-		"twice":      {"lists", "a.ndjson.gz", list(1) + list(2) + list(1), "a.ndjson.gz:3: token_id: a second list with the token_id 1"},
-		"late":       {"lists", "a.zst", many.String() + list(7), "a.zst:20001: token_id: a second list"},
+		"twice":      {"lists", "a.ndjson.gz", list(1) + list(2) + list(1), "a.ndjson.gz:3: token_id: duplicate list 1"},
+		"late":       {"lists", "a.zst", many.String() + list(7), "a.zst:20001: token_id: duplicate list"},
 		"time":       {"records", "r", `{"token_id":"1","version":1,"record_type":"2","data":"0x","added":"today"}`, "r:1: added: \"today\" is not a time"},
 		"event":      {"events", "e", `{"id":1}`, "e:1: id or year: missing"},
 		"badge":      {"badges", "b", `{}`, "b:1: event_id"},

@@ -84,9 +84,9 @@ func Create(dir string, o WriteOptions) (*Writer, error) {
 func newWriter() *Writer {
 	return &Writer{
 		tables:   map[Table]*tableWriter{},
-		lists:    newUnique[string]("token_id: a second list with the token_id"),
-		accounts: newUnique[site.Address]("address: a second account with the address"),
-		events:   newUnique[uint64]("id: a second event with the id"),
+		lists:    newUnique[string]("token_id: duplicate list"),
+		accounts: newUnique[site.Address]("address: duplicate account"),
+		events:   newUnique[uint64]("id: duplicate event"),
 	}
 }
 

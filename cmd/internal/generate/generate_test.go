@@ -181,7 +181,7 @@ func TestFailure(t *testing.T) {
 		},
 			"is a file, and a snapshot is a folder: name the one that holds meta.json and the tables"},
 		"a file as the output": {func(_ *testing.T, dir string) []string { return []string{"--out", filepath.Join(dir, "lists.ndjson")} },
-			"is a file: name a folder, or a file that ends in .tar"},
+			"is a file; name a folder, or a file that ends in .tar"},
 		"no such refreshes": {func(_ *testing.T, dir string) []string { return []string{"--refreshed", filepath.Join(dir, "_refesh")} },
 			"name the folder _refresh of a bucket"},
 	} {

@@ -49,12 +49,12 @@ func TestMaxAge(t *testing.T) {
 		{"verify --max-age 50h", command.Done, ""},
 		{"publish --max-age 48h --snapshot " + good, command.Done, ""},
 		{"verify --max-age 48h", command.Done, ""},
-		{"publish --max-loss 100% --snapshot " + stale, command.Failed, "go back with --allow-rollback"},
+		{"publish --max-loss 100% --snapshot " + stale, command.Failed, "use --allow-rollback"},
 		{"verify --max-age 48h", command.Done, ""}, // the newer one is live
 		{"publish --allow-rollback --snapshot " + stale, command.Done, ""},
 		{"verify --max-age 48h", command.Failed, says},
-		{"publish --dry-run --allow-rollback --snapshot " + future, command.Failed, "the site is as of the future: as_of is"},
-		{"publish --allow-rollback --snapshot " + future, command.Failed, "the site is as of the future: as_of is"},
+		{"publish --dry-run --allow-rollback --snapshot " + future, command.Failed, "the site's time is in the future: as_of is"},
+		{"publish --allow-rollback --snapshot " + future, command.Failed, "the site's time is in the future: as_of is"},
 		{"publish --snapshot " + soon, command.Done, ""},
 		{"verify", command.Done, ""},
 	} {

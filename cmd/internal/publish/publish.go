@@ -431,7 +431,7 @@ func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to 
 	}
 	done, err := publisher.SetUp(ctx, to, config, w.writeOptions(s))
 	for _, step := range done {
-		if line := w.Dest + ": " + step; strings.HasPrefix(step, publisher.NotDone) {
+		if line := w.Dest + ": " + step; strings.HasPrefix(step, publisher.Skipped) {
 			command.Warn(s.stderr, line)
 		} else {
 			fmt.Fprintln(s.stderr, line)

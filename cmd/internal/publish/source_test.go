@@ -85,7 +85,7 @@ func publishedFrom(t *testing.T, snapshot, dest string, args ...string) *rendere
 	if err := json.Unmarshal([]byte(stdout), report); err != nil || status != command.Done {
 		t.Fatalf("got status %d: %s, %v", status, stderr, err)
 	}
-	if r := report.Rendered; r == nil || r.Snapshot != snapshot || r.Counts != report.Site || !strings.Contains(stderr, "not written: an object is rendered when it is read") {
+	if r := report.Rendered; r == nil || r.Snapshot != snapshot || r.Counts != report.Site || !strings.Contains(stderr, "not written: objects are rendered on request") {
 		t.Fatalf("got %+v and %s, want the report of what was rendered too", report.Rendered, stderr)
 	}
 	return report

@@ -130,9 +130,9 @@ func TestVerifyOnline(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"all is well", nil, all, 0, "since nobody can list the place\nOK"},
+		{"all is well", nil, all, 0, "because this location cannot be listed\nOK"},
 		{"a sample", nil, []string{"--key", key.Public, "--sample", "10"}, 0, "10 objects read, 0 differ\nsample    at most 26 % of all"},
-		{"a sample of more than all", nil, []string{"--key", key.Public, "--sample", "1000000"}, 0, "0 differ\nnot looked for"},
+		{"a sample of more than all", nil, []string{"--key", key.Public, "--sample", "1000000"}, 0, "0 differ\nnot checked"},
 		{"without a key", nil, nil, 2, "add --key=PUBLIC"},
 		{"with --exclude", nil, []string{"--key", key.Public, "--exclude", "x"}, 2, "--exclude is for a bucket"},
 		{"another key", nil, []string{"--key", stranger}, 1, "no known key has signed it"},
@@ -162,7 +162,7 @@ func TestVerifyOnline(t *testing.T) {
 				return 0
 			}
 		}, all, 1, "another site was published meanwhile"},
-		{"what no manifest lists", func(o *online) { o.objects["api/v1/lists/4444/details"] = "{}" }, all, 0, "not looked for: objects that the manifest does not list"},
+		{"what no manifest lists", func(o *online) { o.objects["api/v1/lists/4444/details"] = "{}" }, all, 0, "not checked: objects outside the manifest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := newOnline(t, memsite.Site{})
