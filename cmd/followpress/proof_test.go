@@ -47,7 +47,7 @@ var findings = []finding{
 	{"a note with a forged second line", "verify --key", "read _site.note: a signature is not that of its key", "1"},
 	{"a counter that no clock has reached", "verify --key", "read _site.note: its counter is more than a day ahead of the clock", "1"},
 	{"a counter that no clock has reached", "serve --key", "its counter is more than a day ahead of the clock", "1"},
-	{"a counter that no clock has reached", "publish --sign", "--replace-note signs anew, with a new key if this one was stolen", "1"},
+	{"a counter that no clock has reached", "publish --sign", "use --replace-note, with a new key if this one was stolen", "1"},
 	{"no note", "verify --key", "read _site.note: there is none: no known key has signed it", "1"},
 	{"a rollback", "serve --key", "serving the last known site…has the counter … and … was seen", "200"},
 	{"a snapshot altered, and its index", "reproduce", "table accounts: it was altered: its rows have the digest …", "1"},
