@@ -7,8 +7,8 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// emptyPages are the bodies of pages without entries. They have the member that clients read:
-// those of the original service do not look at the status, and fail without the member.
+// emptyPages are the bodies of empty pages. Clients of the original service ignore the status, and fail without the
+// member that they read.
 var emptyPages = map[routes.ID]string{
 	routes.ListSearch:             site.EmptySearch,
 	routes.UserSearch:             site.EmptySearch,
@@ -24,8 +24,7 @@ var emptyPages = map[routes.ID]string{
 	routes.ButtonStateBatch:       `[]`,
 }
 
-// selects reports whether a parameter decides which entries an answer has, beyond their number
-// and order.
+// selects reports whether a parameter selects entries, rather than only their number and order.
 func selects(name site.Param, rule site.ParamRule) bool {
 	return name == site.ParamOffset || slices.Contains([]site.ParamKind{site.ParamText, site.ParamList, site.ParamExact}, rule.Kind)
 }

@@ -29,14 +29,13 @@ const address = "0[xX][0-9A-Fa-f]{40}"
 
 const lowerAddress = "0x[0-9a-f]{40}"
 
-// plainUser matches the users whose path is a key, as far as Caddy can tell. Caddy decides
-// by expressions alone and decodes paths, so nothing may decode to a separator or a dot
-// segment. All other users go to the fallback.
+// plainUser matches users whose paths are certainly keys. Caddy decodes paths, so nothing may decode to a separator or a
+// dot segment. Requests for all other users go to the fallback.
 const plainUser = "(?:[0-9a-z_~=-]|%[89A-Fa-f][0-9A-Fa-f])(?:[0-9a-z._~=-]|%[89A-Fa-f][0-9A-Fa-f]){0,254}"
 
 type caddyView struct{ *view }
 
-// Direct matches the URL paths that are keys as they stand.
+// Direct matches URL paths that equal keys.
 func (v caddyView) Direct() string {
 	var all []string
 	for _, r := range v.Table.Direct() {
@@ -54,7 +53,7 @@ func (v caddyView) Direct() string {
 	return strings.Join(all, "|")
 }
 
-// Paths matches the paths of the rows that take a body, or of those that are read, with any query.
+// Paths matches the paths of rows that take a body, or of all others, with any query.
 func (v caddyView) Paths(post bool) string {
 	var all []string
 	for _, r := range v.Table.Routes {
@@ -65,7 +64,7 @@ func (v caddyView) Paths(post bool) string {
 	return `^(?:` + strings.Join(all, "|") + `)(?:\?.*)?$`
 }
 
-// legalPath is the expression for the paths of a row whose list is well formed.
+// legalPath returns an expression for the paths of a row with a well-formed list.
 func legalPath(r Row) string {
 	if r.Legal == "" {
 		return "^/" + strings.TrimPrefix(r.Path, "^")
@@ -73,20 +72,19 @@ func legalPath(r Row) string {
 	return "^" + r.PathOf(strings.TrimSuffix(strings.TrimPrefix(r.Legal, "^"), "$")) + "$"
 }
 
-// A caddyAlternative answers without an object: a page without entries, or if it has no body, a problem.
+// A caddyAlternative answers without an object: an empty page or, without a body, a problem.
 type caddyAlternative struct {
 	Answer
 	Caching     string
 	Unavailable Problem
 }
 
-// Alternative is what answers for a row if nothing can compute the answer.
+// Alternative returns the answer of a row if nothing can compute it.
 func (v caddyView) Alternative(r Row) caddyAlternative {
 	return caddyAlternative{r.Empty, r.Caching, v.Table.Problems[site.Unavailable.Name]}
 }
 
-// OtherPage matches a path with a query that asks for another page than the first one, or that
-// may do so in an encoding: Caddy decides by expressions alone.
+// OtherPage matches a path with a query that asks, or in an encoded form may ask, for another page than the first.
 func (v caddyView) OtherPage(r Row) string {
 	all := []string{"[^=&]*%"}
 	for _, name := range v.Selecting(r) {
@@ -102,7 +100,7 @@ func (v caddyView) OtherPage(r Row) string {
 	return strings.TrimSuffix(r.Path, "$") + `\?(?:.*&)?(?:` + strings.Join(all, "|") + ")"
 }
 
-// Gate is the socket between Caddy and itself, in Linux's abstract namespace: it leaves no file behind.
+// Gate returns the socket from Caddy to itself, in Linux's abstract namespace, which leaves no file behind.
 func (v caddyView) Gate() string {
 	return "@followpress-" + notPlain.ReplaceAllString(v.Listen.Text, "-")
 }

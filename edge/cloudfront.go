@@ -39,7 +39,7 @@ type cloudFrontOrigin struct {
 	Seconds int
 }
 
-// LiveOrigins are live for most requests, and for those that it lets wait: for a block, for fresh data, for events.
+// LiveOrigins returns live as two origins: for most requests, and for those that wait for a block, fresh data or events.
 func (v cloudFrontView) LiveOrigins() []cloudFrontOrigin {
 	if v.Live == nil {
 		return nil
@@ -82,8 +82,7 @@ func cloudFrontSource(v view) (string, error) {
 	return source.String(), err
 }
 
-// tableOfCloudFront leaves out what the function does not need: it answers bad requests
-// itself, and nothing else.
+// tableOfCloudFront omits data that the function does not need: it answers only bad requests itself.
 func tableOfCloudFront(table Table, alone bool) Table {
 	table.Empty = Answer{}
 	table.Every = headersOf(site.EveryHeader()) // the headers policy adds settings.Header
@@ -109,8 +108,8 @@ func tableOfCloudFront(table Table, alone bool) Table {
 	return table
 }
 
-// compactTable leaves out what all rows of lists or users share, writes their paths in short, and takes
-// the rows of stored objects together: where they have no object, the origin says so.
+// compactTable omits what all rows of lists or users share, shortens their paths, and joins the rows of stored objects,
+// whose absence the origin reports.
 func (v *view) compactTable() Table {
 	table := v.Table
 	table.Routes = nil
@@ -169,8 +168,8 @@ const usualMost = 1000
 // UsualMost is for templates.
 func (view) UsualMost() int { return usualMost }
 
-// joinTwins writes paths in short: without ^ and $, with ~ for the base path and @ for a variable. It
-// makes one row of each two that differ only in being for users or for lists.
+// joinTwins shortens paths: without ^ and $, with ~ for the base path and @ for a variable. It joins pairs of rows that
+// differ only in users and lists.
 func (v *view) joinTwins(routes []Row) []Row {
 	var rows []Row
 	at := map[string]int{}
@@ -190,7 +189,7 @@ func (v *view) joinTwins(routes []Row) []Row {
 	return rows
 }
 
-// storedPaths matches the paths of all stored objects, and of some that do not exist.
+// storedPaths matches the paths of all stored objects, and of some missing ones.
 func storedPaths(c site.Config) string {
 	var folders, files []string
 	for _, pattern := range c.PublicKeys() {
@@ -206,9 +205,8 @@ func storedPaths(c site.Config) string {
 	return "^(?:(?:" + strings.Join(folders, "|") + ")(?:/_?[0-9a-z][0-9A-Za-z=.-]*)+|" + strings.Join(files, "|") + ")$"
 }
 
-// minify makes the function fit into the limit, with room for more routes and parameters.
-// The first line, an import, stays as it is: a script with it would be a module, whose
-// handler may be renamed.
+// minify shrinks the function below the limit, with room for more routes and parameters. It skips the first line, an
+// import, which would make the script a module, whose handler may be renamed.
 func minify(source string) (string, error) {
 	imports, script, _ := strings.Cut(source, "\n")
 	result := api.Transform(script, api.TransformOptions{

@@ -1,42 +1,37 @@
-// Package edge renders the configurations of edges, which are caches and CDNs that stand
-// in front of the bucket of a site: nginx, Caddy, CloudFront and Cloudflare Workers.
+// Package edge renders the configurations of caches and CDNs in front of the bucket of a site: nginx, Caddy, CloudFront
+// and Cloudflare Workers.
 //
-// Each kind has a file here, with its definition, and its templates in
-// templates/edge. All are rendered from the table of TableOf and decide as
-// site.Config.Resolve does; the tests run them in the real programs and compare.
+// All are rendered from TableOf and decide as site.Config.Resolve does; the tests run the real programs and compare.
 //
 // # The path of a request at an edge
 //
-//  1. site/table.go has the table of routes and site/param.go the table of query parameters. table.go here makes
-//     regular expressions and text of both (TableOf); group.go joins rows that edges treat alike.
-//     site.Config.Resolve makes the same decision in Go.
-//  2. edge/ renders that into configurations: edge.go selects the kind, view.go holds what all kinds need, and
-//     each kind has a file. The templates are in templates/edge: nginx, CloudFront and the Worker share
-//     resolve.js; Caddy makes the decision in matchers.
-//  3. The edge answers bad requests itself and objects from its cache or the bucket. It forwards everything else
-//     to the fallback, in a normal form that is also its cache key.
-//  4. The tests of edge/ run each configuration in the real program and compare its answers with the handler's.
+//  1. TableOf turns the tables of routes and parameters of package site into regular expressions and text. group.go joins
+//     rows that edges treat alike.
+//  2. Each kind has a file here and templates in templates/edge. nginx, CloudFront and the Worker share resolve.js; Caddy
+//     decides by matchers.
+//  3. The edge answers bad requests itself, and objects from its cache or the bucket. It forwards all other requests to
+//     the fallback, in a normal form that is also the cache key.
 //
 // # Live first
 //
-// With Options.Live an edge asks live for the path, or path and query, that is its cache key. Only if live fails does it
-// go on as without live. The two have keys of their own in the cache, so an object of the bucket that is kept for hours
-// never hides live, and what live said is dropped after two seconds and not served stale. What each program
-// needs for that differs, because none can try an origin, look into the cache, and try two others:
+// With Options.Live an edge asks live first, by its cache key, and goes on as without live only if live fails. The two have
+// separate cache keys, so an object cached for hours never hides live. Answers of live expire after two seconds and are
+// never served stale. No program can try an origin, look into the cache, and try two other origins, so each needs its own
+// way:
 //
 //   - nginx: error_page leads from the location of live to the one that the map chose; upstreams count failures.
 //   - Caddy: a second site turns failures of a connection into an answer, which handle_response can replace; checks.
 //   - Worker: a promise that is null; counters in the isolate.
-//   - CloudFront: an origin group, which has two origins and no memory.
+//   - CloudFront: an origin group, with two origins and no memory of failures.
 //
 // # A generation for nginx
 //
 // Open-source nginx can purge single keys at best, and there is no list of them. So every cache key contains a
-// generation: the ETag that nginx gives a file, made of its time and size. A purge replaces the file. nginx keeps it
-// open and looks at it again after a second, so reading the generation takes no system call and no script; the purge
-// answers when every worker has looked. (The target of a link would be known at once, but nginx makes a system call
-// for each folder of its path, on every request.) Requests under way store their answers in the old generation, which
-// is no longer read.
+// generation: the ETag that nginx gives a file, made of its time and size. A purge replaces the file. nginx keeps the file
+// open and checks it again after a second, so reading the generation takes no system call and no script; the purge
+// answers once every worker has checked. (The target of a link would be known at once, but costs a system call for each
+// folder of its path, on every request.) Requests in flight store their answers in the old generation, which is no
+// longer read.
 //
 // # Stability
 //
@@ -61,8 +56,7 @@ import (
 // A Kind is a program or a service that can stand in front of a bucket.
 type Kind string
 
-// Options say what an edge stands before. The zero value of the last fields means their
-// default.
+// Options describe the origins of an edge and where it listens. The zero value of the last fields means their default.
 type Options struct {
 	Config   site.Config
 	Bucket   string // URL below which the keys are
@@ -92,15 +86,14 @@ type definition struct {
 	view    func(*view) (any, error) // what the templates see; nil means the view itself
 }
 
-// definitions has all kinds. The file of each kind adds it in an init function.
+// definitions are all kinds; the file of each adds it in an init function.
 var definitions = map[Kind]definition{}
 
 // Kinds lists the kinds in the order of their names.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(definitions)) }
 
-// Render returns the configuration of an edge. It fails for an unknown kind, for a URL or
-// network that is malformed, and for what the kind cannot do. It may be called from many
-// goroutines at once.
+// Render returns the files of an edge. It fails for an unknown kind, a malformed URL or network, and options that the
+// kind does not support. It is safe for concurrent use.
 func Render(kind Kind, o Options) ([]File, error) {
 	d, ok := definitions[kind]
 	if !ok {
@@ -144,10 +137,10 @@ func (d definition) templates() (*template.Template, error) {
 
 var commonFuncs = template.FuncMap{
 	"json": encodeJSON,
-	// variable is the name that nginx gives a header in a variable.
+	// variable returns the name of a header in nginx's variables.
 	"variable": func(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") },
 	"list":     func(all ...string) []string { return all },
-	// slash makes the expression for a path of the table one for the path of a URL.
+	// slash turns the expression of a table's path into that of a URL's path.
 	"slash": func(path string) string { return "^/" + strings.TrimPrefix(path, "^") },
 }
 

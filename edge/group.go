@@ -18,8 +18,7 @@ func addEFP(e *Row) {
 	}
 }
 
-// groupAlike makes one row of all rows that differ in nothing but their last segments: a
-// configuration is smaller with fewer rows, and decides faster.
+// groupAlike joins rows that differ only in their last segments: with fewer rows, a configuration is smaller and faster.
 func groupAlike(routes []Row) []Row {
 	var groups []*group
 	byLikeness := map[string]*group{}
@@ -46,7 +45,7 @@ func groupAlike(routes []Row) []Row {
 	return rows
 }
 
-// A group is rows that are alike, with what their paths begin with and how each goes on.
+// A group is a set of rows that are alike, with the common beginning of their paths and the rest of each.
 type group struct {
 	row                  Row
 	before, directBefore string
@@ -65,8 +64,7 @@ func (g *group) merged() Row {
 	return g.row
 }
 
-// splitPath splits the expression of a path behind its last variable, or in front of it if the edge
-// does not need the variable.
+// splitPath splits the expression of a path after its last variable, or before a variable that the edge does not need.
 func splitPath(r Row) (before, after string) {
 	path := strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
 	switch r.Subject {

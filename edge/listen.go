@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// A place is where nginx and Caddy listen, as --listen says: PORT, ADDRESS:PORT, NAME:PORT, or NAME alone, which means
-// port 443.
+// A place is a parsed --listen of nginx or Caddy: PORT, ADDRESS:PORT, NAME:PORT, or NAME alone, which means port 443.
 type place struct {
 	Text string     // as it was given
 	Addr netip.Addr // the zero Addr means all addresses
@@ -24,7 +23,7 @@ const (
 	listenWant = "want a port, address:port, or for Caddy name:port; a name alone, or with port 443, is served with TLS"
 )
 
-// hostName matches names that a host may have. The last label has a letter, so that none is an address.
+// hostName matches names of hosts. The last label begins with a letter, unlike in addresses.
 var hostName = regexp.MustCompile(`^(?i)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 const maxHostName = 253
@@ -65,7 +64,7 @@ func parseListen(text string) (place, error) {
 	return p, nil
 }
 
-// listenAddress is what nginx calls the place: nginx listens at addresses and answers for every name.
+// listenAddress returns the place in nginx's notation. nginx listens at addresses, and answers for every name.
 func (p place) listenAddress() (string, error) {
 	switch {
 	case p.TLS:
@@ -80,7 +79,7 @@ func (p place) listenAddress() (string, error) {
 	return p.Port, nil
 }
 
-// checkCertificate fails if Caddy cannot get a certificate for the name. For localhost it makes one itself.
+// checkCertificate fails if Caddy cannot get a certificate for the name. Caddy makes the one of localhost itself.
 func (p place) checkCertificate() error {
 	if p.TLS && p.Name != "localhost" && !strings.Contains(p.Name, ".") {
 		return fmt.Errorf("--listen: %q: no authority gives a certificate for a name without a dot: want a public name, or another port for plain HTTP", p.Text)

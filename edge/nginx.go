@@ -23,8 +23,8 @@ type nginxView struct {
 	ListenAddress string
 }
 
-// DirectKept matches the URL paths that are keys as they stand and whose answers caches may
-// keep. With live they are asked of live, which has nothing that is kept beside a site.
+// DirectKept matches URL paths that equal keys and whose answers may be cached. With live it omits objects beside a site,
+// which live does not have.
 func (v nginxView) DirectKept() string {
 	var kept []string
 	for _, r := range v.Table.Direct() {
@@ -35,28 +35,27 @@ func (v nginxView) DirectKept() string {
 	return strings.Join(kept, "|")
 }
 
-// ObjectLocations are the locations that answer with an object, and the variable that has
-// its path in each.
+// ObjectLocations returns the locations that answer with an object, each with the variable of its path.
 func (v nginxView) ObjectLocations() map[string]string {
 	return map[string]string{"direct": "$request_uri", "object": "$followpress_path"}
 }
 
-// ScriptLocations are the locations with the name of the function that answers.
+// ScriptLocations returns the locations named after the functions that answer.
 func (v nginxView) ScriptLocations() []string {
 	return []string{"own", "refused", "absent", "rejected", "unavailable", "purge"}
 }
 
-// LiveLocations are the locations that ask live and keep its answer, with the suffix of the upstream of each.
+// LiveLocations returns the locations that cache answers of live, each with the suffix of its upstream.
 func (v nginxView) LiveLocations() map[string]string {
 	return map[string]string{"live": "", "live-computed": "_computed"}
 }
 
-// LivePosts are the locations that send live a body, with the longest time that each waits.
+// LivePosts returns the locations that send a body to live, each with its timeout.
 func (v nginxView) LivePosts() map[string]string {
 	return map[string]string{"live-post": "1s", "live-post-after": "12s"}
 }
 
-// CheckedLocations are the locations of objects that clients poll.
+// CheckedLocations returns the locations of objects that clients poll.
 func (v nginxView) CheckedLocations() []string {
 	if v.Live != nil {
 		return []string{"checked", "report"}
@@ -64,9 +63,8 @@ func (v nginxView) CheckedLocations() []string {
 	return []string{"checked"}
 }
 
-// Failures lists the statuses that are an origin's own failure: from a bucket, those that
-// neither carry an object nor say that it does not exist; from the fallback, those that no
-// answer has. It has every status in use, including Cloudflare's 52x and 530.
+// Failures lists the statuses, of all in use, that mean a failure of the origin: of a bucket, those that neither carry an
+// object nor mean that it is missing; of the fallback, those that no answer has. 52x and 530 are Cloudflare's.
 func (o *origin) Failures() string {
 	const always = "300 301 303 305 307 308 401 402 406 407 408 409 410 411 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
 		"500 501 502 503 504 505 506 507 508 510 511 520 521 522 523 524 525 526 527 530"
@@ -79,15 +77,14 @@ func (o *origin) Failures() string {
 	return "403 " + always
 }
 
-// BucketOfTables is the bucket as nginx asks it for whole tables, to answer with parts of them.
+// BucketOfTables returns the bucket as an origin of whole tables, of which nginx answers parts.
 func (v nginxView) BucketOfTables() *origin {
 	bucket := *v.Bucket
 	bucket.Ranges = true
 	return &bucket
 }
 
-// LiveAs is live with the suffix of an upstream's name, the longest time between two reads, and what answers
-// if it has failed.
+// LiveAs returns live with a suffix of the upstream's name, a read timeout, and the location that answers if live fails.
 func (v nginxView) LiveAs(suffix, read, instead string) *origin {
 	live := *v.Live
 	live.Name += suffix

@@ -47,12 +47,12 @@ func TestRenderRefuses(t *testing.T) {
 		want string
 	}{
 		{"apache", edge.Options{Bucket: "http://bucket"}, "unknown kind"},
-		{edge.Nginx, edge.Options{}, "bucket URL"},
-		{edge.Nginx, edge.Options{Bucket: "ftp://bucket"}, "bucket URL"},
-		{edge.Nginx, edge.Options{Bucket: "http://bucket;}"}, "bucket URL"},
-		{edge.Nginx, edge.Options{Bucket: "http://bucket", Fallback: "fallback"}, "fallback URL"},
+		{edge.Nginx, edge.Options{}, "--bucket-url="},
+		{edge.Nginx, edge.Options{Bucket: "ftp://bucket"}, "--bucket-url="},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket;}"}, "--bucket-url="},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket", Fallback: "fallback"}, "--fallback-url="},
 		{edge.Nginx, edge.Options{Bucket: "http://bucket", Fallback: "http://fallback", Live: "http://live/?x"}, "--live-url"},
-		{edge.Nginx, edge.Options{Bucket: "http://bucket", Live: "http://live"}, "--live-url: give --fallback-url too"},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket", Live: "http://live"}, "--live-url: needs --fallback-url"},
 		{edge.CloudFront, edge.Options{Bucket: "http://bucket", Config: site.Config{BasePath: strings.Repeat("x", 500)}}, "shorter base path, or fewer parameters"},
 		{edge.Nginx, edge.Options{Bucket: "http://bucket", Listen: "a;b"}, "--listen"},
 		{edge.Caddy, edge.Options{Bucket: "http://bucket", Listen: "8080 {"}, "--listen"},
@@ -73,7 +73,7 @@ func TestRenderRefuses(t *testing.T) {
 func TestPurgeFromIsChecked(t *testing.T) {
 	for _, from := range []string{"", "example.org", "10.0.0.0/33", "10.0.0.1; allow all", "fe80::1%eth0", "127.0.0.1/"} {
 		_, err := edge.Render(edge.Nginx, edge.Options{Config: siteConfig(t), Bucket: "http://bucket", PurgeFrom: []string{from}})
-		if err == nil || !strings.Contains(err.Error(), "purge from") {
+		if err == nil || !strings.Contains(err.Error(), "--purge-from=") {
 			t.Errorf("purge from %q: got %v, want an error", from, err)
 		}
 	}

@@ -16,8 +16,7 @@ import (
 	"github.com/followpress/followpress/site/settings"
 )
 
-// A Table is the table of routes and parameters as text and regular expressions. The
-// configurations of all edges are rendered from it.
+// A Table holds routes and parameters as text and regular expressions, for the configurations of all edges.
 //
 // The expressions match normal forms (site.NormalForm).
 type Table struct {
@@ -31,7 +30,7 @@ type Table struct {
 	Preflight Headers `json:"preflight"`      // headers of an answer to OPTIONS
 	Empty     Answer  `json:"empty,omitzero"` // EmptySearch
 
-	// Lookup says that names have no objects: only the fallback can answer for them.
+	// Lookup means that names have no objects: only the fallback can answer for them.
 	Lookup bool `json:"lookup,omitempty"`
 }
 
@@ -83,7 +82,7 @@ type Problem struct {
 	Body    string   `json:"-"`
 }
 
-// A Subject is what the variable in a path identifies.
+// A Subject is the kind of thing that the variable of a path identifies.
 type Subject string
 
 // The subjects.
@@ -95,8 +94,7 @@ const (
 	SubjectStored Subject = "stored" // an object: the path is the key
 )
 
-// A Row is a row of the table. Under APIEFP it stands for all routes that edges treat
-// alike, and Route is the first of them.
+// A Row is a row of the table. Under APIEFP it is for all routes that edges treat alike; Route is the first of them.
 type Row struct {
 	Route   *site.Route  `json:"-"`
 	Path    string       `json:"path"` // matches a whole path without its first slash; the first group is the variable
@@ -120,16 +118,15 @@ type Row struct {
 	Default  int    `json:"default,omitempty"`  // limit, if it is not Param.Default
 	Empty    Answer `json:"empty,omitzero"`     // what is answered without a fallback
 
-	// Direct matches the URL paths, first slash included, that are keys as they stand. Names have
-	// several spellings, so for users it matches addresses, and nothing where an address may
-	// be answered by EmptySearch.
+	// Direct matches URL paths, with the first slash, that equal keys. For users it matches addresses alone, because names
+	// have several spellings, and nothing if EmptySearch may answer for an address.
 	Direct string `json:"-"`
 	// Variants are the objects of Variant, by board.
 	Variants []Variant `json:"-"`
 }
 
-// A Variant is the leaderboards of one board with another limit than the default.
-// The path of each is Folder and the query of the request.
+// A Variant describes the objects of a board with another limit than the default. The path of each is Folder and the
+// query of the request.
 type Variant struct {
 	Board  site.Board
 	URI    string // matches path and query of a request that one of them answers
@@ -154,8 +151,7 @@ func (r Row) AroundVariable() (before, after string) {
 	return before, after
 }
 
-// A Param defines a query parameter. A value that is its default makes no
-// difference; a number is Default then, a text is empty.
+// A Param defines a query parameter. Default is the default of a number; that of a text is empty.
 type Param struct {
 	Legal   string `json:"legal,omitempty"`   // matches a legal value; empty matches any
 	Problem string `json:"problem,omitempty"` // answers any other
@@ -171,8 +167,7 @@ type Param struct {
 	Words   []string `json:"words,omitempty"`   // a list of these; it may be repeated, and other words make no difference
 	User    bool     `json:"user,omitempty"`    // address or name
 	Exact   bool     `json:"exact,omitempty"`   // any text, as it is
-	// Selects says that the answer without the parameter has other entries than the one with it.
-	// So an edge without a fallback must not give the former for the latter.
+	// Selects means that the parameter selects entries. So an edge without a fallback must not ignore it.
 	Selects bool `json:"selects,omitempty"`
 }
 
@@ -357,11 +352,11 @@ var (
 	unsafe = sync.OnceValue(func() string { return normalForms(site.UnsafeInName) })
 )
 
-// oneDigit matches a set of one digit, which takes more room than the digit does.
+// oneDigit matches a set of one digit, which is longer than the digit.
 var oneDigit = regexp.MustCompile(`\[(.)\]`)
 
-// normalForms matches the normal form of any character of a set. Characters that differ
-// only in the last digit share an alternative, because CloudFront limits the length.
+// normalForms matches the normal form of any character of a set. For CloudFront's limit, characters that differ only in
+// the last digit share an alternative.
 func normalForms(in func(rune) bool) string {
 	var all []string
 	for r := range unicode.MaxRune {

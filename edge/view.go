@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/site/tags"
 )
 
-// A view is what the templates of every kind see.
+// A view holds the data of the templates of every kind.
 type view struct {
 	Table            Table
 	Bucket, Fallback *origin // Fallback may be nil
@@ -136,7 +136,7 @@ func newView(o Options) (*view, error) {
 	}
 	if o.Live != "" {
 		if o.Fallback == "" {
-			return nil, errors.New("--live-url: give --fallback-url too, which answers what no object does while live is away; if you have none, the URL of live again")
+			return nil, errors.New("--live-url: needs --fallback-url, for answers without an object while live is away; without a fallback, repeat the URL of live")
 		}
 		if v.Live, err = parseOrigin("live", o.Live); err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func newView(o Options) (*view, error) {
 	return v, nil
 }
 
-// compressible are the content types of a site's texts but text/html, which nginx compresses anyway.
+// compressible returns the content types of a site's texts except text/html, which nginx always compresses.
 func compressible(c site.Config) (types []string) {
 	for _, r := range c.Routes() {
 		media, _, _ := strings.Cut(r.ContentType, ";")
@@ -157,10 +157,10 @@ func compressible(c site.Config) (types []string) {
 	return types
 }
 
-// Signed is the name of a header of requests. With the value "only" an edge answers past live, which nobody signs.
+// Signed is a header of requests. With the value "only" an edge does not ask live, whose answers are unsigned.
 func (v *view) Signed() string { return "X-Signed" }
 
-// LiveHeaders are the names of the headers of live answers in lower case, none without live.
+// LiveHeaders returns the headers of live answers in lower case; none without live.
 func (v *view) LiveHeaders() []string {
 	if v.Live == nil {
 		return nil
@@ -168,7 +168,7 @@ func (v *view) LiveHeaders() []string {
 	return []string{strings.ToLower(site.HeaderAsOf), strings.ToLower(site.HeaderHeads), strings.ToLower(site.HeaderFinalized)}
 }
 
-// Selecting are the parameters of a route that decide which entries an answer has.
+// Selecting returns the parameters that select the entries of an answer.
 func (v *view) Selecting(r Row) []site.Param {
 	return slices.DeleteFunc(slices.Clone(r.Params), func(p site.Param) bool { return !v.Table.Params[p].Selects })
 }
@@ -185,7 +185,7 @@ func parseNetworks(texts []string) ([]netip.Prefix, error) {
 			network, err = address.Prefix(address.BitLen())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--purge-from: purge from %q: want an address or a network such as 10.0.0.0/8", text)
+			return nil, fmt.Errorf("--purge-from=%q: want an address or a network such as 10.0.0.0/8", text)
 		}
 		all = append(all, network.Masked())
 	}
@@ -211,13 +211,12 @@ type origin struct {
 	Ranges    bool   // nginx answers parts of what the origin sends, and itself says 416
 }
 
-// passedHeaders are the headers of an origin's answer that an edge passes on. An edge sets further ones itself. All others
-// end at the edge, whoever added them.
+// passedHeaders are the headers of an origin's answer that an edge passes on. It drops all others, and adds its own.
 var passedHeaders = []string{
 	"allow", "cache-control", "content-length", "content-type", "date", "etag", "retry-after", "x-as-of", "x-finalized", "x-heads", "x-refresh",
 }
 
-// Passed are the names of the headers of an origin that pass.
+// Passed returns passedHeaders.
 func (v *view) Passed() []string { return passedHeaders }
 
 // plainURL matches URLs without characters that have a meaning in a configuration file.
@@ -232,7 +231,7 @@ var (
 func parseOrigin(what, text string) (*origin, error) {
 	u, err := url.Parse(text)
 	if err != nil || !plainURL.MatchString(text) || u.Hostname() == "" {
-		return nil, fmt.Errorf("--%s-url: %[1]s URL %q: want http:// or https://, a host, and a path of letters, digits and -._~ at most", what, text)
+		return nil, fmt.Errorf("--%s-url=%q: want http:// or https://, a host, and at most a path of letters, digits and -._~", what, text)
 	}
 	name := "followpress_" + what
 	o := &origin{
@@ -247,5 +246,5 @@ func parseOrigin(what, text string) (*origin, error) {
 	return o, nil
 }
 
-// TooLarge is what is answered to a body that is larger than any may be.
+// TooLarge returns the answer to a body larger than MaxBody.
 func (v *view) TooLarge() string { return string(site.BodyTooLarge.Body()) }
