@@ -1,6 +1,5 @@
-// Package client holds the library that reads a site without a server, for browsers: an ES module
-// that gives the answers of the API, and a fetch for programs that ask the service. The generator
-// puts both into every site that has the whole read API. docs/client.md describes them.
+// Package client embeds the JavaScript library that reads a site without a server. The generator puts its
+// modules into every site of the whole read API. docs/client.md describes the library.
 //
 // Other modules may import this package: from version 1.0.0 on its API follows semantic versioning.
 package client
@@ -21,20 +20,19 @@ import (
 //go:embed followpress.js followpress.d.ts shim.js shim.d.ts qr.js history.js relations.js proof.js lib
 var sources embed.FS
 
-// A File is a file of the library.
+// A File is a module of the library or its types.
 type File struct {
-	Name string // without a folder; site.ClientKey makes it a key
+	Name string // without a folder; site.ClientKey returns its key
 	Body []byte
 }
 
-// Integrity is the file's hash as Subresource Integrity writes it: sha384- and base64.
+// Integrity returns the file's hash for Subresource Integrity: sha384- and base64.
 func (f File) Integrity() string {
 	digest := sha512.Sum384(f.Body)
 	return "sha384-" + base64.StdEncoding.EncodeToString(digest[:])
 }
 
-// Files returns the files of the library as sites have them, the scripts minified. Callers must not
-// change them.
+// Files returns the library as sites hold it, with minified modules. Callers must not change the files.
 func Files() []File { return files() }
 
 var files = sync.OnceValue(func() []File {
@@ -52,8 +50,7 @@ var files = sync.OnceValue(func() []File {
 	return all
 })
 
-// minify returns a module with the libraries that it imports, in short. Other modules of the library stay
-// files of their own.
+// minify bundles a module with the libraries below lib that it imports. Other modules stay imports.
 func minify(name string) []byte {
 	const embedded = "embedded"
 	result := api.Build(api.BuildOptions{
@@ -80,7 +77,7 @@ func minify(name string) []byte {
 	return result.OutputFiles[0].Contents
 }
 
-// licence returns the licence of the library that a file is of, as a comment that stays.
+// licence returns the license of a file below lib, as a comment that minifying keeps.
 func licence(name string) string {
 	if !strings.HasPrefix(name, "lib/") {
 		return ""

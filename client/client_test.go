@@ -32,7 +32,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// largest is how long modules may be as browsers load them. What few pages need is in a module of its own.
+// largest bounds modules by their gzipped bytes. Code that few pages need is in a module of its own.
 var largest = map[string]int{"followpress.js": 9<<10 + 256, "history.js": 2 << 10, "relations.js": 2 << 10, "proof.js": 2560}
 
 func TestFiles(t *testing.T) {
@@ -57,7 +57,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The module reads the format that is written; other tests of that need Node.
+// The module reads the current format. This check needs no Node.js.
 func TestFormat(t *testing.T) {
 	for _, f := range client.Files() {
 		if want := fmt.Sprintf(".format!==%d", site.Format); f.Name == "followpress.js" && !bytes.Contains(f.Body, []byte(want)) {
@@ -66,13 +66,13 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// A job is a site, as a bucket serves it, and what it must answer.
+// A job is a site in a bucket, with the answers that the library must give.
 type job struct {
 	Name    string  `json:"name"`
 	Base    string  `json:"base"`
 	Cases   []aCase `json:"cases"`
-	Counted bool    `json:"counted"` // how many objects each answer may need is known
-	Key     string  `json:"key"`     // that has signed the site
+	Counted bool    `json:"counted"` // the test bounds the objects read per answer
+	Key     string  `json:"key"`     // public key of the signature
 }
 
 type aCase struct {
@@ -80,11 +80,11 @@ type aCase struct {
 	Path   string `json:"path"`
 	Sent   string `json:"sent"`
 	Status int    `json:"status"`
-	Body   string `json:"body"` // of a redirect, where it leads
+	Body   string `json:"body"` // for a redirect, its target
 }
 
-// Every case of the conformance suites has the server's answer, byte for byte, by the module and by the
-// shim, and random graphs answer as their naive twins.
+// The module and the shim answer every conformance case as the server does, byte for byte, and random graphs as
+// their naive twins do.
 func TestAnswersInNode(t *testing.T) {
 	servers.Wanted(t)
 	efp := site.Config{API: site.APIEFP}
@@ -135,8 +135,8 @@ func conformanceJob(t *testing.T, name string, suite fs.FS, cases func() ([]fixt
 	return j
 }
 
-// storedCases are requests for paths of objects that are no answers of the API, as the server answers them. Shards of the
-// manifest are no text, which all that the module answers is.
+// storedCases are requests for objects outside the API, with the server's answers. Shards of the manifest are missing:
+// they are binary, and the module answers only text.
 func storedCases(t *testing.T, objects memsite.Site) (all []aCase) {
 	t.Helper()
 	handler, err := server.New(t.Context(), objects, server.Options{})
@@ -168,10 +168,10 @@ func storedCases(t *testing.T, objects memsite.Site) (all []aCase) {
 	return all
 }
 
-// shardedHistory is the seed of a graph with operations that one object cannot hold.
+// shardedHistory is the seed of a graph whose operations need several objects.
 const shardedHistory = 9
 
-// randomJob is the site of a random graph, which has operations, and what the graph's naive twin answers.
+// randomJob is the site of a random graph with operations, with the answers of its naive twin.
 func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	t.Helper()
 	snapshot := naive.Random(seed)
@@ -202,7 +202,7 @@ func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	return j
 }
 
-// feedsJob is feeds, as the server gives them, with addresses of pages that have what URLs cannot have.
+// feedsJob has the server's feeds for a profile URL with characters that URLs must escape.
 func feedsJob(t *testing.T, config site.Config) job {
 	t.Helper()
 	config.HistoryWindow = site.Window(site.DefaultHistoryWindow)
@@ -248,8 +248,8 @@ func generate(t *testing.T, snapshot afero.Fs, config site.Config) memsite.Site 
 	return s
 }
 
-// serve serves a site as a public bucket does: any origin may read, and there is nothing but GET. Preflights
-// fail, so the library must not cause any.
+// serve serves a site like a public bucket: any origin may read, by GET only. Preflights fail, so the library must
+// not cause any.
 func serve(t *testing.T, s memsite.Site) (base string) {
 	t.Helper()
 	server := httptest.NewServer(bucket(s))
