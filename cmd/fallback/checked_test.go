@@ -294,13 +294,13 @@ func TestKeyFlags(t *testing.T) {
 		args []string
 	}{
 		{"--key: read the key", []string{"--key=nonsense"}},
-		{"are for --key", []string{"--allow-rollback"}},
-		{"are for --key", []string{"--refreshed-key=" + a.Public}},
+		{"need --key", []string{"--allow-rollback"}},
+		{"need --key", []string{"--refreshed-key=" + a.Public}},
 		{"--refreshed-key: read the key", []string{"--key=" + a.Public, "--refreshed-key=nonsense"}},
 		{"--refresh-key needs --key", []string{"--refresh-key=" + a.File(t), "--profile-upstream=https://x/{address}"}},
-		{"is for --profile-upstream", []string{"--key=" + a.Public, "--refresh-key=" + a.File(t)}},
+		{"needs --profile-upstream", []string{"--key=" + a.Public, "--refresh-key=" + a.File(t)}},
 		{"--refresh-key: read the key", []string{"--key=" + a.Public, "--refresh-key=/nowhere", "--profile-upstream=https://x/{address}"}},
-		{"nobody has signed it", []string{"--key=" + a.Public, "--profile-upstream=https://x/{address}"}},
+		{"unsigned refreshed data is never served", []string{"--key=" + a.Public, "--profile-upstream=https://x/{address}"}},
 	} {
 		p := begin(t, executable(t), nil, append([]string{"--site=" + t.TempDir()}, tt.args...)...)
 		if status := p.wait(); status != 2 || !strings.Contains(p.Stderr(), tt.line) {

@@ -27,11 +27,11 @@ func TestWrongUsage(t *testing.T) {
 		{"--site=x --cache-bytes=-1", "--cache-bytes"},
 		{"--site=x --cache-bytes=0", "--cache-bytes must be positive"},
 		{"--site=x --cache-bytes=32MiB", "--cache-bytes"},
-		{"--site=x --memory=1", "--memory=1 is less than 50331648, which are --cache-bytes and 20 MiB"},
+		{"--site=x --memory=1", "--memory=1 is less than 50331648, the sum of --cache-bytes and 20 MiB"},
 		{"--site=x --memory=-1", "--memory"},
 		{"--site=x --memory=64MiB", "--memory"},
 		{"--site=x --memory=50000000 --cache-bytes=18446744073709551615", "--memory=50000000 is less than 9223372036854775807"},
-		{"--site=x --memory=9223372036854775807", "--memory=9223372036854775807 is more than this machine"},
+		{"--site=x --memory=9223372036854775807", "--memory=9223372036854775807 exceeds the memory of this machine"},
 		{"--site=x --memory=9223372036854775808", "--memory"},
 		{"--site=x --poll=0s", "--poll must be positive"},
 		{"--site=x --poll=10", "--poll"},
@@ -85,9 +85,9 @@ func TestFailure(t *testing.T) {
 		{"/nowhere", []string{"--site=file:///nowhere"}},
 		{"_site", []string{"--site=" + damaged}},
 		{"a .tar file cannot store", []string{"--site=" + dir + ".tar", "--profile-upstream=https://x/{address}"}},
-		{"--addr chooses another address", []string{"--site=" + dir, "--addr=" + taken}},
-		{"--addr=nonsense: missing port in address: want HOST:PORT", []string{"--site=" + dir, "--addr=nonsense"}},
-		{"--metrics-addr chooses another address", []string{"--site=" + dir, "--addr=127.0.0.1:0", "--metrics-addr=" + taken}},
+		{"choose another address with --addr", []string{"--site=" + dir, "--addr=" + taken}},
+		{"--addr=nonsense: missing port in address; want HOST:PORT", []string{"--site=" + dir, "--addr=nonsense"}},
+		{"choose another address with --metrics-addr", []string{"--site=" + dir, "--addr=127.0.0.1:0", "--metrics-addr=" + taken}},
 	} {
 		fails(t, nil, c.line, c.args...)
 	}

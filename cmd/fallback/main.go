@@ -1,5 +1,4 @@
-// Command fallback is followpress serve by itself: a small binary for machines and
-// containers that do nothing else.
+// Command fallback is followpress serve alone: a small binary for servers and containers.
 package main
 
 import (

@@ -91,7 +91,7 @@ func TestReproduceFromTheChains(t *testing.T) {
 	}
 	done(t, "snapshot", "chain", "--state", p.at("state"), "--out", p.at("past"), "--until", fmt.Sprintf("%d:%d", p.chain.ID, p.chain.First+10))
 	past := p.publish(t, "past", "past-bucket")
-	if status, stdout, said := ran("reproduce", past, "--rpc", p.rpc()); status != command.Done || !strings.Contains(stdout, "does not say which hash") {
+	if status, stdout, said := ran("reproduce", past, "--rpc", p.rpc()); status != command.Done || !strings.Contains(stdout, "does not record the block's hash") {
 		t.Errorf("of an earlier moment: got status %d and %s", status, said)
 	}
 }
@@ -149,19 +149,19 @@ func TestForgedTables(t *testing.T) {
 		"nothing": {func(map[string][]byte) {}, nil, []string{"records         equal\n", "accounts        equal\n"}, true},
 		"a profile more": {
 			edit("accounts.ndjson", func(l []string) []string { return slices.Insert(l, 0, profile) }), nil,
-			[]string{"lists           equal\n", "accounts        equal in ", "profiles are what services told"}, true,
+			[]string{"lists           equal\n", "accounts        equal in ", "profiles come from services"}, true,
 		},
 		"a record more": {
 			edit("records.ndjson", func(l []string) []string { return slices.Insert(l, 1, more) }), nil,
-			[]string{"lists           equal\n", "records         differs: the chains make", "1 rows only the site has, 0 only the chains\n", "  site:   {\"token_id\":\"" + list.Token + "\"", "accounts        equal\n"}, false,
+			[]string{"lists           equal\n", "records         differs: digest", "1 rows only in the site, 0 only on the chains\n", "  site:   {\"token_id\":\"" + list.Token + "\"", "accounts        equal\n"}, false,
 		},
 		"a record less": {
 			edit("records.ndjson", func(l []string) []string { return slices.Delete(l, 5, 6) }), nil,
-			[]string{"0 rows only the site has, 1 only the chains\n", "  chains: {\"token_id\":"}, false,
+			[]string{"0 rows only in the site, 1 only on the chains\n", "  chains: {\"token_id\":"}, false,
 		},
 		"four lists": {
 			edit("lists.ndjson", func(l []string) []string { return l[4:] }), nil,
-			[]string{"0 rows only the site has, 4 only the chains\n", "  chains: and 1 more\n"}, false,
+			[]string{"0 rows only in the site, 4 only on the chains\n", "  chains: and 1 more\n"}, false,
 		},
 		"another order": {
 			edit("records.ndjson", func(l []string) []string { slices.Reverse(l); return l }), nil,
@@ -169,29 +169,29 @@ func TestForgedTables(t *testing.T) {
 		},
 		"a primary list more": {
 			edit("accounts.ndjson", func(l []string) []string { return slices.Insert(l, 0, named) }), nil,
-			[]string{"accounts        differs: 1 rows only the site has", "account " + someone + " has the primary list 1"}, false,
+			[]string{"accounts        differs: 1 rows only in the site", "account " + someone + " has the primary list 1"}, false,
 		},
 		"accounts in another order": {
 			edit("accounts.ndjson", func(l []string) []string { slices.Reverse(l); return l }), nil, []string{"accounts        equal in "}, true,
 		},
 		"an operation less": {
 			edit("ops.ndjson", func(l []string) []string { return l[1:] }), []string{"--api=efp", "--history-window=50000h"},
-			[]string{"ops             differs: the chains make", "0 rows only the site has, 1 only the chains\n"}, false,
+			[]string{"ops             differs: digest", "0 rows only in the site, 1 only on the chains\n"}, false,
 		},
 		"operations counted": {
 			meta(func(m map[string]any) { m["list_ops"] = 7 }), []string{"--api=efp"},
-			[]string{"operations      differs: ", "and the root says 7\n"}, false,
+			[]string{"operations      differs: ", "7 in the root\n"}, false,
 		},
-		"events": {meta(func(m map[string]any) { firstChain(m)["events"] = 7 }), nil, []string{"differs: the root says 7 events"}, false},
+		"events": {meta(func(m map[string]any) { firstChain(m)["events"] = 7 }), nil, []string{"differs: the root has 7 events"}, false},
 		"another hash": {
 			meta(func(m map[string]any) { firstChain(m)["hash"] = "0x" + strings.Repeat("0a", 32) }), nil,
 			[]string{"and should be 0x0a0a", "the chain was reorganized, or is another one"}, false,
 		},
 		"a chain less": {
 			meta(func(m map[string]any) { m["chains"] = m["chains"].([]any)[1:] }), nil,
-			[]string{"name the deployment of the site"}, false,
+			[]string{"name the site's deployment"}, false,
 		},
-		"no chains": {meta(func(m map[string]any) { delete(m, "chains") }), nil, []string{"does not say up to which blocks"}, false},
+		"no chains": {meta(func(m map[string]any) { delete(m, "chains") }), nil, []string{"records no blocks of the chains"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body, forged := files(t, p.at("snapshot")), t.TempDir()

@@ -95,7 +95,7 @@ func TestUntil(t *testing.T) {
 		t.Errorf("the report of two snapshots: got %+v, want %d lists more", changes, gained)
 	}
 	done(t, "generate", "--snapshot", at("new"), "--out", at("site"))
-	if text := failed(t, "report", "--from", at("old"), "--to", at("site"), "--json", report); !strings.Contains(text, "generate a site of the snapshot") {
+	if text := failed(t, "report", "--from", at("old"), "--to", at("site"), "--json", report); !strings.Contains(text, "generate a site from the snapshot") {
 		t.Errorf("a snapshot and a site: got %s", text)
 	}
 
@@ -112,7 +112,7 @@ func TestUntil(t *testing.T) {
 			t.Errorf("%s: got %s, want %q", flags, text, want)
 		}
 	}
-	if text := failed(t, chain("no", "--state", at("nowhere"), "--until", until)...); !strings.Contains(text, "nothing was read into") {
+	if text := failed(t, chain("no", "--state", at("nowhere"), "--until", until)...); !strings.Contains(text, "is empty") {
 		t.Errorf("no state: got %s", text)
 	}
 }

@@ -1,4 +1,4 @@
-// Command preview is followpress preview by itself, for go run ./cmd/preview.
+// Command preview is followpress preview alone, for go run ./cmd/preview.
 package main
 
 import (
@@ -7,5 +7,5 @@ import (
 )
 
 func main() {
-	command.Main("preview", "Serve a site on this machine, with all answers of the API.", &preview.Command{})
+	command.Main("preview", "Serve a site on this machine, with every answer of the API.", &preview.Command{})
 }

@@ -1,4 +1,4 @@
-// Package audit is the command that compares a site or a snapshot with the contracts.
+// Package audit implements the command audit, which compares a site or a snapshot with the contracts.
 package audit
 
 import (
@@ -23,23 +23,23 @@ import (
 	"github.com/followpress/followpress/storage/parts"
 )
 
-// Command is the command with its flags.
+// Command is audit with its flags.
 type Command struct {
-	What string `arg:"" name:"place" help:"A site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, https://HOST, or parts: 'FOLDER/part-*', in quotes. Or the folder of a snapshot."`
+	What string `arg:"" name:"place" help:"A site: folder, .tar file, bucket (s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER), https://HOST, or parts ('FOLDER/part-*', quoted). Or the folder of a snapshot."`
 	snapshot.Nodes
-	Sample int      `default:"1000" placeholder:"N" help:"How many lists to compare, taken at random (default ${default})."`
+	Sample int      `default:"1000" placeholder:"N" help:"Number of random lists to compare (default ${default})."`
 	All    bool     `help:"Compare all lists."`
-	Seed   *uint64  `placeholder:"N" help:"Seed of the sample, to take the same lists again; by default a random one, which is printed."`
-	Key    []string `sep:"none" placeholder:"PUBLIC" help:"Audit only what the publisher with this public key has signed; may be repeated, and then any of the keys will do."`
-	Report string   `placeholder:"FILE" help:"Write what was compared and what differs as JSON; - is standard output."`
+	Seed   *uint64  `placeholder:"N" help:"Seed of the sample, to compare the same lists again; by default random, and printed."`
+	Key    []string `sep:"none" placeholder:"PUBLIC" help:"Audit only data signed by this public key; repeatable, any key suffices."`
+	Report string   `placeholder:"FILE" help:"Write results and differences as JSON; - is standard output."`
 	command.S3
-	Concurrency int     `group:"How nodes are asked:" default:"8" placeholder:"N" help:"Requests at a time to one host (default ${default})."`
-	Rate        float64 `group:"How nodes are asked:" default:"0" placeholder:"N" help:"Requests per second to one host; 0 means as many as it takes (default ${default})."`
+	Concurrency int     `group:"How nodes are asked:" default:"8" placeholder:"N" help:"Concurrent requests to one host (default ${default})."`
+	Rate        float64 `group:"How nodes are asked:" default:"0" placeholder:"N" help:"Requests per second to one host; 0 means no limit (default ${default})."`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `It asks the contracts for owners, places, users, primary lists and all operations of a sample of lists, after the blocks that the site was made of, replays the operations, and compares. It says what differs, and what the sample means for all lists. The exit status is 1 if anything differs, or could not be told.
+	return `For a sample of lists, it reads owners, slots, users, primary lists and all operations from the contracts, at the site's blocks, replays the operations, and compares. It reports differences, and the bound they imply for all lists. The exit status is 1 if anything differs or cannot be compared.
 
 	followpress audit s3://BUCKET --rpc 8453=URL --rpc 10=URL --rpc 1=URL`
 }
@@ -66,7 +66,7 @@ func (c *Command) Validate() error {
 	return storage.CheckPublished(c.What)
 }
 
-// Run audits.
+// Run audits the site or snapshot, and reports an error if anything differs.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if err := command.CheckFile("report", c.Report, ""); err != nil {
 		return err
@@ -107,11 +107,11 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return errors.Join(command.WriteReport(c.Report, r, stdout), r.Err())
 }
 
-// open opens what is audited.
+// open opens the site or the snapshot.
 func (c *Command) open(ctx context.Context, stderr io.Writer) (s audit.Subject, done func() error, err error) {
 	if info, err := os.Stat(filepath.Join(c.What, "meta.json")); err == nil && info.Mode().IsRegular() {
 		if len(c.Key) > 0 {
-			return nil, nil, errors.New("--key is for sites: nobody signs a snapshot")
+			return nil, nil, errors.New("--key is for sites: snapshots are not signed")
 		}
 		folder, err := files.Open(c.What)
 		if err != nil {
@@ -134,7 +134,7 @@ func (c *Command) open(ctx context.Context, stderr io.Writer) (s audit.Subject, 
 	return site, from.Close, nil
 }
 
-// check opens a site, of which only what is signed is read if there are keys.
+// check opens a site. With keys, reads return signed data only.
 func (c *Command) check(ctx context.Context, from storage.Site, stderr io.Writer) (audit.Subject, error) {
 	if len(c.Key) == 0 {
 		return audit.OpenSite(ctx, from)

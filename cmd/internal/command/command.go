@@ -1,5 +1,5 @@
-// Package command holds what the commands share: flags that environment variables can
-// set, exit statuses, signals and progress.
+// Package command holds what the commands share: flags set by environment variables, exit
+// statuses, signals and progress.
 package command
 
 import (
@@ -38,8 +38,8 @@ func Main(name, about string, grammar any, options ...kong.Option) {
 }
 
 // Run parses args into the grammar, runs it and returns the exit status. The grammar is
-// a pointer to a Grammar, or to a struct of commands that are Grammars; then "help VERB" is
-// "VERB --help". An interrupt (SIGINT, SIGTERM) cancels the context; a second one ends the process.
+// a pointer to a Grammar, or to a struct of commands; then "help VERB" means "VERB --help".
+// SIGINT or SIGTERM cancels the context; a second one ends the process.
 func Run(name, about string, grammar any, args []string, stdout, stderr io.Writer, options ...kong.Option) int {
 	forgetEmpty()
 	status := -1
@@ -75,13 +75,13 @@ func Run(name, about string, grammar any, args []string, stdout, stderr io.Write
 	return Done
 }
 
-// NewParser makes the parser of Run.
+// NewParser makes the parser that Run uses.
 func NewParser(name, about string, grammar any, options ...kong.Option) *kong.Kong {
 	var common struct {
 		HelpAll helpAll `env:"-" hidden:"" help:"Show all flags, with their variables."` // --help names it
 	}
 	options = append(slices.Clone(options), kong.Embed(&common))
-	if _, single := grammar.(Grammar); single { // a program with commands has one that does so
+	if _, single := grammar.(Grammar); single { // a program with commands has a command version
 		var version struct {
 			Version kong.VersionFlag `env:"-" help:"Show the version."`
 		}
@@ -98,8 +98,8 @@ func NewParser(name, about string, grammar any, options ...kong.Option) *kong.Ko
 	return parser
 }
 
-// ownVariables names the variables of files that a command writes after the command, such as
-// FOLLOWPRESS_GENERATE_OUT: one name for all would make a command replace what another one wrote.
+// ownVariables names the variables of output files after the command, such as
+// FOLLOWPRESS_GENERATE_OUT, so that no command overwrites the file of another.
 func ownVariables(k *kong.Kong) error {
 	for _, leaf := range Leaves(k.Model) {
 		for _, flag := range leaf.Node.Flags {
@@ -113,8 +113,8 @@ func ownVariables(k *kong.Kong) error {
 	return nil
 }
 
-// wrongUsage explains an error of the parser in one line. A program with commands that
-// is called without arguments shows its help instead.
+// wrongUsage explains a parser error in one line. Without arguments, a program with commands
+// shows its help instead.
 func wrongUsage(err error, args []string, stderr io.Writer) int {
 	var failed *kong.ParseError
 	if !errors.As(err, &failed) {
@@ -128,7 +128,7 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 	case verb != nil:
 		name, text = verb.FullPath(), strings.TrimPrefix(text, verb.Path()+": ") // kong puts it before some errors
 		if strings.HasPrefix(text, "unexpected argument") && strings.HasPrefix(path.Base(text), "part-") {
-			text += ": put …/part-* in quotes, or the shell replaces it by all names"
+			text += "; quote …/part-*, or the shell expands it"
 		}
 	case len(parsed.Model.Children) == 0:
 	case len(args) == 0:
@@ -139,16 +139,15 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 	default:
 		text, lists = strings.Replace(text, "unexpected argument", "unknown command", 1), "commands"
 	}
-	text = belowZero.ReplaceAllString(text, "$1=$2: a value below zero makes no sense")
+	text = belowZero.ReplaceAllString(text, "$1=$2: must not be negative")
 	fmt.Fprintf(stderr, "%s: %s (%s --help lists the %s)\n", name, oneLine(text)+setBy(parsed, text), name, lists)
 	return Usage
 }
 
-// belowZero matches what the parser says of a number below zero where none is expected: that it is no
-// number, or a short flag.
+// belowZero matches the parser's error for a negative number: not a number, or an unknown short flag.
 var belowZero = regexp.MustCompile(`^(--[a-z-]+): expected .* but got "(-\d[^"]*)".*`)
 
-// setBy says which variables have set the flags that an error is about; "" if none has.
+// setBy names the variables that set the flags in an error; "" if none.
 func setBy(parsed *kong.Context, text string) string {
 	given, said := Given(parsed), ""
 	for _, flag := range parsed.Flags() {
@@ -165,7 +164,7 @@ func setBy(parsed *kong.Context, text string) string {
 	return said
 }
 
-// Given are the names of the flags on the command line.
+// Given returns the names of the flags on the command line.
 func Given(parsed *kong.Context) map[string]bool {
 	given := map[string]bool{}
 	for _, at := range parsed.Path {
@@ -176,7 +175,7 @@ func Given(parsed *kong.Context) map[string]bool {
 	return given
 }
 
-// Asked reports whether a flag is on the command line, or a variable sets it.
+// Asked reports whether the command line or a variable sets a flag.
 func Asked(parsed *kong.Context, name string) bool {
 	for _, flag := range parsed.Flags() {
 		if flag.Name == name && slices.ContainsFunc(flag.Envs, func(env string) bool { return os.Getenv(env) != "" }) {
@@ -186,13 +185,13 @@ func Asked(parsed *kong.Context, name string) bool {
 	return Given(parsed)[name]
 }
 
-// A Leaf is a command that runs, and not a group of commands.
+// A Leaf is a command that can run, not a group.
 type Leaf struct {
-	Path string // its words, such as "snapshot chain"
+	Path string // words such as "snapshot chain"
 	Node *kong.Node
 }
 
-// Leaves are the commands of a program, in the order of its help.
+// Leaves returns the commands of a program, in the order of its help.
 func Leaves(program *kong.Application) (all []Leaf) {
 	for _, node := range program.Leaves(false) {
 		_, path, _ := strings.Cut(node.FullPath(), " ")
@@ -201,8 +200,7 @@ func Leaves(program *kong.Application) (all []Leaf) {
 	return all
 }
 
-// refuseEmpty refuses an empty value of a flag that is required, and of the output: it
-// comes from a shell variable that is not set.
+// refuseEmpty rejects an empty value of a required flag or of --out: usually an unset shell variable.
 func refuseEmpty(parsed *kong.Context, at *kong.Path) error {
 	if at.Flag == nil || parsed.FlagValue(at.Flag) != "" || !at.Flag.Required && at.Flag.PlaceHolder != "OUT" {
 		return nil
@@ -210,15 +208,13 @@ func refuseEmpty(parsed *kong.Context, at *kong.Path) error {
 	return fmt.Errorf("--%s is empty: is a shell variable not set?", at.Flag.Name)
 }
 
-// oneLine joins the lines of an error, since errors are promised to be one line and
-// joined errors have several. Nothing in them steers a terminal.
+// oneLine joins the lines of an error, since errors are one line, and escapes terminal control codes.
 func oneLine(text string) string { return plain.Line(strings.ReplaceAll(text, "\n", "; ")) }
 
 // envPrefix begins the names of variables that set flags.
 const envPrefix = "FOLLOWPRESS"
 
-// forgetEmpty treats empty variables as unset: CI systems set variables without a value
-// to "".
+// forgetEmpty treats empty variables as unset: CI systems set variables without a value to "".
 func forgetEmpty() {
 	for _, variable := range os.Environ() {
 		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, envPrefix+"_") && value == "" {
@@ -227,8 +223,8 @@ func forgetEmpty() {
 	}
 }
 
-// untilSignal returns a context that a signal cancels. caught stops listening and
-// returns the signal, nil if there was none.
+// untilSignal returns a context that a signal cancels. caught stops listening and returns the
+// signal, or nil.
 func untilSignal(parent context.Context) (ctx context.Context, caught func() os.Signal) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 1)

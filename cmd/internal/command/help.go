@@ -7,8 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// helpAll is the flag that shows the flags that --help leaves to it: those of a group, but for the ones with the
-// tag `first`.
+// helpAll is --help-all. --help omits the flags of groups, except flags with the tag `first`.
 type helpAll bool
 
 // BeforeReset prints the help and ends the parsing, as kong's --help does.
@@ -20,7 +19,7 @@ func (helpAll) BeforeReset(parsed *kong.Context) error {
 	return nil
 }
 
-// printHelp is --help, which shows what most people need first, and --help-all.
+// printHelp prints --help, which shows the common flags, and --help-all.
 func printHelp(options kong.HelpOptions, parsed *kong.Context) error {
 	verb := parsed.Selected()
 	if all := Given(parsed)["help-all"]; all || verb == nil || len(verb.Children) > 0 {
@@ -46,7 +45,7 @@ func printHelp(options kong.HelpOptions, parsed *kong.Context) error {
 	for i, title := range groups {
 		groups[i] = fmt.Sprintf("  %s (%d)\n", title, left[title])
 	}
-	_, err := fmt.Fprintf(parsed.Stdout, "\nMore flags, which %s --help-all shows, with the variable of each flag:\n%s",
+	_, err := fmt.Fprintf(parsed.Stdout, "\nMore flags, shown by %s --help-all with their variables:\n%s",
 		verb.FullPath(), strings.Join(groups, ""))
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// PublicKeys reads the public keys of a flag, whose name has no hyphens before it. An error names the flag.
+// PublicKeys parses the public keys of a flag, named without hyphens. Errors name the flag.
 func PublicKeys(flag string, texts []string) (note.Keys, error) {
 	keys, err := note.ParseKeys(texts...)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Listen listens at the address of a flag, HOST:PORT; a port alone is one of this machine only. The listener may be
+// Listen listens at HOST:PORT, the value of a flag; a port alone means localhost. The listener may be
 // closed twice: a server closes it too.
 func Listen(flag, address string) (net.Listener, error) {
 	if _, err := strconv.ParseUint(address, 10, 64); err == nil {
@@ -15,10 +15,10 @@ func Listen(flag, address string) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", address)
 	if bad := (*net.AddrError)(nil); errors.As(err, &bad) {
-		return nil, fmt.Errorf("--%s=%s: %s: want HOST:PORT, such as 0.0.0.0:8080, or a port of this machine only", flag, address, bad.Err)
+		return nil, fmt.Errorf("--%s=%s: %s; want HOST:PORT, such as 0.0.0.0:8080, or a port on this machine", flag, address, bad.Err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w (--%s chooses another address)", err, flag)
+		return nil, fmt.Errorf("%w; choose another address with --%s", err, flag)
 	}
 	return listener{l}, nil
 }

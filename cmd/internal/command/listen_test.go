@@ -19,7 +19,7 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: got %v, want a port of this machine only", address, at)
 		}
 		port := l.Addr().(*net.TCPAddr).Port
-		if _, err := Listen("addr", fmt.Sprint(port)); err == nil || !strings.Contains(err.Error(), "--addr chooses another address") {
+		if _, err := Listen("addr", fmt.Sprint(port)); err == nil || !strings.Contains(err.Error(), "choose another address with --addr") {
 			t.Errorf("port %d twice: got %v, want an error that names the flag", port, err)
 		}
 		if err := l.Close(); err != nil {

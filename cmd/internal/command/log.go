@@ -2,8 +2,7 @@ package command
 
 import "log/slog"
 
-// LogLevel is the level that a flag names, whose enum must be debug, info, warn and
-// error or some of them.
+// LogLevel parses the value of a flag whose enum is a subset of debug, info, warn and error.
 func LogLevel(name string) slog.Level {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(name)); err != nil {

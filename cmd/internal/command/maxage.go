@@ -8,9 +8,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// MaxAge is the flag about how old a site may be.
+// MaxAge is the flag for the maximum age of a site.
 type MaxAge struct {
-	MaxAge time.Duration `placeholder:"DURATION" help:"How old the snapshot of the site may be, such as 36h: an older one is a failure, since no newer one was made. 0, the default, means any age."`
+	MaxAge time.Duration `placeholder:"DURATION" help:"Fail if the site's snapshot is older, such as 36h. 0, the default, means no limit."`
 }
 
 // CheckMaxAge checks the flag.
@@ -21,8 +21,8 @@ func (m MaxAge) CheckMaxAge() error {
 	return nil
 }
 
-// CheckAge is an error if a snapshot as of that time, in RFC 3339, is older now than the flag allows, or is more than
-// site.MaxAhead ahead of the clock.
+// CheckAge returns an error if a snapshot's time, in RFC 3339, is older than the flag allows, or
+// more than site.MaxAhead ahead of the clock.
 func (m MaxAge) CheckAge(asOf string) error {
 	made, err := time.Parse(time.RFC3339, asOf)
 	if err != nil {
@@ -30,9 +30,9 @@ func (m MaxAge) CheckAge(asOf string) error {
 	}
 	switch age := time.Since(made); {
 	case age < -site.MaxAhead:
-		return fmt.Errorf("the site is as of %s, more than a day ahead of the clock: set the clock, or publish a site of the past with --allow-rollback", asOf)
+		return fmt.Errorf("the site is as of %s, more than a day ahead of the clock; set the clock, or publish an older site with --allow-rollback", asOf)
 	case m.MaxAge > 0 && age > m.MaxAge:
-		return fmt.Errorf("the site is as of %s, %v ago, and --max-age=%v: find out why no newer snapshot was made or published",
+		return fmt.Errorf("the site is as of %s, %v ago, and --max-age=%v; find out why no newer snapshot was made or published",
 			asOf, age.Round(time.Second), m.MaxAge)
 	}
 	return nil

@@ -19,19 +19,19 @@ const (
 	// gcPercent lets the heap grow by half between collections instead of doubling: 150 MiB at the
 	// peak of generate instead of 173 over an unchanged tar (Epinions, 2026-11-20).
 	gcPercent = 50
-	// heapRoom is what a large heap may grow between collections, instead of by half. Most of it are
-	// arrays without pointers, which cost a collection next to nothing.
+	// heapRoom caps the growth of a large heap between collections. Most of a large heap is arrays
+	// without pointers, which are nearly free to collect.
 	heapRoom = 64 << 20
 	// leastGCPercent bounds how often a very large heap is collected.
 	leastGCPercent = 8
-	// limitShare is the share of the machine's memory, or of that of the control group, near which
-	// collections become more frequent.
+	// limitShare is the share of the memory of the machine or control group above which collections
+	// become more frequent.
 	limitShare = 0.9
 )
 
-// SaveMemory keeps the heap near what is in use, for commands that allocate a lot: it grows by half
-// between collections, and by heapRoom once that is less. It limits memory to what the machine or the
-// control group has. GOGC overrides the first, GOMEMLIMIT the second.
+// SaveMemory keeps the heap near its live size, for commands that allocate a lot: it grows by half
+// between collections, at most by heapRoom. It also limits memory to that of the machine or the
+// control group. GOGC overrides the growth, GOMEMLIMIT the limit.
 func SaveMemory() {
 	if limit := AvailableMemory(); limit < math.MaxInt64 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(limitShare * float64(limit)))
@@ -42,14 +42,14 @@ func SaveMemory() {
 	}
 }
 
-// gcPercentWithin is for a process with a memory limit: below it, garbage may grow to four
-// times what is in use before it is collected. A fallback with a few hot objects takes 15 %
-// of its processor time for the collector otherwise, since a heap of 4 MiB is full at once.
+// gcPercentWithin applies below a memory limit: garbage may grow to four times the live heap.
+// Otherwise a fallback with a few hot objects spends 15 % of its processor time on collections of a
+// 4 MiB heap.
 const gcPercentWithin = 400
 
-// LimitMemory sets a soft memory limit in bytes for the garbage collector, which collects
-// less often below it. GOMEMLIMIT and GOGC override the two. It is for a process that does not call
-// SaveMemory, which would set them again.
+// LimitMemory sets a soft memory limit in bytes for the garbage collector, which collects less often
+// below it. GOMEMLIMIT and GOGC override the limit and the growth. Do not combine with SaveMemory,
+// which sets both again.
 func LimitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)
@@ -59,11 +59,11 @@ func LimitMemory(bytes int64) {
 	}
 }
 
-// A collection is garbage, so that its finalizer runs after the next collection. It must not be so
-// small that it shares memory with others.
+// A collection is an unreachable object whose finalizer runs after the next collection. It is too
+// large for the tiny allocator, which shares memory.
 type collection [32]byte
 
-// afterCollection sets the growth of the heap after each collection. percent is the current one.
+// afterCollection adjusts the heap's growth after each collection. percent is the current growth.
 func afterCollection(c *collection, percent int) {
 	runtime.SetFinalizer(c, func(*collection) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -79,24 +79,24 @@ func afterCollection(c *collection, percent int) {
 	})
 }
 
-// growth is by how many percent a heap may grow that has so many bytes in use.
+// growth returns how much a heap of this live size, in bytes, may grow, in percent.
 func growth(live uint64) int {
 	return int(min(gcPercent, max(leastGCPercent, heapRoom*100/max(live, 1))))
 }
 
-// AvailableMemory is the memory in bytes that this process can have: that of the machine or of a control group;
-// math.MaxInt64 if it is not known.
+// AvailableMemory returns the memory available to this process, in bytes: that of the machine or its
+// control group; math.MaxInt64 if unknown.
 func AvailableMemory() int64 { return availableMemory(os.DirFS("/")) }
 
-// availableMemory is the memory of the machine in bytes, or that of the control group of the process or
-// one above it, whichever is less. It is math.MaxInt64 if neither is known, as on systems other than
-// Linux. The files are those of man 5 proc and of the kernel's documents cgroup-v1/memory and cgroup-v2.
+// availableMemory returns the smaller of the machine's memory and the limit of the control group or
+// its parents, in bytes; math.MaxInt64 if unknown, as outside Linux. Files: man 5 proc, and the kernel's
+// cgroup-v1/memory and cgroup-v2 documents.
 func availableMemory(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	const cgroups = "sys/fs/cgroup"
 	take := func(name string) {
-		text, _ := fs.ReadFile(root, name)                                                          // there is none beside Linux
-		if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && n > 0 { // version 2 writes max for none
+		text, _ := fs.ReadFile(root, name)                                                          // absent outside Linux
+		if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && n > 0 { // version 2 writes max for no limit
 			least = min(least, n)
 		}
 	}
@@ -124,7 +124,7 @@ func availableMemory(root fs.FS) int64 {
 	return least
 }
 
-// linesOf are the lines of a file; none if it cannot be read.
+// linesOf yields the lines of a file; none if unreadable.
 func linesOf(root fs.FS, name string) iter.Seq[string] {
 	text, _ := fs.ReadFile(root, name)
 	return strings.SplitSeq(string(text), "\n")

@@ -10,20 +10,20 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Messages are the flags about what a command that ends by itself says on standard error.
+// Messages are the flags for standard error, for commands that end by themselves.
 type Messages struct {
-	Quiet     bool   `group:"Advanced:" help:"Say nothing on standard error but warnings and errors."`
-	LogFormat string `group:"Advanced:" enum:"text,json" default:"text" placeholder:"text|json" help:"How to write to standard error: text, or an object of JSON in each line (default ${default})."`
+	Quiet     bool   `group:"Advanced:" help:"Print only warnings and errors on standard error."`
+	LogFormat string `group:"Advanced:" enum:"text,json" default:"text" placeholder:"text|json" help:"Format of standard error: text, or one JSON object per line (default ${default})."`
 }
 
-// A messenger is the standard error of a command with flags of Messages.
+// A messenger is the standard error of a command, formatted by Messages.
 type messenger struct {
 	quiet bool
 	json  bool
 	out   io.Writer
 }
 
-// messages is the standard error that the flags of a command ask for.
+// messages wraps standard error as the command's flags ask.
 func messages(parsed *kong.Context, stderr io.Writer) io.Writer {
 	m := messenger{out: stderr}
 	for _, flag := range parsed.Flags() {
@@ -40,7 +40,7 @@ func messages(parsed *kong.Context, stderr io.Writer) io.Writer {
 	return stderr
 }
 
-// Write writes what is said beside warnings and errors.
+// Write writes messages below warnings.
 func (m *messenger) Write(text []byte) (int, error) {
 	if m.quiet {
 		return len(text), nil
@@ -54,7 +54,7 @@ func (m *messenger) Write(text []byte) (int, error) {
 	return m.out.Write(text)
 }
 
-// Logger is a log on the standard error of a command, of a level and above.
+// Logger returns a log on standard error, from a level up.
 func Logger(stderr io.Writer, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	m, ok := stderr.(*messenger)
@@ -69,7 +69,7 @@ func Logger(stderr io.Writer, level slog.Level) *slog.Logger {
 
 func tellError(stderr io.Writer, name, text string) { tell(stderr, slog.LevelError, name+": "+text) }
 
-// Warn says a line that --quiet leaves.
+// Warn prints a line that --quiet keeps.
 func Warn(stderr io.Writer, text string) { tell(stderr, slog.LevelWarn, oneLine(text)) }
 
 func tell(stderr io.Writer, level slog.Level, text string) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// How often the line about a stage is written: again in its place on a terminal, anew elsewhere.
+// Intervals between lines about a stage; a terminal rewrites one line.
 const (
 	terminalEvery = 100 * time.Millisecond
 	plainEvery    = 10 * time.Second
@@ -18,8 +18,8 @@ const (
 // eraseLine moves a terminal's cursor to the start of its line and erases the line (ECMA-48, EL).
 const eraseLine = "\r\x1b[K"
 
-// Progress shows the progress of a run: on a terminal a line that is written again, elsewhere lines now and then, and
-// a line for each stage that has ended. Its methods may be called from many goroutines.
+// Progress shows the progress of a run: a rewritten line on a terminal, otherwise a line now and then,
+// and a line for each stage that ended. Its methods are safe for concurrent use.
 type Progress struct {
 	out      io.Writer
 	terminal bool
@@ -28,18 +28,18 @@ type Progress struct {
 	stage  string
 	total  int64
 	begun  time.Time
-	stages []Stage      // that have ended
-	next   atomic.Int64 // Unix nanoseconds of the next line
+	stages []Stage      // ended stages
+	next   atomic.Int64 // time of the next line, Unix nanoseconds
 	done   atomic.Int64
 	bytes  atomic.Int64
 }
 
-// A Stage is a part of a run that has ended.
+// A Stage is a part of a run that ended.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-	Items   int64   `json:"items"` // 0 if they are not counted
-	Bytes   int64   `json:"bytes"` // 0 if they are not counted
+	Items   int64   `json:"items"` // 0 if not counted
+	Bytes   int64   `json:"bytes"` // 0 if not counted
 }
 
 // NewProgress shows progress on out.
@@ -52,8 +52,7 @@ func NewProgress(out io.Writer) *Progress {
 	return p
 }
 
-// Stage ends the previous stage and begins one whose counts add up to total, 0 if
-// unknown.
+// Stage ends the previous stage and begins one of total items; 0 if unknown.
 func (p *Progress) Stage(name string, total int64) {
 	p.End()
 	p.mu.Lock()
@@ -64,7 +63,7 @@ func (p *Progress) Stage(name string, total int64) {
 	p.next.Store(p.begun.Add(p.every()).UnixNano())
 }
 
-// every is the time between two lines about a stage.
+// every returns the interval between lines.
 func (p *Progress) every() time.Duration {
 	if p.terminal {
 		return terminalEvery
@@ -72,10 +71,10 @@ func (p *Progress) every() time.Duration {
 	return plainEvery
 }
 
-// Add reports that n more items are done.
+// Add reports n more items done.
 func (p *Progress) Add(n int64) { p.AddBytes(n, 0) }
 
-// AddBytes reports that n more items are done, with so many bytes.
+// AddBytes reports n more items done, of this many bytes together.
 func (p *Progress) AddBytes(n, bytes int64) {
 	done, size := p.done.Add(n), p.bytes.Add(bytes)
 	now, next := time.Now(), p.next.Load()
@@ -103,7 +102,7 @@ func (p *Progress) speed(done, bytes int64, took time.Duration) string {
 	return text
 }
 
-// rate is a number of items per second, as people write it: 0.2/s, 730/s, 12k/s, 234M/s.
+// rate formats a number of items per second: 0.2/s, 730/s, 12k/s, 234M/s.
 func rate(items int64, took time.Duration) string {
 	n := float64(items) / max(took, time.Millisecond).Seconds()
 	switch {
@@ -135,7 +134,7 @@ func (p *Progress) End() {
 	p.stage = ""
 }
 
-// Stages lists the stages that have ended, in their order. It is never nil.
+// Stages returns the ended stages in order, never nil.
 func (p *Progress) Stages() []Stage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +143,7 @@ func (p *Progress) Stages() []Stage {
 
 func (p *Progress) count(done int64) string {
 	switch {
-	case p.total > 0 && done <= p.total: // a listing may have more than was expected
+	case p.total > 0 && done <= p.total: // a listing may exceed the expected total
 		return fmt.Sprintf("%d of %d", done, p.total)
 	case done > 0:
 		return fmt.Sprint(done)

@@ -18,8 +18,7 @@ import (
 // StandardOutput is the name of a report that goes to standard output.
 const StandardOutput = "-"
 
-// Inside reports whether a file or folder is inside a folder, or is the folder itself. Neither has to
-// exist yet.
+// Inside reports whether a path is a folder or inside it. Neither need exist.
 func Inside(name, folder string) bool {
 	if name == "" || name == StandardOutput {
 		return false
@@ -28,13 +27,13 @@ func Inside(name, folder string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// withoutLinks makes a path absolute and resolves its links, even if what they name does not exist yet.
+// withoutLinks makes a path absolute and resolves its links, even if their targets do not exist.
 func withoutLinks(path string) string {
-	const most = 40 // as in the kernel
+	const most = 40 // the kernel's limit
 	return resolved(path, most)
 }
 
-// resolved is withoutLinks with so many links to what does not exist at most.
+// resolved implements withoutLinks with a limit on dangling links.
 func resolved(path string, links int) string {
 	real, err := filepath.EvalSymlinks(path)
 	to, noLink := os.Readlink(path)
@@ -56,9 +55,8 @@ func resolved(path string, links int) string {
 	return path
 }
 
-// CheckFile checks before the work whether a flag names a file that can be written, and that is not of
-// a site or a snapshot. The parent folders of output, if it is not "", count as existing, since the
-// work creates them.
+// CheckFile checks early that a flag names a writable file outside any site or snapshot. Parent
+// folders of output count as existing, since the run creates them; output may be "".
 func CheckFile(flag, name, output string) error {
 	if name == "" || name == StandardOutput {
 		return nil
@@ -81,21 +79,21 @@ func CheckFile(flag, name, output string) error {
 	case errors.Is(err, fs.ErrNotExist) && output != "" && Inside(output, dir):
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--%s=%s: the folder %s is not there: make it, or name another file", flag, name, dir)
+		return fmt.Errorf("--%s=%s: the folder %s does not exist; create it, or name another file", flag, name, dir)
 	case err != nil:
 		return fmt.Errorf("--%s=%s cannot be written: %w", flag, name, err)
 	}
 	return nil
 }
 
-// partOf says which site or snapshot a file is part of, or would be; "" if there is none.
+// partOf names the site or snapshot that a file belongs or would belong to; "" if none.
 func partOf(name string) string {
 	if isTar(name) {
 		return "the tar file " + name
 	}
 	for dir := filepath.Dir(withoutLinks(name)); ; dir = filepath.Dir(dir) {
 		holds := func(pattern string) bool {
-			found, err := fs.Glob(os.DirFS(dir), pattern) // filepath.Glob would take the folder for a pattern
+			found, err := fs.Glob(os.DirFS(dir), pattern) // filepath.Glob would read the folder as a pattern
 			return err == nil && len(found) > 0
 		}
 		switch {
@@ -112,7 +110,7 @@ func partOf(name string) string {
 func isTar(name string) bool {
 	const magic, at = "ustar", 257
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-		return false // a pipe would be opened when somebody writes to it: that is us, later
+		return false // opening a pipe would block until the run writes to it
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -124,7 +122,7 @@ func isTar(name string) bool {
 	return err == nil && string(got) == magic
 }
 
-// WriteReport writes a report as JSON to the file with that name; "" writes nothing.
+// WriteReport writes a report as JSON to the named file; "" writes nothing.
 func WriteReport(name string, report any, stdout io.Writer) error {
 	if name == "" {
 		return nil
@@ -136,11 +134,11 @@ func WriteReport(name string, report any, stdout io.Writer) error {
 	return WriteFile(name, body, stdout)
 }
 
-// reportVersion is the member "version" of the report of a run. It grows if a member changes its meaning
-// or goes.
+// reportVersion is the member "version" of a run's report. Increase it when a member disappears or
+// changes meaning.
 const reportVersion = 1
 
-// EncodeReport encodes the report of a run, a struct, as JSON, with its version as the first member.
+// EncodeReport encodes the report of a run, a struct, as JSON with the version as its first member.
 func EncodeReport(report any) ([]byte, error) {
 	body, err := json.MarshalIndentWithOption(report, "", "  ", json.DisableHTMLEscape())
 	if err != nil {
@@ -149,7 +147,7 @@ func EncodeReport(report any) ([]byte, error) {
 	return fmt.Appendf(nil, "{\n  \"version\": %d,%s\n", reportVersion, body[1:]), nil
 }
 
-// WriteFile writes an encoded report to the file with that name, which may be StandardOutput.
+// WriteFile writes an encoded report to the named file, or to StandardOutput.
 func WriteFile(name string, body []byte, stdout io.Writer) (err error) {
 	if name == StandardOutput {
 		_, err = stdout.Write(body)
@@ -162,8 +160,8 @@ func WriteFile(name string, body []byte, stdout io.Writer) (err error) {
 	return nil
 }
 
-// WriteSummary adds to the summary of a job of GitHub Actions, if this is one. Texts of others in it are as they may be
-// shown (plain.Text).
+// WriteSummary appends to the job summary of GitHub Actions, if there is one. It escapes untrusted
+// text (plain.Text).
 func WriteSummary(markdown string) (err error) {
 	name := os.Getenv("GITHUB_STEP_SUMMARY")
 	if name == "" {

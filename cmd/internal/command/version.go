@@ -8,8 +8,7 @@ import (
 	"github.com/followpress/followpress/internal/release"
 )
 
-// Version describes the build of this binary in one line, from what the Go tool records:
-// the version of the module, the commit, and the Go release.
+// Version describes this build in one line, from the Go tool's records: version, commit and Go release.
 func Version(name string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok { // built without module support

@@ -1,5 +1,5 @@
-// Package edge is the command that writes the configuration of a cache or CDN in front
-// of the bucket of a site.
+// Package edge implements the command edge, which writes the configuration of a cache or CDN in front
+// of a site's bucket.
 package edge
 
 import (
@@ -17,32 +17,32 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Command is the command with its flags.
+// Command is edge with its flags.
 type Command struct {
-	Kind string `required:"" enum:"nginx,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, caddy, cloudfront or worker."`
-	Site string `required:"" placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes."`
+	Kind string `required:"" enum:"nginx,caddy,cloudfront,worker" placeholder:"KIND" help:"nginx, caddy, cloudfront or worker."`
+	Site string `required:"" placeholder:"SITE" help:"The site: folder, .tar file, bucket (s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER) or parts ('FOLDER/part-*', quoted)."`
 	command.S3
-	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Public URL of the bucket; keys follow after a slash."`
-	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"URL of the fallback; without one the edge works on files alone."`
-	LiveURL     string   `name:"live-url" placeholder:"URL" help:"URL of followpress live, which is asked first; while it is away, slow or behind, bucket and fallback answer."`
-	Out         string   `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`
-	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port or address:port; Caddy also name:port for one host, with TLS if the port is 443 or missing (default ${default})."`
-	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Folder of the cache of nginx (default ${default})."`
-	CacheSize   string   `default:"10g" placeholder:"SIZE" help:"Largest size of that cache, as nginx writes sizes (default ${default})."`
-	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"Address or network that may purge nginx; may be repeated (default ${default})."`
+	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Public URL of the bucket."`
+	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"URL of the fallback; without one, the edge serves files only."`
+	LiveURL     string   `name:"live-url" placeholder:"URL" help:"URL of followpress live, asked first; bucket and fallback answer while it is down, slow or stale."`
+	Out         string   `placeholder:"DIR" help:"Folder for the files; standard output by default."`
+	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port or address:port; Caddy also name:port for one host, with TLS on port 443 or without a port (default ${default})."`
+	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Cache folder of nginx (default ${default})."`
+	CacheSize   string   `default:"10g" placeholder:"SIZE" help:"Maximum size of that cache, in nginx syntax (default ${default})."`
+	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"Address or network allowed to purge nginx; repeatable (default ${default})."`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `An edge is a cache or CDN in front of the bucket. It answers from the bucket where it can and forwards other requests to the fallback; without a fallback, it ignores parameters that need one. With --live-url it asks live first. Run this again when a publish warns that edges are stale.
+	return `The edge answers from the bucket where it can, and forwards other requests to the fallback; without one, it ignores parameters that need it. With --live-url it asks live first. Run this again when a publish warns that edges are stale.
 
 	followpress edge --kind nginx --site site.tar --bucket-url https://BUCKET.s3.amazonaws.com --out edge`
 }
 
-// Validate checks the flags before the run; kong calls it. It renders for a default site.
+// Validate checks the flags before the run, by rendering for a default site; kong calls it.
 func (c *Command) Validate() error {
 	if !slices.Contains(edge.Kinds(), edge.Kind(c.Kind)) || c.BucketURL == "" {
-		return nil // kong says what is wrong
+		return nil // kong reports the error
 	}
 	config, err := site.Config{}.WithDefaults()
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Command) options(config site.Config) edge.Options {
 	}
 }
 
-// Run renders and writes the files.
+// Run writes the files.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	config, err := c.readConfig(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Command) readConfig(ctx context.Context) (config site.Config, err error
 	defer func() { err = errors.Join(err, store.Close()) }()
 	body, err := store.Get(ctx, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
-		return config, fmt.Errorf("%s holds no site: generate or publish one first", c.Site)
+		return config, fmt.Errorf("%s contains no site; generate or publish one first", c.Site)
 	} else if err != nil {
 		return config, err
 	}
@@ -106,7 +106,7 @@ func (c *Command) readConfig(ctx context.Context) (config site.Config, err error
 	return root.Config, err
 }
 
-// show writes the files one after another, each below its name if there are more.
+// show writes the files in sequence, each below its name if there are several.
 func show(stdout io.Writer, files []edge.File) error {
 	for _, file := range files {
 		if len(files) > 1 {

@@ -1,5 +1,5 @@
-// Package generate is the command that renders the site of a snapshot into a folder or a
-// tar file, and the flags about snapshots that preview has too.
+// Package generate implements the command generate, which renders a snapshot into a folder or a tar
+// file. Other commands share its flags for rendering.
 package generate
 
 import (
@@ -27,69 +27,69 @@ import (
 	"github.com/followpress/followpress/storage/refreshed"
 )
 
-// Command is the command with its flags.
+// Command is generate with its flags.
 type Command struct {
-	Snapshot string `required:"" placeholder:"DIR" help:"Folder of the snapshot, or s3://BUCKET/PREFIX: meta.json and the tables, as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, also in parts (accounts-00001.ndjson.zst)."`
-	Out      string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
-	Report   string `placeholder:"FILE" help:"Write a report, as JSON with time and bytes by stage, or as a page with their picture if the name ends in .html; - is standard output. Must not be inside the output folder."`
-	DryRun   bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`
-	NoSync   bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
-	Rebuild  bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
+	Snapshot string `required:"" placeholder:"DIR" help:"Folder of the snapshot, or s3://BUCKET/PREFIX: meta.json and tables as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, optionally in parts (accounts-00001.ndjson.zst)."`
+	Out      string `default:"out" placeholder:"OUT" help:"Output folder, or a file that ends in .tar (default ${default})."`
+	Report   string `placeholder:"FILE" help:"Write a report: JSON with time and bytes by stage, or a page with plots if the name ends in .html; - is standard output. Must be outside the output folder."`
+	DryRun   bool   `help:"Render everything, compare it with the old site, and write nothing. The report shows what a run would write."`
+	NoSync   bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may destroy both."`
+	Rebuild  bool   `help:"Rewrite every object, even unchanged ones."`
 	command.Messages
 	command.S3
 	Content `group:"How a snapshot is rendered:"`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `Every answer of the API becomes a file. The complete new site replaces the old one in one step; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written.
+	return `Every answer of the API becomes a file. The complete new site replaces the old one atomically; a failed run, even by power failure, leaves the old one intact. Only objects whose bytes changed are written.
 
 	followpress generate --snapshot graph-snapshot --out site.tar`
 }
 
-// Content are the flags that decide what is in the site of a snapshot.
+// Content are the flags for the content of a site.
 type Content struct {
-	OnInvalid    string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row, or to skip and report it (default ${default})."`
-	Refreshed    *string  `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER. A signed site takes only what is signed (--refreshed-key)."`
-	RefreshedKey []string `sep:"none" placeholder:"PUBLIC" help:"Take only refreshed data that this key has signed (serve --refresh-key); may be repeated: any of the keys will do."`
+	OnInvalid    string   `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Stop at an invalid row, or skip and report it (default ${default})."`
+	Refreshed    *string  `placeholder:"LOCATION" help:"Data that the fallback fetched for cache=fresh, to merge if newer: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder. A signed site accepts signed data only."`
+	RefreshedKey []string `sep:"none" placeholder:"PUBLIC" help:"Accept only refreshed data signed by this key; repeatable."`
 	BasePath     string   `first:"" default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
-	API          string   `first:"" enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
-	Names        string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
-	ProfileURL   string   `placeholder:"URL" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
-	BadgesField  string   `placeholder:"NAME" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
-	Explorer     bool     `first:"" default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
-	Pictures     string   `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
-	ExplorerKey  []string `sep:"none" placeholder:"PUBLIC" help:"Public key that the site is signed with (publish --sign): the explorer then checks what it shows, and says so. May be repeated: any of the keys will do. A site that none of them signs is not published. That of what live and preview serve from memory does not get it."`
-	Reports      bool     `help:"Reports are published beside the site (report --publish): the explorer leads to them."`
-	Pages        bool     `first:"" help:"With --api=efp: add u/NAME/index.html for each account with a name, a page without JavaScript for people, search engines and previews of links; sitemap.xml and robots.txt; badges (_badge/NAME.svg); and embed.js, the element <follow-card> for other sites. Needs --public-url."`
-	PagesMin     int      `default:"0" placeholder:"N" help:"With --pages: an account without a name has a page too, under its address, if it has at least N followers; 0 means none has (default ${default})."`
-	PublicURL    string   `first:"" placeholder:"URL" help:"With --pages: the address of the site, https://HOST or https://HOST/PATH, for canonical links, previews and sitemaps."`
-	Data         bool     `help:"Add the graph itself as files for queries: _data/follows.parquet, accounts, edges and badges, ops if the snapshot has that table, and datapackage.json, which tells their columns and digests (docs/data.md)."`
-	DataLicence  string   `placeholder:"TEXT" help:"With --data: the terms on which anybody may use these files, such as CC0-1.0, a URL or a sentence; datapackage.json repeats them."`
+	API          string   `first:"" enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"spec is the specification's API, efp the whole read API of the Ethereum Follow Protocol (default ${default})."`
+	Names        string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: copy users' objects under their names, or let edges and fallback look names up (default ${default})."`
+	ProfileURL   string   `placeholder:"URL" help:"With --api=efp: URL of a person's page (default https://efp.app/{address})."`
+	BadgesField  string   `placeholder:"NAME" help:"JSON member with badges (default badges; poaps with --api=efp)."`
+	Explorer     bool     `first:"" default:"true" help:"Add the explorer in _explore/, and index.html, which redirects there."`
+	Pictures     string   `placeholder:"WHERE" help:"Profile pictures in the explorer: off; a comma-separated list of hosts, *.HOST too; or a proxy, https://HOST/PATH/{url}. They must allow CORS. By default, the page asks its reader."`
+	ExplorerKey  []string `sep:"none" placeholder:"PUBLIC" help:"Public key that signs the site: the explorer then checks what it shows. Repeatable, any key suffices; publish refuses a site signed by none. Not for sites in memory."`
+	Reports      bool     `help:"Link the explorer to reports from report --publish."`
+	Pages        bool     `first:"" help:"With --api=efp: add u/NAME/index.html, a page without JavaScript, for each named account; sitemap.xml, robots.txt, badges (_badge/NAME.svg), and embed.js, the element <follow-card>. Needs --public-url."`
+	PagesMin     int      `default:"0" placeholder:"N" help:"With --pages: also for unnamed accounts with at least N followers; 0 means none (default ${default})."`
+	PublicURL    string   `first:"" placeholder:"URL" help:"With --pages: the site's URL, https://HOST or https://HOST/PATH."`
+	Data         bool     `help:"Add the graph as Parquet files in _data/, with datapackage.json (docs/data.md)."`
+	DataLicence  string   `placeholder:"TEXT" help:"With --data: their license, such as CC0-1.0, a URL or a sentence."`
 	Branding
-	LeaderboardMax int `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
+	LeaderboardMax int `default:"100" placeholder:"N" help:"Maximum limit of a leaderboard (default ${default})."`
 	Ranking
 
-	HistoryWindow time.Duration `default:"999h" placeholder:"DURATION" help:"With --api=efp, of a snapshot with the table ops: how far back notifications and activity go, from the time of the snapshot (default ${default}, the longest that can be asked for). 0 leaves them out."`
+	HistoryWindow time.Duration `default:"999h" placeholder:"DURATION" help:"With --api=efp and the table ops: how far back notifications and activity go (default ${default}, the most a request can ask for). 0 omits them."`
 }
 
-// Branding are the flags that say whose site it is.
+// Branding are the flags that name the site and its operator.
 type Branding struct {
-	Title  string `placeholder:"TEXT" help:"What pages and the explorer call the site, in at most 60 bytes. By default pages name the host of --public-url, and the explorer is called followpress."`
-	About  string `placeholder:"SENTENCE" help:"One sentence at the start of the explorer, in at most 200 bytes: what network this is, and who runs the site."`
-	Logo   string `placeholder:"URL" help:"A picture beside the title of pages and of the explorer, https://HOST/PATH."`
-	Colour string `placeholder:"#RRGGBB" help:"The colour of links, buttons and badges (default #0b5cad)."`
-	Home   string `placeholder:"URL" help:"Where the title of pages and of the explorer leads. By default to the start of the explorer, if there is one."`
+	Title  string `placeholder:"TEXT" help:"Name of the site, at most 60 bytes. By default, pages show the host of --public-url."`
+	About  string `placeholder:"SENTENCE" help:"One sentence for the explorer, at most 200 bytes: which network this is, and who runs the site."`
+	Logo   string `placeholder:"URL" help:"Picture next to the title, https://HOST/PATH."`
+	Colour string `placeholder:"#RRGGBB" help:"Color of links, buttons and badges (default #0b5cad)."`
+	Home   string `placeholder:"URL" help:"Link target of the title; by default the explorer."`
 }
 
-// Ranking are the flags that say how often the ranks in details change.
+// Ranking are the flags for how often the ranks in details change.
 type Ranking struct {
-	RanksEvery time.Duration `placeholder:"DURATION" help:"How often the ranks in details are those of now, by the time of snapshots, such as 24h. Between, they stay what they were, but for accounts whose own count changed; leaderboards are always of now. So a round changes few objects. By default always."`
-	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: the last site, whose object _ranks says what ranks were, as s3://BUCKET[/PREFIX], a folder, also as file:///FOLDER, or a .tar file; or a copy of that object. publish and live take that of the destination by default; generate and preview have none, and so the ranks of now. With none the ranks are those of now."`
+	RanksEvery time.Duration `placeholder:"DURATION" help:"How often details get new ranks, in snapshot time, such as 24h. In between, only accounts whose counts changed do, so a round changes few objects; leaderboards stay current. By default always."`
+	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: previous site with the ranks: s3://BUCKET[/PREFIX], a folder, a .tar file, or a copy of its _ranks. publish and live default to their destination. none recomputes all ranks."`
 }
 
-// rankAnew is the --ranks-from of ranks that are those of now.
-const rankAnew = "none"
+// noRanks is the value of --ranks-from that recomputes all ranks.
+const noRanks = "none"
 
 func (r *Ranking) validate() error {
 	switch {
@@ -100,7 +100,7 @@ func (r *Ranking) validate() error {
 	case r.RanksEvery == 0:
 		return errors.New("--ranks-from: only with --ranks-every, such as 24h")
 	}
-	if *r.RanksFrom == rankAnew {
+	if *r.RanksFrom == noRanks {
 		return nil
 	}
 	if _, err := storage.ParsePlace(*r.RanksFrom); err != nil {
@@ -109,15 +109,15 @@ func (r *Ranking) validate() error {
 	return nil
 }
 
-// Held reads the ranks that details show until they are due: those of --ranks-from, or of the site at usual if that
-// is not "". They are nil without --ranks-every, with --ranks-from=none, and if there are none yet. With keys, ranks of a
-// site are believed only if one of the keys has signed that site: they go into a site that is signed.
+// Held reads the ranks that details keep until they are due, from --ranks-from, else from the site at
+// usual unless it is "". The result is nil without --ranks-every, with --ranks-from=none, and if no ranks
+// exist yet. With keys, one of them must have signed the site: its ranks go into a signed site.
 func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Options, keys note.Keys) (*ranks.Held, error) {
 	from, flag := usual, "the destination"
 	if r.RanksFrom != nil {
 		from, flag = *r.RanksFrom, "--ranks-from"
 	}
-	if r.RanksEvery == 0 || from == "" || from == rankAnew {
+	if r.RanksEvery == 0 || from == "" || from == noRanks {
 		return nil, nil
 	}
 	var check func(context.Context, storage.Site) (storage.Site, error)
@@ -128,10 +128,10 @@ func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Optio
 	}
 	body, err := readRanks(ctx, from, server, check)
 	if r.RanksFrom == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoBucket)) {
-		return nil, nil // the run creates it, or says what is missing
+		return nil, nil // the run creates it, or reports the error
 	}
 	if err != nil && check != nil && !storage.Temporary(err) {
-		return nil, fmt.Errorf("%s: the ranks are not those of a site that this key has signed: %w; rank anew with --ranks-from=none", flag, err)
+		return nil, fmt.Errorf("%s: no key of this run signed the site with these ranks: %w; recompute ranks with --ranks-from=none", flag, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
@@ -141,7 +141,7 @@ func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Optio
 	}
 	held, err := ranks.Parse(body)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w: if it cannot be put right, delete it there; the ranks are those of now then", flag, from, err)
+		return nil, fmt.Errorf("%s: %s: %w; repair it, or delete it there to recompute all ranks", flag, from, err)
 	}
 	return held, nil
 }
@@ -182,8 +182,7 @@ func (r *Content) config() site.Config {
 	return c
 }
 
-// location parses --refreshed. It is empty without the flag. An empty flag is an error:
-// it comes from a variable that is not set.
+// location parses --refreshed; empty without the flag. An empty flag is an error: usually an unset variable.
 func (r *Content) location() (at storage.Location, err error) {
 	if r.Refreshed == nil {
 		return at, nil
@@ -194,9 +193,9 @@ func (r *Content) location() (at storage.Location, err error) {
 	return at, nil
 }
 
-// Options are those of the generator that the flags ask for, with the s3://… of --refreshed and --ranks-from on some
-// server. ranksFrom is the usual --ranks-from, "" for none. keys are those that sign the site; without any, ranks and
-// refreshed data are taken as they are. A signed site has only what a key of --refreshed-key has signed.
+// Options returns the options for the generator. ranksFrom is the default of --ranks-from, "" for none;
+// server is for s3://… locations. keys sign the site: with any, ranks must be signed by them, and
+// refreshed data by --refreshed-key.
 func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.S3Options, keys note.Keys) (o generator.Options, err error) {
 	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip", Generator: release.Version()}
 	if o.Ranks, err = r.Held(ctx, ranksFrom, server, keys); err != nil {
@@ -222,16 +221,16 @@ func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.
 	return o, nil
 }
 
-// Refreshers are the keys of --refreshed-key.
+// Refreshers returns the keys of --refreshed-key.
 func (r *Content) Refreshers() (note.Keys, error) {
 	return command.PublicKeys("refreshed-key", r.RefreshedKey)
 }
 
-// signedRefreshes are those objects of refreshes that one of the keys has signed.
+// signedRefreshes yields only refreshes signed by one of the keys.
 type signedRefreshes struct {
 	from generator.Refreshed
 	keys note.Keys
-	left int // how many others the last Each has left out
+	left int // unsigned objects that the last Each skipped
 }
 
 // Each implements generator.Refreshed.
@@ -241,7 +240,7 @@ func (s *signedRefreshes) Each(ctx context.Context, found func(key site.Key, bod
 		entry, err := s.keys.OpenEntry(site.RefreshPrefix+key, body, time.Now())
 		if err != nil {
 			s.left++
-			return nil //nolint:nilerr // whoever can write there must not be able to stop every run
+			return nil //nolint:nilerr // others may write there, and must not be able to stop every run
 		}
 		return found(key, entry)
 	})
@@ -253,41 +252,41 @@ func (c *Command) Validate() error {
 		return err
 	}
 	if command.Inside(c.Report, c.Out) {
-		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", c.Report)
+		return fmt.Errorf("--report=%s is in the output, where the next run would have to remove it; name a file elsewhere", c.Report)
 	}
 	at, err := c.location()
 	if err == nil && at.Folder != "" && command.Inside(c.Report, at.Folder) {
-		return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", c.Report)
+		return fmt.Errorf("--report=%s is in --refreshed, where the next run would read it as an object; name a file elsewhere", c.Report)
 	}
 	return err
 }
 
-// location matches URLs, even if their slashes were merged.
+// location matches URLs, even with merged slashes.
 var location = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):/+(.*)`)
 
-// packed matches names of compressed or packed files. Of these, generate writes only .tar.
+// packed matches names of archives and compressed files. generate writes only .tar.
 var packed = regexp.MustCompile(`(?i)\.(tar(\..*)?|tgz|tzst|txz|tbz2?|zip)$`)
 
-// checkOut refuses names that would become a folder although something else was meant.
+// checkOut rejects a bucket, a URL or an archive name, which would silently become a folder.
 func checkOut(out string) error {
 	if url := location.FindStringSubmatch(out); url != nil {
 		scheme, rest := url[1], url[2]
 		switch strings.ToLower(scheme) {
 		case "s3":
-			return fmt.Errorf("--out=%s is a bucket: generate --out site.tar, then publish --site site.tar --dest %s://%s", out, scheme, rest)
+			return fmt.Errorf("--out=%s is a bucket; generate --out site.tar, then publish --site site.tar --dest %s://%s", out, scheme, rest)
 		case "file":
-			return fmt.Errorf("--out=%s: name the path itself, --out /%s; a bucket in a folder is what publish --site SITE --dest file:///%[2]s writes", out, rest)
+			return fmt.Errorf("--out=%s is a URL; name the path, --out /%s, or use publish --site SITE --dest file:///%[2]s for a bucket in a folder", out, rest)
 		}
-		return fmt.Errorf("--out=%s is a URL: name a folder, or a file that ends in .tar", out)
+		return fmt.Errorf("--out=%s is a URL; name a folder, or a file that ends in .tar", out)
 	}
 	out = filepath.Clean(out)
 	if end := packed.FindStringIndex(out); end != nil && !strings.HasSuffix(out, ".tar") {
-		return fmt.Errorf("--out=%s: name a file that ends in .tar, such as %s.tar, and compress it afterwards, or a folder of another name", out, out[:end[0]])
+		return fmt.Errorf("--out=%s: name a file that ends in .tar, such as %s.tar, and compress it afterwards, or another folder", out, out[:end[0]])
 	}
 	return nil
 }
 
-// Run makes the site.
+// Run renders the site.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if err := command.CheckFile("report", c.Report, c.Out); err != nil {
 		return err
@@ -306,7 +305,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	report, err := generator.ToPath(ctx, folder, c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {
-		command.Warn(stderr, strings.ReplaceAll(err.Error(), "\n", "; ")) // after a signal, the caller reports only the name of the signal
+		command.Warn(stderr, strings.ReplaceAll(err.Error(), "\n", "; ")) // after a signal, the caller prints only the signal's name
 	}
 	told := &staged{Report: report, Stages: progress.Stages()}
 	if err != nil {
@@ -321,6 +320,6 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 
 type staged struct {
 	*summary.Report
-	Error  string          `json:"error,omitempty"` // then the report has nothing but the stages until then
+	Error  string          `json:"error,omitempty"` // then the report has only the stages before the error
 	Stages []command.Stage `json:"stages"`
 }

@@ -179,7 +179,7 @@ func TestFailure(t *testing.T) {
 		"a file as a folder": {func(_ *testing.T, dir string) []string {
 			return []string{"--snapshot", filepath.Join(dir, "lists.ndjson")}
 		},
-			"is a file, and a snapshot is a folder: name the one that holds meta.json and the tables"},
+			"is a file, and a snapshot is a folder; name the folder with meta.json and the tables"},
 		"a file as the output": {func(_ *testing.T, dir string) []string { return []string{"--out", filepath.Join(dir, "lists.ndjson")} },
 			"is a file; name a folder, or a file that ends in .tar"},
 		"no such refreshes": {func(_ *testing.T, dir string) []string { return []string{"--refreshed", filepath.Join(dir, "_refesh")} },
@@ -259,11 +259,11 @@ func TestStages(t *testing.T) {
 func TestUnwritableReport(t *testing.T) {
 	dir := demo(t)
 	for name, test := range map[string]struct{ file, reason string }{
-		"no folder":    {"nowhere/report.json", "--report=nowhere/report.json: the folder nowhere is not there: make it"},
+		"no folder":    {"nowhere/report.json", "--report=nowhere/report.json: the folder nowhere does not exist; create it"},
 		"a folder":     {".", "--report=. is a folder: name a file"},
 		"below a file": {"file/report.json", "--report=file/report.json cannot be written: "},
 
-		"link to no folder": {"link", "/nowhere is not there: make it"},
+		"link to no folder": {"link", "/nowhere does not exist; create it"},
 		"link to itself":    {"loop", "--report=loop"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestReportInOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, _, stderr := generate("--snapshot", dir, "--out", strings.ReplaceAll(test.out, "$PWD", pwd), "--report", strings.ReplaceAll(test.report, "$PWD", pwd))
-			if status != command.Usage || !failedWith(stderr, "is in the output: the next run would have to remove it") {
+			if status != command.Usage || !failedWith(stderr, "is in the output, where the next run would have to remove it") {
 				t.Errorf("got status %d, want %d: %s", status, command.Usage, stderr)
 			}
 		})
@@ -380,15 +380,15 @@ func TestOutputThatIsNoPath(t *testing.T) {
 	for out, reason := range map[string]string{
 		"s3://bucket/x":       "generate --out site.tar, then publish --site site.tar --dest s3://bucket/x",
 		"S3://bucket":         "then publish --site site.tar --dest S3://bucket",
-		"file:///srv/site":    "name the path itself, --out /srv/site;",
-		"https://host/x":      "is a URL: name a folder, or a file that ends in .tar",
+		"file:///srv/site":    "name the path, --out /srv/site,",
+		"https://host/x":      "is a URL; name a folder, or a file that ends in .tar",
 		"site.tar.gz":         "name a file that ends in .tar, such as site.tar, and compress it afterwards, or",
 		"there/site.tgz":      "such as there/site.tar,",
 		"site.tar.zst":        "such as site.tar,",
 		"site.TAR.XZ":         "such as site.tar,",
 		"s3:/bucket/x":        "--dest s3://bucket/x",
-		"file:/srv/site":      "name the path itself, --out /srv/site;",
-		"site.TAR":            "--out=site.TAR: name a file that ends in .tar, such as site.tar, and compress it afterwards, or a folder of another name",
+		"file:/srv/site":      "name the path, --out /srv/site,",
+		"site.TAR":            "--out=site.TAR: name a file that ends in .tar, such as site.tar, and compress it afterwards, or another folder",
 		"there/site.tar.lz4":  "name a file that ends in .tar, such as there/site.tar,",
 		"site.zip":            "name a file that ends in .tar, such as site.tar,",
 		"a/../site.Zip":       "such as site.tar,",

@@ -14,19 +14,19 @@ import (
 	"github.com/followpress/followpress/storage/parts"
 )
 
-// ranksRetry is for an object of up to 1 GiB of a server that may be down for a moment.
+// ranksRetry retries for 15 s: long enough for a brief outage. An attempt may fetch up to 1 GiB.
 var ranksRetry = storage.Retry{Patience: 15 * time.Second, Attempt: time.Hour, Hint: "check --endpoint, and that the server is up"}
 
-// readRanks reads the object site.RanksKey of a site, which is nil if the site has none. The site is at s3://BUCKET,
-// s3://BUCKET/PREFIX or file:///FOLDER, or in a folder, a .tar file or parts; any other file is that object itself. A
-// bucket that does not exist is storage.ErrNoBucket, anything else an fs.ErrNotExist. Requests are retried. Unless check is nil,
-// the object is read from what check makes of the site; a file that is the object itself is not checked.
+// readRanks reads the object site.RanksKey of a site; nil if the site has none. from is a bucket
+// (s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER), a folder, a .tar file, parts, or a file that is the
+// object itself. check, unless nil, wraps the site before the read; it does not apply to the object itself.
+// A missing bucket is storage.ErrNoBucket, anything else missing an fs.ErrNotExist. Requests are retried.
 func readRanks(ctx context.Context, from string, o storage.S3Options, check func(context.Context, storage.Site) (storage.Site, error)) ([]byte, error) {
 	opened, err := openRanks(ctx, from, o)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", from, err)
 	}
-	defer opened.Close() // only read
+	defer opened.Close() // read-only
 	var body []byte
 	if _, isObject := opened.(fileOfRanks); isObject || check == nil {
 		check = func(_ context.Context, s storage.Site) (storage.Site, error) { return s, nil }
@@ -38,7 +38,7 @@ func readRanks(ctx context.Context, from string, o storage.S3Options, check func
 		}
 		body, err = from.GetAdmitted(ctx, site.RanksKey, func(_ context.Context, size int64) error {
 			if size > ranks.MaxBytes {
-				return fmt.Errorf("%s has %d bytes, more than any site's", site.RanksKey, size)
+				return fmt.Errorf("%s has %d bytes, more than any site has", site.RanksKey, size)
 			}
 			return nil
 		})
@@ -48,7 +48,7 @@ func readRanks(ctx context.Context, from string, o storage.S3Options, check func
 		return nil, nil
 	}
 	if errors.Is(err, storage.ErrNoBucket) {
-		return nil, fmt.Errorf("read %s: %w: check its name, --endpoint and --region", from, storage.ErrNoBucket)
+		return nil, fmt.Errorf("read %s: %w; check its name, --endpoint and --region", from, storage.ErrNoBucket)
 	} else if err != nil {
 		return nil, fmt.Errorf("read %s: %w", from, err)
 	}
@@ -78,12 +78,12 @@ func openRanks(ctx context.Context, from string, o storage.S3Options) (storage.S
 		return storage.OpenSite(ctx, from, o)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no folder and no regular file")
+		return nil, errors.New("neither a folder nor a regular file")
 	}
 	return fileOfRanks(from), nil
 }
 
-// fileOfRanks is the path of a file with the object, as a site that has nothing else.
+// fileOfRanks is the path of a file with the object, presented as a site with no other object.
 type fileOfRanks string
 
 // Get implements storage.Site.

@@ -90,9 +90,9 @@ func TestRanksFromFails(t *testing.T) {
 	}
 	for from, want := range map[string]string{
 		filepath.Join(t.TempDir(), "gone"): "no such file",
-		other:                              "_ranks: it is cut off, or something else: malformed object: if it cannot be put right, delete it there",
-		huge:                               "2147483648 bytes, more than any site's",
-		"/dev/zero":                        "it is no folder and no regular file",
+		other:                              "_ranks: it is cut off, or something else: malformed object; repair it, or delete it there",
+		huge:                               "2147483648 bytes, more than any site has",
+		"/dev/zero":                        "neither a folder nor a regular file",
 	} {
 		out := filepath.Join(t.TempDir(), "site")
 		status, _, stderr := generate("--snapshot", demo(t), "--out", out, "--ranks-every=24h", "--ranks-from", from)

@@ -17,18 +17,18 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// RenderingGroup is the title of the flags in the help that have no effect without a snapshot.
+// RenderingGroup is the help title of the flags that need a snapshot.
 const RenderingGroup = "How a snapshot is rendered:"
 
-// ChooseSource lets --site win over the variable of --snapshot, and the reverse: the variable may be set
-// for another command. It empties the other one. Both flags, both variables, and flags of RenderingGroup
-// for a site are errors.
+// ChooseSource resolves --snapshot and --site: a flag wins over the other's variable, which may be
+// set for another command, and empties the other. Both flags, both variables, and flags of
+// RenderingGroup with a site are errors.
 func ChooseSource(parsed *kong.Context, snapshot, site *string) error {
 	given := command.Given(parsed)
 	switch {
 	case *snapshot == "" || *site == "":
 	case given["site"] == given["snapshot"]:
-		return errors.New("--snapshot and --site exclude each other (FOLLOWPRESS_SNAPSHOT and FOLLOWPRESS_SITE set them too)")
+		return errors.New("--snapshot and --site exclude each other; FOLLOWPRESS_SNAPSHOT and FOLLOWPRESS_SITE set them too")
 	case given["site"]:
 		*snapshot = ""
 	default:
@@ -36,14 +36,13 @@ func ChooseSource(parsed *kong.Context, snapshot, site *string) error {
 	}
 	for _, element := range parsed.Path {
 		if flag := element.Flag; *site != "" && flag != nil && flag.Group != nil && flag.Group.Title == RenderingGroup {
-			return fmt.Errorf("--%s is for a snapshot: the site %s stays as it was generated", flag.Name, *site)
+			return fmt.Errorf("--%s is for a snapshot; the site %s stays as generated", flag.Name, *site)
 		}
 	}
 	return nil
 }
 
-// OpenSnapshot opens a snapshot: a folder of this machine, or s3://…, whose requests have ctx until it is
-// closed.
+// OpenSnapshot opens a folder, or s3://…, whose requests use ctx until closeFiles.
 func OpenSnapshot(ctx context.Context, location string, server storage.S3Options) (_ afero.Fs, closeFiles func() error, err error) {
 	if !strings.HasPrefix(location, "s3://") {
 		if err := noSnapshot(location); err != nil {
@@ -66,8 +65,8 @@ func OpenSnapshot(ctx context.Context, location string, server storage.S3Options
 	return files, func() error { return nil }, nil
 }
 
-// noSnapshot says what a file or a folder is that is no folder of a snapshot, and which flag takes it. It returns nil for
-// all others, of which reading says what is missing.
+// noSnapshot returns an error for a location that is certainly not a snapshot, with the flag that takes
+// it. Otherwise it returns nil, and reading reports the error.
 func noSnapshot(location string) error {
 	holds := func(name string) bool {
 		_, err := os.Stat(filepath.Join(location, name))
@@ -76,15 +75,15 @@ func noSnapshot(location string) error {
 	info, err := os.Stat(location)
 	switch {
 	case storage.IsWeb(location):
-		return fmt.Errorf("%s is a URL, and a snapshot is a folder, or s3://BUCKET/PREFIX", location)
+		return fmt.Errorf("%s is a URL; a snapshot is a folder, or s3://BUCKET/PREFIX", location)
 	case err != nil:
-		return nil //nolint:nilerr // reading says it
+		return nil //nolint:nilerr // reading reports it
 	case info.Mode().IsRegular() && strings.HasSuffix(location, ".tar"):
-		return fmt.Errorf("%s is a file, and a snapshot is a folder: if it is a site that generate wrote, use --site %[1]s (publish, preview, serve)", location)
+		return fmt.Errorf("%s is a file, and a snapshot is a folder; for a generated site use --site %[1]s (publish, preview, serve)", location)
 	case info.Mode().IsRegular():
-		return fmt.Errorf("%s is a file, and a snapshot is a folder: name the one that holds meta.json and the tables", location)
+		return fmt.Errorf("%s is a file, and a snapshot is a folder; name the folder with meta.json and the tables", location)
 	case holds(string(site.RootKey)) && !holds("meta.json"):
-		return fmt.Errorf("%s is a site, and no snapshot: use --site %[1]s (publish, preview, serve)", location)
+		return fmt.Errorf("%s is a site, not a snapshot; use --site %[1]s (publish, preview, serve)", location)
 	}
 	return nil
 }

@@ -23,15 +23,15 @@ func TestWhatIsNoSnapshot(t *testing.T) {
 		return name
 	}
 	for path, want := range map[string]string{
-		write("site.tar"):                          "is a file, and a snapshot is a folder: if it is a site that generate wrote, use --site",
-		write("accounts.ndjson"):                   "is a file, and a snapshot is a folder: name the one that holds meta.json",
-		filepath.Dir(write("site/_site")):          "is a site, and no snapshot: use --site",
+		write("site.tar"):                          "is a file, and a snapshot is a folder; for a generated site use --site",
+		write("accounts.ndjson"):                   "is a file, and a snapshot is a folder; name the folder with meta.json",
+		filepath.Dir(write("site/_site")):          "is a site, not a snapshot; use --site",
 		filepath.Dir(write("snapshot/meta.json")):  "",
 		filepath.Dir(write("both/meta.json")):      "",
 		filepath.Dir(write("both/_site")):          "",
 		filepath.Dir(write("tables/lists.ndjson")): "", // reading says that meta.json is missing
 		filepath.Join(dir, "nothing"):              "",
-		"https://x.example/snapshot":               "is a URL, and a snapshot is a folder",
+		"https://x.example/snapshot":               "is a URL; a snapshot is a folder",
 	} {
 		_, closeFiles, err := OpenSnapshot(t.Context(), path, storage.S3Options{})
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {

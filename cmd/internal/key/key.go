@@ -1,4 +1,4 @@
-// Package key is the command that makes the key that signs sites, and shows its public part.
+// Package key implements the command key, which makes the key that signs sites and prints its public key.
 package key
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// Command is the command with its flags.
+// Command is key with its flags.
 type Command struct {
-	Name string `placeholder:"NAME" help:"What the key is called in notes: a host name, such as that of the site. All keys of a site have one name. Without it --out takes the name of this host."`
-	Out  string `placeholder:"KEYFILE" help:"Make a key, and write it to this new file, which only its owner can read."`
-	In   string `placeholder:"KEYFILE" help:"Print the public key of this one again."`
-	From string `placeholder:"FILE" help:"Print the public key of an Ed25519 key that an HSM or a KMS keeps, whose public part is in this file, as PEM or DER."`
+	Name string `placeholder:"NAME" help:"Name of the key in signatures: a host name, such as the site's. All keys of a site share one name. By default, --out uses this machine's host name."`
+	Out  string `placeholder:"KEYFILE" help:"Make a key, and write it to this new file, readable only by its owner."`
+	In   string `placeholder:"KEYFILE" help:"Print the public key of this key file."`
+	From string `placeholder:"FILE" help:"Print the public key for an Ed25519 key in an HSM or KMS, from this file with its public part, in PEM or DER."`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `The public key on standard output is what readers check a site with. Keep the file secret: whoever has it can sign for you.
+	return `Readers check a site with the public key on standard output. Keep the file secret: anyone who has it can sign for you.
 
 	followpress key --name follow.example --out site.key`
 }
@@ -46,7 +46,7 @@ func (c *Command) Validate() error {
 	case c.From != "" && c.Name == "":
 		return errors.New("missing flags: --name=NAME")
 	case c.In != "" && c.Name != "":
-		return errors.New("--name is that of the key already: use it with --out or --from")
+		return errors.New("--name is for --out and --from; the key in --in has a name")
 	case c.Name != "":
 		if err := note.CheckName(c.Name); err != nil {
 			return fmt.Errorf("--name: %w", err)
@@ -55,20 +55,20 @@ func (c *Command) Validate() error {
 	return nil
 }
 
-// hostname is that of this machine; tests replace it.
+// hostname returns this machine's name; tests replace it.
 var hostname = os.Hostname
 
-// nameByHost names the key after this machine, and says so.
+// nameByHost names the key after this machine, and prints the name.
 func (c *Command) nameByHost(stderr io.Writer) error {
 	name, err := hostname()
 	if err == nil {
 		err = note.CheckName(name)
 	}
 	if err != nil {
-		return fmt.Errorf("--out takes the name of this host: %w: choose one with --name", err)
+		return fmt.Errorf("name the key after this host: %w; choose a name with --name", err)
 	}
 	c.Name = name
-	_, err = fmt.Fprintf(stderr, "the key is called %s, as this host: --name chooses another name\n", name)
+	_, err = fmt.Fprintf(stderr, "the key is named %s, after this host; choose another name with --name\n", name)
 	return err
 }
 
@@ -111,17 +111,17 @@ func (c *Command) public() (string, error) {
 		return "", err
 	}
 	if err := write(c.Out, private+"\n"); errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("--out=%s: there is a file already, and a key is never overwritten: name another one, or show its public key with --in", c.Out)
+		return "", fmt.Errorf("--out=%s: the file exists, and keys are never overwritten; name another file, or print its public key with --in", c.Out)
 	} else if err != nil {
 		return "", fmt.Errorf("--out: %w", err)
 	}
 	return public, nil
 }
 
-// maxFile bounds a file with a key.
+// maxFile is the maximum size of a key file, in bytes.
 const maxFile = 16 << 10
 
-// Read reads the file of a secret key.
+// Read reads a secret key file.
 func Read(name string) (string, error) {
 	text, err := readSmall(name)
 	if err != nil {
@@ -131,7 +131,7 @@ func Read(name string) (string, error) {
 }
 
 func readSmall(name string) (text []byte, err error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a pipe that nobody writes to is waited for
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: do not block on a pipe without a writer
 	if err != nil {
 		return nil, err
 	}
@@ -140,16 +140,16 @@ func readSmall(name string) (text []byte, err error) {
 	switch {
 	case err != nil:
 	case len(text) > maxFile:
-		err = fmt.Errorf("%s has more than %d KiB: it is no key", name, maxFile>>10)
+		err = fmt.Errorf("%s has more than %d KiB, so it is not a key", name, maxFile>>10)
 	case len(text) == 0:
 		err = fmt.Errorf("%s is empty", name)
 	}
 	return text, err
 }
 
-// write writes a new file, in one step, that only its owner can read.
+// write writes a new file atomically, readable only by its owner.
 func write(name, text string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".followpress-key-") // with the mode 0600
+	f, err := os.CreateTemp(filepath.Dir(name), ".followpress-key-") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func write(name, text string) (err error) {
 	return os.Link(f.Name(), name) // unlike a rename, it replaces nothing
 }
 
-// publicFrom reads a public key as tools write it (RFC 8410).
+// publicFrom reads a public key in the form tools write (RFC 8410).
 func publicFrom(name string) (ed25519.PublicKey, error) {
 	text, err := readSmall(name)
 	if err != nil {
@@ -176,7 +176,7 @@ func publicFrom(name string) (ed25519.PublicKey, error) {
 	any, err := x509.ParsePKIXPublicKey(text)
 	key, ok := any.(ed25519.PublicKey)
 	if err != nil || !ok {
-		return nil, errors.New("it is no public key of Ed25519: use PEM or DER, as `openssl pkey -pubout` writes it")
+		return nil, errors.New("not an Ed25519 public key; want PEM or DER, such as from `openssl pkey -pubout`")
 	}
 	return key, nil
 }

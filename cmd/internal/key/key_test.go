@@ -33,9 +33,9 @@ func TestNameOfKey(t *testing.T) {
 		says    string // on standard error
 	}{
 		{"given", []string{"--name", "follow.example"}, "host-1", nil, command.Done, "follow.example+", ""},
-		{"that of the host", nil, "host-1", nil, command.Done, "host-1+", "the key is called host-1, as this host"},
-		{"a host without a proper name", nil, "my_host", nil, command.Failed, "", "choose one with --name"},
-		{"a host without a name", nil, "", errors.New("no name"), command.Failed, "", "no name: choose one with --name"},
+		{"that of the host", nil, "host-1", nil, command.Done, "host-1+", "the key is named host-1, after this host"},
+		{"a host without a proper name", nil, "my_host", nil, command.Failed, "", "choose a name with --name"},
+		{"a host without a name", nil, "", errors.New("no name"), command.Failed, "", "no name; choose a name with --name"},
 		{"with a space", []string{"--name", "a b"}, "", nil, command.Usage, "", "--name: the name of a key is \"a b\": use a host name"},
 		{"with a plus sign", []string{"--name", "a+b"}, "", nil, command.Usage, "", "use a host name"},
 		{"with a line feed", []string{"--name", "a\nb"}, "", nil, command.Usage, "", "use a host name"},

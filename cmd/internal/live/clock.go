@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// longestBackoff is the longest wait after failures, unless the interval is longer.
+// longestBackoff caps the wait after failures, unless the interval is longer.
 const longestBackoff = time.Hour
 
-// every calls do at once and then at each tick until ctx ends, one call at a time: ticks during a call are
-// left out. After n failures in a row it waits 2^(n-1) intervals, within longestBackoff. Intervals are of
-// the monotonic clock, so a clock that is set changes nothing.
+// every calls do at once and then at each tick until ctx ends, one call at a time: ticks during a call
+// are skipped. After n failures in a row it waits 2^(n-1) intervals, at most longestBackoff. Intervals
+// follow the monotonic clock, so setting the clock has no effect.
 func every(ctx context.Context, interval time.Duration, do func(ctx context.Context) error) {
 	begun, failures := time.Now(), 0
 	for ctx.Err() == nil {
@@ -29,7 +29,7 @@ func every(ctx context.Context, interval time.Duration, do func(ctx context.Cont
 	}
 }
 
-// backoff is how much longer to wait than until the next tick, after so many failures in a row.
+// backoff returns the wait beyond the next tick, after this number of failures in a row.
 func backoff(interval time.Duration, failures int) time.Duration {
 	wait := interval
 	for range failures - 1 {

@@ -24,45 +24,45 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A copy of a state is an object that names pieces of files, and the pieces, by the SHA-256 of what is in
-// them. Logs are only appended to, so most pieces are there already when the next copy is made.
+// A copy of a state is an object that lists pieces of files by the SHA-256 of their content, and the
+// pieces. Logs are append-only, so the next copy reuses most pieces.
 const (
 	copyKey   = site.Key("state.json")
 	piecesKey = site.Key("pieces/")
 
 	pieceBytes = 8 << 20
-	// pieceGrace is how long a piece stays that no copy names: another process may be about to name it, or
-	// reads the copy that did.
+	// pieceGrace is the minimum age of an unreferenced piece before it is deleted: another process may
+	// be about to reference it, or still read the copy that did.
 	pieceGrace  = time.Hour
 	copyFormat  = 1
-	copyTries   = 3 // while the state changes
+	copyTries   = 3 // attempts while the state changes
 	copyMaximum = 16 << 20
 )
 
-// A copied state is the object under copyKey.
+// A copied is the object under copyKey.
 type copied struct {
 	Format int               `json:"format"`
-	Blocks map[uint64]uint64 `json:"blocks"` // the last block that was read, by the id of the chain
-	Files  []copiedFile      `json:"files"`  // in the order in which they are put back
+	Blocks map[uint64]uint64 `json:"blocks"` // last block read, by chain id
+	Files  []copiedFile      `json:"files"`  // in the order of restoring
 }
 
 type copiedFile struct {
 	Name   string   `json:"name"`
 	Size   int64    `json:"size"`
-	Pieces []string `json:"pieces"` // SHA-256 in hexadecimal; each has pieceBytes, but for the last
+	Pieces []string `json:"pieces"` // SHA-256 in hexadecimal; each of pieceBytes, except the last
 }
 
 var (
-	errNoCopy    = errors.New("there is no copy of a state")
-	errOlderCopy = errors.New("the copy there is of later blocks")
+	errNoCopy    = errors.New("no copy of a state")
+	errOlderCopy = errors.New("the stored copy has later blocks")
 	errDamaged   = errors.New("the copy of the state is damaged")
-	errVersion   = errors.New("the copy was made by another version of the program")
+	errVersion   = errors.New("another version of the program made the copy")
 )
 
-// copiedName matches the files that a copy may have: nothing of a bucket writes elsewhere.
+// copiedName matches the files a copy may contain, so a bucket cannot write elsewhere.
 var copiedName = regexp.MustCompile(`^(profiles/store\.db|badges/store\.db|chains/[0-9]{1,20}/(logs|checkpoint\.json))$`)
 
-// A copyBucket is the part of a storage.Bucket that copies need.
+// A copyBucket is the part of storage.Bucket that copies use.
 type copyBucket interface {
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
@@ -72,7 +72,7 @@ type copyBucket interface {
 	Now() time.Time
 }
 
-// copies keeps copies of a state in a bucket.
+// copies stores copies of a state in a bucket.
 type copies struct {
 	bucket copyBucket
 	where  string // for messages
@@ -82,9 +82,9 @@ var patient = retry.Policy{Retryable: storage.Temporary, First: time.Second, Lon
 
 func pieceKey(digest string) site.Key { return piecesKey + site.Key(digest+".zst") }
 
-// keep puts a copy of the state in a folder, of which nobody writes profiles and badges meanwhile. Readers
-// see the old copy, or the new one. It returns errOlderCopy, and changes nothing, if the copy that is there
-// has a block that the state does not have; that it equals the state already is no error.
+// keep puts a copy of the state in dir; nothing may write profiles or badges at the same time. Readers see
+// the old copy or the new one. If the stored copy has a block that the state lacks, keep returns
+// errOlderCopy and changes nothing. A copy equal to the state is not an error.
 func (c *copies) keep(ctx context.Context, dir string) (err error) {
 	defer func() {
 		if err != nil {
@@ -97,10 +97,10 @@ func (c *copies) keep(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("the state %s was read again while it was copied: the next copy has all", dir)
+	return fmt.Errorf("the state %s changed while it was copied; the next copy will include the changes", dir)
 }
 
-// try is keep; same is false if the state was changed meanwhile.
+// try attempts keep once; same is false if the state changed during the copy.
 func (c *copies) try(ctx context.Context, dir string) (same bool, err error) {
 	state, err := chain.Freeze(dir)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *copies) try(ctx context.Context, dir string) (same bool, err error) {
 	before, at, err := c.current(ctx)
 	switch {
 	case errors.Is(err, errNoCopy):
-	case errors.Is(err, errDamaged): // a better one takes its place
+	case errors.Is(err, errDamaged): // the new copy replaces it
 	case err != nil:
 		return false, err
 	}
@@ -147,7 +147,7 @@ func (c *copies) try(ctx context.Context, dir string) (same bool, err error) {
 	return true, c.remove(ctx, unnamed)
 }
 
-// replace puts a copy in the place of the one that was there.
+// replace puts a copy in place of the current one.
 func (c *copies) replace(ctx context.Context, next copied, was storage.Info) error {
 	body, err := json.Marshal(next)
 	if err != nil {
@@ -162,12 +162,12 @@ func (c *copies) replace(ctx context.Context, next copied, was storage.Info) err
 		err = c.write(ctx, copyKey, body, "application/json", storage.Always)
 	}
 	if errors.Is(err, storage.ErrCondition) {
-		err = fmt.Errorf("another process has put a copy meanwhile: %w", err)
+		err = fmt.Errorf("another process put a copy at the same time: %w", err)
 	}
 	return err
 }
 
-// current reads the copy that is there, and says which object it is. The info is zero if there is none.
+// current reads the stored copy and its object info, which is zero if there is none.
 func (c *copies) current(ctx context.Context) (now copied, at storage.Info, err error) {
 	var body []byte
 	err = patient.Do(ctx, func() (err error) {
@@ -183,7 +183,7 @@ func (c *copies) current(ctx context.Context) (now copied, at storage.Info, err 
 		return copied{}, at, fmt.Errorf("%w: %s is not JSON: %w", errDamaged, copyKey, err)
 	}
 	if now.Format > copyFormat {
-		return copied{}, at, fmt.Errorf("%w: format %d, this version reads %d: it is a newer one, so update this one", errVersion, now.Format, copyFormat)
+		return copied{}, at, fmt.Errorf("%w: format %d, this version reads up to %d; update this one", errVersion, now.Format, copyFormat)
 	}
 	if now.Format != copyFormat {
 		return copied{}, at, fmt.Errorf("%w: format %d, this version reads %d", errVersion, now.Format, copyFormat)
@@ -213,7 +213,7 @@ func (c *copied) check() error {
 	return nil
 }
 
-// pieces lists the pieces that are there, and those that are so old that no process is about to name them.
+// pieces lists the stored pieces; old marks pieces past pieceGrace.
 func (c *copies) pieces(ctx context.Context) (there, old map[string]bool, err error) {
 	err = patient.Do(ctx, func() error {
 		there, old = map[string]bool{}, map[string]bool{}
@@ -229,7 +229,7 @@ func (c *copies) pieces(ctx context.Context) (there, old map[string]bool, err er
 	return there, old, err
 }
 
-// put puts the pieces of a file that are not there.
+// put puts the pieces of a file that are not stored yet.
 func (c *copies) put(ctx context.Context, dir string, f chain.File, there map[string]bool) (copiedFile, error) {
 	out := copiedFile{Name: f.Name, Size: f.Size, Pieces: []string{}}
 	var from io.Reader = bytes.NewReader(f.Body)
@@ -277,7 +277,7 @@ func (c *copies) write(ctx context.Context, key site.Key, body []byte, kind stri
 	})
 }
 
-// remove removes old pieces that no copy names.
+// remove deletes old pieces that no copy references.
 func (c *copies) remove(ctx context.Context, old map[string]bool) error {
 	var keys []site.Key
 	for digest, isOld := range old {
@@ -288,33 +288,33 @@ func (c *copies) remove(ctx context.Context, old map[string]bool) error {
 	slices.Sort(keys)
 	for some := range slices.Chunk(keys, 1000) {
 		err := patient.Do(ctx, func() error { return c.bucket.Delete(ctx, some) })
-		if errors.Is(err, storage.ErrUnsupported) && len(some) > 1 { // the server takes one per request
+		if errors.Is(err, storage.ErrUnsupported) && len(some) > 1 { // the server deletes one object per request
 			err = nil
 			for _, key := range some {
 				err = errors.Join(err, patient.Do(ctx, func() error { return c.bucket.Delete(ctx, []site.Key{key}) }))
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("the copy is made, but old pieces stay: %w", err)
+			return fmt.Errorf("the copy is complete, but old pieces remain: %w", err)
 		}
 	}
 	return nil
 }
 
-// restore makes a folder the state of the copy. Nobody else may use the folder, and it has no chains yet;
-// profiles and badges that it has are replaced. A restore that is cut off leaves no chains either. Errors
-// are errNoCopy, errDamaged, which says what to do, and those of the bucket and the disk.
+// restore turns dir into the state of the copy. dir must have no chains yet and no other user; its
+// profiles and badges are replaced. An interrupted restore leaves no chains either. Errors are errNoCopy,
+// errDamaged with a remedy, and errors of the bucket and the disk.
 func (c *copies) restore(ctx context.Context, dir string) (blocks map[uint64]uint64, err error) {
 	defer func() {
 		switch {
 		case errors.Is(err, errDamaged):
-			err = fmt.Errorf("%s: %w: start without --state-from to read all blocks from nodes, and remove %s there", c.where, err, copyKey)
+			err = fmt.Errorf("%s: %w; to read all blocks from nodes, remove %s there and start without --state-from", c.where, err, copyKey)
 		case err != nil:
 			err = fmt.Errorf("%s: %w", c.where, err)
 		}
 	}()
 	work := filepath.Join(dir, "restoring")
-	if err := os.RemoveAll(work); err != nil { // of a restore that was cut off
+	if err := os.RemoveAll(work); err != nil { // left by an interrupted restore
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
@@ -322,7 +322,7 @@ func (c *copies) restore(ctx context.Context, dir string) (blocks map[uint64]uin
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range []string{"profiles", "badges", "chains"} { // chains last: with them it is a state
+	for _, part := range []string{"profiles", "badges", "chains"} { // chains last: they make it a state
 		from, to := filepath.Join(work, part), filepath.Join(dir, part)
 		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
 			continue
@@ -337,8 +337,8 @@ func (c *copies) restore(ctx context.Context, dir string) (blocks map[uint64]uin
 	return now.Blocks, nil
 }
 
-// fetchAll writes the files of the copy below a folder. A piece may go while it is read, if another copy
-// takes the place of this one: then it begins anew.
+// fetchAll writes the files of the copy below work. It restarts if a newer copy replaces this one while
+// its pieces are read.
 func (c *copies) fetchAll(ctx context.Context, work string) (now copied, err error) {
 	var read string
 	for {
@@ -362,7 +362,7 @@ func (c *copies) fetchAll(ctx context.Context, work string) (now copied, err err
 	}
 }
 
-// fetch writes a file of a copy below a folder.
+// fetch writes a file of a copy below work.
 func (c *copies) fetch(ctx context.Context, work string, f copiedFile) (err error) {
 	name := filepath.Join(work, filepath.FromSlash(f.Name))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -386,13 +386,13 @@ func (c *copies) fetch(ctx context.Context, work string, f copiedFile) (err erro
 			return err
 		})
 		if errors.Is(err, storage.ErrNotFound) {
-			return fmt.Errorf("%w: %s is not there", errDamaged, pieceKey(digest))
+			return fmt.Errorf("%w: %s is missing", errDamaged, pieceKey(digest))
 		} else if err != nil {
 			return err
 		}
 		piece, err := decoder.DecodeAll(body, nil)
 		if sum := sha256.Sum256(piece); err != nil || hex.EncodeToString(sum[:]) != digest || int64(len(piece)) != min(pieceBytes, left) {
-			return fmt.Errorf("%w: %s has other bytes than its name says", errDamaged, pieceKey(digest))
+			return fmt.Errorf("%w: %s does not match its name", errDamaged, pieceKey(digest))
 		}
 		if _, err := file.Write(piece); err != nil {
 			return err

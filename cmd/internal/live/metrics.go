@@ -13,10 +13,10 @@ import (
 	"github.com/followpress/followpress/source/follow"
 )
 
-// Outcomes of a publish; done and failed are those of a copy of the state too.
+// Outcomes of a publish. Copies of the state use done and failed.
 const (
 	done      = "done"
-	unchanged = "unchanged" // the bucket had the same site already
+	unchanged = "unchanged" // the bucket had the same site
 	busy      = "busy"      // another publisher holds the lock
 	failed    = "failed"
 )
@@ -26,13 +26,13 @@ const (
 	mostSamples = 360 // an hour
 )
 
-// A monitor hears what the process does, and shows it to operators: as status, as metrics and as a page. Its
-// methods may be called from many goroutines.
+// A monitor records events of the process, and shows them to operators as status, metrics and a page.
+// Its methods are safe for concurrent use.
 type monitor struct {
-	answers func() live.Status   // of what answers requests
-	follows func() follow.Status // of what reads blocks
+	answers func() live.Status   // status of the answering side
+	follows func() follow.Status // status of the reading side
 
-	requests atomic.Int64 // that came
+	requests atomic.Int64 // requests received
 
 	rounds         *prometheus.CounterVec
 	roundSeconds   prometheus.Histogram
@@ -44,21 +44,21 @@ type monitor struct {
 	begun time.Time
 
 	mu        sync.Mutex
-	publish   *publishStatus // the last one; nil for none
-	published time.Time      // end of the last one that left the bucket right; zero for none
-	took      []sample       // seconds of rounds with a graph, oldest first
+	publish   *publishStatus // the last one; nil if none
+	published time.Time      // end of the last one that left the bucket correct; zero if none
+	took      []sample       // seconds per round with a graph, oldest first
 	reached   []sample       // seconds from a block to its answer
-	lags      []sample       // of the chain that lags most, in seconds
-	asked     []sample       // requests until then
+	lags      []sample       // lag of the slowest chain, in seconds
+	asked     []sample       // total requests
 }
 
-// A sample is a value that is plotted.
+// A sample is a plotted value.
 type sample struct {
 	at    time.Time
 	value float64
 }
 
-// keepSample adds a sample to those of a plot, and forgets the oldest.
+// keepSample appends a sample to a plot, and drops the oldest beyond the maximum.
 func keepSample(all []sample, value float64) []sample {
 	all = append(all, sample{time.Now(), value})
 	if extra := len(all) - mostSamples; extra > 0 {
@@ -71,7 +71,7 @@ func options(name, help string) prometheus.Opts {
 	return prometheus.Opts{Namespace: "followpress", Subsystem: "live", Name: name, Help: help}
 }
 
-// newMonitor returns a monitor of a process that is starting.
+// newMonitor returns the monitor of a starting process.
 func newMonitor(answers func() live.Status, follows func() follow.Status) *monitor {
 	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "followpress", Subsystem: "live", Name: name, Help: help, Buckets: buckets})
@@ -81,18 +81,18 @@ func newMonitor(answers func() live.Status, follows func() follow.Status) *monit
 	}
 	return &monitor{
 		answers: answers, follows: follows, begun: time.Now(),
-		rounds: counter("rounds_total", "Rounds by outcome: graph (a new one answers), heads (only heads have moved), refreshed (a new graph with what was refreshed) or failed."),
-		roundSeconds: histogram("round_seconds", "Time from what the nodes gave until a new graph answers.",
+		rounds: counter("rounds_total", "Rounds by outcome: graph (a new one answers), heads (only heads moved), refreshed (a new graph with refreshed data) or failed."),
+		roundSeconds: histogram("round_seconds", "Time from the nodes' answer until a new graph answers.",
 			.01, .025, .05, .1, .25, .5, 1, 1.5, 2, 3, 5, 10, 30),
-		blockToAnswer: histogram("block_to_answer_seconds", "Time from a block, by its own time, until a graph that has it answers.",
+		blockToAnswer: histogram("block_to_answer_seconds", "Time from a block's timestamp until a graph with it answers.",
 			.25, .5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 30, 60, 120),
-		publishes:      counter("publishes_total", "Publishes by outcome: done, unchanged, busy (another publisher has the lock) or failed."),
-		publishSeconds: prometheus.NewGauge(prometheus.GaugeOpts(options("publish_seconds", "Time that the last publish took."))),
+		publishes:      counter("publishes_total", "Publishes by outcome: done, unchanged, busy (another publisher held the lock) or failed."),
+		publishSeconds: prometheus.NewGauge(prometheus.GaugeOpts(options("publish_seconds", "Duration of the last publish."))),
 		copies:         counter("state_copies_total", "Copies of the state by outcome: done or failed."),
 	}
 }
 
-// hooks tell the monitor what happens.
+// hooks connect the monitor to live.
 func (m *monitor) hooks() live.Hooks { return live.Hooks{Round: m.round, Answered: m.answered} }
 
 func (m *monitor) round(r live.RoundEnd) {
@@ -113,7 +113,7 @@ func (m *monitor) answered(_ uint64, took time.Duration) {
 	m.reached = keepSample(m.reached, took.Seconds())
 }
 
-// publishEnded says how a publish ended.
+// publishEnded records a publish.
 func (m *monitor) publishEnded(p publishStatus) {
 	m.publishes.WithLabelValues(p.Outcome).Inc()
 	m.publishSeconds.Set(p.Seconds)
@@ -125,10 +125,10 @@ func (m *monitor) publishEnded(p publishStatus) {
 	}
 }
 
-// copyEnded says how a copy of the state ended.
+// copyEnded records a copy of the state.
 func (m *monitor) copyEnded(outcome string) { m.copies.WithLabelValues(outcome).Inc() }
 
-// sample notes what is plotted beside rounds, now.
+// sample records a sample of lag and requests.
 func (m *monitor) sample() {
 	chains := m.chains(m.answers())
 	lag, known := 0.0, len(chains) > 0
@@ -145,20 +145,20 @@ func (m *monitor) sample() {
 	m.asked = keepSample(m.asked, float64(m.requests.Load()))
 }
 
-// What is read when metrics are asked for, beside what is counted.
+// Metrics computed when they are collected.
 var (
-	lagDesc     = describe("lag_seconds", "Time since the newest block of a chain, by a clock that does not jump; none before the first block.", "chain")
+	lagDesc     = describe("lag_seconds", "Time since a chain's newest block, by the monotonic clock; absent before the first block.", "chain")
 	blockDesc   = describe("head_block", "The newest block of a chain in the graph.", "chain")
-	finalDesc   = describe("finalized_block", "The newest block of a chain whose events were confirmed.", "chain")
+	finalDesc   = describe("finalized_block", "The newest block of a chain with confirmed events.", "chain")
 	nodeDesc    = describe("node_requests_total", "HTTP requests to the nodes of a chain.", "chain")
-	failingDesc = describe("node_failing", "1 if the nodes of a chain did not answer the last time, else 0.", "chain")
-	reorgDesc   = describe("reorganisations_total", "Times that blocks of a chain that the graph had were replaced.", "chain")
-	servingDesc = describe("serving", "1 if requests are answered from the graph, else 0.")
+	failingDesc = describe("node_failing", "1 if the nodes of a chain failed to answer last time, else 0.", "chain")
+	reorgDesc   = describe("reorganisations_total", "Reorganizations that replaced blocks in the graph.", "chain")
+	servingDesc = describe("serving", "1 if the graph answers requests, else 0.")
 	asOfDesc    = describe("as_of_seconds", "Time of the graph, in seconds since the Unix epoch; 0 if there is none yet.")
 	graphsDesc  = describe("graphs", "Graphs in memory.")
 	waitingDesc = describe("waiting", "Requests that wait for a block.")
 	streamsDesc = describe("streams", "Streams of events that are open.")
-	ageDesc     = describe("publish_age_seconds", "Time since the last publish that left the bucket right; since the start if there was none.")
+	ageDesc     = describe("publish_age_seconds", "Time since the last publish that left the bucket correct, or since the start.")
 )
 
 var described = []*prometheus.Desc{
@@ -174,7 +174,7 @@ func (m *monitor) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.rounds, m.roundSeconds, m.blockToAnswer, m.publishes, m.publishSeconds, m.copies}
 }
 
-// Describe is that of a prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (m *monitor) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range described {
 		to <- d
@@ -184,7 +184,7 @@ func (m *monitor) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is that of a prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (m *monitor) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
@@ -219,7 +219,7 @@ func (m *monitor) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// age is the time since the last publish that left the bucket right.
+// age returns the time since the last publish that left the bucket correct.
 func (m *monitor) age() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

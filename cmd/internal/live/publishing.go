@@ -25,24 +25,24 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A finalizer makes snapshots of what is final. follow.Follower is one.
+// A finalizer makes snapshots of finalized blocks; follow.Follower implements it.
 type finalizer interface {
 	Finalized(ctx context.Context, w *snapshot.Writer) (snapshot.Meta, error)
 	Renew()
 }
 
-// background is what is done on a clock beside answering: asking for profiles and badges, publishing, and
-// copying the state. Whatever fails is told, and tried again at a later tick.
+// background works on a clock: it asks for profiles and badges, publishes, and copies the state. It logs
+// failures and retries at a later tick.
 type background struct {
 	*Command
 	source   finalizer
-	services *snapshots.Services // nil without services
-	copies   *copies             // nil for none
+	services *snapshots.Services // nil if none
+	copies   *copies             // nil if none
 	monitor  *monitor
 	log      *slog.Logger
 }
 
-// run works on the clock until ctx ends.
+// run works until ctx ends.
 func (b *background) run(ctx context.Context) {
 	every(ctx, b.PublishEvery, func(ctx context.Context) error {
 		if b.services != nil {
@@ -61,11 +61,11 @@ func (b *background) run(ctx context.Context) {
 
 func (b *background) tell(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
-		b.log.Warn(what+": failed, will try again", "error", err)
+		b.log.Warn(what+": failed, will retry", "error", err)
 	}
 }
 
-// refresh asks services for the profiles and badges of the accounts of the last snapshot.
+// refresh asks services for the profiles and badges of the accounts in the last snapshot.
 func (b *background) refresh(ctx context.Context) error {
 	return b.withSnapshot(ctx, false, func(files afero.Fs, _ snapshot.Meta) error {
 		wanted, err := held(ctx, files)
@@ -83,7 +83,7 @@ func (b *background) refresh(ctx context.Context) error {
 	})
 }
 
-// held is how many lists follow each account of a snapshot; lists' accounts have an entry too.
+// held counts the lists that follow each account of a snapshot; lists' accounts have an entry too.
 func held(ctx context.Context, files afero.Fs) (map[site.Address]uint32, error) {
 	all := map[site.Address]uint32{}
 	lists := snapshot.Reader[site.Address]{Snapshot: files, Done: func(block snapshot.Block[site.Address]) error {
@@ -118,8 +118,8 @@ func held(ctx context.Context, files afero.Fs) (map[site.Address]uint32, error) 
 	return all, err
 }
 
-// withSnapshot calls do with a snapshot of finalized blocks: a new one, or that of an earlier tick if there
-// is one. It stays in the state between ticks, if there is a state.
+// withSnapshot calls do with a snapshot of finalized blocks: a new one if fresh, else that of an earlier
+// tick if there is one. The state keeps it between ticks, if there is a state.
 func (b *background) withSnapshot(ctx context.Context, fresh bool, do func(afero.Fs, snapshot.Meta) error) (err error) {
 	dir := filepath.Join(b.State, "snapshot")
 	if b.State == "" {
@@ -144,7 +144,7 @@ func (b *background) withSnapshot(ctx context.Context, fresh bool, do func(afero
 	return do(files, meta)
 }
 
-// write writes the snapshot of finalized blocks. Without compression: it is read once, on this machine.
+// write writes the snapshot of finalized blocks, uncompressed: it is read once, on this machine.
 func (b *background) write(ctx context.Context, dir string) (meta snapshot.Meta, err error) {
 	w, err := snapshot.Create(dir, snapshot.WriteOptions{Compression: "none", NoSync: true})
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *background) write(ctx context.Context, dir string) (meta snapshot.Meta,
 	return meta, w.Commit(meta)
 }
 
-// publish publishes the site of finalized blocks. That somebody else publishes now is no error.
+// publish publishes the site of finalized blocks. A concurrent publisher is not an error.
 func (b *background) publish(ctx context.Context) error {
 	begun := time.Now()
 	told := publishStatus{}
@@ -193,11 +193,11 @@ func (b *background) publish(ctx context.Context) error {
 		return err
 	case errors.Is(err, publisher.ErrLocked):
 		told.Outcome, told.Error = busy, err.Error()
-		b.log.Info("another publisher has the lock, the next tick publishes", append(attributes, "error", err)...)
+		b.log.Info("another publisher holds the lock, the next tick publishes", append(attributes, "error", err)...)
 		err = nil
 	case err != nil:
 		told.Outcome, told.Error = failed, err.Error()
-		b.log.Warn("the publish failed, a later tick tries again; requests are answered as before", append(attributes, "error", err)...)
+		b.log.Warn("the publish failed, a later tick retries; requests are answered as before", append(attributes, "error", err)...)
 	case report.Outcome == publisher.Unchanged:
 		told.Outcome = unchanged
 		b.log.Info("nothing to publish", attributes...)
@@ -209,8 +209,8 @@ func (b *background) publish(ctx context.Context) error {
 	return err
 }
 
-// content are the flags about the content of the site. With upstreams, what refreshes have kept in the destination goes
-// along, unless a flag says otherwise, or there is no site yet.
+// content returns the flags for the site's content. With upstreams, refreshed data in the destination is
+// merged, unless a flag overrides that or no site exists yet.
 func (b *background) content(ctx context.Context) (*generate.Content, error) {
 	content := b.Content
 	own, err := b.RefreshPublic()
@@ -237,7 +237,7 @@ func (b *background) content(ctx context.Context) (*generate.Content, error) {
 	return &content, nil
 }
 
-// copyState keeps a copy of the state. That the copy there is newer is told, and no failure of this process.
+// copyState copies the state. A newer copy there is logged, and is not a failure.
 func (b *background) copyState(ctx context.Context) {
 	begun := time.Now()
 	err := b.copies.keep(ctx, b.State)
@@ -245,14 +245,14 @@ func (b *background) copyState(ctx context.Context) {
 	case err != nil && ctx.Err() != nil:
 	case err != nil:
 		b.monitor.copyEnded(failed)
-		b.log.Warn("the state was not copied, will try again", "error", err)
+		b.log.Warn("the state was not copied, will retry", "error", err)
 	default:
 		b.monitor.copyEnded(done)
 		b.log.Info("copied the state", "to", b.StateTo, "seconds", time.Since(begun).Seconds())
 	}
 }
 
-// openBucket opens the bucket at a location that was checked.
+// openBucket opens the bucket at a location already checked.
 func openBucket(ctx context.Context, location string, server storage.S3Options) (storage.Bucket, error) {
 	at, err := storage.ParseLocation(location)
 	if err != nil {
@@ -261,7 +261,7 @@ func openBucket(ctx context.Context, location string, server storage.S3Options) 
 	return storage.OpenBucket(ctx, at, server)
 }
 
-// lines logs what is written to it, line by line.
+// lines logs each line written to it.
 type lines struct{ log *slog.Logger }
 
 // Write expects whole lines.
@@ -274,7 +274,7 @@ func (l *lines) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// progress logs the stages of what takes long: reading all blocks for the first time.
+// progress logs the stages of long work, such as the first read of all blocks.
 type progress struct {
 	log *slog.Logger
 
@@ -296,7 +296,7 @@ func (p *progress) Stage(name string, total int64) {
 	p.stage, p.total, p.done, p.begun, p.told = name, total, 0, time.Now(), time.Now()
 }
 
-// Add says that n more items are done.
+// Add reports n more items done.
 func (p *progress) Add(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

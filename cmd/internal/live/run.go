@@ -31,7 +31,7 @@ import (
 	"github.com/followpress/followpress/templates/openapi"
 )
 
-// A follower makes rounds, and snapshots of what is final.
+// A follower makes rounds, and snapshots of finalized blocks.
 type follower interface {
 	live.Source
 	finalizer
@@ -39,7 +39,7 @@ type follower interface {
 	Close() error
 }
 
-// Run follows, answers and publishes until it is interrupted.
+// Run follows, answers and publishes until interrupted.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(c.LogLevel)}))
 	listeners, err := c.listen()
@@ -73,7 +73,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return p.run(ctx, listeners)
 }
 
-// listeners are what the process listens on; nil for none.
+// listeners are the listeners of the process; nil if off.
 type listeners struct{ public, metrics, status net.Listener }
 
 func (c *Command) listen() (l listeners, err error) {
@@ -103,17 +103,17 @@ func (l listeners) close() (err error) {
 // refreshes reports whether upstreams are configured.
 func (c *Command) refreshes() bool { return c.ProfileUpstream != "" || c.BadgeUpstream != "" }
 
-// openKept opens the bucket that keeps what refreshes fetch; nil if there is none.
+// openKept opens the bucket for refreshed data; nil if there is none.
 func (c *Command) openKept(ctx context.Context) (live.Bucket, error) {
 	location, flag := c.Dest, "dest"
 	if !c.refreshes() {
-		location = "" // nobody that this process knows has kept anything there
+		location = "" // no known process stores refreshed data there
 	}
 	if c.Refreshed != nil {
 		prefix := strings.TrimSuffix(string(site.RefreshPrefix), "/")
 		inside, ok := strings.CutSuffix(strings.TrimSuffix(*c.Refreshed, "/"), "/"+prefix)
 		if !ok {
-			return nil, fmt.Errorf("--refreshed=%s: live keeps fresh data there, so the name must end in /%s", *c.Refreshed, prefix)
+			return nil, fmt.Errorf("--refreshed=%s: live stores fresh data there, so the name must end in /%s", *c.Refreshed, prefix)
 		}
 		location, flag = inside, "refreshed"
 	}
@@ -131,7 +131,7 @@ func (c *Command) openKept(ctx context.Context) (live.Bucket, error) {
 	return bucket, nil
 }
 
-// open opens what is followed.
+// open opens the source.
 func (c *Command) open(ctx context.Context, log *slog.Logger) (_ follower, closeAll func() error, err error) {
 	tables := follow.Tables{State: c.State, ProfilesURL: string(c.ProfilesURL), BadgesURL: string(c.Badges), BadgeEvents: c.BadgeEvents, Files: map[snapshot.Table]string{}}
 	for name, file := range c.Table {
@@ -163,7 +163,7 @@ func (c *Command) open(ctx context.Context, log *slog.Logger) (_ follower, close
 	return f, func() error { return errors.Join(f.Close(), state.Close()) }, nil
 }
 
-// window is how far back a graph has operations.
+// window returns how far back a graph has operations.
 func (c *Command) window() time.Duration {
 	if c.API != site.APIEFP {
 		return 0
@@ -171,11 +171,11 @@ func (c *Command) window() time.Duration {
 	return c.HistoryWindow
 }
 
-// openState opens the state. One that is empty begins with the copy of --state-from, if there is one.
+// openState opens the state. An empty state starts from the copy of --state-from, if any.
 func (c *Command) openState(ctx context.Context, d *source.Deployment, log *slog.Logger) (*chain.State, error) {
-	state, err := chain.Open(c.State, d) // nobody else may restore it at the same time
+	state, err := chain.Open(c.State, d) // locks the state before the restore
 	if errors.Is(err, chain.ErrBusy) {
-		return nil, fmt.Errorf("--state=%s: %w: one process follows the chains with a state; name another folder, or stop the other one", c.State, err)
+		return nil, fmt.Errorf("--state=%s: %w; one process at a time may use a state, so name another folder, or stop the other process", c.State, err)
 	} else if err != nil {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
@@ -189,7 +189,7 @@ func (c *Command) openState(ctx context.Context, d *source.Deployment, log *slog
 		blocks, err = (&copies{bucket, c.StateFrom}).restore(ctx, c.State)
 		switch {
 		case errors.Is(err, errNoCopy):
-			log.Warn("there is no copy of a state yet: all blocks are read from nodes", "state_from", c.StateFrom)
+			log.Warn("no copy of a state yet: reading all blocks from nodes", "state_from", c.StateFrom)
 			return state, nil
 		case err == nil:
 			log.Info("restored the state", "state_from", c.StateFrom, "blocks", blocks, "seconds", time.Since(begun).Seconds())
@@ -215,17 +215,17 @@ type instance struct {
 	*Command
 	log      *slog.Logger
 	source   follower
-	copies   *copies // nil for none
+	copies   *copies // nil if none
 	live     *live.Live
 	monitor  *monitor
 	draining atomic.Bool
-	ready    chan struct{} // closed when the first graph answers
+	ready    chan struct{} // closed once the first graph answers
 }
 
 func (p *instance) prepare(kept live.Bucket) error {
 	content := p.Content
-	content.Refreshed = nil // what is kept comes from the bucket, as it changes
-	content.RanksFrom = nil // ranks are held in the bucket only: here they cost nothing
+	content.Refreshed = nil // live reads refreshed data from the bucket as it changes
+	content.RanksFrom = nil // only the bucket holds ranks; graphs in memory always have current ranks
 	rendering, err := content.Options(context.Background(), "", storage.S3Options{}, note.Keys{})
 	if err != nil {
 		return err
@@ -255,20 +255,20 @@ func (p *instance) prepare(kept live.Bucket) error {
 	return err
 }
 
-// tellMemory tells what two graphs need, as the first one says it.
+// tellMemory logs how much memory two graphs need, measured on the first.
 func (p *instance) tellMemory() {
 	needs, has := p.live.Status().NeedBytes, command.AvailableMemory()
 	if needs > has {
-		p.log.Warn("two graphs may not fit into memory: the next one is made while the last one answers", "need_bytes", needs, "available_bytes", has)
+		p.log.Warn("two graphs may not fit into memory; both exist while the next one is built", "need_bytes", needs, "available_bytes", has)
 		return
 	}
-	p.log.Info("memory that two graphs need", "need_bytes", needs)
+	p.log.Info("memory needed for two graphs", "need_bytes", needs)
 }
 
 // run answers until ctx ends.
 func (p *instance) run(ctx context.Context, l listeners) error {
 	work := []func(context.Context) error{
-		func(rest context.Context) error { // streams of events end with it, so that nobody waits for their readers
+		func(rest context.Context) error { // ends event streams, so that their readers do not delay the stop
 			stop, cancel := context.WithCancel(rest)
 			defer cancel()
 			defer context.AfterFunc(ctx, func() { time.AfterFunc(p.DrainDelay, cancel) })()
@@ -278,7 +278,7 @@ func (p *instance) run(ctx context.Context, l listeners) error {
 			p.monitor.run(rest)
 			return nil
 		},
-		func(rest context.Context) error { // which is told to stop at once, and not when the last request is answered
+		func(rest context.Context) error { // stops at once, not after the last request
 			stop, cancel := context.WithCancel(rest)
 			defer cancel()
 			defer context.AfterFunc(ctx, cancel)()
@@ -302,7 +302,7 @@ func (p *instance) run(ctx context.Context, l listeners) error {
 	})
 }
 
-// workOnClock does what is done beside answering, once the first graph answers.
+// workOnClock runs the background work once the first graph answers.
 func (p *instance) workOnClock(ctx context.Context) {
 	select {
 	case <-p.ready:
@@ -319,7 +319,7 @@ func (p *instance) workOnClock(ctx context.Context) {
 	}
 }
 
-// health answers /healthz and /readyz, which says why the process is not ready.
+// health answers /healthz and /readyz, which explains why the process is not ready.
 func (p *instance) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", site.NoStore)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -331,7 +331,7 @@ func (p *instance) health(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = io.WriteString(w, text) // a client that left needs no answer
+	_, _ = io.WriteString(w, text) // the client may be gone
 }
 
 var errDraining = errors.New("told to stop")
@@ -343,7 +343,7 @@ func (p *instance) notReady() error {
 	return p.live.Ready()
 }
 
-// public answers all requests.
+// public answers API requests.
 func (p *instance) public(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/healthz", "/readyz":

@@ -243,7 +243,7 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Run(t.Context(), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "stop the other one") {
+	if err := second.Run(t.Context(), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "stop the other process") {
 		t.Errorf("a second one with the same state: got %v, want what to do", err)
 	}
 

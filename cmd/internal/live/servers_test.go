@@ -219,7 +219,7 @@ func TestTwoLivesOnOneBucket(t *testing.T) {
 		p, _ := s.live("--state", s.dir+state, "--dest", "s3://"+s.bucket)
 		both = append(both, p)
 	}
-	ended := regexp.MustCompile(`"msg":"(published|nothing to publish|another publisher has the lock)`)
+	ended := regexp.MustCompile(`"msg":"(published|nothing to publish|another publisher holds the lock)`)
 	for _, p := range both {
 		for begun := time.Now(); !ended.MatchString(p.Stderr()); time.Sleep(50 * time.Millisecond) {
 			if time.Since(begun) > 2*time.Minute {

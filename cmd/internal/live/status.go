@@ -9,51 +9,51 @@ import (
 	"github.com/followpress/followpress/live"
 )
 
-// A status says how the process gets on.
+// A status describes the process.
 type status struct {
 	Serving bool                    `json:"serving"`
-	Why     string                  `json:"why,omitempty"`  // it does not serve
-	AsOf    time.Time               `json:"as_of,omitzero"` // of the graph
+	Why     string                  `json:"why,omitempty"`  // why it does not serve
+	AsOf    time.Time               `json:"as_of,omitzero"` // time of the graph
 	Up      float64                 `json:"up_seconds"`
 	Chains  []chainStatus           `json:"chains"`
-	Faults  []string                `json:"faults"` // what else of the source could not be read the last time
-	Rounds  map[live.Outcome]uint64 `json:"rounds"` // by outcome
+	Faults  []string                `json:"faults"` // other parts of the source that failed last time
+	Rounds  map[live.Outcome]uint64 `json:"rounds"`
 	Last    *roundStatus            `json:"last_round,omitempty"`
-	Graphs  int                     `json:"graphs"`       // in memory
-	Waiting int64                   `json:"waiting"`      // requests that wait for a block
-	Streams int64                   `json:"streams"`      // of events
+	Graphs  int                     `json:"graphs"`
+	Waiting int64                   `json:"waiting"`      // waiting for a block
+	Streams int64                   `json:"streams"`      // open event streams
 	Asked   int64                   `json:"requests"`     // since the start
-	Memory  int64                   `json:"memory_bytes"` // that the process has from the system
-	Needs   int64                   `json:"need_bytes"`   // about, for two graphs of this size
+	Memory  int64                   `json:"memory_bytes"` // obtained from the system
+	Needs   int64                   `json:"need_bytes"`   // estimate for two graphs
 	Publish *publishStatus          `json:"last_publish,omitempty"`
 }
 
-// A chainStatus says how far one chain is.
+// A chainStatus describes how far a chain was read.
 type chainStatus struct {
 	Chain           uint64       `json:"chain"`
 	Name            string       `json:"name"`
 	Read            bool         `json:"read"`            // whether any block was read
-	Block           uint64       `json:"block"`           // the newest one in the graph
-	Time            time.Time    `json:"time,omitzero"`   // of the block
-	Finalized       uint64       `json:"finalized"`       // the newest one whose events were confirmed
+	Block           uint64       `json:"block"`           // newest block in the graph
+	Time            time.Time    `json:"time,omitzero"`   // time of the block
+	Finalized       uint64       `json:"finalized"`       // newest block with confirmed events
 	Lag             *float64     `json:"lag_seconds"`     // null before the first block
-	Error           string       `json:"error,omitempty"` // of the last attempt to ask nodes
+	Error           string       `json:"error,omitempty"` // from the last request to nodes
 	Requests        int64        `json:"requests"`        // HTTP requests to nodes
-	Subscribed      bool         `json:"subscribed"`      // a node tells of new blocks by itself
+	Subscribed      bool         `json:"subscribed"`      // a node announces new blocks
 	Reorganisations uint64       `json:"reorganisations"`
-	Nodes           []nodeStatus `json:"nodes"` // that were asked
+	Nodes           []nodeStatus `json:"nodes"` // nodes asked
 }
 
-// A nodeStatus says how one node gets on.
+// A nodeStatus describes a node.
 type nodeStatus struct {
 	Host     string    `json:"host"`
-	Answered time.Time `json:"answered,omitzero"` // the last time; left out if never
-	Failing  bool      `json:"failing"`           // it did not answer the last time
-	Error    string    `json:"error,omitempty"`   // the last one, which may have passed
+	Answered time.Time `json:"answered,omitzero"` // last answer
+	Failing  bool      `json:"failing"`           // failed to answer last time
+	Error    string    `json:"error,omitempty"`   // last error, possibly past
 	ErrorAt  time.Time `json:"error_at,omitzero"`
 }
 
-// Mode says how the page calls the way in which blocks come.
+// Mode names the way blocks arrive, for the page.
 func (c chainStatus) Mode() string {
 	never := len(c.Nodes) > 0 && !slices.ContainsFunc(c.Nodes, func(n nodeStatus) bool { return !n.Answered.IsZero() })
 	switch {
@@ -65,25 +65,25 @@ func (c chainStatus) Mode() string {
 	return "polled"
 }
 
-// A roundStatus is the last round that brought a graph.
+// A roundStatus describes the last round with a graph.
 type roundStatus struct {
 	At            time.Time `json:"at"`
-	Seconds       float64   `json:"seconds"`                           // to make the graph
-	BlockToAnswer float64   `json:"block_to_answer_seconds,omitempty"` // of the newest block; 0 for the first graph
+	Seconds       float64   `json:"seconds"`                           // time to build the graph
+	BlockToAnswer float64   `json:"block_to_answer_seconds,omitempty"` // for the newest block; 0 for the first graph
 }
 
-// A publishStatus says how a publish ended.
+// A publishStatus describes a publish.
 type publishStatus struct {
-	At      time.Time `json:"at"` // of its end
+	At      time.Time `json:"at"` // end
 	Outcome string    `json:"outcome"`
 	Error   string    `json:"error,omitempty"`
-	AsOf    string    `json:"as_of,omitempty"` // of the snapshot of finalized blocks
-	Objects int       `json:"objects"`         // that were put, without manifest shards
+	AsOf    string    `json:"as_of,omitempty"` // time of the snapshot of finalized blocks
+	Objects int       `json:"objects"`         // objects put, without manifest shards
 	Bytes   int64     `json:"bytes"`
 	Seconds float64   `json:"seconds"`
 }
 
-// chains are those that are followed, with what the graph has of them.
+// chains returns the followed chains, with their state in the graph.
 func (m *monitor) chains(graph live.Status) []chainStatus {
 	all := []chainStatus{}
 	for _, c := range m.follows().Chains {
@@ -113,7 +113,7 @@ func (m *monitor) chains(graph live.Status) []chainStatus {
 	return all
 }
 
-// status says how the process gets on now.
+// status returns the current status.
 func (m *monitor) status() status {
 	is := m.answers()
 	s := status{
@@ -138,7 +138,7 @@ func (m *monitor) status() status {
 	return s
 }
 
-// run notes what is plotted, until ctx ends.
+// run records samples until ctx ends.
 func (m *monitor) run(ctx context.Context) {
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
@@ -152,7 +152,7 @@ func (m *monitor) run(ctx context.Context) {
 	}
 }
 
-// memory is what the process has from the system and has not given back, in bytes.
+// memory returns the bytes obtained from the system and not returned.
 func memory() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -25,8 +25,8 @@ var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
 	"mib":     func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) },
 }).Parse(templates.Status))
 
-// pages is the handler of the status for operators: a page with plots under /, the same as JSON under
-// /status.json. The page renews itself, and needs no script.
+// pages serves the status for operators: a page with plots at /, and JSON at /status.json. The page
+// reloads itself without scripts.
 func (m *monitor) pages() http.Handler {
 	mux := http.NewServeMux()
 	answer := func(path, kind string, body func() ([]byte, error)) {
@@ -38,11 +38,11 @@ func (m *monitor) pages() http.Handler {
 			h.Set("Cache-Control", "no-store")
 			text, err := body()
 			if err != nil {
-				http.Error(w, "the status cannot be shown", http.StatusInternalServerError)
+				http.Error(w, "cannot show the status", http.StatusInternalServerError)
 				return
 			}
 			h.Set("Content-Type", kind)
-			_, _ = w.Write(text) // a reader that left needs no answer
+			_, _ = w.Write(text) // the reader may be gone
 		})
 	}
 	answer("/{$}", "text/html; charset=utf-8", func() ([]byte, error) {
@@ -58,7 +58,7 @@ func (m *monitor) pages() http.Handler {
 	return mux
 }
 
-// The size of a plot in its own units.
+// The size of a plot, in its own units.
 const (
 	plotWidth  = 480
 	plotHeight = 96
@@ -67,13 +67,13 @@ const (
 // A plot is a line over time.
 type plot struct {
 	Title  string
-	Latest string // value; "" if there is none
+	Latest string // latest value; "" if none
 	Most   string
-	Span   string // of time, such as 1h0m0s
-	Points string // of an SVG polyline, 0 0 to plotWidth plotHeight
+	Span   string // time span, such as 1h0m0s
+	Points string // points of an SVG polyline, from 0 0 to plotWidth plotHeight
 }
 
-// plots are those of the page, with at least two points each or none.
+// plots returns the plots of the page, each with at least two points.
 func (m *monitor) plots() []plot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,9 +84,9 @@ func (m *monitor) plots() []plot {
 	}
 	perSecond := func(n float64) string { return fmt.Sprintf("%.4g/s", n) }
 	return []plot{
-		line("Lag of the chain that lags most", m.lags, seconds),
+		line("Lag of the slowest chain", m.lags, seconds),
 		line("Block to answer", m.reached, seconds),
-		line("Time of a round", m.took, seconds),
+		line("Duration of a round", m.took, seconds),
 		line("Requests", rate, perSecond),
 	}
 }
@@ -112,7 +112,7 @@ func line(title string, samples []sample, text func(float64) string) plot {
 	return p
 }
 
-// seconds is a time as people read it.
+// seconds formats a duration for people.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {

@@ -13,8 +13,8 @@ import (
 
 var dataFolder = path.Dir(data.PackageKey.URLPath()) + "/"
 
-// compressed sends texts as gzip to clients that take it, as edges do. The files of the graph stay as they are, since clients
-// read parts of them.
+// compressed compresses text for clients that accept gzip, as edges do. The graph's data files stay
+// uncompressed, since clients read parts of them.
 func compressed(next http.Handler) (http.Handler, error) {
 	wrap, err := gzhttp.NewWrapper(gzhttp.ContentTypeFilter(isText))
 	if err != nil {
@@ -35,13 +35,13 @@ func isText(contentType string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml")
 }
 
-// A weakTags makes ETags of compressed answers weak, as they are of the bytes before that. The handler compares tags weakly.
+// A weakTags makes the ETags of compressed answers weak, since they name the uncompressed bytes.
 type weakTags struct {
 	http.ResponseWriter
-	weakKnown bool // whether the client has a compressed answer already
+	weakKnown bool // the client has a compressed answer
 }
 
-// WriteHeader is called once, when it is known whether the answer is compressed.
+// WriteHeader runs once the wrapper has decided whether to compress.
 func (w *weakTags) WriteHeader(status int) {
 	h := w.Header()
 	if tag := h.Get("ETag"); tag != "" && (h.Get("Content-Encoding") != "" || status == http.StatusNotModified && w.weakKnown) {
@@ -50,5 +50,5 @@ func (w *weakTags) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap leads http.ResponseController to the connection.
+// Unwrap lets http.ResponseController reach the connection.
 func (w *weakTags) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -21,8 +21,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A patched is a site whose objects can be replaced until the preview ends: what is refreshed is in memory, so the site
-// that is looked at stays as it was. A new root forgets all of it. It is safe for concurrent use.
+// A patched is a site with refreshed objects in memory, so that the previewed site stays as it was. A new
+// root drops them all. It is safe for concurrent use.
 type patched struct {
 	storage.Site
 
@@ -31,12 +31,12 @@ type patched struct {
 	replaced map[site.Key][]byte
 }
 
-// Get is that of the site, unless the object was replaced.
+// Get returns the refreshed object, else that of the site.
 func (p *patched) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return p.GetAdmitted(ctx, key, func(context.Context, int64) error { return nil })
 }
 
-// GetAdmitted is that of the site, unless the object was replaced: then it is in memory already.
+// GetAdmitted returns the refreshed object, which is in memory already, else that of the site.
 func (p *patched) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	p.mu.RLock()
 	body, ok := p.replaced[key]
@@ -66,7 +66,7 @@ func (p *patched) Read(ctx context.Context, key site.Key) ([]byte, storage.Info,
 
 // Put replaces an object in memory.
 func (p *patched) Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
-	stored, err := p.Site.Get(ctx, o.Key) // beside the lock
+	stored, err := p.Site.Get(ctx, o.Key) // read without the lock
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if body, ok := p.replaced[o.Key]; ok {
@@ -90,8 +90,8 @@ func (p *patched) Put(ctx context.Context, o storage.Object, condition storage.C
 	return o.MD5.String(), nil
 }
 
-// A demoUpstream is a source of fresh data about the demo that says something newer of each account: its profile has the
-// time of the answer in the description, and it has a badge of every event.
+// A demoUpstream has fresher data for every account of the demo: its profile shows the time of the answer
+// in the description, and it holds a badge of every event.
 type demoUpstream struct {
 	profiles map[string]site.Profile
 	events   map[string]json.RawMessage
@@ -176,7 +176,7 @@ func (u demoUpstream) badge(address, eventID string) ([]byte, error) {
 	}{event, "1", address})
 }
 
-// startDemoUpstream serves the demo's upstream on this machine until ctx ends, and makes the flags name it.
+// startDemoUpstream serves the demo's upstream on this machine until ctx ends, and points the flags at it.
 func (c *Command) startDemoUpstream(ctx context.Context) (wait func() error, err error) {
 	upstream, err := newDemoUpstream(fixtures.Demo())
 	if err != nil {

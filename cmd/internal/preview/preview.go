@@ -1,5 +1,5 @@
-// Package preview is the command that serves a site on this machine, with the same handler
-// as the fallback: the demo snapshot, another snapshot, or a generated site.
+// Package preview implements the command preview, which serves the demo, a snapshot or a generated site on
+// this machine, with the fallback's handler.
 package preview
 
 import (
@@ -31,28 +31,28 @@ import (
 // poll is short, so that a newly generated site shows up at once.
 const poll = time.Second
 
-// Command is the command with its flags.
+// Command is preview with its flags.
 type Command struct {
-	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it: a folder, or s3://BUCKET/PREFIX; in any of the formats that generate takes."`
-	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes."`
-	Addr     string `placeholder:"HOST:PORT" help:"Where to listen; a port alone is one of this machine only, and port 0 takes a free one (default 127.0.0.1:8080, or the next port that is free)."`
+	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it: a folder, or s3://BUCKET/PREFIX; in any format that generate reads."`
+	Site     string `placeholder:"SITE" help:"Serve this site: folder, .tar file, bucket (s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER) or parts ('FOLDER/part-*', quoted)."`
+	Addr     string `placeholder:"HOST:PORT" help:"Where to listen; a port alone means this machine only, port 0 any free port (default 127.0.0.1:8080, or the next free port)."`
 
 	command.S3
 
-	DemoUpstream    bool `group:"Fresh data (cache=fresh):" default:"true" help:"Of the demo: start a source of fresh profiles and badges on this machine that says something newer, unless an upstream is named. --demo-upstream=false leaves it out."`
+	DemoUpstream    bool `group:"Fresh data (cache=fresh):" default:"true" help:"For the demo: start a source of fresh profiles and badges on this machine, unless an upstream is set. --demo-upstream=false turns it off."`
 	serve.Upstreams `group:"Fresh data (cache=fresh):"`
 
 	generate.Content `group:"How a snapshot is rendered:"`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `Without flags it serves the demo from memory, with the whole read API: badges have the specification's name, or with --api efp that of the service. The page at / is the explorer; the one at /_preview has a live link for every route. A site is reloaded when generate replaces it, and cache=fresh leaves it as it was.
+	return `Without flags it serves the demo from memory, with the whole read API. / is the explorer; /_preview has a live link for every route. A site is reloaded when generate replaces it; cache=fresh does not change it.
 
 	followpress preview --site site.tar`
 }
 
-// BeforeApply makes the demo show all there is, unless less is asked for: whoever looks at it has seen nothing else yet.
+// BeforeApply makes the demo show everything, unless flags ask for less.
 func (c *Command) BeforeApply(parsed *kong.Context) error {
 	given := command.Given(parsed)
 	if c.Snapshot == "" && c.Site == "" && !given["snapshot"] && !given["site"] && !command.Asked(parsed, "api") {
@@ -67,20 +67,19 @@ func (c *Command) BeforeApply(parsed *kong.Context) error {
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
 	if c.RefreshKey != "" {
-		return errors.New("--refresh-key: preview keeps what is refreshed in memory, and signs nothing")
+		return errors.New("--refresh-key: preview keeps refreshed data in memory and signs nothing")
 	}
 	return errors.Join(c.Content.Validate(), c.Check())
 }
 
-// AfterApply decides between --snapshot and --site.
+// AfterApply resolves --snapshot and --site.
 func (c *Command) AfterApply(parsed *kong.Context) error {
 	return generate.ChooseSource(parsed, &c.Snapshot, &c.Site)
 }
 
-// Run serves until it is interrupted.
+// Run serves until interrupted.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	// Listen first, so that an address that is in use is reported before the site is
-	// rendered. Clients that connect meanwhile wait.
+	// Listen first, to report an address in use before the site is rendered. Early clients wait.
 	listener, err := c.listen()
 	if err != nil {
 		return err
@@ -130,7 +129,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return server.Serve(ctx, listener, pages, log, server.Limits{})
 }
 
-// listen listens at --addr. Without one it takes the first free port of some.
+// listen listens at --addr, by default at the first free port from 8080 on.
 func (c *Command) listen() (net.Listener, error) {
 	if c.Addr != "" {
 		return command.Listen("addr", c.Addr)
@@ -144,7 +143,7 @@ func (c *Command) listen() (net.Listener, error) {
 	}
 }
 
-// open opens what is to be served. The demo shows all there is: it has the graph as files, and pages, of a site at base.
+// open opens the site or renders the snapshot. The demo also has data files, and pages for a site at base.
 func (c *Command) open(ctx context.Context, base string, stderr io.Writer) (_ storage.Site, err error) {
 	if c.Site != "" {
 		return command.OpenSite(ctx, c.Site, c.Server())
@@ -162,7 +161,7 @@ func (c *Command) open(ctx context.Context, base string, stderr io.Writer) (_ st
 	if err != nil {
 		return nil, err
 	}
-	o.Config.ExplorerKeys = "" // nobody signs what is in memory
+	o.Config.ExplorerKeys = "" // sites in memory are not signed
 	if c.Snapshot == "" && o.Config.EFP() && !o.Config.Pages {
 		o.Config.Pages, o.Config.PublicURL = true, base
 	}

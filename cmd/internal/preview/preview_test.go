@@ -510,7 +510,7 @@ func TestAPIOfTheDemo(t *testing.T) {
 func TestPreviewSignsNothing(t *testing.T) {
 	f := Command{}
 	f.RefreshKey = "key"
-	if err := f.Validate(); err == nil || !strings.Contains(err.Error(), "preview keeps what is refreshed in memory") {
+	if err := f.Validate(); err == nil || !strings.Contains(err.Error(), "preview keeps refreshed data in memory") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
 }

@@ -36,14 +36,13 @@ var startPage = template.Must(template.New("start").Funcs(template.FuncMap{
 	},
 }).Parse(templates.Start))
 
-// startPath is where the page of the API is. It is no key of a site.
+// startPath is the page of the API. It is not a key of a site.
 const startPath = "/_preview"
 
 var explorerPath = site.ExplorerPageKey.URLPath()
 
-// withPages adds a page for people who write programs, and the description of the API. / leads to the
-// explorer, or is that page if the site has no explorer. Each of the two pages has a link to the other. Below
-// the page of the API are complete pages that use it.
+// withPages adds a page for programmers, the description of the API, and below that page complete example
+// pages. / is the explorer, or that page if the site has no explorer. The two link to each other.
 func withPages(api *server.Handler, store server.Store, found server.Examples, log *slog.Logger) http.Handler {
 	shown := func(r row) row { return withAnswers(api, r) }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +54,7 @@ func withPages(api *server.Handler, store server.Store, found server.Examples, l
 		case reads && (r.URL.Path == "/" || r.URL.Path == startPath):
 			writePage(w, r, log, func(page *bytes.Buffer) error {
 				return startPage.Execute(page, map[string]any{
-					"Library": root.Config.API == site.APIEFP, // which example needs
+					"Library": root.Config.API == site.APIEFP, // the example needs it
 					"Root":    root, "Description": "/" + string(site.OpenAPIKey), "First": firstLinks(root, found, shown), "Groups": groups(root, found, shown),
 					"Explorer": map[bool]string{true: explorerPath}[explores],
 					"Data":     map[bool]string{true: data.PackageKey.URLPath()}[root.Config.Data],
@@ -75,7 +74,7 @@ func withPages(api *server.Handler, store server.Store, found server.Examples, l
 	})
 }
 
-// withStart tells the explorer's page that there is a page of the API, which it then links to.
+// withStart tells the explorer's page about the page of the API, so that it links there.
 func withStart(page []byte) []byte {
 	first := []byte("<meta ")
 	return bytes.Replace(page, first, append([]byte(`<meta name="followpress-start" content="..`+startPath+`">`+"\n"), first...), 1)
@@ -85,7 +84,7 @@ func writePage(w http.ResponseWriter, r *http.Request, log *slog.Logger, render 
 	var page bytes.Buffer
 	if err := render(&page); err != nil {
 		log.Error("page failed", "path", r.URL.Path, "error", err)
-		http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
+		http.Error(w, "cannot show this page", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", site.RouteBy(routes.Explorer).ContentType)
@@ -101,9 +100,9 @@ type group struct {
 // A row is a route with links to answers.
 type row struct {
 	Route *site.Route
-	Path  string // with the variables of the route
+	Path  string // including variables
 	Links []link
-	Posts []link // of a route that takes a body
+	Posts []link // for a route that takes a body
 }
 
 // A link is an example of a request.
@@ -113,12 +112,12 @@ type link struct {
 	Body string
 }
 
-// titles are those of the groups of endpoints, in the order of the page.
+// titles are the titles of endpoint groups, in the order of the page.
 var titles = []struct{ section, title string }{
 	{"leaderboard", "Leaderboards"}, {"lists", "Lists"}, {"users", "Users"}, {"graph", "The whole graph"},
 }
 
-// groups lists all endpoints, and the objects that clients without a server read, with links that this site answers.
+// groups returns all endpoints, and the objects for clients without a server, with links this site answers.
 func groups(root *site.Root, x server.Examples, shown func(row) row) []group {
 	var all []group
 	for _, t := range titles {
@@ -135,7 +134,7 @@ func groups(root *site.Root, x server.Examples, shown func(row) row) []group {
 	return append(all, group{Title: "Objects for clients without a server", Rows: objects(root, x)})
 }
 
-// endpoint makes the row of an endpoint: its path with example values, and with examples of its parameters.
+// endpoint returns the row of an endpoint: its path with example values, and examples of its parameters.
 func endpoint(c site.Config, r *site.Route, x server.Examples) row {
 	out := row{Route: r, Path: r.Path(c)}
 	required, queries := exampleQueries(r, x)
@@ -167,16 +166,16 @@ func endpoint(c site.Config, r *site.Route, x server.Examples) row {
 	return out
 }
 
-// nothing matches answers without a row.
+// nothing matches answers without rows.
 var nothing = regexp.MustCompile(`(^|:)\[\]\}?$`)
 
-// withAnswers is a row without the links whose answers are empty, but for the first one.
+// withAnswers drops the links with empty answers, except the first link.
 func withAnswers(api http.Handler, r row) row {
 	empty := make([]bool, len(r.Links))
 	var all sync.WaitGroup
 	for i, l := range r.Links {
 		all.Go(func() {
-			if strings.HasSuffix(l.URL, "cache=fresh") { // whoever follows the link is to see something fresh
+			if strings.HasSuffix(l.URL, "cache=fresh") { // keep it: the answer shows fresh data
 				return
 			}
 			answer := httptest.NewRecorder()
@@ -195,8 +194,8 @@ func withAnswers(api http.Handler, r row) row {
 	return r
 }
 
-// examplePaths fills in the variables of an endpoint, users by their address and by their name. It returns nothing
-// if there is no value for a variable.
+// examplePaths fills in the variables of an endpoint, users by address and by name. It returns nothing if a
+// variable has no value.
 func examplePaths(c site.Config, r *site.Route, x server.Examples) []string {
 	values := map[string][]string{"{token_id}": {x.TokenID}, "{user}": {x.Address}, "{other}": {x.Other}}
 	if x.Name != "" {
@@ -224,7 +223,7 @@ func examplePaths(c site.Config, r *site.Route, x server.Examples) []string {
 	return paths
 }
 
-// exampleQueries makes queries of the parameters of a route: the one that it requires, and others.
+// exampleQueries returns example queries for a route: its required one, and others.
 func exampleQueries(r *site.Route, x server.Examples) (required string, queries []string) {
 	var page []string
 	for _, p := range r.Params {
@@ -257,7 +256,7 @@ func exampleQueries(r *site.Route, x server.Examples) (required string, queries 
 	return required, queries
 }
 
-// objects are the rows of objects that no endpoint is, as far as this site is known to have them.
+// objects returns the rows of objects without an endpoint, as far as the site is known to have them.
 func objects(root *site.Root, x server.Examples) []row {
 	keys := map[routes.ID]site.Key{
 		routes.LeaderboardLimit: site.LeaderboardLimitKey(site.Followers, 3),
@@ -302,13 +301,13 @@ func objects(root *site.Root, x server.Examples) []row {
 	return rows
 }
 
-// first are endpoints to begin with.
+// first are the endpoints to start with.
 var first = []routes.ID{
 	routes.Leaderboard, routes.Records, routes.Details, routes.Badges, routes.ListSearch, routes.UserSearch,
 	routes.UserAccount, routes.UserFollowers, routes.CommonFollowers,
 }
 
-// firstLinks are the requests that the command prints and the page begins with: one for each endpoint to begin with.
+// firstLinks returns the requests that the command prints and the page starts with, one per endpoint in first.
 func firstLinks(root *site.Root, x server.Examples, shown func(row) row) []string {
 	var urls []string
 	for _, r := range root.Config.Routes() {

@@ -13,10 +13,10 @@ import (
 	"github.com/followpress/followpress/snapshot/pieces"
 )
 
-// inputs are the flags about what the site was made of.
+// inputs are the flags for publishing a site's inputs.
 type inputs struct {
-	Inputs     bool `help:"Also put what the site was made of, below _snapshot/, so that others can make it again with reproduce. Only with --snapshot."`
-	KeepInputs int  `default:"7" placeholder:"N" help:"How many sites the bucket keeps that of (default ${default})."`
+	Inputs     bool `help:"Also publish the site's inputs below _snapshot/, so that others can rebuild it with reproduce. Only with --snapshot."`
+	KeepInputs int  `default:"7" placeholder:"N" help:"Number of sites whose inputs the bucket keeps (default ${default})."`
 }
 
 func (i *inputs) checkInputs(snapshot, onInvalid string) error {
@@ -26,20 +26,20 @@ func (i *inputs) checkInputs(snapshot, onInvalid string) error {
 	case !i.Inputs:
 		return nil
 	case snapshot == "":
-		return errors.New("--inputs is for --snapshot: a site does not have the tables that it was made of")
+		return errors.New("--inputs needs --snapshot: a site does not contain its input tables")
 	case onInvalid == "skip":
-		return errors.New("--inputs and --on-invalid=skip exclude each other: rows that are skipped cannot be kept")
+		return errors.New("--inputs excludes --on-invalid=skip: skipped rows cannot be published")
 	}
 	return nil
 }
 
-// keptInputs are what a site was made of. They stay open until the site is closed.
+// keptInputs are the inputs of a site, open until the site is closed.
 type keptInputs struct {
 	pieces.Source
 	closeFolder func() error
 }
 
-// openKept renders the site of a snapshot, and keeps what it was made of.
+// openKept renders the site of a snapshot, and keeps its inputs.
 func (s *source) openKept(ctx context.Context, run session, folder afero.Fs, closeFolder func() error, o generator.Options) (openSite, *summary.Report, error) {
 	kept := &keptInputs{pieces.Source{Snapshot: folder}, closeFolder}
 	if o.Refreshed != nil {
@@ -87,7 +87,7 @@ func (k *keptInputs) close() error {
 	return errors.Join(err, k.closeFolder())
 }
 
-// Close closes the site, and what it was made of.
+// Close closes the site and its inputs.
 func (s *renderedSite) Close() error {
 	err := s.Site.Close()
 	if s.inputs != nil {

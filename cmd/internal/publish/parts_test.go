@@ -73,8 +73,8 @@ func TestPublishPartsWithoutQuotes(t *testing.T) {
 	readSite(t, demoSite(t, "site")).WriteParts(t, folder)
 	dest := "file://" + filepath.Join(t.TempDir(), "out")
 	for want, args := range map[string][]string{
-		"put …/part-* in quotes": {"--dest", dest, "--site", filepath.Join(folder, "part-0"), filepath.Join(folder, "part-1")},
-		"/part-*', in quotes":    {"--dest", dest, "--site", folder},
+		"quote …/part-*":      {"--dest", dest, "--site", filepath.Join(folder, "part-0"), filepath.Join(folder, "part-1")},
+		"/part-*', in quotes": {"--dest", dest, "--site", folder},
 	} {
 		if status, _, stderr := runPublish(args...); status == command.Done || !strings.Contains(lastLine(stderr), want) {
 			t.Errorf("got status %d: %s, want %q", status, lastLine(stderr), want)

@@ -1,5 +1,4 @@
-// Package publish has the commands that put a site into storage and look after it there:
-// publish, init, verify, repair and purge.
+// Package publish implements the commands for a bucket: publish, init, verify, repair and purge.
 package publish
 
 import (
@@ -27,23 +26,23 @@ import (
 	"github.com/followpress/followpress/storage/parts"
 )
 
-// Publish is the command that uploads what changed to a bucket.
+// Publish is the command publish, which uploads changes to a bucket.
 type Publish struct {
 	source
 	command.MaxAge
-	DryRun bool `help:"Show what would be done, and write nothing."`
+	DryRun bool `help:"Show the plan, and write nothing."`
 	inputs
 	publishing
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Publish) Help() string {
-	return `It uploads only what changed, writes objects before anything that refers to them, allows one publisher at a time, and resumes a killed run from any machine. With --snapshot it renders objects while it uploads them, without files between. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
+	return `It uploads only changes, writes objects before references to them, allows one publisher at a time, and resumes a killed run from any machine. --snapshot renders objects during the upload, without files in between. Credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
 
 	followpress publish --site site.tar --dest s3://BUCKET`
 }
 
-// AfterApply decides between --snapshot and --site.
+// AfterApply resolves --snapshot and --site.
 func (p *Publish) AfterApply(parsed *kong.Context) error { return p.choose(parsed) }
 
 // Validate checks the flags before the run; kong calls it.
@@ -70,15 +69,15 @@ func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	})
 }
 
-// Init is the command that makes a bucket ready.
+// Init is the command init, which prepares a bucket.
 type Init struct {
-	Site string `placeholder:"SITE" help:"Then publish this site: a folder or .tar file that generate wrote, or parts."`
+	Site string `placeholder:"SITE" help:"Then publish this site: folder, .tar file or parts."`
 	publishing
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Init) Help() string {
-	return `It creates the bucket if there is none, makes the objects of a site, and nothing else, readable for everybody, and allows browsers of all origins (CORS). What the server does not support is reported and skipped. With --site, it publishes that site; without, the flags for reports and purges do nothing.
+	return `It creates the bucket if it does not exist, makes a site's objects, and no others, publicly readable, and allows browsers of all origins (CORS). Features the server lacks are reported and skipped. With --site, it publishes that site; without, the flags for reports and purges have no effect.
 
 	followpress init --dest s3://BUCKET --site site.tar`
 }
@@ -88,7 +87,7 @@ func (i *Init) Validate() error {
 	return errors.Join(checkSite(i.Site, i.Dest), i.checkPublishing(i.Site))
 }
 
-// Run makes the bucket ready, and publishes if there is a site.
+// Run prepares the bucket, and publishes the site if there is one.
 func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
@@ -103,18 +102,18 @@ func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// Repair is the command that repairs what verify finds.
+// Repair is the command repair, which fixes what verify reports.
 type Repair struct {
-	Site   string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote, or parts."`
+	Site   string `required:"" placeholder:"SITE" help:"The site that the bucket holds: folder, .tar file or parts."`
 	DryRun bool   `help:"Show what would be put and deleted, and write nothing."`
 	writing
 	excluding
 	refreshed
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Repair) Help() string {
-	return `It puts back the objects that verify finds missing or altered, and deletes unknown ones, whose names are like those of a site. Foreign objects stay; the exit status is 1 if there are any that --exclude does not name.
+	return `It puts missing and altered objects back, and deletes unknown ones, which are named like a site's objects. Foreign objects stay; the exit status is 1 if any is not covered by --exclude.
 
 	followpress repair --site site.tar --dest s3://BUCKET`
 }
@@ -153,7 +152,7 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// Verify is the command that compares a bucket with its manifest.
+// Verify is the command verify, which compares a bucket with its manifest.
 type Verify struct {
 	destination
 	excluding
@@ -162,9 +161,9 @@ type Verify struct {
 	command.MaxAge
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Verify) Help() string {
-	return `It compares a listing of the bucket with the manifest there. It writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise). With --key, --dest may be https://HOST, which nobody can list.
+	return `It compares a listing of the bucket with its manifest, and writes nothing. The exit status is 1 if objects are missing, altered, unknown (named like a site's objects) or foreign (named otherwise). With --key, --dest may be https://HOST, which cannot be listed.
 
 	followpress verify --dest s3://BUCKET`
 }
@@ -192,7 +191,7 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// verifyListed is verify of a bucket.
+// verifyListed verifies a bucket by a listing.
 func (v *Verify) verifyListed(ctx context.Context, s session) (*publisher.Verification, error) {
 	to, err := v.openBucket(ctx, s, false)
 	if err != nil {
@@ -213,11 +212,11 @@ func (v *Verify) verifyListed(ctx context.Context, s session) (*publisher.Verifi
 	switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
 	case err != nil:
 	case n > 0:
-		advice := "followpress repair puts it right"
+		advice := "run followpress repair"
 		if found.Marked {
-			advice = "when no publish runs, followpress publish puts it right" // repair refuses to
+			advice = "run followpress publish once no publish is running" // repair refuses
 		}
-		err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown: %s",
+		err = fmt.Errorf("%s differs from its manifest: %d missing, %d altered, %d unknown; %s",
 			v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count, advice)
 	case found.Foreign.Count > 0:
 		err = leftAlone(found)
@@ -230,11 +229,11 @@ func leftAlone(v *publisher.Verification) error {
 	if quoted := strconv.Quote(like); quoted != `"`+like+`"` {
 		like, exclude = quoted, " "+excludedBy(like)
 	}
-	return fmt.Errorf("%d objects are none of a site's, like %s: name them with --exclude%s, remove them, or keep the site below a prefix of its own",
+	return fmt.Errorf("%d foreign objects, such as %s; name them with --exclude%s, remove them, or keep the site below its own prefix",
 		v.Foreign.Count, like, exclude)
 }
 
-// excludedBy is a pattern for --exclude, quoted for a shell, that matches a key, whatever characters it has.
+// excludedBy returns an --exclude pattern that matches exactly this key, quoted for a shell.
 func excludedBy(key string) string {
 	return "'" + strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) || strings.ContainsRune(`*?[\'`, r) {
@@ -244,9 +243,9 @@ func excludedBy(key string) string {
 	}, key) + "'"
 }
 
-// excluding has what verify and repair leave out.
+// excluding is the flag for foreign objects that verify and repair ignore.
 type excluding struct {
-	Exclude []string `sep:"none" placeholder:"PATTERN" help:"Take no notice of objects that are none of a site's and match, like robots.txt or pictures/*; may be repeated. A folder stands for all in it."`
+	Exclude []string `sep:"none" placeholder:"PATTERN" help:"Ignore foreign objects that match, such as robots.txt or pictures/*; a folder includes its contents; repeatable."`
 }
 
 func (e *excluding) checkPatterns() error {
@@ -263,26 +262,26 @@ type session struct {
 	stderr   io.Writer
 }
 
-// A result is the report of a run, whatever it did and however it ended.
+// A result is the report of a run, successful or not.
 type result interface {
 	Note(dest string, err error)
 	Markdown() string
 	fmt.Stringer
 }
 
-// reporting are the flags that all commands of this package have.
+// reporting are the flags of all commands in this package.
 type reporting struct {
 	patience `group:"Advanced:"`
-	Report   string `placeholder:"FILE" help:"Write a report as JSON, or as a page with a picture of the run if the name ends in .html; - is standard output. The file must not be inside a site or the folder of a bucket."`
+	Report   string `placeholder:"FILE" help:"Write a report: JSON, or a page with a plot if the name ends in .html; - is standard output. Must be outside sites and bucket folders."`
 	command.Messages
-	LogLevel string `group:"Advanced:" enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
+	LogLevel string `group:"Advanced:" enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"Minimum level of the log on standard error; debug logs every request (default ${default})."`
 }
 
 type patience struct {
-	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
+	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry temporary failures of a request (default ${default})."`
 }
 
-// report calls do and reports its result, however it ended.
+// report calls do and reports its result, even after an error.
 func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s session) (result, error)) error {
 	if err := command.CheckFile("report", r.Report, ""); err != nil {
 		return err
@@ -295,7 +294,7 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 		return err
 	}
 	told.Note(dest, err)
-	fmt.Fprint(stderr, plain.Text(told.String())) // keys in a bucket are anybody's
+	fmt.Fprint(stderr, plain.Text(told.String())) // anyone may have named the keys in a bucket
 	stages := s.progress.Stages()
 	if staged, ok := told.(interface{ setStages([]command.Stage) }); ok {
 		staged.setStages(stages)
@@ -303,7 +302,7 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 	return errors.Join(err, reports.WriteRun(r.Report, dest, told, stages, stdout), command.WriteSummary(told.Markdown()))
 }
 
-// destination are the flags of the commands that read a bucket.
+// destination are the flags of commands that read a bucket.
 type destination struct {
 	Dest string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	command.S3
@@ -314,11 +313,11 @@ func (d *destination) checkDestination() error {
 	at, err := storage.ParseLocation(d.Dest)
 	switch {
 	case d.Dest == "":
-		return nil // kong says what is missing
+		return nil // kong reports the missing flag
 	case err != nil:
 		return fmt.Errorf("--dest: %w", err)
 	case at.Folder != "" && command.Inside(d.Report, at.Folder):
-		return fmt.Errorf("--report=%s is in the destination: verify would take it for an unknown object", d.Report)
+		return fmt.Errorf("--report=%s is in the destination: verify would count it as an unknown object", d.Report)
 	}
 	_, err = d.readOptions(session{}).WithDefaults()
 	return err
@@ -328,7 +327,7 @@ func (d *destination) readOptions(s session) publisher.Options {
 	return publisher.Options{Patience: d.Patience, Progress: s.progress, Log: s.log}
 }
 
-// openBucket opens the bucket. If write is set, it also removes what a killed run has left in a folder.
+// openBucket opens the bucket. With write, it also removes the leftovers of a killed run in a folder.
 func (d *destination) openBucket(ctx context.Context, s session, write bool) (storage.Bucket, error) {
 	at, err := storage.ParseLocation(d.Dest)
 	if err != nil {
@@ -343,7 +342,7 @@ func (d *destination) openBucket(ctx context.Context, s session, write bool) (st
 	return to, err
 }
 
-// writing are the flags of the commands that write to a bucket.
+// writing are the flags of commands that write to a bucket.
 type writing struct {
 	destination
 	transfer `group:"Advanced:"`
@@ -353,22 +352,22 @@ type writing struct {
 }
 
 type transfer struct {
-	NoSync bool `help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
+	NoSync bool `help:"Do not sync a file:// folder to disk: faster, but a power failure may corrupt it."`
 }
 
 type lock struct {
-	NoLock    bool `help:"Publish without the lock; safe only if nothing else publishes."`
-	BreakLock bool `help:"Take the lock even from a live run; nothing is written before its lease has ended."`
+	NoLock    bool `help:"Publish without the lock; safe only without other publishers."`
+	BreakLock bool `help:"Publish without the lock; safe only without other publishers."`
 	lease
 }
 
 type lease struct {
-	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"How long the lock is valid after a heartbeat (default ${default}). Other publishers wait that long, and 5s more, before they take it over."`
+	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"Validity of the lock after a heartbeat (default ${default}). Others wait 5s longer before they take it over."`
 }
 
 type purging struct {
-	PurgeMax  int           `default:"1000" placeholder:"N" help:"Purge everything if more objects changed (default ${default}); 0 means always."`
-	PurgeWait time.Duration `default:"15s" placeholder:"DURATION" help:"How long to wait before purging (default ${default}), so that fallbacks, which look for a new site every 10s, have noticed it."`
+	PurgeMax  int           `default:"1000" placeholder:"N" help:"Purge everything if more objects than this changed (default ${default}); 0 means always."`
+	PurgeWait time.Duration `default:"15s" placeholder:"DURATION" help:"Wait before purging (default ${default}), so that fallbacks, which check every 10s, see the new site first."`
 }
 
 func (w *writing) checkWriting(site string) error {
@@ -379,7 +378,7 @@ func (w *writing) checkWriting(site string) error {
 	case w.PurgeMax < 0 || w.PurgeWait < 0:
 		return errors.New("--purge-max and --purge-wait cannot be negative")
 	case reportInSite(w.Report, site):
-		return fmt.Errorf("--report=%s is in the site: the next generate would have to remove it", w.Report)
+		return fmt.Errorf("--report=%s is in the site, where the next generate would have to remove it; name a file elsewhere", w.Report)
 	}
 	if _, err := w.writeOptions(session{}).WithDefaults(); err != nil {
 		return err
@@ -388,7 +387,7 @@ func (w *writing) checkWriting(site string) error {
 	return err
 }
 
-// reportInSite reports whether the file of a report would be in a site, or among its parts.
+// reportInSite reports whether a report's file would be in a site, or among its parts.
 func reportInSite(report, site string) bool {
 	if place, ok := parts.At(site); ok {
 		if at, err := storage.ParseLocation(place); err == nil {
@@ -406,7 +405,7 @@ func (w *writing) writeOptions(s session) publisher.Options {
 	return o
 }
 
-// run calls do, purges what it changed, and reports both.
+// run calls do, purges its changes, and reports both.
 func (w *writing) run(ctx context.Context, stdout, stderr io.Writer, dryRun bool, do func(session) (result, error)) error {
 	return w.report(stdout, stderr, w.Dest, func(s session) (result, error) {
 		told, err := do(s)
@@ -440,36 +439,35 @@ func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to 
 	return err
 }
 
-// publishing are the flags of the commands that publish a site.
+// publishing are the flags of commands that publish a site.
 type publishing struct {
 	guards
 	signing `group:"A signature:"`
 	writing
 	tagging `group:"Caches to purge after a publish:"`
 
-	keepInputs int       // of sites, if from is one with inputs
-	refreshers note.Keys // of publisher.Options
+	keepInputs int       // number of sites, if from is a site with inputs
+	refreshers note.Keys // for publisher.Options
 }
 
 type guards struct {
-	Overwrite     bool              `help:"Publish even over objects of others, such as an index.html. Without it, the first publish refuses and names them."`
-	MaxLoss       publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
-	AllowRollback bool              `help:"Publish a site that is older than the one in the bucket, whatever it lacks. Readers that check a signature and have seen the newer one refuse it."`
+	Overwrite     bool              `help:"Publish even over foreign objects. Without it, a first publish fails and names them."`
+	MaxLoss       publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lost more than this share of the bucket's lists, primary lists, follows or names (default ${default})."`
+	AllowRollback bool              `help:"Publish a site older than the bucket's, whatever it lost. Readers that saw the newer signature refuse it."`
 }
 
 type tagging struct {
-	Tags []string `enum:"cloudfront,cloudflare,fastly" placeholder:"SERVICE" help:"Store each object with tags for these services, so that their caches can be purged by few tags instead of many URLs, or everything. The first publish with other tags puts all objects again."`
+	Tags []string `enum:"cloudfront,cloudflare,fastly" placeholder:"SERVICE" help:"Store tags with each object, so that purges name a few tags instead of many URLs. The first publish with other tags uploads everything."`
 }
 
-// maxTagged bounds the keys in memory from which tags are made: some 100 bytes each. Few tags may do
-// for many objects.
+// maxTagged caps the keys in memory for computing tags, at some 100 bytes each.
 const maxTagged = 200_000
 
 func (p *publishing) checkPublishing(site string) error {
 	return errors.Join(p.checkSigning(), p.checkWriting(site))
 }
 
-// An opener opens a site to publish, and says what was rendered for it, if anything was.
+// An opener opens a site to publish, with a report if it was rendered.
 type opener func(ctx context.Context, s session, server storage.S3Options) (openSite, *summary.Report, error)
 
 func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun bool,
@@ -509,7 +507,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	told.Report = report
 	warnOfEdges(s, report)
 	report.Requests = to.Requests()
-	if report.Requests != nil && report.Outcome == publisher.Planned { // a folder gets no requests
+	if report.Requests != nil && report.Outcome == publisher.Planned { // folders get no requests
 		report.Requests = report.ExpectedRequests()
 	}
 	return told, err

@@ -90,7 +90,7 @@ func TestUsage(t *testing.T) {
 		{"report in the destination", "publish --site x --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
 		{"purge all of nothing", "purge", "--purge=CACHE"},
 		{"a destination to purge", "purge --purge http:http://x --dest s3://bucket", "--dest"},
-		{"endpoint", "verify --dest s3://bucket --endpoint 127.0.0.1:1", "is no URL: use http://127.0.0.1:1"},
+		{"endpoint", "verify --dest s3://bucket --endpoint 127.0.0.1:1", "is not a URL; use http://127.0.0.1:1"},
 		{"another cache", "publish --site x --dest s3://bucket --purge akamai:1", "cloudfront:ID"},
 		{"cache without credentials", "publish --site x --dest s3://bucket --purge fastly:1 --purge-url https://x", "FASTLY_API_TOKEN"},
 		{"credentials of a cache", "publish --site x --dest s3://bucket --purge http:http://key:secret@x", "user"},

@@ -16,16 +16,16 @@ import (
 	"github.com/followpress/followpress/purger"
 )
 
-// Purge is the command that makes caches forget everything.
+// Purge is the command purge, which empties caches.
 type Purge struct {
 	caches
-	DryRun bool `help:"Show what would be purged, and send no requests to the caches."`
+	DryRun bool `help:"Show what would be purged, and send no requests to caches."`
 	reporting
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Purge) Help() string {
-	return `Use it after a purge that failed: publish itself purges what it changed. It needs no bucket and no site.
+	return `Use it after a failed purge: publish purges its own changes. It needs neither bucket nor site.
 
 	followpress purge --purge http:http://10.0.0.5:8080/`
 }
@@ -51,12 +51,12 @@ func (p *Purge) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// stale is the consequence of a failed purge, for messages.
+// stale describes the consequence of a failed purge, in messages.
 const stale = "caches may serve old answers until they expire"
 
 type caches struct {
-	Purge    []string `placeholder:"CACHE" help:"Cache to purge; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, or http:URL, which purges everything unless it has {path} or {url} in it. Credentials: those of the bucket, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
-	PurgeURL []string `placeholder:"URL" help:"Public URL of the site, like https://api.example.org, for caches that purge whole URLs; may be repeated."`
+	Purge    []string `placeholder:"CACHE" help:"Cache to purge: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, or http:URL, which purges everything unless it contains {path} or {url}; repeatable. Credentials: the bucket's, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
+	PurgeURL []string `placeholder:"URL" help:"Public URL of the site, for caches that purge by URL; repeatable."`
 }
 
 func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, error) {
@@ -69,7 +69,7 @@ func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, e
 			v, err := awskeys.Get(ctx, keys)
 			return purger.Credentials{AccessKeyID: v.AccessKeyID, SecretAccessKey: secret.Text(v.SecretAccessKey), SessionToken: secret.Text(v.SessionToken)}, err
 		},
-		// The names that the services' own tools use.
+		// The variables of the services' own tools.
 		Endpoints: map[purger.Kind]string{
 			purger.CloudFront: os.Getenv("AWS_ENDPOINT_URL_CLOUDFRONT"),
 			purger.Cloudflare: os.Getenv("CLOUDFLARE_BASE_URL"),
@@ -87,8 +87,8 @@ func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, e
 	return all, nil
 }
 
-// forget purges something from all caches, or only reports what would be purged. It
-// goes on after a cache has failed; explain adds what follows from a failure.
+// forget purges all caches, or only reports what it would purge. It continues after a failure; explain
+// adds the consequence to the error.
 func forget(ctx context.Context, s session, all []*purger.Purger, what purger.Purge, dryRun bool, explain func(error) error) (results purges, err error) {
 	for _, cache := range all {
 		if dryRun {
@@ -101,7 +101,7 @@ func forget(ctx context.Context, s session, all []*purger.Purger, what purger.Pu
 	if err != nil {
 		err = explain(err)
 		if ctx.Err() != nil {
-			command.Warn(s.stderr, err.Error()) // the last line of a run that was stopped only says so
+			command.Warn(s.stderr, err.Error()) // after a signal, the last line only names the signal
 		}
 	}
 	return results, err
@@ -126,17 +126,16 @@ func (w *writing) purge(ctx context.Context, s session, told result, dryRun bool
 		fmt.Fprintf(s.stderr, "waiting %s for fallbacks to notice the new site, then purging %s\n", w.PurgeWait, names(all))
 		select {
 		case <-time.After(w.PurgeWait):
-		case <-ctx.Done(): // each cache reports that it was not purged
+		case <-ctx.Done(): // each cache then reports that it was not purged
 		}
 	}
 	results, err := forget(ctx, s, all, *what, dryRun, purgeAgain)
 	return results.with(told), err
 }
 
-// purgeAgain wraps the error of a failed purge with what to do: the next publish will
-// find the site published and purge nothing.
+// purgeAgain adds the remedy to the error of a failed purge: a repeated publish would find nothing to purge.
 func purgeAgain(err error) error {
-	return fmt.Errorf("the site is published, but %s: %w: purge again with followpress purge and the same --purge", stale, err)
+	return fmt.Errorf("the site is published, but %s: %w; purge again with followpress purge and the same --purge", stale, err)
 }
 
 func names(caches []*purger.Purger) string {
@@ -147,8 +146,8 @@ func names(caches []*purger.Purger) string {
 	return strings.Join(all, ", ")
 }
 
-// changed is what has to be purged; nil if nothing changed. It relies on the report
-// alone, since the site may be gone by now.
+// changed returns the purge for a run's changes; nil if nothing changed. It relies on the report alone,
+// since the site may be gone.
 func (w *writing) changed(told result) *purger.Purge {
 	var run *publisher.Report
 	switch t := told.(type) {
@@ -160,11 +159,10 @@ func (w *writing) changed(told result) *purger.Purge {
 		}
 	case *published:
 		run = t.Report
-		// Even if stale objects could not be deleted. A run that was resumed may have been killed after
-		// its last change, before it could purge.
+		// Even if deleting stale objects failed. An interrupted run may have been killed before its purge.
 		became := run.Live && (run.Outcome != publisher.Unchanged || run.Resumed)
 		if !became && run.Outcome != publisher.Planned {
-			return nil // the run failed before the site was live: the next one purges what it put
+			return nil // the run failed before the site was live; the next run purges its changes
 		}
 	}
 	what := purger.Everything()
@@ -180,7 +178,7 @@ func (w *writing) changed(told result) *purger.Purge {
 	return &what
 }
 
-// purges are the results of all caches.
+// purges are the results for all caches.
 type purges []purger.Result
 
 func (p purges) with(told result) result {
@@ -193,7 +191,7 @@ func (p purges) with(told result) result {
 	return told
 }
 
-// String is a line for each cache.
+// String returns a line per cache.
 func (p purges) String() string {
 	var b strings.Builder
 	for _, r := range p {
@@ -208,7 +206,7 @@ func (p purges) String() string {
 	return b.String()
 }
 
-// Markdown is a row for each cache; "" if there is none.
+// Markdown returns a row per cache; "" if there are none.
 func (p purges) Markdown() string {
 	if len(p) == 0 {
 		return ""
@@ -244,7 +242,7 @@ type purged struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Note adds what only the caller knows, like Note of the other results.
+// Note implements result.
 func (r *purged) Note(_ string, err error) {
 	if err != nil {
 		r.Error = err.Error()

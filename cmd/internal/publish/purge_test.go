@@ -373,7 +373,7 @@ func TestPurgeAfterRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, stderr := run("repair", args...)
-	if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "1 objects are none of a site's") || !about(told, "/lists/4/details") {
+	if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "1 foreign objects") || !about(told, "/lists/4/details") {
 		t.Errorf("got status %d, got requests for %q: %s", status, told, stderr)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Repeated has the flags of publish that a process has too that publishes again and again: all but those
-// that are about one run, such as a report or the lock of somebody else.
+// Repeated are the flags of publish that live shares: all except those for a single run, such as --report or
+// --break-lock.
 type Repeated struct {
 	signing  `group:"A signature:"`
 	guards   `group:"Publishing on a clock:"`
@@ -30,17 +30,17 @@ type Repeated struct {
 	lease    `group:"Publishing on a clock:"`
 }
 
-// A Destination is a bucket that Repeated publishes to.
+// A Destination is a bucket for Repeated.
 type Destination struct {
 	URL    string            // s3://… or file:///…
-	Server storage.S3Options // of s3://…
+	Server storage.S3Options // for s3://…
 	Log    *slog.Logger
-	Tell   io.Writer // gets lines about purges
+	Tell   io.Writer // receives lines about purges
 
-	Refreshers note.Keys // of publisher.Options
+	Refreshers note.Keys // for publisher.Options
 }
 
-// publishing is the publish that the flags describe.
+// publishing returns the publish that the flags describe.
 func (r *Repeated) publishing(to Destination) *publishing {
 	p := &publishing{guards: r.guards, signing: r.signing}
 	p.refreshers = to.Refreshers
@@ -49,7 +49,7 @@ func (r *Repeated) publishing(to Destination) *publishing {
 	return p
 }
 
-// Keys are the public keys that sign what is published; none without a signature.
+// Keys returns the public keys that sign published sites; none without a signature.
 func (r *Repeated) Keys(ctx context.Context) (note.Keys, error) { return r.keys(ctx) }
 
 // Check checks the flags before any work.
@@ -57,9 +57,9 @@ func (r *Repeated) Check(url string) error {
 	return r.publishing(Destination{URL: url}).checkPublishing("")
 }
 
-// Publish renders the site of a snapshot, publishes it and purges the caches of what changed, exactly as
-// publish --snapshot does. The report is never nil, and says how far the run came. Errors are those of
-// publisher.Publish; after one of a purge, the report says that the site is live.
+// Publish renders the site of a snapshot, publishes it and purges caches, as publish --snapshot does. The
+// report is never nil, and shows how far the run came. Errors are those of publisher.Publish; if only a
+// purge failed, the report marks the site as live.
 func (r *Repeated) Publish(ctx context.Context, to Destination, snapshot afero.Fs, o generator.Options) (*publisher.Report, error) {
 	p := r.publishing(to)
 	s := session{log: to.Log, progress: command.NewProgress(io.Discard), stderr: to.Tell}

@@ -374,11 +374,11 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			}, "verify", command.Done, "refreshed          1"},
 			{"verify what a site may have had", func() { put("api/v1/lists/4444/details", "{}") }, "verify", command.Failed, "0 missing, 0 altered, 1 unknown"},
 			{"repair that", func() {}, "repair --site", command.Done, "1 deleted"},
-			{"repair what is somebody's", func() { put("robots.txt", "somebody's") }, "repair --site", command.Failed, "1 objects are none of a site's, like robots.txt: name them with --exclude"},
+			{"repair what is somebody's", func() { put("robots.txt", "somebody's") }, "repair --site", command.Failed, "1 foreign objects, such as robots.txt; name them with --exclude"},
 			{"verify after a publish that was cut off", func() {
 				put("_publishing", "{}")
 				put("api/v1/leaderboard/followers", "{}")
-			}, "verify", command.Failed, "1 altered, 0 unknown: when no publish runs, followpress publish"},
+			}, "verify", command.Failed, "1 altered, 0 unknown; run followpress publish once no publish is running"},
 			{"repair then", func() {}, "repair --site", command.Failed, "run followpress publish instead"},
 		} {
 			step.before()

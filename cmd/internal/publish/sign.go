@@ -19,19 +19,19 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// signing are the flags about the signature of a site.
+// signing are the flags for signing a site.
 type signing struct {
-	Sign        []string `sep:"none" placeholder:"KEYFILE" help:"Sign the site with this key, which followpress key made; may be repeated. The variable FOLLOWPRESS_SIGN_KEY may hold a key itself."`
-	SignWith    string   `placeholder:"CMD" help:"Sign with the key of an HSM or KMS: the shell runs CMD with the text to sign on its standard input, and it prints the Ed25519 signature, 64 bytes or base64."`
-	SignWithKey string   `placeholder:"PUBLIC" help:"The public key that --sign-with signs for, as followpress key --from prints it."`
-	Unsigned    bool     `help:"Publish without a signature even to a bucket that is signed, whose signature is removed first."`
+	Sign        []string `sep:"none" placeholder:"KEYFILE" help:"Sign the site with this key from followpress key; repeatable. FOLLOWPRESS_SIGN_KEY may hold a key itself."`
+	SignWith    string   `placeholder:"CMD" help:"Sign with a key in an HSM or KMS: the shell runs CMD with the text on standard input; CMD prints the Ed25519 signature, 64 bytes or base64."`
+	SignWithKey string   `placeholder:"PUBLIC" help:"Public key for --sign-with, as followpress key --from prints it."`
+	Unsigned    bool     `help:"Publish unsigned even to a signed bucket, whose signature is removed first."`
 
-	ReplaceNote bool `help:"Sign anew if none of these keys has signed the bucket."`
+	ReplaceNote bool `help:"Sign even if none of these keys signed the bucket before."`
 
-	secrets map[string]string // what files of keys had: a pipe can be read once
+	secrets map[string]string // content of key files, since a pipe can be read only once
 }
 
-// secretVariable holds a secret key. It is no flag: others can see the flags of a process.
+// secretVariable holds a secret key. It is not a flag: other users can see a process's flags.
 const secretVariable = "FOLLOWPRESS_SIGN_KEY"
 
 func (s *signing) checkSigning() error {
@@ -39,8 +39,8 @@ func (s *signing) checkSigning() error {
 	return err
 }
 
-// open reads the keys. It returns nil if there are none.
-func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //nolint:gocyclo // one way to name a key after the other
+// open reads the keys; nil if there are none.
+func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //nolint:gocyclo // a case for each way to name a key
 	var publics []string
 	opened := &publisher.Signing{ReplaceNote: s.ReplaceNote}
 	add := func(private string) error {
@@ -54,7 +54,7 @@ func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //noli
 	}
 	for _, file := range s.Sign {
 		if strings.Contains(file, "PRIVATE+KEY") {
-			return nil, errors.New("--sign: name the file of a key, or set " + secretVariable + ": others can see the flags of a process")
+			return nil, errors.New("--sign: name a key file, or set " + secretVariable + ": others can see the flags of a process")
 		}
 		private, err := s.read(file)
 		if err == nil {
@@ -72,7 +72,7 @@ func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //noli
 	switch {
 	case s.SignWith == "" && s.SignWithKey == "":
 	case s.SignWith == "" || s.SignWithKey == "":
-		return nil, errors.New("--sign-with and --sign-with-key go together: the command that signs, and the public key")
+		return nil, errors.New("--sign-with and --sign-with-key go together: a command that signs, and its public key")
 	default:
 		signer, err := note.External(s.SignWithKey, func(text []byte) ([]byte, error) { return signWith(ctx, s.SignWith, text) })
 		if err != nil {
@@ -82,11 +82,11 @@ func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //noli
 	}
 	switch {
 	case len(publics) == 0 && s.ReplaceNote:
-		return nil, errors.New("--replace-note is for --sign or --sign-with")
+		return nil, errors.New("--replace-note needs --sign or --sign-with")
 	case len(publics) == 0:
 		return nil, nil
 	case s.Unsigned && os.Getenv(secretVariable) != "":
-		return nil, errors.New("--unsigned, and " + secretVariable + " holds a key: unset it")
+		return nil, errors.New("--unsigned excludes a key in " + secretVariable + "; unset it")
 	case s.Unsigned:
 		return nil, errors.New("--unsigned excludes --sign and --sign-with")
 	}
@@ -95,7 +95,7 @@ func (s *signing) open(ctx context.Context) (*publisher.Signing, error) { //noli
 	return opened, err
 }
 
-// keys are the public keys of those that sign; none without a signature.
+// keys returns the public keys of the signers; none without a signature.
 func (s *signing) keys(ctx context.Context) (note.Keys, error) {
 	opened, err := s.open(ctx)
 	if opened == nil || err != nil {
@@ -104,7 +104,7 @@ func (s *signing) keys(ctx context.Context) (note.Keys, error) {
 	return opened.Keys, nil
 }
 
-// read reads the file of a key, once.
+// read reads a key file, only once.
 func (s *signing) read(file string) (private string, err error) {
 	private, known := s.secrets[file]
 	if known {
@@ -120,7 +120,7 @@ func (s *signing) read(file string) (private string, err error) {
 	return private, nil
 }
 
-// Bounds of a command that signs.
+// Limits for a command that signs.
 const (
 	signTime   = 30 * time.Second
 	signOutput = 4 << 10
@@ -134,7 +134,7 @@ func signWith(ctx context.Context, command string, text []byte) ([]byte, error) 
 	run.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, secretVariable+"=") })
 	out, complaint := &firstBytes{most: signOutput}, &firstBytes{most: signOutput}
 	run.Stdin, run.Stdout, run.Stderr = bytes.NewReader(text), out, complaint
-	run.WaitDelay = time.Second // for what the command has started
+	run.WaitDelay = time.Second // for children of the command
 	err := run.Run()
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -147,19 +147,19 @@ func signWith(ctx context.Context, command string, text []byte) ([]byte, error) 
 		return nil, fmt.Errorf("--sign-with: the command: %w%s", err, said)
 	}
 	if out.over {
-		return nil, fmt.Errorf("--sign-with: the command printed more than %d KiB: it must print the signature alone", signOutput>>10)
+		return nil, fmt.Errorf("--sign-with: the command printed more than %d KiB; it must print only the signature", signOutput>>10)
 	}
 	if len(out.bytes) == 64 {
 		return out.bytes, nil
 	}
 	signature, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(out.bytes)))
 	if err != nil || len(signature) != 64 {
-		return nil, fmt.Errorf("--sign-with: the command printed %d bytes that are no Ed25519 signature: 64 bytes, or base64 of them", len(out.bytes))
+		return nil, fmt.Errorf("--sign-with: the command printed %d bytes, not an Ed25519 signature: 64 bytes, or base64 of them", len(out.bytes))
 	}
 	return signature, nil
 }
 
-// firstBytes keeps the first bytes that are written to it.
+// firstBytes keeps the first bytes written to it.
 type firstBytes struct {
 	most  int
 	bytes []byte

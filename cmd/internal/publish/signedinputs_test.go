@@ -35,7 +35,7 @@ func TestForgedRanksAreNotSigned(t *testing.T) {
 	}
 	signed := readSite(t, to)
 	status, _, stderr := runPublish(args...)
-	if status != command.Failed || !strings.Contains(stderr, "the ranks are not those of a site that this key has signed") || !strings.Contains(stderr, "--ranks-from=none") {
+	if status != command.Failed || !strings.Contains(stderr, "no key of this run signed the site with these ranks") || !strings.Contains(stderr, "--ranks-from=none") {
 		t.Errorf("forged ranks: got status %d: %s, want a refusal that names the way out", status, stderr)
 	}
 	if got := readSite(t, to); got["_site"] != signed["_site"] || got["_site.note"] != signed["_site.note"] {

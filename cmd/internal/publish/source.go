@@ -20,26 +20,26 @@ import (
 	"github.com/followpress/followpress/storage/parts"
 )
 
-// source are the flags that say what to publish: a site, or the site of a snapshot.
+// source are the flags that name the site or snapshot to publish.
 type source struct {
-	Site             string                                `placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
-	Snapshot         string                                `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, or s3://BUCKET/PREFIX, in any of the formats that generate takes. Its site is rendered in memory."`
-	generate.Content `group:"How a snapshot is rendered:"` // the server of --refreshed=s3://… is that of the destination
+	Site             string                                `placeholder:"SITE" help:"The site: folder, .tar file or parts ('FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', quoted)."`
+	Snapshot         string                                `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, or s3://BUCKET/PREFIX, in any format that generate reads. The site is rendered in memory."`
+	generate.Content `group:"How a snapshot is rendered:"` // --refreshed=s3://… uses the destination's server
 
-	keep bool // what the site was made of, to put it into the bucket
+	keep bool // keep the site's inputs, to put them into the bucket
 }
 
-// openAt opens a site, on the server of the destination.
+// openAt opens a site on the destination's server.
 func openAt(ctx context.Context, at string, run session, destination storage.S3Options) (storage.Site, error) {
 	return storage.OpenSite(ctx, at, readBy(run, destination))
 }
 
-// readBy says how to reach a site or a snapshot that is read: as the destination, with other connections.
+// readBy returns the options for reading a site or snapshot: those of the destination, with separate connections.
 func readBy(run session, destination storage.S3Options) storage.S3Options {
 	return storage.S3Options{Endpoint: destination.Endpoint, Region: destination.Region, Log: run.log}
 }
 
-// checkSite refuses parts in the destination.
+// checkSite rejects parts inside the destination.
 func checkSite(at, dest string) error {
 	place, ok := parts.At(at)
 	if !ok {
@@ -49,17 +49,17 @@ func checkSite(at, dest string) error {
 	if err != nil {
 		return fmt.Errorf("--site: %w", err)
 	}
-	to, invalid := storage.ParseLocation(dest) // that it is invalid is said of --dest
+	to, invalid := storage.ParseLocation(dest) // an invalid --dest is reported elsewhere
 	inside := invalid == nil && (from.Folder != "" && to.Folder != "" && command.Inside(from.Folder, to.Folder) ||
 		from.Bucket != "" && from.Bucket == to.Bucket && strings.HasPrefix(from.Prefix, to.Prefix))
 	if inside {
-		return fmt.Errorf("--site=%s is in --dest=%s: verify would take the parts for unknown objects", at, dest)
+		return fmt.Errorf("--site=%s is in --dest=%s: verify would count the parts as unknown objects", at, dest)
 	}
 	return nil
 }
 
-// choose decides between the site and the snapshot. If both are set by variables, the site wins: a job
-// that generates first has both.
+// choose resolves --site and --snapshot. If variables set both, the site wins: a job that generates first
+// sets both.
 func (s *source) choose(parsed *kong.Context) error {
 	if given := command.Given(parsed); s.Site != "" && !given["snapshot"] {
 		s.Snapshot = ""
@@ -74,18 +74,18 @@ func (s *source) check(report string) error {
 	case command.Inside(report, s.Snapshot):
 		return fmt.Errorf("--report=%s is in the snapshot", report)
 	case s.Refreshed != nil && command.Inside(report, *s.Refreshed):
-		return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", report)
+		return fmt.Errorf("--report=%s is in --refreshed, where the next run would read it as an object; name a file elsewhere", report)
 	}
 	return s.Validate()
 }
 
-// An openSite is a site to publish, whatever it is made from.
+// An openSite is a site to publish, from any source.
 type openSite interface {
 	publisher.Site
 	io.Closer
 }
 
-// opener returns what opens the site for a destination, which is signed as the flags say.
+// opener returns a function that opens the site for a destination, signed by the given flags.
 func (s *source) opener(dest string, signs *signing) opener {
 	return func(ctx context.Context, run session, server storage.S3Options) (openSite, *summary.Report, error) {
 		keys, err := signs.keys(ctx)
@@ -96,8 +96,8 @@ func (s *source) opener(dest string, signs *signing) opener {
 	}
 }
 
-// openFor opens the site, or renders that of the snapshot, which has a report. The ranks that it may hold are those of
-// the destination; with keys, as those have signed them.
+// openFor opens the site, or renders the snapshot and returns a report. It may keep the ranks of the
+// destination; with keys, only ranks they signed.
 func (s *source) openFor(ctx context.Context, dest string, keys note.Keys, run session, server storage.S3Options) (_ openSite, _ *summary.Report, err error) {
 	if s.Snapshot == "" {
 		opened, err := openAt(ctx, s.Site, run, server)
@@ -123,7 +123,7 @@ func (s *source) openFor(ctx context.Context, dest string, keys note.Keys, run s
 	return opened, report, nil
 }
 
-// render renders the site of a snapshot, which is not needed any more then.
+// render renders the site of a snapshot; afterwards the snapshot may be closed.
 func render(ctx context.Context, run session, snapshot afero.Fs, o generator.Options) (*renderedSite, *summary.Report, error) {
 	o.Progress = run.progress
 	opened, report, err := generator.Open(ctx, snapshot, o)
@@ -134,23 +134,23 @@ func render(ctx context.Context, run session, snapshot afero.Fs, o generator.Opt
 	return &renderedSite{Site: opened}, report, nil
 }
 
-// A renderedSite is a site of the generator, and what it was made of.
+// A renderedSite is a rendered site and its inputs.
 type renderedSite struct {
 	*generator.Site
-	inputs *keptInputs // nil if they are not wanted
+	inputs *keptInputs // nil if not wanted
 }
 
-// published is the report of a publish, and of what was rendered for it and purged after it.
+// published is the report of a publish, including rendering and purges.
 type published struct {
 	*publisher.Report
-	Rendered *summary.Report `json:"rendered,omitempty"` // nil for a site
+	Rendered *summary.Report `json:"rendered,omitempty"` // nil if the site was not rendered
 	Stages   []command.Stage `json:"stages"`
 	Purged   purges          `json:"purged,omitempty"`
 }
 
 func (p *published) setStages(stages []command.Stage) { p.Stages = stages }
 
-// String formats all for a person.
+// String formats everything for people.
 func (p *published) String() string {
 	rendered := ""
 	if p.Rendered != nil {
@@ -159,5 +159,5 @@ func (p *published) String() string {
 	return rendered + p.Report.String() + p.Purged.String()
 }
 
-// Markdown formats what was published and purged, for the summary of a job.
+// Markdown formats the publish and the purges for a job summary.
 func (p *published) Markdown() string { return p.Report.Markdown() + p.Purged.Markdown() }

@@ -167,7 +167,7 @@ func TestPublishHeldRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, _, stderr := runPublish("--snapshot", at(day, asItIs), "--dest", "file://"+to, "--api", "efp", "--ranks-every", "24h"); status != command.Failed ||
-		!strings.Contains(stderr, "the destination: file://"+to+": _ranks: it is cut off, or something else: malformed object: if it cannot be put right, delete it there") {
+		!strings.Contains(stderr, "the destination: file://"+to+": _ranks: it is cut off, or something else: malformed object; repair it, or delete it there") {
 		t.Errorf("got status %d and %s, want an error that says what to do", status, stderr)
 	}
 }

@@ -23,21 +23,21 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// refreshed are the flags about what refreshes have put.
+// refreshed is the flag for refreshed objects in a signed bucket.
 type refreshed struct {
-	RefreshedKey []string `sep:"none" placeholder:"PUBLIC" help:"In a signed bucket, objects may also be what a refresh has put, if this key has signed it (serve --refresh-key); may be repeated."`
+	RefreshedKey []string `sep:"none" placeholder:"PUBLIC" help:"In a signed bucket, also accept refreshed objects signed by this key (serve --refresh-key); repeatable."`
 }
 
-// refreshers are the keys that sign what refreshes put.
+// refreshers returns the keys that sign refreshed objects.
 func (r *refreshed) refreshers() (note.Keys, error) {
 	return command.PublicKeys("refreshed-key", r.RefreshedKey)
 }
 
-// checking are the flags of verify about the signature.
+// checking are the flags of verify for the signature.
 type checking struct {
-	Key []string `sep:"none" placeholder:"PUBLIC" help:"Also check the signature by this public key, and read the objects to compare their SHA-256; may be repeated: any of the keys will do."`
+	Key []string `sep:"none" placeholder:"PUBLIC" help:"Also check the signature by this public key, and read all objects to compare their SHA-256; repeatable, any key suffices."`
 	refreshed
-	Sample int `placeholder:"N" help:"With --key, read so many objects, each as likely as the others, and say what that means for all; 0 means all."`
+	Sample int `placeholder:"N" help:"With --key, read only this many random objects, and report the bound for all; 0 means all."`
 }
 
 func (c *checking) checkKeys() error {
@@ -47,31 +47,31 @@ func (c *checking) checkKeys() error {
 	case c.Sample < 0:
 		return fmt.Errorf("--sample=%d: use 1 or more, or 0 for all", c.Sample)
 	case c.Sample > 0 && len(c.Key) == 0:
-		return errors.New("--sample is for --key")
+		return errors.New("--sample needs --key")
 	}
 	_, err := c.refreshers()
 	return err
 }
 
-// shardsInFlight are the shards of the manifest that are in memory at a time.
+// shardsInFlight is the number of manifest shards in memory.
 const shardsInFlight = 8
 
-// checkOnline checks the flags of a place that can only be read by key.
+// checkOnline checks the flags for a place that cannot be listed.
 func (v *Verify) checkOnline() error {
 	if err := storage.CheckPublished(v.Dest); err != nil {
 		return fmt.Errorf("--dest: %w", err)
 	}
 	switch {
 	case len(v.Key) == 0:
-		return fmt.Errorf("--dest=%s: nobody can list it, so that only what is signed can be checked: add --key=PUBLIC, the key of the publisher, or name the bucket", secret.URL(v.Dest))
+		return fmt.Errorf("--dest=%s cannot be listed, so only signed objects can be checked; add --key=PUBLIC, the publisher's key, or name the bucket", secret.URL(v.Dest))
 	case len(v.Exclude) > 0:
-		return fmt.Errorf("--exclude is for a bucket: nobody can list --dest=%s", secret.URL(v.Dest))
+		return fmt.Errorf("--exclude is for a bucket; --dest=%s cannot be listed", secret.URL(v.Dest))
 	}
 	_, err := v.readOptions(session{}).WithDefaults()
 	return err
 }
 
-// verifyOnline is verify of a place that nobody can list.
+// verifyOnline verifies a place that cannot be listed.
 func (v *Verify) verifyOnline(ctx context.Context, s session) (found *publisher.Verification, err error) {
 	begun := time.Now()
 	found = publisher.NewVerification()
@@ -87,23 +87,23 @@ func (v *Verify) verifyOnline(ctx context.Context, s session) (found *publisher.
 	}
 	found.Seconds = time.Since(begun).Seconds()
 	if errors.Is(err, storage.ErrNotFound) {
-		return found, fmt.Errorf("%s: there is no site: %w: name what has %s", secret.URL(v.Dest), err, site.RootKey)
+		return found, fmt.Errorf("%s: no site: %w; name the place that has %s", secret.URL(v.Dest), err, site.RootKey)
 	} else if err != nil {
 		return found, fmt.Errorf("%s: %w", secret.URL(v.Dest), err)
 	}
-	differs := v.differs(found.Signed, "publish the site again; or a cache has objects of another site: purge it")
+	differs := v.differs(found.Signed, "publish the site again, or purge a cache that has objects of another site")
 	return found, errors.Join(differs, v.checkEdges(ctx, online))
 }
 
-// differs is an error if anything that was read is not what was signed.
+// differs returns an error if any object differs from the signed site.
 func (v *Verify) differs(s *publisher.SignedVerification, advice string) error {
 	if s == nil || s.Differ == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is not what was signed: %d of %d differ: %s", secret.URL(v.Dest), s.Differ, s.Checked, advice)
+	return fmt.Errorf("%s differs from the signed site: %d of %d objects; %s", secret.URL(v.Dest), s.Differ, s.Checked, advice)
 }
 
-// verifySigned checks note and root by the keys, and bodies by the manifest.
+// verifySigned checks note and root by the keys, and objects by the manifest.
 func (v *Verify) verifySigned(ctx context.Context, s session, from storage.Site) (*publisher.SignedVerification, error) {
 	keys, err := note.ParseKeys(v.Key...)
 	if err != nil {
@@ -126,29 +126,29 @@ func (v *Verify) verifySigned(ctx context.Context, s session, from storage.Site)
 	c := &comparison{site: signed, told: publisher.SignedVerification{Origin: n.Origin, Counter: n.Counter, AsOf: n.AsOf, Objects: total, Altered: []string{}},
 		inFlight: o.Concurrency, add: s.progress.Add}
 	if v.Sample == 0 || v.Sample >= total {
-		s.progress.Stage("check what is signed", int64(total))
+		s.progress.Stage("check signed objects", int64(total))
 		err = c.all(ctx)
 	} else {
-		s.progress.Stage("check a sample of what is signed", int64(v.Sample))
+		s.progress.Stage("check a sample of signed objects", int64(v.Sample))
 		err = c.sample(ctx, v.Sample)
 	}
 	return &c.told, err
 }
 
-// A comparison compares bodies with what is signed.
+// A comparison compares objects with the signed manifest.
 type comparison struct {
 	site     *checked.Site
-	inFlight int         // reads of objects at a time
-	add      func(int64) // to the progress
+	inFlight int         // concurrent reads
+	add      func(int64) // adds to the progress
 
 	mu   sync.Mutex
 	told publisher.SignedVerification
 }
 
-// mostDamaged bounds the objects that verify says something of.
+// mostDamaged caps the damaged objects that verify describes.
 const mostDamaged = 10
 
-// differ notes what is wrong with so many objects.
+// differ records a problem with a number of objects.
 func (c *comparison) differ(objects int, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +157,7 @@ func (c *comparison) differ(objects int, text string) {
 	}
 }
 
-// checked notes that so many objects were read.
+// checked records a number of objects as read.
 func (c *comparison) checked(objects int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,10 +176,10 @@ func (c *comparison) all(ctx context.Context) error {
 	})
 }
 
-// errUneven says that a sample would not be one of chance.
-var errUneven = errors.New("a shard of the manifest lists far more objects than the others, so that no sample says anything: leave out --sample")
+// errUneven means that a sample would not be random.
+var errUneven = errors.New("a shard of the manifest lists far more objects than the others, so no sample is representative; leave out --sample")
 
-// sample compares so many objects, each as likely as the others. Of a shard that is damaged all that was drawn differs.
+// sample compares n objects, each drawn with equal probability. Objects drawn from a damaged shard all differ.
 func (c *comparison) sample(ctx context.Context, n int) error {
 	names := site.HashPrefixes(c.site.Root().ShardDigits)
 	numbers := make(map[string]int, len(names))
@@ -193,7 +193,7 @@ func (c *comparison) sample(ctx context.Context, n int) error {
 			return nil
 		}
 		drawn := func(yield func(string) bool) {
-			for _, i := range slices.Sorted(maps.Keys(places)) { // neighbours share a delta
+			for _, i := range slices.Sorted(maps.Keys(places)) { // neighbors share a delta
 				if !yield(names[i]) {
 					return
 				}
@@ -225,7 +225,7 @@ func (c *comparison) sample(ctx context.Context, n int) error {
 	return nil
 }
 
-// each reads shards, and compares the objects that choose takes of each. damage is why a shard lists nothing.
+// each reads shards, and compares the objects that choose picks from each. damage explains why a shard lists none.
 func (c *comparison) each(ctx context.Context, names iter.Seq[string], choose func(name string, entries []site.Entry, damage error) ([]site.Entry, error)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -263,7 +263,7 @@ func (c *comparison) each(ctx context.Context, names iter.Seq[string], choose fu
 			return err
 		})
 	}
-	_ = reading.Wait() // the cause has the first error
+	_ = reading.Wait() // the cause holds the first error
 	_ = comparing.Wait()
 	return context.Cause(ctx)
 }

@@ -1,4 +1,4 @@
-// Package report is the command that says what changed between two sites.
+// Package report implements the command report, which shows what changed between two sites.
 package report
 
 import (
@@ -18,24 +18,24 @@ import (
 	"github.com/followpress/followpress/storage/parts"
 )
 
-// Command is the command with its flags.
+// Command is report with its flags.
 type Command struct {
-	From     string `placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes. Or the folder of a snapshot, whose site is rendered in memory."`
-	To       string `placeholder:"SITE" help:"The new site, named in the same ways."`
-	Saved    string `placeholder:"FILE" help:"Instead of two sites: a report that --json has written before. It can so be published after the new site has replaced the old one."`
-	Out      string `placeholder:"FILE" help:"Write the report as one page of HTML, with plots; - is standard output."`
+	From     string `placeholder:"SITE" help:"The old site: folder, .tar file, bucket (s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER) or parts ('FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', quoted). Or the folder of a snapshot, rendered in memory."`
+	To       string `placeholder:"SITE" help:"The new site, in the same forms."`
+	Saved    string `placeholder:"FILE" help:"Instead of two sites: a report from an earlier --json, for example to publish it after the new site replaced the old one."`
+	Out      string `placeholder:"FILE" help:"Write the report as a single HTML page with plots; - is standard output."`
 	JSON     string `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output."`
-	Markdown string `placeholder:"FILE" help:"Write the report in short, as Markdown; - is standard output. In a job of GitHub Actions it is also added to the job's summary."`
-	Publish  string `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and add them to _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
-	Date     string `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). Publishing a second report of a date replaces the first."`
+	Markdown string `placeholder:"FILE" help:"Write a short report as Markdown; - is standard output. In GitHub Actions it is also added to the job summary."`
+	Publish  string `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and list them in _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	Date     string `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). A second report of a date replaces the first."`
 	command.S3
 	command.Messages
-	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
+	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry temporary failures of a request (default ${default})."`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `It compares the manifests of two sites, reads the objects that differ where they say who follows whom, and reports new and gone lists, follows and unfollows, who rose and fell on the leaderboards, tags, profiles, and objects by kind. The sites must have been generated with the same flags. Two snapshots can be compared, too. The page loads nothing.
+	return `It compares two manifests, reads differing objects about follows, and reports new and deleted lists, follows and unfollows, rises and falls on leaderboards, tags, profiles, and objects by kind. Generate both sites with the same flags. Two snapshots can be compared, too. The page loads nothing.
 
 	followpress report --from s3://BUCKET --to site.tar --out report.html`
 }
@@ -46,13 +46,13 @@ func (c *Command) Validate() error {
 	case c.Saved == "" && (c.From == "" || c.To == ""):
 		return errors.New("missing flags: --from=SITE and --to=SITE, or --saved=FILE")
 	case c.Saved != "" && (c.From != "" || c.To != "" || c.Date != ""):
-		return errors.New("--saved excludes --from, --to and --date: the report has them")
+		return errors.New("--saved excludes --from, --to and --date: the saved report has them")
 	case c.Out == "" && c.JSON == "" && c.Markdown == "" && c.Publish == "":
 		return errors.New("missing flags: --out=FILE, --json=FILE, --markdown=FILE or --publish=URL")
 	case isSame(c.Out, c.JSON), isSame(c.Out, c.Markdown), isSame(c.JSON, c.Markdown):
-		return errors.New("only one of --out, --json and --markdown can be written to one file or to standard output")
+		return errors.New("only one of --out, --json and --markdown can go to a given file or to standard output")
 	case c.Patience < 0:
-		return fmt.Errorf("--patience=%v: a time cannot be negative", c.Patience)
+		return fmt.Errorf("--patience=%v: must not be negative", c.Patience)
 	}
 	if _, err := c.date(); err != nil {
 		return err
@@ -60,10 +60,10 @@ func (c *Command) Validate() error {
 	return c.checkLocations()
 }
 
-// isSame reports whether two flags name the same file, or both standard output.
+// isSame reports whether two flags name the same file, or both name standard output.
 func isSame(a, b string) bool { return a != "" && b != "" && filepath.Clean(a) == filepath.Clean(b) }
 
-// checkLocations refuses locations that are none, and files that would be in a site.
+// checkLocations rejects invalid locations, and files inside a site.
 func (c *Command) checkLocations() error {
 	for _, at := range []struct{ flag, text string }{{"from", c.From}, {"to", c.To}, {"publish", c.Publish}} {
 		if at.text == "" || at.flag != "publish" && !strings.Contains(at.text, "://") {
@@ -178,7 +178,7 @@ func (c *Command) write(r *report.Report, stdout io.Writer) error {
 			return err
 		}
 	}
-	if c.Saved != "" { // the summary has it since it was made
+	if c.Saved != "" { // the job summary got it when the report was made
 		return nil
 	}
 	return command.WriteSummary(markdown)
@@ -204,10 +204,10 @@ func (c *Command) publish(ctx context.Context, r *report.Report, stderr io.Write
 		return err
 	}
 	fmt.Fprintf(stderr, "%s: the report of %s is published\n", c.Publish, r.Date)
-	// A bucket without a site, or one that cannot be read, is no reason to fail: the report is there.
+	// A missing or unreadable site is not an error: the report is published.
 	if body, err := to.Get(ctx, site.RootKey); err == nil {
 		if root, err := site.ParseRoot(body); err == nil && root.Config.Explorer && !root.Config.Reports {
-			command.Warn(stderr, c.Publish+": the explorer of the site does not lead to reports: generate it with --reports")
+			command.Warn(stderr, c.Publish+": the site's explorer does not link to reports; generate it with --reports")
 		}
 	}
 	return nil

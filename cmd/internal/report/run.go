@@ -8,8 +8,8 @@ import (
 	"github.com/followpress/followpress/report"
 )
 
-// WriteRun writes the report of a run: as a page if the name of the file ends in .html, else as JSON.
-// The report's JSON has the stages too. "" writes nothing.
+// WriteRun writes the report of a run with its stages: as a page if the file's name ends in .html, else as
+// JSON. "" writes nothing.
 func WriteRun(name, title string, run any, stages []command.Stage, stdout io.Writer) error {
 	if !strings.HasSuffix(strings.ToLower(name), ".html") {
 		return command.WriteReport(name, run, stdout)

@@ -19,25 +19,25 @@ func isSnapshot(at string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// checkKinds refuses a snapshot beside a site, which has its own flags.
+// checkKinds rejects a snapshot compared to a site, whose flags are unknown.
 func (c *Command) checkKinds() error {
 	if from := isSnapshot(c.From); from != isSnapshot(c.To) {
 		flag, at := "from", c.From
 		if !from {
 			flag, at = "to", c.To
 		}
-		return fmt.Errorf("--%s=%s is a snapshot, and the other side is a site: generate a site of the snapshot with the flags of the other, and compare that", flag, at)
+		return fmt.Errorf("--%s=%s is a snapshot, and the other side is a site; generate a site from the snapshot with the same flags, and compare that", flag, at)
 	}
 	return nil
 }
 
-// A closer is a site that is open.
+// A closer is an open site.
 type closer interface {
 	Close() error
 	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
 }
 
-// open opens a site, or renders that of a snapshot.
+// open opens a site, or renders a snapshot.
 func (c *Command) open(ctx context.Context, at string, progress *command.Progress) (closer, error) {
 	if !isSnapshot(at) {
 		return command.OpenSite(ctx, at, c.Server())

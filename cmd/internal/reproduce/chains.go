@@ -19,27 +19,27 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// The folders of what is read of chains, in that of the run.
+// Subfolders of a run's folder.
 const (
 	stateFolder  = "chains"
 	chainsFolder = "of-chains" // a snapshot
 )
 
-// ErrNotTheChains says that tables are not what the chains make.
-var ErrNotTheChains = errors.New("the site was not made of what the chains say")
+// ErrNotTheChains means that tables differ from the chains.
+var ErrNotTheChains = errors.New("the site does not match the chains")
 
-// facts are what the chains make, and how the tables of a site differ from that.
+// facts are the tables replayed from the chains, and their comparison with a site's.
 type facts struct {
 	run   *run
 	root  *site.Root
-	dir   string // of the snapshot that the chains make
-	named int    // primary lists
-	// To be compared row by row: of accounts the chains know less than the table has.
+	dir   string // folder of the replayed snapshot
+	named int    // number of primary lists
+	// Tables to compare row by row; the chains know only part of the accounts.
 	rows    []tables.Table
 	differs bool
 }
 
-// err is an error if something differs. Nil facts are those of nobody.
+// err returns an error if something differs; nil facts return nil.
 func (f *facts) err() error {
 	if f == nil || !f.differs {
 		return nil
@@ -47,8 +47,8 @@ func (f *facts) err() error {
 	return ErrNotTheChains
 }
 
-// readChains reads the chains up to the blocks of the root, makes tables of their events, and compares these with the
-// digests in the root.
+// readChains reads the chains up to the root's blocks, replays their events into tables, and compares these
+// with the digests in the root.
 func (r *run) readChains(ctx context.Context) (_ *facts, err error) {
 	f := &facts{run: r, root: r.live.Root(), dir: filepath.Join(r.dir, chainsFolder)}
 	d, err := r.Read()
@@ -70,7 +70,7 @@ func (r *run) readChains(ctx context.Context) (_ *facts, err error) {
 	}
 	report, err := state.Sync(ctx, chain.Options{
 		URLs: urls, Ends: ends, Progress: r.progress, Provider: r.Options(provider.Finalized),
-		Unchecked: true, // tables that are equal lack no logs, and those that are not are told with what the contracts were asked
+		Unchecked: true, // equal tables lack no logs, and differences are reported with the contracts' answers
 	})
 	r.progress.End()
 	if report != nil {
@@ -86,10 +86,10 @@ func (r *run) readChains(ctx context.Context) (_ *facts, err error) {
 	return f, errors.Join(f.compareCounts(d, ends, g, counted), f.compareDigests(ctx))
 }
 
-// ends are the blocks that the root names. They must be those of all chains of the deployment.
+// ends returns the root's blocks, which must cover exactly the deployment's chains.
 func (f *facts) ends(d *source.Deployment) (map[uint64]provider.Block, error) {
 	if f.root.Inputs == nil || len(f.root.Inputs.Chains) == 0 {
-		return nil, errors.New("--rpc: the root does not say up to which blocks the chains were read, so nothing of them can be compared: its snapshot was made elsewhere, or by an older version")
+		return nil, errors.New("--rpc: the root records no blocks of the chains, so there is nothing to compare; its snapshot was made elsewhere, or by an older version")
 	}
 	ends := map[uint64]provider.Block{}
 	for _, c := range f.root.Inputs.Chains {
@@ -101,18 +101,18 @@ func (f *facts) ends(d *source.Deployment) (map[uint64]provider.Block, error) {
 	}
 	slices.Sort(known)
 	if named := slices.Sorted(maps.Keys(ends)); !slices.Equal(named, known) {
-		return nil, fmt.Errorf("--rpc: the root names blocks of the chains %d, and the deployment has the chains %d: name the deployment of the site (--deployment)", named, known)
+		return nil, fmt.Errorf("--rpc: the root has blocks of chains %d, and the deployment chains %d; name the site's deployment with --deployment", named, known)
 	}
 	return ends, nil
 }
 
-// make makes the tables. It counts the events of each chain.
+// make writes the tables, and counts the events of each chain.
 func (f *facts) make(ctx context.Context, state *chain.State, d *source.Deployment, ends map[uint64]provider.Block) (g *source.Graph, counted map[uint64]uint64, err error) {
 	counted = map[uint64]uint64{}
 	upTo := func(yield func(source.Event, error) bool) {
 		for e, err := range state.Events() {
 			if err == nil {
-				if e.Block > ends[e.Contract.Chain].Number { // of a chain that ends before its contracts
+				if e.Block > ends[e.Contract.Chain].Number { // a chain that ends before its contracts begin
 					continue
 				}
 				counted[e.Contract.Chain]++
@@ -143,18 +143,18 @@ func (f *facts) make(ctx context.Context, state *chain.State, d *source.Deployme
 	return g, counted, w.Commit(g.Meta())
 }
 
-// compareCounts compares what the root says of each chain. The blocks themselves are right, or Sync had failed.
+// compareCounts compares the root's counts for each chain. Sync has checked the blocks themselves.
 func (f *facts) compareCounts(d *source.Deployment, ends map[uint64]provider.Block, g *source.Graph, counted map[uint64]uint64) error {
 	for _, c := range f.root.Inputs.Chains {
 		at := slices.IndexFunc(d.Chains, func(of source.Chain) bool { return of.ID == c.ChainID })
 		name, events := fmt.Sprintf("%s (%d)", d.Chains[at].Name, c.ChainID), counted[c.ChainID]
 		verdict := "equal"
 		switch {
-		case c.Events != 0 && c.Events != events: // 0 may mean that its source does not count
+		case c.Events != 0 && c.Events != events: // 0 may mean that the source does not count
 			f.differs = true
-			verdict = fmt.Sprintf("differs: the root says %d events", c.Events)
+			verdict = fmt.Sprintf("differs: the root has %d events", c.Events)
 		case c.Hash == "":
-			verdict = "the root does not say which hash the block has"
+			verdict = "the root does not record the block's hash"
 		}
 		if err := f.run.say("%-15s %s: block %d, %d events", name, verdict, ends[c.ChainID].Number, events); err != nil {
 			return err
@@ -162,12 +162,12 @@ func (f *facts) compareCounts(d *source.Deployment, ends map[uint64]provider.Blo
 	}
 	if ops := f.root.Inputs.ListOps; ops != nil && *ops != g.ListOps {
 		f.differs = true
-		return f.run.say("%-15s differs: %d by the chains, and the root says %d", "operations", g.ListOps, *ops)
+		return f.run.say("%-15s differs: %d on the chains, %d in the root", "operations", g.ListOps, *ops)
 	}
 	return nil
 }
 
-// compareDigests compares whole tables with the root, before anything of the bucket is read.
+// compareDigests compares whole tables with the root, before reading from the bucket.
 func (f *facts) compareDigests(ctx context.Context) (err error) {
 	made, err := tables.Open(f.dir)
 	if err != nil {
@@ -177,10 +177,10 @@ func (f *facts) compareDigests(ctx context.Context) (err error) {
 	for _, t := range []tables.Table{tables.TableLists, tables.TableRecords, tables.TableOps, tables.TableAccounts} {
 		want, read := f.root.Inputs.Tables[string(t)]
 		if !read {
-			continue // by this API
+			continue // absent in this API
 		}
 		if from := f.root.Inputs.OpsFrom; t == tables.TableOps && from != "" {
-			if err := f.run.say("%-15s not compared: it begins at %s, and that of the chains with them", t, from); err != nil {
+			if err := f.run.say("%-15s not compared: it begins at %s, the chains' with the first event", t, from); err != nil {
 				return err
 			}
 			continue
@@ -198,7 +198,7 @@ func (f *facts) compareDigests(ctx context.Context) (err error) {
 		default:
 			f.differs = true
 			f.rows = append(f.rows, t)
-			err = f.run.say("%-15s differs: the chains make the digest %s, and the root says %s", t, got, want)
+			err = f.run.say("%-15s differs: digest %s from the chains, %s in the root", t, got, want)
 		}
 		if err != nil {
 			return err
@@ -207,7 +207,7 @@ func (f *facts) compareDigests(ctx context.Context) (err error) {
 	return nil
 }
 
-// compareRows compares the tables that are left with those of the site, which the root has vouched for.
+// compareRows compares the remaining tables with the site's, whose digests the root has confirmed.
 func (f *facts) compareRows(ctx context.Context, dir string) (err error) {
 	made, err := tables.Open(f.dir)
 	if err != nil {
@@ -231,7 +231,7 @@ func (f *facts) compareRows(ctx context.Context, dir string) (err error) {
 			return fmt.Errorf("table %s: %w", t, err)
 		}
 		if t == tables.TableAccounts && (d == nil || d.sameRows()) {
-			err = f.run.say("%-15s equal in %d primary lists; profiles are what services told, and no chain knows them", t, f.named)
+			err = f.run.say("%-15s equal in %d primary lists; profiles come from services, so the chains cannot confirm them", t, f.named)
 		} else {
 			f.differs = true
 			err = f.run.say("%-15s differs: %s", t, strings.TrimSuffix(d.String(), "\n"))

@@ -15,23 +15,23 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// mostNamed bounds the objects of a kind that are named.
+// mostNamed caps the objects named per kind.
 const mostNamed = 5
 
-// differences are what two sites differ in.
+// differences between two sites.
 type differences struct {
-	members []string         // of the root
+	members []string         // members of the root
 	kinds   map[string]*kind // objects by the pattern of their route
-	configs []site.Config    // of both sites: a limit may differ
+	configs []site.Config    // both sites' configurations: a limit may differ
 }
 
-// A kind has the objects of a route that differ.
+// A kind counts the differing objects of a route.
 type kind struct {
 	count int
 	first []site.Key
 }
 
-// compare compares the site that is live with the one that was made; nil if they are equal.
+// compare compares the live site with the rebuilt one; nil if equal.
 func compare(ctx context.Context, live *checked.Site, made *generator.Site) (*differences, error) {
 	body, err := made.Get(ctx, site.RootKey)
 	if err != nil {
@@ -54,7 +54,7 @@ func compare(ctx context.Context, live *checked.Site, made *generator.Site) (*di
 	return d, d.objects(ctx, live, made, &root)
 }
 
-// membersOf lists the members in which two roots differ, by their names in JSON.
+// membersOf returns the JSON names of the members in which two roots differ.
 func membersOf(a, b *site.Root) (names []string) {
 	x, y := reflect.ValueOf(*a), reflect.ValueOf(*b)
 	for i := range x.NumField() {
@@ -66,7 +66,7 @@ func membersOf(a, b *site.Root) (names []string) {
 	return names
 }
 
-// objects compares what the manifests list.
+// objects compares the manifests' entries.
 func (d *differences) objects(ctx context.Context, live *checked.Site, made *generator.Site, root *site.Root) error {
 	is := live.Root()
 	ours, err := shards.Open(ctx, root, made.Get)
@@ -104,7 +104,7 @@ func (d *differences) objects(ctx context.Context, live *checked.Site, made *gen
 	return nil
 }
 
-// add adds an object that differs.
+// add records a differing object.
 func (d *differences) add(key site.Key) {
 	pattern := "other objects"
 	for _, c := range d.configs {
@@ -124,7 +124,7 @@ func (d *differences) add(key site.Key) {
 	}
 }
 
-// String says what differs, the most frequent kinds first.
+// String lists the differences, most frequent kinds first.
 func (d *differences) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the root differs in: %s\n", strings.Join(d.members, ", "))
@@ -152,5 +152,5 @@ func (d *differences) String() string {
 	return b.String()
 }
 
-// printable is a key as a path, so that no key steers a terminal.
+// printable returns a key as an escaped path, safe for terminals.
 func printable(key site.Key) string { return key.URLPath() }

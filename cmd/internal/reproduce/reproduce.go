@@ -1,4 +1,4 @@
-// Package reproduce is the command that makes a published site again and compares.
+// Package reproduce implements the command reproduce, which rebuilds a published site and compares it.
 package reproduce
 
 import (
@@ -24,19 +24,19 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// Command is the command with its flags.
+// Command is reproduce with its flags.
 type Command struct {
 	From secret.URL `arg:"" name:"place" help:"Where the site is published: https://HOST, s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
-	Key  []string   `sep:"none" placeholder:"PUBLIC" help:"A key that the site must be signed with, as followpress key prints it; may be repeated. Without one, the root is believed."`
+	Key  []string   `sep:"none" placeholder:"PUBLIC" help:"Public key, from followpress key, that must have signed the site; repeatable. Without one, you trust the root."`
 	snapshot.Nodes
 	snapshot.Requests `group:"How nodes are asked:"`
 	command.S3
-	State string `group:"Advanced:" placeholder:"DIR" help:"Folder for what is fetched and what is read of chains, which the next run finds there; by default a temporary one."`
+	State string `group:"Advanced:" placeholder:"DIR" help:"Folder for fetched data and blocks read, reused by the next run; by default a temporary one."`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `It fetches what the site was made of (publish --inputs), makes the site again in memory, and compares all digests. It says "equal" and the SHA-256 of the root, or what differs, with status 1. With --rpc it first makes lists, records, operations and primary lists from the chains and compares these, but neither profiles nor badges.
+	return `It fetches the site's inputs (publish --inputs), rebuilds the site in memory, and compares all digests. It prints "equal" and the root's SHA-256, or the differences, with exit status 1. With --rpc it first replays lists, records, operations and primary lists from the chains and compares them; profiles and badges are not on the chains.
 
 	followpress reproduce https://HOST
 	followpress reproduce https://HOST --rpc 8453=URL --rpc 10=URL --rpc 1=URL`
@@ -53,13 +53,13 @@ func (c *Command) Validate() error {
 	return storage.CheckPublished(string(c.From))
 }
 
-// ErrDiffers says that the site is another one than its inputs make.
-var ErrDiffers = errors.New("the site is not what its inputs make")
+// ErrDiffers means that the site differs from a rebuild of its inputs.
+var ErrDiffers = errors.New("the site differs from a rebuild of its inputs")
 
-// patience is for how long a request that fails is made again.
+// patience is how long to retry a failing request.
 const patience = 20 * time.Second
 
-// fetchFrom reads the parts of what a site was made of.
+// fetchFrom returns a function that fetches a site's inputs.
 func fetchFrom(store storage.Retrying) pieces.Fetch {
 	return func(ctx context.Context, key site.Key, most int64) ([]byte, error) {
 		body, err := store.GetBounded(ctx, key, most)
@@ -73,7 +73,7 @@ func fetchFrom(store storage.Retrying) pieces.Fetch {
 	}
 }
 
-// Run makes the site again.
+// Run rebuilds the site and compares.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	keys, err := note.ParseKeys(c.Key...)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	from := storage.Retrying{From: store, Retry: storage.Retry{Patience: patience, Hint: "check the address, and that the server is up"}}
 	live, err := checked.Open(ctx, from, keys, checked.Options{Pinned: true})
 	if errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("%s: there is no site: %w", c.From, err)
+		return fmt.Errorf("%s: no site: %w", c.From, err)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", c.From, err)
 	}
@@ -112,23 +112,23 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return nil
 }
 
-// A run makes one site again.
+// A run rebuilds one site.
 type run struct {
 	*Command
 	live           *checked.Site
-	dir            string // of its own
+	dir            string // private to the run
 	progress       *command.Progress
 	stdout, stderr io.Writer
 }
 
-// say writes a line of the result.
+// say prints a line of the result.
 func (r *run) say(format string, args ...any) error {
 	r.progress.End()
 	_, err := fmt.Fprintf(r.stdout, format+"\n", args...)
 	return err
 }
 
-// reproduce compares the tables with the chains, if there are nodes, and then the site with the tables.
+// reproduce compares the tables with the chains, if nodes are given, and then the site with the tables.
 func (r *run) reproduce(ctx context.Context, from storage.Retrying) (err error) {
 	var facts *facts
 	if len(r.RPC) > 0 {
@@ -149,7 +149,7 @@ func (r *run) reproduce(ctx context.Context, from storage.Retrying) (err error) 
 	return errors.Join(facts.err(), err)
 }
 
-// compareSite makes the site and compares.
+// compareSite rebuilds the site and compares.
 func (r *run) compareSite(ctx context.Context, got *pieces.Fetched) (err error) {
 	made, err := r.make(ctx, got)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *run) compareSite(ctx context.Context, got *pieces.Fetched) (err error) 
 	defer func() { err = errors.Join(err, made.Close()) }()
 	r.progress.End()
 	if told := r.live.Root().Inputs.Generator; told != release.Version() {
-		if _, err := fmt.Fprintf(r.stderr, "reproduce: the site was made by followpress %s, and this is %s: if they differ, try that version\n", quotedVersion(told), release.Version()); err != nil {
+		if _, err := fmt.Fprintf(r.stderr, "reproduce: followpress %s made the site, this is %s; if they differ, try that version\n", quotedVersion(told), release.Version()); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func quotedVersion(version string) string {
 	return version
 }
 
-// fetch fetches what the site was made of, and compares it with the root.
+// fetch fetches the site's inputs, and checks them against the root.
 func (r *run) fetch(ctx context.Context, from storage.Retrying) (*pieces.Fetched, error) {
 	r.progress.Stage("fetch", 0)
 	got, err := pieces.Get(ctx, fetchFrom(from), r.live.Root(), r.live.RootBody(), r.dir, r.progress.AddBytes)
@@ -193,14 +193,14 @@ func (r *run) fetch(ctx context.Context, from storage.Retrying) (*pieces.Fetched
 	return got, got.Check(ctx)
 }
 
-// make makes the site of what was fetched.
+// make renders the site from the fetched inputs.
 func (r *run) make(ctx context.Context, got *pieces.Fetched) (made *generator.Site, err error) {
 	root := r.live.Root()
 	config := root.Config
 	config.Tags = "" // the publisher sets it
 	o := generator.Options{Config: config, Generator: root.Inputs.Generator, Progress: r.progress}
 	if got.HasRefreshed() {
-		o.Refreshed, o.SkipInvalid = got, true // as by who merged it: what counts has a digest
+		o.Refreshed, o.SkipInvalid = got, true // the publisher skipped invalid entries too; digests cover the merged ones
 	}
 	if at := root.Inputs.BadgesAsOf; at != "" {
 		if o.BadgesAsOf, err = time.Parse(time.RFC3339, at); err != nil {

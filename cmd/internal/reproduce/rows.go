@@ -15,18 +15,18 @@ import (
 	tables "github.com/followpress/followpress/snapshot"
 )
 
-// rows calls found with each row of a table, which is valid until found returns. It may be called again.
+// rows calls found with each row of a table, valid until found returns. It may be called repeatedly.
 type rows func(ctx context.Context, found func(row []byte) error) error
 
-// rowsOf are the rows of a table in canonical form.
+// rowsOf returns the rows of a table in canonical form.
 func rowsOf(from afero.Fs, t tables.Table, untimed bool) rows {
 	return func(ctx context.Context, found func([]byte) error) error {
 		return tables.Canonical(ctx, from, t, untimed, found)
 	}
 }
 
-// primaryLists are the accounts of a table that name a primary list, and that list. A table with an account twice makes no
-// site, so it need not be looked for here.
+// primaryLists returns the accounts of a table that name a primary list, with that list. It does not check
+// for repeated accounts: generate rejects them.
 func primaryLists(from afero.Fs) rows {
 	return func(ctx context.Context, found func([]byte) error) error {
 		reader := tables.Reader[[]byte]{Snapshot: from, Done: func(b tables.Block[[]byte]) error {
@@ -47,23 +47,23 @@ func primaryLists(from afero.Fs) rows {
 }
 
 const (
-	mostRows   = 3 // of each side that are shown
+	mostRows   = 3 // rows shown per side
 	mostShown  = 240
-	onlySite   = 0 // the number of a side
+	onlySite   = 0 // index of a side
 	onlyChains = 1
-	sides      = 2 // sides
+	sides      = 2
 )
 
-// A rowDiff says in which rows two tables differ.
+// A rowDiff is the difference between the rows of two tables.
 type rowDiff struct {
-	count [sides]int // none if the rows are the same, in another order
+	count [sides]int // 0 if only the order differs
 	first [sides][]string
 }
 
-// diffRows compares the rows of a site with those of the chains; nil if they are the same in the same order. Its memory is
-// in proportion to the rows that differ, and to how far those that are in both are apart.
+// diffRows compares a site's rows with the chains'; nil if equal and in the same order. Its memory grows with
+// the rows that differ, and with the distance between equal rows.
 func diffRows(ctx context.Context, ofSite, ofChains rows) (*rowDiff, error) {
-	pending := map[site.SHA256]int{} // how much more often the chains have a row
+	pending := map[site.SHA256]int{} // occurrences in the chains minus those in the site
 	same := true
 	note := func(sum site.SHA256, n int) {
 		if pending[sum] += n; pending[sum] == 0 {
@@ -101,10 +101,10 @@ func diffRows(ctx context.Context, ofSite, ofChains rows) (*rowDiff, error) {
 	return d, nil
 }
 
-// rowsAtOnce is how many digests go from the goroutine that reads a table to that which compares.
+// rowsAtOnce is the number of digests per message between goroutines.
 const rowsAtOnce = 512
 
-// together calls found with the digests of the rows of two tables side by side; nil for the shorter one's.
+// together calls found with the row digests of two tables side by side; nil once the shorter one ends.
 func together(ctx context.Context, a, b rows, found func(a, b *site.SHA256)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	read := func(all rows) <-chan []site.SHA256 {
@@ -141,7 +141,7 @@ func together(ctx context.Context, a, b rows, found func(a, b *site.SHA256)) err
 	return group.Wait()
 }
 
-// zip are the elements of two channels side by side; nil for the shorter one's.
+// zip yields the elements of two channels side by side; nil once the shorter one ends.
 func zip(a, b <-chan []site.SHA256) iter.Seq2[*site.SHA256, *site.SHA256] {
 	return func(yield func(x, y *site.SHA256) bool) {
 		next := func(some *[]site.SHA256, from <-chan []site.SHA256) *site.SHA256 {
@@ -166,10 +166,10 @@ func zip(a, b <-chan []site.SHA256) iter.Seq2[*site.SHA256, *site.SHA256] {
 	}
 }
 
-// errShown ends the reading of a table of which enough is shown.
+// errShown stops reading a table once enough rows are shown.
 var errShown = errors.New("enough rows are shown")
 
-// show finds the first rows that only one side has.
+// show collects the first rows that only one side has.
 func (d *rowDiff) show(ctx context.Context, side int, all rows, pending map[site.SHA256]int) error {
 	if d.count[side] == 0 {
 		return nil
@@ -193,7 +193,7 @@ func (d *rowDiff) show(ctx context.Context, side int, all rows, pending map[site
 	return err
 }
 
-// printableRow is a row that steers no terminal.
+// printableRow returns a row without terminal control codes, cut to mostShown bytes.
 func printableRow(row []byte) string {
 	text, more := string(row), ""
 	if len(text) > mostShown {
@@ -209,13 +209,13 @@ func printableRow(row []byte) string {
 
 func (d *rowDiff) sameRows() bool { return d.count == [sides]int{} }
 
-// String says how many rows differ, and shows the first ones, a line each.
+// String counts the differing rows, and lists the first ones.
 func (d *rowDiff) String() string {
 	if d.sameRows() {
 		return "the same rows, in another order"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d rows only the site has, %d only the chains\n", d.count[onlySite], d.count[onlyChains])
+	fmt.Fprintf(&b, "%d rows only in the site, %d only on the chains\n", d.count[onlySite], d.count[onlyChains])
 	for side, who := range []string{"site:  ", "chains:"} {
 		for _, row := range d.first[side] {
 			fmt.Fprintf(&b, "  %s %s\n", who, row)

@@ -18,22 +18,22 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// Upstreams are the flags about fresh data (cache=fresh).
+// Upstreams are the flags for fresh data (cache=fresh).
 type Upstreams struct {
-	ProfileUpstream string `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
-	BadgeUpstream   string `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it. $FOLLOWPRESS_BADGE_API_KEY is sent to it as X-API-Key."`
-	RefreshKey      string `placeholder:"KEYFILE" help:"Sign what is refreshed with this key, which followpress key made. A signed site and readers with keys take only that (--refreshed-key)."`
-	StrictRefresh   bool   `help:"Answer a refresh that is asked for too often with 429, not with the stored object."`
-	Proxies         int    `placeholder:"N" help:"How many servers before this one append the address of their client to X-Forwarded-For. 0, the default, means that clients connect directly."`
+	ProfileUpstream string `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address}."`
+	BadgeUpstream   string `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id}. It receives $FOLLOWPRESS_BADGE_API_KEY as X-API-Key."`
+	RefreshKey      string `placeholder:"KEYFILE" help:"Sign refreshed data with this key from followpress key. Signed sites and readers with keys accept nothing else (--refreshed-key)."`
+	StrictRefresh   bool   `help:"Answer too frequent refreshes with 429 instead of the stored object."`
+	Proxies         int    `placeholder:"N" help:"Number of proxies before this server that append to X-Forwarded-For; 0, the default, means none."`
 
-	secret string // the key, as a pipe can be read once
+	secret string // key, since a pipe can be read only once
 }
 
-// badgeKey is the variable of the key of the badges' upstream. It is no flag, since others can see the
-// flags of a process.
+// badgeKey is the variable with the key for the badge upstream. It is not a flag: other users can see a
+// process's flags.
 const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
 
-// Refresh says where fresh data comes from.
+// Refresh returns the options for fresh data.
 func (u *Upstreams) Refresh() server.RefreshOptions {
 	return server.RefreshOptions{
 		ProfileUpstream: u.ProfileUpstream, BadgeUpstream: u.BadgeUpstream, BadgeAPIKey: secret.Text(os.Getenv(badgeKey)),
@@ -47,13 +47,13 @@ func (u *Upstreams) Check() error {
 	return errors.Join(err, u.Refresh().Validate())
 }
 
-// Signing is what --refresh-key says, with other keys that are believed too.
+// Signing returns the signing options of --refresh-key, with other trusted keys.
 func (u *Upstreams) Signing(others ...string) (s server.RefreshSigning, err error) {
 	if u.RefreshKey == "" {
 		return s, nil
 	}
 	if !u.Refresh().Refreshes() {
-		return s, errors.New("--refresh-key is for --profile-upstream and --badge-upstream: it signs what they are asked for")
+		return s, errors.New("--refresh-key needs --profile-upstream or --badge-upstream: it signs their data")
 	}
 	public, err := u.RefreshPublic()
 	if err != nil {
@@ -68,7 +68,7 @@ func (u *Upstreams) Signing(others ...string) (s server.RefreshSigning, err erro
 	return s, nil
 }
 
-// RefreshPublic is the public key of --refresh-key, "" without one.
+// RefreshPublic returns the public key of --refresh-key; "" without one.
 func (u *Upstreams) RefreshPublic() (public string, err error) {
 	if u.secret == "" && u.RefreshKey != "" {
 		u.secret, err = key.Read(u.RefreshKey)
@@ -82,12 +82,12 @@ func (u *Upstreams) RefreshPublic() (public string, err error) {
 	return public, nil
 }
 
-// Limits are the flags about what a server takes, and how it stops.
+// Limits are the flags for a server's limits and for its shutdown.
 type Limits struct {
-	CacheBytes   uint64        `default:"29360128" placeholder:"BYTES" help:"Memory of the cache of hot objects (default ${default})."`
-	Timeout      time.Duration `default:"5s" placeholder:"DURATION" help:"Time limit for an answer; if the store is slower, the answer is a 503 (default ${default})."`
-	DrainDelay   time.Duration `default:"0s" placeholder:"DURATION" help:"How long to keep serving after SIGTERM while /readyz returns 503 (default ${default}). Set it to the time that a load balancer needs to notice."`
-	DrainTimeout time.Duration `default:"10s" placeholder:"DURATION" help:"After that delay, how long to wait for requests in flight (default ${default})."`
+	CacheBytes   uint64        `default:"29360128" placeholder:"BYTES" help:"Memory for the cache of hot objects (default ${default})."`
+	Timeout      time.Duration `default:"5s" placeholder:"DURATION" help:"Time limit for an answer; slower ones become 503 (default ${default})."`
+	DrainDelay   time.Duration `default:"0s" placeholder:"DURATION" help:"How long to serve after SIGTERM with /readyz at 503 (default ${default}): the time a load balancer needs to notice."`
+	DrainTimeout time.Duration `default:"10s" placeholder:"DURATION" help:"How long to wait for requests in flight after that delay (default ${default})."`
 }
 
 // Check checks the flags.
@@ -112,7 +112,7 @@ func (l *Limits) Check() error {
 	return nil
 }
 
-// Handling are the options of a handler within the limits.
+// Handling returns the handler options for these limits.
 func (l *Limits) Handling() server.Options {
 	return server.Options{CacheBytes: l.CacheBytes, Timeout: l.Timeout}
 }
@@ -121,20 +121,20 @@ func (l *Limits) connections() server.Limits {
 	return server.Limits{DrainTimeout: l.DrainTimeout}
 }
 
-// A Service is what Limits.Serve runs until it is told to stop.
+// A Service runs in Limits.Serve until its context ends.
 type Service struct {
 	Log        *slog.Logger
 	Public     net.Listener
-	Handler    http.Handler // of requests to Public
-	Metrics    net.Listener // nil for none
-	Operations http.Handler // of requests to Metrics
-	Drain      func()       // called first, so that /readyz says no from then on
-	// Work runs until the last request is answered, when its context ends. An error ends the service.
+	Handler    http.Handler // serves Public
+	Metrics    net.Listener // nil if off
+	Operations http.Handler // serves Metrics
+	Drain      func()       // called first, so that /readyz fails from then on
+	// Work runs until the last request is answered, which cancels its context. An error ends the service.
 	Work []func(context.Context) error
 }
 
-// Serve serves until ctx ends and the last request is answered: first for the delay of the flags, in which
-// /readyz says no. It returns the first error of a listener or of the work.
+// Serve serves until ctx ends and the last request is answered. It waits for DrainDelay first, with /readyz
+// failing. It returns the first error of a listener or of Work.
 func (l *Limits) Serve(ctx context.Context, s Service) error {
 	group, rest := errgroup.WithContext(context.WithoutCancel(ctx))
 	rest, end := context.WithCancel(rest)

@@ -1,6 +1,5 @@
-// Package serve is the command that runs the fallback: the server for what no file of a
-// site can answer, which is search pages and terms, records without tags, and fresh
-// data.
+// Package serve implements the command serve, the fallback: it answers requests that no file of a site can
+// answer, such as search pages and terms, records without tags, and fresh data.
 package serve
 
 import (
@@ -23,42 +22,40 @@ import (
 	"github.com/followpress/followpress/templates/openapi"
 )
 
-// Command is the command with its flags.
+// Command is serve with its flags.
 type Command struct {
-	Site string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), a .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
+	Site string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, folder (file:///FOLDER too), .tar file, or parts ('FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', quoted)."`
 	command.S3
 
-	Addr        string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; a port alone is one of this machine only, and port 0 takes a free one (default ${default})."`
-	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
+	Addr        string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; a port alone means this machine only, port 0 any free port (default ${default})."`
+	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, separate from the API; off by default."`
 
-	Poll time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for a new site (default ${default})."`
+	Poll time.Duration `default:"10s" placeholder:"DURATION" help:"Interval between checks for a new site (default ${default})."`
 	command.MaxAge
 	Upstreams
 	Checks
 	Limits
-	Memory int64 `placeholder:"BYTES" help:"Memory that the server may use, without the pages of its binary, some 17 MiB. More than it needs spares it garbage collections. The default, 0, is what it needs: --cache-bytes, 20 MiB, and the index of a .tar file."`
+	Memory int64 `placeholder:"BYTES" help:"Memory limit, without the binary's pages, some 17 MiB. More than needed saves garbage collections. The default, 0, means the need: --cache-bytes, 20 MiB, and the index of a .tar file."`
 
-	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
+	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"Minimum level of the JSON log on standard error; debug logs every request (default ${default})."`
 
-	// LimitMemory bounds the memory of the process. It is nil in tests, which share their
-	// process.
+	// LimitMemory limits the process's memory. It is nil in tests, which share a process.
 	LimitMemory func(bytes int64) `kong:"-"`
 }
 
-// besides is what the garbage collector's limit leaves for everything but the cache, the
-// bytes in flight and an index. The pages of the binary, some 17 MiB, are not counted. It trades
-// processor time for memory, but only down to what is in use: with a cache of 32 MiB, 50
-// connections and a site that does not fit, 37 MiB are, and the peak is 64 to 65 MiB with 4
-// and with 8 MiB here. So the default cache is 28 MiB, to keep the promised 64 (2026-11-22,
+// besides is the collector's allowance, in bytes, beyond the cache, the bytes in flight and an index. It
+// excludes the binary's pages, some 17 MiB. A lower value costs processor time, and saves memory only down
+// to the live heap: 37 MiB with a 32 MiB cache, 50 connections and a site that does not fit, at a peak of 64
+// to 65 MiB with both 4 and 8 MiB here. So the default cache is 28 MiB, to keep the promised 64 (2026-11-22,
 // TestReleased, on a busy machine).
 const besides = 8 << 20
 
 // About is the first line of --help.
-const About = "Run the fallback, which answers every request of the API, also those that no file of a site can answer."
+const About = "Run the fallback, which answers every request of the API, including those no file can answer."
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `It runs behind a CDN, reads the site from a bucket and keeps no state of its own: run as many instances as you like, and replace them at any time. /healthz returns 200 while it runs, /readyz once it has read a site. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
+	return `It runs behind a CDN, reads the site from a bucket and keeps no state: run any number of instances, and replace them at any time. /healthz returns 200 while it runs, /readyz once it has read a site. Credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
 
 	followpress serve --site s3://BUCKET --addr 0.0.0.0:8081`
 }
@@ -74,7 +71,7 @@ func (c *Command) Validate() error {
 	return errors.Join(c.CheckMaxAge(), c.Upstreams.Check(), c.check(), c.Limits.Check(), c.checkMemory())
 }
 
-// needed is the memory that the limits leave room for, in bytes, without the index of a tar file.
+// needed returns the memory that the limits require, in bytes, without the index of a tar file.
 func (c *Command) needed() int64 {
 	const beside = server.DefaultInFlightBytes + besides
 	return int64(min(c.CacheBytes, uint64(math.MaxInt64-beside))) + beside
@@ -86,14 +83,14 @@ func (c *Command) checkMemory() error {
 	case c.Memory == 0:
 		return nil
 	case c.Memory < c.needed():
-		return fmt.Errorf("--memory=%d is less than %d, which are --cache-bytes and 20 MiB: allow more, or lower those", c.Memory, c.needed())
+		return fmt.Errorf("--memory=%d is less than %d, the sum of --cache-bytes and 20 MiB; allow more, or lower --cache-bytes", c.Memory, c.needed())
 	case c.Memory > available:
-		return fmt.Errorf("--memory=%d is more than this machine, or its control group, has: %d", c.Memory, available)
+		return fmt.Errorf("--memory=%d exceeds the memory of this machine or its control group: %d", c.Memory, available)
 	}
 	return nil
 }
 
-// limitMemory has the collector keep to what the server may use. An index of the store counts too, whenever it changes.
+// limitMemory sets the collector's limit, and updates it when the store's index changes.
 func (c *Command) limitMemory(store storage.Site, log *slog.Logger) {
 	if c.LimitMemory == nil {
 		return
@@ -110,14 +107,14 @@ func (c *Command) limitMemory(store storage.Site, log *slog.Logger) {
 			return
 		}
 		if c.Memory != 0 && next > c.Memory {
-			log.Warn("--memory is less than what the index of the site needs with the cache", "memory", c.Memory, "used", next)
+			log.Warn("--memory is less than the site's index and the cache need", "memory", c.Memory, "used", next)
 		}
 		limit = next
 		c.LimitMemory(limit)
 	})
 }
 
-// Run serves until it is interrupted.
+// Run serves until interrupted.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(c.LogLevel)}))
 	store, err := c.open(ctx)
@@ -165,7 +162,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return fmt.Errorf("%s: %w", c.Site, err)
 	}
 	serving := []any{"site", c.Site, "url", "http://" + listener.Addr().String()}
-	if root := handler.Root(); root != nil { // else the store cannot be read yet
+	if root := handler.Root(); root != nil { // nil if the store cannot be read yet
 		serving = append(serving, "as_of", root.AsOf, "objects", root.Counts.Objects)
 	}
 	log.Info("serving", serving...)
@@ -179,7 +176,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	})
 }
 
-// operations is the handler for operators: metrics and health checks.
+// operations returns the handler for metrics and health checks.
 func operations(handler *server.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", handler.Metrics())
@@ -189,16 +186,16 @@ func operations(handler *server.Handler) http.Handler {
 	return mux
 }
 
-// requestBuffer is the memory for what a connection to a bucket sends, in bytes. Requests to read are
-// small, and 64 connections with room for an object each would take 2 MiB.
+// requestBuffer is the write buffer of a bucket connection, in bytes. Reads send little, and object-sized
+// buffers for 64 connections would take 2 MiB.
 const requestBuffer = 4 << 10
 
-// open opens the site. A folder is opened as a bucket only if refreshes have to be stored in it.
+// open opens the site. A folder is opened as a bucket only to store refreshes.
 func (c *Command) open(ctx context.Context) (storage.Site, error) {
 	refreshes := c.Refresh().Refreshes()
 	if _, parts := parts.At(c.Site); parts {
 		if refreshes {
-			return nil, errors.New("parts cannot store what is refreshed: use a folder or a bucket, or no upstream")
+			return nil, errors.New("parts cannot store refreshed data; use a folder or a bucket, or no upstream")
 		}
 		return storage.OpenSite(ctx, c.Site, c.server())
 	}
@@ -212,12 +209,12 @@ func (c *Command) open(ctx context.Context) (storage.Site, error) {
 	case !refreshes:
 		return storage.OpenSite(ctx, at.Folder, c.server())
 	case strings.HasSuffix(at.Folder, ".tar"):
-		return nil, errors.New("a .tar file cannot store what is refreshed: use a folder or a bucket, or no upstream")
+		return nil, errors.New("a .tar file cannot store refreshed data; use a folder or a bucket, or no upstream")
 	}
 	return storage.OpenLocal(at.Folder), nil
 }
 
-// server says which server s3://… means.
+// server returns the options for s3://….
 func (c *Command) server() storage.S3Options {
 	o := c.Server()
 	o.WriteBuffer = requestBuffer

@@ -21,26 +21,26 @@ import (
 
 var fromFiles = []snapshot.Table{snapshot.TableAccounts, snapshot.TableEvents, snapshot.TableBadges, snapshot.TableRecommended}
 
-// badgeKey is the variable of the key of the badges' API. It is no flag, since others can see the
-// flags of a process.
+// badgeKey is the variable with the key for the badge API. It is not a flag: other users can see a
+// process's flags.
 const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
 
-// Profiles are the flags about the profiles of accounts, which the state keeps.
+// Profiles are the flags for account profiles, which the state keeps.
 type Profiles struct {
-	ProfilesURL   serviceURL    `name:"profiles" placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
-	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on profiles (default ${default}). Accounts without an answer come first, then those asked longest ago."`
-	ProfilesFrom  string        `placeholder:"DIR" help:"Take over the profiles of an earlier snapshot, a folder or s3://BUCKET/PREFIX, where they are fresher than those of the state."`
+	ProfilesURL   serviceURL    `name:"profiles" placeholder:"URL" help:"ENS worker to ask for profiles."`
+	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"Requests, or time, to spend on profiles per run (default ${default}). Accounts without an answer come first, then the oldest answers."`
+	ProfilesFrom  string        `placeholder:"DIR" help:"Import profiles from an earlier snapshot, a folder or s3://BUCKET/PREFIX, where they are fresher than the state's."`
 }
 
-// Tables are the flags about badges, which the state keeps, and about tables that are taken from files.
+// Tables are the flags for badges, which the state keeps, and for tables from files.
 type Tables struct {
-	Badges      serviceURL        `placeholder:"URL" help:"Ask this POAP-like API who holds badges. $FOLLOWPRESS_BADGE_API_KEY is its key."`
-	BadgeEvents []string          `placeholder:"ID" help:"Events of the badges, in the order of the answers."`
-	BadgeBudget source.Budget     `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on badges where the API does not list the holders of an event (default ${default})."`
-	Table       map[string]string `placeholder:"NAME=FILE" help:"Take a table from a file, as .ndjson, .ndjson.gz or .ndjson.zst: recommended=FILE, for example."`
+	Badges      serviceURL        `placeholder:"URL" help:"POAP-like API to ask for badge holders. $FOLLOWPRESS_BADGE_API_KEY is its key."`
+	BadgeEvents []string          `placeholder:"ID" help:"Badge events, in the order of the answers."`
+	BadgeBudget source.Budget     `default:"2000" placeholder:"N|DURATION" help:"Requests, or time, to spend on badges per run, where the API does not list an event's holders (default ${default})."`
+	Table       map[string]string `placeholder:"NAME=FILE" help:"Import a table from a .ndjson, .ndjson.gz or .ndjson.zst file, such as recommended=FILE."`
 }
 
-// check finds out before the work whether profiles can be taken over.
+// check opens the snapshot of --profiles-from, to find errors before the work.
 func (p *Profiles) check(ctx context.Context, server storage.S3Options) error {
 	if p.ProfilesFrom == "" {
 		return nil
@@ -63,39 +63,39 @@ func (p *Profiles) earlier(ctx context.Context, server storage.S3Options, read f
 	return nil
 }
 
-// Check checks the flags, beside those of profiles.
+// Check checks the flags, except those for profiles.
 func (t *Tables) Check(p *Profiles, state string) error {
 	if (t.Badges == "") != (len(t.BadgeEvents) == 0) {
-		return errors.New("--badges and --badge-events belong together: name both or none")
+		return errors.New("--badges and --badge-events go together: name both or neither")
 	}
 	for i, id := range t.BadgeEvents {
 		if !site.ValidTokenID(id) {
 			return fmt.Errorf("--badge-events: %s is not the id of an event", site.Quoted(id))
 		}
 		if slices.Contains(t.BadgeEvents[:i], id) {
-			return fmt.Errorf("--badge-events: %s is there twice", id)
+			return fmt.Errorf("--badge-events: %s is repeated", id)
 		}
 	}
 	if t.Badges != "" && state == "" {
-		return errors.New("--badges needs --state, the folder where answers are kept between runs")
+		return errors.New("--badges needs --state, the folder that keeps answers between runs")
 	}
 	for name, file := range t.Table {
 		if !slices.Contains(fromFiles, snapshot.Table(name)) {
-			return fmt.Errorf("--table=%s=%s: lists and records come from the source; accounts, events, badges and recommended may come from a file", name, file)
+			return fmt.Errorf("--table=%s=%s: not a table that a file can provide; those are accounts, events, badges and recommended", name, file)
 		}
 		switch {
 		case file == "":
 			return fmt.Errorf("--table=%s= names no file: is a shell variable not set?", name)
 		case t.Badges != "" && (name == "events" || name == "badges"):
-			return fmt.Errorf("--table=%s=%s: --badges makes that table", name, file)
+			return fmt.Errorf("--table=%s=%s excludes --badges, which makes that table", name, file)
 		case name == "accounts" && (p.ProfilesURL != "" || p.ProfilesFrom != ""):
-			return fmt.Errorf("--table=%s=%s: --profiles and --profiles-from make that table", name, file)
+			return fmt.Errorf("--table=%s=%s excludes --profiles and --profiles-from, which make that table", name, file)
 		}
 	}
 	return nil
 }
 
-// Import takes over the profiles of --profiles-from, and says how many.
+// Import imports the profiles of --profiles-from, and returns their number.
 func (p *Profiles) Import(ctx context.Context, state string, server storage.S3Options) (kept int, err error) {
 	err = p.earlier(ctx, server, func(files afero.Fs) (err error) {
 		kept, err = profile.Import(state, snapshot.Accounts(files))
@@ -119,26 +119,26 @@ func (t *Tables) refresh(ctx context.Context, state string, wanted map[site.Addr
 		State: state, URL: string(t.Badges), Key: secret.Text(os.Getenv(badgeKey)), Events: t.BadgeEvents, Wanted: wanted, Budget: t.BadgeBudget, Progress: progress,
 	})
 	if errors.Is(err, badge.ErrKey) {
-		return nil, fmt.Errorf("--badges: %w: check %s; a new key takes up to a day to work", err, badgeKey)
+		return nil, fmt.Errorf("--badges: %w; check %s (a new key takes up to a day to work)", err, badgeKey)
 	} else if err != nil {
 		return nil, fmt.Errorf("--badges: %w", err)
 	}
 	return report, nil
 }
 
-// Services asks the services of the flags, for a process that does so again and again.
+// Services asks the services of the flags, repeatedly.
 type Services struct {
 	Profiles *Profiles
 	Tables   *Tables
-	State    string // where answers are kept
+	State    string // folder for answers
 	Progress source.Progress
 }
 
 // Asks reports whether the flags name any service.
 func (s *Services) Asks() bool { return s.Profiles.ProfilesURL != "" || s.Tables.Badges != "" }
 
-// Refresh asks for the profiles and badges of accounts, which have the number of lists that follow them,
-// within the budgets. It returns a report for each service that has answered.
+// Refresh asks for profiles and badges within the budgets. wanted maps accounts to the number of lists that
+// follow them. It returns a report for each service that answered.
 func (s *Services) Refresh(ctx context.Context, wanted map[site.Address]uint32) (told []fmt.Stringer, err error) {
 	if s.Profiles.ProfilesURL != "" {
 		report, failed := s.Profiles.refresh(ctx, s.State, wanted, s.Progress)
@@ -155,7 +155,7 @@ func (s *Services) Refresh(ctx context.Context, wanted map[site.Address]uint32) 
 	return told, err
 }
 
-// add writes the tables beside lists and records, but for those that come from files. own are the profiles that the source has itself.
+// add writes the remaining tables, except those from files. own are profiles from the source itself.
 func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *Profiles, t *Tables, state string, own ...source.Profiles) error {
 	if t.Table[string(snapshot.TableAccounts)] == "" {
 		if err := r.accounts(ctx, w, g, p, state, own...); err != nil {
@@ -165,8 +165,7 @@ func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *P
 	return r.badges(ctx, w, g, t, state)
 }
 
-// accounts writes the table accounts: primary lists, the profiles of the source itself, and those of
-// the state, which are refreshed before.
+// accounts writes the table accounts: primary lists, the source's own profiles, and those of the state after a refresh.
 func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *Profiles, state string, own ...source.Profiles) error {
 	if p.ProfilesFrom != "" {
 		r.progress.Stage("import", 0)
@@ -175,7 +174,7 @@ func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph,
 			return err
 		}
 		r.progress.End()
-		fmt.Fprintf(r.stderr, "profiles  %10d taken over from %s\n", kept, p.ProfilesFrom)
+		fmt.Fprintf(r.stderr, "profiles  %10d imported from %s\n", kept, p.ProfilesFrom)
 	}
 	if p.ProfilesURL != "" && !r.asksNobody {
 		report, err := p.refresh(ctx, state, g.Held, r.progress)

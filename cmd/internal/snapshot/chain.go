@@ -21,16 +21,16 @@ import (
 	"github.com/followpress/followpress/source/replay"
 )
 
-// Chain is the command that reads the chains.
+// Chain is the command snapshot chain, which reads the chains.
 type Chain struct {
-	State string `required:"" placeholder:"DIR" help:"Folder that keeps what was read, so that the next run reads only new blocks. If it is lost, everything is read again."`
+	State string `required:"" placeholder:"DIR" help:"Folder for blocks already read, so that the next run reads only new ones. If it is lost, everything is read again."`
 	Nodes
-	Finality    string   `enum:"finalized,safe,latest" default:"finalized" placeholder:"finalized|safe|latest" help:"The last block to read. No reorganisation reaches finalized blocks (default ${default})."`
-	Reread      []string `placeholder:"CHAIN[:BLOCK]" help:"Forget what was read of a chain, from a block on, and read it again."`
-	Unchecked   bool     `help:"Make the snapshot even if no node tells what the contracts say (eth_call), so that nobody knows whether logs are missing. The next run reads the same blocks again."`
-	ExpectState bool     `help:"Fail if nothing was read into --state yet: for a job that would not notice that its state is lost."`
-	Until       string   `placeholder:"TIME|CHAIN:BLOCK" help:"Ask nobody, and make the snapshot as of an earlier moment of the state: a time like 2026-10-31T00:00:00Z, a date, which is its beginning (UTC), or a block of a chain; of other chains that is the time of the block. Profiles and badges are those that the state has now."`
-	Explain     string   `placeholder:"TOKEN" help:"Ask no node and make no snapshot: show each event of the state that concerns a list, and what it did."`
+	Finality    string   `enum:"finalized,safe,latest" default:"finalized" placeholder:"finalized|safe|latest" help:"Last block to read. Finalized blocks are never reorganized (default ${default})."`
+	Reread      []string `placeholder:"CHAIN[:BLOCK]" help:"Discard and reread a chain, optionally from a block on."`
+	Unchecked   bool     `help:"Proceed even if no node answers for the contracts (eth_call), so that missing logs go unnoticed. The next run rereads the same blocks."`
+	ExpectState bool     `help:"Fail if --state is empty, to notice a lost state."`
+	Until       string   `placeholder:"TIME|CHAIN:BLOCK" help:"Make the snapshot of an earlier moment from the state, without requests: a time such as 2026-10-31T00:00:00Z, a date (its start, UTC), or a block, whose time applies to other chains. Profiles and badges are the state's current ones."`
+	Explain     string   `placeholder:"TOKEN" help:"Print the state's events for a list, with their effects. Asks no node and makes no snapshot."`
 	output
 	Requests   `group:"How nodes are asked:"`
 	Profiles   `group:"Profiles:"`
@@ -38,24 +38,24 @@ type Chain struct {
 	Tables     `group:"Badges and other tables:"`
 }
 
-// Nodes are the flags that say which contracts are read from which nodes.
+// Nodes are the flags for contracts and nodes.
 type Nodes struct {
-	RPC        []string `name:"rpc" sep:";" placeholder:"CHAIN=URL,URL" help:"Nodes of a chain, by its id: 8453=https://…,https://…. Repeat it for each chain, or separate chains by semicolons. Set FOLLOWPRESS_RPC if a URL has a key: others can see the flags of a process."`
-	Deployment string   `placeholder:"FILE" help:"Where the contracts are, as JSON; by default those of the Ethereum Follow Protocol in production."`
+	RPC        []string `name:"rpc" sep:";" placeholder:"CHAIN=URL,URL" help:"Nodes of a chain, by its id: 8453=https://…,https://…. Repeat it, or separate chains by semicolons. Set FOLLOWPRESS_RPC if a URL contains a key: other users can see flags."`
+	Deployment string   `placeholder:"FILE" help:"JSON file with the contracts; by default those of the Ethereum Follow Protocol in production."`
 }
 
-// Requests are the flags about how nodes are asked.
+// Requests are the flags for requests to nodes.
 type Requests struct {
-	Quorum      int     `default:"1" placeholder:"N" help:"How many hosts of a chain must give the same answer (default ${default}). Logs that two hosts agree on need no contracts to confirm them."`
-	Concurrency int     `default:"8" placeholder:"N" help:"Requests at a time with one key, or to one host, for all chains together (default ${default})."`
-	Rate        float64 `default:"0" placeholder:"N" help:"Requests per second with one key, or to one host; 0 means as many as it takes (default ${default})."`
-	MaxRange    uint64  `default:"10000" placeholder:"BLOCKS" help:"Blocks that one request asks for at most (default ${default}); what a node takes is found out."`
-	Batch       int     `default:"100" placeholder:"N" help:"Calls in one request at most; 1 means that the node takes no batches (default ${default})."`
+	Quorum      int     `default:"1" placeholder:"N" help:"Hosts of a chain that must give the same answer (default ${default}). Logs from two hosts need no confirmation by contracts."`
+	Concurrency int     `default:"8" placeholder:"N" help:"Concurrent requests per key or host, for all chains together (default ${default})."`
+	Rate        float64 `default:"0" placeholder:"N" help:"Requests per second per key or host; 0 means no limit (default ${default})."`
+	MaxRange    uint64  `default:"10000" placeholder:"BLOCKS" help:"Maximum blocks per request (default ${default}); lowered to each node's limit."`
+	Batch       int     `default:"100" placeholder:"N" help:"Maximum calls per request; 1 turns batches off (default ${default})."`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Chain) Help() string {
-	return `It asks nodes for the events of the contracts, keeps them in the state, and replays them into lists and records. A killed run goes on where it was. The contracts must confirm what the events say; if not, the events are read again. Nodes that lag, fail, lose events or disagree cause an error, never a wrong snapshot.
+	return `It fetches the contracts' events from nodes, keeps them in the state, and replays them into lists and records. A killed run resumes. The contracts must confirm the events; otherwise the events are read again. Nodes that lag, fail, lose events or disagree cause an error, never a wrong snapshot.
 
 	followpress snapshot chain --state state --rpc 8453=URL --rpc 10=URL --rpc 1=URL`
 }
@@ -80,7 +80,7 @@ func (c *Chain) Validate() error {
 	return errors.Join(c.validate(c.State), c.Tables.Check(&c.Profiles, c.State))
 }
 
-// checkUntil checks --until, which excludes what asks somebody.
+// checkUntil checks --until, which excludes flags that need requests.
 func (c *Chain) checkUntil() error {
 	if c.Until == "" {
 		return nil
@@ -90,16 +90,16 @@ func (c *Chain) checkUntil() error {
 	}
 	switch {
 	case c.Explain != "":
-		return errors.New("--until excludes --explain: that shows all that the state has")
+		return errors.New("--until excludes --explain, which shows the whole state")
 	case len(c.Reread) > 0:
-		return errors.New("--until excludes --reread: it asks no node")
+		return errors.New("--until excludes --reread, which asks nodes")
 	case c.ProfilesFrom != "":
-		return errors.New("--until excludes --profiles-from: it changes nothing in the state")
+		return errors.New("--until excludes --profiles-from, which changes the state")
 	}
 	return nil
 }
 
-// Check checks the flags, for URLs of some schemes.
+// Check checks the flags; schemes are the URL schemes allowed.
 func (r *Requests) Check(nodes *Nodes, schemes ...string) error {
 	if r.Quorum < 1 || r.Concurrency < 1 || r.MaxRange < 1 || r.Batch < 1 || !(r.Rate >= 0) { // NaN is a number to strconv
 		return errors.New("--quorum, --concurrency, --max-range and --batch must be 1 or more, --rate 0 or more")
@@ -116,14 +116,14 @@ func (r *Requests) Check(nodes *Nodes, schemes ...string) error {
 	return nil
 }
 
-// Options are those of the provider that the flags ask for.
+// Options returns the provider's options.
 func (r *Requests) Options(finality string) provider.Options {
 	return provider.Options{
 		Finality: finality, Quorum: r.Quorum, Concurrency: r.Concurrency, Rate: r.Rate, MaxRange: r.MaxRange, Batch: r.Batch,
 	}
 }
 
-// URLs reads the URLs of nodes by chain, of some schemes. Errors have no URL: it may contain a key.
+// URLs returns the URLs of nodes by chain. Errors contain no URL, which may contain a key.
 func (n *Nodes) URLs(schemes ...string) (map[uint64][]string, error) {
 	urls := map[uint64][]string{}
 	for _, flag := range n.RPC {
@@ -133,15 +133,15 @@ func (n *Nodes) URLs(schemes ...string) (map[uint64][]string, error) {
 		id, list, ok := strings.Cut(flag, "=")
 		chain, err := strconv.ParseUint(strings.TrimSpace(id), 10, 64)
 		if !ok || err != nil {
-			return nil, errors.New("--rpc: each chain is its id, =, and URLs separated by commas: 8453=https://HOST/KEY")
+			return nil, errors.New("--rpc: want a chain's id, =, and URLs separated by commas: 8453=https://HOST/KEY")
 		}
 		if len(urls[chain]) > 0 {
-			return nil, fmt.Errorf("--rpc: duplicate chain %d: separate its URLs by commas", chain)
+			return nil, fmt.Errorf("--rpc: duplicate chain %d; separate its URLs by commas", chain)
 		}
 		for text := range strings.SplitSeq(list, ",") {
 			text = strings.TrimSpace(text)
 			if u, err := url.Parse(text); err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" {
-				return nil, fmt.Errorf("--rpc: chain %d: a URL must be like %s://HOST/KEY", chain, schemes[len(schemes)-1])
+				return nil, fmt.Errorf("--rpc: chain %d: want URLs like %s://HOST/KEY", chain, schemes[len(schemes)-1])
 			}
 			urls[chain] = append(urls[chain], text)
 		}
@@ -149,7 +149,7 @@ func (n *Nodes) URLs(schemes ...string) (map[uint64][]string, error) {
 	return urls, nil
 }
 
-// parseReread reads the first block to read again by chain.
+// parseReread returns the first block to reread, by chain.
 func parseReread(flags []string) (map[uint64]uint64, error) {
 	from := map[uint64]uint64{}
 	for _, flag := range flags {
@@ -183,10 +183,10 @@ func (n *Nodes) Read() (*source.Deployment, error) {
 	return d, nil
 }
 
-// lostState is the error of --expect-state.
+// lostState returns the error of --expect-state.
 func (c *Chain) lostState() error {
-	return fmt.Errorf("--expect-state: nothing was read into --state=%s yet: the state is lost, or in another place; "+
-		"without --expect-state all is read again, and profiles come from --profiles-from", c.State)
+	return fmt.Errorf("--expect-state: --state=%s is empty: lost, or in another place; "+
+		"without --expect-state everything is read again, and profiles come from --profiles-from", c.State)
 }
 
 // Run makes the snapshot.
@@ -198,11 +198,11 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if c.Explain != "" {
 		return c.explain(d, stdout)
 	}
-	if c.ExpectState && !chain.IsState(c.State) { // which Open would make one
+	if c.ExpectState && !chain.IsState(c.State) { // Open would create one
 		return c.lostState()
 	}
-	if c.Until != "" && !chain.IsState(c.State) { // which Open would make one
-		return fmt.Errorf("--until: nothing was read into --state=%s yet", c.State)
+	if c.Until != "" && !chain.IsState(c.State) { // Open would create one
+		return fmt.Errorf("--until: --state=%s is empty", c.State)
 	}
 	r := run{output: &c.output, server: c.Server(), progress: command.NewProgress(stderr), stderr: stderr, asksNobody: c.Until != ""}
 	defer r.progress.End()
@@ -236,7 +236,7 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	})
 }
 
-// sync reads the blocks that the state does not have yet.
+// sync reads new blocks into the state.
 func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
 	o, err := c.syncOptions(r)
 	if err != nil {
@@ -262,7 +262,7 @@ func (c *Chain) syncOptions(r *run) (chain.Options, error) {
 	}, err
 }
 
-// past replays what the state had at the moment of --until.
+// past replays the state up to the moment of --until.
 func (c *Chain) past(ctx context.Context, state *chain.State, d *source.Deployment, r *run, w *snapshot.Writer) (*source.Graph, error) {
 	moment, err := chain.ParseMoment(c.Until)
 	if err != nil {
@@ -275,7 +275,7 @@ func (c *Chain) past(ctx context.Context, state *chain.State, d *source.Deployme
 	return r.replay(ctx, past, past.AsOf(), d, w)
 }
 
-// A history is a State, or what it had at a moment.
+// A history is a state, or a state up to a moment.
 type history interface {
 	Events() source.Events
 	Chains() ([]site.ChainInput, error)
@@ -295,7 +295,7 @@ func (r *run) replay(ctx context.Context, all history, asOf time.Time, d *source
 	return g, nil
 }
 
-// Replay writes the tables that events alone make: lists, records and ops. The Graph has no AsOf and no Chains.
+// Replay writes the tables made from events alone: lists, records and ops. The Graph lacks AsOf and Chains.
 func Replay(ctx context.Context, all source.Events, d *source.Deployment, w *snapshot.Writer, progress source.Progress) (*source.Graph, *replay.Report, error) {
 	events := replay.New(d)
 	progress.Stage("replay", 0)
@@ -317,8 +317,8 @@ func (c *Chain) explain(d *source.Deployment, stdout io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("--explain: %w", err)
 	}
-	if !chain.IsState(c.State) { // which Open would make one
-		return fmt.Errorf("--explain: nothing was read into --state=%s yet", c.State)
+	if !chain.IsState(c.State) { // Open would create one
+		return fmt.Errorf("--explain: --state=%s is empty", c.State)
 	}
 	state, err := chain.Open(c.State, d)
 	if err != nil {

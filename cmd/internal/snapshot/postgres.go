@@ -12,19 +12,19 @@ import (
 	"github.com/followpress/followpress/source/postgres"
 )
 
-// Postgres is the command that reads the database of an indexer.
+// Postgres is the command snapshot postgres, which reads an indexer's database.
 type Postgres struct {
-	DSN   secret.Text `name:"dsn" placeholder:"URL" help:"The database, postgres://USER@HOST/NAME or key=value pairs; what is absent comes from PGHOST, PGPASSWORD and the like. Set FOLLOWPRESS_DSN if it has a password: others can see the flags of a process."`
-	State string      `placeholder:"DIR" help:"Folder that keeps the answers of --profiles and --badges between runs."`
+	DSN   secret.Text `name:"dsn" placeholder:"URL" help:"The database, postgres://USER@HOST/NAME or key=value pairs; defaults come from PGHOST, PGPASSWORD and so on. Set FOLLOWPRESS_DSN if it contains a password: other users can see flags."`
+	State string      `placeholder:"DIR" help:"Folder that keeps the answers for --profiles and --badges between runs."`
 	output
-	Profiles   `group:"Profiles that the database does not have:"`
-	command.S3 `group:"Profiles that the database does not have:"`
+	Profiles   `group:"Profiles missing in the database:"`
+	command.S3 `group:"Profiles missing in the database:"`
 	Tables     `group:"Badges and other tables:"`
 }
 
-// Help is what --help shows below the first line.
+// Help returns the text below the first line of --help.
 func (*Postgres) Help() string {
-	return `It knows the schemas of both indexers, and only reads: in one transaction, without locks that anybody notices, also through PgBouncer. Records are in the order of the events where the database has them all, else in that of its tables; the report says which.
+	return `It knows the schemas of both indexers, and only reads: in one transaction, without blocking locks, also through PgBouncer. Records follow the order of events where the database has all of them, else the order of its tables; the report says which.
 
 	followpress snapshot postgres --dsn postgres://reader@db.example/efp`
 }
@@ -32,7 +32,7 @@ func (*Postgres) Help() string {
 // Validate checks the flags before the run; kong calls it.
 func (p *Postgres) Validate() error {
 	if p.State == "" && (p.ProfilesURL != "" || p.ProfilesFrom != "") {
-		return errors.New("--profiles and --profiles-from need --state, the folder where profiles are kept between runs")
+		return errors.New("--profiles and --profiles-from need --state, the folder that keeps profiles between runs")
 	}
 	return errors.Join(p.validate(p.State), p.Check(&p.Profiles, p.State))
 }

@@ -1,5 +1,5 @@
-// Package snapshot has the commands that make a snapshot: from the chains, or from the database of
-// an indexer. Profiles, badges and other tables come from other services or from files.
+// Package snapshot implements the commands snapshot chain and snapshot postgres, which make a snapshot from the
+// chains or from an indexer's database. Profiles, badges and other tables come from services or files.
 package snapshot
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Command is the group of commands.
+// Command is the group of snapshot commands.
 type Command struct {
 	Chain    Chain    `cmd:"" help:"Make a snapshot from the events on the chains."`
-	Postgres Postgres `cmd:"" help:"Make a snapshot from the database of the service's indexer."`
+	Postgres Postgres `cmd:"" help:"Make a snapshot from an indexer's database."`
 }
 
-// output are the flags about what is written.
+// output are the flags for the output.
 type output struct {
-	Out      string `default:"graph-snapshot" placeholder:"OUT" help:"Folder of the snapshot. The new one replaces the old one in one step (default ${default})."`
-	Compress string `enum:"zstd,gzip,none" default:"zstd" placeholder:"zstd|gzip|none" help:"How to compress the tables (default ${default})."`
+	Out      string `default:"graph-snapshot" placeholder:"OUT" help:"Folder of the snapshot. The new one replaces the old one atomically (default ${default})."`
+	Compress string `enum:"zstd,gzip,none" default:"zstd" placeholder:"zstd|gzip|none" help:"Compression of the tables (default ${default})."`
 	command.Messages
 	NoSync bool   `help:"Do not sync the new snapshot to disk before it replaces the old one."`
-	Report string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the folder of the snapshot, nor in that of the state."`
+	Report string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must be outside the snapshot and the state."`
 }
 
-// location matches URLs, even if their slashes were merged, and packed the names of files.
+// location matches URLs, even with merged slashes; packed matches file names.
 var (
 	location = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 	packed   = regexp.MustCompile(`(?i)\.(tar|gz|zst|tgz|zip|ndjson)$`)
@@ -41,33 +41,33 @@ var (
 func (o *output) validate(state string) error {
 	switch {
 	case location.MatchString(o.Out) || packed.MatchString(filepath.Clean(o.Out)):
-		return fmt.Errorf("--out=%s: a snapshot is a folder on this machine", o.Out)
+		return fmt.Errorf("--out=%s: must be a folder on this machine", o.Out)
 	case location.MatchString(state):
-		return fmt.Errorf("--state=%s: the state is a folder on this machine; copy it from and to another place before and after the run", state)
+		return fmt.Errorf("--state=%s: must be a folder on this machine; copy it before and after the run", state)
 	}
 	if command.Inside(state, o.Out) {
-		return fmt.Errorf("--state=%s is in the snapshot, --out=%s, which the next run replaces: name a folder elsewhere", state, o.Out)
+		return fmt.Errorf("--state=%s is in the snapshot, --out=%s, which the next run replaces; name a folder elsewhere", state, o.Out)
 	}
 	if command.Inside(o.Report, o.Out) {
-		return fmt.Errorf("--report=%s is in the snapshot: the next run would remove it", o.Report)
+		return fmt.Errorf("--report=%s is in the snapshot, and the next run would remove it; name a file elsewhere", o.Report)
 	}
 	if state != "" && command.Inside(o.Report, state) {
-		return fmt.Errorf("--report=%s is in the state: name a file elsewhere", o.Report)
+		return fmt.Errorf("--report=%s is in the state; name a file elsewhere", o.Report)
 	}
 	return nil
 }
 
 type run struct {
 	*output
-	server   storage.S3Options // of --profiles-from
+	server   storage.S3Options // server of --profiles-from
 	progress *command.Progress
 	stderr   io.Writer
 	report   report
 
-	asksNobody bool // services, too
+	asksNobody bool // no nodes, no services
 }
 
-// A report says what a run has made, of what, and what each part has to say.
+// A report describes a run: its output, and the reports of the packages involved.
 type report struct {
 	Out     string  `json:"out"`
 	AsOf    string  `json:"as_of"`
@@ -75,7 +75,7 @@ type report struct {
 	parts
 }
 
-// parts are the reports of the packages that took part; nil for the others.
+// parts are the reports of the packages involved; nil for the others.
 type parts struct {
 	Chain    any `json:"chain,omitempty"`
 	Replay   any `json:"replay,omitempty"`
@@ -89,9 +89,8 @@ func (r *run) tell(part fmt.Stringer) {
 	fmt.Fprint(r.stderr, part)
 }
 
-// make writes a snapshot: the tables that come from files, what write writes, and what is added then.
-// Whatever may be wrong with the output or with files comes to light before write, which may take
-// hours.
+// make writes a snapshot: first tables from files, then write's, then add's. It finds errors in the output
+// and in files before write, which may take hours.
 func (r *run) make(
 	ctx context.Context, stdout io.Writer, p *Profiles, t *Tables,
 	write func(*snapshot.Writer) (*source.Graph, error), add func(*snapshot.Writer, *source.Graph) error,

@@ -5,11 +5,11 @@ import (
 	"net/url"
 )
 
-// A serviceURL is the URL of a service, or empty.
+// A serviceURL is the URL of a service, or "".
 type serviceURL string
 
-// UnmarshalText refuses what no service can have, before nodes are asked for hours. Its error has no
-// URL: it may contain a key.
+// UnmarshalText rejects URLs no service can have, before hours of work. Its error omits the URL, which may
+// contain a key.
 func (s *serviceURL) UnmarshalText(text []byte) error {
 	u, err := url.Parse(string(text))
 	if len(text) > 0 && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
