@@ -19,7 +19,7 @@ import (
 
 // edges are the flags of verify about edges.
 type edges struct {
-	Edge []string `sep:"none" placeholder:"URL" help:"Also check that the edge at this URL is configured for the settings of the site; may be repeated."`
+	Edge []string `sep:"none" placeholder:"URL" help:"Also check that the edge at this URL matches the site's settings; repeatable."`
 }
 
 func (e *edges) checkURLs() error {

@@ -362,7 +362,7 @@ type lock struct {
 }
 
 type lease struct {
-	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"Validity of the lock after a heartbeat (default ${default}). Others wait 5s longer before they take it over."`
+	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"Validity of the lock after a heartbeat (default ${default}). Others wait 5s longer."`
 }
 
 type purging struct {
