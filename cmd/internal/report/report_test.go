@@ -134,7 +134,7 @@ func TestUsage(t *testing.T) {
 		"missing flags: --from=SITE and --to=SITE": {"--out", "x.html"},
 		"missing flags: --out=FILE":                {"--from", from, "--to", to},
 		"only one of --out, --json":                {"--from", from, "--to", to, "--out", "-", "--json", "-"},
-		"can go to a given file":               {"--from", from, "--to", to, "--json", "r.json", "--markdown", "./r.json"},
+		"can go to a given file":                   {"--from", from, "--to", to, "--json", "r.json", "--markdown", "./r.json"},
 		"--date=today is not a date":               {"--from", from, "--to", to, "--out", "-", "--date", "today"},
 		"--from: ftp://x: use s3://":               {"--from", "ftp://x", "--to", to, "--out", "-"},
 		"--publish: x: use s3://":                  {"--from", from, "--to", to, "--publish", "x"},
@@ -146,10 +146,10 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--from: open the site: ":              {"--from", "nowhere", "--to", to, "--out", "-"},
-		"there is no site: it has no _site":    {"--from", "file://" + t.TempDir(), "--to", to, "--out", "-"},
+		"--from: open the site: ":                {"--from", "nowhere", "--to", to, "--out", "-"},
+		"there is no site: it has no _site":      {"--from", "file://" + t.TempDir(), "--to", to, "--out", "-"},
 		"--out=no/r.html: the folder no does no": {"--from", from, "--to", to, "--out", "no/r.html"},
-		"--saved: open nowhere":                {"--saved", "nowhere", "--out", "-"},
+		"--saved: open nowhere":                  {"--saved", "nowhere", "--out", "-"},
 	} {
 		if status, _, stderr := run(t, args...); status != command.Failed || !strings.Contains(stderr, want) {
 			t.Errorf("%v: got status %d, want %q: %s", args, status, want, stderr)
