@@ -77,7 +77,7 @@ func (k *kept) read(ctx context.Context) error {
 			return nil
 		}
 		if info.Size > mostKeptBytes {
-			return fmt.Errorf("%s has %d bytes, more than %d MiB: no refresh makes such objects, so delete it", info.Key, info.Size, mostKeptBytes>>20)
+			return fmt.Errorf("%s has %d bytes, more than %d MiB: no refresh writes such objects; delete it", info.Key, info.Size, mostKeptBytes>>20)
 		}
 		listed[key] = true
 		if have, ok := known[key]; !ok || have.etag != info.ETag {

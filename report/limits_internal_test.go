@@ -101,7 +101,7 @@ func TestHugeObject(t *testing.T) {
 	t.Parallel()
 	s := &source{name: "new"} // whose site would panic
 	_, err := s.read(t.Context(), site.Entry{Key: "api/v1/lists/1/records", Size: 1 << 40})
-	if err == nil || !strings.HasPrefix(err.Error(), "new: api/v1/lists/1/records: it has 1099511627776 bytes, expected at most 268435456: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "new: api/v1/lists/1/records: 1099511627776 bytes, expected at most 268435456: ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -369,7 +369,7 @@ func TestDamaged(t *testing.T) {
 		want   string
 	}{
 		"records are gone":        {records, gone, "new: api/v1/lists/4/records: no such object"},
-		"records are altered":     {records, func(b string) (string, bool) { return strings.Replace(b, "top8", "topp", 1), true }, "new: api/v1/lists/4/records: the bytes do not have the MD5"},
+		"records are altered":     {records, func(b string) (string, bool) { return strings.Replace(b, "top8", "topp", 1), true }, "new: api/v1/lists/4/records: the content does not match its MD5"},
 		"records are longer":      {records, func(b string) (string, bool) { return b + " ", true }, "new: api/v1/lists/4/records: it has "},
 		"details are altered":     {details, func(b string) (string, bool) { return strings.Replace(b, "0", "1", 1), true }, "new: api/v1/lists/4/details: the bytes"},
 		"a leaderboard is gone":   {board, gone, "new: _variants/leaderboard/followers/limit=100: no such object"},

@@ -71,10 +71,10 @@ func TestWhatIsNoBucket(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		folder:                                "is a folder: name it as file://" + folder,
-		filepath.Join(folder, "site.tar"):     "is a file: use s3://BUCKET",
-		"file://" + folder + "/site.tar":      "is a file, and a bucket is a folder",
-		"file://" + folder + "/snapshot":      "is a snapshot, and no bucket",
+		folder:                                "is a folder; name it as file://" + folder,
+		filepath.Join(folder, "site.tar"):     "is a file; use s3://BUCKET",
+		"file://" + folder + "/site.tar":      "is a file, not a folder",
+		"file://" + folder + "/snapshot":      "is a snapshot, not a bucket",
 		"file://" + folder + "/both":          "",
 		"file://" + folder + "/not-there-yet": "",
 	} {

@@ -93,12 +93,12 @@ func TestOpenSiteSaysWhatIsWrong(t *testing.T) {
 	}
 	write("meta.json", []byte(`{"format":1}`))
 	for path, want := range map[string]string{
-		folder:                   "is a snapshot, and no site: use --snapshot",
+		folder:                   "is a snapshot, not a site; use --snapshot",
 		write("site.zip", whole): "neither a folder nor a .tar file",
 		write("noise.tar", bytes.Repeat(whole, 1)[7:]): "invalid tar header",
-		write("short.tar", whole[:len(whole)/2-100]):   fmt.Sprintf("it is cut off after %d bytes", len(whole)/2-100),
-		write("body.tar", whole[:inBody]):              fmt.Sprintf("it is cut off after %d bytes", inBody),
-		missing:                                        "name a folder or a .tar file that generate wrote",
+		write("short.tar", whole[:len(whole)/2-100]):   fmt.Sprintf("truncated at %d bytes", len(whole)/2-100),
+		write("body.tar", whole[:inBody]):              fmt.Sprintf("truncated at %d bytes", inBody),
+		missing:                                        "name a folder or .tar file written by generate",
 	} {
 		if _, err := storage.OpenSite(t.Context(), path, storage.S3Options{}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", path, err, want)

@@ -10,17 +10,17 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Retry says for how long a request that fails temporarily is made again. It may be copied, and used from many
-// goroutines.
+// A Retry bounds how long a request that fails temporarily is retried. It may be copied, and is safe for concurrent
+// use.
 type Retry struct {
-	Patience time.Duration // after the first failure; 0 means no limit
-	Attempt  time.Duration // of one request, with its body; 0 means 2 minutes
-	Hint     string        // what to check, for the error after giving up; may be empty
-	Log      *slog.Logger  // is told of each request that is made again; nil means none
+	Patience time.Duration // from the first failure; 0 means no limit
+	Attempt  time.Duration // limit of one attempt, including the body; 0 means 2 minutes
+	Hint     string        // what to check, added to the last error; may be empty
+	Log      *slog.Logger  // logs each retry; nil means none
 }
 
-// Do calls attempt, with a context that ends after the time of one, until it succeeds, fails with an error that is not
-// Temporary, or the patience ends. The attributes describe the request in the log.
+// Do calls attempt until it succeeds, fails with an error that is not Temporary, or the patience ends. Each attempt
+// gets a context with the limit of one. The attributes describe the request in the log.
 func (r Retry) Do(ctx context.Context, attempt func(context.Context) error, attributes ...any) error {
 	limit := r.Attempt
 	if limit == 0 {
@@ -36,14 +36,14 @@ func (r Retry) Do(ctx context.Context, attempt func(context.Context) error, attr
 	}, attributes...)
 }
 
-// A Reader is the part of a Site that reads of strangers need. It is called from many goroutines.
+// A Reader is the read-only part of a Site, safe for concurrent use.
 type Reader interface {
-	// GetAdmitted reads an object, or returns an error that wraps ErrNotFound. It calls admit with the size in bytes
-	// before it allocates memory, and returns the error of admit, if any.
+	// GetAdmitted reads an object, or returns an error that wraps ErrNotFound. It first calls admit with the size in
+	// bytes, before it allocates memory, and returns admit's error, if any.
 	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
 }
 
-// Retrying is a Reader that makes the requests of another one again that fail temporarily.
+// Retrying is a Reader that retries temporary failures of another one.
 type Retrying struct {
 	From Reader
 	Retry
@@ -58,7 +58,7 @@ func (r Retrying) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx 
 	return body, err
 }
 
-// GetBounded reads an object of at most so many bytes. A larger one is a *SizeError.
+// GetBounded reads an object of at most that many bytes. A larger one returns a *SizeError.
 func (r Retrying) GetBounded(ctx context.Context, key site.Key, most int64) ([]byte, error) {
 	body, err := r.GetAdmitted(ctx, key, func(_ context.Context, size int64) error {
 		if size > most {
@@ -66,17 +66,17 @@ func (r Retrying) GetBounded(ctx context.Context, key site.Key, most int64) ([]b
 		}
 		return nil
 	})
-	if err == nil && int64(len(body)) > most { // of a size that the server has not said
+	if err == nil && int64(len(body)) > most { // the server did not state the size
 		err = &SizeError{int64(len(body)), most}
 	}
 	return body, err
 }
 
-// A SizeError says that an object has more bytes than it may have. It wraps ErrTooLarge.
+// A SizeError reports an object that is too large. It wraps ErrTooLarge.
 type SizeError struct{ Size, Most int64 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("it has %d bytes, expected at most %d", e.Size, e.Most)
+	return fmt.Sprintf("%d bytes, expected at most %d", e.Size, e.Most)
 }
 
 // Unwrap returns ErrTooLarge.

@@ -553,7 +553,7 @@ func TestOpenS3WithoutCredentialsSaysWhatToSet(t *testing.T) {
 
 func TestEndpointWithPath(t *testing.T) {
 	_, err := s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: "http://host:9000/bucket/"})
-	if want := `the path "bucket": name the server only, http://host:9000; a bucket goes into s3://BUCKET`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `the path "bucket"; use http://host:9000, and name the bucket as s3://BUCKET`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("endpoint with a path: got %v, want %q", err, want)
 	}
 	_, err = s3.Open(t.Context(), "bucket", "", storage.S3Options{Endpoint: "http://user:hidden@host/bucket"})

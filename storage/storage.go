@@ -7,9 +7,9 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// Errors for callers to tell apart. After any other error, the request may have had an effect.
+// Errors that callers tell apart. After any other error, the request may have taken effect.
 var (
-	// ErrNotFound says that no object has the key. It is that of package site.
+	// ErrNotFound says that no object has the key. It equals site.ErrNotFound.
 	ErrNotFound = site.ErrNotFound
 	// ErrCondition says that the condition of a Put did not hold; nothing was written.
 	ErrCondition = object.ErrCondition
@@ -17,7 +17,7 @@ var (
 	ErrUnsupported = object.ErrUnsupported
 	// ErrDamaged says that a body differs from its digest.
 	ErrDamaged = object.ErrDamaged
-	// ErrTooLarge says that an object has more bytes than any of its kind: nobody should put it into memory.
+	// ErrTooLarge says that an object is larger than any object of its kind, so it must not be loaded into memory.
 	ErrTooLarge = object.ErrTooLarge
 	// ErrNoBucket says that the bucket does not exist.
 	ErrNoBucket = object.ErrNoBucket
@@ -39,7 +39,7 @@ const (
 	IfAbsent = object.IfAbsent
 )
 
-// A Request is a kind of request, as in price lists.
+// A Request is a kind of request, as listed on price lists.
 type Request = object.Request
 
 // The kinds of requests.
@@ -51,11 +51,10 @@ const (
 	Delete = object.Delete // of one object or of up to MaxDelete
 )
 
-// MaxDelete is the limit of keys per Delete.
+// MaxDelete is the maximum number of keys per Delete.
 const MaxDelete = s3.MaxDelete
 
-// An UnreadableError says what a listing of a folder has left out because it cannot be read. Everything else
-// was listed.
+// An UnreadableError lists what a listing of a folder omitted because it cannot be read. Everything else was listed.
 type UnreadableError = folder.UnreadableError
 
 // An UnansweredError is an error for which Unanswered holds.
@@ -64,6 +63,6 @@ type UnansweredError = object.UnansweredError
 // Temporary reports whether an error is retryable: the network failed, or the server was busy.
 func Temporary(err error) bool { return object.Temporary(err) }
 
-// Unanswered reports whether a failed request may still take effect, now or later. That includes
-// the end of a context, because the request may have been sent before.
+// Unanswered reports whether a failed request may still take effect, now or later. That includes the end of a
+// context, because the request may already have been sent.
 func Unanswered(err error) bool { return object.Unanswered(err) }

@@ -17,60 +17,60 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Store is where a site is read from. Nothing that it says is believed.
+// A Store is the untrusted source of a site.
 type Store interface {
-	// GetAdmitted reads an object, or returns storage.ErrNotFound. It calls admit with the size in bytes before it reads
-	// the body, and returns the error of admit, if any.
+	// GetAdmitted reads an object, or returns storage.ErrNotFound. It calls admit with the size in bytes before it
+	// reads the body, and returns admit's error, if any.
 	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
 }
 
-// Options say how a site is checked. The zero value suits who serves a site.
+// Options configure the checks. The zero value suits servers.
 type Options struct {
-	// Pinned means that all objects must be those of the root that Open read. Once another site is published, objects
-	// that differ are ErrBetween. Otherwise the Site follows what is published.
+	// Pinned requires that all objects belong to the root that Open read. Once another site is published, objects
+	// that differ return ErrBetween. Otherwise the Site follows what is published.
 	Pinned bool
-	// Seen is a note that an earlier reader has seen: an older site is refused. The zero note refuses none.
+	// Seen is a note that an earlier reader accepted; an older site is refused. The zero note refuses none.
 	Seen note.Note
-	// AllowRollback means that the store may go back to an older site than was seen.
+	// AllowRollback accepts a site older than Seen.
 	AllowRollback bool
-	// Refreshers are the keys that sign entries below site.RefreshPrefix (note.SignEntry): an object may also be what such
-	// an entry says that a refresh has put in its place. Entries are returned as they are. Without keys there are none.
+	// Refreshers are the keys that sign entries below site.RefreshPrefix (note.SignEntry). With keys, an object may
+	// also be the replacement that such an entry lists. Get returns the entries themselves unchecked.
 	Refreshers note.Keys
-	// ManifestBytes is the memory for what shards of the manifest list, those that were asked for last; 0 means 8 MiB. A
-	// shard takes some 56 KiB.
+	// ManifestBytes limits the memory of cached manifest shards, of some 56 KiB each; 0 means 8 MiB.
 	ManifestBytes int
 }
 
 const (
 	defaultManifestBytes = 8 << 20
-	// shardsAtOnce are the shards that are read at a time: each takes some times its size while it is parsed.
+	// shardsAtOnce is the maximum number of shards read concurrently. Each takes a multiple of its size while it is
+	// parsed.
 	shardsAtOnce = 4
-	// maxRefresh bounds an entry below site.RefreshPrefix, and what a refresh has put, in bytes.
+	// maxRefresh is the maximum size in bytes of an entry below site.RefreshPrefix, and of a refreshed object.
 	maxRefresh = 1 << 20
-	// tries bounds how often an object is read while the site changes.
+	// tries is the maximum number of reads of one object while the site changes.
 	tries = 4
 )
 
-// A Site is a site in a store that is checked. It is a storage.Site.
+// A Site is a checked site in a store. It implements storage.Site.
 type Site struct {
 	store   Store
 	keys    note.Keys
 	options Options
 	shelf   *shelf
-	reading chan struct{} // held while a shard is read
-	changed chan struct{} // has room for one
+	reading chan struct{} // semaphore, held while a shard is read
+	changed chan struct{} // buffered, capacity 1
 	state   atomic.Pointer[state]
 
-	loading turn      // held while notes and root are read
+	loading turn      // held while notes and the root are read
 	seen    note.Note // under loading
 }
 
-// A turn is a mutex that nobody waits for longer than there is time.
+// A turn is a mutex whose lock can be given up when a context ends.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// take waits until nobody else has the turn. The error is that of the context.
+// take locks the turn, or returns the cause of the context's end.
 func (t turn) take(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
@@ -82,34 +82,34 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) give() { <-t }
 
-// A state is what notes and root said when they were read.
+// A state is the content of the notes and the root at one time.
 type state struct {
-	begun  time.Time // before the first of them was read
+	begun  time.Time // before the first read
 	live   *version
-	next   []next // announced
+	next   []next // announced versions
 	note   note.Note
-	signed []byte   // the note; nil without keys
-	coming []byte   // the notes of what is announced; nil if there are none
-	ended  bool     // something that is announced was gone already: that publish may have ended since the root was read
-	older  error    // why something that is announced is not in next: it is older than the live site
-	by     []string // names of the known keys that signed it
+	signed []byte   // the signed note; nil without keys
+	coming []byte   // the signed notes of announced versions; nil without any
+	ended  bool     // an announced root was already gone, so its publish may have ended after the live root was read
+	older  error    // why an announced version was left out of next: it is older than the live site
+	by     []string // names of the known keys that signed the note
 	info   storage.Info
-	// replaced says that a publish may be going on that announces nothing. Only asked for without keys.
+	// replaced means that a publish without an announcement may be in progress. It is set without keys only.
 	replaced bool
 }
 
-// A next version is one that is announced, by a note with that counter.
+// A next is an announced version, with the counter of its note.
 type next struct {
 	*version
 	counter uint64
 }
 
-// same reports whether two states have the same sites.
+// same reports whether two states have the same versions.
 func (s *state) same(other *state) bool {
 	return s.live.digest == other.live.digest && slices.EqualFunc(s.next, other.next, func(a, b next) bool { return a.digest == b.digest })
 }
 
-// New returns a site that is read when it is first asked for. Without keys it believes the root as it is.
+// New returns a Site that reads nothing until its first use. Without keys, it trusts the root.
 func New(store Store, keys note.Keys, o Options) *Site {
 	if o.ManifestBytes == 0 {
 		o.ManifestBytes = defaultManifestBytes
@@ -119,8 +119,8 @@ func New(store Store, keys note.Keys, o Options) *Site {
 	}
 }
 
-// Open is New that reads note and root. The error wraps storage.ErrNotFound if there is no root; ErrBetween; or an error
-// of package note: ErrUnsigned too if there is no note.
+// Open is like New, but reads the note and the root. It returns an error that wraps storage.ErrNotFound if there is
+// no root, ErrBetween, or an error of package note: a missing note is note.ErrUnsigned.
 func Open(ctx context.Context, store Store, keys note.Keys, o Options) (*Site, error) {
 	s := New(store, keys, o)
 	_, err := s.now(ctx)
@@ -130,7 +130,7 @@ func Open(ctx context.Context, store Store, keys note.Keys, o Options) (*Site, e
 	return s, nil
 }
 
-// now is what notes and root said when they were read last.
+// now returns the last state, and reads it first if there is none.
 func (s *Site) now(ctx context.Context) (*state, error) {
 	if st := s.state.Load(); st != nil {
 		return st, nil
@@ -141,14 +141,14 @@ func (s *Site) now(ctx context.Context) (*state, error) {
 	return s.state.Load(), nil
 }
 
-// Root is the root that was checked last; that of Open if the Site is pinned. The caller must not change it. The site
-// must have been read, as for RootBody, Note and Shard.
+// Root returns the root that was checked last; if the Site is pinned, the one that Open read. The caller must not
+// change it. Root, RootBody, Note and Shard panic before the first successful read.
 func (s *Site) Root() *site.Root { return s.state.Load().live.root }
 
-// RootBody is the body of Root. The caller must not change it.
+// RootBody returns the body of Root. The caller must not change it.
 func (s *Site) RootBody() []byte { return s.state.Load().live.body }
 
-// Note is the note about Root, and the names of the known keys that have signed it. Without keys it is the zero note.
+// Note returns the note about Root and the names of the known keys that signed it. Without keys, the note is zero.
 func (s *Site) Note() (n note.Note, by []string) {
 	st := s.state.Load()
 	return st.note, st.by
@@ -159,8 +159,8 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return s.GetAdmitted(ctx, key, func(context.Context, int64) error { return nil })
 }
 
-// GetAdmitted is Get that calls admit with the size of the object before it is read. Errors are an *AlteredError; some
-// that wrap ErrBetween; and those of the store.
+// GetAdmitted is like Get, but first calls admit with the size of the object. It returns an *AlteredError, an error
+// that wraps ErrBetween, or an error of the store.
 func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	st, err := s.now(ctx)
 	if err != nil {
@@ -181,10 +181,10 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 	return s.getListed(ctx, key, admit)
 }
 
-// getListed is GetAdmitted of an object that the manifest may list.
+// getListed reads an object that the manifest may list.
 func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	var last *state
-	var got string // what was there at the last try: for another body, notes are needed that were read after it
+	var got string // the body at the previous try; a new body needs notes that were read after it
 	for try := 1; ; try++ {
 		st := s.state.Load()
 		body, altered, err := s.getOrRefreshed(ctx, st, key, admit)
@@ -194,7 +194,7 @@ func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx conte
 		isSame := last != nil && st.same(last)
 		switch {
 		case isSame && st.replaced:
-			return nil, fmt.Errorf("read %s: it is %s, and a publish is going on: %w", key, altered.Got, ErrBetween)
+			return nil, fmt.Errorf("read %s: got %s during a publish: %w", key, altered.Got, ErrBetween)
 		case isSame && (altered.Got == got || try == tries) && (st.next == nil || try > 2):
 			return nil, altered.after(st)
 		case try == tries:
@@ -207,7 +207,7 @@ func (s *Site) getListed(ctx context.Context, key site.Key, admit func(ctx conte
 	}
 }
 
-// getOrRefreshed is get, which a refresh may have replaced.
+// getOrRefreshed is get, but accepts a refreshed object.
 func (s *Site) getOrRefreshed(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, *AlteredError, error) {
 	body, altered, err := s.get(ctx, st, key, admit)
 	if err == nil && altered != nil && !s.options.Refreshers.None() {
@@ -218,7 +218,7 @@ func (s *Site) getOrRefreshed(ctx context.Context, st *state, key site.Key, admi
 	return body, altered, err
 }
 
-// after is the error of an object that was read again, and fits nothing of a state either.
+// after returns the final error for an object that still does not match after the state was read again.
 func (e *AlteredError) after(st *state) error {
 	if e.instead != nil {
 		return e.instead
@@ -227,9 +227,9 @@ func (e *AlteredError) after(st *state) error {
 	return e
 }
 
-// reloadFor reads notes and root again, since an object is not what they say.
+// reloadFor reads the notes and the root again because an object does not match.
 func (s *Site) reloadFor(ctx context.Context, altered *AlteredError) error {
-	err := s.reload(ctx, time.Now()) // begun after the body was seen: another's may have read notes before
+	err := s.reload(ctx, time.Now()) // now, because a concurrent reload may have read the notes before this body
 	if err == nil || isOver(err) || storage.Temporary(err) || errors.Is(err, ErrBetween) {
 		return err
 	}
@@ -239,10 +239,10 @@ func (s *Site) reloadFor(ctx context.Context, altered *AlteredError) error {
 
 // An expected is what a state lists for a key.
 type expected struct {
-	right      []item     // what the object may be
-	of         []*version // those that list it so
-	absentIn   []*version // those that do not list it
-	unreadable error      // shards that are not what the roots name
+	right      []item     // acceptable objects
+	of         []*version // the versions that list them
+	absentIn   []*version // versions that do not list the key
+	unreadable error      // damaged shards
 }
 
 // expect returns what the versions of a state list for a key.
@@ -263,7 +263,7 @@ func (s *Site) expect(ctx context.Context, st *state, key site.Key) (e expected,
 	return e, nil
 }
 
-// get reads an object and compares it with what a state lists. altered says how it differs; the site may have changed.
+// get reads an object and compares it with a state. altered describes the difference; the site may have changed.
 func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, altered *AlteredError, err error) {
 	if strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
 		return s.getManifest(ctx, st, key, admit)
@@ -276,11 +276,11 @@ func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx 
 		return nil, nil, s.pinnedTo(key, st, e.absentIn, storage.ErrNotFound)
 	case len(e.right) == 0:
 		shard := site.ManifestKey(site.ManifestShard(key, st.live.root.ShardDigits))
-		return nil, &AlteredError{Key: shard, Expected: namedByRoot, Got: fmt.Sprintf("something else, so that nobody can check %s: %v", key, e.unreadable)}, nil
+		return nil, &AlteredError{Key: shard, Expected: namedByRoot, Got: fmt.Sprintf("something else, so %s cannot be checked: %v", key, e.unreadable)}, nil
 	}
 	body, err = s.getUpTo(ctx, key, e.most(), admit)
 	altered = &AlteredError{Key: key, Expected: describeAll(e.right)}
-	if len(e.absentIn) > 0 { // then what the store has may be left over from a site before
+	if len(e.absentIn) > 0 { // the stored object may be a leftover of an earlier site
 		altered.instead = s.pinnedTo(key, st, e.absentIn, storage.ErrNotFound)
 	}
 	var other *otherSizeError
@@ -288,7 +288,7 @@ func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx 
 	case errors.As(err, &other):
 		altered.Got = other.Error()
 		return nil, altered, nil
-	case errors.Is(err, storage.ErrTooLarge): // for the store
+	case errors.Is(err, storage.ErrTooLarge): // the store's own limit
 		altered.Got = err.Error()
 		return nil, altered, nil
 	case errors.Is(err, storage.ErrNotFound) && len(e.absentIn) > 0:
@@ -300,7 +300,7 @@ func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx 
 		return nil, nil, err
 	}
 	for n, i := range e.right {
-		if i.is(body) {
+		if i.matches(body) {
 			if err := s.pinnedTo(key, st, e.of[n:], nil); err != nil {
 				return nil, nil, err
 			}
@@ -311,7 +311,7 @@ func (s *Site) get(ctx context.Context, st *state, key site.Key, admit func(ctx 
 	return nil, altered, nil
 }
 
-// most is the size of the largest body that is right.
+// most returns the size of the largest acceptable body.
 func (e *expected) most() (most int64) {
 	for _, i := range e.right {
 		most = max(most, i.size)
@@ -319,14 +319,14 @@ func (e *expected) most() (most int64) {
 	return most
 }
 
-// An otherSizeError says that an object is larger than it may be.
+// An otherSizeError reports an object that is larger than expected.
 type otherSizeError struct{ size int64 }
 
-// Error says the size.
+// Error returns the size.
 func (e *otherSizeError) Error() string { return fmt.Sprintf("%d bytes", e.size) }
 
-// getUpTo reads an object of up to that many bytes, or returns an *otherSizeError. A smaller size may be that of the first
-// bytes; the digest says whether it is right. admit is called once, with the most that may come.
+// getUpTo reads an object of at most that many bytes, or returns an *otherSizeError. The store may report a smaller
+// size than the body has; the digest decides. admit is called once, with most.
 func (s *Site) getUpTo(ctx context.Context, key site.Key, most int64, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	admitted := false
 	return s.store.GetAdmitted(ctx, key, func(ctx context.Context, size int64) error {
@@ -341,8 +341,8 @@ func (s *Site) getUpTo(ctx context.Context, key site.Key, most int64, admit func
 	})
 }
 
-// pinnedTo returns err if what is so in some versions is so in the live one, or need not be. Else the next site has
-// replaced something of the pinned one.
+// pinnedTo returns err unless the Site is pinned and the result holds in newer versions only: then the next site has
+// replaced an object of the pinned one.
 func (s *Site) pinnedTo(key site.Key, st *state, in []*version, err error) error {
 	if s.options.Pinned && in[0] != st.live {
 		return fmt.Errorf("read %s: the next site is being published: %w", key, ErrBetween)
@@ -360,7 +360,7 @@ func (s *state) versions() []*version {
 	return all
 }
 
-// getManifest is get for objects of the manifest.
+// getManifest is get for manifest objects.
 func (s *Site) getManifest(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, altered *AlteredError, err error) {
 	missing := false
 	for _, v := range st.versions() {
@@ -385,10 +385,10 @@ func (s *Site) getManifest(ctx context.Context, st *state, key site.Key, admit f
 	return nil, altered, nil
 }
 
-// getNext is GetAdmitted for what a publish announces. It has been checked too, so that readers that check by themselves
-// can ask who reads from here.
+// getNext is GetAdmitted for an announced site. Its objects have been checked, so that readers with checks of their
+// own can read from this Site.
 func (s *Site) getNext(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
-	if key == note.NextKey { // which is asked for first
+	if key == note.NextKey { // readers ask for this key first
 		if err := s.reload(ctx, time.Now()); err != nil {
 			return nil, err
 		}
@@ -419,29 +419,31 @@ func (s *Site) getNext(ctx context.Context, key site.Key, admit func(ctx context
 	return body, admit(ctx, int64(len(body)))
 }
 
-// Changed has a value after another site has become the live one. One reader gets it.
+// Changed returns a channel that receives a value after another site has become live. Only one receiver gets each
+// value.
 func (s *Site) Changed() <-chan struct{} { return s.changed }
 
-// Entry returns what the manifest of Root lists for a key, without reading the object. ok is false if it lists none.
+// Entry returns what the manifest of Root lists for a key, without reading the object. ok is false if it lists
+// nothing.
 func (s *Site) Entry(ctx context.Context, key site.Key) (size int64, digest site.SHA256, ok bool, err error) {
 	i, ok, err := s.listed(ctx, s.state.Load().live, key)
 	return i.size, i.sha256, ok, err
 }
 
-// Shard returns what a shard of the manifest of Root lists, by key. An error that wraps shards.ErrDamaged says that the
-// shard is not the one that the root names: it is altered, or another site is being published.
+// Shard returns the entries of a manifest shard of Root, sorted by key. An error that wraps shards.ErrDamaged means
+// that the shard is not the one that the root names: it was altered, or another site is being published.
 func (s *Site) Shard(ctx context.Context, name string) ([]site.Entry, error) {
 	live := s.state.Load().live
 	entries, err := s.readShard(ctx, live, name)
 	if err == nil {
-		if h, isNew := s.shelf.claim(shardOf{live.digest, name}); isNew { // who lists a shard asks for its objects next
+		if h, isNew := s.shelf.claim(shardOf{live.digest, name}); isNew { // the caller will ask for these objects next
 			s.shelf.fill(h, itemsOf(entries), nil)
 		}
 	}
 	return entries, err
 }
 
-// Read is Get with what the store says of the object, if it is one that can. The root is read and checked anew.
+// Read is like Get and returns the store's Info, if the store has any. It reads and checks the root again.
 func (s *Site) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
 	if key == site.RootKey {
 		if err := s.reload(ctx, time.Now()); err != nil {
@@ -460,18 +462,18 @@ func (s *Site) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, er
 		if err != nil || bytes.Equal(again, body) {
 			return again, info, err
 		}
-		if try == tries { // it was replaced each time
+		if try == tries { // replaced each time
 			return nil, storage.Info{}, fmt.Errorf("read %s: %w", key, ErrBetween)
 		}
 	}
 }
 
-// A reader is a store that says more about an object than its body.
+// A reader is a store that also returns the Info of an object.
 type reader interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 }
 
-// Stat tells what the store says of an object, if it is one that can; otherwise the Info is empty.
+// Stat returns the store's Info of an object, or an empty one if the store has none.
 func (s *Site) Stat(ctx context.Context, key site.Key) (storage.Info, error) {
 	if store, ok := s.store.(interface {
 		Stat(ctx context.Context, key site.Key) (storage.Info, error)
@@ -481,7 +483,7 @@ func (s *Site) Stat(ctx context.Context, key site.Key) (storage.Info, error) {
 	return storage.Info{}, nil
 }
 
-// Now is the time by the clock of the store, or of this machine.
+// Now returns the time by the clock of the store, or of this machine.
 func (s *Site) Now() time.Time {
 	if store, ok := s.store.(interface{ Now() time.Time }); ok {
 		return store.Now()
@@ -489,7 +491,7 @@ func (s *Site) Now() time.Time {
 	return time.Now()
 }
 
-// Reopen lets a store look for a new site that must be told to, such as a tar file.
+// Reopen makes a store switch to a new site if it needs to be told, as a tar file does.
 func (s *Site) Reopen(ctx context.Context) error {
 	if store, ok := s.store.(interface {
 		Reopen(ctx context.Context) error
@@ -499,7 +501,7 @@ func (s *Site) Reopen(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the store, if it is one that is closed.
+// Close closes the store if it can be closed.
 func (s *Site) Close() error {
 	if store, ok := s.store.(io.Closer); ok {
 		return store.Close()

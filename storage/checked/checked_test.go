@@ -429,7 +429,7 @@ func TestLiveIsNotSigned(t *testing.T) {
 	}
 	s[site.RootKey] = string(body)
 	_, err = checked.Open(t.Context(), newBucket(t, s).store(), p.Keys, checked.Options{})
-	if !errors.Is(err, note.ErrUnsigned) || !strings.Contains(err.Error(), "this address answers from live, which nobody signs: ask the bucket") {
+	if !errors.Is(err, note.ErrUnsigned) || !strings.Contains(err.Error(), "this address answers from live, which is not signed; use the bucket") {
 		t.Errorf("got %v, want that live is not signed", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// mostMark is more than the size of a mark, in bytes.
+// mostMark is the maximum size of a mark in bytes.
 const mostMark = 1 << 20
 
 // bounded reads an object of at most that many bytes.
@@ -29,7 +29,7 @@ func (s *Site) bounded(ctx context.Context, key site.Key, most int64) ([]byte, e
 	return body, err
 }
 
-// optional is bounded that returns nil for an object that does not exist.
+// optional is like bounded, but returns nil for a missing object.
 func (s *Site) optional(ctx context.Context, key site.Key, most int64) ([]byte, error) {
 	body, err := s.bounded(ctx, key, most)
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, object.ErrForbidden) {
@@ -38,7 +38,7 @@ func (s *Site) optional(ctx context.Context, key site.Key, most int64) ([]byte, 
 	return body, err
 }
 
-// reload reads notes and root again, unless another call has begun to since.
+// reload reads the notes and the root again, unless another call began to after since.
 func (s *Site) reload(ctx context.Context, since time.Time) error {
 	if err := s.loading.take(ctx); err != nil {
 		return fmt.Errorf("read %s: %w", site.RootKey, err)
@@ -49,18 +49,18 @@ func (s *Site) reload(ctx context.Context, since time.Time) error {
 		return nil
 	}
 	is, err := s.load(ctx, was)
-	if errors.Is(err, ErrBetween) || errors.Is(err, note.ErrOtherRoot) || err == nil && is.ended { // perhaps something was replaced between two reads
+	if errors.Is(err, ErrBetween) || errors.Is(err, note.ErrOtherRoot) || err == nil && is.ended { // something may have been replaced between two reads
 		is, err = s.load(ctx, was)
 	}
 	if err != nil {
 		return err
 	}
 	if was != nil && s.options.Pinned && is.live.digest != was.live.digest {
-		return fmt.Errorf("read %s: another site was published meanwhile: %w", site.RootKey, ErrBetween)
+		return fmt.Errorf("read %s: another site has been published: %w", site.RootKey, ErrBetween)
 	}
 	if !s.options.AllowRollback && !s.keys.None() {
 		if err := is.note.After(s.seen); err != nil {
-			return fmt.Errorf("%w: somebody has put an old site back: publish the newest one again, or allow a rollback if that was meant", err)
+			return fmt.Errorf("%w: an old site was put back; publish the newest one again, or allow the rollback if it is intended", err)
 		}
 	}
 	s.seen = is.note
@@ -74,7 +74,7 @@ func (s *Site) reload(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// load reads notes and root. was is the state so far, nil for none, whose manifests are kept.
+// load reads the notes and the root. It reuses the manifests of was, the previous state, which may be nil.
 func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 	is := &state{begun: time.Now()}
 	if s.keys.None() {
@@ -92,7 +92,7 @@ func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 		}
 		return is, err
 	}
-	// The announcement is removed last. So if there is none, what is read now is the live site.
+	// The announcement is removed last. So without one, the following reads return the live site.
 	joined, err := s.optional(ctx, note.NextKey, note.MaxAnnouncedBytes)
 	if err != nil && !errors.Is(err, storage.ErrTooLarge) {
 		return nil, err
@@ -116,9 +116,9 @@ func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 	return is, s.addAnnounced(ctx, is, announced, was)
 }
 
-// readRoot reads the root, and what the store says of it.
+// readRoot reads the root, and its Info if the store returns one.
 func (s *Site) readRoot(ctx context.Context, is *state) ([]byte, error) {
-	if store, ok := s.store.(reader); ok { // it bounds the root itself
+	if store, ok := s.store.(reader); ok { // which limits the root itself
 		body, info, err := store.Read(ctx, site.RootKey)
 		is.info = info
 		return body, err
@@ -126,14 +126,14 @@ func (s *Site) readRoot(ctx context.Context, is *state) ([]byte, error) {
 	return s.bounded(ctx, site.RootKey, site.MaxRootBytes)
 }
 
-// vouch checks that a note is about the root: that of the live site, or the announced one, which takes its place after
-// the root.
+// vouch checks that a note covers the root: the live note, or an announced one, because a publish replaces the note
+// after the root.
 func (s *Site) vouch(is *state, root []byte, announced []note.Announced) error {
 	if is.signed == nil && len(announced) == 0 {
 		if r, err := site.ParseServedRoot(root); err == nil && r.Live {
-			return fmt.Errorf("read %s: this address answers from live, which nobody signs: ask the bucket: %w", site.RootKey, note.ErrUnsigned)
+			return fmt.Errorf("read %s: this address answers from live, which is not signed; use the bucket: %w", site.RootKey, note.ErrUnsigned)
 		}
-		return fmt.Errorf("read %s: there is none: %w", note.Key, note.ErrUnsigned)
+		return fmt.Errorf("read %s: no note: %w", note.Key, note.ErrUnsigned)
 	}
 	n, by, err := s.keys.Open(is.signed, is.begun)
 	if err == nil {
@@ -155,7 +155,7 @@ func (s *Site) vouch(is *state, root []byte, announced []note.Announced) error {
 	return fmt.Errorf("read %s: %w", site.RootKey, ErrBetween)
 }
 
-// addAnnounced adds the versions that are announced and follow the live one.
+// addAnnounced adds the announced versions that follow the live one.
 func (s *Site) addAnnounced(ctx context.Context, is *state, announced []note.Announced, was *state) error {
 	for _, a := range announced {
 		if a.Counter <= is.note.Counter || a.Origin != is.note.Origin {
@@ -171,21 +171,21 @@ func (s *Site) addAnnounced(ctx context.Context, is *state, announced []note.Ann
 			is.ended = true
 			continue
 		case errors.Is(err, storage.ErrTooLarge) || err == nil && a.Names(body) != nil:
-			continue // an announcement that nobody can believe is none
+			continue // not signed, so ignored
 		case err != nil:
 			return err
 		}
-		if v, err := newVersion(body, is, was); err == nil { // likewise
+		if v, err := newVersion(body, is, was); err == nil { // ignored, too
 			is.next = append(is.next, next{v, a.Counter})
 		}
 	}
 	return nil
 }
 
-// newVersion parses a root, unless it is one of those so far.
-func newVersion(body []byte, so ...*state) (*version, error) {
+// newVersion parses a root, or reuses the version that a state has of it.
+func newVersion(body []byte, states ...*state) (*version, error) {
 	digest := site.Sum256(body)
-	for _, st := range so {
+	for _, st := range states {
 		if st == nil {
 			continue
 		}

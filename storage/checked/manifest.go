@@ -18,9 +18,9 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// An item is an entry of the manifest, without its key and in little memory.
+// An item is a compact manifest entry, without its key.
 type item struct {
-	name   [16]byte // the first bytes of the SHA-256 of the key, which nobody can choose
+	name   [16]byte // first bytes of the key's SHA-256, so that nobody can choose them
 	size   int64
 	sha256 site.SHA256
 }
@@ -30,76 +30,76 @@ func nameOf(key site.Key) (name [16]byte) {
 	return [16]byte(sum[:])
 }
 
-func (i item) is(body []byte) bool {
+func (i item) matches(body []byte) bool {
 	return int64(len(body)) == i.size && site.Sum256(body) == i.sha256
 }
 
-// The memory of an item, and of a shard beside its items, in bytes.
+// The memory of an item, and of a shard in addition to its items, in bytes.
 const (
 	itemBytes  = 16 + 8 + 32
 	shardBytes = 256
 )
 
-// A held shard is one whose items are in memory, or are being read.
-type held struct {
-	of    shardOf
-	ready chan struct{} // closed once it was read
-	items []item        // by name
+// A held shard is in memory, or being read.
+type heldShard struct {
+	id    shardOf
+	ready chan struct{} // closed after the read
+	items []item        // sorted by name
 	err   error
 }
 
-// A shardOf names a shard of the manifest of a root.
+// A shardOf identifies a manifest shard of a root.
 type shardOf struct {
 	root site.SHA256
 	name string
 }
 
-// A shelf holds the items of the shards that were asked for last, up to a number of bytes.
+// A shelf caches the most recently used shards, up to a number of bytes.
 type shelf struct {
 	most int
 
 	mu    sync.Mutex
 	bytes int
-	order list.List // of *held, the one that was asked for last first
+	order list.List // of *heldShard, most recently used first
 	by    map[shardOf]*list.Element
 }
 
 func newShelf(bytes int) *shelf { return &shelf{most: bytes, by: map[shardOf]*list.Element{}} }
 
-// claim returns a shard. If it is new, the caller reads it and calls fill.
-func (s *shelf) claim(of shardOf) (h *held, isNew bool) {
+// claim returns a shard. If isNew, the caller must read it and call fill.
+func (s *shelf) claim(id shardOf) (h *heldShard, isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.by[of]; ok {
+	if e, ok := s.by[id]; ok {
 		s.order.MoveToFront(e)
-		return e.Value.(*held), false
+		return e.Value.(*heldShard), false
 	}
-	h = &held{of: of, ready: make(chan struct{})}
-	s.by[of] = s.order.PushFront(h)
+	h = &heldShard{id: id, ready: make(chan struct{})}
+	s.by[id] = s.order.PushFront(h)
 	return h, true
 }
 
-// fill sets what was read of a new shard. A shard that could not be read is asked for again.
-func (s *shelf) fill(h *held, items []item, err error) {
+// fill stores the content of a new shard. After an error, the next claim reads it again.
+func (s *shelf) fill(h *heldShard, items []item, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.items, h.err = items, err
 	close(h.ready)
 	s.bytes += shardBytes + len(items)*itemBytes
 	if err != nil {
-		s.drop(s.by[h.of])
+		s.drop(s.by[h.id])
 		return
 	}
 	for e := s.order.Back(); e != nil && s.bytes > s.most; {
 		before := e.Prev()
-		if old := e.Value.(*held); old != h && old.isReady() {
+		if old := e.Value.(*heldShard); old != h && old.isReady() {
 			s.drop(e)
 		}
 		e = before
 	}
 }
 
-func (h *held) isReady() bool {
+func (h *heldShard) isReady() bool {
 	select {
 	case <-h.ready:
 		return true
@@ -108,35 +108,34 @@ func (h *held) isReady() bool {
 	}
 }
 
-// drop forgets a shard. The caller holds mu.
+// drop removes a shard. The caller holds mu.
 func (s *shelf) drop(e *list.Element) {
-	h := s.order.Remove(e).(*held)
+	h := s.order.Remove(e).(*heldShard)
 	s.bytes -= shardBytes + len(h.items)*itemBytes
-	delete(s.by, h.of)
+	delete(s.by, h.id)
 }
 
-// A version is a root that is vouched for, with its manifest.
+// A version is a verified root with its manifest.
 type version struct {
 	root   *site.Root
 	body   []byte      // of the root
 	digest site.SHA256 // of the root
 
 	opening  turn           // held while the manifest is opened
-	manifest *shards.Reader // nil: not read yet; under opening
-	until    time.Time      // when the manifest is opened again, as an index is damaged; zero for never; under opening
-	forgiven int            // how often it was opened again since reset, as a shard is damaged; under opening
+	manifest *shards.Reader // nil until it is opened; under opening
+	until    time.Time      // when to open the manifest again because an index is damaged; zero for never; under opening
+	forgiven int            // number of reopenings since reset because of damaged shards; under opening
 	reset    time.Time      // under opening
 }
 
-// damagedFor is how long an index that was damaged is believed to be so. Without it every object that is asked for would
-// have all indexes read again.
+// damagedFor is how long a damaged index is not read again. Without this limit, every request would read all indexes.
 const damagedFor = 5 * time.Second
 
-// mostForgiven is how often in damagedFor a manifest is opened again for shards that are damaged.
+// mostForgiven is the maximum number of reopenings within damagedFor because of damaged shards.
 const mostForgiven = 16
 
-// Limits of what the manifest has, in bytes. Indexes have 256 digests of 64 digits each. Names and addresses in keys
-// are at most some hundred bytes, and shards are about equally large.
+// Size limits of manifest objects in bytes. An index has 256 digests of 64 digits each. Keys have at most some
+// hundred bytes, and shards are of similar size.
 const (
 	maxIndex    = 64 << 10
 	maxDelta    = 256 << 10
@@ -145,7 +144,7 @@ const (
 	mostShard   = 16 << 20
 )
 
-// most bounds the object of the manifest with a key.
+// most returns the maximum size of a manifest object.
 func (v *version) most(key site.Key) int64 {
 	name := strings.TrimPrefix(string(key), string(site.ManifestKey("")))
 	switch {
@@ -158,7 +157,8 @@ func (v *version) most(key site.Key) int64 {
 	return min(leastShard+min(perShard, mostShard)*shardPerKey, mostShard)
 }
 
-// reader opens the manifest, unless it is open. If an index was damaged, it is opened again after damagedFor.
+// reader returns the manifest, and opens it if needed. A manifest with a damaged index is opened again after
+// damagedFor.
 func (s *Site) reader(ctx context.Context, v *version) (*shards.Reader, error) {
 	if err := v.opening.take(ctx); err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
@@ -180,8 +180,8 @@ func (s *Site) reader(ctx context.Context, v *version) (*shards.Reader, error) {
 	return r, nil
 }
 
-// partOfManifest reads an object of the manifest: that of the announced site if there is one, since only that may not be
-// in its place yet.
+// partOfManifest reads a manifest object. An announced site's objects are read below site.NextPrefix first, because
+// they may not be in place yet.
 func (s *Site) partOfManifest(ctx context.Context, v *version, key site.Key) ([]byte, error) {
 	for _, n := range s.state.Load().next {
 		if n.version != v {
@@ -196,7 +196,7 @@ func (s *Site) partOfManifest(ctx context.Context, v *version, key site.Key) ([]
 	return body, asDamage(err)
 }
 
-// asDamage says of an object of the manifest that is too large that it is damaged.
+// asDamage marks a manifest object that is too large as damaged.
 func asDamage(err error) error {
 	if errors.Is(err, storage.ErrTooLarge) {
 		return fmt.Errorf("%w: %w", err, shards.ErrDamaged)
@@ -204,8 +204,8 @@ func asDamage(err error) error {
 	return err
 }
 
-// shard returns the items of a shard. An error that wraps shards.ErrDamaged says that it is not the one that the root
-// names.
+// shard returns the items of a shard. An error that wraps shards.ErrDamaged means that the shard is not the one that
+// the root names.
 func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, error) {
 	for {
 		h, isNew := s.shelf.claim(shardOf{v.digest, name})
@@ -221,7 +221,7 @@ func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, erro
 			return nil, fmt.Errorf("read %s: %w", site.ManifestKey(name), context.Cause(ctx))
 		}
 		if h.err != nil && isOver(h.err) && ctx.Err() == nil {
-			continue // the one that read it had no more time
+			continue // the reader's context ended, not this one
 		}
 		return h.items, h.err
 	}
@@ -240,7 +240,7 @@ func isOver(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// readShard reads what a shard lists.
+// readShard reads the entries of a shard.
 func (s *Site) readShard(ctx context.Context, v *version, name string) ([]site.Entry, error) {
 	select {
 	case s.reading <- struct{}{}:
@@ -259,8 +259,8 @@ func (s *Site) readShard(ctx context.Context, v *version, name string) ([]site.E
 	return shard.Objects, err
 }
 
-// forget opens a manifest anew for the next one who asks: what it has read of deltas may be of a time when the bucket had
-// the same site in other objects. A bucket that is damaged does not make it do so for every object.
+// forget makes the next caller open the manifest again: its deltas may come from a time when the bucket stored the
+// same site differently. A limit prevents that a damaged bucket causes this for every object.
 func (s *Site) forget(v *version, r *shards.Reader) {
 	v.opening <- struct{}{}
 	defer v.opening.give()
@@ -289,8 +289,8 @@ func (s *Site) listed(ctx context.Context, v *version, key site.Key) (item, bool
 	return items[n], true, nil
 }
 
-// manifestObject returns an object of the manifest of a version as it is stored. A delta is right if all of its patches
-// make a shard what the root names.
+// manifestObject returns a manifest object of a version as stored. A delta is valid if each of its patches produces
+// the shard that the root names.
 func (s *Site) manifestObject(ctx context.Context, v *version, key site.Key) ([]byte, error) {
 	r, err := s.reader(ctx, v)
 	if err != nil {
@@ -341,7 +341,7 @@ func (s *Site) delta(ctx context.Context, v *version, r *shards.Reader, name str
 		wrong = wrong || !shard.Patched || p.SHA256 != want.SHA256 || !slices.Equal(p.Objects, want.Objects) || !slices.Equal(p.Gone, want.Gone)
 	}
 	switch {
-	case !needed: // it is left over from another site
+	case !needed: // a leftover of another site
 		return nil, storage.ErrNotFound
 	case wrong:
 		return nil, fmt.Errorf("read %s: %w", key, shards.ErrDamaged)

@@ -10,8 +10,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// refreshed returns an object that a refresh has put in place of one that a state lists, as a signed entry says; nil if
-// there is no such entry.
+// refreshed returns an object that has replaced one that a state lists, according to a signed entry, or nil without
+// such an entry.
 func (s *Site) refreshed(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	put, err := s.replacements(ctx, st.live.root.Config, key)
 	if len(put) == 0 || err != nil {
@@ -48,7 +48,7 @@ func (s *Site) refreshed(ctx context.Context, st *state, key site.Key, admit fun
 	return nil, nil
 }
 
-// replacements are those that signed entries about an object list.
+// replacements returns what the signed entries about an object list.
 func (s *Site) replacements(ctx context.Context, c site.Config, key site.Key) (put []refresh.Replacement, err error) {
 	for _, of := range c.RefreshesOf(key) {
 		signed, err := s.optional(ctx, of, maxRefresh)
@@ -60,7 +60,7 @@ func (s *Site) replacements(ctx context.Context, c site.Config, key site.Key) (p
 		}
 		entry, err := s.options.Refreshers.OpenEntry(of, signed, time.Now())
 		if err != nil {
-			continue // the object counts as altered
+			continue // then the object counts as altered
 		}
 		if stored, err := refresh.Replacements(entry); err == nil {
 			put = append(put, stored...)

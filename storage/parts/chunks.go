@@ -13,27 +13,26 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// chunkBytes is the size of a chunk: as long as a request takes, a server sends about that much.
+// chunkBytes is the size of a chunk. A server sends about that much in the time of a request's latency.
 const chunkBytes = 1 << 20
 
-// chunksInFlight bounds the chunks that are being read.
+// chunksInFlight is the maximum number of chunks being read.
 const chunksInFlight = 16
 
-// Memory for chunks, besides those in flight. The pages of a folder's files are cached by the
-// system, too.
+// Memory for chunks in addition to those in flight. The system caches the files of a folder, too.
 const (
 	chunksOfBucket = 48 << 20
 	chunksOfFolder = 8 << 20
 )
 
-// A partFile is what is known of a part.
+// A partFile is the state of a part.
 type partFile struct {
 	name string
 
 	mu      sync.Mutex
-	known   *object.Version // nil until the part was first read
-	touched int64           // chunk that the last object was read from, by itself
-	ahead   int64           // chunk up to which chunks were read one after the other
+	known   *object.Version // nil until the first read
+	touched int64           // chunk of the last object that was read alone
+	ahead   int64           // chunk up to which reads were sequential
 }
 
 func (f *partFile) version() *object.Version {
@@ -42,9 +41,9 @@ func (f *partFile) version() *object.Version {
 	return f.known
 }
 
-// chunks reads from parts. A first publish reads every object in about the order of the parts, and the
-// next one few of them. So the second object of a chunk makes it read the chunk, and the second chunk
-// in a row the one after it; the first object is read alone.
+// chunks reads parts. A first publish reads every object, roughly in the order of the parts; later ones read few. So
+// the first object of a chunk is read alone, the second one reads the whole chunk, and the second chunk in a row
+// prefetches the next.
 type chunks struct {
 	site    *Site
 	cached  *lru[chunkID, []byte]
@@ -61,7 +60,7 @@ func newChunks(s *Site, memory int64) *chunks {
 	return &chunks{site: s, cached: newLRU[chunkID, []byte](memory), slots: make(chan struct{}, chunksInFlight)}
 }
 
-// read fills buffers with what a part has from an offset on.
+// read fills the buffers from an offset of a part.
 func (c *chunks) read(ctx context.Context, f *partFile, offset int64, into ...[]byte) error {
 	if f.version() == nil {
 		if _, err := c.get(ctx, f, 0); err != nil {
@@ -95,9 +94,9 @@ func (c *chunks) worthwhile(f *partFile, n int64) bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	again := f.touched == n
+	isSecond := f.touched == n
 	f.touched = n
-	return again || n == 0
+	return isSecond || n == 0
 }
 
 func (c *chunks) readAlone(ctx context.Context, f *partFile, offset, n int64, into [][]byte) error {
@@ -109,7 +108,7 @@ func (c *chunks) readAlone(ctx context.Context, f *partFile, offset, n int64, in
 	return c.explain(f, err)
 }
 
-// get returns a chunk. If others read it already, it waits for them.
+// get returns a chunk. Concurrent calls share one read.
 func (c *chunks) get(ctx context.Context, f *partFile, n int64) ([]byte, error) {
 	id := chunkID{f.name, n}
 	chunk, ok := c.cached.get(id)
@@ -126,7 +125,7 @@ func (c *chunks) get(ctx context.Context, f *partFile, n int64) ([]byte, error) 
 	return chunk, nil
 }
 
-// load reads a chunk and keeps it. The first one of a part tells its version.
+// load reads a chunk and caches it. The first read of a part sets its version.
 func (c *chunks) load(ctx context.Context, f *partFile, n int64) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -164,10 +163,10 @@ func (c *chunks) load(ctx context.Context, f *partFile, n int64) ([]byte, error)
 	return chunk, nil
 }
 
-// prefetch begins to read the next chunk if chunk n shows that they are read one after the other.
-// loaded is set if the chunk was not there yet.
+// prefetch starts to read the next chunk if reads up to chunk n were sequential. loaded reports whether chunk n was
+// just read.
 func (c *chunks) prefetch(f *partFile, n int64, loaded bool) {
-	if n == 0 { // the manifest, which may be all that is asked for
+	if n == 0 { // the manifest, often the only chunk needed
 		return
 	}
 	f.mu.Lock()
@@ -183,7 +182,7 @@ func (c *chunks) prefetch(f *partFile, n int64, loaded bool) {
 	f.mu.Unlock()
 	if wanted {
 		c.site.running.Go(func() {
-			// Who needs the chunk reads it again after an error, and reports that one.
+			// A reader of the chunk reads it again after an error, and reports that error.
 			_, _, _ = c.flights.Do(flightOf(f, next), func() (any, error) { return c.load(c.site.lifetime, f, next) })
 		})
 	}
@@ -191,8 +190,7 @@ func (c *chunks) prefetch(f *partFile, n int64, loaded bool) {
 
 func flightOf(f *partFile, n int64) string { return fmt.Sprint(f.name, " ", n) }
 
-// explain adds what a request was for. An error of the context is retryable if its time was over, as
-// for a single request.
+// explain adds the file to an error. A deadline is retryable, as for a single request.
 func (c *chunks) explain(f *partFile, err error) error {
 	switch {
 	case err == nil:
@@ -205,8 +203,8 @@ func (c *chunks) explain(f *partFile, err error) error {
 	return fmt.Errorf("read %s: %w", f.name, err)
 }
 
-// await calls load once for all who wait for the same key, and returns its result, or an error if ctx
-// ends before. load goes on as long as the site is open.
+// await calls load once for concurrent callers with the same key, and returns its result, or an error if ctx ends
+// before. load continues as long as the site is open.
 func await[T any](ctx context.Context, s *Site, flights *singleflight.Group, key string, load func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -230,15 +228,14 @@ func await[T any](ctx context.Context, s *Site, flights *singleflight.Group, key
 	}
 }
 
-// An lru keeps the values that were used last, up to a total weight. It may be used from many
-// goroutines. (otter, which the server uses, keeps what is used often, and would drop each chunk of
-// a sequence at once.)
+// An lru caches the most recently used values, up to a total weight. It is safe for concurrent use. (otter, which the
+// server uses, prefers frequently used values, and would drop each chunk of a sequence at once.)
 type lru[K comparable, V any] struct {
 	most int64
 
 	mu     sync.Mutex
 	weight int64
-	used   list.List // of *lruEntry, the last one first
+	used   list.List // of *lruEntry, most recently used first
 	byKey  map[K]*list.Element
 }
 
@@ -263,7 +260,7 @@ func (l *lru[K, V]) get(key K) (value V, ok bool) {
 	return element.Value.(*lruEntry[K, V]).value, true
 }
 
-// put keeps a value that is not there yet.
+// put adds a value. An existing one stays.
 func (l *lru[K, V]) put(key K, value V, weight int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,10 +1,7 @@
-// Package parts has sites in parts, which many machines have written: a file for each shard of the manifest,
-// with that shard and its objects, and one for the root and the indexes of the manifest. Parts are pieces of
-// one tar file, so that "cat part-* > site.tar" makes a site. Headers follow from key, size and time alone, so
-// a shard of the manifest tells where its objects are.
-//
-// parts.go has the format, and the place that a run writes parts to; place.go is a folder or a bucket. site.go
-// reads the site, and chunks.go its bytes.
+// Package parts reads and writes sites in parts, which many machines write: one file for each shard of the manifest,
+// with that shard and its objects, and one for the root and the indexes of the manifest. Parts are pieces of one tar
+// file: "cat part-* > site.tar" makes a site. Headers follow from key, size and time alone, so a shard of the
+// manifest determines where its objects are.
 //
 // The API may change in any release.
 package parts
@@ -36,19 +33,18 @@ import (
 
 const (
 	prefix = "part-"
-	// Root is the name of the part with the root. It is written last: without it, there is no site.
+	// Root is the name of the part with the root. It is written last: without it, the parts are no site.
 	Root = prefix + "root"
-	// Report is the name of the report of the run that wrote the parts. It is no part.
+	// Report is the name of the report of the run that wrote the parts. It is not a part.
 	Report = "report.json"
-	// runFile is the name of the file with the ID of the run that writes the parts.
+	// runFile names the file with the ID of the run that writes the parts.
 	runFile = "run"
 )
 
-// Name is the name of the part of a shard of the manifest. In the order of names, those of all
-// shards come before Root.
+// Name returns the name of the part of a manifest shard. All these names sort before Root.
 func Name(shard string) string { return prefix + shard }
 
-// IsName reports whether a file has the name of a part.
+// IsName reports whether name is the name of a part.
 func IsName(name string) bool {
 	shard, ok := strings.CutPrefix(name, prefix)
 	if !ok || name == Root {
@@ -59,12 +55,12 @@ func IsName(name string) bool {
 	return err == nil && shard != "" && shard == strings.ToLower(shard)
 }
 
-// all is what names all parts of a folder or below a prefix. It is read as it is: shells must not
-// replace it by the names.
+// all ends the text that names all parts in a folder or below a prefix. It is not a pattern: shells must not expand
+// it.
 const all = "/" + prefix + "*"
 
-// At returns the place of the parts that a text like FOLDER/part-* or s3://BUCKET/PREFIX/part-*
-// names, for Open. It reports false for other texts.
+// At returns the place of the parts that a text like FOLDER/part-* or s3://BUCKET/PREFIX/part-* names, for Open. ok
+// is false for other texts.
 func At(text string) (place string, ok bool) {
 	if text == all[1:] {
 		return ".", true
@@ -76,10 +72,10 @@ func At(text string) (place string, ok bool) {
 	return place, ok
 }
 
-// In is the text that names the parts in a folder, for At.
+// In returns the text that names the parts in a folder, for At.
 func In(folder string) string { return filepath.Join(folder, all[1:]) }
 
-// HeldBy reports whether a folder holds parts, maybe of a run that has not ended.
+// HeldBy reports whether a folder holds parts, perhaps of an unfinished run.
 func HeldBy(folder string) bool {
 	return slices.ContainsFunc([]string{Root, Name("0"), Name("00"), Name("000"), Name("0000")}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(folder, name))
@@ -87,9 +83,8 @@ func HeldBy(folder string) bool {
 	})
 }
 
-// Append appends the part of a shard of the manifest. manifest is the body of that shard, and
-// objects are what it lists, sorted by key. asOf is that of the root. Equal arguments give equal
-// bytes.
+// Append appends the part of a manifest shard to b. manifest is the body of the shard, objects are the listed ones
+// sorted by key, and asOf comes from the root. Equal arguments give equal bytes.
 func Append(b []byte, asOf, shard string, manifest []byte, objects iter.Seq2[site.Key, []byte]) ([]byte, error) {
 	format, err := tarentry.ForSite(asOf)
 	if err != nil {
@@ -101,7 +96,7 @@ func Append(b []byte, asOf, shard string, manifest []byte, objects iter.Seq2[sit
 	var last site.Key
 	for key, body := range objects {
 		if key <= last || site.ManifestShard(key, len(shard)) != shard {
-			return b, fmt.Errorf("%s: %q after %q: objects must be sorted, and belong into the shard", Name(shard), key, last)
+			return b, fmt.Errorf("%s: %q after %q: objects must be sorted and belong to the shard", Name(shard), key, last)
 		}
 		if b, err = format.Append(b, string(key), body); err != nil {
 			return b, err
@@ -111,7 +106,7 @@ func Append(b []byte, asOf, shard string, manifest []byte, objects iter.Seq2[sit
 	return b, nil
 }
 
-// AppendRoot appends the part of the root, with the indexes of the manifest and the end of the tar file.
+// AppendRoot appends the part of the root to b: the indexes of the manifest, the root, and the end of the tar file.
 func AppendRoot(b []byte, asOf string, root []byte, indexes []shards.Index) ([]byte, error) {
 	format, err := tarentry.ForSite(asOf)
 	if err != nil {
@@ -128,24 +123,24 @@ func AppendRoot(b []byte, asOf string, root []byte, indexes []shards.Index) ([]b
 	return tarentry.AppendEnd(b), nil
 }
 
-// A Place is a place for the parts of one site: a folder, or a bucket below a prefix. Its requests are
-// repeated if they fail temporarily. A writer calls Begin, then Put for each shard, and
-// Finish once all parts are there. Any machine that has joined the run may call Put, as often as it likes.
+// A Place stores the parts of one site: a folder, or a bucket below a prefix. It retries temporary failures. A writer
+// calls Begin, then Put for each shard, then Finish. Put may be called on any machine that has joined the run, and
+// repeatedly.
 type Place struct {
 	store  store
-	chunks int64 // bytes of memory for chunks of a reader
+	chunks int64 // memory for a reader's chunks, in bytes
 	retry  retry.Policy
-	run    string // "" for a writer that has not begun, and for a reader
+	run    string // "" for a reader, and for a writer before Begin
 }
 
 // A store keeps the files of a Place.
 type store interface {
 	String() string
-	// list calls found with each name. Leftovers of killed writers are listed too.
+	// list calls found with each name, including leftovers of killed writers.
 	list(ctx context.Context, found func(name string) error) error
-	get(ctx context.Context, name string) ([]byte, error) // ErrNotFound if it is absent
-	// read fills buffers with what a part has from an offset on, and returns how much that was, and the
-	// part's version. It fails with ErrBroken if the version is not the wanted one; nil takes any.
+	get(ctx context.Context, name string) ([]byte, error) // ErrNotFound if missing
+	// read fills the buffers from an offset of a part, and returns the number of bytes read and the part's version.
+	// It fails with ErrBroken if the version is not the wanted one; nil accepts any.
 	read(ctx context.Context, name string, want *object.Version, offset int64, into ...[]byte) (n int64, is object.Version, err error)
 	put(ctx context.Context, name string, body []byte) error
 	remove(ctx context.Context, names []string) error // missing ones are no error
@@ -153,7 +148,7 @@ type store interface {
 	sync() error // makes names durable
 }
 
-// Retries of requests for parts, and the limits of one attempt.
+// Retries of requests for parts, and the limits of one attempt. Tests shorten them.
 var (
 	patience     = 2 * time.Minute
 	firstBackoff = 200 * time.Millisecond
@@ -161,13 +156,13 @@ var (
 
 const (
 	longestBackoff = 10 * time.Second
-	attemptTime    = 30 * time.Second // besides its body
-	bytesPerSecond = 256 << 10        // slower servers are given up
-	listingBytes   = 16 << 20         // bytes of a listing of all parts, about
+	attemptTime    = 30 * time.Second // in addition to the time for the body
+	bytesPerSecond = 256 << 10        // minimum rate of a server
+	listingBytes   = 16 << 20         // rough size of a listing of all parts
 )
 
-// Open returns a place for parts: s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER or the path of
-// a folder, which need not exist. It sends no request.
+// Open returns a place for parts: s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER or the path of a folder, which need
+// not exist. It sends no request.
 func Open(ctx context.Context, text string, o s3.Options) (*Place, error) {
 	at, err := location.ParsePlace(text)
 	if err != nil {
@@ -187,9 +182,8 @@ func Open(ctx context.Context, text string, o s3.Options) (*Place, error) {
 	return p, nil
 }
 
-// Begin makes the place ready for a new run, and returns the ID of the run. It removes the root of an earlier one, so
-// that nobody reads parts of two runs as one site, and from now on other runs fail that still write. It is an error if
-// the place holds anything but parts.
+// Begin starts a new run and returns its ID. It removes the root of an earlier run, so that parts of two runs are
+// never read as one site, and makes other running writers fail. It fails if the place holds anything but parts.
 func (p *Place) Begin(ctx context.Context) (run string, err error) {
 	names, err := p.names(ctx)
 	if err != nil {
@@ -209,23 +203,23 @@ func (p *Place) Begin(ctx context.Context) (run string, err error) {
 	return p.run, p.Remove(ctx, slices.DeleteFunc(names, func(name string) bool { return !p.store.isLeftover(name) })...)
 }
 
-// Join makes p a writer of a run that has begun, perhaps on another machine. Call it before anything else.
+// Join makes p a writer of a run begun elsewhere, perhaps on another machine. Call it before other methods.
 func (p *Place) Join(run string) { p.run = run }
 
-// check returns an error unless the run is the last one that has begun.
+// check returns an error unless this run is the last one begun.
 func (p *Place) check(ctx context.Context) error {
 	switch last, err := p.Get(ctx, runFile); {
 	case errors.Is(err, object.ErrNotFound):
-		return fmt.Errorf("%s has no file %q any more: was it removed while parts were written?", p.store, runFile)
+		return fmt.Errorf("%s has no file %q; was it removed while parts were written?", p.store, runFile)
 	case err != nil:
 		return err
 	case string(last) != p.run:
-		return fmt.Errorf("another run has begun to write parts to %s: this one ends", p.store)
+		return fmt.Errorf("another run has begun to write parts to %s", p.store)
 	}
 	return nil
 }
 
-// names lists the place, without the files of the run. It is an error if there is anything else than parts and leftovers.
+// names lists the parts and leftovers of the place, and fails if it finds other files.
 func (p *Place) names(ctx context.Context) (names []string, err error) {
 	err = p.do(ctx, listingBytes, "list "+p.store.String(), func(ctx context.Context) error {
 		names = nil
@@ -234,7 +228,7 @@ func (p *Place) names(ctx context.Context) (names []string, err error) {
 				return nil
 			}
 			if !IsName(name) && !p.store.isLeftover(name) {
-				return fmt.Errorf("%s holds %q, which is no part of a site: name a place that has nothing else", p.store, name)
+				return fmt.Errorf("%s holds %q, which is not a part of a site; name a place with nothing else", p.store, name)
 			}
 			names = append(names, name)
 			return nil
@@ -243,11 +237,10 @@ func (p *Place) names(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Put stores a part in one step, in the place of an earlier one. A part that a killed writer has
-// begun is not there. It is an error if another run has begun since.
+// Put stores or replaces a part atomically. It fails if another run has begun.
 func (p *Place) Put(ctx context.Context, name string, body []byte) error {
 	if !IsName(name) && name != Report {
-		return fmt.Errorf("put %q: it is no name of a part", name)
+		return fmt.Errorf("put %q: not the name of a part", name)
 	}
 	if err := p.check(ctx); err != nil {
 		return err
@@ -268,7 +261,7 @@ func (p *Place) Get(ctx context.Context, name string) (body []byte, err error) {
 func (p *Place) Remove(ctx context.Context, names ...string) error {
 	for some := range slices.Chunk(names, s3.MaxDelete) {
 		err := p.do(ctx, 0, "remove "+some[0], func(ctx context.Context) error { return p.store.remove(ctx, some) })
-		if errors.Is(err, object.ErrUnsupported) && len(some) > 1 { // the server takes one per request
+		if errors.Is(err, object.ErrUnsupported) && len(some) > 1 { // the server deletes one object per request
 			group, each := errgroup.WithContext(ctx)
 			group.SetLimit(removesAtOnce)
 			for _, name := range some {
@@ -283,11 +276,11 @@ func (p *Place) Remove(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// removesAtOnce are requests in flight that remove a part.
+// removesAtOnce is the maximum number of concurrent delete requests.
 const removesAtOnce = 16
 
-// Finish makes a site of the parts: it checks that the parts of all shards that the root names are
-// there, removes parts of earlier runs with other shards, and puts the part of the root with the indexes.
+// Finish completes a site. It checks that the place has the parts of all shards that the root names, removes parts of
+// earlier runs with other shards, and puts the part of the root with the indexes.
 func (p *Place) Finish(ctx context.Context, root []byte, indexes []shards.Index) error {
 	parsed, err := site.ParseRoot(root)
 	if err != nil {
@@ -313,7 +306,7 @@ func (p *Place) Finish(ctx context.Context, root []byte, indexes []shards.Index)
 	}
 	if len(absent) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(absent)))
-		return fmt.Errorf("%s has no %s, and %d parts are missing: was it removed while it was written?", p.store, first, len(absent))
+		return fmt.Errorf("%s has no %s, and %d parts are missing; were they removed during the run?", p.store, first, len(absent))
 	}
 	if err := p.Remove(ctx, stale...); err != nil {
 		return err
@@ -338,8 +331,7 @@ func (p *Place) sync() error {
 	return nil
 }
 
-// do attempts a request that moves some bytes until it succeeds, cannot be repeated, or patience
-// ends.
+// do retries a request that transfers about that many bytes until it succeeds, fails permanently, or patience ends.
 func (p *Place) do(ctx context.Context, bytes int64, request string, attempt func(context.Context) error) error {
 	return p.retry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime+time.Duration(bytes/bytesPerSecond)*time.Second)

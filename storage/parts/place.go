@@ -20,13 +20,12 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// A folder of this machine keeps the parts of a site.
+// A folder is a store in a local folder.
 type folder string
 
 func (f folder) String() string { return string(f) }
 
-// leftover begins the names of files that are being written. Neither "cat part-*" nor a reader
-// takes them for parts.
+// leftover begins the names of files being written. Neither "cat part-*" nor a reader takes them for parts.
 const leftover = ".part-"
 
 func (f folder) isLeftover(name string) bool { return strings.HasPrefix(name, leftover) }
@@ -56,7 +55,7 @@ func (f folder) get(_ context.Context, name string) ([]byte, error) {
 	return body, nil
 }
 
-// read opens the file each time: there may be tens of thousands.
+// read opens the file for each call, because a site may have tens of thousands.
 func (f folder) read(_ context.Context, name string, want *object.Version, offset int64, into ...[]byte) (n int64, is object.Version, err error) {
 	file, err := regular.Open(afero.NewOsFs(), filepath.Join(string(f), name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +79,7 @@ func (f folder) read(_ context.Context, name string, want *object.Version, offse
 	return n, is, err
 }
 
-var errReplaced = fmt.Errorf("it was replaced meanwhile: %w", ErrBroken)
+var errReplaced = fmt.Errorf("replaced during the read: %w", ErrBroken)
 
 func lengthOf(buffers [][]byte) (n int64) {
 	for _, b := range buffers {
@@ -89,7 +88,7 @@ func lengthOf(buffers [][]byte) (n int64) {
 	return n
 }
 
-// put writes a file beside its place and renames it, so that it is there as a whole or not at all.
+// put writes a temporary file and renames it, so that a part is complete or missing.
 func (f folder) put(ctx context.Context, name string, body []byte) (err error) {
 	if err := publicdir.Make(afero.NewOsFs(), string(f)); err != nil {
 		return fmt.Errorf("put %s: %w", name, err)
@@ -100,7 +99,7 @@ func (f folder) put(ctx context.Context, name string, body []byte) (err error) {
 	}
 	_, err = file.Write(body)
 	if err == nil {
-		err = file.Sync() // otherwise the new name may become durable before the bytes
+		err = file.Sync() // otherwise the rename could become durable before the content
 	}
 	err = errors.Join(err, file.Chmod(0o644), file.Close(), ctx.Err())
 	if err == nil {
@@ -136,10 +135,10 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// A bucket keeps the parts of a site. Its own methods name keys.
+// A bucket is a store in a bucket, whose own methods take keys.
 type bucket struct{ *s3.Bucket }
 
-// isLeftover reports false: a bucket shows only what was put as a whole.
+// isLeftover reports false, because objects appear only when complete.
 func (b bucket) isLeftover(string) bool { return false }
 
 func (b bucket) list(ctx context.Context, found func(name string) error) error {
@@ -153,7 +152,7 @@ func (b bucket) get(ctx context.Context, name string) ([]byte, error) {
 func (b bucket) read(ctx context.Context, name string, want *object.Version, offset int64, into ...[]byte) (n int64, is object.Version, err error) {
 	n, is, err = b.FillRange(ctx, site.Key(name), offset, into...)
 	switch {
-	case want != nil && (errors.Is(err, s3.ErrRange) || err == nil && is != *want): // it had the range
+	case want != nil && (errors.Is(err, s3.ErrRange) || err == nil && is != *want): // the part had this range before
 		err = errReplaced
 	case errors.Is(err, s3.ErrRange):
 		err = fmt.Errorf("%w: %w", err, ErrBroken)

@@ -23,23 +23,22 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// ErrBroken says that parts are not those of one whole run.
-var ErrBroken = errors.New("these are not the parts of one whole run: write them again")
+// ErrBroken says that the parts do not belong to one complete run.
+var ErrBroken = errors.New("the parts do not belong to one complete run; write them again")
 
-// A Site is a site in parts. It repeats requests itself, and reads an object from the place
-// that the shard of the manifest tells. The header there must be the very one that the object has,
-// so that a part of another run is noticed.
+// A Site is a site in parts. It retries requests, and finds an object where the manifest shard places it. The header
+// there must match the object exactly, which detects parts of another run.
 type Site struct {
 	parts    *Place
 	lifetime context.Context
 	end      context.CancelFunc
-	running  sync.WaitGroup // reads that outlive who asked for them
+	running  sync.WaitGroup // reads that outlive their callers
 
 	mu      sync.Mutex
-	current *openSite // under mu; nil until the root was read
+	current *openSite // under mu; nil until the root is read
 }
 
-// An openSite is a site with its root, even after another one has taken its place.
+// An openSite is the site of one root, even after another one has replaced it.
 type openSite struct {
 	site     *Site
 	body     []byte // of the root
@@ -47,15 +46,15 @@ type openSite struct {
 	top      map[site.Key][]byte // the root, and the indexes of the manifest
 	manifest *shards.Reader
 	format   *tarentry.Formatter
-	seed     maphash.Seed // random, because keys are input that could be chosen to collide
+	seed     maphash.Seed // random, because keys are input and could be chosen to collide
 
-	files   sync.Map           // of name to *partFile
-	flights singleflight.Group // that make indexes
+	files   sync.Map           // name to *partFile
+	flights singleflight.Group // for building indexes
 	indexes *lru[string, partIndex]
 	chunks  *chunks
 }
 
-// A partIndex finds the objects of a part. Its elements are sorted by the hash of the key.
+// A partIndex locates the objects of a part. It is sorted by the hash of the key.
 type partIndex []partEntry
 
 type partEntry struct {
@@ -64,20 +63,20 @@ type partEntry struct {
 	size  uint32 // of the body
 }
 
-// maxIndexed bounds the entries of the indexes that are kept, of 16 bytes each.
+// maxIndexed is the maximum number of entries in cached indexes, of 16 bytes each.
 const maxIndexed = 4 << 20
 
-// Site is the site that the parts are. It sends no request.
+// Site returns the site in these parts. It sends no request.
 func (p *Place) Site() *Site {
 	s := &Site{parts: p}
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// Advice says what to do if the site is damaged.
+// Advice returns what to do if the site is damaged.
 func (s *Site) Advice() string { return "write the parts again" }
 
-// Close ends reads in the background.
+// Close ends background reads and waits for them.
 func (s *Site) Close() error {
 	s.end()
 	s.running.Wait()
@@ -89,8 +88,8 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return s.GetAdmitted(ctx, key, object.AdmitAll)
 }
 
-// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
-// returns the error of admit, if any.
+// GetAdmitted is like Get, but first calls admit with the size in bytes, before it allocates memory. It returns
+// admit's error, if any.
 func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	opened, err := s.open(ctx)
 	if err != nil {
@@ -99,8 +98,8 @@ func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx con
 	return opened.get(ctx, key, admit)
 }
 
-// Reopen reads the root again, and switches to the new site if there is one. Reads in progress go on
-// in the old one, and fail if its parts were replaced.
+// Reopen reads the root again, and switches to a new site if there is one. Reads in progress continue in the old
+// site, and fail if its parts were replaced.
 func (s *Site) Reopen(ctx context.Context) error {
 	next, err := s.readRoot(ctx)
 	if err != nil {
@@ -138,7 +137,7 @@ func (s *Site) readRoot(ctx context.Context) (*openSite, error) {
 		return err
 	})
 	if errors.Is(err, object.ErrNotFound) {
-		return nil, fmt.Errorf("%s has no %s: the run that writes the parts has not ended, or failed", s.parts.store, Root)
+		return nil, fmt.Errorf("%s has no %s: the run that writes the parts is unfinished or has failed", s.parts.store, Root)
 	} else if err != nil {
 		return nil, s3.ExplainNoAnswer(fmt.Errorf("read %s: %w", Root, err))
 	}
@@ -147,7 +146,7 @@ func (s *Site) readRoot(ctx context.Context) (*openSite, error) {
 	}
 	o := &openSite{site: s, top: map[site.Key][]byte{}, seed: maphash.MakeSeed(), indexes: newLRU[string, partIndex](maxIndexed)}
 	if err := o.readTop(body); err != nil {
-		return nil, fmt.Errorf("%s of %s has no whole %s: %w", Root, s.parts.store, site.RootKey, err)
+		return nil, fmt.Errorf("%s of %s has no complete %s: %w", Root, s.parts.store, site.RootKey, err)
 	}
 	o.body = o.top[site.RootKey]
 	o.chunks = newChunks(s, s.parts.chunks)
@@ -161,18 +160,18 @@ func (s *Site) readRoot(ctx context.Context) (*openSite, error) {
 	return o, err
 }
 
-// maxRoot is more than the size of the part of the root in bytes: with 256 indexes of some 10 KiB, and with headers, padding
-// and end.
+// maxRoot is the maximum size in bytes of the part of the root: 256 indexes of some 10 KiB, the root, headers,
+// padding and the end.
 const maxRoot = 2*site.MaxRootBytes + 1024*tarentry.Block
 
-// readTop reads the part of the root: the indexes of the manifest, then the root.
+// readTop parses the part of the root: the indexes of the manifest, then the root.
 func (o *openSite) readTop(part []byte) error {
 	for archive := tar.NewReader(bytes.NewReader(part)); ; {
 		header, err := archive.Next()
 		if err != nil {
 			return ErrBroken
 		}
-		body, err := io.ReadAll(archive) // at most the part, which is in memory
+		body, err := io.ReadAll(archive) // bounded by the part, which is in memory
 		if err != nil {
 			return ErrBroken
 		}
@@ -212,7 +211,7 @@ func (o *openSite) get(ctx context.Context, key site.Key, admit func(ctx context
 	}
 	size := int64(entry.size)
 	if size > object.MaxBytes {
-		return nil, fmt.Errorf("read %s: it has %d bytes, more than %d MiB", key, size, object.MaxBytes>>20)
+		return nil, fmt.Errorf("read %s: %d bytes, more than %d MiB", key, size, object.MaxBytes>>20)
 	}
 	if err := admit(ctx, size); err != nil {
 		return nil, err
@@ -226,14 +225,14 @@ func (o *openSite) get(ctx context.Context, key site.Key, admit func(ctx context
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	if !bytes.Equal(header, want) {
-		return nil, fmt.Errorf("read %s: %s does not have it where its manifest says: %w", key, o.name(file), ErrBroken)
+		return nil, fmt.Errorf("read %s: %s does not hold it where the manifest says: %w", key, o.name(file), ErrBroken)
 	}
 	return body, nil
 }
 
 func (o *openSite) name(f *partFile) string { return f.name + " of " + o.site.parts.store.String() }
 
-// file returns what is known of the part of a shard.
+// file returns the state of the part of a shard.
 func (o *openSite) file(shard string) *partFile {
 	name := Name(shard)
 	f, ok := o.files.Load(name)
@@ -243,31 +242,31 @@ func (o *openSite) file(shard string) *partFile {
 	return f.(*partFile)
 }
 
-// maxShardBytes is more than a shard of the manifest has.
+// maxShardBytes is the maximum size of a manifest shard.
 const maxShardBytes = 64 << 20
 
-// getManifest is Get for the manifest: an index, or the shard at the head of a part.
+// getManifest reads a manifest object: an index, or the shard at the head of a part.
 func (o *openSite) getManifest(ctx context.Context, key site.Key) ([]byte, error) {
 	if body, ok := o.top[key]; ok {
 		return body, nil
 	}
 	shard := strings.TrimPrefix(string(key), string(site.ManifestKey("")))
-	if len(shard) != o.root.ShardDigits { // an index that the part of the root lacks, or a delta: parts have none
+	if len(shard) != o.root.ShardDigits { // a missing index, or a delta, which parts do not have
 		return nil, object.ErrNotFound
 	}
 	return o.head(ctx, o.file(shard), shard, object.AdmitAll)
 }
 
-// shard reads the shard of the manifest at the head of a part, and checks it.
+// shard reads and checks the manifest shard at the head of a part.
 func (o *openSite) shard(ctx context.Context, f *partFile, shard string) (shards.Shard, error) {
 	s, err := o.manifest.Shard(ctx, shard)
 	if errors.Is(err, shards.ErrDamaged) {
-		err = fmt.Errorf("%s has not the %s that %s names: %w: %w", o.name(f), site.ManifestKey(shard), Root, err, ErrBroken)
+		err = fmt.Errorf("%s does not hold the %s that %s names: %w: %w", o.name(f), site.ManifestKey(shard), Root, err, ErrBroken)
 	}
 	return s, err
 }
 
-// head reads the body of the shard of the manifest at the head of a part.
+// head reads the body of the manifest shard at the head of a part, unchecked.
 func (o *openSite) head(ctx context.Context, f *partFile, shard string, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	key := site.ManifestKey(shard)
 	head, err := o.chunks.get(ctx, f, 0)
@@ -296,7 +295,7 @@ func (o *openSite) head(ctx context.Context, f *partFile, shard string, admit fu
 	return body, nil
 }
 
-// index returns the index of a part, which the first call makes.
+// index returns the index of a part, and builds it in the first call.
 func (o *openSite) index(ctx context.Context, f *partFile, shard string) (partIndex, error) {
 	if index, ok := o.indexes.get(shard); ok {
 		return index, nil
@@ -318,7 +317,7 @@ func (o *openSite) index(ctx context.Context, f *partFile, shard string) (partIn
 	})
 }
 
-// makeIndex computes where the objects of a part are, and compares its size with that.
+// makeIndex computes where the objects of a part are, and compares the part's size with the result.
 func (o *openSite) makeIndex(f *partFile, s shards.Shard) (partIndex, error) {
 	const largest = math.MaxUint32 // of an object in bytes, of a part in blocks
 	index := make(partIndex, 0, len(s.Objects))

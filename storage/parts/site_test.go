@@ -147,12 +147,12 @@ func TestOpenSiteKnowsParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		folder:                            "name them '" + folder + "/part-*', in quotes",
-		unfinished:                        "name them '" + unfinished + "/part-*', in quotes",
-		filepath.Join(folder, "part-3"):   "name all parts, '" + folder + "/part-*', in quotes",
+		folder:                            "name them as '" + folder + "/part-*', in quotes",
+		unfinished:                        "name them as '" + unfinished + "/part-*', in quotes",
+		filepath.Join(folder, "part-3"):   "name all parts as '" + folder + "/part-*', in quotes",
 		filepath.Join(folder, "x/part-*"): "no such file",
-		folder + "/part-3/part-*":         "is no folder",
-		"s3://bucket/prefix":              "those are s3://BUCKET/PREFIX/part-*",
+		folder + "/part-3/part-*":         "is not a folder",
+		"s3://bucket/prefix":              "or parts (s3://BUCKET/PREFIX/part-*)",
 		"s3://parts/part-*":               "",
 	} {
 		s, err := storage.OpenSite(t.Context(), path, partsServer(t, folder, nil))
@@ -164,7 +164,7 @@ func TestOpenSiteKnowsParts(t *testing.T) {
 		}
 	}
 	s := openParts(t, unfinished+"/part-*", storage.S3Options{})
-	if _, err := s.Get(t.Context(), site.RootKey); err == nil || !strings.Contains(err.Error(), "has no part-root: the run that writes the parts has not ended, or failed") {
+	if _, err := s.Get(t.Context(), site.RootKey); err == nil || !strings.Contains(err.Error(), "has no part-root: the run that writes the parts is unfinished or has failed") {
 		t.Errorf("without a root: got %v", err)
 	}
 	t.Chdir(folder)

@@ -21,26 +21,25 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// Limits of reading refreshed data. The objects are small: a request that takes longer hangs.
+// Limits of reads of refreshed data. The objects are small: a request that takes longer hangs.
 const (
-	requestsInFlight = 32               // in flight
-	attemptTime      = 30 * time.Second // of an attempt
-	maxBytes         = 16 << 20         // of an object, as of a row of a snapshot
+	requestsInFlight = 32
+	attemptTime      = 30 * time.Second // limit of one attempt
+	maxBytes         = 16 << 20         // per object; rows of a snapshot have the same limit
 )
 
-// copyNotes begins the keys of notes about copies.
+// copyNotes is the prefix of the keys of notes about copies.
 var copyNotes = strings.TrimPrefix(string(site.RefreshCopies), string(site.RefreshPrefix))
 
-// refreshFolder is the last part of every location of refreshed data.
+// refreshFolder is the last segment of every location of refreshed data.
 var refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 
-// Parse parses the location of refreshed data: the path of a folder, file:///folder
-// or s3://bucket/…/_refresh. The ending is required because S3 cannot tell an empty prefix
-// from a misspelt one.
+// Parse parses the location of refreshed data: the path of a folder, file:///folder or s3://bucket/…/_refresh. S3
+// locations must end so, because an empty prefix and a misspelt one look alike.
 func Parse(text string) (storage.Location, error) {
 	if !strings.Contains(text, "://") {
 		if text == "" {
-			return storage.Location{}, errors.New("the location has no name: use a folder, or s3://BUCKET/" + refreshFolder)
+			return storage.Location{}, errors.New("the location is empty; use a folder, or s3://BUCKET/" + refreshFolder)
 		}
 		return storage.Location{Folder: filepath.Clean(text)}, nil
 	}
@@ -49,23 +48,22 @@ func Parse(text string) (storage.Location, error) {
 		return storage.Location{}, err
 	}
 	if at.Folder == "" && at.Prefix != string(site.RefreshPrefix) && !strings.HasSuffix(at.Prefix, "/"+string(site.RefreshPrefix)) {
-		return storage.Location{}, fmt.Errorf("%s does not end in /%s: name s3://%s/%s%[2]s", text, refreshFolder, at.Bucket, at.Prefix)
+		return storage.Location{}, fmt.Errorf("%s does not end in /%s; use s3://%s/%s%[2]s", text, refreshFolder, at.Bucket, at.Prefix)
 	}
 	return at, nil
 }
 
-// Data are what refreshes that refreshes have stored in a bucket or folder.
+// Data is refreshed data in a bucket or folder.
 type Data struct {
 	objects interface {
 		Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 		List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
 	}
-	name string // for people
+	name string // for messages
 }
 
-// Open opens a location from Parse. A folder or bucket that does not exist
-// is an error, because a wrong name would silently lose newer profiles. The exception is the
-// folder _refresh of an existing site: there, nothing has been refreshed yet.
+// Open opens a location from Parse. A missing folder or bucket is an error, because a wrong name would silently lose
+// newer profiles. The exception is the folder _refresh of an existing site, where nothing has been refreshed yet.
 func Open(ctx context.Context, at storage.Location, o storage.S3Options) (*Data, error) {
 	if at.Folder != "" {
 		return openFolder(at.Folder)
@@ -75,7 +73,7 @@ func Open(ctx context.Context, at storage.Location, o storage.S3Options) (*Data,
 		return nil, err
 	}
 	r := &Data{bucket, "s3://" + at.Bucket + "/" + strings.TrimSuffix(at.Prefix, "/")}
-	// One request now, so that a wrong name fails before the work begins.
+	// Send one request now, so that a wrong name fails early.
 	errFound := errors.New("found")
 	err = s3.ReadRetry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime)
@@ -90,40 +88,40 @@ func Open(ctx context.Context, at storage.Location, o storage.S3Options) (*Data,
 
 func openFolder(path string) (*Data, error) {
 	r := &Data{name: path}
-	real, err := filepath.EvalSymlinks(path) // a link may change later
+	real, err := filepath.EvalSymlinks(path) // the link may change later
 	switch {
 	case folder.IsAbsent(err) && besideSite(path):
 		r.objects = storage.OpenLocal(path)
 		return r, nil
 	case folder.IsAbsent(err):
-		return nil, fmt.Errorf("%w: name the folder %s of a bucket, or create it if nothing was refreshed yet", r.explain(err), refreshFolder)
+		return nil, fmt.Errorf("%w; name the folder %s of a bucket, or create it if nothing was refreshed yet", r.explain(err), refreshFolder)
 	case err != nil:
 		return nil, r.explain(err)
 	}
 	if info, err := os.Stat(real); err != nil {
 		return nil, r.explain(err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is a file: name the folder that holds the refreshed data", path)
+		return nil, fmt.Errorf("%s is a file; name the folder that holds the refreshed data", path)
 	}
 	for _, name := range []string{refreshFolder, string(site.RootKey)} {
 		if _, err := os.Lstat(filepath.Join(real, name)); err == nil {
-			return nil, fmt.Errorf("%s is a whole site or bucket: name its folder %s", path, filepath.Join(path, refreshFolder))
+			return nil, fmt.Errorf("%s is a whole site or bucket; name its folder %s", path, filepath.Join(path, refreshFolder))
 		}
 	}
 	r.objects = storage.OpenLocal(real)
 	return r, nil
 }
 
-// besideSite reports whether a path is the folder _refresh of an existing site, which the
-// first refresh creates.
+// besideSite reports whether a path is the folder _refresh of an existing site. The first refresh creates that
+// folder.
 func besideSite(path string) bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(path), string(site.RootKey)))
 	return err == nil && filepath.Base(path) == refreshFolder
 }
 
-// Each calls found with each object, in the order of keys and never concurrently. Keys are
-// relative to the location. Each stops at the first error of found and returns it. Objects
-// that are deleted meanwhile are skipped. Requests are retried.
+// Each calls found with each object, in key order and never concurrently. Keys are relative to the location. Each
+// stops at the first error of found and returns it. It skips objects that are deleted in the meantime, and retries
+// requests.
 func (r *Data) Each(ctx context.Context, found func(key site.Key, body []byte) error) error {
 	keys, err := r.list(ctx)
 	if err != nil {
@@ -131,9 +129,9 @@ func (r *Data) Each(ctx context.Context, found func(key site.Key, body []byte) e
 	}
 	type object struct {
 		key  site.Key
-		body []byte // nil if it does not exist any more
+		body []byte // nil if deleted in the meantime
 	}
-	var stop error // of found, which needs no explanation
+	var stop error // found's error, returned as it is
 	err = inorder.Each(ctx, requestsInFlight, len(keys), func(ctx context.Context, i int) (object, error) {
 		body, err := r.read(ctx, keys[i])
 		return object{keys[i], body}, err
@@ -149,8 +147,8 @@ func (r *Data) Each(ctx context.Context, found func(key site.Key, body []byte) e
 	return stop
 }
 
-// list returns all keys of data in order. Keys that end in a slash are skipped: S3 consoles create
-// such empty objects to show folders. So are notes about copies, which have no data of their own.
+// list returns all data keys, sorted. It skips keys that end in a slash, because S3 consoles create such empty
+// objects to show folders, and notes about copies, which have no data.
 func (r *Data) list(ctx context.Context) ([]site.Key, error) {
 	var keys []site.Key
 	var last site.Key
@@ -166,13 +164,13 @@ func (r *Data) list(ctx context.Context) ([]site.Key, error) {
 				return nil
 			}
 			if info.Size > maxBytes {
-				return fmt.Errorf("%s has %d bytes, more than %d MiB: no refresh makes such objects, so delete it", last, info.Size, maxBytes>>20)
+				return fmt.Errorf("%s has %d bytes, more than %d MiB: no refresh writes such objects; delete it", last, info.Size, maxBytes>>20)
 			}
 			keys = append(keys, last)
 			return nil
 		})
 		if err != nil && attempt.Err() != nil && ctx.Err() == nil {
-			return &object.TemporaryError{Err: fmt.Errorf("list: nothing in %s", attemptTime)}
+			return &object.TemporaryError{Err: fmt.Errorf("list: no progress in %s", attemptTime)}
 		}
 		return err
 	})
@@ -180,7 +178,7 @@ func (r *Data) list(ctx context.Context) ([]site.Key, error) {
 	return slices.Compact(keys), err
 }
 
-// read reads an object; the body is nil if it does not exist any more.
+// read reads an object. The body is nil if it no longer exists.
 func (r *Data) read(ctx context.Context, key site.Key) (body []byte, err error) {
 	err = s3.ReadRetry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime)

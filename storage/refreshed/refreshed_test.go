@@ -276,9 +276,9 @@ func TestParseRefreshed(t *testing.T) {
 	}
 	for text, reason := range map[string]string{
 		"":                              "use a folder, or s3://BUCKET/_refresh",
-		"s3://bucket":                   "name s3://bucket/_refresh",
-		"s3://bucket/site/":             "name s3://bucket/site/_refresh",
-		"s3://bucket/my_refresh":        "name s3://bucket/my_refresh/_refresh",
+		"s3://bucket":                   "use s3://bucket/_refresh",
+		"s3://bucket/site/":             "use s3://bucket/site/_refresh",
+		"s3://bucket/my_refresh":        "use s3://bucket/my_refresh/_refresh",
 		"file://srv/_refresh":           "file:///FOLDER",
 		"gs://bucket/_refresh":          "s3://BUCKET",
 		"s3://k:secret@bucket/_refresh": "AWS_SECRET_ACCESS_KEY",

@@ -263,7 +263,7 @@ func TestFaults(t *testing.T) {
 		{"operations twice", demo(t, "ops.ndjson.gz", "") + " --api=efp", t.TempDir(), 1, "table ops exists twice"},
 		{"pages", "../../../fixtures/demo --api=efp --pages", t.TempDir(), 2, "only generate, publish --snapshot, preview and live make pages"},
 		{"the graph as files", "../../../fixtures/demo --data", t.TempDir(), 2, "only generate, publish --snapshot, preview and live add the graph as files"},
-		{"no place", "../../../fixtures/demo", "../../../fixtures/demo", 1, `which is no part of a site`},
+		{"no place", "../../../fixtures/demo", "../../../fixtures/demo", 1, `which is not a part of a site`},
 	}
 	for _, test := range []struct {
 		want  string

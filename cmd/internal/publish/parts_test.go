@@ -91,17 +91,17 @@ func TestPublishBrokenParts(t *testing.T) {
 		says   string
 	}{
 		"no root": {func(_ *testing.T, folder string) error { return os.Remove(filepath.Join(folder, parts.Root)) },
-			"has no part-root: the run that writes the parts has not ended, or failed"},
+			"has no part-root: the run that writes the parts is unfinished or has failed"},
 		"a part is missing": {func(_ *testing.T, folder string) error {
 			return os.Remove(filepath.Join(folder, parts.Name(shard)))
-		}, "has no part-" + shard + ": these are not the parts of one whole run: write them again"},
+		}, "has no part-" + shard + ": the parts do not belong to one complete run; write them again"},
 		"a part is cut off": {func(_ *testing.T, folder string) error {
 			return os.Truncate(filepath.Join(folder, parts.Name(shard)), 1<<10)
 		}, "part-" + shard},
 		"a part of another run": {func(t *testing.T, folder string) error {
 			body := whole.Changed(t, 1, " ").Parts(t)[parts.Name(shard)]
 			return os.WriteFile(filepath.Join(folder, parts.Name(shard)), body, 0o644)
-		}, "these are not the parts of one whole run: write them again"},
+		}, "the parts do not belong to one complete run; write them again"},
 		"a damaged body": {func(_ *testing.T, folder string) error {
 			name := filepath.Join(folder, parts.Name(shard))
 			body, err := os.ReadFile(name)

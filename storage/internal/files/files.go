@@ -1,4 +1,4 @@
-// Package files shows a folder of a bucket as a file system.
+// Package files shows the objects of a bucket below a prefix as a read-only file system.
 package files
 
 import (
@@ -20,15 +20,14 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// Files are the files of a folder of a bucket, for reading. Folders in it do not show. They stay the
-// files that they were: one that is replaced or deleted later cannot be read any more.
+// Files are the files in one folder of a bucket, without its subfolders. A file that is replaced or deleted later
+// cannot be read any more.
 type Files struct {
 	afero.FromIOFS
 	bucket *bucketFiles
 }
 
-// Open lists the files of a bucket. ctx is that of all requests, also of later ones. What Stat returns has
-// an Info as its Sys.
+// Open lists the files of a bucket. All requests, also later ones, use ctx. Stat returns an object.Info as Sys.
 func Open(ctx context.Context, bucket *s3.Bucket) (*Files, error) {
 	files := &bucketFiles{ctx: ctx, bucket: bucket, name: bucket.String() + "/", infos: map[string]object.Info{}, most: maxMemory}
 	if err := files.list(); err != nil {
@@ -37,32 +36,31 @@ func Open(ctx context.Context, bucket *s3.Bucket) (*Files, error) {
 	return &Files{afero.FromIOFS{FS: files}, files}, nil
 }
 
-// RealPath is the location of a file.
+// RealPath returns the location of a file.
 func (f *Files) RealPath(name string) (string, error) { return f.bucket.name + name, nil }
 
-// How files are read.
+// Read sizes and limits.
 const (
-	firstSpan = 64 << 10 // what is read where nothing was read before; then it doubles
+	firstSpan = 64 << 10 // first read at a new offset; sequential reads double it
 	largeSpan = 2 << 20
-	maxMemory = 128 << 20        // of all open files: readers of Parquet go on at several places of several files
-	spanTime  = 30 * time.Second // of an attempt
+	maxMemory = 128 << 20        // for all open files; a Parquet reader alternates between offsets in several files
+	spanTime  = 30 * time.Second // limit of one attempt
 )
 
-// bucketFiles is an fs.FS.
 type bucketFiles struct {
-	ctx    context.Context // an fs.FS gets none
+	ctx    context.Context // fs.FS methods take no context
 	bucket *s3.Bucket
-	name   string // of the folder, with a slash at its end
+	name   string // of the folder, ending in a slash
 	infos  map[string]object.Info
 
 	most int // bytes of spans
 
 	mu     sync.Mutex
-	spans  []span // under mu; the one that was used last is the last one
+	spans  []span // under mu; least recently used first
 	memory int    // under mu; bytes of spans
 }
 
-// A span is a part of an open file in memory.
+// A span is a part of an open file, held in memory.
 type span struct {
 	file *bucketFile
 	off  int64
@@ -71,8 +69,8 @@ type span struct {
 
 func (s span) end() int64 { return s.off + int64(len(s.body)) }
 
-// find returns the span of a file with the byte at an offset. If there is none, it returns how many bytes
-// to read: where somebody reads on and on, spans get longer, so that few requests suffice.
+// find returns the span that holds the byte at an offset. If there is none, it returns how many bytes to read:
+// sequential reads get longer spans, to save requests.
 func (b *bucketFiles) find(file *bucketFile, off int64) (s span, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +99,7 @@ func (b *bucketFiles) keep(s span) {
 	}
 }
 
-// forget forgets a span. mu is held.
+// forget drops a span. The caller holds mu.
 func (b *bucketFiles) forget(i int) {
 	b.memory -= len(b.spans[i].body)
 	b.spans = slices.Delete(b.spans, i, i+1)
@@ -121,7 +119,7 @@ func (b *bucketFiles) list() error {
 	return nil
 }
 
-// Open opens a file, or the folder, which is ".".
+// Open opens a file, or the folder itself, named ".".
 func (b *bucketFiles) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
@@ -136,14 +134,14 @@ func (b *bucketFiles) Open(name string) (fs.File, error) {
 	return &bucketFile{files: b, info: info}, nil
 }
 
-// read reads a part of a file that is n bytes long.
+// read reads n bytes of a file from an offset. Temporary failures are retried.
 func (b *bucketFiles) read(info object.Info, off int64, n int) (body []byte, err error) {
 	err = s3.ReadRetry.Do(b.ctx, func() error {
 		ctx, cancel := context.WithTimeout(b.ctx, spanTime)
 		defer cancel()
 		body = make([]byte, n)
 		_, is, err := b.bucket.FillRange(ctx, info.Key, off, body)
-		if errors.Is(err, s3.ErrRange) || err == nil && (is != object.Version{ID: info.ETag, Size: info.Size}) { // it had the range
+		if errors.Is(err, s3.ErrRange) || err == nil && (is != object.Version{ID: info.ETag, Size: info.Size}) { // the file had this range when it was listed
 			return object.ErrCondition
 		}
 		return err
@@ -157,8 +155,8 @@ func (b *bucketFiles) read(info object.Info, off int64, n int) (body []byte, err
 	return body, err
 }
 
-// A readError is an error of the network or the server. It wraps nothing: readers of files would take
-// io.EOF for the end of a file.
+// A readError is an error of the network or the server. It wraps nothing, because a reader would take a wrapped
+// io.EOF for the end of the file.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
@@ -166,12 +164,12 @@ func (e *readError) Error() string { return e.err.Error() }
 type bucketFile struct {
 	files *bucketFiles
 	info  object.Info
-	at    int64 // where to read on
+	at    int64 // read offset
 
 	reading sync.Mutex // held while a span is read
 }
 
-// Read reads on. It may not be called concurrently.
+// Read implements io.Reader. It must not be called concurrently.
 func (f *bucketFile) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -185,7 +183,7 @@ func (f *bucketFile) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadAt reads at an offset.
+// ReadAt implements io.ReaderAt.
 func (f *bucketFile) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, f.invalid("readat")
@@ -219,7 +217,7 @@ func (f *bucketFile) spanAt(off int64) (span, error) {
 	return s, nil
 }
 
-// Seek sets where to read on.
+// Seek implements io.Seeker. It does not check whence.
 func (f *bucketFile) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -238,10 +236,10 @@ func (f *bucketFile) invalid(op string) error {
 	return &fs.PathError{Op: op, Path: string(f.info.Key), Err: fs.ErrInvalid}
 }
 
-// Stat describes the file.
+// Stat returns the file's info.
 func (f *bucketFile) Stat() (fs.FileInfo, error) { return fileInfo{f.info}, nil }
 
-// Close frees the memory.
+// Close drops the file's spans.
 func (f *bucketFile) Close() error {
 	f.files.mu.Lock()
 	defer f.files.mu.Unlock()
@@ -254,7 +252,7 @@ func (f *bucketFile) Close() error {
 	return nil
 }
 
-// A fileInfo describes a file, or the folder, which has no key.
+// A fileInfo describes a file, or the folder itself, which has no key.
 type fileInfo struct{ info object.Info }
 
 func (i fileInfo) Name() string       { return cmp.Or(string(i.info.Key), ".") }
@@ -270,7 +268,7 @@ func (i fileInfo) Mode() fs.FileMode {
 	return 0o444
 }
 
-// An openFolder is the folder, while its files are listed.
+// An openFolder is a directory handle. It implements fs.ReadDirFile.
 type openFolder struct {
 	left []fs.DirEntry
 }
@@ -284,7 +282,7 @@ func (b *bucketFiles) openFolder() *openFolder {
 	return folder
 }
 
-// ReadDir lists at most n files, or all if n is not positive.
+// ReadDir returns the next n entries, or all remaining ones if n is not positive.
 func (f *openFolder) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(f.left)
@@ -297,10 +295,10 @@ func (f *openFolder) ReadDir(n int) ([]fs.DirEntry, error) {
 	return some, nil
 }
 
-// Stat describes the folder.
+// Stat returns the folder's info.
 func (*openFolder) Stat() (fs.FileInfo, error) { return fileInfo{}, nil }
 
-// Read fails.
+// Read always fails.
 func (*openFolder) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: ".", Err: errors.New("it is a folder")}
 }

@@ -248,7 +248,7 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestFilesWithoutBucketSayWhatToCheck(t *testing.T) {
 	storetest.OnServers(t, func(t *testing.T, server *servers.Server) {
 		_, err := Open(t.Context(), storetest.OpenS3(t, server, location.Location{Bucket: "no-such-bucket", Prefix: "x/"}))
-		if want := "read s3://no-such-bucket/x/: no such bucket: check its name, --endpoint and --region"; fmt.Sprint(err) != want {
+		if want := "read s3://no-such-bucket/x/: no such bucket; check its name, --endpoint and --region"; fmt.Sprint(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})

@@ -1,4 +1,4 @@
-// Package folder has buckets and sites in a folder of this machine.
+// Package folder reads and writes sites and buckets in local folders.
 package folder
 
 import (
@@ -20,13 +20,13 @@ import (
 // A Folder reads a site from a file system whose paths are the keys.
 type Folder struct {
 	files afero.Fs
-	path  string // of the folder on this machine; "" for other file systems
+	path  string // on this machine; "" for other file systems
 }
 
-// New returns a folder that reads from files.
+// New returns a Folder that reads from files.
 func New(files afero.Fs) *Folder { return &Folder{files: files} }
 
-// At returns the folder of a path of this machine.
+// At returns the Folder at a local path.
 func At(path string) *Folder {
 	return &Folder{afero.NewBasePathFs(afero.NewOsFs(), path), path}
 }
@@ -36,8 +36,8 @@ func (f *Folder) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return f.GetAdmitted(ctx, key, object.AdmitAll)
 }
 
-// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
-// returns the error of admit, if any.
+// GetAdmitted is like Get, but first calls admit with the size in bytes, before it allocates memory. It returns
+// admit's error, if any.
 func (f *Folder) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	admitted := func(size int64) error { return admit(ctx, size) }
 	if f.path != "" {
@@ -47,11 +47,11 @@ func (f *Folder) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx c
 	return body, err
 }
 
-// Read reads a file with its Info, or returns ErrNotFound.
+// Read reads a file and its Info, or returns ErrNotFound.
 func (f *Folder) Read(_ context.Context, key site.Key) ([]byte, object.Info, error) {
 	var identity string
 	if key == site.RootKey && f.path != "" {
-		identity = folderIdentity(f.path) // before the root: a change in between is noticed next time
+		identity = folderIdentity(f.path) // before the root is read, so that the next read notices a change in between
 	}
 	body, info, err := f.readAdmitted(key, func(size int64) error { return object.CheckSize(key, size) })
 	if err != nil {
@@ -81,10 +81,10 @@ func (f *Folder) readAdmitted(key site.Key, admit func(size int64) error) (body 
 	return body, info, err
 }
 
-// use opens a file for a call of read, or returns ErrNotFound.
+// use opens a file and passes it to read, or returns ErrNotFound.
 func (f *Folder) use(key site.Key, read func(file io.Reader, size int64) error) (info fs.FileInfo, err error) {
 	open := func(name string) (afero.File, error) { return regular.Open(f.files, name) }
-	if f.path == "" { // afero's memory takes the flags of regular.Open for those of a writer, whose Close sets the file's time
+	if f.path == "" { // afero's memory file system would treat regular.Flags as write flags, and Close would change the file's time
 		open = f.files.Open
 	}
 	file, err := open(filepath.FromSlash(string(key)))
@@ -104,11 +104,11 @@ func (f *Folder) use(key site.Key, read func(file io.Reader, size int64) error) 
 	return info, read(file, info.Size())
 }
 
-// IsAbsent reports whether an error of Open means that the file does not exist. That includes
-// names that the file system does not allow.
+// IsAbsent reports whether an error of Open means that the file does not exist. That includes names that the file
+// system does not allow.
 func IsAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
-// Close does nothing: a folder keeps no file open.
+// Close does nothing.
 func (f *Folder) Close() error { return nil }

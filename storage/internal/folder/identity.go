@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLinks is the limit of links in a path, as in Linux.
+// maxLinks is the maximum number of links in a path, as in Linux.
 const maxLinks = 40
 
-// folderIdentity identifies the folder that a path leads to and the links on the way, including
-// when each of them was put in its place. So it changes even if a link led elsewhere in between, or
-// if a folder was renamed and came back. It also changes when an entry is added to the folder.
-// It is "" if the folder cannot be identified.
+// folderIdentity identifies the folder at a path and the links on the way, including when each was put in place. So
+// it also changes if a link pointed elsewhere in between, if a folder was renamed and came back, or if an entry was
+// added to the folder. It returns "" if it cannot identify the folder.
 func folderIdentity(path string) string {
 	var identity strings.Builder
 	path, err := filepath.Abs(path)
@@ -37,8 +36,8 @@ func folderIdentity(path string) string {
 	return ""
 }
 
-// firstLink returns the first symbolic link of a path, its target, and the rest of the path, or ""
-// if the path has no link.
+// firstLink returns the first symbolic link in a path, its target, and the rest of the path. Without links, all are
+// "".
 func firstLink(path string) (link, target, rest string) {
 	for end := 1; end <= len(path); end++ {
 		if end < len(path) && path[end] != filepath.Separator {
@@ -51,7 +50,7 @@ func firstLink(path string) (link, target, rest string) {
 	return "", "", ""
 }
 
-// fileIdentity identifies a file or link and when it was last moved or changed.
+// fileIdentity identifies a file or link and its last move or change.
 func fileIdentity(path string) string {
 	var stat unix.Stat_t
 	if unix.Lstat(path, &stat) != nil {

@@ -18,18 +18,17 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// workFolder contains what is not an object: files that are being written, and the lock for
-// conditional writes.
-const workFolder = ".followpress" // as in site.Reserved
+// workFolder holds everything that is not an object: files being written, and the lock for conditional writes. It
+// equals site.Reserved.
+const workFolder = ".followpress"
 
-// lockPollInterval is longer than most conditional writes take.
+// lockPollInterval exceeds the duration of most conditional writes.
 const lockPollInterval = 5 * time.Millisecond
 
-// leftoverAge is the age from which a file in the work folder is a leftover of a killed process: no
-// write takes as long.
+// leftoverAge is the age from which a file in workFolder is a leftover of a killed process. No write takes as long.
 const leftoverAge = time.Hour
 
-// Tests replace these: only a power failure would show that one is missing.
+// Variables for tests, because only a power failure would reveal a missing sync.
 var (
 	// SyncFile makes a file durable.
 	SyncFile = (*os.File).Sync
@@ -37,27 +36,27 @@ var (
 	SyncFileSystem = syncAround
 )
 
-// A Local is a bucket in a local folder, with the semantics of S3 but without headers. ETags are
-// MD5s. The folder may be a symbolic link and contain links. Links to folders are followed. Read
-// follows links to files, but Put replaces and Delete removes the link itself.
+// A Local is a bucket in a local folder, with the semantics of S3 but without headers. ETags are MD5s. The folder may
+// be a symbolic link and contain links. Links to folders are followed. Read follows links to files, but Put replaces
+// and Delete removes the link itself.
 type Local struct {
 	*Folder
-	NoSync  bool       // make Sync do nothing; must not change during use
-	writing sync.Mutex // held with the lock of the work folder
+	NoSync  bool       // makes Sync a no-op; must not change during use
+	writing sync.Mutex // held together with the lock file
 }
 
-// OpenLocal returns the bucket in a folder, which need not exist.
+// OpenLocal returns the bucket in a folder, which need not exist yet.
 func OpenLocal(path string) *Local {
 	return &Local{Folder: At(path)}
 }
 
-// Pinned returns the bucket in the folder that the path leads to now, so that all writes of a run go
-// to the same folder even if a link changes. It is an error if the path is a dangling link.
+// Pinned returns the bucket in the folder that the path resolves to now, so that all writes of a run go there even if
+// a link changes. It fails if the path is a dangling link.
 func (l *Local) Pinned() (*Local, error) {
 	real, err := filepath.EvalSymlinks(l.path)
 	if IsAbsent(err) {
 		if _, err := os.Lstat(l.path); err == nil {
-			return nil, fmt.Errorf("%s is a link to a folder that does not exist: is a disk not mounted?", l.path)
+			return nil, fmt.Errorf("%s is a link to a missing folder; is a disk not mounted?", l.path)
 		}
 		return l, nil // Put creates it
 	} else if err != nil {
@@ -68,8 +67,8 @@ func (l *Local) Pinned() (*Local, error) {
 	return pinned, nil
 }
 
-// Sync makes all earlier writes durable. Before Sync, a power failure may undo any of them in any
-// order; the root is always either the old or the new one.
+// Sync makes all earlier writes durable. Until then, a power failure may undo any of them in any order; the root is
+// always either the old or the new one.
 func (l *Local) Sync(context.Context) error {
 	if l.NoSync {
 		return nil
@@ -86,15 +85,14 @@ func (l *Local) Sync(context.Context) error {
 	return nil
 }
 
-// Now is the time of this machine in whole seconds, as servers report it. File times come from a
-// clock that is some milliseconds late.
+// Now returns the time of this machine in whole seconds, as servers do. File times lag by some milliseconds.
 func (l *Local) Now() time.Time { return time.Now().Truncate(time.Second) }
 
-// Requests returns nil: requests to a folder cost nothing.
+// Requests returns nil: access to a folder costs nothing.
 func (l *Local) Requests() map[object.Request]int { return nil }
 
-// Put replaces a file atomically and returns its ETag. If the condition does not hold, it returns
-// ErrCondition; if the body differs from its digest, ErrDamaged.
+// Put replaces a file atomically and returns its ETag. It returns ErrCondition if the condition does not hold, and
+// ErrDamaged if the body differs from its digest.
 func (l *Local) Put(ctx context.Context, o object.Object, condition object.Condition) (etag string, err error) {
 	if err := o.Check(); err != nil {
 		return "", err
@@ -116,7 +114,7 @@ func (l *Local) Put(ctx context.Context, o object.Object, condition object.Condi
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := ctx.Err(); err != nil { // the process may have been stopped while it waited
+	if err := ctx.Err(); err != nil { // the process may have been suspended while it waited
 		return "", fmt.Errorf("put %s: %w", o.Key, err)
 	}
 	if condition != object.Always {
@@ -145,7 +143,7 @@ func (l *Local) write(o object.Object) (written string, err error) {
 	}
 	_, err = file.Write(o.Body)
 	if o.Key == site.RootKey && !l.NoSync && err == nil {
-		err = SyncFile(file) // otherwise the new name may become durable before the bytes
+		err = SyncFile(file) // otherwise the rename could become durable before the content
 	}
 	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
 		return "", fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))
@@ -153,8 +151,8 @@ func (l *Local) write(o object.Object) (written string, err error) {
 	return file.Name(), nil
 }
 
-// replace moves a file from write to its key. The caller must hold the lock, because another
-// process may be between checking a condition and replacing the file.
+// replace moves a file from write to its key. The caller must hold the lock, because another process may be between
+// checking a condition and replacing the file.
 func (l *Local) replace(key site.Key, written string) error {
 	name := l.name(key)
 	err := os.Rename(written, name)
@@ -169,9 +167,9 @@ func (l *Local) replace(key site.Key, written string) error {
 	return nil
 }
 
-// lock excludes writes of others until unlock is called or the process ends.
+// lock excludes other writers until unlock is called or the process ends.
 func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
-	l.writing.Lock() // one goroutine at a time uses the file lock
+	l.writing.Lock() // only one goroutine at a time may use the file lock
 	defer func() {
 		if err != nil {
 			l.writing.Unlock()
@@ -234,15 +232,14 @@ func (l *Local) delete(ctx context.Context, key site.Key) (err error) {
 		return err
 	}
 	for dir := filepath.Dir(name); dir != filepath.Clean(l.path); dir = filepath.Dir(dir) {
-		if unix.Rmdir(dir) != nil { // not empty, already removed, or a link, which os.Remove would remove
+		if unix.Rmdir(dir) != nil { // not empty, already removed, or a link (os.Remove would remove the link)
 			break
 		}
 	}
 	return nil
 }
 
-// CleanUp removes leftovers of killed processes from the work folder, if they are older than an
-// hour.
+// CleanUp removes leftovers of killed processes from the work folder if they are older than an hour.
 func (l *Local) CleanUp() error {
 	work := filepath.Join(l.path, workFolder)
 	entries, err := os.ReadDir(work)

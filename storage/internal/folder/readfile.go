@@ -13,14 +13,14 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// readFile reads a file of a folder of this machine, or returns ErrNotFound. For an object of a few
-// hundred bytes, the system calls are the cost: these are four, while os.ReadFile makes a dozen,
-// since it offers each file to the poller, which takes none.
+// readFile reads a file below a local folder, or returns ErrNotFound. For an object of a few hundred bytes, system
+// calls dominate the cost. This function makes four; os.ReadFile makes a dozen, because it registers each file with
+// the poller.
 func readFile(folder string, key site.Key, admit func(size int64) error) (body []byte, err error) {
 	if !filepath.IsLocal(string(key)) {
 		return nil, object.ErrNotFound
 	}
-	fd, err := retried(func() (int, error) {
+	fd, err := ignoringEINTR(func() (int, error) {
 		return unix.Open(folder+"/"+string(key), regular.Flags|unix.O_CLOEXEC, 0)
 	})
 	if IsAbsent(err) {
@@ -46,7 +46,7 @@ func readFile(folder string, key site.Key, admit func(size int64) error) (body [
 	// Files are replaced, never written to, so the size does not change.
 	body = make([]byte, info.Size)
 	for rest := body; len(rest) > 0; {
-		n, err := retried(func() (int, error) { return unix.Read(fd, rest) })
+		n, err := ignoringEINTR(func() (int, error) { return unix.Read(fd, rest) })
 		if n == 0 && err == nil {
 			err = io.ErrUnexpectedEOF
 		}
@@ -58,8 +58,8 @@ func readFile(folder string, key site.Key, admit func(size int64) error) (body [
 	return body, nil
 }
 
-// retried makes a system call until no signal interrupts it. Only some file systems let that happen.
-func retried(call func() (int, error)) (int, error) {
+// ignoringEINTR repeats a system call while signals interrupt it, which happens on some file systems only.
+func ignoringEINTR(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
 		if !errors.Is(err, unix.EINTR) {

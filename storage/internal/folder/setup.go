@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// Create creates the folder unless it exists, and reports whether it did.
+// Create creates the folder if it does not exist, and reports whether it did.
 func (l *Local) Create(context.Context) (created bool, err error) {
 	if _, err := os.Stat(l.path); err == nil {
 		return false, nil
@@ -22,7 +22,7 @@ func (l *Local) Create(context.Context) (created bool, err error) {
 	return true, nil
 }
 
-var errWebServer = fmt.Errorf("%w: a folder has no such rules: they belong in the web server's configuration", object.ErrUnsupported)
+var errWebServer = fmt.Errorf("%w: a folder has no such rules; configure the web server", object.ErrUnsupported)
 
 // AllowRead returns ErrUnsupported: a folder has no policy.
 func (l *Local) AllowRead(context.Context, []string) error { return errWebServer }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAround makes all writes durable: these systems cannot sync a single file system.
+// syncAround makes all writes durable. These systems cannot sync a single file system.
 func syncAround(*os.File) error {
 	unix.Sync()
 	return nil

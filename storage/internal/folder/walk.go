@@ -16,10 +16,9 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// List calls found with each file whose key begins with prefix and comes after a key ("" for all),
-// in the order of keys and never concurrently. It reads each file for its ETag, and follows links.
-// It stops at the first error of found and returns it. What cannot be read is left out, and at the
-// end the error is an UnreadableError.
+// List calls found for each file whose key begins with prefix and is greater than after ("" for all), in key order
+// and never concurrently. It reads each file for its ETag, and follows links. It stops at the first error of found
+// and returns it. Unreadable files and folders are omitted, and then List returns an UnreadableError at the end.
 func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(object.Info) error) error {
 	w := walk{bucket: l, prefix: string(prefix), after: string(after), found: found, buffer: make([]byte, 32<<10)}
 	err := w.folder(ctx, "")
@@ -32,11 +31,11 @@ func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(obj
 	return nil
 }
 
-// An UnreadableError says what a listing has left out because it cannot be read, such as a folder of
-// somebody else. Everything else was listed.
+// An UnreadableError lists what a listing omitted because it cannot be read, such as another user's folder.
+// Everything else was listed.
 type UnreadableError struct {
-	Keys []site.Key // those of folders end in a slash
-	Errs []error    // the reason for each
+	Keys []site.Key // folders end in a slash
+	Errs []error    // reason for each key
 }
 
 func (e *UnreadableError) Error() string { return errors.Join(e.Errs...).Error() }
@@ -44,31 +43,32 @@ func (e *UnreadableError) Error() string { return errors.Join(e.Errs...).Error()
 // Unwrap returns the reasons.
 func (e *UnreadableError) Unwrap() []error { return e.Errs }
 
-// A walk goes through a bucket in the order of keys. The order of folders differs: "a-b" comes
-// before "a/b", although "a" comes before "a-b".
+// A walk visits a bucket in key order, which differs from folder order: "a-b" comes before "a/b", although "a" comes
+// before "a-b".
 type walk struct {
 	bucket        *Local
 	prefix, after string
 	found         func(object.Info) error
-	buffer        []byte           // of files, which may be large
-	unreadable    *UnreadableError // nil for nothing
+	buffer        []byte           // for hashing files, which may be large
+	unreadable    *UnreadableError // nil if everything was readable
 }
 
-func (w *walk) leaveOut(key string, err error) {
+func (w *walk) omit(key string, err error) {
 	if w.unreadable == nil {
 		w.unreadable = &UnreadableError{}
 	}
 	w.unreadable.Keys, w.unreadable.Errs = append(w.unreadable.Keys, site.Key(key)), append(w.unreadable.Errs, err)
 }
 
-// keys returns the keys in a folder, which is empty or ends in a slash, as those that it has do.
+// keys returns the sorted keys in a folder. Folder names, given and returned, end in a slash; the bucket itself is
+// "".
 func (w *walk) keys(below string) ([]string, error) {
 	entries, err := os.ReadDir(w.bucket.name(site.Key(below)))
 	switch {
-	case IsAbsent(err): // deleted meanwhile, or the bucket does not exist yet
+	case IsAbsent(err): // deleted in the meantime, or the bucket does not exist yet
 		return nil, nil
 	case err != nil && below != "":
-		w.leaveOut(below, err)
+		w.omit(below, err)
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -81,7 +81,7 @@ func (w *walk) keys(below string) ([]string, error) {
 		case errors.Is(err, errLoop):
 			return nil, err
 		case err != nil && w.mayHold(key+"/"):
-			w.leaveOut(key, err)
+			w.omit(key, err)
 		case kind.IsDir() && key != workFolder:
 			keys = append(keys, key+"/")
 		case kind.IsRegular():
@@ -124,7 +124,7 @@ func (w *walk) mayHold(folder string) bool {
 		(folder > w.after || strings.HasPrefix(w.after, folder))
 }
 
-// kind returns the type of an entry, or of the target of a link.
+// kind returns the type of an entry; for a link, the type of its target.
 func (w *walk) kind(key string, entry fs.DirEntry) (fs.FileMode, error) {
 	if entry.Type() != fs.ModeSymlink {
 		return entry.Type(), nil
@@ -139,7 +139,7 @@ func (w *walk) kind(key string, entry fs.DirEntry) (fs.FileMode, error) {
 	for above := name; info.IsDir() && above != filepath.Clean(w.bucket.path); {
 		above = filepath.Dir(above)
 		if around, err := os.Stat(above); err == nil && os.SameFile(info, around) {
-			return 0, fmt.Errorf("%s %w: remove it", key, errLoop)
+			return 0, fmt.Errorf("%s %w; remove it", key, errLoop)
 		}
 	}
 	return info.Mode().Type(), nil
@@ -148,7 +148,7 @@ func (w *walk) kind(key string, entry fs.DirEntry) (fs.FileMode, error) {
 func (w *walk) file(key site.Key) error {
 	hash := md5.New()
 	info, err := w.bucket.use(key, func(file io.Reader, _ int64) error {
-		// Without their other methods, which would make a buffer for each file.
+		// Hide WriterTo and ReaderFrom, which would allocate a buffer per file.
 		_, err := io.CopyBuffer(struct{ io.Writer }{hash}, struct{ io.Reader }{file}, w.buffer)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", key, err)
@@ -158,7 +158,7 @@ func (w *walk) file(key site.Key) error {
 	if errors.Is(err, object.ErrNotFound) {
 		return nil
 	} else if err != nil {
-		w.leaveOut(string(key), err)
+		w.omit(string(key), err)
 		return nil
 	}
 	return w.found(object.InfoOfFile(key, site.MD5(hash.Sum(nil)), info))

@@ -1,4 +1,4 @@
-// Package location has what texts of users name: buckets, folders, files and addresses on the web.
+// Package location parses the texts with which users name buckets and folders.
 package location
 
 import (
@@ -16,12 +16,12 @@ import (
 
 // A Location is a bucket with a prefix, or a folder.
 type Location struct {
-	Folder string // of file://; "" for s3://
-	Bucket string // of s3://
-	Prefix string // of the keys of s3://, "" or with a slash at its end
+	Folder string // from file://; "" for s3://
+	Bucket string // from s3://
+	Prefix string // of the keys, "" or ending in a slash
 }
 
-// ParsePlace is Parse that also takes the path of a folder.
+// ParsePlace is like Parse and also accepts the path of a folder.
 func ParsePlace(text string) (Location, error) {
 	if !strings.Contains(text, "://") {
 		return Location{Folder: text}, nil
@@ -33,24 +33,24 @@ func ParsePlace(text string) (Location, error) {
 func Parse(text string) (Location, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return Location{}, errors.New("the location is not a URL: use s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER")
+		return Location{}, errors.New("the location is not a URL; use s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return Location{}, errors.New("the location has a user, a query or a fragment: credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+		return Location{}, errors.New("the location has a user, a query or a fragment; put credentials into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	}
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" || !filepath.IsAbs(u.Path) {
-			return Location{}, fmt.Errorf("%s: use file:///FOLDER with an absolute path", text)
+			return Location{}, fmt.Errorf("%s: not an absolute path; use file:///FOLDER", text)
 		}
 		return Location{Folder: filepath.Clean(u.Path)}, nil
 	case "s3":
 		prefix := strings.Trim(u.Path, "/")
 		if u.Host == "" || prefix != "" && !site.Key(prefix).Valid() {
-			return Location{}, fmt.Errorf("%s: use s3://BUCKET or s3://BUCKET/PREFIX", text)
+			return Location{}, fmt.Errorf("%s: not a bucket; use s3://BUCKET or s3://BUCKET/PREFIX", text)
 		}
 		if s3utils.CheckValidBucketNameStrict(u.Host) != nil {
-			return Location{}, fmt.Errorf("%s: %s is no name of a bucket: use s3://BUCKET, where BUCKET has 3 to 63 lower-case letters, digits, hyphens and dots", text, site.Quoted(u.Host))
+			return Location{}, fmt.Errorf("%s: %s is not a bucket name; use s3://BUCKET, where BUCKET has 3 to 63 lower-case letters, digits, hyphens and dots", text, site.Quoted(u.Host))
 		}
 		if prefix != "" {
 			prefix += "/"
@@ -59,9 +59,9 @@ func Parse(text string) (Location, error) {
 	}
 	const forms = "use s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER"
 	if info, err := os.Stat(text); err == nil && !info.IsDir() {
-		return Location{}, fmt.Errorf("%s is a file: %s", text, forms)
+		return Location{}, fmt.Errorf("%s is a file; %s", text, forms)
 	} else if path, absErr := filepath.Abs(text); err == nil && absErr == nil {
-		return Location{}, fmt.Errorf("%s is a folder: name it as file://%s, or %s", text, path, forms)
+		return Location{}, fmt.Errorf("%s is a folder; name it as file://%s, or %s", text, path, forms)
 	}
 	return Location{}, fmt.Errorf("%s: %s", text, forms)
 }

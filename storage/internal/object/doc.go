@@ -1,3 +1,3 @@
-// Package object has what all stores share: objects, what is told of them, the errors that callers tell apart, and
-// how large an object may be.
+// Package object defines what all stores share: objects and their metadata, size limits, and errors that callers tell
+// apart.
 package object

@@ -11,16 +11,16 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Errors for callers to tell apart. After any other error, the request may have had an effect.
+// Errors that callers tell apart. After any other error, the request may have taken effect.
 var (
 	ErrNotFound    = site.ErrNotFound
-	ErrCondition   = errors.New("the object is not what the condition names")
+	ErrCondition   = errors.New("the object has changed")
 	ErrUnsupported = errors.New("the server does not support this")
-	ErrDamaged     = errors.New("the bytes do not have the MD5 that the manifest names")
+	ErrDamaged     = errors.New("the content does not match its MD5")
 	ErrTooLarge    = errors.New("the object is too large")
 	ErrNoBucket    = errors.New("no such bucket")
-	// ErrForbidden is what a site that is online says of some objects: buckets, of those that do not exist.
-	ErrForbidden = errors.New("a bucket that nobody may list does not tell what is absent")
+	// ErrForbidden means 403. Buckets that do not allow listing answer so for missing objects.
+	ErrForbidden = errors.New("the object is missing, or the bucket forbids access")
 )
 
 // Temporary reports whether an error is retryable: the network failed, or the server was busy.
@@ -30,14 +30,14 @@ func Temporary(err error) bool {
 	return errors.As(err, &t) || errors.As(err, &u) && !errors.Is(err, context.Canceled)
 }
 
-// Unanswered reports whether a failed request may still take effect, now or later. That includes
-// the end of a context, because the request may have been sent before.
+// Unanswered reports whether a failed request may still take effect, now or later. That includes the end of a
+// context, because the request may already have been sent.
 func Unanswered(err error) bool {
 	var u *UnansweredError
 	return errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// An UnansweredError is an error for which Unanswered holds.
+// An UnansweredError marks an error for which Unanswered holds.
 type UnansweredError struct{ Err error }
 
 func (u *UnansweredError) Error() string { return u.Err.Error() }
@@ -49,7 +49,7 @@ type TemporaryError struct{ Err error }
 func (t *TemporaryError) Error() string { return t.Err.Error() }
 func (t *TemporaryError) Unwrap() error { return t.Err }
 
-// UnknownHost is the host that DNS does not know, if that is the error.
+// UnknownHost returns the host that DNS does not know if err says so, else "".
 func UnknownHost(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {
@@ -58,9 +58,9 @@ func UnknownHost(err error) string {
 	return ""
 }
 
-// IsNetworkError reports whether the network failed, so that the same request may succeed later.
+// IsNetworkError reports whether err is a network failure, so that a retry may succeed.
 func IsNetworkError(err error) bool {
-	var address *net.AddrError // what was asked for is no address
+	var address *net.AddrError // not a valid address
 	switch {
 	case UnknownHost(err) != "", errors.As(err, &address):
 		return false
@@ -75,8 +75,7 @@ func IsNetworkError(err error) bool {
 	if errors.As(err, &operation) || errors.As(err, &network) && network.Timeout() {
 		return true
 	}
-	// net/http has no error types for answers that end within their headers, and the library
-	// replaces an unexpected end of file by a text.
+	// net/http has no error types for truncated response headers, and minio-go replaces an unexpected EOF by text.
 	return strings.Contains(err.Error(), "transport connection broken") || strings.Contains(err.Error(), "malformed HTTP") ||
 		strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "Connection closed by foreign host")
 }

@@ -15,12 +15,12 @@ type Object struct {
 	Body         []byte
 	ContentType  string
 	CacheControl string
-	// Metadata is kept with the object by a server, and sent in headers: {"cache-tag": "a"} as
-	// "x-amz-meta-cache-tag: a". A folder does not keep it.
+	// Metadata is stored with the object and sent as headers: {"cache-tag": "a"} becomes "x-amz-meta-cache-tag: a".
+	// Folders drop it.
 	Metadata map[string]string
 }
 
-// Check compares the body with its size and digest, for stores without a server that does.
+// Check compares the body with its size and digest, for stores whose server does not.
 func (o Object) Check() error {
 	if int64(len(o.Body)) != o.Size || site.Sum(o.Body) != o.MD5 {
 		return fmt.Errorf("%s: %w", o.Key, ErrDamaged)
@@ -32,12 +32,12 @@ func (o Object) Check() error {
 type Info struct {
 	Key      site.Key
 	Size     int64
-	ETag     string    // without quotation marks; usually the MD5 of the body in hexadecimal, but not under SSE-KMS
+	ETag     string    // unquoted; usually the MD5 of the body in hexadecimal, but not under SSE-KMS
 	Modified time.Time // by the bucket's clock
-	Place    string    // identity of the folder and the links to it, only for the root in a folder; else ""
+	Place    string    // identity of the folder and the links to it; only for the root of a folder, else ""
 }
 
-// InfoOfFile describes an object that is a file.
+// InfoOfFile returns the Info of an object stored as a file.
 func InfoOfFile(key site.Key, digest site.MD5, file fs.FileInfo) Info {
 	return Info{Key: key, Size: file.Size(), ETag: digest.String(), Modified: file.ModTime()}
 }
@@ -52,7 +52,7 @@ const (
 	IfAbsent Condition = "*"
 )
 
-// A Request is a kind of request, as in price lists.
+// A Request is a kind of request, as listed on price lists.
 type Request string
 
 // The kinds of requests.
@@ -62,7 +62,7 @@ const (
 	Put    Request = "put"
 	List   Request = "list"
 	Delete Request = "delete" // of one object or of up to 1,000
-	SetUp  Request = "set_up" // of the bucket: policy and so on
+	SetUp  Request = "set_up" // policy and so on
 )
 
 // AdmitAll admits an object of any size.

@@ -7,25 +7,25 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Bounds of the memory that is allocated for a body because of a size that only the server states.
+// Limits of the memory allocated for a body whose size is known only from the server.
 const (
 	MaxUnchecked = 1 << 20
-	MaxAdmitted  = 256 << 20 // of a size that was admitted
+	MaxAdmitted  = 256 << 20 // after admit accepted the size
 )
 
-// MaxBytes is what an object may have that is read as a whole. Those of a site are some MiB.
+// MaxBytes is the maximum size of an object that is read into memory. Real ones have some MiB.
 const MaxBytes = 1 << 30
 
-// maxManifestBytes is what an object of the manifest may have.
+// maxManifestBytes is the maximum size of a manifest object.
 const maxManifestBytes = 16 << 20
 
-// Most is how many bytes an object may have. Those that every reader of a site reads first are small.
+// Most returns the maximum size of an object in bytes. Objects that every reader reads first have small limits.
 func Most(key site.Key) int64 {
-	if announced, is := strings.CutPrefix(string(key), string(site.NextPrefix)); is {
-		if _, of, ok := strings.Cut(announced, "/"); ok { // it begins with a counter
-			announced = of
+	if rest, isNext := strings.CutPrefix(string(key), string(site.NextPrefix)); isNext {
+		if _, name, ok := strings.Cut(rest, "/"); ok { // after the counter
+			rest = name
 		}
-		key = site.Key(announced)
+		key = site.Key(rest)
 	}
 	switch {
 	case key == site.RootKey:
@@ -38,10 +38,10 @@ func Most(key site.Key) int64 {
 	return MaxBytes
 }
 
-// CheckSize returns an error that wraps ErrTooLarge if an object has more bytes than Most.
+// CheckSize returns an error that wraps ErrTooLarge if size exceeds Most.
 func CheckSize(key site.Key, size int64) error {
 	if most := Most(key); size > most {
-		return fmt.Errorf("read %s: it has %d bytes, more than %d MiB: %w", key, size, most>>20, ErrTooLarge)
+		return fmt.Errorf("read %s: %d bytes, more than %d MiB: %w", key, size, most>>20, ErrTooLarge)
 	}
 	return nil
 }

@@ -5,13 +5,14 @@ import (
 	"io"
 )
 
-// A Version tells two bodies apart that one name has had.
+// A Version distinguishes successive bodies of one name.
 type Version struct {
-	ID   string // ETag, or time of the file
+	ID   string // ETag, or modification time
 	Size int64  // in bytes
 }
 
-// Fill fills buffers from a stream, and returns how many bytes that were: fewer if the stream ends before.
+// Fill fills the buffers from a stream and returns the number of bytes read, which is smaller if the stream ends
+// early.
 func Fill(stream io.Reader, into ...[]byte) (n int64, err error) {
 	for _, b := range into {
 		read, err := io.ReadFull(stream, b)

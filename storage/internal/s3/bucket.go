@@ -26,14 +26,14 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// Options say how to reach a server.
+// Options configure the connection to a server.
 type Options struct {
 	Endpoint    string            // URL; "" means Amazon S3
 	Region      string            // "" means AWS_REGION, AWS_DEFAULT_REGION, the region in the endpoint's name, or us-east-1
-	Connections int               // limit of idle connections; 0 means 64
-	WriteBuffer int               // of each connection, in bytes; 0 means 32 KiB, in which most objects fit with their headers
-	Log         *slog.Logger      // every request, at level debug; nil means none
-	Transport   http.RoundTripper // nil means one of its own
+	Connections int               // maximum number of idle connections; 0 means 64
+	WriteBuffer int               // bytes per connection; 0 means 32 KiB, which holds most objects with their headers
+	Log         *slog.Logger      // logs every request at level debug; nil means none
+	Transport   http.RoundTripper // nil means a new transport
 }
 
 // A Bucket is a bucket of an S3-compatible server, or the part of it below a prefix. It does not retry.
@@ -44,18 +44,18 @@ type Bucket struct {
 	amazon bool // Amazon S3, which does not unpack archives
 	google bool // Google Cloud Storage, where the library deletes objects one by one
 	meter  *meter
-	// nonMD5ETags is set once an ETag is not the MD5 of its object. From then on, objects get
-	// their MD5 as metadata. Other buckets do without, because readers would receive it too.
+	// nonMD5ETags is set once an ETag is not the MD5 of its object. From then on, Put stores the MD5 as metadata.
+	// Other buckets do without, because readers would receive that header too.
 	nonMD5ETags atomic.Bool
 	matchForm   atomic.Int32 // a matchForm
 }
 
-// defaultConnections suits a server with a latency of some ten milliseconds.
+// defaultConnections suits a latency of some ten milliseconds.
 const defaultConnections = 64
 
-// Open returns a bucket, or the part of it below a prefix, which ends in a slash. It sends no request to
-// the server. Credentials come from the environment (AWS_ACCESS_KEY_ID and so on), the shared credentials
-// file, or the role of the machine, and it is an error if there are none.
+// Open returns a bucket, or the part of it below a prefix that ends in a slash. It sends no request to the server.
+// Credentials come from the environment (AWS_ACCESS_KEY_ID and so on), the shared credentials file, or the machine's
+// role. Open fails if it finds none.
 func Open(ctx context.Context, bucket, prefix string, o Options) (*Bucket, error) {
 	endpoint, err := parseEndpoint(o.Endpoint)
 	if err != nil {
@@ -64,15 +64,15 @@ func Open(ctx context.Context, bucket, prefix string, o Options) (*Bucket, error
 	secure := endpoint.Scheme == "https"
 	transport := o.Transport
 	if transport == nil {
-		own, err := minio.DefaultTransport(secure)
+		t, err := minio.DefaultTransport(secure)
 		if err != nil {
 			return nil, fmt.Errorf("make a transport: %w", err)
 		}
 		connections := cmp.Or(o.Connections, defaultConnections)
-		own.MaxIdleConnsPerHost, own.MaxIdleConns = connections, connections
-		own.ResponseHeaderTimeout = 0 // the caller's context bounds a request
-		own.WriteBufferSize = cmp.Or(o.WriteBuffer, 32<<10)
-		transport = fence(own)
+		t.MaxIdleConnsPerHost, t.MaxIdleConns = connections, connections
+		t.ResponseHeaderTimeout = 0 // the caller's context limits a request
+		t.WriteBufferSize = cmp.Or(o.WriteBuffer, 32<<10)
+		transport = fence(t)
 	}
 	m := newMeter(transport, o.Log)
 	creds := awskeys.New()
@@ -99,15 +99,15 @@ func parseEndpoint(text string) (*url.URL, error) {
 		return nil, errors.New("the endpoint is not a URL like https://HOST or http://HOST:PORT")
 	}
 	if u.User != nil {
-		return nil, errors.New("the endpoint has a user: credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+		return nil, errors.New("the endpoint has a user; put credentials into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	}
 	if path := strings.Trim(u.Path, "/"); path != "" {
-		return nil, fmt.Errorf("the endpoint has the path %q: name the server only, %s://%s; a bucket goes into s3://BUCKET", path, u.Scheme, u.Host)
+		return nil, fmt.Errorf("the endpoint has the path %q; use %s://%s, and name the bucket as s3://BUCKET", path, u.Scheme, u.Host)
 	}
 	return u, nil
 }
 
-// region saves the request that asks for the bucket's region.
+// region returns the region to sign for, to save a request for the bucket's region.
 func region(chosen string, endpoint *url.URL) string {
 	for _, r := range []string{chosen, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")} {
 		if r != "" {
@@ -121,13 +121,13 @@ func region(chosen string, endpoint *url.URL) string {
 	return "us-east-1"
 }
 
-// Now is the time by the server's clock, according to its last answer.
+// Now returns the time by the server's clock, as of its last response.
 func (s *Bucket) Now() time.Time { return s.meter.now() }
 
 // Requests returns the number of requests so far, by kind.
 func (s *Bucket) Requests() map[object.Request]int { return s.meter.requests() }
 
-// A bounded stream fails once it has had more than left bytes.
+// A bounded stream fails after more than left bytes.
 type bounded struct {
 	io.Reader
 	left int64
@@ -137,15 +137,15 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("the server sent more bytes than such an object has: %w", object.ErrTooLarge)
+		return 0, fmt.Errorf("the server sent more bytes than any such object has: %w", object.ErrTooLarge)
 	}
 	return n, err
 }
 
-// String is the location of the bucket, for people.
+// String returns the location of the bucket, for messages.
 func (s *Bucket) String() string { return strings.TrimSuffix("s3://"+s.bucket+"/"+s.prefix, "/") }
 
-// Close does nothing: connections close when they are idle.
+// Close does nothing: idle connections close by themselves.
 func (s *Bucket) Close() error { return nil }
 
 // Get reads an object, or returns ErrNotFound.
@@ -168,7 +168,7 @@ func (s *Bucket) read(ctx context.Context, key site.Key) (body []byte, info mini
 	if err != nil {
 		return nil, info, explain("get", key, err)
 	}
-	defer stream.Close() // it was read to its end, or failed before
+	defer stream.Close() // read completely, or failed before
 	if body, err = readWhole(&bounded{stream, object.Most(key)}, info.Size, object.MaxUnchecked); err != nil {
 		return nil, info, explain("get", key, err)
 	}
@@ -189,14 +189,14 @@ func infoOf(key site.Key, o minio.ObjectInfo) object.Info {
 	return object.Info{Key: key, Size: o.Size, ETag: bareETag(o.ETag), Modified: o.LastModified}
 }
 
-// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
-// returns the error of admit, if any.
+// GetAdmitted is like Get, but first calls admit with the size in bytes, before it allocates memory. It returns
+// admit's error, if any.
 func (s *Bucket) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), minio.GetObjectOptions{})
 	if err != nil {
 		return nil, explain("get", key, err)
 	}
-	defer stream.Close() // it was read to its end, or failed before
+	defer stream.Close() // read completely, or failed before
 	size := info.Size
 	var from io.Reader = stream
 	if size < 0 { // unknown
@@ -216,9 +216,8 @@ func (s *Bucket) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx c
 	return body, nil
 }
 
-// readWhole reads a body of a size, negative if unknown. It trusts the server's size up to
-// maxAlloc bytes; a larger body grows as it arrives. The result has no spare capacity, because it
-// may be cached for long.
+// readWhole reads a body of the given size, negative if unknown. It trusts a size up to maxAlloc bytes; a larger body
+// grows as it arrives. The result has no spare capacity, because callers may cache it for long.
 func readWhole(stream io.Reader, size, maxAlloc int64) ([]byte, error) {
 	if 0 <= size && size <= maxAlloc {
 		body := make([]byte, size)
@@ -235,10 +234,9 @@ func readWhole(stream io.Reader, size, maxAlloc int64) ([]byte, error) {
 	return bytes.Clone(body), err
 }
 
-// Put stores an object and returns its ETag. If the condition does not hold, it returns
-// ErrCondition; if the body differs from its digest, which the server checks, ErrDamaged; if the
-// server has no conditional writes, ErrUnsupported. If the server has stored other bytes, the error
-// is temporary, and the ETag is theirs.
+// Put stores an object and returns its ETag. It returns ErrCondition if the condition does not hold, ErrDamaged if
+// the body differs from its digest, which the server checks, and ErrUnsupported if the server has no conditional
+// writes. If the server stored other bytes, the error is temporary and comes with their ETag.
 func (s *Bucket) Put(ctx context.Context, o object.Object, condition object.Condition) (etag string, err error) {
 	options := putOptions(o)
 	if s.nonMD5ETags.Load() {
@@ -263,7 +261,7 @@ func (s *Bucket) Put(ctx context.Context, o object.Object, condition object.Cond
 	}
 	if err != nil {
 		if errors.Is(err, errOnItsWay) {
-			err = cmp.Or(o.Check(), err) // perhaps it was damaged before
+			err = cmp.Or(o.Check(), err) // damaged before it was sent?
 		}
 		return "", err
 	}
@@ -271,7 +269,7 @@ func (s *Bucket) Put(ctx context.Context, o object.Object, condition object.Cond
 		return "", err
 	}
 	if etag == "" && condition != object.Always {
-		return "", fmt.Errorf("put %s: the server names no ETag: %w", o.Key, object.ErrUnsupported)
+		return "", fmt.Errorf("put %s: the server returns no ETag: %w", o.Key, object.ErrUnsupported)
 	}
 	if etag != o.MD5.String() && !s.nonMD5ETags.Load() {
 		if err := s.confirm(ctx, o); err != nil {
@@ -282,7 +280,7 @@ func (s *Bucket) Put(ctx context.Context, o object.Object, condition object.Cond
 	return etag, nil
 }
 
-// storedETag is the ETag of an object that was put. Some servers do not send it with the answer.
+// storedETag returns the ETag of a stored object. Some servers omit it from the response to a put.
 func (s *Bucket) storedETag(ctx context.Context, key site.Key, stored minio.UploadInfo) (string, error) {
 	if stored.ETag != "" {
 		return bareETag(stored.ETag), nil
@@ -295,30 +293,30 @@ func (s *Bucket) putObject(ctx context.Context, o object.Object, options minio.P
 	return s.putBody(ctx, "put "+string(o.Key), o.Key, o.Body, o.MD5, options)
 }
 
-// putBody sends a body, whose digest the server checks. What it is doing is for errors.
+// putBody sends a body, whose digest the server checks. Errors begin with doing.
 func (s *Bucket) putBody(ctx context.Context, doing string, key site.Key, content []byte, digest site.MD5, options minio.PutObjectOptions) (minio.UploadInfo, error) {
 	stored, err := s.core.PutObject(ctx, s.bucket, s.name(key), newBody(ctx, content), int64(len(content)),
 		base64.StdEncoding.EncodeToString(digest[:]), "", options)
 	return stored, explainPut(doing, err)
 }
 
-// confirm reads an object that was put. An ETag that is not the MD5 of its body means either that
-// ETags are something else, as under SSE-KMS, or that the server has stored other bytes.
+// confirm reads back an object. An ETag other than the MD5 of the body means either that ETags are something else, as
+// under SSE-KMS, or that the server stored other bytes.
 func (s *Bucket) confirm(ctx context.Context, o object.Object) error {
 	body, err := s.Get(ctx, o.Key)
 	if err == nil && !bytes.Equal(body, o.Body) {
-		err = &object.TemporaryError{Err: fmt.Errorf("put %s: the server has stored other bytes than it was sent", o.Key)}
+		err = &object.TemporaryError{Err: fmt.Errorf("put %s: the server stored other bytes than were sent", o.Key)}
 	}
 	return err
 }
 
-// putOptions leaves the SHA-256 of the body out of the signature, which covers the MD5 already.
+// putOptions omits the SHA-256 of the body from the signature, which already covers the MD5.
 func putOptions(o object.Object) minio.PutObjectOptions {
 	return minio.PutObjectOptions{ContentType: o.ContentType, CacheControl: o.CacheControl, UserMetadata: o.Metadata, DisableContentSha256: true, DisableMultipart: true}
 }
 
-// A body fails as soon as its context has ended. It checks the context before every read, because
-// no timer may have fired yet when a stopped process continues.
+// A body fails once its context has ended. It checks the context before every read, because a resumed process may run
+// before its timers fire.
 type body struct {
 	*bytes.Reader
 	ctx context.Context
@@ -326,7 +324,7 @@ type body struct {
 
 func newBody(ctx context.Context, content []byte) *body { return &body{bytes.NewReader(content), ctx} }
 
-// Read reads unless the context has ended.
+// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err
@@ -334,19 +332,18 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// WriteTo reads in a loop, unlike bytes.Reader, so that Read checks the context.
+// WriteTo reads in a loop, so that Read checks the context. The method of bytes.Reader would bypass it.
 func (b *body) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{b})
 }
 
-// Delete removes up to MaxDelete objects with one request. Missing objects are no error. If the
-// server takes one object per request only, it returns ErrUnsupported for several, and has removed
-// none.
+// Delete removes up to MaxDelete objects with one request. Missing objects are no error. It returns ErrUnsupported,
+// and removes nothing, for several objects on a server that takes one per request.
 func (s *Bucket) Delete(ctx context.Context, keys []site.Key) error {
 	if len(keys) == 1 {
 		return explainDelete(keys[0], s.core.RemoveObject(ctx, s.bucket, s.name(keys[0]), minio.RemoveObjectOptions{}))
 	}
-	if s.google { // the library would delete one after the other, for minutes
+	if s.google { // minio-go would delete one after the other, for minutes
 		return fmt.Errorf("delete several objects: %w", object.ErrUnsupported)
 	}
 	results, err := s.core.RemoveObjectsWithIter(ctx, s.bucket, func(yield func(minio.ObjectInfo) bool) {
@@ -360,7 +357,7 @@ func (s *Bucket) Delete(ctx context.Context, keys []site.Key) error {
 		return explain("delete", keys[0], err)
 	}
 	var failed error
-	silent := make(map[site.Key]bool, len(keys)) // keys that the answer does not name
+	silent := make(map[site.Key]bool, len(keys)) // keys missing from the response
 	for _, key := range keys {
 		silent[key] = true
 	}
@@ -371,14 +368,13 @@ func (s *Bucket) Delete(ctx context.Context, keys []site.Key) error {
 			failed = err
 		}
 	}
-	if failed == nil && ctx.Err() != nil { // the library just stops
+	if failed == nil && ctx.Err() != nil { // minio-go just stops
 		failed = explain("delete", keys[0], ctx.Err())
 	}
 	if failed != nil {
 		return failed
 	}
-	// The answer should name every object. If the server or the library omits one, delete that
-	// object alone.
+	// The response should name every object. If the server or the library omits one, delete that object alone.
 	for _, key := range slices.Sorted(maps.Keys(silent)) {
 		if err := s.Delete(ctx, []site.Key{key}); err != nil {
 			return err
@@ -387,17 +383,17 @@ func (s *Bucket) Delete(ctx context.Context, keys []site.Key) error {
 	return nil
 }
 
-// MaxDelete is the limit of keys per Delete.
+// MaxDelete is the maximum number of keys per Delete.
 const MaxDelete = 1000
 
-// List calls found with each object whose key begins with prefix and comes after a key ("" for
-// all), in the order of keys and never concurrently. It stops at the first error of found and
-// returns it. Placeholders of folders, as consoles make them, are left out.
+// List calls found for each object whose key begins with prefix and is greater than after ("" for all), in key order
+// and never concurrently. It stops at the first error of found and returns it. Folder placeholders, as consoles
+// create them, are omitted.
 func (s *Bucket) List(ctx context.Context, prefix, after site.Key, found func(object.Info) error) error {
 	return s.list(ctx, prefix, after, true, found)
 }
 
-// ListFolder is List of the objects whose keys have no slash.
+// ListFolder is like List, but lists only keys without a slash.
 func (s *Bucket) ListFolder(ctx context.Context, after site.Key, found func(object.Info) error) error {
 	return s.list(ctx, "", after, false, func(info object.Info) error {
 		if strings.Contains(string(info.Key), "/") {
@@ -419,14 +415,14 @@ func (s *Bucket) list(ctx context.Context, prefix, after site.Key, recursive boo
 			return explain("list", prefix, listed.Err)
 		}
 		key := site.Key(strings.TrimPrefix(listed.Key, s.prefix))
-		if key == "" || listed.Size == 0 && strings.HasSuffix(string(key), "/") { // a console has made a folder
+		if key == "" || listed.Size == 0 && strings.HasSuffix(string(key), "/") { // a console's folder placeholder
 			continue
 		}
 		if err := found(infoOf(key, listed)); err != nil {
 			return err
 		}
 	}
-	if err := ctx.Err(); err != nil { // the library just stops
+	if err := ctx.Err(); err != nil { // minio-go just stops
 		return explain("list", prefix, err)
 	}
 	return nil

@@ -15,17 +15,17 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// A matchForm is how a server wants the ETag in If-Match. HTTP has quotes; Ceph and DigitalOcean
-// Spaces have been reported to refuse those, and behind some proxies an ETag is a weak one.
+// A matchForm is the form of the ETag that a server expects in If-Match. HTTP requires quotes. Ceph and DigitalOcean
+// Spaces are reported to reject them, and some proxies turn ETags into weak ones.
 type matchForm int32
 
-// The forms, in the order in which they are tried.
+// The forms, in the order of attempts.
 const (
 	unknownForm matchForm = iota
 	quotedForm
 	unquotedForm
 	weakForm
-	noForm // the server accepts none: it has no conditional writes
+	noForm // no form works: the server has no conditional writes
 )
 
 func (f matchForm) header(etag string) string {
@@ -38,16 +38,15 @@ func (f matchForm) header(etag string) string {
 	return `"` + etag + `"`
 }
 
-// bareETag is an ETag without the mark of a weak one and without quotes. The library removes quotes
-// only.
+// bareETag strips quotes and the prefix of a weak ETag. The library strips quotes only.
 func bareETag(etag string) string {
 	return strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
 }
 
-// putMatching puts an object if the stored one has the ETag. A server whose form of If-Match is
-// unknown may refuse a condition that holds. So after a refusal the stored ETag is compared: if it is
-// the one named, the next form is tried. The first that is accepted is used from then on; if none
-// is, the server has no conditional writes.
+// putMatching puts an object if the stored one has the ETag. A server may refuse a condition that holds because it
+// expects another form of If-Match. So after a refusal, putMatching compares the stored ETag and, if it is the
+// expected one, tries the next form. The first accepted form is used from then on. If none is accepted, the server
+// has no conditional writes.
 func (s *Bucket) putMatching(ctx context.Context, o object.Object, etag string, options minio.PutObjectOptions) (stored minio.UploadInfo, err error) {
 	options.SetMatchETag(etag)
 	switch known := matchForm(s.matchForm.Load()); known {
@@ -78,21 +77,21 @@ func (s *Bucket) putMatching(ctx context.Context, o object.Object, etag string, 
 }
 
 func errNoForm(o object.Object) error {
-	return fmt.Errorf("put %s: the server refuses If-Match with the ETag that it names, with quotes, without them and as a weak one: %w", o.Key, object.ErrUnsupported)
+	return fmt.Errorf("put %s: the server refuses If-Match with its own ETag, quoted, unquoted or weak: %w", o.Key, object.ErrUnsupported)
 }
 
 type formKey struct{}
 
-// withForm makes a matchSigner send If-Match in a form.
+// withForm makes matchSigner send If-Match in the given form.
 func withForm(ctx context.Context, form matchForm, etag string) context.Context {
-	if form == quotedForm { // the library's own
+	if form == quotedForm { // the library's default
 		return ctx
 	}
 	return context.WithValue(ctx, formKey{}, form.header(etag))
 }
 
-// A matchSigner replaces If-Match where withForm asks for that, and signs the request anew, since the
-// library always sends quotes and the signature covers the header.
+// A matchSigner replaces If-Match in requests marked by withForm and signs them again: the library always sends
+// quotes, and the signature covers the header.
 type matchSigner struct {
 	next   http.RoundTripper
 	creds  *credentials.Credentials

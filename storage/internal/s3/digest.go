@@ -8,13 +8,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// digestMetadata is the metadata that holds the MD5 of a body where the ETag does not. It
-// goes out with the object as X-Amz-Meta-Followpress-Md5.
+// digestMetadata names the metadata with the MD5 of a body whose ETag is another digest. Readers receive it as
+// X-Amz-Meta-Followpress-Md5.
 const digestMetadata = "Followpress-Md5"
 
-// Digest returns the MD5 of an object's body even if the ETag is not one, as under SSE-KMS, or
-// ErrNotFound. It requests the headers of the object, which contain the MD5 if Put knew of such
-// ETags at the time. Otherwise it reads the object: an ETag may look like an MD5 and be none.
+// Digest returns the MD5 of an object's body even if the ETag is another digest, as under SSE-KMS, or ErrNotFound. It
+// requests the object's headers, which contain the MD5 if Put had seen such ETags. Otherwise it reads the object,
+// because an ETag may look like an MD5 without being one.
 func (s *Bucket) Digest(ctx context.Context, key site.Key) (site.MD5, error) {
 	info, err := s.core.StatObject(ctx, s.bucket, s.name(key), minio.StatObjectOptions{})
 	if err != nil {

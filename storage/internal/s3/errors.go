@@ -19,38 +19,37 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// permanent maps codes of errors that are not retryable to what to check.
+// permanent maps non-retryable error codes to what to check.
 var permanent = map[string]string{
-	"AccessDenied":                       "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whether they may do this to the bucket (s3:ListBucket too: without it, missing objects are forbidden), and its policy",
+	"AccessDenied":                       "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whether they may do this to the bucket (also s3:ListBucket, without which missing objects return 403), and its policy",
 	"AllAccessDisabled":                  "check the account of the bucket",
-	"InvalidAccessKeyId":                 "check AWS_ACCESS_KEY_ID: the server does not know it",
-	"XAdminUserNotFound":                 "check AWS_ACCESS_KEY_ID: the server does not know it", // versitygw
+	"InvalidAccessKeyId":                 "check AWS_ACCESS_KEY_ID, the server does not know it",
+	"XAdminUserNotFound":                 "check AWS_ACCESS_KEY_ID, the server does not know it", // versitygw
 	"InvalidToken":                       "check AWS_SESSION_TOKEN",
-	"ExpiredToken":                       "the credentials have expired: get new ones",
+	"ExpiredToken":                       "the credentials have expired, get new ones",
 	"SignatureDoesNotMatch":              "check AWS_SECRET_ACCESS_KEY",
 	"RequestTimeTooSkewed":               "check the clock of this machine",
 	"AuthorizationHeaderMalformed":       "check --region",
-	"IllegalLocationConstraintException": "check --region and --endpoint: the bucket is in another region",
+	"IllegalLocationConstraintException": "check --region and --endpoint, the bucket is in another region",
 	"InvalidRegion":                      "check --region",
-	"PermanentRedirect":                  "check --region and --endpoint: the bucket is elsewhere",
+	"PermanentRedirect":                  "check --region and --endpoint, the bucket is elsewhere",
 	"InvalidBucketName":                  "check the name of the bucket",
 	"QuotaExceeded":                      "the bucket is full",
 	"XMinioStorageFull":                  "the server's disks are full",
-	"EntityTooLarge":                     "the server takes no object of this size",
-	"KeyTooLongError":                    "the server takes no key of this length: shorten the prefix in --dest",
+	"EntityTooLarge":                     "the server does not accept objects of this size",
+	"KeyTooLongError":                    "shorten the prefix in --dest, the server does not accept keys of this length",
 }
 
-// temporary are codes of errors that are retryable in spite of a status 4xx or 501, or that come
-// without a status of their own inside a larger answer.
+// temporary lists error codes that are retryable in spite of a status 4xx or 501, or that appear without a status of
+// their own inside a larger response.
 var temporary = map[string]bool{
 	"SlowDown": true, "RequestTimeout": true, "Throttling": true, "ThrottlingException": true, "RequestThrottled": true,
 	"RequestLimitExceeded": true, "TooManyRequests": true, "ConditionalRequestConflict": true, "OperationAborted": true,
 	"IncompleteBody": true, "XMinioServerNotInitialized": true, "InternalError": true, "ServiceUnavailable": true,
 }
 
-// explain converts an error of the library: it adds the request and what to check, uses the errors
-// of this package, and marks retryable errors. No message contains credentials: requests are
-// signed in a header, not in the URL.
+// explain converts an error of minio-go: it adds the request and what to check, and maps it to the errors of package
+// object. No message contains credentials: requests are signed in a header, not in the URL.
 func explain(verb string, key site.Key, err error) error {
 	what := strings.TrimSpace(verb + " " + string(key))
 	var page *notS3Error
@@ -59,7 +58,7 @@ func explain(verb string, key site.Key, err error) error {
 	}
 	var malformed *xml.SyntaxError
 	if errors.As(err, &malformed) && verb == "list" {
-		return fmt.Errorf("%s: %w: if a key in the bucket has a character that XML cannot hold, keep the site below a prefix of its own", what, err)
+		return fmt.Errorf("%s: %w; if keys contain characters that XML cannot hold, use a prefix of its own for the site", what, err)
 	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) || answer.Code == "" && answer.StatusCode == 0 {
@@ -69,7 +68,7 @@ func explain(verb string, key site.Key, err error) error {
 	case "NoSuchKey":
 		return object.ErrNotFound
 	case "NoSuchBucket":
-		return fmt.Errorf("%s: bucket %q: %w: followpress init creates it; or check its name, --endpoint and --region", what, answer.BucketName, object.ErrNoBucket)
+		return fmt.Errorf("%s: bucket %q: %w; create it with followpress init, or check its name, --endpoint and --region", what, answer.BucketName, object.ErrNoBucket)
 	case "NotImplemented":
 		return fmt.Errorf("%s: %w: %w", what, object.ErrUnsupported, err)
 	case "PreconditionFailed":
@@ -77,7 +76,7 @@ func explain(verb string, key site.Key, err error) error {
 	}
 	reason := fmt.Errorf("%s: %s (%s, status %d)", what, firstLine(answer.Message), firstLine(answer.Code), answer.StatusCode)
 	if hint, ok := permanent[answer.Code]; ok {
-		return fmt.Errorf("%w: %s", reason, inRegion(hint, answer.Region))
+		return fmt.Errorf("%w; %s", reason, inRegion(hint, answer.Region))
 	}
 	switch {
 	case answer.StatusCode == http.StatusPreconditionFailed:
@@ -89,15 +88,15 @@ func explain(verb string, key site.Key, err error) error {
 	case temporary[answer.Code], answer.StatusCode >= 500, answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusRequestTimeout:
 		return &object.TemporaryError{Err: reason}
 	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
-		return fmt.Errorf("%w: %s", reason, permanent["AccessDenied"])
+		return fmt.Errorf("%w; %s", reason, permanent["AccessDenied"])
 	case answer.StatusCode == http.StatusMovedPermanently, answer.StatusCode == http.StatusTemporaryRedirect:
-		return fmt.Errorf("%w: %s", reason, inRegion(permanent["PermanentRedirect"], answer.Region))
+		return fmt.Errorf("%w; %s", reason, inRegion(permanent["PermanentRedirect"], answer.Region))
 	}
 	return reason
 }
 
-// explainHead is explain for HEAD requests, whose answers have no body: a status that may have several reasons is asked for
-// once more by a listing.
+// explainHead is explain for HEAD requests, whose responses have no body. If the status is ambiguous, it asks for the
+// reason with a listing.
 func (s *Bucket) explainHead(ctx context.Context, verb string, key site.Key, err error) error {
 	switch minio.ToErrorResponse(err).StatusCode {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusMovedPermanently, http.StatusTemporaryRedirect:
@@ -110,7 +109,7 @@ func (s *Bucket) explainHead(ctx context.Context, verb string, key site.Key, err
 	return explain(verb, key, err)
 }
 
-// inRegion is a hint to check the region, and which one the server has named, if it has.
+// inRegion appends the region that the server reports, if any, to a hint to check the region.
 func inRegion(hint, region string) string {
 	if region = firstLine(region); region != "" && strings.Contains(hint, "--region") {
 		return fmt.Sprintf("%s (the server names --region %s)", hint, region)
@@ -118,7 +117,7 @@ func inRegion(hint, region string) string {
 	return hint
 }
 
-// ExplainNoAnswer marks an error of a request that got no answer, and adds what to check.
+// ExplainNoAnswer classifies an error of a request without a response, and adds what to check.
 func ExplainNoAnswer(err error) error {
 	var address *net.AddrError
 	switch {
@@ -127,17 +126,17 @@ func ExplainNoAnswer(err error) error {
 	case object.IsNetworkError(err):
 		return &object.TemporaryError{Err: err}
 	case object.UnknownHost(err) != "":
-		return fmt.Errorf("%w: DNS knows no host %s: check --endpoint and --region, or the machine's DNS", err, object.UnknownHost(err))
+		return fmt.Errorf("%w; check --endpoint and --region (DNS does not know %s)", err, object.UnknownHost(err))
 	case errors.As(err, &address):
-		return fmt.Errorf("%w: check --endpoint", err)
+		return fmt.Errorf("%w; check --endpoint", err)
 	case unreachable(err):
-		return fmt.Errorf("%w: check --endpoint, HTTPS_PROXY and the server's certificate", err)
+		return fmt.Errorf("%w; check --endpoint, HTTPS_PROXY and the server's certificate", err)
 	}
 	return err
 }
 
-// isUnanswered reports whether the request may still take effect in spite of an error answer, such
-// as that of a proxy whose server continues.
+// isUnanswered reports whether a request may still take effect in spite of an error response. For example, a proxy
+// may have given up on a server that continues.
 func isUnanswered(answer minio.ErrorResponse) bool {
 	switch answer.StatusCode {
 	case http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
@@ -146,20 +145,20 @@ func isUnanswered(answer minio.ErrorResponse) bool {
 	return answer.Code == "InternalError" || !temporary[answer.Code] && (answer.StatusCode >= 500 || answer.StatusCode == http.StatusRequestTimeout)
 }
 
-// wasSent reports whether a request without an answer may have reached the server.
+// wasSent reports whether a request without a response may have reached the server.
 func wasSent(err error) bool {
 	var operation *net.OpError
 	return !errors.As(err, &operation) || operation.Op != "dial"
 }
 
-// unreachable reports whether a request failed before an answer, for a reason other than its
-// context.
+// unreachable reports whether a request failed without a response, for a reason other than its context.
 func unreachable(err error) bool {
 	var request *url.Error
 	return errors.As(err, &request) && !errors.Is(err, context.Canceled)
 }
 
-// firstLine shortens a text to its first line, because proxies answer with whole pages, without what steers a terminal.
+// firstLine returns the first line of a text, shortened and without terminal control sequences. Proxies answer with
+// whole pages.
 func firstLine(text string) string {
 	const maxBytes = 200
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
@@ -167,8 +166,8 @@ func firstLine(text string) string {
 	return strings.TrimSuffix(strings.ToValidUTF8(text[:min(len(text), maxBytes)], ""), ".")
 }
 
-// explainDelete is explain for Delete. Some servers report an error for missing objects, and some
-// call a request that they do not know a method that is not allowed.
+// explainDelete is explain for Delete. Some servers report missing objects as errors, and some answer an unsupported
+// request with "method not allowed".
 func explainDelete(key site.Key, err error) error {
 	if err == nil {
 		return nil
@@ -183,10 +182,10 @@ func explainDelete(key site.Key, err error) error {
 	return explained
 }
 
-// errOnItsWay says that the server found another MD5 than the one named.
+// errOnItsWay says that the server computed another MD5 than the request states.
 var errOnItsWay = errors.New("damaged on its way")
 
-// explainPut is explain for a request whose body the server checks.
+// explainPut is explain for requests whose body the server checks.
 func explainPut(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -198,15 +197,15 @@ func explainPut(doing string, err error) error {
 	return explain(doing, "", err)
 }
 
-// ExplainRead adds the place that was read to an error, and what to check.
+// ExplainRead adds the place that was read, and what to check.
 func ExplainRead(place string, err error) error {
 	if errors.Is(err, object.ErrNoBucket) {
-		return fmt.Errorf("read %s: %w: check its name, --endpoint and --region", place, object.ErrNoBucket)
+		return fmt.Errorf("read %s: %w; check its name, --endpoint and --region", place, object.ErrNoBucket)
 	}
 	return fmt.Errorf("read %s: %w", place, err)
 }
 
-// ReadRetry is for reading what is no site. Tests shorten its waits.
+// ReadRetry retries reads of snapshots and refreshed data. Tests shorten its waits.
 var ReadRetry = retry.Policy{
 	Retryable: object.Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Attempts: 7,
 	Hint: "check --endpoint, and that the server is up",

@@ -21,8 +21,8 @@ func TestUnknownHosts(t *testing.T) {
 		cause error
 		want  string
 	}{
-		{&net.OpError{Op: "dial", Err: unknown}, "DNS knows no host s3.exmaple.org: check --endpoint"},
-		{&net.OpError{Op: "dial", Err: &net.AddrError{Err: "invalid port", Addr: "99999"}}, "invalid port: check --endpoint"},
+		{&net.OpError{Op: "dial", Err: unknown}, "check --endpoint and --region (DNS does not know s3.exmaple.org)"},
+		{&net.OpError{Op: "dial", Err: &net.AddrError{Err: "invalid port", Addr: "99999"}}, "invalid port; check --endpoint"},
 		{errors.New("x509: certificate signed by unknown authority"), "check --endpoint, HTTPS_PROXY and the server's certificate"},
 	} {
 		err := ExplainNoAnswer(&url.Error{Op: "Get", URL: "https://x/", Err: c.cause})
@@ -39,14 +39,14 @@ func TestPagesAreNoS3(t *testing.T) {
 		header http.Header
 		want   string
 	}{
-		"a page":             {200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "this is no S3 API: check --endpoint"},
-		"a console":          {400, http.Header{"Content-Type": {"text/html"}}, "this is no S3 API: check --endpoint"},
-		"a wall":             {403, http.Header{"Content-Type": {"text/html"}}, "this is no S3 API: check --endpoint"},
-		"another method":     {405, http.Header{"Content-Type": {"text/html"}}, "this is no S3 API: check --endpoint"},
+		"a page":             {200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "not an S3 server, it answers with a web page"},
+		"a console":          {400, http.Header{"Content-Type": {"text/html"}}, "not an S3 server, it answers with a web page"},
+		"a wall":             {403, http.Header{"Content-Type": {"text/html"}}, "not an S3 server, it answers with a web page"},
+		"another method":     {405, http.Header{"Content-Type": {"text/html"}}, "not an S3 server, it answers with a web page"},
 		"a proxy that waits": {503, http.Header{"Content-Type": {"text/html"}}, ""},
 		"a redirect": {301, http.Header{"Content-Type": {"application/xml"}, "X-Amz-Bucket-Region": {"eu-west-3"}},
 			"the server names --region eu-west-3"},
-		"a listing that breaks": {200, http.Header{"Content-Type": {"application/xml"}}, "a character that XML cannot hold"},
+		"a listing that breaks": {200, http.Header{"Content-Type": {"application/xml"}}, "characters that XML cannot hold"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			maps.Copy(w.Header(), c.header)

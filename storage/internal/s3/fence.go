@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// fence makes connections send no byte of a request whose context has ended. Without it, net/http
-// passes a request between goroutines before writing it, and continues a body until it notices the
-// end. After a process was stopped for a while, that is too late.
+// fence makes connections send no byte of a request after its context has ended. Without it, net/http hands a request
+// to another goroutine before writing it, and continues a body until it notices the end. After a process was
+// suspended, that is too late.
 func fence(t *http.Transport) http.RoundTripper {
 	dial := t.DialContext
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -32,7 +32,7 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := f.transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			c := info.Conn
-			for { // through a proxy with https, a server with https has TLS in TLS
+			for { // HTTPS through an HTTPS proxy is TLS inside TLS
 				secure, ok := c.(interface{ NetConn() net.Conn })
 				if !ok {
 					break
@@ -51,10 +51,10 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A fencedConn has one request at a time: the transport speaks HTTP/1.1.
+// A fencedConn carries one request at a time, because the transport speaks HTTP/1.1.
 type fencedConn struct {
 	net.Conn
-	request atomic.Pointer[context.Context] // context of the current one
+	request atomic.Pointer[context.Context] // context of the current request
 }
 
 // Write checks the context right before the system call.

@@ -20,7 +20,7 @@ import (
 type meter struct {
 	next   http.RoundTripper
 	log    *slog.Logger
-	offset atomic.Int64 // nanoseconds that the server's clock is ahead
+	offset atomic.Int64 // nanoseconds by which the server's clock is ahead
 
 	mu     sync.Mutex
 	counts map[object.Request]int
@@ -30,9 +30,9 @@ func newMeter(next http.RoundTripper, log *slog.Logger) *meter {
 	return &meter{next: next, log: cmp.Or(log, slog.New(slog.DiscardHandler)), counts: map[object.Request]int{}}
 }
 
-// RoundTrip sends a request unless its context has ended. The request is already signed, so if this
-// process is stopped after the check, the server refuses the request once the signature is more
-// than 15 minutes old. Headers are not logged, because they contain the signature.
+// RoundTrip sends a request unless its context has ended. If the process is suspended after that check, the server
+// refuses the request once its signature is 15 minutes old. Headers are not logged, because they contain the
+// signature.
 func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -59,26 +59,26 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		m.offset.Store(int64(time.Until(date)))
 	}
-	if kind != object.Get { // whoever reads an object bounds it
+	if kind != object.Get { // readers of objects set their own limit
 		response.Body = &documentBody{ReadCloser: response.Body}
 	}
 	return response, nil
 }
 
-// Limits of what a server answers beside objects: XML, of which the library keeps some hundred bytes
-// for each element. A thousand keys of 1 KiB, escaped, are 4 MiB with some 25,000 tags.
+// Limits of the XML in responses other than objects. The library keeps some hundred bytes for each element. A
+// thousand escaped keys of 1 KiB take 4 MiB and some 25,000 tags.
 const (
 	maxDocumentBytes = 8 << 20
 	maxDocumentTags  = 1 << 16
 )
 
-// A documentBody is the body of an answer, which ends with an error where it becomes too long.
+// A documentBody is a response body that fails once it exceeds the limits.
 type documentBody struct {
 	io.ReadCloser
 	bytes, tags int
 }
 
-var errLongDocument = fmt.Errorf("the server sent a document of more than %d MiB, or of more than %d tags", maxDocumentBytes>>20, maxDocumentTags)
+var errLongDocument = fmt.Errorf("the server sent a document of more than %d MiB or %d tags", maxDocumentBytes>>20, maxDocumentTags)
 
 // Read implements io.Reader.
 func (d *documentBody) Read(p []byte) (int, error) {

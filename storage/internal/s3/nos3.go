@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// A notS3Error says that a server is none of S3: it has answered with a web page.
+// A notS3Error says that the server is no S3 server, because it answered with a web page.
 type notS3Error struct{ status int }
 
-// Error says what to do.
+// Error returns the message, with what to check.
 func (e *notS3Error) Error() string {
-	return fmt.Sprintf("the server answers with a web page (status %d), so this is no S3 API: check --endpoint", e.status)
+	return fmt.Sprintf("not an S3 server, it answers with a web page (status %d); check --endpoint", e.status)
 }
 
-// s3Only refuses answers that no S3 server gives: pages, but for an object that is one, and for errors that pass, which
-// may be those of a proxy.
+// s3Only rejects web pages, which no S3 server sends. It accepts objects that are pages, and temporary errors, which
+// may come from a proxy.
 type s3Only struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

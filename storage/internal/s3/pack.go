@@ -12,13 +12,11 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// PutMany stores objects with one request, on servers that unpack tar files (MinIO's
-// "snowball"). Unpacks finds out whether a server does; others store the tar file itself as
-// site.PackKey. Errors are those of Put.
+// PutMany stores objects with one request, on servers that unpack tar files (MinIO's "snowball"). Unpacks detects
+// them; other servers store the tar file itself as site.PackKey. Errors are those of Put.
 //
-// The archive equals the one that minio-go's PutObjectsSnowball sends; a test compares them. That
-// function is not used because it gives the archive a random name, so that other servers would
-// keep it unnoticed, and because it does not let the server check a digest.
+// The archive equals that of minio-go's PutObjectsSnowball; a test compares them. That function gives the archive a
+// random name, so that other servers would keep it unnoticed, and does not let the server check a digest.
 func (s *Bucket) PutMany(ctx context.Context, objects []object.Object) error {
 	archive, err := s.pack(objects)
 	if err != nil {
@@ -30,8 +28,8 @@ func (s *Bucket) PutMany(ctx context.Context, objects []object.Object) error {
 	return err
 }
 
-// pack makes the archive. It checks each object's digest, because the server only checks that of
-// the archive. The modification time is the server's, as without an archive.
+// pack builds the archive. It checks each object's digest, because the server checks only the digest of the archive.
+// The modification time is the server's, as without an archive.
 func (s *Bucket) pack(objects []object.Object) ([]byte, error) {
 	const overhead = 3 << 10 // bytes of headers and padding per object
 	size := 0
@@ -65,8 +63,8 @@ func (s *Bucket) pack(objects []object.Object) ([]byte, error) {
 	return archive.Bytes(), nil
 }
 
-// Unpacks stores objects with PutMany and reports whether the server unpacked them correctly. If
-// not, it removes the archive.
+// Unpacks stores objects with PutMany and reports whether the server unpacked them correctly. If not, it deletes the
+// archive.
 func (s *Bucket) Unpacks(ctx context.Context, objects []object.Object) (bool, error) {
 	if s.amazon {
 		return false, nil
@@ -77,7 +75,7 @@ func (s *Bucket) Unpacks(ctx context.Context, objects []object.Object) (bool, er
 	} else if err != nil {
 		return false, err
 	}
-	// Check for the archive first, because the objects may have existed before.
+	// Look for the archive first, because the objects may have existed before.
 	if _, _, err := s.Read(ctx, site.PackKey); err == nil {
 		return false, s.Delete(ctx, []site.Key{site.PackKey})
 	} else if !errors.Is(err, object.ErrNotFound) {

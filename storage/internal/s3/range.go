@@ -13,12 +13,12 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// ErrRange says that an object ends before the bytes that were asked for.
+// ErrRange says that an object ends before the requested offset.
 var ErrRange = errors.New("it ends before")
 
-// FillRange fills buffers with what an object has from an offset on. It returns how many bytes that were,
-// fewer if the object ends within them, and the version of the object. It is ErrRange if the object ends
-// before the offset.
+// FillRange fills the buffers with the bytes of an object from an offset. It returns the number of bytes read, which
+// is smaller if the object ends early, and the version of the object. It returns ErrRange if the object ends before
+// the offset.
 func (s *Bucket) FillRange(ctx context.Context, key site.Key, offset int64, into ...[]byte) (n int64, is object.Version, err error) {
 	var length int64
 	for _, b := range into {
@@ -28,7 +28,7 @@ func (s *Bucket) FillRange(ctx context.Context, key site.Key, offset int64, into
 	if err != nil {
 		return 0, is, err
 	}
-	defer stream.Close() // it was read to its end, or failed before
+	defer stream.Close() // read completely, or failed before
 	n, err = object.Fill(stream, into...)
 	if err == nil && n < min(length, is.Size-offset) {
 		err = io.ErrUnexpectedEOF
@@ -39,8 +39,8 @@ func (s *Bucket) FillRange(ctx context.Context, key site.Key, offset int64, into
 	return n, is, nil
 }
 
-// ReadRange reads so many bytes of an object, at least one, from an offset on, if the object still has the ETag; else it
-// returns ErrCondition. The caller closes the stream.
+// ReadRange returns length bytes of an object, at least one, from an offset, or ErrCondition if the object no longer
+// has the ETag. The caller closes the stream.
 func (s *Bucket) ReadRange(ctx context.Context, key site.Key, etag string, offset, length int64) (io.ReadCloser, error) {
 	var o minio.GetObjectOptions
 	if err := o.SetMatchETag(etag); err != nil {
@@ -48,13 +48,13 @@ func (s *Bucket) ReadRange(ctx context.Context, key site.Key, etag string, offse
 	}
 	stream, sent, _, err := s.openRange(ctx, key, o, offset, length)
 	if err == nil && sent != length {
-		return nil, errors.Join(fmt.Errorf("get %s: the server sends %d bytes of %d", key, sent, length), stream.Close())
+		return nil, errors.Join(fmt.Errorf("get %s: got %d of %d bytes", key, sent, length), stream.Close())
 	}
 	return stream, err
 }
 
-// openRange requests so many bytes of an object from an offset on. It returns the body, whose length may be another one, and
-// the version of the object. It is ErrRange if the object ends before the offset.
+// openRange requests length bytes of an object from an offset. It returns the body, its actual length, and the
+// version of the object, or ErrRange if the object ends before the offset.
 func (s *Bucket) openRange(
 	ctx context.Context, key site.Key, o minio.GetObjectOptions, offset, length int64,
 ) (body io.ReadCloser, sent int64, is object.Version, err error) {
@@ -74,7 +74,7 @@ func (s *Bucket) openRange(
 			err = fmt.Errorf("get %s: the server sent %q instead of %d bytes from %d on", key, firstLine(text), length, offset)
 		}
 	} else if offset > 0 {
-		err = fmt.Errorf("get %s: the server sends no ranges of objects: %w", key, object.ErrUnsupported)
+		err = fmt.Errorf("get %s: the server does not support ranges: %w", key, object.ErrUnsupported)
 	}
 	if err != nil {
 		return nil, 0, is, errors.Join(err, stream.Close())
@@ -82,7 +82,7 @@ func (s *Bucket) openRange(
 	return stream, info.Size, is, nil
 }
 
-// maxSinglePut is the size from which PutLarge sends an object in pieces: servers take 5 GiB at once at most.
+// maxSinglePut is the largest body that PutLarge sends with one request. Servers take at most 5 GiB.
 const maxSinglePut = 64 << 20
 
 // PutLarge stores an object of any size. Errors are those of Put.

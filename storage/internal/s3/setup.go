@@ -36,10 +36,10 @@ func (s *Bucket) Create(ctx context.Context) (created bool, err error) {
 // policyVersion is the version of the policy language, not of a policy.
 const policyVersion = "2012-10-17"
 
-// AllowRead lets everybody read the keys that match patterns, in which * matches any text. Other
-// statements of the bucket's policy stay. Servers without policies return ErrUnsupported.
+// AllowRead lets everybody read the keys that match patterns, in which * matches any text. It keeps other statements
+// of the bucket's policy. Servers without policies return ErrUnsupported.
 func (s *Bucket) AllowRead(ctx context.Context, patterns []string) error {
-	current, err := s.core.Client.GetBucketPolicy(ctx, s.bucket) // that of Core has an error for none
+	current, err := s.core.Client.GetBucketPolicy(ctx, s.bucket) // the method of Core fails if there is no policy
 	if err != nil {
 		return explain("read the bucket's policy", "", err)
 	}
@@ -50,7 +50,7 @@ func (s *Bucket) AllowRead(ctx context.Context, patterns []string) error {
 	}{Version: policyVersion}
 	if current != "" {
 		if err := json.Unmarshal([]byte(current), &policy); err != nil {
-			return fmt.Errorf("read the bucket's policy: it would be lost: %w", err)
+			return fmt.Errorf("read the bucket's policy: %w; it would be lost", err)
 		}
 	}
 	sid := s.statementID()
@@ -73,8 +73,7 @@ func (s *Bucket) AllowRead(ctx context.Context, patterns []string) error {
 	return nil
 }
 
-// statementID is the ID of our statement in the policy, one per prefix. Only letters and digits are
-// allowed.
+// statementID returns the ID of our statement in the policy, one per prefix. IDs have letters and digits only.
 func (s *Bucket) statementID() string {
 	sum := site.Sum([]byte(s.prefix))
 	return "FollowpressRead" + hex.EncodeToString(sum[:4])
@@ -83,8 +82,8 @@ func (s *Bucket) statementID() string {
 // corsRule is the ID of our rule in the bucket's CORS rules.
 const corsRule = "followpress"
 
-// AllowOrigins lets web pages of any origin read (CORS). Other rules of the bucket stay. Servers
-// without CORS rules return ErrUnsupported.
+// AllowOrigins lets web pages of any origin read (CORS). It keeps other rules of the bucket. Servers without CORS
+// rules return ErrUnsupported.
 func (s *Bucket) AllowOrigins(ctx context.Context) error {
 	config, err := s.core.GetBucketCors(ctx, s.bucket)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package storetest has what tests of several stores share.
+// Package storetest provides helpers for tests of several stores.
 package storetest
 
 import (
@@ -23,15 +23,15 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// Main runs the tests of a package, with files in memory and without waiting before a request is made again.
+// Main runs the tests of a package with temporary files in memory and without waits before retries.
 func Main(m *testing.M) {
 	tempdir.InMemory()
-	minio.DefaultRetryUnit = time.Millisecond // the library waits once more after its last attempt
+	minio.DefaultRetryUnit = time.Millisecond // the library waits even after its last attempt
 	s3.ReadRetry.First = time.Millisecond
 	m.Run()
 }
 
-// OnServers runs a test on a server of each kind.
+// OnServers runs a test against a server of each kind.
 func OnServers(t *testing.T, check func(*testing.T, *servers.Server)) {
 	for _, kind := range servers.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -48,7 +48,7 @@ func OpenS3(t *testing.T, server *servers.Server, at location.Location) *s3.Buck
 	return OpenS3With(t, at, s3.Options{Endpoint: server.Endpoint})
 }
 
-// OpenS3With opens a bucket with other options than its server's endpoint.
+// OpenS3With opens a bucket with the given options.
 func OpenS3With(t *testing.T, at location.Location, o s3.Options) *s3.Bucket {
 	t.Helper()
 	b, err := s3.Open(t.Context(), at.Bucket, at.Prefix, o)
@@ -58,7 +58,7 @@ func OpenS3With(t *testing.T, at location.Location, o s3.Options) *s3.Bucket {
 	return b
 }
 
-// Object is an object with the headers of a site's.
+// Object returns an object with the headers of a site's object.
 func Object(key site.Key, body string) object.Object {
 	return object.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body),
@@ -66,7 +66,7 @@ func Object(key site.Key, body string) object.Object {
 	}
 }
 
-// Put puts objects, several at a time.
+// Put stores objects concurrently, and fails the test if an ETag is not the MD5.
 func Put(t *testing.T, to interface {
 	Put(ctx context.Context, o object.Object, condition object.Condition) (string, error)
 }, objects ...object.Object) {
@@ -87,8 +87,7 @@ func Put(t *testing.T, to interface {
 	}
 }
 
-// Awkward are keys that some layer might misinterpret. Any of their last segments may
-// be the name of a user.
+// Awkward returns keys that some layer might misinterpret. Any of their last segments may be a user name.
 func Awkward() []site.Key {
 	keys := []site.Key{
 		"_site", "a-b", "a/b", "a.b", "a/b-c", "a/c/d e", "a/ leading", "a/trailing ", "a+b", "a%20b", "a%2Fb", "a&b=c;d", "a?b#c", `a"b'c`,
@@ -101,7 +100,7 @@ func Awkward() []site.Key {
 	return keys
 }
 
-// A Busy server answers one request of three.
+// A Busy transport lets every third request through and answers the others with 503.
 type Busy struct{ requests atomic.Int64 }
 
 // RoundTrip implements http.RoundTripper.

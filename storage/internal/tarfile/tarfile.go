@@ -1,4 +1,4 @@
-// Package tarfile has the site in a tar file, which it reads where it is.
+// Package tarfile reads a site from a tar file without unpacking it.
 package tarfile
 
 import (
@@ -25,12 +25,12 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// A File reads objects from a tar file without unpacking it. (afero's tarfs would load the whole
-// file into memory, and its open files share a position.)
+// A File reads objects from a tar file. (afero's tarfs would load the whole file into memory, and its open files
+// share an offset.)
 type File struct {
 	path      string
 	reopening sync.Mutex        // held by Reopen
-	indexed   func(bytes int64) // told by Reopen; nil for nobody
+	indexed   func(bytes int64) // called by Reopen; may be nil
 	mu        sync.Mutex
 	current   *openFile // under mu
 }
@@ -39,25 +39,24 @@ type File struct {
 type openFile struct {
 	file    *os.File
 	path    string
-	info    fs.FileInfo    // when it was opened
+	info    fs.FileInfo    // as of opening
 	root    []byte         // nil if the root is not the last entry
 	readers sync.WaitGroup // reads in progress
-	seed    maphash.Seed   // random, because names are input that could be chosen to collide
+	seed    maphash.Seed   // random, because names are input and could be chosen to collide
 
 	indexing sync.Mutex
 	index    fileIndex // guarded by indexing; nil until needed
 }
 
-// A fileIndex finds the entries of a tar file. An element has 8 bytes: the upper half is a hash of
-// the key, the lower half the block where the entry begins. Elements are sorted. A read compares
-// the key with the header there.
+// A fileIndex locates the entries of a tar file in 8 bytes each: the upper half is a hash of the key, the lower half
+// the block where the entry begins. Elements are sorted. A read compares the key with the header there.
 type fileIndex []uint64
 
 // indexElement is the size of an element of a fileIndex, in bytes.
 const indexElement = 8
 
-// Open opens a tar file. If the root is the last entry, the file is indexed only when another
-// object is read, which an unchanged site may not need.
+// Open opens a tar file. If the root is the last entry, Open does not index the file; the first read of another
+// object does. A publish of an unchanged site may need the root only.
 func Open(path string) (*File, error) {
 	opened, err := open(path)
 	if err != nil {
@@ -102,8 +101,8 @@ func (t *File) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return t.GetAdmitted(ctx, key, object.AdmitAll)
 }
 
-// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
-// returns the error of admit, if any. A replaced file stays open while admit waits.
+// GetAdmitted is like Get, but first calls admit with the size in bytes, before it allocates memory. It returns
+// admit's error, if any. A replaced file stays open while admit waits.
 func (t *File) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	opened, done := t.use()
 	defer done()
@@ -121,13 +120,13 @@ func (t *File) Read(ctx context.Context, key site.Key) ([]byte, object.Info, err
 	return body, object.InfoOfFile(key, site.Sum(body), opened.info), nil
 }
 
-// settleTime is the age from which a new file counts as complete. File times are coarse, so a
-// younger file may change without a new time. Tests change it.
+// settleTime is the age from which a new file counts as complete. File times are coarse, so a younger file may change
+// without a new time. Tests change it.
 var settleTime = 50 * time.Millisecond
 
-// OnIndex has Reopen tell the memory that indexes take, in bytes: of two files while it switches from one to the other.
-// It must be called before any other method.
-func (t *File) OnIndex(told func(bytes int64)) { t.indexed = told }
+// OnIndex makes Reopen report the memory of indexes in bytes, which includes both files during a switch. It must be
+// called before any other method.
+func (t *File) OnIndex(report func(bytes int64)) { t.indexed = report }
 
 func (t *File) tell(elements int) {
 	if t.indexed != nil {
@@ -135,9 +134,8 @@ func (t *File) tell(elements int) {
 	}
 }
 
-// Reopen switches to the file that has the name now, if it is a different or a changed one. When it
-// returns, the file is indexed. After an error, the old file stays in use. Reads in progress
-// continue in the old file, and Reopen waits for them.
+// Reopen switches to the file that has the name now, if that file differs or has changed, and indexes it. After an
+// error, the old file stays in use. Reads in progress continue in the old file, and Reopen waits for them.
 func (t *File) Reopen(ctx context.Context) error {
 	t.reopening.Lock()
 	defer t.reopening.Unlock()
@@ -167,7 +165,7 @@ func (t *File) Reopen(ctx context.Context) error {
 	t.current = next
 	t.mu.Unlock()
 	was.readers.Wait()
-	_ = was.file.Close() // it was only read: an error is no reason to go on with it
+	_ = was.file.Close() // read-only, so an error does not matter
 	return nil
 }
 
@@ -178,7 +176,7 @@ func (t *openFile) check(ctx context.Context) error {
 	}
 	body, err := t.get(ctx, site.RootKey, object.AdmitAll)
 	if errors.Is(err, object.ErrNotFound) {
-		return fmt.Errorf("%s has no %s: it is not a site, or incomplete", t.path, site.RootKey)
+		return fmt.Errorf("%s has no %s: not a site, or an incomplete one", t.path, site.RootKey)
 	}
 	if err == nil {
 		_, err = site.ParseRoot(body)
@@ -190,8 +188,7 @@ func sameContent(a, b fs.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// lastRoot reads the root if it is the last entry, as in files of the generator; otherwise it
-// returns nil.
+// lastRoot returns the root if it is the last entry, as in files of the generator, else nil.
 func lastRoot(file *os.File, size int64) ([]byte, error) {
 	size -= size % tarentry.Block
 	tail := make([]byte, min(size, site.MaxRootBytes))
@@ -204,11 +201,11 @@ func lastRoot(file *os.File, size int64) ([]byte, error) {
 			continue
 		}
 		header, err := tar.NewReader(bytes.NewReader(tail[at:][:tarentry.Block])).Next()
-		if err != nil || header.Name != string(site.RootKey) || header.Typeflag != tar.TypeReg {
+		if err != nil || header.Name != string(site.RootKey) || header.Typeflag != tar.TypeReg { // content that looks like a header
 			continue // part of an object
 		}
 		body := tail[at+tarentry.Block:]
-		if header.Size > int64(len(body)) || int64(at+tarentry.Block)+header.Size+tarentry.Padding(header.Size) < int64(zeros) {
+		if header.Size > int64(len(body)) || int64(at+tarentry.Block)+header.Size+tarentry.Padding(header.Size) < int64(zeros) { // truncated, or not the last entry
 			continue // it is not whole, or something is behind it
 		}
 		return bytes.Clone(body[:header.Size]), nil
@@ -216,7 +213,7 @@ func lastRoot(file *os.File, size int64) ([]byte, error) {
 	return nil, nil
 }
 
-// entries returns the index, which the first call makes.
+// entries returns the index, and builds it in the first call.
 func (t *openFile) entries(ctx context.Context) (fileIndex, error) {
 	t.indexing.Lock()
 	defer t.indexing.Unlock()
@@ -233,7 +230,7 @@ func (t *openFile) entries(ctx context.Context) (fileIndex, error) {
 	return t.index, nil
 }
 
-// elements is the length of the index, if it is made.
+// elements returns the length of the index, or 0 before it is built.
 func (t *openFile) elements() int {
 	t.indexing.Lock()
 	defer t.indexing.Unlock()
@@ -241,7 +238,7 @@ func (t *openFile) elements() int {
 }
 
 func (t *openFile) makeIndex(ctx context.Context) (fileIndex, error) {
-	// Reading everything is faster than skipping each of many small bodies.
+	// Reading sequentially is faster than seeking past each of many small bodies.
 	position := &counter{reader: bufio.NewReaderSize(io.NewSectionReader(t.file, 0, math.MaxInt64), 1<<20)}
 	archive := tar.NewReader(position)
 	index := make(fileIndex, 0, t.expected())
@@ -275,11 +272,11 @@ func (t *openFile) makeIndex(ctx context.Context) (fileIndex, error) {
 }
 
 func (t *openFile) cutOff(err error) error {
-	return fmt.Errorf("it is cut off after %d bytes: copy or generate it again: %w", t.info.Size(), err)
+	return fmt.Errorf("truncated at %d bytes: %w; copy or generate it again", t.info.Size(), err)
 }
 
-// expected is the number of entries according to the root, or 0 without one: an index that had to grow
-// would take twice the memory for a while. It is never more than the file has room for.
+// expected returns the number of entries according to the root, or 0 without one, to allocate the index once: growing
+// would need twice the memory for a while. It never exceeds what fits into the file.
 func (t *openFile) expected() int64 {
 	root, err := site.ParseRoot(t.root)
 	if err != nil {
@@ -289,7 +286,7 @@ func (t *openFile) expected() int64 {
 	return max(0, min(n, t.info.Size()/tarentry.Block))
 }
 
-// hash is the upper half of an element of the index.
+// hash returns the upper half of an index element.
 func (t *openFile) hash(key site.Key) uint64 {
 	return maphash.String(t.seed, string(key)) &^ math.MaxUint32
 }
@@ -305,7 +302,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// get reads an object. It fails if the file was written to since it was opened.
+// get reads an object. It fails if the file was written to after it was opened.
 func (t *openFile) get(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	if key == site.RootKey && t.root != nil {
 		return bytes.Clone(t.root), nil
@@ -328,7 +325,7 @@ func (t *openFile) read(ctx context.Context, key site.Key, admit func(ctx contex
 	last, _ := slices.BinarySearchFunc(index, hash, func(entry, hash uint64) int {
 		return cmp.Or(cmp.Compare(entry&^math.MaxUint32, hash), -1)
 	})
-	for at := last - 1; at >= first; at-- { // the last entry of a name counts
+	for at := last - 1; at >= first; at-- { // the last entry of a name wins
 		begin := int64(index[at]&math.MaxUint32) * tarentry.Block
 		position := &counter{reader: io.NewSectionReader(t.file, begin, math.MaxInt64-begin)}
 		header, err := tar.NewReader(position).Next()
@@ -345,7 +342,7 @@ func (t *openFile) read(ctx context.Context, key site.Key, admit func(ctx contex
 			return nil, err
 		}
 		body := make([]byte, header.Size)
-		// The reader takes no more than the header, so this is where the object begins.
+		// The tar reader consumed the header only, so the body begins here.
 		if _, err := t.file.ReadAt(body, begin+position.read); err != nil {
 			return nil, fmt.Errorf("read %s: %w", key, err)
 		}
@@ -354,9 +351,9 @@ func (t *openFile) read(ctx context.Context, key site.Key, admit func(ctx contex
 	return nil, object.ErrNotFound
 }
 
-var errChanged = errors.New("the file was overwritten while it was in use: replace it by renaming a new one")
+var errChanged = errors.New("the file was overwritten while in use; replace it by renaming a new one")
 
-// unchanged returns errChanged if the file was written to since it was opened.
+// unchanged returns errChanged if the file was written to after it was opened.
 func (t *openFile) unchanged() error {
 	info, err := t.file.Stat()
 	if err != nil {

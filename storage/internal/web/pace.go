@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// The least that a server may send while bodies are read: so that one that sends a byte a second does not hold a run.
+// The minimum rate of bodies, so that a server that sends one byte a second cannot stall a run.
 const (
-	paceWindow = 30 * time.Second // of time in which a body is read, of one request or of many
-	paceBytes  = 30 << 10         // within that
-	paceTick   = time.Second      // between two looks while nothing comes
+	paceWindow = 30 * time.Second // time during which at least one body was read
+	paceBytes  = 30 << 10         // minimum within paceWindow
+	paceTick   = time.Second      // interval of checks while no bytes arrive
 )
 
-var errSlow = errors.New("the server sends less than 1 KiB a second: name another place, or try later")
+var errSlow = errors.New("the server sends less than 1 KiB/s; use another server, or try later")
 
-// A pace measures what a server sends, over all requests. Waiting for an answer does not count: that has a limit of its
-// own. It is safe for concurrent use.
+// A pace measures the rate of a server over all requests. Only the time in which bodies are read counts: the wait for
+// a response has its own timeout. It is safe for concurrent use.
 type pace struct {
 	mu      sync.Mutex
-	reading int           // bodies
-	since   time.Time     // when the first of them began, or was looked at last
-	spent   time.Duration // of the window
-	bytes   int           // within it
+	reading int           // number of bodies being read
+	since   time.Time     // up to when spent is counted
+	spent   time.Duration // reading time in the current window
+	bytes   int           // received in the current window
 }
 
-// begin begins the time in which a body is read, and end ends it.
+// begin and end bracket the reading of one body.
 func (p *pace) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *pace) end() {
 	p.reading--
 }
 
-// count adds the time until now. The caller has the lock.
+// count adds the reading time until now. The caller holds mu.
 func (p *pace) count() {
 	now := time.Now()
 	if p.reading > 0 {
@@ -52,7 +52,7 @@ func (p *pace) count() {
 	p.since = now
 }
 
-// got notes bytes that have come. It is errSlow if they are too few of a window that is over.
+// got adds received bytes. It returns errSlow if the window is over and had too few.
 func (p *pace) got(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,11 +69,11 @@ func (p *pace) got(n int) error {
 	return nil
 }
 
-// A pacedBody is a body that ends with errSlow if its server is too slow.
+// A pacedBody fails with errSlow if its server is too slow.
 type pacedBody struct {
 	body   io.ReadCloser
 	pace   *pace
-	cancel context.CancelCauseFunc // ends a read that waits
+	cancel context.CancelCauseFunc // interrupts a blocked read
 	ctx    context.Context
 	timer  *time.Timer
 }

@@ -44,7 +44,7 @@ func TestWeb(t *testing.T) {
 		"asks for the signed site":    {handler: func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("X-Signed")) }, want: "only"},
 		"empty":                       {handler: status(http.StatusOK)},
 		"absent":                      {handler: status(http.StatusNotFound), err: object.ErrNotFound},
-		"forbidden":                   {handler: status(http.StatusForbidden), message: "status 403: a bucket that nobody may list"},
+		"forbidden":                   {handler: status(http.StatusForbidden), message: "status 403: the object is missing, or the bucket forbids access"},
 		"busy":                        {handler: status(http.StatusServiceUnavailable), message: "status 503", temporary: true},
 		"too many requests":           {handler: status(http.StatusTooManyRequests), message: "status 429", temporary: true},
 		"no content":                  {handler: status(http.StatusNoContent), message: "status 204"},
@@ -154,9 +154,9 @@ func TestSlowServers(t *testing.T) {
 		says              string
 		atLeast, lessThan time.Duration
 	}{
-		{"a byte a second", false, kib, 1, time.Second, 0, 1, "less than 1 KiB a second", 30 * time.Second, 33 * time.Second},
-		{"small objects, a byte a second", false, 20, 1, time.Second, 0, 50, "less than 1 KiB a second", 30 * time.Second, 60 * time.Second},
-		{"nothing after the first byte", false, kib, 1, time.Hour, 0, 1, "less than 1 KiB a second", 30 * time.Second, 33 * time.Second},
+		{"a byte a second", false, kib, 1, time.Second, 0, 1, "less than 1 KiB/s", 30 * time.Second, 33 * time.Second},
+		{"small objects, a byte a second", false, 20, 1, time.Second, 0, 50, "less than 1 KiB/s", 30 * time.Second, 60 * time.Second},
+		{"nothing after the first byte", false, kib, 1, time.Hour, 0, 1, "less than 1 KiB/s", 30 * time.Second, 33 * time.Second},
 		{"a header, a byte a second", true, 1, 1, 0, 0, 1, "timeout awaiting response headers", 30 * time.Second, 33 * time.Second},
 		{"no header", false, 1, 1, 0, time.Hour, 1, "timeout awaiting response headers", 30 * time.Second, 33 * time.Second},
 		{"2 KiB a second", false, 100 * kib, 2 * kib, time.Second, 0, 2, "", 99 * time.Second, 102 * time.Second},
