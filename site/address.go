@@ -6,17 +6,16 @@ import (
 	"errors"
 )
 
-// AddressTextLen is the length of an address as text, in bytes: "0x" and 40 digits.
+// AddressTextLen is the length in bytes of an address as text: "0x" and 40 digits.
 const AddressTextLen = 2 + 2*len(Address{})
 
 // An Address is the 20-byte identifier of an account.
 type Address [20]byte
 
-// ErrNotAddress is the error of ParseAddress.
+// ErrNotAddress is returned by ParseAddress.
 var ErrNotAddress = errors.New("not an address (0x and 40 hexadecimal digits)")
 
-// ParseAddress reads "0x" and 40 hexadecimal digits, both in any letter case. The only error is
-// ErrNotAddress.
+// ParseAddress parses "0x" and 40 hexadecimal digits, in any letter case. The only error is ErrNotAddress.
 func ParseAddress[T ~string | ~[]byte](text T) (Address, error) {
 	var a Address
 	if len(text) != AddressTextLen || text[0] != '0' || text[1]|0x20 != 'x' {
@@ -33,18 +32,17 @@ func ParseAddress[T ~string | ~[]byte](text T) (Address, error) {
 	return a, nil
 }
 
-// String is the address as the API writes it: "0x" and 40 digits in lower case.
+// String returns the address as the API writes it: "0x" and 40 lower-case digits.
 func (a Address) String() string {
 	return string(a.Append(make([]byte, 0, AddressTextLen)))
 }
 
-// Append appends what String returns to b.
+// Append appends the result of String to b.
 func (a Address) Append(b []byte) []byte {
 	return hex.AppendEncode(append(b, "0x"...), a[:])
 }
 
-// Compare is negative if a is before b in the order of addresses, positive if it is after it, and
-// otherwise 0.
+// Compare returns -1, 0 or +1 if a sorts before, equals or sorts after b.
 func (a Address) Compare(b Address) int { return bytes.Compare(a[:], b[:]) }
 
 func hexDigit(c byte) (byte, bool) {

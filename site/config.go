@@ -20,27 +20,27 @@ const (
 	SearchMax           = 100           // largest ?limit of a search
 	pageMax             = 1_000         // largest ?limit of other pages
 	feedLimit           = 50            // entries of a feed without ?limit
-	HistoryShardSize    = 1_000         // entries of a shard of operations
-	relationshipsLimit  = 100           // entries of a page of relationships without ?limit
-	RankedLimit         = 50            // entries of a page of ranked accounts without ?limit
+	HistoryShardSize    = 1_000         // operations in a history shard
+	relationshipsLimit  = 100           // relationships per page without ?limit
+	RankedLimit         = 50            // ranked accounts per page without ?limit
 	SearchShardSize     = 1_000         // entries in a search shard
 	maxTermBytes        = 255           // longest search term, in bytes
-	MaxNumberDigits     = 18            // of a limit or an offset: such a number fits an int64
+	MaxNumberDigits     = 18            // of a limit or an offset; fits an int64
 	maxOffset           = math.MaxInt32 // larger offsets are past the end of any list
 	usersPerBucket      = 4_000
-	efpPerBucket        = 64     // entries of a bucket under APIEFP, some of them with rows
-	PackedRows          = 20     // longest list that is kept in its bucket under APIEFP
-	HeadRows            = 100    // rows of each order in the head of a list of several shards
+	efpPerBucket        = 64     // entries in a bucket under APIEFP, some of them with rows
+	PackedRows          = 20     // longest list stored in its bucket under APIEFP
+	HeadRows            = 100    // rows of each order in the head of a sharded list
 	RankedOrderSize     = 10_000 // positions in a shard RankedOrderKey
-	DiscoverMax         = 250    // accounts that discover pages through
-	MaxBatch            = 1_000  // accounts of a batch of button states
+	DiscoverMax         = 250    // accounts in the result of discover
+	MaxBatch            = 1_000  // accounts in a batch of button states
 	MaxBatchBytes       = 131_072
 	objectsPerShard     = 1_000
 	largestLeaderboard  = 10_000
 	maxBadgesFieldBytes = 64
 	defaultProfileText  = 64 << 10
-	largestProfileText  = 16 << 20 // the longest row of a snapshot
-	maxProfileURLBytes  = 1_024    // with an address in it; a QR code has room for twice as many
+	largestProfileText  = 16 << 20 // longest row of a snapshot
+	maxProfileURLBytes  = 1_024    // with an address filled in; a QR code holds twice as many
 	defaultProfile      = 256 << 10
 	largestRanksEvery   = 10 * 365 * 24 * 3600 // seconds
 	leastProfile        = 1 << 10
@@ -48,7 +48,7 @@ const (
 	maxExplorerKeys     = 16
 )
 
-// publicKey is what a public key looks like. Package note reads it.
+// publicKey matches public keys, which package note parses.
 var publicKey = regexp.MustCompile(`^[^\s\pC+]{1,255}\+[0-9a-f]{8}\+[A-Za-z0-9+/]{1,255}={0,2}$`)
 
 // Values of Config.API.
@@ -59,8 +59,8 @@ const (
 
 // Values of Config.Names.
 const (
-	NamesCopies = "copies" // a user's objects exist under the name too; stored as ""
-	NamesLookup = "lookup" // they exist under the address only, and readers look names up
+	NamesCopies = "copies" // a user's objects are stored under the name too; stored as ""
+	NamesLookup = "lookup" // they are stored under the address only, and readers look names up
 )
 
 // AddressPlaceholder stands for an address in Config.ProfileURL.
@@ -71,85 +71,84 @@ const (
 	defaultEFPBadges  = "poaps"
 )
 
-// DefaultBadges is the member that holds the badges in the specification, the default of Config.BadgesField under APISpec.
+// DefaultBadges is the default of Config.BadgesField under APISpec.
 const DefaultBadges = "badges"
 
-// Config holds what an operator may choose about a site. It is part of the root, so that all servers
-// and edges of a site agree. The zero value of a field means the default that its comment names.
+// Config is the operator's configuration of a site. It is part of the root, so that all servers and edges of a site
+// agree. The comment of a field gives the default that its zero value means.
 type Config struct {
-	BasePath       string `json:"base_path"`       // path of the API, without a slash at either end; "api/v1"
-	BadgesField    string `json:"badges_field"`    // JSON member that holds the badges; "badges", or "poaps" under APIEFP
-	LeaderboardMax int    `json:"leaderboard_max"` // largest ?limit of a leaderboard; 100
+	BasePath       string `json:"base_path"`       // path of the API, without slashes at its ends; "api/v1"
+	BadgesField    string `json:"badges_field"`    // JSON member with the badges; "badges", or "poaps" under APIEFP
+	LeaderboardMax int    `json:"leaderboard_max"` // maximum ?limit of a leaderboard; 100
 
-	// MaxProfileText is the longest text that a profile may have, in bytes; 64 KiB. The
-	// generator and refreshes leave out longer ones.
+	// MaxProfileText is the maximum size in bytes of a text in a profile; 64 KiB. The generator and refreshes omit
+	// longer ones.
 	MaxProfileText int `json:"max_profile_text"`
-	// MaxProfile is the size of a whole profile as JSON, in bytes; 256 KiB, which is stored as 0. What
-	// exceeds it is left out, the largest first (Profile.Within).
+	// MaxProfile is the maximum size in bytes of a profile as JSON; 256 KiB, which is stored as 0. Profile.Within
+	// omits the largest parts of larger profiles.
 	MaxProfile int `json:"max_profile,omitempty"`
 
-	// API is APISpec or APIEFP. The root of a site of APISpec has neither it nor the next two.
+	// API is APISpec or APIEFP. With APISpec, the root omits this member and the next two.
 	API string `json:"api,omitempty"`
-	// ProfileURL is the address of a person's page, with AddressPlaceholder in it; that of
-	// efp.app. Only under APIEFP.
+	// ProfileURL is the URL of a person's page, with AddressPlaceholder in it; a page of efp.app. Only under APIEFP.
 	ProfileURL string `json:"profile_url,omitempty"`
 	// Names is NamesCopies or, only under APIEFP, NamesLookup.
 	Names string `json:"names,omitempty"`
 
-	// Explorer says that the site has a page for people to look at it, and routes for reports. The root
-	// of a site without it does not have the member.
+	// Explorer adds the explorer, a page for people, and routes for reports. A root without it omits the member.
 	Explorer bool `json:"explorer,omitempty"`
-	// Pictures says from where the explorer loads pictures: off for none, also not those that are
-	// part of a profile; hosts with spaces between them; or the URL of a proxy with {url} in it.
-	// Empty, it asks the reader before it loads any from other hosts. Only with Explorer.
+	// Pictures restricts where the explorer loads pictures from: "off" for none, not even those embedded in a
+	// profile; host names separated by spaces; or the URL of a proxy with {url} in it. If empty, the explorer asks
+	// the reader before it loads any from other hosts. Only with Explorer.
 	Pictures string `json:"pictures,omitempty"`
-	// ExplorerKeys are public keys, in order and with spaces between, by which the explorer checks what it reads. Empty,
-	// it knows only those that its reader gives it. Only with Explorer.
+	// ExplorerKeys are the public keys with which the explorer checks what it reads, sorted and separated by spaces.
+	// If empty, it knows only keys that its reader enters. Only with Explorer.
 	ExplorerKeys string `json:"explorer_keys,omitempty"`
-	Reports      bool   `json:"reports,omitempty"` // whether reports are published beside the site; else the explorer asks for none
+	Reports      bool   `json:"reports,omitempty"` // whether reports are published; otherwise the explorer requests none
 
-	// Pages says that the site has pages of accounts for readers without JavaScript and for search engines, badges, and
-	// EmbedKey. Only under APIEFP. Every account has them that has a name to look it up by, and any other with at least
-	// PagesMin followers; 0 means no other.
+	// Pages adds pages of accounts for readers without JavaScript and for search engines, badges, and EmbedKey. Only
+	// under APIEFP. An account has a page if it can be looked up by name, or if it has at least PagesMin followers; a
+	// zero PagesMin means named accounts only.
 	Pages    bool `json:"pages,omitempty"`
 	PagesMin int  `json:"pages_min,omitempty"`
-	// PublicURL is the address of the site, without a slash at its end, for what must name whole addresses: canonical
-	// links, previews and sitemaps. Only with Pages, which need it.
+	// PublicURL is the URL of the site, without a trailing slash, for absolute URLs: canonical links, previews and
+	// sitemaps. Pages need it; otherwise it is not allowed.
 	PublicURL string `json:"public_url,omitempty"`
 
-	// Whose site it is, for pages and the explorer. Without both it is not kept.
-	About  string `json:"about,omitempty"`  // one sentence: what network this is, and who runs the site
-	Title  string `json:"title,omitempty"`  // what the site is called; the host of PublicURL, on pages
-	Logo   string `json:"logo,omitempty"`   // URL of a picture, beside the title; none
+	// Branding of pages and the explorer. Without both, these fields are dropped.
+	About  string `json:"about,omitempty"`  // one sentence: which network this is, and who runs the site
+	Title  string `json:"title,omitempty"`  // name of the site; on pages, the host of PublicURL
+	Logo   string `json:"logo,omitempty"`   // URL of a picture next to the title; none
 	Colour string `json:"colour,omitempty"` // of links and badges, as #rrggbb; a blue
-	Home   string `json:"home,omitempty"`   // URL of the page that the title leads to; the explorer, or none
+	Home   string `json:"home,omitempty"`   // URL that the title links to; the explorer, or none
 
-	// Data says that the site has the graph itself as files: the tables DataKey, and DataPackageKey.
+	// Data adds the graph as files: the tables DataKey, and DataPackageKey.
 	Data bool `json:"data,omitempty"`
-	// DataLicence says on which terms anybody may use these files: a name such as CC0-1.0, a URL or a sentence; "" for
-	// nothing said. Only with Data.
+	// DataLicence is the licence of these files: a name such as CC0-1.0, a URL or a sentence; "" for no statement.
+	// Only with Data.
 	DataLicence string `json:"data_licence,omitempty"`
 
-	// Tags names the services whose caches are purged by tags, in order and with spaces between;
-	// the publisher sets it. Objects of other sites have no tags, and the root does not have the member.
+	// Tags names the services whose caches are purged by tags, sorted and separated by spaces. The publisher sets it.
+	// Without it, objects have no tags, and the root omits the member.
 	Tags string `json:"tags,omitempty"`
 
-	// RanksEvery says that the ranks in details are of now only so often, in seconds of the snapshots' time, and are
-	// kept in the object RanksKey between. 0 means always: the root does not have the member then.
+	// RanksEvery is the interval in seconds, by the snapshots' time, between updates of the ranks in details. In
+	// between, the ranks follow the counts in RanksKey. 0 means that they are always current; then the root omits the
+	// member.
 	RanksEvery int64 `json:"ranks_every,omitempty"`
 
-	// HistoryWindow says how far back from the snapshot's time the site has operations, in notifications and activity. 0 means
-	// that it has none: the root does not have the member then. Only under APIEFP.
+	// HistoryWindow is how far back from the snapshot's time notifications and activity reach. 0 means no history;
+	// then the root omits the member. Only under APIEFP.
 	HistoryWindow Window `json:"history_window,omitempty"`
 }
 
-// DefaultHistoryWindow is the longest interval that requests can ask for.
+// DefaultHistoryWindow is the longest interval that a request can ask for.
 const DefaultHistoryWindow = 999 * time.Hour
 
-// A Window is a time of whole seconds, in JSON a text such as "999h0m0s".
+// A Window is a duration in whole seconds. In JSON it is a text such as "999h0m0s".
 type Window time.Duration
 
-// MarshalText writes the window as time.Duration does.
+// MarshalText returns the format of time.Duration.
 func (w Window) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.
@@ -159,21 +158,20 @@ func (w *Window) UnmarshalText(text []byte) error {
 	return err
 }
 
-// AllFeatures is a configuration of a site that has all routes.
+// AllFeatures returns a configuration with all routes.
 func AllFeatures() Config {
 	return Config{API: APIEFP, Explorer: true, RanksEvery: 1, HistoryWindow: Window(DefaultHistoryWindow), Pages: true, PublicURL: "https://example.org", Data: true}
 }
 
-// EFP reports whether the site has the whole read API.
+// EFP reports whether the site has the complete read API.
 func (c Config) EFP() bool { return c.API == APIEFP }
 
-// ProfileLimits are those of the site's profiles.
+// ProfileLimits returns the limits of the site's profiles.
 func (c Config) ProfileLimits() ProfileLimits {
 	return ProfileLimits{Text: c.MaxProfileText, Whole: cmp.Or(c.MaxProfile, defaultProfile)}
 }
 
-// WithDefaults returns the configuration with defaults for zero fields. The error says which field
-// has a value that cannot work.
+// WithDefaults returns a normalized copy of c with defaults for zero fields. It fails if a field is invalid.
 func (c Config) WithDefaults() (Config, error) {
 	if c.BasePath == "" {
 		c.BasePath = "api/v1"
@@ -295,7 +293,7 @@ func (c Config) validateAPI() error {
 	return nil
 }
 
-// validProfileURL reports whether a template gives a web address for every account.
+// validProfileURL reports whether a template yields a web URL for every account.
 func validProfileURL(template string) bool {
 	filled := strings.ReplaceAll(template, AddressPlaceholder, Address{}.String())
 	u, err := url.Parse(filled)
@@ -303,8 +301,8 @@ func validProfileURL(template string) bool {
 		strings.Contains(template, AddressPlaceholder) && len(filled) <= maxProfileURLBytes && utf8.ValidString(template)
 }
 
-// plainPath reports whether a path has only characters that every edge, shell and configuration
-// format takes literally.
+// plainPath reports whether a path has only characters that every edge, shell and configuration format takes
+// literally.
 func plainPath(path string) bool {
 	return !strings.ContainsFunc(path, func(r rune) bool {
 		letterOrDigit := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'

@@ -13,18 +13,17 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// This file decodes and checks what was not made by this run: rows of snapshots, answers of upstreams and
-// objects.
+// This file decodes and checks data from outside: rows of snapshots, responses of upstreams, and objects.
 
-// ErrNotFound says that a site, or the store of a site, has no object with the key. No other error says so: packages
-// return ErrNotFound, or wrap it.
+// ErrNotFound says that a site or store has no object with the key. It is the only error with this meaning: packages
+// return or wrap it.
 var ErrNotFound = errors.New("no such object")
 
-// ErrMalformed says that the body of an object has not the form that its key demands.
+// ErrMalformed says that an object's body does not have the format that its key demands.
 var ErrMalformed = errors.New("malformed object")
 
-// DecodeObject decodes JSON that must be an object, in valid UTF-8 and Unicode. Its errors name the
-// member and the JSON type that was expected, not Go types.
+// DecodeObject decodes a JSON object in valid UTF-8 and Unicode. Errors name the member and the expected JSON type,
+// not Go types.
 func DecodeObject(data []byte, into any) error {
 	switch {
 	case !utf8.Valid(data):
@@ -40,7 +39,7 @@ func DecodeObject(data []byte, into any) error {
 	return nil
 }
 
-// DecodeEvent decodes an event, and normalizes it. An error names the member that is missing or malformed.
+// DecodeEvent decodes and normalizes an event. Errors name the missing or malformed member.
 func DecodeEvent(data []byte) (Event, error) {
 	var in struct {
 		ID          *uint64 `json:"id"`
@@ -83,17 +82,17 @@ func DecodeEvent(data []byte) (Event, error) {
 	return e, nil
 }
 
-// Normalize makes the dates of an event those of answers, 31-Jan-2026, of which it understands ISO 8601.
+// Normalize converts ISO 8601 dates of the event to the format of answers, 31-Jan-2026.
 func (e *Event) Normalize() {
 	for _, date := range e.dates() {
 		*date = shownDate(*date)
 	}
 }
 
-// eventDate is the form of the dates of events in answers (2.6).
+// eventDate is the date format of events in answers (2.6).
 const eventDate = "02-Jan-2006"
 
-// isoDates are the forms of dates and times of ISO 8601 of which answers show the date. Seconds may have decimals.
+// isoDates are the accepted ISO 8601 formats of dates and times. Seconds may have decimals.
 var isoDates = func() (forms []string) {
 	for _, date := range []string{"2006-01-02", "20060102"} {
 		forms = append(forms, date)
@@ -106,8 +105,8 @@ var isoDates = func() (forms []string) {
 	return forms
 }()
 
-// shownDate returns a date or a time of ISO 8601 as answers show dates, 31-Jan-2026: it is the date in the text, whatever
-// the zone of a time. Any other text stays as it is.
+// shownDate converts an ISO 8601 date or time to the format of answers, 31-Jan-2026. It keeps the date in the text,
+// whatever the zone. It returns any other text unchanged.
 func shownDate(text string) string {
 	for _, form := range isoDates {
 		if at, err := time.Parse(form, text); err == nil {
@@ -119,7 +118,7 @@ func shownDate(text string) string {
 
 func (e *Event) dates() []*string { return []*string{&e.StartDate, &e.EndDate, &e.ExpiryDate} }
 
-// OtherDates counts the dates of an event that are not like 31-Jan-2026, and are shown as they are.
+// OtherDates counts the dates of the event that are not in the format of answers.
 func (e *Event) OtherDates() (n int) {
 	for _, date := range e.dates() {
 		if at, err := time.Parse(eventDate, *date); err != nil || at.Format(eventDate) != *date {
@@ -129,7 +128,7 @@ func (e *Event) OtherDates() (n int) {
 	return n
 }
 
-// DecodeDetails decodes an answer to /details, and its address. Errors wrap ErrMalformed.
+// DecodeDetails decodes an answer to /details and its address. Errors wrap ErrMalformed.
 func DecodeDetails(body []byte) (ListDetails, Address, error) {
 	var d ListDetails
 	if err := DecodeObject(body, &d); err != nil {
@@ -142,7 +141,7 @@ func DecodeDetails(body []byte) (ListDetails, Address, error) {
 	return d, account, nil
 }
 
-// CheckTokenID returns an error that names the member if text is not a valid token ID.
+// CheckTokenID returns an error that names the member unless text is a valid token ID.
 func CheckTokenID(member, text string) error {
 	if !ValidTokenID(text) {
 		return fmt.Errorf("%s: %s is not a canonical decimal of at most %d digits", member, Quoted(text), maxTokenIDDigits)
@@ -150,7 +149,7 @@ func CheckTokenID(member, text string) error {
 	return nil
 }
 
-// DecodeAddress is ParseAddress with an error that names the member.
+// DecodeAddress is like ParseAddress, but requires a lower-case 0x, and its errors name the member.
 func DecodeAddress(member, text string) (Address, error) {
 	address, err := ParseAddress(text)
 	switch {
@@ -162,7 +161,7 @@ func DecodeAddress(member, text string) (Address, error) {
 	return address, nil
 }
 
-// Quoted quotes a value for an error message: its first 80 bytes, or the word nothing for "".
+// Quoted quotes the first 80 bytes of text for an error message. It returns "nothing" for an empty text.
 func Quoted(text string) string {
 	const most = 80
 	if text == "" {
@@ -174,7 +173,7 @@ func Quoted(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// JSONReason says in the terms of JSON why go-json could not decode a document.
+// JSONReason explains a decoding error of go-json in terms of JSON.
 func JSONReason(err error) string {
 	var mismatch *json.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {
@@ -195,8 +194,8 @@ func JSONReason(err error) string {
 	return fmt.Sprintf("%s: %s where %s belongs", mismatch.Field, mismatch.Value, want)
 }
 
-// hasLoneSurrogate reports whether a \u escape is one half of a surrogate pair without the other. It
-// stands for no character; decoders would replace it with U+FFFD.
+// hasLoneSurrogate reports whether text has a \u escape that is half of a surrogate pair. Decoders would replace it
+// with U+FFFD.
 func hasLoneSurrogate(text []byte) bool {
 	for {
 		at := bytes.IndexByte(text, '\\')
@@ -220,7 +219,7 @@ func hasLoneSurrogate(text []byte) bool {
 	}
 }
 
-// unicodeEscape decodes the \u escape at the beginning of b.
+// unicodeEscape decodes the \u escape at the start of b.
 func unicodeEscape(b []byte) (code rune, ok bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

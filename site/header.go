@@ -2,19 +2,19 @@ package site
 
 import "time"
 
-// A Header is an HTTP header of an answer.
+// A Header is an HTTP header of a response.
 type Header struct{ Name, Value string }
 
-// Headers of the answers of a live site: the time of the graph, how far its chains were read, and up to where that is
-// confirmed.
+// Headers of a live site's responses: the time of the graph, how far its chains were read, and the last finalized
+// blocks.
 const (
 	HeaderAsOf      = "X-As-Of"
 	HeaderHeads     = "X-Heads"
 	HeaderFinalized = "X-Finalized"
 )
 
-// EveryHeader lists the headers of every answer, from the fallback and from edges alike. They let
-// pages of any origin read the answer (CORS) and keep browsers from guessing its type.
+// EveryHeader returns the headers of every response of the fallback and of edges. They let pages of any origin read
+// it (CORS) and keep browsers from guessing its type.
 func EveryHeader() []Header {
 	return []Header{
 		{"Access-Control-Allow-Origin", "*"},
@@ -23,7 +23,7 @@ func EveryHeader() []Header {
 	}
 }
 
-// PreflightHeaders lists the headers of answers to OPTIONS, in addition to EveryHeader.
+// PreflightHeaders returns the headers of responses to OPTIONS, in addition to EveryHeader.
 func (c Config) PreflightHeaders() []Header {
 	methods := AllowedMethods
 	if c.EFP() {
@@ -38,5 +38,5 @@ func (c Config) PreflightHeaders() []Header {
 	}
 }
 
-// RetryAfter is how long a client should wait after a 503.
+// RetryAfter is the value of Retry-After in a 503 response.
 const RetryAfter = 5 * time.Second

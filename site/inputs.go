@@ -13,52 +13,53 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// Inputs says what a site was made of, so that others can make it again and compare. Members that are facts of chains
-// can be checked against those; what services told of profiles and badges is input as it is.
+// Inputs records the inputs of a site, so that others can reproduce and compare it. Facts of chains can be checked
+// against the chains; profiles and badges from services cannot.
 type Inputs struct {
-	Generator string `json:"generator"` // version of followpress; "" if it is not known
-	// Tables has a digest of each table of the snapshot that was read, by its name: see snapshot.Digest. It is that of
-	// the rows in canonical form, in their order, whatever files have them.
+	Generator string `json:"generator"` // version of followpress; "" if unknown
+	// Tables maps each table of the snapshot to the digest of its rows, in order and in canonical form: see
+	// snapshot.Digest. It does not depend on the files that hold them.
 	Tables    map[string]SHA256 `json:"tables"`
-	ListOps   *uint64           `json:"list_ops,omitempty"`  // of the snapshot's meta.json
-	OpsFrom   string            `json:"ops_from,omitempty"`  // of the snapshot's meta.json
-	Chains    []ChainInput      `json:"chains,omitempty"`    // by ID; none if the snapshot does not say
-	Profiles  *ServiceInput     `json:"profiles,omitempty"`  // nil if the snapshot does not say
-	Badges    *ServiceInput     `json:"badges,omitempty"`    // nil if the snapshot does not say
-	Refreshed *SHA256           `json:"refreshed,omitempty"` // of what refreshes kept, if some of it could be merged: see refresh.AppendProfileRow
-	// BadgesAsOf is the time that merged badges are newer than, if it is not as_of of the root; "" without Refreshed.
+	ListOps   *uint64           `json:"list_ops,omitempty"`  // from the snapshot's meta.json
+	OpsFrom   string            `json:"ops_from,omitempty"`  // from the snapshot's meta.json
+	Chains    []ChainInput      `json:"chains,omitempty"`    // sorted by ID; none if the snapshot does not record them
+	Profiles  *ServiceInput     `json:"profiles,omitempty"`  // nil if the snapshot does not record it
+	Badges    *ServiceInput     `json:"badges,omitempty"`    // nil if the snapshot does not record it
+	Refreshed *SHA256           `json:"refreshed,omitempty"` // of refreshed data, if any could be merged: see refresh.AppendProfileRow
+	// BadgesAsOf is the time that merged badges must be newer than, if it is not the root's as_of; "" without
+	// Refreshed.
 	BadgesAsOf string  `json:"badges_as_of,omitempty"`
-	Ranks      *SHA256 `json:"ranks,omitempty"` // of the _ranks of an earlier site, if they were used
+	Ranks      *SHA256 `json:"ranks,omitempty"` // of the _ranks of an earlier site, if used
 }
 
-// A ChainInput is the block up to which the events of a chain were read.
+// A ChainInput is the block up to which a chain's events were read.
 type ChainInput struct {
 	ChainID uint64 `json:"chain_id"`
 	Block   uint64 `json:"block"`
-	Hash    string `json:"hash,omitempty"`   // of the block, 0x and 64 hexadecimal digits; "" if the source does not know it
-	Events  uint64 `json:"events,omitempty"` // of all contracts, up to the block; 0 also if the source does not know
+	Hash    string `json:"hash,omitempty"`   // of the block, 0x and 64 hexadecimal digits; "" if unknown
+	Events  uint64 `json:"events,omitempty"` // of all contracts, up to the block; 0 if unknown
 }
 
-// A ServiceInput is what a service told of accounts.
+// A ServiceInput describes a service's answers about accounts.
 type ServiceInput struct {
-	Source string `json:"source"`          // its URL without user, query and fragment: secrets may be in those
+	Source string `json:"source"`          // its URL without user, query and fragment, which may contain secrets
 	From   string `json:"from,omitempty"`  // time of the oldest answer, RFC 3339
 	Until  string `json:"until,omitempty"` // time of the newest answer, RFC 3339
-	Digest SHA256 `json:"digest"`          // of the answers that were used, by account
+	Digest SHA256 `json:"digest"`          // of the used answers, sorted by account
 }
 
 const (
-	maxTables    = 32      // that a root may name
-	maxChains    = 64      // that a root may name
+	maxTables    = 32      // in a root
+	maxChains    = 64      // in a root
 	maxGenerator = 256     // bytes
 	maxSource    = 2 << 10 // bytes
 )
 
-// maxInputs bounds the JSON of Inputs, in bytes.
+// maxInputs is the maximum size of Inputs as JSON, in bytes.
 const maxInputs = 64 << 10
 
-// UnmarshalJSON decodes and checks all members that are there: those of a root, or of a snapshot's meta.json. The size is
-// bounded because few bytes can be many chains.
+// UnmarshalJSON decodes and checks the members of a root or a snapshot's meta.json. The size is limited because a few
+// bytes can encode many chains.
 func (i *Inputs) UnmarshalJSON(data []byte) error {
 	if len(data) > maxInputs {
 		return fmt.Errorf("%d bytes of what it was made of, more than %d KiB", len(data), maxInputs>>10)
@@ -70,7 +71,7 @@ func (i *Inputs) UnmarshalJSON(data []byte) error {
 	return i.check()
 }
 
-// check returns an error if a member is not valid.
+// check returns an error if a member is invalid.
 func (i *Inputs) check() error {
 	if err := checkLine("generator", i.Generator, maxGenerator); err != nil {
 		return err
@@ -87,8 +88,7 @@ func (i *Inputs) check() error {
 		checkChains(i.Chains), i.Profiles.check("profiles"), i.Badges.check("badges"))
 }
 
-// checkChains returns an error unless chains are as a root and meta.json have them: each once, by ID. The hash of
-// a block may be missing.
+// checkChains returns an error unless chains are sorted by ID and unique. Hashes may be missing.
 func checkChains(chains []ChainInput) error {
 	if len(chains) > maxChains {
 		return fmt.Errorf("chains: %d, more than %d", len(chains), maxChains)
@@ -105,7 +105,7 @@ func checkChains(chains []ChainInput) error {
 	return nil
 }
 
-// check returns an error unless the service is as a root and meta.json have it. None is valid.
+// check returns an error if a member is invalid. A nil service is valid.
 func (s *ServiceInput) check(member string) error {
 	if s == nil {
 		return nil
@@ -122,7 +122,7 @@ func (s *ServiceInput) check(member string) error {
 	return cmp.Or(checkTime(member+": from", s.From), checkTime(member+": until", s.Until))
 }
 
-// checkLine returns an error unless a text is one line of at most that many bytes.
+// checkLine returns an error unless text is one line of at most that many bytes.
 func checkLine(member, text string, most int) error {
 	switch {
 	case len(text) > most:
@@ -133,7 +133,7 @@ func checkLine(member, text string, most int) error {
 	return nil
 }
 
-// checkTime returns an error unless a text is empty or a time.
+// checkTime returns an error unless text is empty or an RFC 3339 time.
 func checkTime(member, text string) error {
 	if text == "" {
 		return nil

@@ -13,20 +13,20 @@ import (
 	"github.com/followpress/followpress/internal/rawjson"
 )
 
-// MD5 is the digest of an object. Most S3 servers use it as the ETag of a plain PUT, so that a listing
-// is enough to verify a bucket. It detects loss and damage, not attackers.
+// MD5 is the digest of an object. Most S3 servers use it as the ETag of a plain PUT, so that a listing suffices to
+// verify a bucket. It detects loss and damage, not attackers.
 type MD5 [md5.Size]byte
 
-// Sum computes the digest of a body.
+// Sum returns the digest of a body.
 func Sum(body []byte) MD5 { return md5.Sum(body) }
 
-// String is the digest as 32 hexadecimal digits in lower case, as in an ETag.
+// String returns 32 lower-case hexadecimal digits, as in an ETag.
 func (m MD5) String() string { return hex.EncodeToString(m[:]) }
 
-// MarshalText returns what String returns.
+// MarshalText returns the result of String.
 func (m MD5) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText reads 32 hexadecimal digits and fails on anything else.
+// UnmarshalText parses 32 hexadecimal digits.
 func (m *MD5) UnmarshalText(text []byte) error {
 	if len(text) != hex.EncodedLen(len(m)) {
 		return fmt.Errorf("md5 %q: expected %d digits", text, hex.EncodedLen(len(m)))
@@ -35,19 +35,19 @@ func (m *MD5) UnmarshalText(text []byte) error {
 	return err
 }
 
-// SHA256 is the digest that proofs rely on: nobody can make another body that has it.
+// SHA256 is the digest that proofs rely on.
 type SHA256 [sha256.Size]byte
 
-// Sum256 computes the digest of a body.
+// Sum256 returns the digest of a body.
 func Sum256(body []byte) SHA256 { return sha256.Sum256(body) }
 
-// String is the digest as 64 hexadecimal digits in lower case.
+// String returns 64 lower-case hexadecimal digits.
 func (s SHA256) String() string { return hex.EncodeToString(s[:]) }
 
-// MarshalText returns what String returns.
+// MarshalText returns the result of String.
 func (s SHA256) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads 64 hexadecimal digits and fails on anything else.
+// UnmarshalText parses 64 hexadecimal digits.
 func (s *SHA256) UnmarshalText(text []byte) error {
 	if len(text) != hex.EncodedLen(len(s)) {
 		return fmt.Errorf("sha256 %q: expected %d digits", text, hex.EncodedLen(len(s)))
@@ -56,20 +56,20 @@ func (s *SHA256) UnmarshalText(text []byte) error {
 	return err
 }
 
-// An Entry describes an object in the manifest. To put an object, key, size and MD5 suffice.
+// An Entry describes an object in the manifest. A put needs only key, size and MD5.
 type Entry struct {
 	Key    Key    `json:"key"`
 	Size   int64  `json:"size"` // of the body, in bytes
 	MD5    MD5    `json:"md5"`
-	SHA256 SHA256 `json:"sha256"` // zero if it is not known, as of an object that was only listed
+	SHA256 SHA256 `json:"sha256"` // zero if unknown, as in a listing
 }
 
-// NewEntry describes an object with a body.
+// NewEntry returns the entry of an object.
 func NewEntry(key Key, body []byte) Entry {
 	return Entry{Key: key, Size: int64(len(body)), MD5: Sum(body), SHA256: Sum256(body)}
 }
 
-// Same reports whether two entries are of the same object, as far as both say so.
+// Same reports whether two entries describe the same object. An unknown SHA256 equals any.
 func (e Entry) Same(other Entry) bool {
 	if e.SHA256 == (SHA256{}) || other.SHA256 == (SHA256{}) {
 		e.SHA256, other.SHA256 = SHA256{}, SHA256{}
@@ -77,8 +77,8 @@ func (e Entry) Same(other Entry) bool {
 	return e == other
 }
 
-// A Manifest is a shard of the list of a site's objects, sorted by key. All shards together list all
-// objects but the manifest itself and the root. How shards are stored is in package shards.
+// A Manifest is a shard of the list of a site's objects, sorted by key. All shards together list every object except
+// the manifest and the root. Package shards defines how they are stored.
 type Manifest struct {
 	Shard   string  `json:"shard"`
 	Objects []Entry `json:"objects"`
@@ -113,16 +113,16 @@ func (e Entry) Append(b []byte) []byte {
 	return append(b, `"}`...)
 }
 
-// The text of an entry of a manifest: {"key":"…","size":…,"md5":"…","sha256":"…"} takes more bytes
-// than leastEntry for each entryCommas, which are those in it and the one before the next entry. Elements that are shorter, such as null, are no entries,
-// and would take many times their bytes when they are decoded.
+// Bounds on the text of a manifest: an entry, {"key":"…","size":…,"md5":"…","sha256":"…"}, has at least leastEntry
+// bytes and entryCommas commas, including the one before the next entry. Shorter elements, such as null, are not
+// entries, and would decode to many times their size.
 const (
 	leastEntry  = 60
 	entryCommas = 3
 )
 
-// ParseManifest decodes a shard. It fails unless the shard has that name, its keys are valid, sorted
-// and belong into this shard, and every entry has its digests.
+// ParseManifest decodes a shard. It fails unless the shard has that name, its keys are valid, sorted and belong to
+// the shard, and every entry has its digests.
 func ParseManifest(shard string, body []byte) (Manifest, error) {
 	var m Manifest
 	if commas(body) > len(body)*entryCommas/leastEntry {
@@ -143,7 +143,7 @@ func ParseManifest(shard string, body []byte) (Manifest, error) {
 	return m, nil
 }
 
-// commas counts the commas of JSON that are not in its texts.
+// commas counts the commas in JSON outside strings.
 func commas(body []byte) (n int) {
 	inText := false
 	for i := 0; i < len(body); i++ {
@@ -159,26 +159,24 @@ func commas(body []byte) (n int) {
 	return n
 }
 
-// A Change is an object that differs between two sites: its entry in the new one, or in the old one if
-// it is gone.
+// A Change is an object that differs between two sites. The Entry is the new one, or the old one of a removed object.
 type Change struct {
 	Entry
 	Reason Reason
-	Was    Entry // in the old site, if the object is altered; else the zero Entry
+	Was    Entry // old entry of an altered object; else zero
 }
 
-// A Reason says how an object differs.
+// A Reason says how an object differs between two sites.
 type Reason string
 
 // The reasons.
 const (
-	Added   Reason = "added"   // only the new site has it
+	Added   Reason = "added"   // only in the new site
 	Altered Reason = "altered" // size or digest differ
-	Gone    Reason = "gone"    // only the old site has it
+	Gone    Reason = "gone"    // only in the old site
 )
 
-// Diff lists the changes that turn the objects live into next, sorted by key. Both must be sorted by
-// key. It changes neither.
+// Diff returns the changes from live to next, sorted by key. Both must be sorted by key. It modifies neither.
 func Diff(live, next []Entry) []Change {
 	var changes []Change
 	for len(live) > 0 || len(next) > 0 {

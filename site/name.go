@@ -8,17 +8,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxNameBytes is the longest name that can be looked up, in bytes. Common file systems allow file
-// names of that length.
+// MaxNameBytes is the maximum size in bytes of a name that can be looked up. Common file systems allow file names of
+// that length.
 const MaxNameBytes = 255
 
-// emojiPresentation is U+FE0F. Name services drop it, so that an emoji with and without it is the same
-// name.
+// emojiPresentation is U+FE0F. Name services drop it, so that an emoji with and without it is the same name.
 const emojiPresentation = "\uFE0F"
 
-// NormalizeName returns the form in which names are looked up: lower case, NFC, without U+FE0F. ok is
-// false if the result cannot be looked up: it is empty, longer than MaxNameBytes, unsafe as a path
-// segment, or an address.
+// NormalizeName returns the form in which names are looked up: lower case, NFC, without U+FE0F. ok is false if the
+// result is empty, longer than MaxNameBytes, unsafe as a path segment, or an address.
 func NormalizeName(text string) (name string, ok bool) {
 	if !utf8.ValidString(text) {
 		return "", false
@@ -27,27 +25,27 @@ func NormalizeName(text string) (name string, ok bool) {
 	return name, safeName(name)
 }
 
-// LookupName reports whether an account with this name in its profile can be looked up by it. That
-// takes a name that is normalized already.
+// LookupName reports whether an account whose profile has this name can be looked up by it. The name must be
+// normalized.
 func LookupName(text string) bool {
 	name, ok := NormalizeName(text)
 	return ok && name == text
 }
 
-// Fold returns the form in which texts are compared regardless of letter case and composition: lower
-// case, NFC. Letters are lowered one by one, whatever is around them.
+// Fold returns the form in which texts are compared regardless of letter case and composition: lower case, NFC. It
+// lowers each letter independently of its context.
 func Fold(text string) string {
 	return norm.NFC.String(strings.ToLower(strings.ReplaceAll(norm.NFC.String(text), string(dottedI), lowerDottedI)))
 }
 
-// The only letter whose lower case is two characters (SpecialCasing.txt of Unicode, the mappings without
-// a condition). unicode.ToLower knows mappings to one character.
+// The only letter whose lower case has two characters (Unicode's SpecialCasing.txt, unconditional mappings).
+// unicode.ToLower maps to one character only.
 const (
 	dottedI      = '\u0130'
 	lowerDottedI = "i\u0307"
 )
 
-// AppendLower appends a letter as Fold lowers it.
+// AppendLower appends the lower case of a letter, as Fold does.
 func AppendLower(b []byte, letter rune) []byte {
 	if letter == dottedI {
 		return append(b, lowerDottedI...)
@@ -68,12 +66,12 @@ func safeName(name string) bool {
 	return err != nil
 }
 
-// UnsafeInName reports whether no name may have a character.
+// UnsafeInName reports whether names must not contain a character.
 func UnsafeInName(r rune) bool {
 	switch r {
 	case '/', '\\', '%', '?', '#':
 		return true
-	case '\uFFFE', '\uFFFF': // XML cannot contain them, so a bucket would list another key
+	case '\uFFFE', '\uFFFF': // not allowed in XML, so a bucket would list another key
 		return true
 	}
 	return unicode.IsSpace(r) || unicode.IsControl(r)

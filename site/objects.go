@@ -7,21 +7,20 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// UserObjects lists the objects that every address of the graph has under APIEFP, and that UnknownKey
-// has for other addresses. SearchFollowing is not among them: only users with a primary list have it,
-// and names.
+// UserObjects returns the objects that every address of the graph has under APIEFP, and that UnknownKey has for other
+// addresses. It omits SearchFollowing, which only names and users with a primary list have.
 func UserObjects() []ListObject { return userObjects }
 
 var userObjects = slices.DeleteFunc(Config{API: APIEFP}.objectsOf(subjectUser), func(o ListObject) bool { return o == SearchFollowing })
 
-// ListObjects lists the objects that every list has.
+// ListObjects returns the objects that every list has.
 func (c Config) ListObjects() []ListObject { return listObjects[c.EFP()] }
 
 var listObjects = map[bool][]ListObject{
 	false: Config{API: APISpec}.objectsOf(subjectList), true: Config{API: APIEFP}.objectsOf(subjectList),
 }
 
-// objectsOf lists the objects that lists or users have by the table of routes.
+// objectsOf returns the objects of lists or users, according to the table of routes.
 func (c Config) objectsOf(subject string) (objects []ListObject) {
 	for _, r := range c.Routes() {
 		if r.Subject == subject && !r.Computed {
@@ -31,7 +30,7 @@ func (c Config) objectsOf(subject string) (objects []ListObject) {
 	return objects
 }
 
-// Summaries lists the keys of the objects that exist once and show the whole graph.
+// Summaries returns the keys of the objects that exist once and describe the whole graph.
 func (c Config) Summaries() (keys []Key) {
 	for _, r := range c.Routes() {
 		if !r.Computed && !r.Fixed && !r.Kept() && r.ID != routes.Root && !strings.Contains(r.Path(c), "{") {

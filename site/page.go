@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Objects of a site with Config.Pages outside of its folders. Package page has the keys of all.
+// Keys of a site with Config.Pages outside its folders. Package page has all keys.
 const (
 	pageFolder  = "u"
 	badgeFolder = "_badge"
@@ -22,7 +22,7 @@ const (
 	sitemapKey  = "sitemap.xml"
 )
 
-// pageEntries lists the first segments of what a site has with Pages, and nothing without.
+// pageEntries returns the first segments of the keys that Pages adds, nil without Pages.
 func (c Config) pageEntries() []string {
 	if !c.Pages {
 		return nil
@@ -30,7 +30,7 @@ func (c Config) pageEntries() []string {
 	return []string{badgeFolder, cardFolder, embedKey, robotsKey, sitemapKey, pageFolder}
 }
 
-// pageSegments turns the segments of /u/{page} and /u/{page}/ into those of the key of a page.
+// pageSegments turns the segments of /u/{page} and /u/{page}/ into those of the page's key.
 func (c Config) pageSegments(segments []string) []string {
 	n := len(segments)
 	if n == 3 && segments[2] == "" {
@@ -44,7 +44,7 @@ func (c Config) pageSegments(segments []string) []string {
 
 const maxPublicURL = 512
 
-// plainURL matches URLs of which nothing needs an encoding, wherever they are written.
+// plainURL matches URLs that need no escaping in any context.
 var plainURL = regexp.MustCompile(`^https?://([0-9A-Za-z.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?(/[0-9A-Za-z._~-]+)*$`)
 
 func (c Config) validatePages() error {
@@ -76,7 +76,7 @@ var (
 	shortened3 = regexp.MustCompile("^#([0-9a-f])([0-9a-f])([0-9a-f])$")
 )
 
-// normalizeBrand brings what says whose site it is into its only form.
+// normalizeBrand normalizes the branding fields.
 func (c *Config) normalizeBrand() {
 	c.Title, c.About = strings.TrimSpace(c.Title), strings.TrimSpace(c.About)
 	if !c.Explorer && !c.Pages {

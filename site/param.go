@@ -45,31 +45,30 @@ type ParamKind int
 // The kinds of parameters.
 const (
 	ParamNumber ParamKind = iota // whole number of at most 18 digits, without a sign
-	ParamText                    // any text; letter case and surrounding white space make no difference
+	ParamText                    // any text; letter case and surrounding white space are ignored
 	ParamBool                    // true or false
 	ParamChoice                  // one of a few words
-	ParamList                    // texts with commas between them; empty ones make no difference
-	ParamWords                   // a ParamList of known words, which may be repeated; other words are ignored
+	ParamList                    // texts separated by commas; empty ones are ignored
+	ParamWords                   // a ParamList of known words, which may be repeated; unknown words are ignored
 	ParamUser                    // address or name
-	ParamExact                   // any text, as it is; an empty one makes no difference
+	ParamExact                   // any text, unchanged; an empty one is ignored
 )
 
-// A ParamRule defines a query parameter. Resolve, the edges, the description of the
-// API and purges follow from it.
+// A ParamRule defines a query parameter for Resolve, the edges, the description of the API, and purges.
 type ParamRule struct {
 	Kind    ParamKind
-	About   string   // one line for people
-	Problem *Problem // answers a bad value; nil means to ignore the value
+	About   string   // one-line description
+	Problem *Problem // response to a bad value; nil means that bad values are ignored
 
-	Least, Default int // of a number; a Default below Least is none
-	// Most is the largest number, which stands for all larger ones, or the longest
-	// text in bytes. 0 is for the limit, whose largest value depends on the route.
+	Least, Default int // of a number; no default if Default < Least
+	// Most is the largest number, which replaces larger ones, or the maximum size of a text in bytes. It is 0 for the
+	// limit, whose maximum depends on the route.
 	Most int
 
 	Values  []string // of ParamBool, ParamChoice and ParamWords: the values that change the answer, sorted
-	Neutral string   // the value that means the same as no parameter
-	AnyCase bool     // of ParamChoice: letter case makes no difference
-	// AnyCaseOf is the only value of a ParamChoice whose letter case makes no difference. It stays as it was sent.
+	Neutral string   // value that equals no parameter
+	AnyCase bool     // of ParamChoice: letter case is ignored
+	// AnyCaseOf is the only value of a ParamChoice whose letter case is ignored. It keeps its letter case.
 	AnyCaseOf string
 }
 
@@ -80,10 +79,10 @@ var params = map[Param]ParamRule{
 	ParamIncludeTags: {Kind: ParamBool, About: "false leaves the tags out", Problem: BadIncludeTags, Values: []string{"false"}, Neutral: "true"},
 	ParamCache:       {Kind: ParamChoice, About: "fresh asks for the newest data", Values: []string{"fresh"}},
 
-	// One rule for pages and for ranked accounts: each ignores the other's words.
+	// Pages and ranked accounts share this rule: each ignores the other's words.
 	ParamSort: {Kind: ParamChoice, About: "order of the entries", AnyCase: true,
 		Values: []string{"blocked", "blocks", "earliest", "followers", "following", "top8"}},
-	// One rule for ranked accounts and for relationships too.
+	// Ranked accounts and relationships share this rule.
 	ParamDirection: {Kind: ParamChoice, About: "asc reverses the order", Values: []string{directionAscending, "in", "incoming", "out", "outgoing"},
 		AnyCaseOf: directionAscending},
 	ParamTags: {Kind: ParamList, About: "only entries with one of these tags"},
@@ -100,35 +99,35 @@ var params = map[Param]ParamRule{
 
 // Values of ParamInclude.
 const (
-	includeBlocked = "blocked" // entries that are blocked, too
+	includeBlocked = "blocked" // also blocked entries
 	includeENS     = "ens"     // profiles
-	includeMuted   = "muted"   // entries that are muted, too
+	includeMuted   = "muted"   // also muted entries
 	includeMutuals = "mutuals" // whether the two accounts follow each other
 )
 
 // directionAscending is the value of ParamDirection that reverses an order.
 const directionAscending = "asc"
 
-// relationshipDirection matches the values of ParamDirection that relationships take.
+// relationshipDirection matches the values of ParamDirection for relationships.
 var relationshipDirection = regexp.MustCompile("^(?:in|out)")
 
 // NoStart is Ask.Start without ParamStart.
 const NoStart = -1
 
-// maxStart is the last second that a time in RFC 3339 can have.
+// maxStart is the last second that RFC 3339 can express, in seconds since 1970.
 const maxStart = 253402300799
 
-// Interval returns how far back the operations of an answer go, by the normal form of ParamInterval. These are the intervals of the
-// service that the API is from.
+// Interval returns how far back an answer's operations go, by the normal form of ParamInterval. The values are those
+// of the service that defined the API.
 func Interval(normal string) time.Duration {
 	hours := map[string]time.Duration{"hour": 1, "day": 24, "month": 720, "all": 999}[normal]
 	return cmp.Or(hours, 168) * time.Hour
 }
 
-// Params is the table of query parameters. Callers must not change it.
+// Params returns the table of query parameters. Callers must not modify it.
 func Params() map[Param]ParamRule { return params }
 
-// Params are the rules of the parameters of the site's routes.
+// Params returns the rules of the parameters of the site's routes.
 func (c Config) Params() map[Param]ParamRule {
 	used := map[Param]ParamRule{}
 	for _, r := range c.Routes() {
@@ -139,7 +138,7 @@ func (c Config) Params() map[Param]ParamRule {
 	return used
 }
 
-// noText stands for every text that is not UTF-8. Names are, so it matches none.
+// noText replaces every text that is not valid UTF-8. It matches no name, because names are.
 const noText = "\xff"
 
 // listItems splits the value of a ParamList.
@@ -147,7 +146,7 @@ func listItems(value string) []string {
 	return slices.DeleteFunc(strings.Split(value, ","), func(item string) bool { return item == "" })
 }
 
-// lowerASCII lowers the letters from A to Z: other letters have lower forms among them too.
+// lowerASCII lowers A to Z only: lowering other letters could yield ASCII ones.
 func lowerASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -157,8 +156,8 @@ func lowerASCII(text string) string {
 	}, text)
 }
 
-// normal returns the normal form of a value, "" if it makes no difference. ok is false
-// for a bad value. byDefault and most are those of a number.
+// normal returns the normal form of a value, or "" if it does not affect the answer. ok is false for a bad value.
+// byDefault and most apply to numbers.
 func (rule ParamRule) normal(value string, byDefault, most int) (normal string, ok bool) {
 	switch rule.Kind {
 	case ParamNumber:
@@ -187,7 +186,7 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 		case !utf8.ValidString(value):
 			return noText, true
 		}
-		// A short text finds nothing, so letters stay as they are if lowering them changes how many there are.
+		// Matching depends on the number of runes, so keep letters whose lower case changes it.
 		value = norm.NFC.String(strings.TrimSpace(value))
 		if folded := Fold(value); utf8.RuneCountInString(folded) == utf8.RuneCountInString(value) {
 			return folded, true
@@ -203,12 +202,11 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 	return "", value == rule.Neutral || rule.Problem == nil
 }
 
-// A query holds the parameters of a request in their normal form, "" for one that makes
-// no difference.
+// A query maps parameters to their normal forms. "" does not affect the answer.
 type query map[Param]string
 
-// parseQuery reads the parameters that the route understands. Of a repeated
-// parameter the first counts, unless it is a ParamWords; of several bad ones the first is the problem.
+// parseQuery parses the parameters that the route supports. The first of repeated parameters wins, except for
+// ParamWords. The problem is that of the first bad value.
 func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Problem) {
 	for rawQuery != "" {
 		var pair string
@@ -246,7 +244,7 @@ func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Pro
 	return q, nil
 }
 
-// Limits returns the default limit of a route, and the one that stands for all larger ones.
+// Limits returns the default and the maximum limit of a route. Larger limits mean the maximum.
 func (c Config) Limits(r *Route) (byDefault, most int) {
 	byDefault, most = cmp.Or(r.Default, DefaultLimit), cmp.Or(r.Most, pageMax)
 	if r.Subject == subjectBoard || r.ID == routes.Ranked || r.ID == routes.RankedAll {
@@ -255,7 +253,7 @@ func (c Config) Limits(r *Route) (byDefault, most int) {
 	return min(byDefault, most), most
 }
 
-// number returns the value of a numeric parameter of a route.
+// number returns the value of a numeric parameter, or its default.
 func (c Config) number(r *Route, q query, p Param) int {
 	n, err := strconv.Atoi(q[p])
 	switch {
@@ -268,8 +266,7 @@ func (c Config) number(r *Route, q query, p Param) int {
 	return params[p].Default
 }
 
-// encode writes the parameters that make a difference, by name. Equal requests have equal
-// queries then.
+// encode returns the parameters that affect the answer, sorted by name, so that equal requests have equal queries.
 func (q query) encode(r *Route) string {
 	var all []string
 	for _, p := range r.Params {

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// picturesOff is the value of Config.Pictures of an explorer that shows no pictures.
+// picturesOff is the value of Config.Pictures that disables pictures.
 const picturesOff = "off"
 
-// picturesAsk asks the reader; stored as "".
+// picturesAsk makes the explorer ask the reader; stored as "".
 const picturesAsk = "ask"
 
-// pictureURL stands for the URL of a picture, percent-encoded, in the URL of a proxy.
+// pictureURL is the placeholder for a picture's percent-encoded URL in the URL of a proxy.
 const pictureURL = "{url}"
 
 const maxPicturesBytes = 4_096
 
-// pictureHost is a name in ASCII, or *. and a name, with a port if it is not that of HTTPS. Nothing of
-// it has a meaning in HTML or in a content security policy.
+// pictureHost matches an ASCII host name, optionally with a wildcard "*." and a port. It allows no character with a
+// meaning in HTML or in a content security policy.
 var pictureHost = regexp.MustCompile(`^(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(:[1-9][0-9]{0,4})?$`)
 
-// normalPictures brings a value of Config.Pictures into its only form, so that equal settings give
-// equal bytes.
+// normalPictures returns the normal form of Config.Pictures, so that equal settings give equal bytes.
 func normalPictures(pictures string) string {
 	pictures = strings.TrimSpace(pictures)
 	if pictures == picturesAsk || strings.Contains(pictures, "://") {
@@ -35,8 +34,8 @@ func normalPictures(pictures string) string {
 	return strings.Join(slices.Compact(hosts), " ")
 }
 
-// PictureHosts returns the hosts that the explorer may ask for pictures, as a content security policy
-// names them; nil for none. all reports whether it may ask any, once the reader has agreed.
+// PictureHosts returns the sources of pictures for a content security policy; nil for none. all reports whether any
+// host is allowed after the reader agrees.
 func (c Config) PictureHosts() (hosts []string, all bool) {
 	switch {
 	case c.Pictures == "":
@@ -46,7 +45,7 @@ func (c Config) PictureHosts() (hosts []string, all bool) {
 	case strings.Contains(c.Pictures, "://"):
 		u, err := url.Parse(c.Pictures)
 		if err != nil {
-			return nil, false // validate refuses it
+			return nil, false // rejected by validatePictures
 		}
 		return []string{"https://" + u.Host}, false
 	}
@@ -77,7 +76,8 @@ func (c Config) validatePictures() error {
 	return nil
 }
 
-// validPictureProxy reports whether each URL of a picture gives one of the proxy, on its own host.
+// validPictureProxy reports whether the template is an HTTPS URL in which each picture's URL can be filled in after
+// the host.
 func validPictureProxy(template string) bool {
 	u, err := url.Parse(strings.Replace(template, pictureURL, "x", 1))
 	if err != nil || u.Scheme != "https" || u.User != nil || u.Fragment != "" || !pictureHost.MatchString(u.Host) || strings.HasPrefix(u.Host, "*") {

@@ -8,16 +8,15 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A Problem is an error answer (RFC 9457). Its text is fixed, so that its body can be an object of the
-// site that any edge can serve.
+// A Problem is an error response (RFC 9457). Its text is fixed, so that any edge can serve its body as an object.
 type Problem struct {
-	Name         string // last segment of the key under _errors/
+	Name         string // last segment of its key
 	Status       int    // HTTP status
-	Detail       string // one or two sentences for the developer of a client
-	CacheControl string // Cache-Control of the answer
+	Detail       string // one or two sentences for developers of clients
+	CacheControl string // Cache-Control of the response
 }
 
-// The problems of the API. Their status codes are in section 4 of the design.
+// The problems of the API.
 var (
 	BadTokenID = &Problem{"bad-token-id", http.StatusBadRequest,
 		"The token_id must be a whole decimal number without sign or leading zeros, of at most 78 digits.", cacheError}
@@ -45,7 +44,7 @@ var (
 		"The data cannot be read at the moment. Try again in a few seconds.", cacheNever}
 )
 
-// Problems that only APIEFP has.
+// Problems of APIEFP only.
 var (
 	BadLeader = &Problem{"bad-leader", http.StatusBadRequest,
 		"The leader must be an address or a name.", cacheError}
@@ -61,7 +60,7 @@ var (
 		"The body must not be longer than 131,072 bytes.", cacheNever}
 )
 
-// Problems lists all problems in the order in which the generator renders them.
+// Problems returns all problems in the order in which the generator renders them.
 func (c Config) Problems() []*Problem {
 	all := []*Problem{
 		BadTokenID, BadLimit, BadOffset, BadIncludeTags, BadTerm, NoSuchList, NoSuchName, NoSuchRoute,
@@ -73,13 +72,13 @@ func (c Config) Problems() []*Problem {
 	known := c.Params()
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if p := known[name].Problem; p != nil && !slices.Contains(all, p) {
-			all = append(all, p) // defined in the table of parameters
+			all = append(all, p) // defined in the table of parameters only
 		}
 	}
 	return all
 }
 
-// Allow is the value of the Allow header of an answer 405.
+// Allow returns the value of the Allow header of a 405 response.
 func (p *Problem) Allow() string {
 	if p == PostOnly {
 		return PostMethods
@@ -87,13 +86,13 @@ func (p *Problem) Allow() string {
 	return AllowedMethods
 }
 
-// Key is the key of the object that holds the body.
+// Key returns the key of the object that holds the body.
 func (p *Problem) Key() Key { return Key(errorPrefix + p.Name) }
 
-// Title is the usual text of the status.
+// Title returns the standard text of the status.
 func (p *Problem) Title() string { return http.StatusText(p.Status) }
 
-// Body is the JSON body of the answer.
+// Body returns the JSON body of the response.
 func (p *Problem) Body() []byte {
 	body, err := json.MarshalWithOption(struct {
 		Type     string `json:"type"`

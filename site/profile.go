@@ -13,9 +13,9 @@ import (
 	"github.com/followpress/followpress/internal/rawjson"
 )
 
-// Normalize returns the profile as the API writes it: Records, Chains and Errors become JSON objects
-// with sorted keys and without white space, {} for null or nothing. Their values are texts: an entry that is null is left out,
-// and so is any other that is no text, which NoTexts counts. An error names the member that is no object.
+// Normalize returns the profile as the API writes it: Records, Chains and Errors become JSON objects of texts with
+// sorted keys and without white space; null or nothing becomes {}. It drops entries that are null and entries that
+// are not texts; NoTexts counts the latter. It fails, naming the member, if a member is not an object.
 func (p Profile) Normalize() (Profile, error) {
 	for _, member := range []struct {
 		name   string
@@ -31,7 +31,7 @@ func (p Profile) Normalize() (Profile, error) {
 	return p, nil
 }
 
-// Clone returns a profile that shares no memory with p.
+// Clone returns a copy that shares no memory with p.
 func (p Profile) Clone() Profile {
 	p.Name, p.Avatar, p.Header = strings.Clone(p.Name), strings.Clone(p.Avatar), strings.Clone(p.Header)
 	p.Display, p.Resolver = strings.Clone(p.Display), strings.Clone(p.Resolver)
@@ -39,8 +39,8 @@ func (p Profile) Clone() Profile {
 	return p
 }
 
-// Append appends a normalized profile as a JSON object. Name and avatar come first: the first searchLen
-// bytes of the object and a closing brace make the SearchProfile.
+// Append appends a normalized profile as a JSON object. Name and avatar come first: the first searchLen bytes and a
+// closing brace form the SearchProfile.
 func (p Profile) Append(b []byte) (body []byte, searchLen int) {
 	start := len(b)
 	b = append(b, `{"name":`...)
@@ -61,21 +61,21 @@ func (p Profile) Append(b []byte) (body []byte, searchLen int) {
 	return append(b, '}'), searchLen
 }
 
-// A LongText is a text of a profile that was left out because of its length.
+// A LongText describes a text of a profile that was omitted because of its length.
 type LongText struct {
 	Member string `json:"member"` // such as avatar or records.avatar
-	Bytes  int    `json:"bytes"`  // its length
+	Bytes  int    `json:"bytes"`  // length of the text
 }
 
-// ProfileLimits bound the profiles of a site.
+// ProfileLimits are size limits of profiles.
 type ProfileLimits struct {
 	Text  int // bytes of a text (Config.MaxProfileText)
 	Whole int // bytes of a whole profile, as JSON (Config.MaxProfile)
 }
 
-// Within leaves out what a normalized profile has beyond the limits, and lists it: first its long texts, as
-// WithoutLongTexts does, then the largest text or entry, as JSON, until the rest fits. Of two that are as large
-// it is the first in the order of Append, where entries are in the order of their names.
+// Within omits the parts of a normalized profile that exceed the limits, and lists them: first its long texts, as
+// WithoutLongTexts does, then the largest texts or entries, as JSON, until the rest fits. Among equally large ones it
+// omits the first in the order of Append, where entries are sorted by name.
 func (p Profile) Within(limits ProfileLimits) (Profile, []LongText) {
 	p, long := p.WithoutLongTexts(limits.Text)
 	if p.mostBytes() <= limits.Whole {
@@ -88,7 +88,7 @@ func (p Profile) Within(limits ProfileLimits) (Profile, []LongText) {
 	}
 	parts := p.parts()
 	slices.SortStableFunc(parts, func(a, b profilePart) int { return b.bytes - a.bytes })
-	left := map[*json.RawMessage]map[string]string{} // the entries of objects that lose some
+	left := map[*json.RawMessage]map[string]string{} // remaining entries of shortened objects
 	for _, part := range parts {
 		if over <= 0 {
 			break
@@ -110,17 +110,17 @@ func (p Profile) Within(limits ProfileLimits) (Profile, []LongText) {
 	return p, long
 }
 
-// A profilePart is what Within leaves out: a text or an entry.
+// A profilePart is a text or an entry that Within may omit.
 type profilePart struct {
 	LongText
 	bytes   int // as JSON
 	text    *string
-	object  *json.RawMessage  // with the entry
+	object  *json.RawMessage  // contains the entry
 	entries map[string]string // of the object
 	entry   string
 }
 
-// parts lists the texts and entries of a normalized profile, which they point to.
+// parts lists the texts and entries of a normalized profile, with pointers into it.
 func (p *Profile) parts() (all []profilePart) {
 	text := func(name string, text *string) {
 		all = append(all, profilePart{LongText: LongText{name, len(*text)}, bytes: len(rawjson.AppendString(nil, *text)) - len(`""`), text: text})
@@ -146,15 +146,15 @@ func (p *Profile) parts() (all []profilePart) {
 	return all
 }
 
-// mostBytes is at least the size of the profile as JSON, and costs less.
+// mostBytes returns a cheap upper bound on the size of the profile as JSON.
 func (p *Profile) mostBytes() int {
-	const escaped, rest = 6, 256 // of a character, as \u0000; of the rest
+	const escaped, rest = 6, 256 // bytes of an escaped character, as \u0000; bytes of everything else
 	texts := len(p.Name) + len(p.Avatar) + len(p.Header) + len(p.Display) + len(p.Resolver)
 	return texts*escaped + len(p.Records) + len(p.Chains) + len(p.Errors) + rest
 }
 
-// WithoutLongTexts leaves out the texts of a normalized profile that are longer than most bytes, and
-// lists them. An entry of Records, Chains or Errors is left out if its name or its value is longer.
+// WithoutLongTexts omits the texts of a normalized profile that are longer than most bytes, and lists them. An entry
+// of Records, Chains or Errors is omitted if its name or value is longer.
 func (p Profile) WithoutLongTexts(most int) (Profile, []LongText) {
 	var long []LongText
 	for _, member := range []struct {
@@ -177,7 +177,7 @@ func (p Profile) WithoutLongTexts(most int) (Profile, []LongText) {
 	return p, long
 }
 
-// withoutLongEntries leaves long entries out of a JSON object in the form of Normalize.
+// withoutLongEntries omits long entries of a JSON object in the form of Normalize.
 func withoutLongEntries(object json.RawMessage, member string, most int) (json.RawMessage, []LongText) {
 	if len(object) <= most { // so no entry is longer either
 		return object, nil
@@ -196,7 +196,7 @@ func withoutLongEntries(object json.RawMessage, member string, most int) (json.R
 	return encodeTexts(entries), long
 }
 
-// shortened is the beginning of a name, for reports.
+// shortened returns the start of a name, for reports.
 func shortened(name string) string {
 	const most = 80
 	if len(name) <= most {
@@ -205,8 +205,8 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
-// textsOf rewrites a JSON object with sorted keys and without white space; null and nothing become {}. It leaves out entries
-// that are no texts, and counts those that are not null either.
+// textsOf rewrites a JSON object with sorted keys and without white space; null or nothing becomes {}. It drops
+// entries that are not texts, and counts those that are not null either.
 func textsOf(raw json.RawMessage) (object json.RawMessage, noTexts int, err error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "{}" {
@@ -222,7 +222,7 @@ func textsOf(raw json.RawMessage) (object json.RawMessage, noTexts int, err erro
 	}
 	var entries map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // some have no float64
+	decoder.UseNumber() // some numbers exceed float64
 	if err := decoder.Decode(&entries); err != nil {
 		return nil, 0, fmt.Errorf("bad JSON: %w", err)
 	}
@@ -237,7 +237,7 @@ func textsOf(raw json.RawMessage) (object json.RawMessage, noTexts int, err erro
 	return encodeTexts(texts), noTexts, nil
 }
 
-// decodeTexts decodes what textsOf has returned.
+// decodeTexts decodes a result of textsOf, or returns nil for anything else.
 func decodeTexts(object json.RawMessage) (texts map[string]string) {
 	if json.Unmarshal(object, &texts) != nil {
 		return nil // it is not what textsOf returns
@@ -246,6 +246,6 @@ func decodeTexts(object json.RawMessage) (texts map[string]string) {
 }
 
 func encodeTexts(texts map[string]string) json.RawMessage {
-	body, _ := json.MarshalWithOption(texts, json.DisableHTMLEscape()) // texts can be encoded
+	body, _ := json.MarshalWithOption(texts, json.DisableHTMLEscape()) // texts always encode
 	return body
 }

@@ -11,71 +11,69 @@ import (
 	"unicode/utf8"
 )
 
-// An Action is the way to answer a request.
+// An Action is a way to answer a request.
 type Action int
 
-// The ways to answer.
+// The actions.
 const (
-	AnswerObject      Action = iota // the object Resolution.Key, or Absent
-	AnswerWithoutTags               // the records in the object Key without their tags, or Absent
+	AnswerObject      Action = iota // send the object Resolution.Key, or Absent
+	AnswerWithoutTags               // send the records in the object Key without their tags, or Absent
 	AnswerSearch                    // compute Resolution.Ask from search shards, or Absent
-	AnswerPreflight                 // status 204 and the CORS headers
-	AnswerProblem                   // Resolution.Problem
+	AnswerPreflight                 // send status 204 and the CORS headers
+	AnswerProblem                   // send Resolution.Problem
 	AnswerComputed                  // compute Resolution.Ask; only under APIEFP
 )
 
-// A Resolution says what answers a request.
+// A Resolution describes the response to a request.
 type Resolution struct {
 	Action  Action
-	Route   *Route   // nil for a preflight and for a path that no route has
-	Key     Key      // the object that answers, or that the answer is computed from
-	Absent  *Problem // answers if the object Key does not exist; nil means EmptySearch, or Unknown
-	Problem *Problem // of AnswerProblem
-	Ask     Ask      // of AnswerSearch and AnswerComputed
-	// Unknown is the object that answers if Key does not exist, with UnknownAddress replaced by
-	// Address; "" means none.
+	Route   *Route   // nil for a preflight and for an unknown path
+	Key     Key      // the object to send, or to compute the answer from
+	Absent  *Problem // response if the object Key does not exist; nil means EmptySearch, or Unknown
+	Problem *Problem // for AnswerProblem
+	Ask     Ask      // for AnswerSearch and AnswerComputed
+	// Unknown is the object to send if Key does not exist, with UnknownAddress replaced by Address; "" means none.
 	Unknown Key
 	Address string
-	TokenID string // of a route with a list
-	Fresh   bool   // the caller asks to refresh the object first (?cache=fresh)
+	TokenID string // of a list route
+	Fresh   bool   // refresh the object first (?cache=fresh)
 
-	// Query holds the parameters that Key does not answer, in their normal form: those
-	// with another value than the default, by name. Equal requests have equal queries.
+	// Query has the parameters that Key does not cover, in normal form and sorted by name, without default values.
+	// Equal requests have equal queries.
 	Query string
 }
 
-// An Ask is a request that must be computed from other objects than the one at its path.
+// An Ask describes an answer that must be computed from other objects.
 type Ask struct {
-	TokenID string // the list that the path names, or ""
-	User    string // the user that the path names, or "": an address in lower case or a name in its normal form
-	Other   string // the second user that the path names, likewise
-	Leader  string // the user of ?leader; as it was sent, if it can be no user; "" for User
+	TokenID string // the list in the path, or ""
+	User    string // the user in the path, as a lower-case address or a normalized name, or ""
+	Other   string // the second user in the path, in the same form
+	Leader  string // the user of ?leader; unchanged if it is not a valid user; "" means User
 
-	Limit     int    // from 1
-	Offset    int    // from 0
-	Term      string // folded and trimmed; "" matches every entry, one that is not UTF-8 none
-	TermRunes int    // length in code points of the term before its letters are lowered, but composed
-	Sort      string // in lower case; "" is the default
-	Ascending bool   // the reverse order
-	Tags      string // only entries with any of them, with commas between them; "" means all
-	Incoming  bool   // relationships of those who hold the user, not of whom the user's list holds
+	Limit     int    // at least 1
+	Offset    int    // at least 0
+	Term      string // folded and trimmed; "" matches every entry, invalid UTF-8 none
+	TermRunes int    // length of the composed term in code points, before its letters are lowered
+	Sort      string // in lower case; "" means the default
+	Ascending bool   // reverse order
+	Tags      string // separated by commas; entries need one of them; "" means all
+	Incoming  bool   // relationships of the lists that hold the user, instead of the user's list
 
-	// What ?include adds: profiles, whether the two accounts follow each other, and entries that are blocked or muted.
+	// Additions by ?include: profiles, whether both accounts follow each other, and blocked or muted entries.
 	ENS, Mutuals, Blocked, Muted bool
 
-	// Of operations, with Config.HistoryWindow.
-	Interval time.Duration // how far back from the root's AsOf, or Start if that is earlier, its start included
-	Opcode   int           // only this one, 1 to 4; 0 means all
-	Start    int           // only operations until then, in seconds since 1970; NoStart means all
-	Tag      string        // only this one, perhaps not UTF-8; "" means all; of relationships too
+	// For operations, with Config.HistoryWindow.
+	Interval time.Duration // how far back from the root's AsOf or from Start, whichever is earlier; the start is included
+	Opcode   int           // 1 to 4; 0 means all
+	Start    int           // latest time in seconds since 1970; NoStart means no limit
+	Tag      string        // exact tag, perhaps invalid UTF-8; "" means all; also for relationships
 }
 
 // EmptySearch is the answer to a search that finds nothing.
 const EmptySearch = `{"following":[]}`
 
-// Resolve says what answers a request. path is the escaped path of the URL with its
-// leading slash, rawQuery what follows the question mark. Any input is legal. A key in
-// the result is always one that a site can have.
+// Resolve determines the response to a request. path is the escaped path of the URL with its leading slash, rawQuery
+// the part after the question mark. Any input is allowed. Keys in the result are always valid keys of a site.
 func (c Config) Resolve(method, path, rawQuery string) Resolution {
 	if method == http.MethodOptions {
 		return Resolution{Action: AnswerPreflight}
@@ -97,7 +95,7 @@ func (c Config) Resolve(method, path, rawQuery string) Resolution {
 	return c.answer(route, segments, query)
 }
 
-// match finds the route of a path and the decoded segments below the base path.
+// match finds the route of a path, and returns the decoded segments below the base path.
 func (c Config) match(path string) (*Route, []string) {
 	path = strings.TrimPrefix(path, "/")
 	segments := strings.Split(path, "/")
@@ -130,8 +128,8 @@ func (c Config) match(path string) (*Route, []string) {
 	return nil, nil
 }
 
-// requestSegment says which values of a variable lead a request to a route of the API:
-// a malformed list or user is an error of the route, an unknown board is no route.
+// requestSegment reports whether a value of a path variable leads to a route. A malformed list or user is an error of
+// the route; an unknown board does not match.
 func (c Config) requestSegment(variable, value string) bool {
 	return variable != "board" || slices.Contains(c.Boards(), Board(value))
 }
@@ -170,7 +168,7 @@ func (c Config) answer(route *Route, segments []string, q query) Resolution {
 	return r
 }
 
-// forList notes the list that a path names.
+// forList records the list in the path.
 func (r *Resolution) forList(tokenID string) *Problem {
 	if !ValidTokenID(tokenID) {
 		return BadTokenID
@@ -179,7 +177,7 @@ func (r *Resolution) forList(tokenID string) *Problem {
 	return nil
 }
 
-// forUser notes the user that a path names, and returns it in the form that keys have.
+// forUser records the user in the path, and returns the user in the form of keys.
 func (r *Resolution) forUser(text string) (user string, problem *Problem) {
 	user, isAddress, ok := ParseUser(text)
 	switch {
@@ -196,16 +194,16 @@ func (r *Resolution) forUser(text string) (user string, problem *Problem) {
 	return user, nil
 }
 
-// object is the last segment of a route of lists or users.
+// object returns the last segment of a list or user route.
 func (r *Route) object() ListObject { return ListObject(r.segments[len(r.segments)-1]) }
 
-// HasUnknown reports whether the answers of the route for unknown addresses are those of an object.
+// HasUnknown reports whether the route's answers for unknown addresses come from an object.
 func (r *Route) HasUnknown() bool {
 	return r.Subject == subjectUser && !r.Computed && slices.Contains(UserObjects(), r.object())
 }
 
-// ParseUser reads an address in any letter case, or a name. user is in the form that keys have. ok is
-// false if the text can be neither.
+// ParseUser parses an address in any letter case, or a name. user is in the form of keys. ok is false if the text is
+// neither.
 func ParseUser(text string) (user string, isAddress, ok bool) {
 	if address, err := ParseAddress(text); err == nil {
 		return address.String(), true, true
@@ -214,12 +212,12 @@ func ParseUser(text string) (user string, isAddress, ok bool) {
 	return user, false, ok
 }
 
-// compute decides whether the object at the path answers, a variant of it, or a computation.
+// compute decides whether to send the object at the path, a variant of it, or a computed answer.
 func (c Config) compute(r *Resolution, q query, ask Ask) {
 	route := r.Route
 	switch {
 	case route.Subject == subjectBoard:
-		// Each limit has an object of its own.
+		// Each limit has its own object.
 		if limit := q[ParamLimit]; limit != "" && r.Query == string(ParamLimit)+"="+limit {
 			board := Board(path.Base(string(r.Key)))
 			r.Key, r.Query = LeaderboardLimitKey(board, ask.Limit), ""
@@ -239,7 +237,7 @@ func (c Config) ask(route *Route, q query) Ask {
 	if term != noText {
 		term = Fold(term)
 	}
-	opcode, _ := strconv.Atoi(q[ParamOpcode]) // 0 for none
+	opcode, _ := strconv.Atoi(q[ParamOpcode]) // 0 if missing
 	include := strings.Split(q[ParamInclude], ",")
 	return Ask{
 		Limit: c.number(route, q, ParamLimit), Offset: c.number(route, q, ParamOffset), Term: term, TermRunes: utf8.RuneCountInString(q[ParamTerm]),
@@ -259,15 +257,14 @@ func parseNumber(text string) (int64, bool) {
 	return n, err == nil
 }
 
-// formDecode decodes a part of a query string, where a plus means a space.
+// formDecode decodes a part of a query string, where a plus sign means a space.
 func formDecode(text string) string {
 	return percentDecode(strings.ReplaceAll(text, "+", " "))
 }
 
-// percentDecode decodes percent-encoding once. As in the URL standard
-// (url.spec.whatwg.org, "percent-decode"), a percent sign without two hexadecimal
-// digits after it stands for itself. So malformed encoding is not an error of its own:
-// it leads to an unknown name or a bad number.
+// percentDecode decodes percent-encoding once. As in the URL standard (url.spec.whatwg.org, "percent-decode"), a
+// percent sign without two hexadecimal digits stands for itself. So malformed encoding leads to an unknown name or a
+// bad number.
 func percentDecode(text string) string {
 	if !strings.Contains(text, "%") {
 		return text

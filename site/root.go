@@ -9,14 +9,14 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// Format is the version of the site format that this package reads and writes. docs/site.md describes
-// it.
+// Format is the version of the site format (docs/site.md) that this package reads and writes.
 const Format = 2
 
-// MaxAhead is how far as_of of a root, and the counter of a note, may be ahead of the clock of who reads or publishes it.
+// MaxAhead is how far the as_of of a root, and the counter of a note, may be ahead of the clock of a reader or
+// publisher.
 const MaxAhead = 24 * time.Hour
 
-// MaxRootBytes is more than the size of a root.
+// MaxRootBytes is the maximum size of a root in bytes.
 const MaxRootBytes = 4 << 20
 
 // A Root is the root of a site. It determines all objects: sites with equal roots are equal.
@@ -25,20 +25,20 @@ type Root struct {
 	AsOf         string         `json:"as_of"` // time of the snapshot, RFC 3339
 	Config       Config         `json:"config"`
 	BucketDigits int            `json:"user_bucket_digits"`            // hexadecimal digits of the names of user buckets
-	TokenDigits  int            `json:"token_bucket_digits,omitempty"` // the same of token buckets; 0 without APIEFP
+	TokenDigits  int            `json:"token_bucket_digits,omitempty"` // same for token buckets; 0 without APIEFP
 	ShardDigits  int            `json:"manifest_digits"`               // hexadecimal digits of the names of manifest shards
-	HeaderRules  map[string]MD5 `json:"header_rules"`                  // digest of the headers of each route's objects, by pattern
+	HeaderRules  map[string]MD5 `json:"header_rules"`                  // digest of the headers of each route's objects, keyed by pattern
 	Counts       Counts         `json:"counts"`
-	Inputs       *Inputs        `json:"inputs,omitempty"` // what the site was made of; nil if nobody knows
-	// Manifest has the digests of the texts of all shards of the manifest, by name, or of all its indexes: see package
-	// shards. There are none of a live site.
+	Inputs       *Inputs        `json:"inputs,omitempty"` // nil if unknown
+	// Manifest has the digests of all manifest shards, or of all manifest indexes, by name (package shards). It is
+	// empty for a live site.
 	Manifest map[string]SHA256 `json:"manifest,omitempty"`
-	// Live says that the objects are rendered when they are asked for. Nobody knows their digests and sizes then: there
-	// is no manifest, and Counts.Bytes is 0. No bucket, folder or file holds such a root.
+	// Live means that objects are rendered on request. Then their digests and sizes are unknown: there is no
+	// manifest, and Counts.Bytes is 0. Only HTTP serves such a root; it is never stored.
 	Live bool `json:"live,omitempty"`
 }
 
-// Counts says how much a site holds.
+// Counts are the sizes of a site.
 type Counts struct {
 	Accounts int   `json:"accounts"` // addresses anywhere in the graph
 	Lists    int   `json:"lists"`
@@ -51,7 +51,7 @@ type Counts struct {
 	Bytes    int64 `json:"bytes"`   // of those objects
 }
 
-// Equal reports whether two roots are those of equal sites.
+// Equal reports whether two roots describe equal sites.
 func (r *Root) Equal(other *Root) bool { return reflect.DeepEqual(r, other) }
 
 // Encode encodes the root. Equal roots give equal bytes.
@@ -63,11 +63,11 @@ func (r Root) Encode() ([]byte, error) {
 	return body, nil
 }
 
-// ErrNewer says that a newer version of followpress, with a greater Format, wrote a site.
+// ErrNewer says that the site has a greater Format, from a newer version of followpress.
 var ErrNewer = errors.New("a site of a newer format")
 
-// ParseRoot decodes a root and fills the defaults of its Config. It fails if the root is malformed or that of a live
-// site, and with ErrNewer if only a newer version can read the site.
+// ParseRoot decodes a root and fills in the defaults of its Config. It fails if the root is malformed or that of a
+// live site, and with ErrNewer if only a newer version can read it.
 func ParseRoot(body []byte) (Root, error) {
 	r, err := ParseServedRoot(body)
 	if err == nil && r.Live {
@@ -76,7 +76,7 @@ func ParseRoot(body []byte) (Root, error) {
 	return r, err
 }
 
-// ParseServedRoot is ParseRoot for who needs no manifest: the root may be that of a live site.
+// ParseServedRoot is like ParseRoot, but accepts the root of a live site, which has no manifest.
 func ParseServedRoot(body []byte) (Root, error) {
 	if len(body) > MaxRootBytes {
 		return Root{}, fmt.Errorf("read %s: %d bytes, more than %d MiB", RootKey, len(body), MaxRootBytes>>20)
@@ -107,7 +107,7 @@ func ParseServedRoot(body []byte) (Root, error) {
 	return r, nil
 }
 
-// check fills the defaults of the Config, and returns an error if a member is not valid.
+// check fills in the defaults of the Config, and returns an error if a member is invalid.
 func (r *Root) check() error {
 	config, err := r.Config.WithDefaults()
 	if err != nil {
@@ -129,7 +129,8 @@ func (r *Root) check() error {
 	return nil
 }
 
-// hasItsManifest reports whether the root names the shards or indexes that its digits make; that of a live site names none.
+// hasItsManifest reports whether the root names all shards or indexes for its number of digits; a live site names
+// none.
 func (r *Root) hasItsManifest() bool {
 	if r.Live {
 		return len(r.Manifest) == 0
@@ -143,8 +144,8 @@ func (r *Root) hasItsManifest() bool {
 	return len(r.Manifest) == 1<<(4*digits)
 }
 
-// RootDigits is the number of digits of the names in Root.Manifest, if names of shards have that many digits. A root
-// names up to 256 shards. Of more it names the indexes, of 256 shards each, so that it stays small for browsers.
+// RootDigits returns the number of digits of the names in Root.Manifest, given that of shards. A root names up to 256
+// shards. For more shards it names indexes of 256 shards each, so that it stays small for browsers.
 func RootDigits(shardDigits int) int {
 	if shardDigits > 2 {
 		return shardDigits - 2
@@ -154,8 +155,7 @@ func RootDigits(shardDigits int) int {
 
 func validDigits(n int) bool { return 1 <= n && n <= maxHashDigits }
 
-// BucketDigits is the number of digits of the user buckets of a site with that many users: addresses
-// and names.
+// BucketDigits returns the number of digits of the user buckets of a site with that many users: addresses and names.
 func (c Config) BucketDigits(users int) int {
 	if c.EFP() {
 		return HashDigits(users, efpPerBucket)
@@ -163,8 +163,7 @@ func (c Config) BucketDigits(users int) int {
 	return HashDigits(users, usersPerBucket)
 }
 
-// TokenDigits is the number of digits of the token buckets of a site with that many lists; 0 if it has
-// none.
+// TokenDigits returns the number of digits of the token buckets of a site with that many lists; 0 if it has none.
 func (c Config) TokenDigits(lists int) int {
 	if c.EFP() {
 		return HashDigits(lists, efpPerBucket)
@@ -172,5 +171,5 @@ func (c Config) TokenDigits(lists int) int {
 	return 0
 }
 
-// ShardDigits is the number of digits of the manifest shards of a site with that many objects.
+// ShardDigits returns the number of digits of the manifest shards of a site with that many objects.
 func ShardDigits(objects int) int { return HashDigits(objects, objectsPerShard) }

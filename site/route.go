@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// Values of the Allow header: of routes that are read, of those that take a body, and of both.
+// Values of the Allow header: for GET routes, for POST routes, and for both.
 const (
 	AllowedMethods = "GET, HEAD, OPTIONS"
 	PostMethods    = "OPTIONS, POST"
@@ -21,7 +21,7 @@ const (
 const (
 	contentJSON    = "application/json"
 	contentProblem = "application/problem+json"
-	contentGzip    = "application/gzip" // for whoever reads it: no encoding that a server or a client would undo
+	contentGzip    = "application/gzip" // the content itself is compressed: not a Content-Encoding, which servers or clients would undo
 	contentScript  = "text/javascript"
 	contentHTML    = "text/html; charset=utf-8"
 	contentStyle   = "text/css; charset=utf-8"
@@ -31,63 +31,61 @@ const (
 	contentAtom    = "application/atom+xml; charset=utf-8"
 	contentBytes   = "application/octet-stream"
 	contentXML     = "application/xml"
-	contentZstd    = "application/zstd" // for whoever reads it, as contentGzip
+	contentZstd    = "application/zstd" // see contentGzip
 	contentParquet = "application/vnd.apache.parquet"
 )
 
-// Cache-Control values. A snapshot is a day old anyway: minutes in a browser and
-// at the edge cost nothing, and an edge that lost its origin may go on for a day.
+// Cache-Control values. A snapshot is hours old anyway, so minutes in browsers and at the edge do not matter, and an
+// edge without its origin may continue for a day.
 const (
 	cacheData  = "public, max-age=300, stale-while-revalidate=3600, stale-if-error=86400"
 	cacheBoard = "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"
 	cacheError = "public, max-age=60"
 	cacheNever = "no-store"
-	// cacheCheck is for the entry points: clients that poll them want the newest, and
-	// ETags make polling cheap.
+	// cacheCheck is for entry points, where clients that poll want the newest version. ETags make polling cheap.
 	cacheCheck = "no-cache"
-	// cacheForever is for objects whose name changes with their bytes.
+	// cacheForever is for objects whose name depends on their content.
 	cacheForever = "public, max-age=31536000, immutable"
 )
 
-// NoStore is the Cache-Control of an answer that no cache may keep.
+// NoStore is the Cache-Control of responses that must not be cached.
 const NoStore = cacheNever
 
-// A Route is a row of the table of routes. The generator, the server, the edges, purges
-// and the description of the API follow from the table.
+// A Route is a row of the table of routes, from which the generator, the server, the edges, purges and the
+// description of the API follow.
 type Route struct {
 	ID           routes.ID
-	Pattern      string  // path; {base} is the base path, another {…} one segment or a part of one
-	Params       []Param // query parameters that it understands, by name; it ignores others
+	Pattern      string  // path; {base} is the base path, any other {…} a segment or part of one
+	Params       []Param // supported query parameters, sorted by name; others are ignored
 	ContentType  string
 	CacheControl string
-	Summary      string // one line for people
+	Summary      string // one-line description
 
-	// Computed says that no object answers a request without parameters. Requests with
-	// parameters are computed anyway, but for the variants of leaderboards.
+	// Computed means that requests without parameters are computed. Requests with parameters always are, except for
+	// variants of leaderboards.
 	Computed bool
-	Fixed    bool // its objects depend on the configuration only
-	Post     bool // its method is POST, not GET
-	Redirect bool // its answer has status 302 and leads to the URL that is computed
-	Ranges   bool // parts of its objects can be read: requests may have the header Range
-	// Default and Most are the default and the largest limit; 0 stands for DefaultLimit, and
-	// for pageMax, SearchMax or Config.LeaderboardMax.
+	Fixed    bool // objects depend on the configuration only
+	Post     bool // POST instead of GET
+	Redirect bool // answers 302 with a computed URL
+	Ranges   bool // supports the Range header
+	// Default and Most are the default and the maximum limit. 0 means DefaultLimit, and pageMax or
+	// Config.LeaderboardMax.
 	Default, Most int
 
-	// Subject is the variable of an endpoint that its answers are about: board, token_id or user; "" for the
-	// whole graph.
+	// Subject is the path variable that the answers are about: board, token_id or user; "" means the whole graph.
 	Subject string
 
-	segments []string  // of Pattern without {base}
-	cut      []segment // the same, around their variables
+	segments []string  // of Pattern, without {base}
+	cut      []segment // segments, split around their variables
 	underAPI bool      // below the base path
 }
 
-// Routes returns the table of the site's routes, in the order of their IDs. Callers must not change it.
+// Routes returns the site's routes, sorted by ID. Callers must not modify the result.
 func (c Config) Routes() []*Route {
 	return routesOf[routeSet{c.EFP(), c.Explorer, c.RanksEvery > 0, c.HistoryWindow > 0, c.Pages, c.Data}]
 }
 
-// APIFolders lists the first segments of the endpoints, below the base path.
+// APIFolders returns the first segments of all endpoints, below the base path.
 func APIFolders() []string {
 	var folders []string
 	for _, r := range allRoutes {
@@ -98,29 +96,28 @@ func APIFolders() []string {
 	return folders
 }
 
-// RouteBy returns the row of the table with an ID.
+// RouteBy returns the route with an ID.
 func RouteBy(id routes.ID) *Route { return allRoutes[id] }
 
-// Kept reports whether the objects of the route are no part of the site: they appear and change in a bucket
-// without a new one. Reports stay there whatever site is published.
+// Kept reports whether the route's objects are stored next to the site: they appear and change without a new site.
+// Reports stay whatever site is published.
 func (r *Route) Kept() bool { return r.segments[0] == reportsFolder || r.isBeside() }
 
-// isBeside reports whether the objects of the route are put beside a site, by who publishes it or refreshes it.
+// isBeside reports whether publishers or refreshes store the route's objects next to a site.
 func (r *Route) isBeside() bool {
 	return slices.Contains([]string{nextFolder, keptFolder, refreshFolder, string(NoteKey)}, r.segments[0])
 }
 
-// UnderAPI reports whether the route is an endpoint of the API. Other routes are
-// objects for the server, and for clients of a site without one.
+// UnderAPI reports whether the route is an endpoint of the API. Other routes are objects for the server, and for
+// clients of a site without one.
 func (r *Route) UnderAPI() bool { return r.underAPI }
 
-// Path returns the pattern as a URL path with the base path filled in.
+// Path returns the pattern as a URL path, with the base path filled in.
 func (r *Route) Path(c Config) string {
 	return "/" + strings.Replace(r.Pattern, "{base}", c.BasePath, 1)
 }
 
-// RouteOf finds the route of a key. ok is false if no path of a site's API and no object can have
-// the key.
+// RouteOf returns the route of a key. ok is false if a site cannot have the key.
 func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 	path, underAPI := strings.CutPrefix(string(key), c.BasePath+"/")
 	segments := strings.Split(path, "/")
@@ -132,14 +129,13 @@ func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 	return nil, false
 }
 
-// HeaderRules returns, by pattern, a digest of the headers that the objects of each
-// route are stored with. Where the rules of two sites differ, objects with equal bytes
-// differ in their headers.
+// HeaderRules returns a digest of the headers of each route's objects, keyed by pattern. If the digests of two sites
+// differ, equal objects have different headers.
 func (c Config) HeaderRules() map[string]MD5 {
 	rules := map[string]MD5{}
 	for _, r := range c.Routes() {
 		if r.isBeside() {
-			continue // sites that were generated before there was such a thing have the same headers
+			continue // newer than the format; older sites must get the same rules
 		}
 		headers := r.ContentType + "\t" + r.CacheControl
 		if c.Tags != "" {
@@ -150,13 +146,12 @@ func (c Config) HeaderRules() map[string]MD5 {
 	return rules
 }
 
-// matches compares a path with the pattern; accept says which values a variable may
-// have.
+// matches reports whether a path matches the pattern. accept reports whether a variable may have a value.
 func (r *Route) matches(segments []string, accept func(variable, value string) bool) bool {
 	if len(segments) != len(r.segments) {
 		return false
 	}
-	for i, want := range r.cut { // first what takes no time
+	for i, want := range r.cut { // cheap comparisons first
 		if _, ok := want.value(segments[i]); !ok {
 			return false
 		}
@@ -169,7 +164,7 @@ func (r *Route) matches(segments []string, accept func(variable, value string) b
 	return true
 }
 
-// A segment is one of a pattern, cut around its variable, which is "" if there is none.
+// A segment is one of a pattern, split around its variable, which may be "".
 type segment struct{ before, variable, after string }
 
 func cutVariable(text string) (s segment) {
@@ -178,7 +173,7 @@ func cutVariable(text string) (s segment) {
 	return s
 }
 
-// value is what the variable has in a text. ok is false if the text differs around it.
+// value returns the variable's value in a text. ok is false if the text around it differs.
 func (s segment) value(text string) (value string, ok bool) {
 	if s.variable == "" {
 		return "", text == s.before
@@ -188,11 +183,11 @@ func (s segment) value(text string) (value string, ok bool) {
 	return value, begins && ends
 }
 
-// The values of some variables, as regular expressions.
+// Regular expressions for the values of some variables.
 const (
-	assetName  = "[a-z]{1,32}-[A-Z0-9]{8}" // of a bundle: a name and a hash of its bytes
+	assetName  = "[a-z]{1,32}-[A-Z0-9]{8}" // of a bundle: a name and a hash of its content
 	reportDate = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-	pageName   = "[0-9a-z][0-9a-z.-]{0,99}" // with .svg it is still a name of a file
+	pageName   = "[0-9a-z][0-9a-z.-]{0,99}" // still a valid file name with .svg
 	dataName   = "(?:accounts|badges|edges|follows|ops)(?:-[0-9]{4})?"
 )
 
@@ -203,8 +198,8 @@ var (
 	isReportDate = regexp.MustCompile("^" + reportDate + "$").MatchString
 )
 
-// keySegment reports whether a variable has a value that keys can have. Expression is the same as a
-// regular expression.
+// keySegment reports whether a variable may have a value in a key. Expression defines the same set as a regular
+// expression.
 func (c Config) keySegment(variable, value string) bool {
 	if words := c.words(variable); words != nil {
 		return slices.Contains(words, value)
@@ -241,7 +236,7 @@ func isHex(value string, least, most int) bool {
 	return least <= len(value) && len(value) <= most && strings.Trim(value, "0123456789abcdef") == ""
 }
 
-// Expression is a regular expression for the values of a variable of a route that keys can have.
+// Expression returns a regular expression for the values of a route variable in keys.
 func (c Config) Expression(variable string) string {
 	if words := c.words(variable); words != nil {
 		for i, word := range words {
@@ -274,8 +269,8 @@ func (c Config) Expression(variable string) string {
 	panic("site: no expression for the variable {" + variable + "}")
 }
 
-// upTo matches the canonical decimals from 1 to most: all shorter ones, and for each
-// digit of most those that are smaller there and equal before.
+// upTo returns an expression for the canonical decimals from 1 to most: all shorter ones, and for each digit of most
+// those that have an equal prefix and a smaller digit there.
 func upTo(most string) string {
 	var all []string
 	for digits := 1; digits < len(most); digits++ {
@@ -293,7 +288,7 @@ func upTo(most string) string {
 	return strings.Join(append(all, most), "|")
 }
 
-// words lists the values of a variable that has only a few; nil for others.
+// words returns the values of a variable with a fixed set of values; nil for others.
 func (c Config) words(variable string) []string {
 	switch variable {
 	case "board":

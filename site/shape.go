@@ -2,8 +2,8 @@ package site
 
 import json "github.com/goccy/go-json"
 
-// The JSON shapes of the API that programs decode, with members in the order of section 2 of the
-// specification. Tests hold the generator's encoders to these types, and to those of internal/twin/answers.
+// JSON shapes of the API that programs decode, with members in the order of section 2 of the specification. Tests
+// compare the generator's encoders with these types and those of internal/twin/answers.
 
 // ListDetails is the answer to /details (2.5).
 type ListDetails struct {
@@ -13,7 +13,7 @@ type ListDetails struct {
 	PrimaryList *string `json:"primary_list"`
 }
 
-// A Profile is a name-service profile. Records, Chains and Errors are JSON objects, of texts once Normalize has returned them.
+// A Profile is a name-service profile. Records, Chains and Errors are JSON objects; Normalize reduces them to texts.
 type Profile struct {
 	Name     string          `json:"name"`
 	Avatar   string          `json:"avatar"`
@@ -25,7 +25,7 @@ type Profile struct {
 	Resolver string          `json:"resolver"`
 	Errors   json.RawMessage `json:"errors"`
 
-	NoTexts int `json:"-"` // entries that Normalize has left out since they are neither texts nor null
+	NoTexts int `json:"-"` // entries dropped by Normalize that are neither texts nor null
 }
 
 // Ranks are the positions of an account in the leaderboards, as decimals from "1"; "0" means unranked.
@@ -37,7 +37,7 @@ type Ranks struct {
 	Blocks    string `json:"blocks_rank"`
 }
 
-// A Badge says whether an account took part in an event (2.6). Collection is null if it did not.
+// A Badge reports whether an account took part in an event (2.6). Collection is null if it did not.
 type Badge struct {
 	EventID      string      `json:"eventId"`
 	Participated bool        `json:"participated"`
@@ -51,7 +51,7 @@ type Collection struct {
 	Owner   string `json:"owner"`
 }
 
-// An Event describes an event, in a snapshot as in an answer.
+// An Event describes an event, in snapshots and answers.
 type Event struct {
 	ID          uint64 `json:"id"`
 	FancyID     string `json:"fancy_id"`

@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// has reports whether sites of a configuration have the route.
+// has reports whether a configuration includes a route.
 func has(id routes.ID, set routeSet) bool {
 	switch {
 	case id < routes.UserAccount:
@@ -35,10 +35,10 @@ const (
 	subjectUser  = "user"
 )
 
-// A routeSet is the features of a configuration that decide about its routes.
+// A routeSet is the set of features that decide which routes a site has.
 type routeSet struct{ efp, explorer, ranks, history, pages, data bool }
 
-// routesOf has the routes of each set.
+// routesOf maps each set to its routes.
 var routesOf = func() map[routeSet][]*Route {
 	sets := map[routeSet][]*Route{}
 	for n := range 64 {
@@ -52,7 +52,7 @@ var routesOf = func() map[routeSet][]*Route {
 	return sets
 }()
 
-// allRoutes is the table of routes. has says which of them a site has.
+// allRoutes is the table of routes. has decides which of them a site includes.
 var allRoutes = func() []*Route {
 	search := []Param{ParamLimit, ParamOffset, ParamTerm}
 	page := []Param{ParamInclude, ParamLimit, ParamOffset, ParamSort, ParamTags}

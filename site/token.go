@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxTokenIDDigits is the number of digits of 2^256-1, the largest token ID of a chain.
+// maxTokenIDDigits is the number of digits of 2^256-1, the largest token ID.
 const maxTokenIDDigits = 78
 
-// ValidTokenID reports whether text is a canonical decimal: at most maxTokenIDDigits digits, without
-// leading zeros except for "0" itself.
+// ValidTokenID reports whether text is a canonical decimal: at most maxTokenIDDigits digits, without leading zeros
+// except for "0" itself.
 func ValidTokenID(text string) bool {
 	if text == "" || len(text) > maxTokenIDDigits || text[0] == '0' && len(text) > 1 {
 		return false
@@ -17,7 +17,7 @@ func ValidTokenID(text string) bool {
 	return allDigits(text)
 }
 
-// CompareTokenIDs compares two canonical decimals by value, as cmp.Compare does.
+// CompareTokenIDs compares two canonical decimals numerically, like cmp.Compare.
 func CompareTokenIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }

@@ -1,6 +1,4 @@
-// Package data names the objects of a site with site.Config.Data, which has the graph itself as tables in files.
-//
-// The API may change in any release.
+// Package data names the objects of a site with site.Config.Data: the graph as tables in Parquet files.
 package data
 
 import (
@@ -9,7 +7,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Table names a table of the graph.
+// A Table is the name of a table of the graph.
 type Table string
 
 // The tables.
@@ -23,13 +21,14 @@ const (
 
 const prefix = "_data/"
 
-// PackageKey describes the files of all tables.
+// PackageKey is the object that describes the files of all tables.
 const PackageKey site.Key = prefix + "datapackage.json"
 
-// MaxParts is the most parts that a table can have.
+// MaxParts is the maximum number of parts of a table.
 const MaxParts = 9_999
 
-// Key is the key of a table, as part 0. A table that is too large for one object has parts instead, from 1 to MaxParts.
+// Key returns the key of a table for part 0. A table that is too large for one object has parts from 1 to MaxParts
+// instead.
 func Key(t Table, part int) site.Key {
 	name := string(t)
 	if part > 0 {

@@ -1,6 +1,4 @@
-// Package kept names the objects by which a bucket keeps what its sites were made of, beside its site.
-//
-// The API may change in any release.
+// Package kept names the objects with which a bucket keeps the inputs of its sites.
 package kept
 
 import (
@@ -9,16 +7,16 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Prefix begins the keys of all these objects.
+// Prefix begins all these keys.
 const Prefix site.Key = "_snapshot/"
 
 const indexes = Prefix + "index/"
 
-// PieceKey is the key of a piece of what sites were made of, by the SHA-256 of its body.
+// PieceKey returns the key of a piece of the inputs, given the SHA-256 of its body.
 func PieceKey(digest site.SHA256) site.Key { return Prefix + site.Key(digest.String()) }
 
-// IndexKey is the key of the index of what a site was made of, by the SHA-256 of its root.
+// IndexKey returns the key of the index of a site's inputs, given the SHA-256 of its root.
 func IndexKey(root site.SHA256) site.Key { return indexes + site.Key(root.String()) }
 
-// IsIndex reports whether a key is one of IndexKey.
+// IsIndex reports whether a key is a result of IndexKey.
 func IsIndex(key site.Key) bool { return strings.HasPrefix(string(key), string(indexes)) }

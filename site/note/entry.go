@@ -14,19 +14,19 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// entryKind is the first line of what is signed of an entry of a refresh.
+// entryKind is the first line of the signed text about an entry of a refresh.
 const entryKind = "followpress refresh 1"
 
-// The member that SignEntry adds, up to its value.
+// entryMember is the start of the member that SignEntry adds, up to its value.
 const entryMember = `,"note":`
 
-// entryText is what is signed of an entry: four lines.
+// entryText returns the signed text about an entry: four lines.
 func entryText(key site.Key, at string, entry []byte) string {
 	return fmt.Sprintf("%s\n%s\n%s\n%s\n", entryKind, key, at, site.Sum256(entry))
 }
 
-// SignEntry signs an entry below site.RefreshPrefix, which is a JSON object. It appends the member note. The text of
-// that signed note has four lines:
+// SignEntry signs an entry below site.RefreshPrefix, which is a JSON object, and appends the signed note as its
+// member note. The text of the note has four lines:
 //
 //	followpress refresh 1
 //	_refresh/details/7
@@ -40,7 +40,7 @@ func SignEntry(key site.Key, at time.Time, entry []byte, signer Signer) ([]byte,
 	return withMember(entry, signed)
 }
 
-// withMember adds the member of a signed note to an entry.
+// withMember appends the member with the signed note to an entry.
 func withMember(entry, signed []byte) ([]byte, error) {
 	open, ok := bytes.CutSuffix(entry, []byte("}"))
 	if !ok {
@@ -53,8 +53,8 @@ func withMember(entry, signed []byte) ([]byte, error) {
 	return append(slices.Concat(open, []byte(entryMember), value), '}'), nil
 }
 
-// OpenEntry checks what SignEntry has made for a key, and returns the entry as it was signed. The error wraps ErrUnsigned
-// if none of the keys has signed it, and ErrForged or ErrAhead as that of Open does.
+// OpenEntry checks a result of SignEntry for a key, and returns the entry as it was signed. The error wraps
+// ErrUnsigned if none of the keys has signed it, and ErrForged or ErrAhead in the same cases as Open.
 func (k Keys) OpenEntry(key site.Key, signed []byte, now time.Time) ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("read %s: %w", key, err) }
 	at := bytes.LastIndex(signed, []byte(entryMember))
@@ -68,7 +68,7 @@ func (k Keys) OpenEntry(key site.Key, signed []byte, now time.Time) ([]byte, err
 	if err := json.Unmarshal(append([]byte{'{'}, signed[at+1:]...), &member); err != nil {
 		return fail(ErrUnsigned)
 	}
-	if again, err := withMember(entry, []byte(member.Note)); err != nil || !bytes.Equal(again, signed) {
+	if encoded, err := withMember(entry, []byte(member.Note)); err != nil || !bytes.Equal(encoded, signed) {
 		return fail(ErrUnsigned)
 	}
 	text, _, err := k.openText([]byte(member.Note))

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// PublicOf is the public key, as NewKey writes it, of a key that something else keeps.
+// PublicOf returns the public key, in the format of NewKey, of a key that is kept elsewhere.
 func PublicOf(name string, key ed25519.PublicKey) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -15,13 +15,13 @@ func PublicOf(name string, key ed25519.PublicKey) (string, error) {
 	return note.NewEd25519VerifierKey(name, key)
 }
 
-// An external key signs somewhere else.
+// An external key signs with a function.
 type external struct {
 	verifier note.Verifier
 	sign     func(text []byte) ([]byte, error)
 }
 
-// External is the signer of a public key whose secret one something else keeps. What sign returns is checked.
+// External returns a signer for a public key whose secret key is kept elsewhere. It verifies each result of sign.
 func External(public string, sign func(text []byte) ([]byte, error)) (Signer, error) {
 	v, err := newVerifier(public)
 	if err != nil {

@@ -9,27 +9,27 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// NextKey has the notes of the sites that are announced: of the one that is being published, and before it of those whose
-// publishes were cut off. What a site announces beside its note is below site.NextKey.
+// NextKey has the notes of the announced sites: the one being published, and those whose publishes were interrupted.
+// Their other announced objects are below site.NextKey.
 const NextKey = site.NextPrefix + Key
 
-// Bounds of what is announced.
+// Limits of announcements.
 const (
-	MaxAnnounced      = 8 // sites, the newest ones
+	MaxAnnounced      = 8 // number of sites; the newest stay
 	MaxAnnouncedBytes = MaxAnnounced * MaxBytes
 )
 
-// An Announced site is one that is being published, or was.
+// An Announced is the note of a site whose publish is in progress or was interrupted.
 type Announced struct {
 	Note
-	Signed []byte   // the note
+	Signed []byte   // the signed note
 	By     []string // names of the known keys that signed it
 }
 
-// Join is what NextKey has of signed notes.
+// Join joins signed notes to the body of NextKey.
 func Join(signed ...[]byte) []byte { return bytes.Join(signed, []byte("\n")) }
 
-// OpenAnnounced checks what Join has made, and returns the notes that Open accepts, the greatest counter first.
+// OpenAnnounced checks a result of Join, and returns the notes that Open accepts, the greatest counter first.
 func (k Keys) OpenAnnounced(joined []byte, now time.Time) []Announced {
 	var all []Announced
 	const between = "\n\n" + kind

@@ -1,7 +1,7 @@
-// Package note is what a publisher signs of a site, and how readers check it: a signed note
-// (golang.org/x/mod/sumdb/note, which docs call by its place in C2SP, signed-note) with Ed25519 signatures.
+// Package note signs sites and checks their signatures. It uses signed notes (golang.org/x/mod/sumdb/note, specified
+// by C2SP as signed-note) with Ed25519 signatures.
 //
-// The text of a note is five lines:
+// The text of a note has five lines:
 //
 //	followpress site 1
 //	follow.example
@@ -9,11 +9,11 @@
 //	2026-11-24T00:00:00Z
 //	the SHA-256 of _site, in hexadecimal digits
 //
-// The second line is the origin: which site it is, so that the root of one site is not taken for that of another. It is
-// the name of the key that signed it first. The third is a counter, which grows with each root that is published under
-// the origin: the Unix time in seconds, or one more than the last. A reader refuses a smaller one than it has seen of the
-// keys that it trusts, and one that is more than MaxAhead ahead of its clock: else who stole a key could use up all
-// counters. The fourth is as_of of the root.
+// The second line is the origin, the name of the key that first signed the site. It prevents that the root of one
+// site passes for that of another. The third line is a counter, which grows with each root published under the
+// origin: the Unix time in seconds, or the last counter plus one. A reader refuses a smaller counter than it has seen
+// before, and one that is more than MaxAhead ahead of its clock. Otherwise the thief of a key could use up all
+// counters. The fourth line is as_of of the root.
 //
 // The API may change in any release.
 package note
@@ -34,33 +34,33 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Key is where a site keeps its note.
+// Key is the key of a site's note.
 const Key = site.NoteKey
 
-// MaxBytes bounds a signed note: its text, and a hundred signatures.
+// MaxBytes is the maximum size of a signed note: its text and a hundred signatures.
 const MaxBytes = 16 << 10
 
-// MaxAhead is how far a counter may be ahead of the clock of who reads or publishes it.
+// MaxAhead is how far a counter may be ahead of the clock of a reader or publisher.
 const MaxAhead = site.MaxAhead
 
-// kind is the first line, which no other signed text begins with.
+// kind is the first line of a note. No other signed text begins with it.
 const kind = "followpress site 1"
 
-// A Note says which root a site has.
+// A Note names the root of a site.
 type Note struct {
 	Origin  string // of the site: the name of a key
-	Counter uint64 // greater for each root under the origin, from 1
+	Counter uint64 // increases with each root under the origin, from 1
 	AsOf    string // of the root, RFC 3339
 	Root    site.SHA256
 }
 
-// Errors for callers to tell apart.
+// Errors that callers tell apart.
 var (
-	// ErrUnsigned says that no key that the reader knows has signed a note.
+	// ErrUnsigned says that none of the known keys has signed a note.
 	ErrUnsigned = errors.New("no known key has signed it")
-	// ErrForged says that a signature in the name of a known key is not one of that key.
+	// ErrForged says that a signature in the name of a known key is invalid.
 	ErrForged = errors.New("a signature is not that of its key")
-	// ErrOtherRoot says that a note is about another root.
+	// ErrOtherRoot says that a note names another root.
 	ErrOtherRoot = errors.New("the note is about another root")
 	// ErrAhead says that a counter is more than MaxAhead ahead of the clock.
 	ErrAhead = errors.New("its counter is more than a day ahead of the clock")
@@ -68,7 +68,7 @@ var (
 	ErrOlder = errors.New("the site is older than one that was seen before")
 )
 
-// Text is what is signed.
+// Text returns the signed text.
 func (n Note) Text() string {
 	return fmt.Sprintf("%s\n%s\n%d\n%s\n%s\n", kind, n.Origin, n.Counter, n.AsOf, n.Root)
 }
@@ -95,12 +95,12 @@ func parse(text string) (n Note, err error) {
 	return n, nil
 }
 
-// Of is the note of a root that follows one with that counter.
+// Of returns the note of a root with that counter.
 func Of(origin string, counter uint64, asOf string, root []byte) Note {
 	return Note{Origin: origin, Counter: counter, AsOf: asOf, Root: site.Sum256(root)}
 }
 
-// Names reports an error that wraps ErrOtherRoot unless the note is about the root with those bytes.
+// Names returns an error that wraps ErrOtherRoot unless the note names the given root.
 func (n Note) Names(root []byte) error {
 	if got := site.Sum256(root); got != n.Root {
 		return fmt.Errorf("%s names the root %s, and %s is %s: %w", Key, n.Root, site.RootKey, got, ErrOtherRoot)
@@ -108,7 +108,7 @@ func (n Note) Names(root []byte) error {
 	return nil
 }
 
-// Ahead reports an error that wraps ErrAhead if the counter is more than MaxAhead after now.
+// Ahead returns an error that wraps ErrAhead if the counter is more than MaxAhead after now.
 func (n Note) Ahead(now time.Time) error {
 	if most := max(0, now.Unix()) + int64(MaxAhead/time.Second); n.Counter > uint64(most) {
 		return fmt.Errorf("%w: it is %d, and the clock %d: set the clock, or make a new key if somebody else has this one", ErrAhead, n.Counter, now.Unix())
@@ -116,8 +116,8 @@ func (n Note) Ahead(now time.Time) error {
 	return nil
 }
 
-// After reports an error that wraps ErrOlder if the note is older than one that was seen before: by its counter, or by
-// as_of. The zero Note is older than all.
+// After returns an error that wraps ErrOlder if the note has a smaller counter or an earlier as_of than the one seen
+// before. The zero Note is older than all.
 func (n Note) After(seen Note) error {
 	if seen.Counter == 0 || n.Root == seen.Root && n.Counter == seen.Counter {
 		return nil
@@ -133,7 +133,8 @@ func (n Note) After(seen Note) error {
 	return nil
 }
 
-// NewKey makes a key: what signs, which is a secret, and what checks. The error says why CheckName refuses the name.
+// NewKey generates a key pair: the private key signs, the public one verifies. It fails if CheckName rejects the
+// name.
 func NewKey(name string) (private, public string, err error) {
 	if err := CheckName(name); err != nil {
 		return "", "", err
@@ -144,10 +145,10 @@ func NewKey(name string) (private, public string, err error) {
 	return private, public, nil
 }
 
-// A Signer signs texts. That of ParsePrivate is one; others ask a program.
+// A Signer signs texts, with a key from ParsePrivate or External.
 type Signer = note.Signer
 
-// ParsePrivate reads the secret key of NewKey.
+// ParsePrivate parses the private key of NewKey.
 func ParsePrivate(text string) (Signer, error) {
 	text = strings.TrimSpace(text)
 	if key, ok := strings.CutPrefix(text, "PRIVATE+KEY+"); ok {
@@ -156,7 +157,7 @@ func ParsePrivate(text string) (Signer, error) {
 		}
 	}
 	s, err := note.NewSigner(text)
-	if err != nil { // which may hold the text
+	if err != nil { // err may contain the key
 		return nil, errors.New("read the key: it is none that `followpress key` made: PRIVATE+KEY+NAME+…")
 	}
 	return s, nil
@@ -171,12 +172,12 @@ func Sign(n Note, signers ...Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// Keys are the keys that a reader trusts, each alone.
+// Keys are public keys. A reader trusts each of them alone.
 type Keys struct {
 	verifiers []note.Verifier
 }
 
-// ParseKeys reads public keys of NewKey.
+// ParseKeys parses public keys of NewKey.
 func ParseKeys(texts ...string) (Keys, error) {
 	var k Keys
 	for _, text := range texts {
@@ -192,7 +193,7 @@ func ParseKeys(texts ...string) (Keys, error) {
 	return k, nil
 }
 
-// newVerifier reads one public key.
+// newVerifier parses a public key.
 func newVerifier(text string) (note.Verifier, error) {
 	if err := checkNameOf(text); err != nil {
 		return nil, fmt.Errorf("read a key: %w", err)
@@ -204,12 +205,12 @@ func newVerifier(text string) (note.Verifier, error) {
 	return v, nil
 }
 
-// None reports whether there are no keys, so that nothing can be checked.
+// None reports whether there are no keys.
 func (k Keys) None() bool { return len(k.verifiers) == 0 }
 
-// Open checks a signed note, and returns what it says and the names of the known keys that have signed it. Signatures of
-// unknown keys are ignored. The error wraps ErrUnsigned, ErrForged or ErrAhead, or says that it is no note of a site
-// whose origin is the name of a known key.
+// Open checks a signed note, and returns it and the names of the known keys that signed it. It ignores signatures of
+// unknown keys. The error wraps ErrUnsigned, ErrForged or ErrAhead, or says that the note is malformed. The origin
+// must be the name of a known key; otherwise the error is ErrUnsigned.
 func (k Keys) Open(signed []byte, now time.Time) (n Note, by []string, err error) {
 	fail := func(err error) (Note, []string, error) {
 		return Note{}, nil, fmt.Errorf("read %s: %w", Key, err)
@@ -233,7 +234,7 @@ func (k Keys) Open(signed []byte, now time.Time) (n Note, by []string, err error
 	return n, by, nil
 }
 
-// openText checks the signatures of a note, and returns its text and the names of the known keys that have signed it.
+// openText checks the signatures of a note, and returns its text and the names of the known keys that signed it.
 func (k Keys) openText(signed []byte) (text string, by []string, err error) {
 	opened, err := note.Open(signed, note.VerifierList(k.verifiers...))
 	var unverified *note.UnverifiedNoteError
@@ -252,7 +253,7 @@ func (k Keys) openText(signed []byte) (text string, by []string, err error) {
 	return opened.Text, by, nil
 }
 
-// Sole reports whether a signed note has a signature of each of the keys, and of no other.
+// Sole reports whether a signed note has a signature of each of the keys, and no other.
 func (k Keys) Sole(signed []byte) bool {
 	if len(signed) > MaxBytes {
 		return false
@@ -261,7 +262,7 @@ func (k Keys) Sole(signed []byte) bool {
 	return err == nil && len(opened.Sigs) == len(k.verifiers) && len(opened.UnverifiedSigs) == 0
 }
 
-// Public is the public key of a secret one, which NewKey made.
+// Public returns the public key of a private key of NewKey.
 func Public(private string) (string, error) {
 	signer, err := ParsePrivate(private)
 	if err != nil {
@@ -270,7 +271,7 @@ func Public(private string) (string, error) {
 	_, key, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(private), "PRIVATE+KEY+"), "+")
 	_, encoded, _ := strings.Cut(key, "+")
 	seed, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || len(seed) != 1+ed25519.SeedSize { // ParsePrivate has checked it
+	if err != nil || len(seed) != 1+ed25519.SeedSize { // ParsePrivate would have failed
 		return "", errors.New("read the key: it is none of Ed25519")
 	}
 	return note.NewEd25519VerifierKey(signer.Name(), ed25519.NewKeyFromSeed(seed[1:]).Public().(ed25519.PublicKey))

@@ -1,5 +1,5 @@
-// Package op takes the operations of the contracts apart: the bytes that add, remove, tag and untag
-// records. It is pure. Which operations have an effect is decided in source/replay.
+// Package op parses operations of the contracts: the bytes that add, remove, tag and untag records. It is pure.
+// Package source/replay decides which operations take effect.
 //
 // The API may change in any release.
 package op

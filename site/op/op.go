@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// The encoding of an operation: version, code, record, and for a tag the tag's text. A record is
-// version, type, and data. Only the length of an address record is known.
+// The encoding of an operation: version, code, record, and for a tag the tag's text. A record is version, type, and
+// data. Only address records have a known length.
 const (
 	version  = 1
 	header   = 2
@@ -18,24 +18,23 @@ const (
 
 	recordHeader  = 2
 	addressRecord = recordHeader + len(site.Address{})
-	addressNumber = 1 // the type of an address
+	addressNumber = 1 // type of an address
 
 	maxTag = 255 // bytes
 )
 
-// A Code says what an operation does.
+// A Code is the kind of an operation.
 type Code byte
 
 // The codes.
 const (
 	Follow   Code = iota + 1 // adds a record
-	Unfollow                 // removes it, and its tags
+	Unfollow                 // removes a record and its tags
 	Tag
 	Untag
 )
 
-// String is the name of the action: follow, unfollow, tag or untag. It is that of the code alone, whatever
-// the record and the tag are.
+// String returns follow, unfollow, tag or untag. It depends on the code only.
 func (c Code) String() string {
 	if c < Follow || Untag < c {
 		return "code " + strconv.Itoa(int(c))
@@ -43,18 +42,18 @@ func (c Code) String() string {
 	return [...]string{"follow", "unfollow", "tag", "untag"}[c-1]
 }
 
-// An Operation is a valid operation. Its slices are parts of what was parsed.
+// An Operation is a valid operation. Its slices alias the parsed bytes.
 type Operation struct {
 	Code   Code
-	Record []byte // version, type, and data, of at least one byte
-	Tag    []byte // UTF-8 of 1 to 255 bytes without NUL; nil unless the code is Tag or Untag
+	Record []byte // version, type, and at least one byte of data
+	Tag    []byte // UTF-8 of 1 to 255 bytes without NUL; nil for Follow and Unfollow
 }
 
-// Kind is the version and the type of the record, as snapshots have them.
+// Kind returns the version and type of the record, in the form of snapshots.
 func (o Operation) Kind() rules.Kind { return KindOf(o.Record[0], o.Record[1]) }
 
-// KindOf is the kind of a record with this version and type. Type 1 is that of addresses, in versions by
-// which lists hold accounts; a snapshot has all others as decimals.
+// KindOf returns the kind of a record. Type 1 means an address in versions whose records hold accounts; snapshots
+// have all other types as decimals.
 func KindOf(version, number byte) rules.Kind {
 	if address := (rules.Kind{Version: uint32(version), Type: rules.TypeAddress}); number == addressNumber && address.Holds() {
 		return address
@@ -62,11 +61,10 @@ func KindOf(version, number byte) rules.Kind {
 	return rules.Kind{Version: uint32(version), Type: strconv.Itoa(int(number))}
 }
 
-// Data is the record without version and type.
+// Data returns the record without version and type.
 func (o Operation) Data() []byte { return o.Record[recordHeader:] }
 
-// Address is the account that the operation is about. It reports false if the record is of another kind
-// than those by which lists hold accounts.
+// Address returns the account of the operation. ok is false if records of this kind hold no accounts.
 func (o Operation) Address() (site.Address, bool) {
 	if !isAddress(o.Record) {
 		return site.Address{}, false
@@ -74,12 +72,12 @@ func (o Operation) Address() (site.Address, bool) {
 	return site.Address(o.Data()), true
 }
 
-// isAddress is whether KindOf has the type of addresses, without making a text of the other types.
+// isAddress reports whether KindOf returns TypeAddress. It does not allocate.
 func isAddress(record []byte) bool {
 	return record[1] == addressNumber && rules.Kind{Version: uint32(record[0]), Type: rules.TypeAddress}.Holds()
 }
 
-// A Reason says why an operation is ignored, whatever came before it; "" if it is not.
+// A Reason is why an operation is invalid, whatever precedes it; "" if it is valid.
 type Reason string
 
 // The reasons.
@@ -95,7 +93,7 @@ const (
 	TagNUL       Reason = "tag with a NUL"
 )
 
-// Parse takes an operation apart, or says why it is ignored.
+// Parse parses an operation, or returns why it is ignored.
 func Parse(op []byte) (Operation, Reason) {
 	switch {
 	case len(op) < header:
@@ -141,8 +139,7 @@ func checkTag(tag []byte) Reason {
 	return ""
 }
 
-// Append appends the operation that has this code about an account, and the tag, which is "" for Follow
-// and Unfollow.
+// Append appends an operation on an account. tag must be "" for Follow and Unfollow.
 func Append(to []byte, code Code, account site.Address, tag string) []byte {
 	to = append(to, version, byte(code), rules.UsualVersion, addressNumber)
 	return append(append(to, account[:]...), tag...)

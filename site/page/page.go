@@ -1,7 +1,5 @@
-// Package page names what a site has with site.Config.Pages: pages of accounts, badges, sitemaps and the element for other
-// sites.
-//
-// The API may change in any release.
+// Package page names the objects of a site with site.Config.Pages: pages of accounts, badges, sitemaps and the
+// element for other sites.
 package page
 
 import (
@@ -14,13 +12,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Keys of what there is once.
+// Keys of objects that exist once.
 const (
-	// SitemapKey names the sitemaps.
+	// SitemapKey is the index of all sitemaps.
 	SitemapKey site.Key = "sitemap.xml"
 	// RobotsKey tells robots where SitemapKey is.
 	RobotsKey site.Key = "robots.txt"
-	// StyleKey is the style sheet of the pages. No page has a name with an underscore.
+	// StyleKey is the style sheet of all pages. No page name has an underscore.
 	StyleKey site.Key = folder + "/_page.css"
 	// EmbedKey is the element <follow-card> for other sites.
 	EmbedKey site.Key = "embed.js"
@@ -31,13 +29,13 @@ const (
 	index       = "index.html"
 )
 
-// form is the form of a name of a page.
+// form is a regular expression for page names.
 var form = site.Config{}.Expression("page")
 
 var isName = regexp.MustCompile("^" + form + "$").MatchString
 
-// Name is the name of an account's page: its own name, if that consists of small letters, digits, full stops and hyphens
-// alone, else its address. So a name that needs an encoding or looks like another one is in no address of a page.
+// Name returns the name of an account's page: its own name if that consists of lower-case letters, digits, dots and
+// hyphens, else its address. So no URL of a page contains a name that needs escaping or looks like another one.
 func Name(name string, address site.Address) string {
 	if isName(name) {
 		return name
@@ -45,22 +43,22 @@ func Name(name string, address site.Address) string {
 	return address.String()
 }
 
-// Key is the key of a page with a name as Name makes it.
+// Key returns the key of the page with a name from Name.
 func Key(name string) site.Key { return site.Key(folder + "/" + name + "/" + index) }
 
-// BadgeKey is the key of an account's badge, by the name of its page.
+// BadgeKey returns the key of an account's badge, given the name of its page.
 func BadgeKey(name string) site.Key { return site.Key(badgeFolder + "/" + name + ".svg") }
 
-// DarkBadgeKey is the key of the badge for dark pages.
+// DarkBadgeKey returns the key of the badge for dark pages.
 func DarkBadgeKey(name string) site.Key { return site.Key(badgeFolder + "/dark/" + name + ".svg") }
 
-// CardKey is the key of the picture that previews of a page show.
+// CardKey returns the key of the picture for previews of a page.
 func CardKey(name string) site.Key { return site.Key(cardFolder + "/" + name + ".png") }
 
-// SitemapPartKey is the key of the sitemap of a bucket of pages.
+// SitemapPartKey returns the key of the sitemap of a bucket of pages.
 func SitemapPartKey(bucket string) site.Key { return site.Key(folder + "/_sitemap-" + bucket + ".xml") }
 
-// Of returns the name of the page of a key that Key, BadgeKey, DarkBadgeKey or CardKey made, whose route is known.
+// Of returns the page name in a key of Key, BadgeKey, DarkBadgeKey or CardKey. Other keys may panic.
 func Of(key site.Key) string {
 	path, isPage := strings.CutSuffix(string(key), "/"+index)
 	if !isPage {
@@ -69,34 +67,34 @@ func Of(key site.Key) string {
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// Paths are the URL paths beside that of its key at which servers and edges answer with a page: /u/{page} and /u/{page}/.
-// Buckets know neither.
+// Paths returns the additional URL paths of a page on servers and edges: /u/{page} and /u/{page}/. Buckets know
+// neither.
 func Paths(name string) []string {
 	path := "/" + folder + "/" + name
 	return []string{path, path + "/"}
 }
 
-// Path is an expression for these paths without their first slash, whose group is the name of the page.
+// Path returns a regular expression for Paths without the first slash. Its group is the page name.
 func Path() string { return folder + "/(" + form + ")/?" }
 
-// Root is the path of Config.PublicURL, without a slash at its end. Links between pages begin with it.
+// Root returns the path of Config.PublicURL without a trailing slash. Links between pages begin with it.
 func Root(c site.Config) string { return publicURL(c).Path }
 
-// Title is what pages call the site: its title, or the host of Config.PublicURL.
+// Title returns the title of the site, or the host of Config.PublicURL.
 func Title(c site.Config) string { return cmp.Or(c.Title, publicURL(c).Host) }
 
 func publicURL(c site.Config) *url.URL {
 	u, err := url.Parse(c.PublicURL)
 	if err != nil {
-		return &url.URL{} // site.Config.WithDefaults refuses it
+		return &url.URL{} // rejected by site.Config.WithDefaults
 	}
 	return u
 }
 
-// Colour is the colour of a site, or a blue.
+// Colour returns the colour of the site, or the default blue.
 func Colour(c site.Config) string { return cmp.Or(c.Colour, "#0b5cad") }
 
-// LogoHost is the host of the logo as a content security policy names it, "" for none.
+// LogoHost returns the origin of the logo for a content security policy, or "".
 func LogoHost(c site.Config) string {
 	u, err := url.Parse(c.Logo)
 	if err != nil || c.Logo == "" {
@@ -105,11 +103,11 @@ func LogoHost(c site.Config) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// maxPicture is more than services accept that show previews, in bytes.
+// maxPicture exceeds the maximum URL length, in bytes, of services that show previews.
 const maxPicture = 2_048
 
-// Picture is where a page may say that a picture is: its URL, or that of the proxy of Config.Pictures; "" for what that does
-// not allow, and for all but https.
+// Picture returns the URL under which a page may show a picture: its own, or that of the proxy in Config.Pictures. It
+// returns "" if Config.Pictures does not allow it, or if it is not an https URL.
 func Picture(c site.Config, picture string) string {
 	u, err := url.Parse(picture)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(picture) > maxPicture || !utf8.ValidString(picture) {

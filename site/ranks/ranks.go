@@ -1,10 +1,8 @@
-// Package ranks has the object site.RanksKey of sites with site.Config.RanksEvery: the counts by which details rank
-// accounts until the ranks are due again. They determine the ranks, so it has none. docs/site.md describes the bytes.
-// They are of no common format because all versions must make the same ones, which compressors do not promise.
+// Package ranks encodes and decodes site.RanksKey, an object of sites with site.Config.RanksEvery: the counts that
+// determine the ranks in details until they are due again. docs/site.md specifies the encoding. It is not
+// compressed by a library, because all versions must produce equal bytes, which compressors do not promise.
 //
-// The generator makes and reads the object; commands read it for the generator. Pure functions; no input or output.
-//
-// The API may change in any release.
+// The generator writes and reads the object; commands fetch it for the generator. The package does no I/O.
 package ranks
 
 import (
@@ -22,41 +20,40 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// Measures is the number of measures that details show the rank of: the first ones.
+// Measures is the number of measures with ranks in details: the first ones of package rules.
 const Measures = int(rules.Blocks) + 1
 
-// MaxBytes bounds an object site.RanksKey that is read: 40 million accounts have so much.
+// MaxBytes is the maximum size of the object, enough for 40 million accounts.
 const MaxBytes = 1 << 30
 
-// Counts are the counts of an account by measure.
+// Counts are the counts of an account, indexed by measure.
 type Counts [Measures]uint32
 
-// Held are the counts of all accounts that were ranked at some time. Its methods may be called from many
-// goroutines.
+// A Held is a decoded object: the counts of all accounts at the time of the last ranking. It is safe for concurrent
+// use.
 type Held struct {
-	AsOf string // time of the snapshot that they are of, RFC 3339
+	AsOf string // time of the snapshot, RFC 3339
 	Body []byte // of the object
 	rows []byte
 }
 
 const format = 1
 
-// header is the first line of the object.
+// header is the first line of the object, as JSON.
 type header struct {
 	Format   int    `json:"format"`
 	AsOf     string `json:"as_of"`
 	Accounts int    `json:"accounts"`
 }
 
-// The first byte of a row says in its upper bits, from sharedBit on, how many bytes its address shares with the one
-// before, and has a bit for each measure of which the account has a count.
+// The upper bits of a row's first byte, from sharedBit on, give the number of leading address bytes shared with the
+// previous row. The lower bits mark the measures with a count.
 const (
 	maxShared = 7
 	sharedBit = Measures
 )
 
-// Encode makes the object of a snapshot's time and its counts. Rows come by address; accounts without any
-// count are left out.
+// Encode encodes the object. Rows must be sorted by address; accounts without any count are omitted.
 func Encode(asOf string, rows iter.Seq2[site.Address, Counts]) []byte {
 	n := 0
 	var encoded []byte
@@ -83,15 +80,14 @@ func Encode(asOf string, rows iter.Seq2[site.Address, Counts]) []byte {
 	}
 	head, err := json.Marshal(header{format, asOf, n})
 	if err != nil {
-		panic(err) // does not happen: two numbers and a text
+		panic(err) // cannot happen: two numbers and a text
 	}
 	body := append(append(append(make([]byte, 0, len(head)+1+len(encoded)+sha256.Size), head...), '\n'), encoded...)
 	sum := sha256.Sum256(body)
 	return append(body, sum[:]...)
 }
 
-// Parse parses the object site.RanksKey, which Held keeps. Only what Encode makes is valid. Errors
-// wrap site.ErrMalformed.
+// Parse decodes the object and keeps body. It accepts only what Encode produces. Errors wrap site.ErrMalformed.
 func Parse(body []byte) (*Held, error) {
 	malformed := func(format string, args ...any) (*Held, error) {
 		return nil, fmt.Errorf("%s: %s: %w", site.RanksKey, fmt.Sprintf(format, args...), site.ErrMalformed)
@@ -135,7 +131,7 @@ func Parse(body []byte) (*Held, error) {
 	return r, nil
 }
 
-// All iterates over the counts, by address.
+// All yields the counts, sorted by address.
 func (r *Held) All() iter.Seq2[site.Address, Counts] {
 	return func(yield func(site.Address, Counts) bool) {
 		for rest, last, isFirst := r.rows, (site.Address{}), true; len(rest) > 0; isFirst = false {
@@ -153,7 +149,7 @@ type heldRow struct {
 	counts  Counts
 }
 
-// nextRow reads a row after the one of an address. The size is 0 for an invalid one.
+// nextRow decodes the row after that of address last. size is 0 if it is invalid.
 func nextRow(b []byte, last site.Address, isFirst bool) (row heldRow, size int) {
 	shared, measures := int(b[0]>>sharedBit), b[0]&(1<<sharedBit-1)
 	row.address = last
@@ -180,8 +176,7 @@ func nextRow(b []byte, last site.Address, isFirst bool) (row heldRow, size int) 
 	return row, size
 }
 
-// AreDue reports whether the ranks of a snapshot are those of now: RanksEvery has passed since those that are held, or
-// the snapshot is older than these.
+// AreDue reports whether a snapshot gets new ranks: RanksEvery has passed since r, or the snapshot is older than r.
 func (r *Held) AreDue(c site.Config, asOf string) (bool, error) {
 	now, err := time.Parse(time.RFC3339, asOf)
 	if err != nil {

@@ -1,9 +1,7 @@
-// Package refresh has the fresh data of accounts: the profiles and badges that upstreams send, and the
-// objects below site.RefreshPrefix that keep what refreshes have made of them. The server keeps them, the
-// next run of the generator merges them, and publisher and report learn from them which objects differ from
-// the manifest. Pure functions; no input or output.
-//
-// The API may change in any release.
+// Package refresh encodes and decodes fresh data of accounts: the profiles and badges that upstreams send, and the
+// objects below site.RefreshPrefix that store them. The server writes these objects, the next run of the generator
+// merges them, and publisher and report read which objects differ from the manifest because of a refresh. The package
+// does no I/O.
 package refresh
 
 import (
@@ -21,22 +19,22 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// A KeptProfile is the object site.RefreshKey(Details, …): the normalized profile that an upstream
-// sent for an account, and what the refreshes stored.
+// A KeptProfile is the object site.RefreshKey(Details, …): an account's normalized profile from an upstream, and what
+// refreshes stored.
 type KeptProfile struct {
 	Address string `json:"address"`
 	site.Profile
-	// Names are those of the profiles that were replaced, under APIEFP, the newest first. The site has
-	// objects of the account under the last one until its next run, even if the profile has another name now.
+	// Names are the names of replaced profiles, newest first, under APIEFP. Until its next run, the site has the
+	// account's objects under the last one, even if the profile has another name now.
 	Names  []string      `json:"names,omitempty"`
 	Stored []Replacement `json:"stored,omitempty"`
-	// Writes counts the writes of the object. So no two versions of it are equal, and the
-	// condition of a late write fails.
+	// Writes counts the writes of the object. It makes all versions different, so that the condition of a late write
+	// fails.
 	Writes int `json:"writes,omitempty"`
 }
 
-// KeptBadges is the object site.RefreshKey(Badges, …): the badges of an account that an upstream sent,
-// one for each event of the site, and what the refreshes stored.
+// KeptBadges is the object site.RefreshKey(Badges, …): an account's badges from an upstream, one for each event of
+// the site, and what refreshes stored.
 type KeptBadges struct {
 	Address string        `json:"address"`
 	Fetched int64         `json:"fetched"` // milliseconds since the Unix epoch
@@ -45,22 +43,21 @@ type KeptBadges struct {
 	Writes  int           `json:"writes,omitempty"` // as in KeptProfile
 }
 
-// A Replacement is a body that a refresh has stored, or is about to store.
+// A Replacement is a body that a refresh has stored or is about to store.
 type Replacement struct {
 	MD5  site.MD5 `json:"md5"`
-	From site.MD5 `json:"from"` // the object of the site that this refresh, or the first before it, replaced
+	From site.MD5 `json:"from"` // the site's own object, which this refresh or an earlier one replaced
 
-	// The same bodies, for readers who trust nobody's MD5.
+	// The same bodies, for readers that check signatures.
 	SHA256     site.SHA256 `json:"sha256"`
 	FromSHA256 site.SHA256 `json:"from_sha256"`
 }
 
-// maxStored bounds the refreshes of one object that fallbacks may run at the same time.
+// maxStored is the maximum number of replacements listed for an object: concurrent refreshes by fallbacks.
 const maxStored = 8
 
-// Replacements decodes which bodies refreshes have stored in place of an object, the newest first. kept is
-// the object site.RefreshKey. While the manifest names From, the object may have one of these digests; with
-// any other it is damaged.
+// Replacements decodes the replacements in an object site.RefreshKey, newest first. While the manifest lists From,
+// the replaced object may have one of these digests; with any other it is damaged.
 func Replacements(kept []byte) ([]Replacement, error) {
 	var in struct {
 		Stored []Replacement `json:"stored"`
@@ -71,12 +68,11 @@ func Replacements(kept []byte) ([]Replacement, error) {
 	return in.Stored, nil
 }
 
-// withStored adds a refresh that replaces one body by another to those that kept lists, unless it stores none: then by is
-// nil.
+// withStored adds a replacement to those that kept lists. A nil by adds nothing.
 func withStored(replaced, by, kept []byte) []Replacement {
 	before, err := Replacements(kept)
 	if err != nil {
-		before = nil // it is malformed: replace it
+		before = nil // malformed, so it gets replaced
 	}
 	if by == nil {
 		return before
@@ -86,7 +82,7 @@ func withStored(replaced, by, kept []byte) []Replacement {
 	all := []Replacement{{MD5: site.Sum(by), From: digest, SHA256: site.Sum256(by), FromSHA256: site.Sum256(replaced)}}
 	if was >= 0 {
 		all[0].From, all[0].FromSHA256 = before[was].From, before[was].FromSHA256
-		if all[0].MD5 != digest { // the object is still that one until this refresh stores its own
+		if all[0].MD5 != digest { // until this refresh stores its body, the object is still the previous one
 			all = append(all, before[was])
 		}
 	}
@@ -98,9 +94,9 @@ func withStored(replaced, by, kept []byte) []Replacement {
 	return all
 }
 
-// Keep encodes the object site.RefreshKey for a refresh that is about to replace one body by another; both are nil if it
-// stores none. kept is that object so far, nil for none: of both profiles the one with the greater Fresh stays. If
-// nothing changes, the result equals kept.
+// Keep encodes the object site.RefreshKey for a refresh that is about to replace one body by another; both are nil if
+// it stores none. kept is the previous object, or nil. The profile with the greater Fresh wins. If nothing changes,
+// the result equals kept.
 func (p KeptProfile) Keep(replaced, by, kept []byte) ([]byte, error) {
 	p.Names = withNames(p.Names, by != nil && !hasStored(replaced, kept), kept)
 	p.Stored = withStored(replaced, by, kept)
@@ -112,8 +108,7 @@ func (p KeptProfile) Keep(replaced, by, kept []byte) ([]byte, error) {
 	return counted(kept, func(writes int) any { p.Writes = writes; return p })
 }
 
-// counted encodes data with the number of times that it was written: one more than kept says, unless
-// nothing changes.
+// counted encodes data with its number of writes: that of kept, plus one if anything changes.
 func counted(kept []byte, written func(writes int) any) ([]byte, error) {
 	n := writes(kept)
 	body, err := encode(written(n))
@@ -123,7 +118,7 @@ func counted(kept []byte, written func(writes int) any) ([]byte, error) {
 	return encode(written(n + 1))
 }
 
-// writes is the member Writes of kept; 0 if it has none.
+// writes returns the member Writes of kept, or 0.
 func writes(kept []byte) int {
 	var in struct {
 		Writes int `json:"writes"`
@@ -134,43 +129,43 @@ func writes(kept []byte) int {
 	return in.Writes
 }
 
-// Names are the names that a kept profile lists.
+// Names returns the names that a kept profile lists.
 func Names(kept []byte) []string {
 	var in struct {
 		Names []string `json:"names"`
 	}
 	if site.DecodeObject(kept, &in) != nil {
-		return nil // the generator reports it
+		return nil // the generator reports malformed objects
 	}
 	return in.Names
 }
 
-// maxNames bounds the names of a kept profile.
+// maxNames is the maximum number of names in a kept profile.
 const maxNames = 4
 
-// hasStored reports whether a body is one that kept says a refresh has stored. Otherwise it is the site's own.
+// hasStored reports whether a refresh has stored the body, according to kept. Otherwise the body is the site's own.
 func hasStored(body, kept []byte) bool {
 	stored, err := Replacements(kept)
 	return err == nil && slices.ContainsFunc(stored, func(r Replacement) bool { return r.MD5 == site.Sum(body) })
 }
 
-// withNames adds the names that kept lists to newer ones. The last one is the site's, under which the site has objects:
-// it stays until the profile of another site is replaced. Of the others the newest stay.
+// withNames prepends newer names to those that kept lists. The last name is the site's, under which the site has
+// objects. It stays until a profile of another site is replaced. Of the others, the newest stay.
 func withNames(names []string, ofSite bool, kept []byte) (all []string) {
-	before, own := Names(kept), names
+	before, last := Names(kept), names
 	if n := len(before); !ofSite {
-		before, own = before[:max(0, n-1)], before[max(0, n-1):]
+		before, last = before[:max(0, n-1)], before[max(0, n-1):]
 	}
 	for _, name := range slices.Concat(names, before) {
-		if len(all)+len(own) < maxNames && !slices.Contains(own, name) && !slices.Contains(all, name) {
+		if len(all)+len(last) < maxNames && !slices.Contains(last, name) && !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
-	return append(all, own...)
+	return append(all, last...)
 }
 
-// KeepCopy encodes the object site.RefreshCopyKey for a refresh that is about to replace one body by another,
-// like Keep of KeptProfile.
+// KeepCopy encodes the object site.RefreshCopyKey for a refresh that is about to replace one body by another. See
+// KeptProfile.Keep.
 func KeepCopy(replaced, by, kept []byte) ([]byte, error) {
 	note := struct {
 		Stored []Replacement `json:"stored"`
@@ -184,7 +179,7 @@ func KeepCopy(replaced, by, kept []byte) ([]byte, error) {
 	return encode(note)
 }
 
-// Keep is like that of KeptProfile: of both sets of badges the one that was fetched later stays.
+// Keep is like KeptProfile.Keep. The badges with the later Fetched win.
 func (b KeptBadges) Keep(replaced, by, kept []byte) ([]byte, error) {
 	if was, _, err := DecodeKeptBadges(kept); err == nil && was.Address == b.Address && rules.IsNewer(was.Fetched, b.Fetched) {
 		b = was
@@ -193,24 +188,24 @@ func (b KeptBadges) Keep(replaced, by, kept []byte) ([]byte, error) {
 	return counted(kept, func(writes int) any { b.Writes = writes; return b })
 }
 
-// An Update is a profile that an upstream sent, which may leave members out.
+// An Update is a profile from an upstream, which may omit members.
 type Update struct {
 	KeptProfile
-	told []string // the members that the upstream sent
+	present []string // names of the members in the update
 }
 
-// DecodeUpdate is DecodeProfile of what an upstream sent.
+// DecodeUpdate is like DecodeProfile, for an upstream's response.
 func DecodeUpdate(body []byte, account site.Address, fetched time.Time) (Update, error) {
-	p, told, err := decodeProfile(body, account, fetched)
-	return Update{p, told}, err
+	p, present, err := decodeProfile(body, account, fetched)
+	return Update{p, present}, err
 }
 
-// Over returns the profile with the members of a stored profile that the upstream left out. The upstream clears a member by
-// null, "" or {}. The time in Fresh is always that of the update.
+// Over returns the profile, with members that the upstream omitted taken from a stored one. The upstream clears a
+// member with null, "" or {}. Fresh always comes from the update.
 func (u Update) Over(stored site.Profile) KeptProfile {
 	p := u.KeptProfile
 	keep := func(name string, text *string, stored string) {
-		if !slices.Contains(u.told, name) {
+		if !slices.Contains(u.present, name) {
 			*text = stored
 		}
 	}
@@ -220,7 +215,7 @@ func (u Update) Over(stored site.Profile) KeptProfile {
 	keep("display", &p.Display, stored.Display)
 	keep("resolver", &p.Resolver, stored.Resolver)
 	keepObject := func(name string, object *json.RawMessage, stored json.RawMessage) {
-		if !slices.Contains(u.told, name) && len(stored) > 0 {
+		if !slices.Contains(u.present, name) && len(stored) > 0 {
 			*object = stored
 		}
 	}
@@ -230,19 +225,19 @@ func (u Update) Over(stored site.Profile) KeptProfile {
 	return p
 }
 
-// DecodeProfile decodes the profile of an account that an upstream sent or a refresh kept: the members
-// of ens, and optionally the address, which must be the account's. Fresh defaults to the time fetched.
-// An object without any member of a profile, such as an error report, is an error.
+// DecodeProfile decodes an account's profile from an upstream or a refresh: the members of ens, and optionally the
+// address, which must be the account's. Fresh defaults to fetched. An object without any member of a profile, such as
+// an error report, is an error.
 func DecodeProfile(body []byte, account site.Address, fetched time.Time) (KeptProfile, error) {
 	p, _, err := decodeProfile(body, account, fetched)
 	return p, err
 }
 
-// profileMembers are the names of the members of a profile.
+// profileMembers lists the members of a profile.
 var profileMembers = []string{"name", "avatar", "header", "display", "records", "chains", "fresh", "resolver", "errors"}
 
-// decodeProfile also returns which members the object has, null or not.
-func decodeProfile(body []byte, account site.Address, fetched time.Time) (p KeptProfile, told []string, err error) {
+// decodeProfile also returns the names of the members in the object, null or not.
+func decodeProfile(body []byte, account site.Address, fetched time.Time) (p KeptProfile, present []string, err error) {
 	var in struct {
 		Address *string `json:"address"`
 		site.Profile
@@ -260,11 +255,11 @@ func decodeProfile(body []byte, account site.Address, fetched time.Time) (p Kept
 		}
 	}
 	for name := range members {
-		if name := strings.ToLower(name); slices.Contains(profileMembers, name) { // the decoder takes names in any case
-			told = append(told, name)
+		if name := strings.ToLower(name); slices.Contains(profileMembers, name) { // the decoder accepts names in any case
+			present = append(present, name)
 		}
 	}
-	if len(told) == 0 {
+	if len(present) == 0 {
 		return p, nil, errors.New("an object without any member of a profile")
 	}
 	p.Address = account.String()
@@ -274,11 +269,11 @@ func decodeProfile(body []byte, account site.Address, fetched time.Time) (p Kept
 	if p.Fresh <= 0 {
 		p.Fresh = fetched.UnixMilli()
 	}
-	return p, told, nil
+	return p, present, nil
 }
 
-// DecodeKeptProfile decodes an object site.RefreshKey(Details, …), and the address in it: nil for the
-// account of the list. A profile of unknown age is older than all others.
+// DecodeKeptProfile decodes an object site.RefreshKey(Details, …) and its address, nil if it has none: then it is
+// that of the list's account. A profile without Fresh gets 0.
 func DecodeKeptProfile(body []byte) (site.Profile, *site.Address, error) {
 	var in struct {
 		Address *string `json:"address"`
@@ -287,7 +282,7 @@ func DecodeKeptProfile(body []byte) (site.Profile, *site.Address, error) {
 		return site.Profile{}, nil, err
 	}
 	var address *site.Address
-	var account site.Address // for the decoder, which does not know lists
+	var account site.Address // placeholder for the decoder, which does not know lists
 	if in.Address != nil {
 		a, err := site.DecodeAddress("address", *in.Address)
 		if err != nil {
@@ -299,8 +294,8 @@ func DecodeKeptProfile(body []byte) (site.Profile, *site.Address, error) {
 	return p.Profile, address, err
 }
 
-// DecodeCollection decodes the token of an event that an upstream sent. It fails unless the event has
-// that ID and the account owns the token.
+// DecodeCollection decodes an event's token from an upstream. It fails unless the event has that ID and the account
+// owns the token.
 func DecodeCollection(body []byte, account site.Address, eventID string) (site.Collection, error) {
 	var in struct {
 		Event   json.RawMessage `json:"event"`
@@ -334,8 +329,8 @@ func checkAccount(member, text string, account site.Address) error {
 	return err
 }
 
-// DecodeKeptBadges decodes an object site.RefreshKey(Badges, …), and its address. It fails unless every
-// badge is consistent and its token belongs to that account.
+// DecodeKeptBadges decodes an object site.RefreshKey(Badges, …) and its address. It fails unless every badge is
+// consistent and its token belongs to that account.
 func DecodeKeptBadges(body []byte) (KeptBadges, site.Address, error) {
 	var in KeptBadges
 	if err := site.DecodeObject(body, &in); err != nil {
@@ -370,8 +365,8 @@ func DecodeKeptBadges(body []byte) (KeptBadges, site.Address, error) {
 	return in, account, nil
 }
 
-// AppendProfileRow appends what counts of a profile that DecodeKeptProfile has returned, in canonical form. The rows of all
-// objects, by key, have a digest (site.Inputs), in which what a refresh notes beside a profile does not count.
+// AppendProfileRow appends the canonical form of a profile from DecodeKeptProfile. The digest of the rows of all
+// objects, sorted by key, is in site.Inputs. It ignores what else a refresh stores with a profile.
 func AppendProfileRow(b []byte, tokenID string, p *site.Profile, address *site.Address) []byte {
 	b = append(append(append(b, `{"details":"`...), tokenID...), '"')
 	if address != nil {
@@ -381,7 +376,7 @@ func AppendProfileRow(b []byte, tokenID string, p *site.Profile, address *site.A
 	return append(b, '}')
 }
 
-// AppendBadgesRow is AppendProfileRow of badges that DecodeKeptBadges has returned.
+// AppendBadgesRow is like AppendProfileRow, for badges from DecodeKeptBadges.
 func AppendBadgesRow(b []byte, tokenID string, kept *KeptBadges, address site.Address) []byte {
 	b = append(append(b, `{"badges":"`...), tokenID...)
 	b = address.Append(append(b, `","address":"`...))

@@ -1,6 +1,4 @@
-// Package routes names the routes of a site. What a route is, the table of package site says (site.RouteBy).
-//
-// The API may change in any release.
+// Package routes has the IDs of the routes of a site. The table in package site defines them (site.RouteBy).
 package routes
 
 // An ID identifies a route.
@@ -32,7 +30,7 @@ const (
 	RefreshedBadges
 	RefreshedCopy
 
-	// Only under site.APIEFP.
+	// With site.APIEFP only.
 	UserAccount
 	ListAccount
 	UserDetails
@@ -98,7 +96,7 @@ const (
 	Script
 	ScriptTypes
 
-	// Only with site.Config.Explorer, of both APIs.
+	// With site.Config.Explorer only, for both APIs.
 	Index
 	Explorer
 	ExplorerWorker
@@ -111,10 +109,10 @@ const (
 	ReportPage
 	ReportData
 
-	// Only with site.Config.RanksEvery, of both APIs.
+	// With site.Config.RanksEvery only, for both APIs.
 	Ranks
 
-	// Only with site.Config.HistoryWindow.
+	// With site.Config.HistoryWindow only.
 	UserNotifications
 	NotificationsFeed
 	ListActivity
@@ -123,12 +121,12 @@ const (
 	ActivityShard
 	OlderActivity
 
-	// Only with site.Config.HistoryWindow and site.Config.Explorer.
+	// With site.Config.HistoryWindow and site.Config.Explorer only.
 	Recent
 	Active
 	Growth
 
-	// Only with site.Config.Pages.
+	// With site.Config.Pages only.
 	Page
 	PageStyle
 	Sitemap
@@ -139,7 +137,7 @@ const (
 	Embed
 	Card
 
-	// Only with site.Config.Data, of both APIs.
+	// With site.Config.Data only, for both APIs.
 	DataFile
 	DataPackage
 )

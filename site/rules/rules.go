@@ -1,13 +1,10 @@
-// Package rules has the rules of the graph: what a record means, and which of several rows, lists, names,
-// profiles and badges counts. Each rule is here once, as a pure function; whatever makes, serves, searches
-// or compares sites calls it. The rules are those of sections 1 to 3 and 7 of the design, which follow the
-// contracts and the indexer of the Ethereum Follow Protocol.
+// Package rules defines the graph: what a record means, and which of several rows, lists, names, profiles and badges
+// wins. It has each rule once, as a pure function that all other packages call. The rules follow the contracts and
+// the indexer of the Ethereum Follow Protocol.
 //
-// JavaScript has copies of Kind.Holds and StateOf under the same names, in client/followpress.js and
-// explorer/src/data/rules.ts. TestAnswersInNode and TestUnits hold them to these. internal/twin/naive and
-// fixtures/history spell the rules again on purpose: tests compare what they compute with what these make.
-//
-// The API may change in any release.
+// client/followpress.js and explorer/src/data/rules.ts have JavaScript copies of Kind.Holds and StateOf, which
+// TestAnswersInNode and TestUnits compare with these. internal/twin/naive and fixtures/history implement the rules
+// again on purpose, for tests.
 package rules
 
 import (
@@ -26,32 +23,30 @@ type Kind struct {
 	Type    string // TypeAddress, or the decimal of another type
 }
 
-// An Identity is what identifies a record within its list. A row that repeats it adds its tags to the first
-// one, as MergeTags says, and has no other effect.
+// An Identity identifies a record within its list. A row that repeats it only adds its tags to the first one
+// (MergeTags).
 type Identity[Kind, Data comparable] struct {
 	Kind Kind
 	Data Data
 }
 
-// UsualVersion is that of most records by which lists hold accounts. Rows of objects name others only.
+// UsualVersion is the version of most records that hold accounts. Rows of objects store other versions only.
 const UsualVersion = 1
 
-// heldKinds are the kinds of records by which lists hold accounts.
+// heldKinds are the kinds of records that hold accounts.
 var heldKinds = []Kind{{UsualVersion, TypeAddress}}
 
-// HeldKinds returns the kinds for which Holds reports true, the usual one first.
+// HeldKinds returns the kinds that hold accounts, the usual one first.
 func HeldKinds() []Kind { return slices.Clone(heldKinds) }
 
-// Holds reports whether a list holds an account by a record of this kind, if its data is the address of
-// that account. What the list says of it is StateOf its tags.
+// Holds reports whether records of this kind hold the account that is their data. StateOf tells in which state.
 func (k Kind) Holds() bool { return slices.Contains(heldKinds, k) }
 
-// IsFollow reports whether a list follows an account by a record of a kind with these tags, if its data is
-// the address of that account.
+// IsFollow reports whether a record of a kind with these tags is a follow.
 func IsFollow(k Kind, tags []string) bool { return k.Holds() && StateOf(tags) == Follow }
 
-// A State is what a list says of an account that it holds by a record; 0 if it does not hold it. Files of
-// sites contain these numbers.
+// A State is a list's relation to an account; 0 if the list does not hold the account. Files of sites contain these
+// numbers.
 type State uint8
 
 // The bits of a State. Blocking and muting exclude a follow, not each other.
@@ -61,7 +56,7 @@ const (
 	Mute
 )
 
-// StateOf returns the state that a record with these tags makes: a follow, unless a tag says otherwise.
+// StateOf returns the state of a record with these tags.
 func StateOf(tags []string) State {
 	s := Follow
 	for _, tag := range tags {
@@ -70,7 +65,7 @@ func StateOf(tags []string) State {
 	return s
 }
 
-// Tagged returns the state that one more tag makes of a state, which is Follow without any tags.
+// Tagged returns the state s after one more tag. A record without tags is a Follow.
 func Tagged[Tag ~string | ~[]byte](s State, tag Tag) State {
 	switch string(tag) {
 	case "block":
@@ -81,16 +76,15 @@ func Tagged[Tag ~string | ~[]byte](s State, tag Tag) State {
 	return s
 }
 
-// IsTop8 reports whether a record with these tags puts the account that it holds into the top 8: a follow
-// with that tag.
+// IsTop8 reports whether a record with these tags is a follow with the tag top8.
 func IsTop8(tags []string) bool {
 	return StateOf(tags) == Follow && slices.Contains(tags, "top8")
 }
 
-// A Measure is what accounts are counted and ranked by.
+// A Measure is a count by which accounts are ranked.
 type Measure int
 
-// The measures, in the order of the member ranks. The last three only have leaderboards of the API efp.
+// The measures, in the order of the member ranks. The last three have leaderboards of the API efp only.
 const (
 	Mutuals   Measure = iota // accounts for which IsMutual reports true
 	Followers                // accounts that follow the account
@@ -102,9 +96,8 @@ const (
 	Muting                   // accounts that it mutes
 )
 
-// Counted returns what a record with a State counts, whose account is in the top 8 or not: for the account
-// of the list, and for the one that the list holds by it. Only records of primary lists count. Callers must
-// not change the slices.
+// Counted returns the measures to which a record in a primary list adds one: for the account of the list, and for the
+// held account. Callers must not modify the slices.
 func Counted(s State, top8 bool) (holder, held []Measure) {
 	c := &counted[s]
 	if s&Follow != 0 && top8 {
@@ -122,20 +115,20 @@ var counted = [...]struct{ holder, held []Measure }{
 
 var topFollower = []Measure{Followers, Top8}
 
-// IsMutual reports whether an account is a mutual of one that it follows: if that follows it back. Nobody
-// is their own.
+// IsMutual reports whether an account and one that it follows are mutuals. back reports whether the latter follows
+// back. Nobody is their own mutual.
 func IsMutual[Account comparable](account, follows Account, back bool) bool {
 	return back && account != follows
 }
 
-// MergeTags returns the tags of a record from those of all its rows, sorted by bytes and without
-// repetitions. It changes tags. The place and the time of the record are those of its first row.
+// MergeTags returns the tags of a record from those of all its rows, sorted by bytes and unique. It modifies tags.
+// The first row determines the place and time of the record.
 func MergeTags(tags []string) []string {
 	slices.Sort(tags)
 	return slices.Compact(tags)
 }
 
-// AccountOf returns the account of a list: its user, or its owner if there is none.
+// AccountOf returns the account of a list: its user, or else its owner.
 func AccountOf[Address any](owner Address, user *Address) Address {
 	if user != nil {
 		return *user
@@ -143,20 +136,20 @@ func AccountOf[Address any](owner Address, user *Address) Address {
 	return owner
 }
 
-// IsPrimary reports whether a list that an account names as its primary one is that: it belongs to the
-// account. A list that does not exist is nobody's primary list.
+// IsPrimary reports whether the list that an account names as its primary one belongs to that account. A missing list
+// is nobody's primary list.
 func IsPrimary[Account comparable](naming, ofList Account) bool { return naming == ofList }
 
-// A Namesake is an account with a name in its profile that other accounts may have too.
+// A Namesake is one of several accounts with the same name in their profiles.
 type Namesake struct {
-	Refreshed bool  // it has the name by a refresh, not by the snapshot
+	Refreshed bool  // the name comes from a refresh, not from the snapshot
 	Fresh     int64 // of the profile, milliseconds since the Unix epoch
 	Address   [20]byte
 }
 
-// Compare is negative if a has the name rather than b: one to which the snapshot gives the name before one that has it by
-// a refresh, since a refresh takes no name from another account; then the one with the newer profile, then the one with
-// the smaller address. Nobody finds the others by that name; their profiles still show it.
+// Compare is negative if a owns the name rather than b: names from the snapshot come first, since a refresh takes no
+// name from another account; then the newer profile, then the smaller address. The other profiles still show the
+// name, but cannot be looked up by it.
 func (a Namesake) Compare(b Namesake) int {
 	if a.Refreshed != b.Refreshed {
 		if a.Refreshed {
@@ -167,13 +160,12 @@ func (a Namesake) Compare(b Namesake) int {
 	return cmp.Or(cmp.Compare(b.Fresh, a.Fresh), bytes.Compare(a.Address[:], b.Address[:]))
 }
 
-// IsNewer reports whether what came at a time, in milliseconds since the Unix epoch, replaces what there
-// is from another time: profiles by Fresh, badges by when they were fetched. Of two that are equally new,
-// the first one stays.
+// IsNewer reports whether data of time at replaces data of time than, in milliseconds since the Unix epoch: Fresh of
+// profiles, Fetched of badges. Data of equal age stays.
 func IsNewer(at, than int64) bool { return at > than }
 
-// OneBadge sorts badges, and leaves one of those that are equal by at, such as by account and event: of
-// several tokens of an event, an account shows that with the smallest ID. It changes badges.
+// OneBadge sorts badges and keeps one of those that are equal by at, such as account and event: the one with the
+// smallest token ID. It modifies badges.
 func OneBadge[Badge any](badges []Badge, at, tokenID func(a, b Badge) int) []Badge {
 	slices.SortFunc(badges, func(a, b Badge) int {
 		if order := at(a, b); order != 0 {
@@ -184,9 +176,8 @@ func OneBadge[Badge any](badges []Badge, at, tokenID func(a, b Badge) int) []Bad
 	return slices.CompactFunc(badges, func(a, b Badge) bool { return at(a, b) == 0 })
 }
 
-// RefreshedBadges are what refreshes have found out about badges since the snapshot: they replace its
-// badges, or say that an account has none. At says which badge it is, such as an account and an event. The
-// zero value has none.
+// RefreshedBadges collects badges that refreshes found after the snapshot, or found missing. At identifies a badge,
+// such as an account and an event. The zero value is empty.
 type RefreshedBadges[At comparable] struct {
 	AsOf    int64 // the time of the snapshot, milliseconds since the Unix epoch
 	decided map[At]refreshedBadge
@@ -198,7 +189,7 @@ type refreshedBadge struct {
 	object  int
 }
 
-// Add adds what an object says of a badge, "" for none, unless a newer object or the snapshot decides.
+// Add records the token in an object, "" for none, unless the snapshot or an earlier object is newer.
 func (r *RefreshedBadges[At]) Add(at At, tokenID string, fetched int64, object int) {
 	has, ok := r.decided[at]
 	if !IsNewer(fetched, r.AsOf) || ok && !IsNewer(fetched, has.fetched) {
@@ -210,13 +201,13 @@ func (r *RefreshedBadges[At]) Add(at At, tokenID string, fetched int64, object i
 	r.decided[at] = refreshedBadge{tokenID, fetched, object}
 }
 
-// Decide reports whether the snapshot's badge has no effect.
+// Decide reports whether a refresh overrides the snapshot's badge.
 func (r *RefreshedBadges[At]) Decide(at At) bool {
 	_, ok := r.decided[at]
 	return ok
 }
 
-// All yields the badges that accounts have, with the IDs of their tokens, in any order.
+// All yields the present badges with their token IDs, in any order.
 func (r *RefreshedBadges[At]) All() iter.Seq2[At, string] {
 	return func(yield func(At, string) bool) {
 		for at, b := range r.decided {
@@ -227,7 +218,7 @@ func (r *RefreshedBadges[At]) All() iter.Seq2[At, string] {
 	}
 }
 
-// Objects returns how many objects decide on a badge.
+// Objects returns the number of objects that decide on a badge.
 func (r *RefreshedBadges[At]) Objects() int {
 	objects := map[int]struct{}{}
 	for _, b := range r.decided {

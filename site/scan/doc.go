@@ -1,6 +1,4 @@
-// Package scan reads the objects that answers are computed from, as bytes and without decoding them: search
-// shards, rows, buckets, and answers themselves. Package site names these objects, and generator/render
-// writes them. Errors wrap site.ErrMalformed. A Matcher is for one goroutine; all else may be used from many.
-//
-// The API may change in any release.
+// Package scan reads the objects from which answers are computed, as bytes and without a JSON decoder: search shards,
+// rows, buckets, and answers. Package site names these objects, and generator/render writes them. Errors wrap
+// site.ErrMalformed. A Matcher must not be used concurrently; everything else may be.
 package scan

@@ -13,22 +13,22 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// This file reads the objects from which answers of APIEFP are computed. Their rows are JSON arrays, whose
-// elements are cut out of the object without decoding them: an answer shows most texts as they are. Tests
-// compare the results with those of a JSON decoder. Errors wrap ErrMalformed.
+// This file reads the objects from which answers of APIEFP are computed. Their rows are JSON arrays. Elements are
+// sliced without decoding, because answers contain most texts unchanged. Tests compare the results with those of a
+// JSON decoder.
 
-// StateOf is rules.StateOf for tags as a JSON array.
+// StateOf is rules.StateOf for a JSON array of tags.
 func StateOf(tags []byte) rules.State {
 	s := rules.Follow
 	for tag := range elements(tags) {
-		if len(tag) > 2 { // with its quotation marks
+		if len(tag) > 2 { // including quotation marks
 			s = rules.Tagged(s, tag[1:len(tag)-1])
 		}
 	}
 	return s
 }
 
-// AppendState appends a state as answers show it.
+// AppendState appends a state in the form of answers.
 func AppendState(b []byte, s rules.State) []byte {
 	b = strconv.AppendBool(append(b, `{"follow":`...), s&rules.Follow != 0)
 	b = strconv.AppendBool(append(b, `,"block":`...), s&rules.Block != 0)
@@ -36,10 +36,10 @@ func AppendState(b []byte, s rules.State) []byte {
 	return append(b, '}')
 }
 
-// A TagFilter accepts records that carry one of some tags.
-type TagFilter map[string]struct{} // the tags as JSON; empty accepts all
+// A TagFilter accepts records with at least one of its tags.
+type TagFilter map[string]struct{} // tags as JSON; empty accepts all
 
-// NewTagFilter returns a filter for tags with commas between them, as in Ask.Tags.
+// NewTagFilter returns a filter for tags separated by commas, as in Ask.Tags.
 func NewTagFilter(tags string) TagFilter {
 	f := TagFilter{}
 	for tag := range strings.SplitSeq(tags, ",") {
@@ -50,7 +50,7 @@ func NewTagFilter(tags string) TagFilter {
 	return f
 }
 
-// Match reports whether one of the tags is among those of a record, a JSON array.
+// Match reports whether a JSON array of tags contains one of the filter's.
 func (f TagFilter) Match(tags []byte) bool {
 	if len(f) == 0 {
 		return true
@@ -63,8 +63,8 @@ func (f TagFilter) Match(tags []byte) bool {
 	return false
 }
 
-// A HeldRow is a row of what a list holds. Its slices are parts of the object: Address and Tags hold an
-// address without quotation marks and a JSON array, the others JSON strings.
+// A HeldRow is an account that a list holds. Its slices alias the object: Address has no quotation marks, Tags is a
+// JSON array, the others are JSON strings.
 type HeldRow struct {
 	Version       uint32 // of the record
 	Address, Tags []byte
@@ -72,44 +72,43 @@ type HeldRow struct {
 	Name, Avatar  []byte
 }
 
-// A FollowerRow is a row of who holds an account. List, without quotation marks, is the primary list of
-// the follower. The other slices are as in HeldRow.
+// A FollowerRow is an account whose list holds another one. List, without quotation marks, is its primary list. The
+// other slices are as in HeldRow.
 type FollowerRow struct {
 	List, Address, Tags  []byte
-	State                rules.State // what the primary list of the account says of the follower
+	State                rules.State // of the follower in the account's primary list
 	Time                 int64       // of the record, in milliseconds since the Unix epoch
 	Followers            int         // of the follower
 	Name, Avatar, Header []byte
 	MutualsRank          int // of the follower; 0 is unranked
 }
 
-// A RankedRow is a row of the ranked accounts. Ranks and counts are numbers.
+// A RankedRow is a ranked account. Ranks and counts are numbers.
 type RankedRow struct {
 	Address, Name, Avatar, Header []byte
 	Ranks                         [5][]byte // by mutuals, followers, following, blocks, top8
 	Counts                        [5][]byte // of mutuals, following, followers, blocks, top8
 }
 
-// A RecommendedRow is a row of the recommended accounts. Class is null or a JSON string, Records a JSON
-// object.
+// A RecommendedRow is a recommended account. Class is null or a JSON string, Records a JSON object.
 type RecommendedRow struct {
 	Address, Name, Avatar, Header, Class, Records []byte
 	Followers, Following                          []byte    // numbers
 	Ranks                                         [5][]byte // in the order of details
 }
 
-// An OperationRow is a row of what was done to an address, or of what a list did: List is "" then. List and Address
-// are without quotation marks, the others are JSON strings.
+// An OperationRow is an operation on an address, or of a list; then List is "". List and Address have no quotation
+// marks, the others are JSON strings.
 type OperationRow struct {
 	Time         int64 // of the block, in milliseconds since the Unix epoch
 	List         []byte
-	Address      []byte // of the list's account; of what a list did: whom it did it to
+	Address      []byte // of the list's account; in activity of a list, the target
 	Name, Avatar []byte // of that address
-	Opcode       byte   // from 1 to 4
+	Opcode       byte   // 1 to 4
 	Tag          []byte
 }
 
-// ParseHeldRow parses a row of what a list holds.
+// ParseHeldRow parses a HeldRow.
 func ParseHeldRow(row []byte) (r HeldRow, err error) {
 	e, err := cutSome(row, 5, 6)
 	if err != nil {
@@ -126,7 +125,7 @@ func ParseHeldRow(row []byte) (r HeldRow, err error) {
 	return r, checkRow(r.Address, r.Followers, r.Tags)
 }
 
-// ParseFollowerRow parses a row of who holds an account.
+// ParseFollowerRow parses a FollowerRow.
 func ParseFollowerRow(row []byte) (r FollowerRow, err error) {
 	e, err := cut(row, 10)
 	if err != nil {
@@ -142,7 +141,7 @@ func ParseFollowerRow(row []byte) (r FollowerRow, err error) {
 	return r, checkRow(r.Address, min(r.Followers, r.MutualsRank), r.Tags)
 }
 
-// ParseRankedRow parses a row of the ranked accounts.
+// ParseRankedRow parses a RankedRow.
 func ParseRankedRow(row []byte) (r RankedRow, err error) {
 	e, err := cut(row, 6)
 	if err != nil {
@@ -155,7 +154,7 @@ func ParseRankedRow(row []byte) (r RankedRow, err error) {
 	return r, err
 }
 
-// ParseRecommendedRow parses a row of the recommended accounts.
+// ParseRecommendedRow parses a RecommendedRow.
 func ParseRecommendedRow(row []byte) (r RecommendedRow, err error) {
 	e, err := cut(row, 9)
 	if err != nil {
@@ -168,7 +167,7 @@ func ParseRecommendedRow(row []byte) (r RecommendedRow, err error) {
 	return r, err
 }
 
-// ParseNotificationRow parses a row of what was done to an address.
+// ParseNotificationRow parses an operation on an address.
 func ParseNotificationRow(row []byte) (OperationRow, error) {
 	e, err := cut(row, 7)
 	if err != nil {
@@ -178,13 +177,13 @@ func ParseNotificationRow(row []byte) (OperationRow, error) {
 	if !site.ValidTokenID(string(list)) {
 		return OperationRow{}, fmt.Errorf("list of an operation: %w", site.ErrMalformed)
 	}
-	copy(e[1:], e[2:]) // as the rows of a list are
+	copy(e[1:], e[2:]) // to the layout of activity rows
 	r, err := operationRow(e)
 	r.List = list
 	return r, err
 }
 
-// ParseActivityRow parses a row of what a list did.
+// ParseActivityRow parses an operation of a list.
 func ParseActivityRow(row []byte) (OperationRow, error) {
 	e, err := cut(row, 6)
 	if err != nil {
@@ -207,7 +206,7 @@ func operationRow(e elementsOf) (r OperationRow, err error) {
 
 func isText(value []byte) bool { return len(value) >= 2 && value[0] == '"' }
 
-// Text decodes a JSON string of a row.
+// Text decodes a JSON string of a row, or returns nil for anything else.
 func Text(value []byte) []byte {
 	if !isText(value) {
 		return nil
@@ -231,16 +230,16 @@ func fiveNumbers(array []byte) (numbers [5][]byte, err error) {
 	return numbers, nil
 }
 
-// mostElements is the number of elements of the longest row.
+// mostElements is the length of the longest row.
 const mostElements = 10
 
 // elementsOf are the elements of a row.
 type elementsOf [mostElements][]byte
 
-// cut cuts a JSON array into its n elements.
+// cut splits a JSON array into n elements.
 func cut(array []byte, n int) (elementsOf, error) { return cutSome(array, n, n) }
 
-// cutSome cuts a JSON array into its elements, of which the last ones may be missing.
+// cutSome splits a JSON array into least to most elements.
 func cutSome(array []byte, least, most int) (e elementsOf, err error) {
 	i := 0
 	for element := range elements(array) {
@@ -256,7 +255,7 @@ func cutSome(array []byte, least, most int) (e elementsOf, err error) {
 	return e, nil
 }
 
-// text is a JSON string without its quotation marks; nil for something else.
+// text returns a JSON string without its quotation marks, or nil for anything else.
 func (e *elementsOf) text(i int) []byte {
 	if b := e[i]; len(b) >= 2 && b[0] == '"' {
 		return b[1 : len(b)-1]
@@ -264,7 +263,7 @@ func (e *elementsOf) text(i int) []byte {
 	return nil
 }
 
-// number is a whole number, -1 for something else. It does not allocate.
+// number returns a whole number, or -1 for anything else. It does not allocate.
 func (e *elementsOf) number(i int) int {
 	text := e[i]
 	if len(text) == 0 || len(text) > site.MaxNumberDigits {
@@ -280,8 +279,8 @@ func (e *elementsOf) number(i int) int {
 	return n
 }
 
-// elements iterates over the elements of a compact JSON array that begins at array. It ends at the closing
-// bracket, or where the array is malformed.
+// elements yields the elements of the compact JSON array at the start of array. It stops at the closing bracket, or
+// where the array is malformed.
 func elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if len(array) < 2 || array[0] != '[' {
@@ -297,8 +296,7 @@ func elements(array []byte) iter.Seq[[]byte] {
 	}
 }
 
-// valueLen is the length of the compact JSON value that b begins with; 0 if there is none, or if it has no
-// end.
+// valueLen returns the length of the compact JSON value at the start of b, or 0 if there is none or it has no end.
 func valueLen(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {
@@ -330,7 +328,7 @@ func valueLen(b []byte) int {
 	return 0
 }
 
-// stringLen is the length of the JSON string that b begins with; 0 if it has no end.
+// stringLen returns the length of the JSON string at the start of b, or 0 if it has no end.
 func stringLen(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
@@ -343,20 +341,20 @@ func stringLen(b []byte) int {
 	return 0
 }
 
-// A Shard is a part of a long table, or its head, without its rows.
+// A Shard is a shard of a long table, or its head.
 type Shard struct {
-	Owner   string // the list or the address that the rows belong to; "" if they are of the whole site
+	Owner   string // list or address of the rows; "" for the whole site
 	Total   int    // rows of the table
-	Follows int    // those of them that are follows
+	Follows int    // rows of the table that are follows
 	Before  int    // follows in the shards before this one
 	Shard   int    // number of this shard, from 0
 	Shards  int    // number of shards of the table
-	Size    int    // rows in every shard but the last
+	Size    int    // rows in every shard except the last
 
 	rows []byte // JSON array
 }
 
-// ParseShard parses a shard of rows, or a head.
+// ParseShard parses a shard or head.
 func ParseShard(object []byte) (Shard, error) {
 	s, isHead, err := parseShard(object)
 	switch {
@@ -368,8 +366,8 @@ func ParseShard(object []byte) (Shard, error) {
 	return s, nil
 }
 
-// ParseHistory parses a shard of operations: what was done to an address, or what a list did. It does not say its
-// size, which is HistoryShardSize, and shard 0 not its number.
+// ParseHistory parses a shard of operations. Such shards omit their size, HistoryShardSize, and shard 0 omits its
+// number.
 func ParseHistory(object []byte) (Shard, error) {
 	s, _, err := parseShard(object)
 	s.Size = site.HistoryShardSize
@@ -417,16 +415,16 @@ func parseShard(object []byte) (s Shard, isHead bool, err error) {
 	return s, isHead, nil
 }
 
-// First is the index of the first row of a shard in its table.
+// First returns the index in the table of the shard's first row.
 func (s Shard) First() int { return s.Shard * s.Size }
 
-// Rows iterates over the rows of a shard: JSON arrays, or the numbers of a shard RankedOrderKey.
+// Rows yields the rows of a shard: JSON arrays, or numbers in a shard of RankedOrderKey.
 func (s Shard) Rows() iter.Seq[[]byte] { return elements(s.rows) }
 
-// RowsOf iterates over the elements of a JSON array, as UserNode.Rows and ListNode.Rows are.
+// RowsOf yields the elements of a JSON array, such as UserNode.Rows and ListNode.Rows.
 func RowsOf(rows []byte) iter.Seq[[]byte] { return elements(rows) }
 
-// members iterates over the members of a compact JSON object: names with their quotation marks, and values.
+// members yields the members of a compact JSON object: quoted names, and values.
 func members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		if len(object) < 2 || object[0] != '{' {
@@ -448,17 +446,17 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// A UserNode is what a user bucket says of a user.
+// A UserNode is a user's entry in a user bucket.
 type UserNode struct {
 	Address   string // of the account
 	List      string // its primary list, "" for none
 	Held      int    // accounts that the primary list holds
 	Followers int    // primary lists that hold the account
-	Rows      []byte // JSON array of the FollowerRows, if there are at most PackedRows and the user is an address
+	Rows      []byte // JSON array of FollowerRows, if the user is an address with at most PackedRows of them
 }
 
-// FindUserNode looks up an address in lower case or a name in its normal form in a user bucket of APIEFP.
-// known is false if it is not there.
+// FindUserNode finds a lower-case address or a normalized name in a user bucket of APIEFP. known is false if it is
+// missing.
 func FindUserNode(bucket []byte, user string) (node UserNode, known bool, err error) {
 	value := find(bucket, user)
 	if value == nil {
@@ -474,16 +472,16 @@ func FindUserNode(bucket []byte, user string) (node UserNode, known bool, err er
 	return node, true, checkNode(err, node.Address, node.List, node.Held, node.Followers)
 }
 
-// A ListNode is what a token bucket says of a list.
+// A ListNode is a list's entry in a token bucket.
 type ListNode struct {
 	Account   string
-	Primary   bool   // whether it is the primary list of the account
-	Held      int    // accounts that it holds
+	Primary   bool   // primary list of the account
+	Held      int    // accounts that the list holds
 	Followers int    // primary lists that hold its account
-	Rows      []byte // JSON array of the HeldRows, if there are at most PackedRows
+	Rows      []byte // JSON array of HeldRows, if there are at most PackedRows
 }
 
-// FindListNode looks up a list in a token bucket. known is false if it is not there.
+// FindListNode finds a list in a token bucket. known is false if it is missing.
 func FindListNode(bucket []byte, tokenID string) (node ListNode, known bool, err error) {
 	value := find(bucket, tokenID)
 	if value == nil {
@@ -504,8 +502,8 @@ func checkNode(err error, address, tokenID string, held, followers int) error {
 	return nil
 }
 
-// find returns the array that is the value of a key of a bucket; nil if there is none. No text in a bucket
-// can be taken for the key: within a string a quotation mark has a backslash before it.
+// find returns the array of a key in a bucket, or nil. No text in a bucket can pass for the key, because quotation
+// marks in strings are escaped.
 func find(bucket []byte, key string) (value []byte) {
 	member := append(rawjson.AppendString(nil, key), `:[`...)
 	for at := 0; ; at++ {
@@ -521,20 +519,18 @@ func find(bucket []byte, key string) (value []byte) {
 	}
 }
 
-// MatchText reports whether an address or a name, a JSON string, contains the term, regardless of letter
-// case.
+// MatchText reports whether an address or a name, as a JSON string, contains the term, regardless of letter case.
 func (m *Matcher) MatchText(address, name []byte) bool {
 	return len(m.term) == 0 || bytes.Contains(address, m.term) || len(name) > 2 && bytes.Contains(m.fold(jsonText(name[1:])), m.term)
 }
 
-// A HeldRecord is a record by which a list holds an account: the address in lower case, and tags, a JSON
-// array.
+// A HeldRecord is a record that holds an account: its lower-case address, and tags as a JSON array.
 type HeldRecord struct {
 	Version       uint32
 	Address, Tags []byte
 }
 
-// HeldRecords iterates over the held records of an answer to /records.
+// HeldRecords yields the records in an answer to /records that hold accounts.
 func HeldRecords(records []byte) iter.Seq[HeldRecord] {
 	return func(yield func(HeldRecord) bool) {
 		for entry := range Entries(records) {
@@ -551,8 +547,8 @@ func HeldRecords(records []byte) iter.Seq[HeldRecord] {
 	}
 }
 
-// An AccountFile is what computed answers show of an answer to /account. Address is without quotation
-// marks, the texts are JSON strings, Records is a JSON object.
+// An AccountFile has the parts of an answer to /account that computed answers show. Address has no quotation marks,
+// Records is a JSON object, and the others are JSON strings.
 type AccountFile struct {
 	Address, Name, Avatar, Records, UpdatedAt []byte
 }
@@ -588,7 +584,7 @@ func ParseAccount(account []byte) (a AccountFile, err error) {
 // HasName reports whether the account has a name.
 func (a AccountFile) HasName() bool { return string(a.Name) != `""` }
 
-// AppendEntry appends the profile of an account with a name as entries show it.
+// AppendEntry appends the profile of an account with a name in the form of entries.
 func (a AccountFile) AppendEntry(b []byte) []byte {
 	b = append(append(b, `{"name":`...), a.Name...)
 	b = append(append(b, `,"address":"`...), a.Address...)
@@ -597,7 +593,7 @@ func (a AccountFile) AppendEntry(b []byte) []byte {
 	return append(append(append(b, `,"updated_at":`...), a.UpdatedAt...), '}')
 }
 
-// DiscoverEntries iterates over the entries of the object DiscoverShardKey, each a JSON object.
+// DiscoverEntries yields the entries of the object DiscoverShardKey, which are JSON objects.
 func DiscoverEntries(object []byte) (iter.Seq[[]byte], error) {
 	for _, entries := range members(object) {
 		return elements(entries), nil

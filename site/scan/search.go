@@ -14,11 +14,10 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// This file scans search shards, user buckets and answers as bytes, without decoding them: a search looks
-// at every entry and returns a few of them unchanged. That is sound because these objects are compact
-// JSON with members in a fixed order, and because a quotation mark inside a JSON string has a
-// backslash before it, so that a text like {"version": is never part of a string. Tests compare the
-// results with those of a JSON decoder.
+// This file scans search shards, user buckets and answers as bytes, because a search looks at every entry and returns
+// a few of them unchanged. It relies on compact JSON with members in a fixed order. Quotation marks in JSON strings
+// are escaped, so a text like {"version": is never part of a string. Tests compare the results with those of a JSON
+// decoder.
 
 const (
 	entryStart  = `{"version":`
@@ -28,7 +27,7 @@ const (
 	entriesName = `"entries":`
 )
 
-// A heldStart is how entries begin that hold an account by a record of a version.
+// A heldStart is the start of entries that hold an account, in one version.
 type heldStart struct {
 	version uint32
 	text    []byte
@@ -41,7 +40,7 @@ var heldStarts = func() (starts []heldStart) {
 	return starts
 }()
 
-// cutHeldStart returns an entry from its address on. ok is false if it does not hold an account.
+// cutHeldStart returns an entry from its address on. ok is false if the entry does not hold an account.
 func cutHeldStart(entry []byte) (version uint32, data []byte, ok bool) {
 	for _, start := range heldStarts {
 		if data, ok = bytes.CutPrefix(entry, start.text); ok {
@@ -57,11 +56,11 @@ type ShardHeader struct {
 	Total     int    `json:"total"`      // follows of the list
 	Shard     int    `json:"shard"`      // number of this shard, from 0
 	Shards    int    `json:"shards"`     // number of shards of the list
-	ShardSize int    `json:"shard_size"` // entries in every shard but the last
+	ShardSize int    `json:"shard_size"` // entries in every shard except the last
 }
 
-// Append appends the beginning of a shard, up to its first entry. The caller appends the entries,
-// separated by commas, and "]}".
+// Append appends the start of a shard, up to its first entry. The caller appends the entries, separated by commas,
+// and "]}".
 func (h ShardHeader) Append(b []byte) []byte {
 	return fmt.Appendf(b, `{"list":"%s","total":%d,"shard":%d,"shards":%d,"shard_size":%d,%s[`, h.List, h.Total, h.Shard, h.Shards, h.ShardSize, entriesName)
 }
@@ -82,8 +81,8 @@ func ParseShardHeader(shard []byte) (ShardHeader, error) {
 	return h, nil
 }
 
-// Entries iterates over the records or search entries of an object: an answer to /records or
-// /searchFollowing, or a search shard. It yields slices of the object, each a JSON object.
+// Entries yields the records or search entries of an answer to /records or /searchFollowing, or of a search shard.
+// They are slices of the object, each a JSON object.
 func Entries(object []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		start := bytes.Index(object, []byte(`[`+entryStart))
@@ -93,7 +92,7 @@ func Entries(object []byte) iter.Seq[[]byte] {
 		}
 		rest := object[start+1 : end]
 		for {
-			// No entry is shorter than entryStart: skipping that much saves time.
+			// Every entry is at least as long as entryStart.
 			from := min(len(entryStart), len(rest))
 			i := bytes.Index(rest[from:], []byte(`},`+entryStart))
 			if i < 0 {
@@ -109,8 +108,7 @@ func Entries(object []byte) iter.Seq[[]byte] {
 	}
 }
 
-// AppendWithoutTags appends an answer to /records with the tags of its records left out. b may be
-// records[:0].
+// AppendWithoutTags appends an answer to /records without the tags. b may be records[:0].
 func AppendWithoutTags(b, records []byte) []byte {
 	b = append(b, `{"records":[`...)
 	first := true
@@ -125,18 +123,16 @@ func AppendWithoutTags(b, records []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// A Matcher decides which search entries match a term. It is not safe for concurrent use.
+// A Matcher matches search entries with a term. It must not be used concurrently.
 type Matcher struct {
 	term    []byte
 	scratch []byte
 }
 
-// NewMatcher returns a matcher for a term that is folded and trimmed, as Resolve returns it. An empty
-// term matches every entry.
+// NewMatcher returns a matcher for a folded and trimmed term, as in Ask.Term. An empty term matches every entry.
 func NewMatcher(term string) *Matcher { return &Matcher{term: []byte(term)} }
 
-// Match reports whether the address or the name of an entry contains the term, regardless of letter
-// case.
+// Match reports whether the address or name of an entry contains the term, regardless of letter case.
 func (m *Matcher) Match(entry []byte) bool {
 	if len(m.term) == 0 {
 		return true
@@ -145,15 +141,15 @@ func (m *Matcher) Match(entry []byte) bool {
 	return ok && (bytes.Contains(address, m.term) || bytes.Contains(m.fold(name), m.term))
 }
 
-// searched returns the texts of a search entry that terms are compared with: its address, and its name
-// as it is, nil for none. ok is false if it is no entry.
+// searched returns the searchable texts of an entry: its address, and its name before folding, nil if it has none. ok
+// is false if it is not an entry.
 func searched(entry []byte) (address, name []byte, ok bool) {
 	_, data, ok := cutHeldStart(entry)
 	if !ok {
 		return nil, nil, false
 	}
 	address, data = data[:site.AddressTextLen], data[site.AddressTextLen:]
-	name, ok = bytes.CutPrefix(data, []byte(noTags+nameMember)) // true for most entries
+	name, ok = bytes.CutPrefix(data, []byte(noTags+nameMember)) // matches most entries
 	if !ok {
 		_, name, ok = bytes.Cut(data, []byte(nameMember))
 	}
@@ -163,8 +159,8 @@ func searched(entry []byte) (address, name []byte, ok bool) {
 	return address, jsonText(name), true
 }
 
-// jsonText decodes the JSON string that begins just before b, at its opening quotation mark. It
-// allocates only if the string has escapes.
+// jsonText decodes the JSON string whose opening quotation mark precedes b. It allocates only if the string has
+// escapes.
 func jsonText(b []byte) []byte {
 	for end := 0; end < len(b); end++ {
 		switch b[end] {
@@ -192,8 +188,7 @@ func unescape(b []byte) []byte {
 	return []byte(text)
 }
 
-// fold is site.Fold. It does not allocate for text in NFC, as most names are. The result is valid until the
-// next call.
+// fold is site.Fold, without allocations for text in NFC, as most names are. The result is valid until the next call.
 func (m *Matcher) fold(text []byte) []byte {
 	lower := m.scratch[:0]
 	for i, c := range text {
@@ -210,13 +205,13 @@ func (m *Matcher) fold(text []byte) []byte {
 	return lower
 }
 
-// foldRunes folds text whose first bytes, as many as folded says, are in scratch already.
+// foldRunes folds text whose first `folded` bytes are already in scratch.
 func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 	if !norm.NFC.IsNormal(text) {
 		text, folded = norm.NFC.Bytes(text), 0
 	}
 	lower := m.scratch[:folded]
-	for _, r := range string(text[folded:]) { // the compiler does not allocate this string
+	for _, r := range string(text[folded:]) { // does not allocate
 		lower = site.AppendLower(lower, r)
 	}
 	m.scratch = lower
@@ -226,8 +221,7 @@ func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 	return lower
 }
 
-// FindUser looks up a user in the body of a user bucket. The tokenID of a known user without a primary
-// list is "".
+// FindUser finds a user in a user bucket. The tokenID of a known user without a primary list is "".
 func FindUser(bucket []byte, user string) (tokenID string, known bool) {
 	_, users, _ := bytes.Cut(bucket, []byte(`"users":`))
 	member := append(rawjson.AppendString(nil, user), `:"`...)
@@ -237,7 +231,7 @@ func FindUser(bucket []byte, user string) (tokenID string, known bool) {
 			return "", false
 		}
 		at += i
-		// After a backslash, the match is the end of a longer name that contains a quotation mark.
+		// After a backslash, the match is the end of a longer name with a quotation mark.
 		if at > 0 && (users[at-1] == '{' || users[at-1] == ',') {
 			value, _, ok := bytes.Cut(users[at+len(member):], []byte(`"`))
 			return string(value), ok

@@ -7,21 +7,20 @@ import (
 	"sync"
 )
 
-// A ShardIndex has what searches need of a search shard, so that they need not scan it: its header,
-// where its entries are, and the texts that terms are compared with. It is safe for concurrent use.
+// A ShardIndex speeds up searches in a search shard: it has the header, the positions of entries, and the folded
+// texts. It is safe for concurrent use.
 type ShardIndex struct {
 	Header ShardHeader
 
-	starts []uint32 // of each entry in the shard; at the end, one more than the end of the last entry
-	texts  []uint32 // where the text of each entry begins
-	text   []byte   // of each entry, the address and the folded name, with fieldEnd after both
+	starts []uint32 // of each entry in the shard; then the end of the last entry, plus one
+	texts  []uint32 // start of each entry's text
+	text   []byte   // of each entry: the address and the folded name, each followed by fieldEnd
 }
 
-// fieldEnd ends a text. No term has it, since it is no part of any character's UTF-8, and noText is
-// another byte.
+// fieldEnd ends a text. No term contains it, because UTF-8 does not, and noText is another byte.
 const fieldEnd = 0xfe
 
-// An indexer is the memory in which an index is made: its final size is not known before.
+// An indexer is reusable memory for building an index of unknown size.
 type indexer struct {
 	starts, texts []uint32
 	text          []byte
@@ -30,12 +29,10 @@ type indexer struct {
 
 var indexers = sync.Pool{New: func() any { return new(indexer) }}
 
-// mostIndexer is how much text an indexer may have room for if it is to be used again, in bytes. Most
-// shards have a quarter of it.
+// mostIndexer is the maximum text capacity in bytes of an indexer to reuse. Most shards need a quarter.
 const mostIndexer = 256 << 10
 
-// IndexShard makes the index of a search shard. ok is false if the shard is malformed in any way:
-// those are to be scanned.
+// IndexShard indexes a search shard. ok is false if the shard is malformed; scan it instead.
 func IndexShard(shard []byte) (x *ShardIndex, ok bool) {
 	header, err := ParseShardHeader(shard)
 	if err != nil || len(shard) >= math.MaxUint32 {
@@ -53,7 +50,7 @@ func IndexShard(shard []byte) (x *ShardIndex, ok bool) {
 	return &ShardIndex{Header: header, starts: slices.Clone(made.starts), texts: slices.Clone(made.texts), text: slices.Clone(made.text)}, true
 }
 
-// index sets all but the header, or returns false.
+// index fills the indexer, or returns false.
 func (x *indexer) index(shard []byte) (ok bool) {
 	x.starts, x.texts, x.text = x.starts[:0], x.texts[:0], x.text[:0]
 	end := 0
@@ -62,7 +59,7 @@ func (x *indexer) index(shard []byte) (ok bool) {
 		if !ok || !isASCII(address) {
 			return false
 		}
-		start := cap(shard) - cap(entry) // Entries yields slices of the shard
+		start := cap(shard) - cap(entry) // works because Entries yields slices of the shard
 		end = start + len(entry)
 		x.starts = append(x.starts, uint32(start))
 		x.texts = append(x.texts, uint32(len(x.text)))
@@ -77,19 +74,18 @@ func isASCII(text []byte) bool {
 	return !slices.ContainsFunc(text, func(c byte) bool { return c >= 0x80 })
 }
 
-// Bytes is the memory of the index.
+// Bytes returns the memory of the index.
 func (x *ShardIndex) Bytes() int { return 4*cap(x.starts) + 4*cap(x.texts) + cap(x.text) }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (x *ShardIndex) Len() int { return len(x.texts) }
 
-// Entry returns entry i of the shard that the index was made of, as a slice of it.
+// Entry returns entry i as a slice of the indexed shard.
 func (x *ShardIndex) Entry(shard []byte, i int) []byte {
 	return shard[x.starts[i] : x.starts[i+1]-1]
 }
 
-// Next returns the first entry, not before from, that a Matcher for the term would match; Len if there
-// is none.
+// Next returns the first entry from index from on that a Matcher for the term would match, or Len.
 func (x *ShardIndex) Next(from int, term []byte) int {
 	if len(term) == 0 || from >= x.Len() {
 		return min(from, x.Len())
@@ -99,7 +95,7 @@ func (x *ShardIndex) Next(from int, term []byte) int {
 		return x.Len()
 	}
 	i, begins := slices.BinarySearch(x.texts, x.texts[from]+uint32(at))
-	if !begins { // i is the entry after the one that it is in
+	if !begins { // i is the next entry
 		i--
 	}
 	return i

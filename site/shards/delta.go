@@ -11,36 +11,35 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// MaxDelta is how large the text of a delta may become, in bytes. Then its shards are put again: a browser that checks
-// an answer reads the delta too, of a third of that, and every publish puts the deltas that change.
+// MaxDelta is the maximum size of a delta's text in bytes. Beyond it, the publisher puts the shards again: a browser
+// that checks an answer reads the delta, compressed to a third, and every publish puts the deltas that change.
 const MaxDelta = 96 << 10
 
-// A Delta has what the shards of a group list now and did not when they were put.
+// A Delta has the changes to a group of shards since these were put.
 type Delta struct {
-	Name   string  `json:"delta"` // of the first shard of the group
+	Name   string  `json:"delta"` // first shard of the group
 	Shards []Patch `json:"shards"`
 }
 
-// A Patch is the part of a Delta that is about one shard.
+// A Patch has the changes to one shard.
 type Patch struct {
 	Shard   string       `json:"shard"`
-	SHA256  site.SHA256  `json:"sha256"`  // of the text of the shard as changed
-	Objects []site.Entry `json:"objects"` // new and altered ones, by key
-	Gone    []site.Key   `json:"gone"`    // by key
+	SHA256  site.SHA256  `json:"sha256"`  // of the changed shard's text
+	Objects []site.Entry `json:"objects"` // new and altered objects, sorted by key
+	Gone    []site.Key   `json:"gone"`    // removed keys, sorted
 }
 
-// GroupDigits is the number of first digits that the names of the shards of a group have in common, if they have that
-// many in all.
+// GroupDigits returns the number of leading digits that the names of a group's shards share.
 func GroupDigits(shardDigits int) int { return min(shardDigits-1, 2) }
 
-// Group is the name of the first shard of the group of a shard.
+// Group returns the name of the first shard in a shard's group.
 func Group(shard string) string {
 	common := GroupDigits(len(shard))
 	return shard[:common] + strings.Repeat("0", len(shard)-common)
 }
 
-// NewPatch is the patch of a shard from the entries that were put to those that it lists now, whose text has the
-// digest. Both are sorted by key. The patch shares the memory of the entries.
+// NewPatch returns the patch from the entries of the stored shard to the current ones, whose text has the digest.
+// Both must be sorted by key. The patch shares the memory of the entries.
 func NewPatch(shard string, put, now []site.Entry, digest site.SHA256) Patch {
 	p := Patch{Shard: shard, SHA256: digest}
 	for _, c := range site.Diff(put, now) {
@@ -85,7 +84,7 @@ func (d Delta) Append(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// Patch returns the patch of a shard; nil if the delta has none.
+// Patch returns the patch of a shard, or nil.
 func (d *Delta) Patch(shard string) *Patch {
 	if d == nil {
 		return nil
@@ -98,7 +97,7 @@ func (d *Delta) Patch(shard string) *Patch {
 	return nil
 }
 
-// ParseDelta reads the object of a delta, whose name is that of the first shard of its group.
+// ParseDelta decodes the object of a delta, which is named after the first shard of its group.
 func ParseDelta(name string, body []byte) (*Delta, error) {
 	key := site.DeltaKey(name)
 	text, err := unpack(key, body, maxDelta)
@@ -140,7 +139,7 @@ func (p *Patch) valid() bool {
 	return true
 }
 
-// apply returns the entries that the shard lists now, given those that were put.
+// apply returns the current entries of a shard, given the stored ones.
 func (p *Patch) apply(put []site.Entry) []site.Entry {
 	now := make([]site.Entry, 0, len(put)+len(p.Objects))
 	objects, gone := p.Objects, p.Gone

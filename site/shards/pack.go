@@ -13,14 +13,14 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Limits of texts, in bytes. What followpress writes does not come near them.
+// Size limits of texts in bytes, far above what followpress writes.
 const (
 	maxShard = 16 << 20
 	maxIndex = 64 << 10
 	maxDelta = 256 << 10
 )
 
-// packers are compressors for reuse. Each takes most of a MiB, so there are no more than cores. (A sync.Pool would drop
+// packers are idle compressors. Each takes most of a MiB, so there is at most one per core. (A sync.Pool would drop
 // them at every garbage collection.)
 var packers = make(chan *gzip.Writer, runtime.GOMAXPROCS(0))
 
@@ -29,7 +29,7 @@ func newPacker() *gzip.Writer {
 	case w := <-packers:
 		return w
 	default:
-		// The fastest level makes files as small as others do: digests are most of them.
+		// Other levels hardly make smaller files, which are mostly digests.
 		w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
 		if err != nil {
 			panic(err) // the level is valid
@@ -38,7 +38,7 @@ func newPacker() *gzip.Writer {
 	}
 }
 
-// Pack compresses a text. Equal texts give equal bytes, as long as the version of the compressor is the same.
+// Pack compresses a text. Equal texts give equal bytes with the same version of the compressor.
 func Pack(text []byte) []byte {
 	var b bytes.Buffer
 	b.Grow(len(text)/2 + 64)
@@ -46,7 +46,7 @@ func Pack(text []byte) []byte {
 	w.Reset(&b)
 	_, err := w.Write(text)
 	if err := errors.Join(err, w.Close()); err != nil {
-		panic(err) // a bytes.Buffer takes everything
+		panic(err) // a bytes.Buffer does not fail
 	}
 	select {
 	case packers <- w:
@@ -55,14 +55,14 @@ func Pack(text []byte) []byte {
 	return b.Bytes()
 }
 
-// An unpacker decompresses one body after the other.
+// An unpacker is a reusable decompressor.
 type unpacker struct {
 	gzip.Reader
 
 	body bytes.Reader
 }
 
-// unpackers are for reuse, and no more than packers are.
+// unpackers are idle decompressors, at most one per core.
 var unpackers = make(chan *unpacker, runtime.GOMAXPROCS(0))
 
 func newUnpacker() *unpacker {
@@ -74,7 +74,7 @@ func newUnpacker() *unpacker {
 	}
 }
 
-// free keeps the unpacker for reuse, without the body.
+// free returns the unpacker for reuse, without its body.
 func (r *unpacker) free() {
 	r.body.Reset(nil)
 	select {
@@ -83,7 +83,8 @@ func (r *unpacker) free() {
 	}
 }
 
-// unpack returns the text of an object, if it has at most that many bytes: a few bytes can be a text of any size.
+// unpack returns the text of an object, and fails if it is longer than most bytes: a few bytes can expand to any
+// size.
 func unpack(key site.Key, body []byte, most int) ([]byte, error) {
 	r := newUnpacker()
 	defer r.free()
@@ -91,8 +92,8 @@ func unpack(key site.Key, body []byte, most int) ([]byte, error) {
 	if err := r.Reset(&r.body); err != nil {
 		return nil, fmt.Errorf("read %s: it is no gzip file: %w: %w", key, err, site.ErrMalformed)
 	}
-	const mostRatio = 1032                                         // of the size of a text to that of its gzip file (RFC 1951)
-	size := uint64(binary.LittleEndian.Uint32(body[len(body)-4:])) // as the file says; it has a header at least
+	const mostRatio = 1032                                         // maximum compression of gzip (RFC 1951)
+	size := uint64(binary.LittleEndian.Uint32(body[len(body)-4:])) // according to the file, which has at least a header
 	text := bytes.NewBuffer(make([]byte, 0, int(min(size, uint64(most), uint64(len(body))*mostRatio))+bytes.MinRead))
 	if _, err := text.ReadFrom(io.LimitReader(r, int64(most)+1)); err != nil {
 		return nil, fmt.Errorf("read %s: %w: %w", key, err, site.ErrMalformed)
@@ -103,7 +104,7 @@ func unpack(key site.Key, body []byte, most int) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Parse reads the object of a shard, as New made it.
+// Parse decodes the object of a shard.
 func Parse(shard string, body []byte) (site.Manifest, error) {
 	text, err := unpack(site.ManifestKey(shard), body, maxShard)
 	if err != nil {

@@ -12,47 +12,48 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Get reads an object. It returns an error that wraps site.ErrNotFound if there is none, and one that wraps ErrDamaged if there
-// is one that nobody should read, as it is too large. It is called from many goroutines.
+// A Get reads an object. Its error wraps site.ErrNotFound if the object is missing, and ErrDamaged if it is too large
+// to read. It must be safe for concurrent use.
 type Get func(ctx context.Context, key site.Key) ([]byte, error)
 
-// ErrDamaged says that an object of the manifest is not the one that the root names: it is missing, or altered, or the
-// objects of another site are being put. Other errors are those of Get.
+// ErrDamaged says that a manifest object is not the one that the root names: it is missing or altered, or another
+// site is being published. Other errors come from Get.
 var ErrDamaged = errors.New("it is not what _site names")
 
-// A Reader reads the manifest of a site, whatever way it is stored. Methods may be called from many goroutines.
+// A Reader reads the manifest of a site, with or without deltas. It is safe for concurrent use.
 type Reader struct {
 	root    *site.Root
 	get     Get
-	digests Digests              // of the shards; those of a damaged index are zero
+	digests Digests              // of the shards; zero below a damaged index
 	indexes map[string]readIndex // by name
-	trusted bool                 // whether digests are known apart from the indexes
+	trusted bool                 // digests do not depend on the indexes
 
 	mu     sync.Mutex
-	deltas []*readDelta // the last ones, by when they were asked for first; under mu
+	deltas []*readDelta // at most maxDeltas, oldest request first; under mu
 }
 
 type readIndex struct {
 	object site.Entry
-	err    error // that it is damaged; nil if it is not
+	err    error // if it is damaged
 }
 
-// A readDelta is a delta that is being read, or was.
+// A readDelta is a delta that was read or is being read.
 type readDelta struct {
 	name   string
-	ready  chan struct{} // closed once it was read
+	ready  chan struct{} // closed after the read
 	delta  *Delta        // nil if there is none
 	object site.Entry
 	err    error
 }
 
-// maxDeltas is the number of deltas that are kept: shards are read almost in their order.
+// maxDeltas is the number of cached deltas: shards are read roughly in order.
 const maxDeltas = 16
 
-// indexesAtOnce are the indexes that are read at a time.
+// indexesAtOnce is the maximum number of indexes read concurrently.
 const indexesAtOnce = 16
 
-// Open returns a reader of the manifest of a root, and reads the indexes, up to 256 objects. An index that is damaged is an error of the shards that it names.
+// Open returns a reader for the manifest of a root. It reads the indexes, up to 256 objects. A damaged index makes
+// Shard fail for its shards.
 func Open(ctx context.Context, root *site.Root, get Get) (*Reader, error) {
 	r := &Reader{root: root, get: get, indexes: map[string]readIndex{}}
 	if root.Manifest == nil {
@@ -105,7 +106,7 @@ func (r *Reader) readIndex(ctx context.Context, name string) (readIndex, error) 
 	case site.Sum256(text) != r.root.Manifest[name]:
 		index.err = fmt.Errorf("read %s: %w", key, ErrDamaged)
 	default:
-		// Indexes are of different shards, so that they can be parsed at the same time.
+		// Indexes set disjoint digests, so they may be parsed concurrently.
 		if err := parseIndex(name, text, r.digests); err != nil {
 			index.err = fmt.Errorf("%w: %w", err, ErrDamaged)
 		}
@@ -113,8 +114,7 @@ func (r *Reader) readIndex(ctx context.Context, name string) (readIndex, error) 
 	return index, nil
 }
 
-// Digest is the digest of the text of a shard, as root and indexes name it. It is zero if the index is
-// damaged.
+// Digest returns the digest of a shard's text according to the root or index. It is zero if the index is damaged.
 func (r *Reader) Digest(shard string) site.SHA256 { return r.digests.Of(shard) }
 
 // Index returns the object of an index, and an error that wraps ErrDamaged if it is damaged.
@@ -123,16 +123,16 @@ func (r *Reader) Index(name string) (site.Entry, error) {
 	return index.object, index.err
 }
 
-// A Shard is what a shard of the manifest lists.
+// A Shard is a manifest shard.
 type Shard struct {
-	Objects []site.Entry // by key
-	Put     []site.Entry // those that the stored shard lists: others, if there is a patch
+	Objects []site.Entry // sorted by key
+	Put     []site.Entry // entries of the stored shard, before any patch
 	Object  site.Entry   // the stored shard
 	Body    []byte       // the stored shard
-	Patched bool         // whether a delta has changed it
+	Patched bool         // a delta has changed it
 }
 
-// Shard reads a shard. An error that wraps ErrDamaged says which object is not the one that the root names.
+// Shard reads a shard. An error that wraps ErrDamaged names the object that is not the one that the root names.
 func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 	key := site.ManifestKey(name)
 	if index, err := r.indexOf(name); err != nil {
@@ -150,15 +150,15 @@ func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 		return s, fmt.Errorf("%w: %w", err, ErrDamaged)
 	}
 	want := r.Digest(name)
-	is := site.Sum256(text) == want
+	isCurrent := site.Sum256(text) == want
 	var patch *Patch
-	if !is {
+	if !isCurrent {
 		delta, _, err := r.Delta(ctx, name)
 		if err != nil {
 			return s, err
 		}
 		if patch = delta.Patch(name); patch == nil || patch.SHA256 != want {
-			r.forget(name) // a newer one may be there by the next call
+			r.forget(name) // a newer delta may exist by the next call
 			return s, fmt.Errorf("read %s: %w", key, ErrDamaged)
 		}
 	}
@@ -167,7 +167,7 @@ func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 		return s, fmt.Errorf("%w: %w", err, ErrDamaged)
 	}
 	s.Objects, s.Put = m.Objects, m.Objects
-	if is {
+	if isCurrent {
 		return s, nil
 	}
 	m.Objects = patch.apply(m.Objects)
@@ -178,11 +178,11 @@ func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 	return s, nil
 }
 
-// Trust makes r take the digests of shards from another reader of the same root, whose indexes are whole: those of r may
-// be damaged. Call it before shards are read.
+// Trust makes r use the digests of another reader of the same root whose indexes are undamaged. Call it before
+// reading shards.
 func (r *Reader) Trust(other *Reader) { r.digests, r.trusted = other.digests, true }
 
-// indexOf is the index of a shard, with an error if that is damaged and needed. There is none if the root names shards.
+// indexOf returns the index of a shard, "" if the root names shards, and an error if the index is damaged and needed.
 func (r *Reader) indexOf(shard string) (index string, err error) {
 	if len(r.indexes) == 0 || r.trusted {
 		return "", nil
@@ -191,8 +191,8 @@ func (r *Reader) indexOf(shard string) (index string, err error) {
 	return index, r.indexes[index].err
 }
 
-// Delta reads the delta of the group of a shard, which is nil if there is none, and what it is stored as. It may be of
-// another site: only patches with the digest of their shard count.
+// Delta reads the delta of a shard's group, nil if there is none, and its stored entry. It may belong to another
+// site: a patch applies only if it has the shard's digest.
 func (r *Reader) Delta(ctx context.Context, shard string) (*Delta, site.Entry, error) {
 	name := Group(shard)
 	r.mu.Lock()
@@ -202,13 +202,13 @@ func (r *Reader) Delta(ctx context.Context, shard string) (*Delta, site.Entry, e
 			d = known
 		}
 	}
-	found := d != nil
-	if !found {
+	isKnown := d != nil
+	if !isKnown {
 		d = &readDelta{name: name, ready: make(chan struct{})}
 		r.deltas = append(slices.Clone(r.deltas[max(0, len(r.deltas)+1-maxDeltas):]), d)
 	}
 	r.mu.Unlock()
-	if !found {
+	if !isKnown {
 		r.readDelta(ctx, d)
 		if d.err != nil {
 			r.forget(shard)
@@ -223,7 +223,7 @@ func (r *Reader) Delta(ctx context.Context, shard string) (*Delta, site.Entry, e
 	}
 }
 
-// forget drops the delta of the group of a shard, so that it is read again.
+// forget drops the delta of a shard's group, so that it is read again.
 func (r *Reader) forget(shard string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,39 +8,37 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Split reads a manifest in the parts that the finer of two manifests has, so that two
-// sites with shards of different sizes can be compared part by part. It keeps a few shards at most.
-// Methods may be called from many goroutines.
+// A Split reads a manifest in the parts of a finer one, so that two sites with shards of different sizes can be
+// compared part by part. It caches a few shards. It is safe for concurrent use.
 type Split struct {
-	digits int // of the names of the shards
+	digits int // of shard names
 	read   func(ctx context.Context, shard string) ([]site.Entry, error)
 
 	mu    sync.Mutex
-	split []*splitShard // the last ones, by when they were asked for first; under mu
+	split []*splitShard // at most maxSplit, oldest request first; under mu
 }
 
-// A splitShard is a shard whose entries belong to several parts.
+// A splitShard is a shard whose entries are divided into parts.
 type splitShard struct {
 	name  string
-	ready chan struct{} // closed once it was read
+	ready chan struct{} // closed after the read
 	parts map[string][]site.Entry
 	err   error
 }
 
-// maxSplit is the number of split shards to keep: parts come almost in their order.
+// maxSplit is the number of cached shards: parts are requested roughly in order.
 const maxSplit = 4
 
-// NewSplit returns a reader of a manifest whose shards have names of that many digits. read
-// reads a shard.
+// NewSplit returns a Split of a manifest whose shard names have that many digits. read reads a shard.
 func NewSplit(digits int, read func(ctx context.Context, shard string) ([]site.Entry, error)) *Split {
 	return &Split{digits: digits, read: read}
 }
 
-// Digits is the number of digits of the names of the shards.
+// Digits returns the number of digits of shard names.
 func (r *Split) Digits() int { return r.digits }
 
-// Entries returns the entries of a part, by key. Its name has as many digits as those of the shards, or more.
-// The first call for a part of a shard reads the shard; others wait for it.
+// Entries returns the entries of a part, sorted by key. Part names have at least as many digits as shard names. The
+// first call for a shard reads it; concurrent calls wait.
 func (r *Split) Entries(ctx context.Context, part string) ([]site.Entry, error) {
 	if len(part) == r.digits {
 		return r.read(ctx, part)
@@ -56,8 +54,8 @@ func (r *Split) Entries(ctx context.Context, part string) ([]site.Entry, error) 
 		var entries []site.Entry
 		entries, s.err = r.read(ctx, name)
 		for _, e := range entries {
-			of := site.ManifestShard(e.Key, len(part))
-			s.parts[of] = append(s.parts[of], e)
+			target := site.ManifestShard(e.Key, len(part))
+			s.parts[target] = append(s.parts[target], e)
 		}
 		return s.parts[part], s.err
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Digests are the digests of all shards of a manifest, in the order of their names. There are 16, or 256, and so on.
+// Digests are the digests of all shards of a manifest, sorted by name. Their number is a power of 16.
 type Digests []site.SHA256
 
-// NewDigests returns room for the digests of the shards whose names have that many digits.
+// NewDigests returns zero digests for shards whose names have that many digits.
 func NewDigests(digits int) Digests { return make(Digests, 1<<(4*digits)) }
 
-// digits is the number of digits of the names of the shards.
+// digits returns the number of digits of shard names.
 func (d Digests) digits() (n int) {
 	for all := len(d); all > 1; all >>= 4 {
 		n++
@@ -25,7 +25,7 @@ func (d Digests) digits() (n int) {
 	return n
 }
 
-// number is the place of a shard among all with names of as many digits.
+// number returns the index of a shard among all names of its length.
 func number(shard string) (int, error) {
 	n, err := strconv.ParseUint(shard, 16, 16)
 	return int(n), err
@@ -41,7 +41,7 @@ func (d Digests) Set(shard string, digest site.SHA256) error {
 	return nil
 }
 
-// Of is the digest of a shard.
+// Of returns the digest of a shard, or zero for an unknown name.
 func (d Digests) Of(shard string) site.SHA256 {
 	n, err := number(shard)
 	if err != nil || n >= len(d) {
@@ -50,16 +50,16 @@ func (d Digests) Of(shard string) site.SHA256 {
 	return d[n]
 }
 
-// perIndex is the number of shards that an index names.
+// perIndex is the number of shards per index.
 const perIndex = 256
 
-// An Index is an object of the manifest that names shards.
+// An Index is a manifest object that names shards.
 type Index struct {
 	Name string
 	Body []byte
 }
 
-// Tree returns what the root names (site.Root.Manifest), and the indexes, of which there may be none.
+// Tree returns site.Root.Manifest and the indexes, if any.
 func (d Digests) Tree() (root map[string]site.SHA256, indexes []Index) {
 	names, digests := site.HashPrefixes(d.digits()), d
 	root = make(map[string]site.SHA256, perIndex)
@@ -78,7 +78,7 @@ func (d Digests) Tree() (root map[string]site.SHA256, indexes []Index) {
 	return root, indexes
 }
 
-// Indexes names the indexes of the manifest of a root.
+// Indexes returns the names of the indexes of a root's manifest.
 func Indexes(root *site.Root) []string {
 	if digits := site.RootDigits(root.ShardDigits); digits != root.ShardDigits && root.Manifest != nil {
 		return site.HashPrefixes(digits)
@@ -86,12 +86,13 @@ func Indexes(root *site.Root) []string {
 	return nil
 }
 
-// Has reports whether the manifest of a root has a shard or an index with that name, which must be one of some manifest.
+// Has reports whether a root's manifest has a shard or index with that name. The name must have hexadecimal digits
+// only.
 func Has(root *site.Root, name string) bool {
 	return len(name) == root.ShardDigits || root.Manifest != nil && len(name) == site.RootDigits(root.ShardDigits)
 }
 
-// Names names all shards and indexes of the manifest of a root, indexes last.
+// Names returns the names of all shards, then of all indexes.
 func Names(root *site.Root) []string {
 	return append(site.HashPrefixes(root.ShardDigits), Indexes(root)...)
 }
@@ -112,7 +113,7 @@ func appendIndex(b []byte, index string, names []string, digests []site.SHA256) 
 	return append(b, "}}"...)
 }
 
-// parseIndex sets the digests that the text of an index names.
+// parseIndex sets the digests in the text of an index.
 func parseIndex(index string, text []byte, to Digests) error {
 	var parsed struct {
 		Index    string                 `json:"index"`

@@ -1,11 +1,9 @@
-// Package tags names the tags of answers, by which caches of some services forget them: the origin names the
-// tags of an answer in a header, and a purge names a tag. Every answer has the tag of its group, and
-// mostly that of its subject too, so a purge names few tags however many answers changed.
+// Package tags names cache tags. The origin sends a response's tags in a header, and a purge names a tag. Every
+// response has the tag of its group, and most have that of their subject, so that a purge needs few tags however many
+// responses changed.
 //
-// All tags begin with "fp-", because a zone or a service may have tags of others. They are in lower
-// case, since CloudFront and Cloudflare do not tell cases apart. The functions are pure.
-//
-// The API may change in any release.
+// All tags begin with "fp-", because a zone or service may have other tags. They are in lower case, because
+// CloudFront and Cloudflare ignore case. The functions are pure.
 package tags
 
 import (
@@ -21,44 +19,43 @@ import (
 
 const prefix = "fp-"
 
-// Tags that are not of a subject or of one route.
+// Tags that belong to neither a subject nor a single route.
 const (
-	// Boards is the group of all that shows the order of the whole graph.
+	// Boards is the group of everything that shows the order of the whole graph.
 	Boards = prefix + "boards"
-	// Ranks is the group of all that shows the ranks of one account.
+	// Ranks is the group of everything that shows the ranks of one account.
 	Ranks = prefix + "ranks"
-	// Names has the answers for users under names that are looked up (site.NamesLookup): which account a
-	// name means may change.
+	// Names is the tag of answers for users under names that are looked up (site.NamesLookup), because the account of
+	// a name may change.
 	Names = prefix + "names"
-	// Absent is for answers of a bucket, that an object does not exist. A bucket has no metadata for
-	// those, so what is in front of it gives them the tag.
+	// Absent is the tag of a bucket's responses for missing objects. These have no metadata, so the cache in front of
+	// the bucket adds the tag.
 	Absent = prefix + "absent"
 )
 
-// The metadata that holds the tags of an object. An S3-compatible server sends the metadata NAME as the
-// header x-amz-meta-NAME. The values are separated by commas in CacheTag, by spaces in SurrogateKey.
+// The metadata with an object's tags. An S3-compatible server sends metadata NAME as the header x-amz-meta-NAME.
+// CacheTag is separated by commas, SurrogateKey by spaces.
 //
-// CloudFront takes any header with commas, whose name its distribution configures
+// CloudFront reads any configured header with commas
 // (docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/invalidation-by-tags.html): up to 50 tags of 256
-// characters. Cloudflare takes Cache-Tag
-// (developers.cloudflare.com/cache/how-to/purge-cache/purge-by-tags/): up to 16 KiB and 1,000 tags. Fastly takes
-// Surrogate-Key (www.fastly.com/documentation/reference/http/http-headers/Surrogate-Key/): up to 16,384 bytes, and
-// 1,024 for each. S3 keeps up to 2 KB of metadata. An object has at most Most.
+// characters. Cloudflare reads Cache-Tag (developers.cloudflare.com/cache/how-to/purge-cache/purge-by-tags/): up to
+// 16 KiB and 1,000 tags. Fastly reads Surrogate-Key
+// (www.fastly.com/documentation/reference/http/http-headers/Surrogate-Key/): up to 16,384 bytes, and 1,024 per tag.
+// S3 stores up to 2 KB of metadata. An object has at most Most tags.
 const (
 	CacheTag     = "cache-tag"
 	SurrogateKey = "surrogate-key"
-	// Header begins the header that has a metadata.
+	// Header is the prefix of a header with metadata.
 	Header = "x-amz-meta-"
 
 	Most      = 2
 	MostBytes = 64
 )
 
-// metadataOf names the metadata for each service that site.Config.Tags may have.
+// metadataOf maps each service in site.Config.Tags to its metadata.
 var metadataOf = map[string]string{"cloudfront": CacheTag, "cloudflare": CacheTag, "fastly": SurrogateKey}
 
-// Normal returns the names of services as site.Config.Tags has them: each once, in order, with spaces
-// between.
+// Normal returns services in the form of site.Config.Tags: unique, sorted, and separated by spaces.
 func Normal(services []string) (string, error) {
 	services = slices.Compact(slices.Sorted(slices.Values(services)))
 	for _, s := range services {
@@ -74,7 +71,7 @@ func For(c site.Config, service string) bool {
 	return slices.Contains(strings.Fields(c.Tags), service)
 }
 
-// Metadata returns the metadata that the object with a key has, by name. It is nil if the site has no tags.
+// Metadata returns the metadata of an object by name, or nil if the site has no tags.
 func Metadata(c site.Config, key site.Key) map[string]string {
 	if c.Tags == "" {
 		return nil
@@ -98,8 +95,8 @@ func metadata(c site.Config, tags []string) map[string]string {
 	return all
 }
 
-// Headers returns the headers of an answer to a request, as a bucket sends them with an object. They are none if
-// the site has no tags, or no site changes the answer.
+// Headers returns the tag headers of a response, as a bucket sends them with an object. It returns nil if the site
+// has no tags, or if the response is the same for all sites.
 func Headers(c site.Config, r site.Resolution) []site.Header {
 	if c.Tags == "" || r.Route == nil || r.Key == "" {
 		return nil
@@ -111,8 +108,7 @@ func Headers(c site.Config, r site.Resolution) []site.Header {
 	return headers
 }
 
-// Of returns the tags of what answers on a route, by its key: that of its group, and before it that of its
-// subject if there is one.
+// Of returns the tags of a response on a route, given its key: that of its subject, if any, and that of its group.
 func Of(c site.Config, route *site.Route, key site.Key) []string {
 	subject, group := Subject(c, route, key), Group(route)
 	if subject == "" {
@@ -121,8 +117,8 @@ func Of(c site.Config, route *site.Route, key site.Key) []string {
 	return []string{subject, group}
 }
 
-// Subject returns the tag of what a key names: its list, its user, or the object itself if there are many like it
-// that change apart. It is "" for objects that only change with their group.
+// Subject returns the tag of the subject of a key: its list, its user, or the object itself if there are many similar
+// ones that change independently. It returns "" for objects that change only with their group.
 func Subject(c site.Config, route *site.Route, key site.Key) string {
 	pattern := route.Path(c)
 	if Group(route) == Boards || route.ID == routes.Manifest || !strings.Contains(pattern, "{") {
@@ -151,10 +147,10 @@ func isAddress(text string) bool {
 	return err == nil
 }
 
-// longestPlain is the length of an address, which tags show as it is, as they do shorter numbers and names.
+// longestPlain is the maximum length of a plain subject in a tag: that of an address.
 const longestPlain = 42
 
-// short is a text itself, or its hash if the text is long or has bytes that some service does not take.
+// short returns the text itself, or its hash if it is long or has bytes that some service rejects.
 func short(text string) string {
 	plain := !strings.ContainsFunc(text, func(r rune) bool {
 		return ('a' > r || r > 'z') && ('0' > r || r > '9') && r != '.' && r != '-'
@@ -165,13 +161,13 @@ func short(text string) string {
 	return hashed(text)
 }
 
-// hashed has 64 bits of a hash. If two texts had the same, a purge of one would purge the other too.
+// hashed returns 64 bits of a hash. In case of a collision, a purge of one text also purges the other.
 func hashed(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "-" + hex.EncodeToString(sum[:8])
 }
 
-// Group returns the tag that all answers of a route have, and those of routes that change with it.
+// Group returns the tag shared by all responses of a route, and of routes that change together with it.
 func Group(r *site.Route) string { return groups[r.ID] }
 
 var groups = func() []string {
@@ -179,7 +175,7 @@ var groups = func() []string {
 	tags := make([]string, len(all))
 	for i, r := range all {
 		switch {
-		case r.CacheControl == site.RouteBy(routes.Leaderboard).CacheControl: // they change together, so the table has them cached alike
+		case r.CacheControl == site.RouteBy(routes.Leaderboard).CacheControl: // they change together, and the table gives them the same Cache-Control
 			tags[i] = Boards
 		case r.ID == routes.Details || r.ID == routes.UserDetails:
 			tags[i] = Ranks
