@@ -15,9 +15,8 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
-// CopyTable takes a whole table from a file of rows, compressed if its name ends in .gz or .zst. The
-// rows stay as they are, after the checks of the reader: an invalid one is a *RowError. Nothing else
-// may be written to the table, before or after.
+// CopyTable copies a whole table from a file of rows, compressed if its name ends in .gz or .zst. Rows stay as they
+// are, after the checks of the reader; an invalid row returns a *RowError. Nothing else may be written to the table.
 func (w *Writer) CopyTable(table, file string) error {
 	t, ok := w.tables[Table(table)]
 	if !ok {
@@ -29,7 +28,7 @@ func (w *Writer) CopyTable(table, file string) error {
 	if t.err != nil {
 		return t.err
 	}
-	// Without rows, too, the file decides that the table is there.
+	// A file without rows creates an empty table.
 	err := t.open()
 	if err == nil {
 		err = w.copyRows(Table(table), file)
@@ -66,7 +65,7 @@ type copiedRow[T any] struct {
 	value T
 }
 
-// copyTable copies the lines of a file that parse and accept take.
+// copyTable copies the lines of a file that parse and accept do not reject.
 func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error), accept func(T) error) error {
 	rows, err := lines.Open(afero.NewOsFs(), file, openerOf(file))
 	if err != nil {
@@ -74,7 +73,7 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 	}
 	reject := func(e *RowError) error {
 		if t.err != nil {
-			return t.err // the row is good, but could not be written
+			return t.err // the row is valid, but writing failed
 		}
 		return e
 	}
@@ -92,7 +91,7 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 	})
 }
 
-// openerOf returns how to read a file, by its name.
+// openerOf returns the decompressor for a file name.
 func openerOf(file string) func(io.Reader) (io.ReadCloser, error) {
 	formats := lines.Formats[:3]
 	at := slices.IndexFunc(formats, func(f lines.Format) bool { return filepath.Ext(f.Ending) == filepath.Ext(file) })

@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
-// maxMetaBytes bounds meta.json, which names 64 chains at most.
+// maxMetaBytes is the maximum size of meta.json, which names at most 64 chains.
 const maxMetaBytes = 64 << 10
 
 // readMeta decodes meta.json.
@@ -40,7 +40,7 @@ func readMeta(snapshot afero.Fs, into any) (err error) {
 	return nil
 }
 
-// ReadAsOf reads meta.json and returns the time of the snapshot, as RFC 3339 as it stands there.
+// ReadAsOf returns the time of the snapshot from meta.json, unchanged, as RFC 3339.
 func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
 	var meta struct {
 		Format int    `json:"format"`
@@ -63,7 +63,7 @@ func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
 	return meta.AsOf, nil
 }
 
-// ReadListOps returns the count list_ops of meta.json, or nil if there is none.
+// ReadListOps returns the count list_ops of meta.json, or nil.
 func ReadListOps(snapshot afero.Fs) (*uint64, error) {
 	var meta struct {
 		ListOps *uint64 `json:"list_ops"`
@@ -72,8 +72,8 @@ func ReadListOps(snapshot afero.Fs) (*uint64, error) {
 	return meta.ListOps, err
 }
 
-// ReadOpsFrom returns the time ops_from of meta.json, from which on the table ops is complete, as RFC 3339
-// as it stands there; "" if there is none: then it is complete from the beginning.
+// ReadOpsFrom returns ops_from of meta.json, the time since which the table ops is complete, unchanged, as RFC 3339;
+// "" means that it is complete.
 func ReadOpsFrom(snapshot afero.Fs) (from string, err error) {
 	var meta struct {
 		OpsFrom *string `json:"ops_from"`
@@ -87,10 +87,9 @@ func ReadOpsFrom(snapshot afero.Fs) (from string, err error) {
 	return *meta.OpsFrom, nil
 }
 
-// ReadInputs returns what meta.json says that the snapshot was made of: Chains, Profiles and Badges. The other members
-// are not set.
+// ReadInputs returns Chains, Profiles and Badges of meta.json. Other members are not set.
 func ReadInputs(snapshot afero.Fs) (site.Inputs, error) {
-	var members struct { // and no others, which the API spec ignores, valid or not
+	var members struct { // other members are ignored, valid or not
 		Chains   json.RawMessage `json:"chains,omitempty"`
 		Profiles json.RawMessage `json:"profiles,omitempty"`
 		Badges   json.RawMessage `json:"badges,omitempty"`
@@ -109,10 +108,10 @@ func ReadInputs(snapshot afero.Fs) (site.Inputs, error) {
 	return told, nil
 }
 
-// format is the version of snapshots that this package reads and writes.
+// format is the version of the snapshot format that this package supports.
 const format = 1
 
-// realName returns the path of a file of a snapshot, if the snapshot is in a folder.
+// realName returns the path of a snapshot's file if the snapshot is in a folder.
 func realName(snapshot afero.Fs, name string) string {
 	if folder, ok := snapshot.(interface {
 		RealPath(name string) (string, error)

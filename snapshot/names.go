@@ -18,7 +18,7 @@ import (
 // A Table is one of the tables of a snapshot.
 type Table = rowjson.Table
 
-// The tables. Only the last two may be missing.
+// The tables. Only the last two are optional.
 const (
 	TableEvents      = rowjson.TableEvents
 	TableLists       = rowjson.TableLists
@@ -29,11 +29,10 @@ const (
 	TableOps         = rowjson.TableOps
 )
 
-// Tables returns the tables that every snapshot has, in the order in which to read them: rows refer
-// only to earlier tables.
+// Tables returns the required tables in reading order: rows refer to earlier tables only.
 func Tables() []Table { return rowjson.Tables() }
 
-// The rows of tables follow. Those of events are site.Event.
+// Rows of tables. Rows of events are site.Event.
 type (
 	// A List is a row of the table lists.
 	List = rowjson.List
@@ -45,56 +44,52 @@ type (
 	Badge = rowjson.Badge
 	// A Recommended is a row of the table recommended.
 	Recommended = rowjson.Recommended
-	// An Op is a row of the table ops: an operation with an effect that readers can see, of a list that has
-	// the slot now.
+	// An Op is a row of the table ops: an operation with a visible effect on a list that still has the slot.
 	Op = rowjson.Op
 )
 
-// A Reader reads a table. It parses rows on several goroutines. Done gets all blocks of rows, in their
-// order and never concurrently.
+// A Reader reads a table and parses rows concurrently. Done receives all blocks, in order and never concurrently.
 type Reader[T any] = table.Reader[T]
 
-// A Block has successive rows of a table, those that are valid and those that are not, each in the
-// order of lines.
+// A Block has successive valid and invalid rows of a table, each in the order of lines.
 type Block[T any] = table.Block[T]
 
 // A Row is a parsed line of a table.
 type Row[T any] = table.Row[T]
 
-// A Digest is the digest of the rows of a table, whatever files have them.
+// A Digest is the digest of a table's rows. It does not depend on the files that hold them.
 type Digest = table.Digest
 
 // ErrNoTable says that a snapshot does not have a table.
 var ErrNoTable = table.ErrNoTable
 
-// CheckTable opens the files of a table and closes them again. An error wraps ErrNoTable if the table
-// is missing.
+// CheckTable checks that the files of a table can be opened. The error wraps ErrNoTable if the table is missing.
 func CheckTable(snapshot afero.Fs, t Table) error { return table.Check(snapshot, t) }
 
-// TableFiles returns the names of the files of a table, in the order of their rows. An error wraps
-// ErrNoTable if the table is missing.
+// TableFiles returns the names of a table's files, in the order of their rows. The error wraps ErrNoTable if the
+// table is missing.
 func TableFiles(snapshot afero.Fs, t Table) (names []string, err error) {
 	return table.Files(snapshot, t)
 }
 
-// TableBytes is the size of the files of a table, as they are stored.
+// TableBytes returns the stored size of a table's files.
 func TableBytes(snapshot afero.Fs, t Table) (total int64, err error) { return table.Bytes(snapshot, t) }
 
-// TableDigest reads a table to its end and returns its digest. An invalid row is a *RowError; that a row may be there
-// only once is checked of ops alone. If untimed, times of records do not count, as for a site with the API spec. An
-// error wraps ErrNoTable if the table is missing.
+// TableDigest reads a whole table and returns its digest. An invalid row returns a *RowError; only ops is checked for
+// repeated rows. If untimed, it ignores the times of records, as for a site with the API spec. The error wraps
+// ErrNoTable if the table is missing.
 func TableDigest(ctx context.Context, snapshot afero.Fs, t Table, untimed bool) (site.SHA256, error) {
 	return table.DigestOf(ctx, snapshot, t, untimed)
 }
 
-// Canonical calls found with each row of a table in canonical form, without the end of the line, in the order of the
-// table. The row is only valid until found returns. Its options and errors are those of TableDigest.
+// Canonical calls found with each row of a table in canonical form, without the line feed, in the order of the table.
+// The row is valid until found returns. Options and errors are those of TableDigest.
 func Canonical(ctx context.Context, snapshot afero.Fs, t Table, untimed bool, found func(row []byte) error) error {
 	return table.Canonical(ctx, snapshot, t, untimed, found)
 }
 
-// Accounts reads the rows of accounts that have a profile, in the order of the table, with constant
-// memory. It ends with the first error; an invalid row is a *RowError.
+// Accounts yields the rows of accounts with a profile, in the order of the table and with constant memory. It ends
+// with the first error; an invalid row yields a *RowError.
 func Accounts(snapshot afero.Fs) iter.Seq2[Account, error] {
 	if _, err := ReadAsOf(snapshot); err != nil {
 		return func(yield func(Account, error) bool) { yield(Account{}, err) }
@@ -102,42 +97,40 @@ func Accounts(snapshot afero.Fs) iter.Seq2[Account, error] {
 	return table.Profiles(snapshot)
 }
 
-// Compress returns what compresses rows into w as a Writer does. Each Write must be of whole rows if frames are to end at
-// the ends of rows. Close leaves w open.
+// Compress returns a writer that compresses rows into w as a Writer does. To end frames at row ends, each Write must
+// consist of whole rows. Close leaves w open.
 func Compress(w io.Writer) (io.WriteCloser, error) { return lines.Compress(w) }
 
 // A RowError is an invalid row of a snapshot, or an invalid refreshed object.
 type RowError = rowjson.RowError
 
-// Rows are rows of a table as bytes, which never change. Rows of records may be those of several
-// lists: they lack the token id.
+// Rows are immutable rows of a table as bytes. Rows of records lack the token ID, so that several lists can share
+// them.
 type Rows = memory.Rows
 
-// A Piece is some rows of a table in memory. Pieces may share their Rows.
+// A Piece is a sequence of rows of a table in memory. Pieces may share their Rows.
 type Piece = memory.Piece
 
-// RecordRows makes rows of records, whose token ids do not matter. It refuses what WriteRecord would
-// refuse.
+// RecordRows encodes rows of records, whose token IDs are ignored. It rejects what WriteRecord would reject.
 func RecordRows(records []Record) (Rows, error) { return memory.RecordRows(records) }
 
-// ListRows makes rows of lists. It refuses what WriteList would refuse, but for a list that is there
-// twice.
+// ListRows encodes rows of lists. It rejects what WriteList would reject, except repeated lists.
 func ListRows(lists []List) (Rows, error) { return memory.ListRows(lists) }
 
-// OpRows makes rows of ops, in the order of Op.Compare. It refuses what WriteOp would refuse.
+// OpRows encodes rows of ops, which must be in the order of Op.Compare. It rejects what WriteOp would reject.
 func OpRows(ops []Op) (Rows, error) { return memory.OpRows(ops) }
 
-// Addresses yields the addresses of rows of accounts or records that only one of two has: those of
-// records that are about an address. Rows that both have in the same order cost next to nothing.
+// Addresses returns the addresses in rows of accounts or records that are in only one of the arguments; from records,
+// the addresses that they are about. Rows that both share in the same order cost next to nothing.
 func Addresses(one, other Rows) []site.Address { return memory.Addresses(one, other) }
 
-// NewMemory is a snapshot in memory, for reading: its files are those that Create makes without
-// compression of the same rows. Tables that are absent have no rows, but recommended and ops, which are absent
-// then. The files never change, and may be read from any number of goroutines.
+// NewMemory returns a read-only snapshot in memory. Its files equal those of Create without compression for the same
+// rows. Missing tables have no rows; recommended and ops stay missing. The files never change, and are safe for
+// concurrent use.
 //
-// Rows stay text: a million records took 136 bytes each as text and 128 as structs with the memory of texts shared, which
-// the garbage collector would have to walk, and digests, copies and comparisons of rows need the text. Reading the million
-// takes 0.7 s on two cores, as from a file.
+// Rows stay text. A million records took 136 bytes each as text and 128 bytes as structs with shared strings. The
+// garbage collector would have to scan the latter, and digests, copies and comparisons need the text. Reading the
+// million takes 0.7 s on two cores, as from a file.
 func NewMemory(m Meta, tables map[Table][]Piece) (afero.Fs, error) {
 	meta, err := encodeMeta(m)
 	if err != nil {
@@ -146,35 +139,34 @@ func NewMemory(m Meta, tables map[Table][]Piece) (afero.Fs, error) {
 	return memory.New(meta, tables), nil
 }
 
-// A Folder is the folder of a snapshot, for reading. It stays the snapshot that it was when it was
-// opened, even if another process replaces the folder, as a Writer does.
+// A Folder is an open snapshot folder. It keeps showing the same snapshot even if another process replaces the
+// folder, as a Writer does.
 type Folder = folder.Folder
 
-// Open opens a folder. That it is not there, or no snapshot, is not an error of Open but of what
-// reads it. Close must be called after a success.
+// Open opens a folder. A missing folder, or one that is not a snapshot, fails only when it is read. The caller must
+// close it.
 func Open(dir string) (*Folder, error) { return folder.Open(dir) }
 
 const (
-	// NoTime is the time of a record of which it is not known.
+	// NoTime is the time of a record whose time is unknown.
 	NoTime = rowjson.NoTime
-	// MaxOp is the most bytes that an operation of the table ops may have.
+	// MaxOp is the maximum size in bytes of an operation in the table ops.
 	MaxOp = rowjson.MaxOp
 )
 
-// The functions below parse, check and normalise one row. They may be called from any goroutine. The
-// texts of a row may share memory with each other. References to other rows are not checked.
+// The functions below parse, check and normalize one row. They are safe for concurrent use. Strings of a row may
+// share memory. References to other rows are not checked.
 
 // ParseList parses a row of lists.
 func ParseList(line []byte) (List, error) { return rowjson.ParseList(line) }
 
-// ParseRecord parses a row of records without the time at which it was added, which may be anything.
-// Tags come back sorted, without repetitions.
+// ParseRecord parses a row of records and ignores its time. Tags are sorted and unique.
 func ParseRecord(line []byte) (Record, error) { return rowjson.ParseRecord(line) }
 
-// ParseTimedRecord is ParseRecord with the time.
+// ParseTimedRecord is like ParseRecord, with the time.
 func ParseTimedRecord(line []byte) (Record, error) { return rowjson.ParseTimedRecord(line) }
 
-// ParseAccount parses a row of accounts. A profile comes back as site.Profile.Normalize returns it.
+// ParseAccount parses a row of accounts. Profiles are normalized (site.Profile.Normalize).
 func ParseAccount(line []byte) (Account, error) { return rowjson.ParseAccount(line) }
 
 // ParseBadge parses a row of badges.
@@ -183,5 +175,5 @@ func ParseBadge(line []byte) (Badge, error) { return rowjson.ParseBadge(line) }
 // ParseRecommended parses a row of recommended.
 func ParseRecommended(line []byte) (Recommended, error) { return rowjson.ParseRecommended(line) }
 
-// ParseOp parses a row of ops. The order of rows is not checked.
+// ParseOp parses a row of ops. It does not check the order of rows.
 func ParseOp(line []byte) (Op, error) { return rowjson.ParseOp(line) }

@@ -14,25 +14,25 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// chunkBytes is how many bytes of rows a table gathers before it compresses them.
+// chunkBytes is the size of rows gathered before compression.
 const chunkBytes = 128 << 10
 
 // A tableWriter writes the file of one table.
 type tableWriter struct {
 	path   string
 	rows   int
-	begun  bool   // it is there without rows, too
-	copied string // the file that the table was copied from; "" for none
-	buf    []byte // rows that were not compressed yet
+	begun  bool   // exists even without rows
+	copied string // source file of CopyTable; "" for none
+	buf    []byte // rows not yet compressed
 	out    io.WriteCloser
 	file   *os.File // nil unless open
 	err    error    // the first failure; later calls repeat it
 
-	memory bool   // rows are kept instead
-	kept   []byte // all rows but those in buf
+	memory bool   // rows stay in memory
+	kept   []byte // all rows except those in buf
 }
 
-// endingOf returns the ending of files with a compression.
+// endingOf returns the file name ending for a compression.
 func endingOf(compression string) (string, error) {
 	switch compression {
 	case "", "zstd":
@@ -45,8 +45,8 @@ func endingOf(compression string) (string, error) {
 	return "", fmt.Errorf("compression %q: use gzip, zstd or none", compression)
 }
 
-// add adds a row: what row appends. Once the row is known to be good, it calls once, if not nil,
-// which may still refuse it.
+// add adds the row that the function row appends. For a valid row, it calls once, if not nil, which may still reject
+// it.
 func (t *tableWriter) add(row func([]byte) ([]byte, error), once func() error) error {
 	if t.copied != "" {
 		return fmt.Errorf("%s was copied from %s: it takes no more rows", filepath.Base(t.path), t.copied)
@@ -67,7 +67,7 @@ func (t *tableWriter) add(row func([]byte) ([]byte, error), once func() error) e
 	return t.end(b)
 }
 
-// end ends a row that was appended to t.buf.
+// end completes a row that was appended to t.buf.
 func (t *tableWriter) end(b []byte) error {
 	t.buf = append(b, '\n')
 	t.rows++
@@ -92,7 +92,7 @@ func (t *tableWriter) flush() {
 	t.buf = t.buf[:0]
 }
 
-// open creates the file, unless it is open.
+// open creates the file unless it is open.
 func (t *tableWriter) open() error {
 	if t.file != nil || t.memory || t.err != nil {
 		return t.err
@@ -112,7 +112,7 @@ func (t *tableWriter) open() error {
 	return t.err
 }
 
-// close completes the file, if there is one. The table cannot be written to any more.
+// close completes the file, if any. The table accepts no more rows.
 func (t *tableWriter) close() error {
 	if len(t.buf) > 0 && t.err == nil {
 		t.flush()
@@ -126,32 +126,31 @@ func (t *tableWriter) close() error {
 	return err
 }
 
-// abandon closes the file of a table that nobody will read.
+// abandon closes the file of a table that will be deleted.
 func (t *tableWriter) abandon() {
 	if t.file != nil {
-		_ = t.file.Close() // the file is removed next
+		_ = t.file.Close() // the file is deleted next
 		t.file = nil
 	}
 	t.finish(t.err)
 }
 
-// finish makes the table refuse rows, and gives back the megabytes of its compressor.
+// finish makes the table reject rows, and frees its compressor, which takes megabytes.
 func (t *tableWriter) finish(err error) {
 	t.err = errors.Join(err, errClosed)
 	t.out, t.buf = nil, nil
 }
 
-// errClosed says that a Writer was used after Commit or Close.
+// errClosed is returned by a Writer after Commit or Close.
 var errClosed = errors.New("the snapshot is closed")
 
-// uncompressed is a file without compression, whose Close leaves the file open as that of a
-// compressor does.
+// uncompressed passes rows through. Like that of a compressor, its Close leaves the file open.
 type uncompressed struct{ io.Writer }
 
 // Close does nothing.
 func (uncompressed) Close() error { return nil }
 
-// InMemory is a Writer whose rows stay in memory, for Rows. It cannot be committed.
+// InMemory returns a Writer that keeps its rows in memory, for Rows. It cannot be committed.
 func InMemory() *Writer {
 	w := newWriter()
 	for _, table := range rowjson.AllTables() {
@@ -160,8 +159,8 @@ func InMemory() *Writer {
 	return w
 }
 
-// Rows are what was written to a table of a Writer in memory, which takes no more rows. ok is false if
-// nothing was, unless Begin made the table.
+// Rows returns the rows of a table in memory, which accepts no more rows. ok is false if nothing was written to the
+// table and Begin was not called.
 func (w *Writer) Rows(t Table) (r Rows, ok bool, err error) {
 	table := w.tables[t]
 	if !table.memory {

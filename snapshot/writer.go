@@ -20,26 +20,25 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
-// WriteOptions are options of a Writer.
+// WriteOptions configure a Writer.
 type WriteOptions struct {
-	Compression string // gzip, zstd or none; "" is zstd
-	NoSync      bool   // do not sync the snapshot to disk before it replaces the old one
+	Compression string // gzip, zstd or none; "" means zstd
+	NoSync      bool   // do not sync the snapshot before it replaces the old one
 }
 
-// ErrBusy says that another Writer writes to the same folder.
+// ErrBusy says that another Writer uses the folder.
 var ErrBusy = staging.ErrBusy
 
-// A Writer writes a snapshot. The tables are independent of each other: rows of several tables may
-// be mixed, and tables may be written from different goroutines, one goroutine a table. The same
-// rows and options give the same files.
+// A Writer writes a snapshot. Tables are independent: rows of several tables may be interleaved, and different tables
+// may be written concurrently, by one goroutine each. Equal rows and options give equal files.
 //
-// A row that the reader would refuse is a *RowError and is not written; the snapshot may go on
-// without it. After any other error of a table, Commit fails.
+// A row that the reader would reject returns a *RowError and is not written; the caller may continue without it.
+// After any other error, Commit fails.
 type Writer struct {
 	staging *staging.Staging
 	tables  map[Table]*tableWriter
 
-	// What may be there only once.
+	// Keys that must be unique.
 	lists    unique[string]
 	accounts unique[site.Address]
 	events   unique[uint64]
@@ -47,9 +46,9 @@ type Writer struct {
 	ops rowjson.Order
 }
 
-// Create begins a snapshot that Commit puts into the folder dir. Until then the snapshot that is
-// there stays as it is. An error wraps ErrBusy if another Writer writes to that folder; it is also
-// an error if the folder holds anything but a snapshot. Close must be called after a success.
+// Create begins a snapshot that Commit moves to the folder dir. Until then, an existing snapshot stays. The error
+// wraps ErrBusy if another Writer uses the folder. Create also fails if the folder holds anything but a snapshot. The
+// caller must call Close.
 func Create(dir string, o WriteOptions) (*Writer, error) {
 	ending, err := endingOf(o.Compression)
 	if err != nil {
@@ -100,7 +99,7 @@ func (w *Writer) prepare() error {
 	return os.Mkdir(w.staging.Next(), 0o755)
 }
 
-// checkFolder returns an error if a folder holds something that is not part of a snapshot.
+// checkFolder returns an error if a folder holds anything but a snapshot.
 func checkFolder(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,8 +122,8 @@ func (w *Writer) WriteList(l List) error {
 		func() error { return w.lists.add(l.TokenID) })
 }
 
-// WriteOp writes a row of ops. Rows must come in the order of Op.Compare, each once. A snapshot without
-// such rows has no such table, unless Begin made it.
+// WriteOp writes a row of ops. Rows must be unique and in the order of Op.Compare. Without rows, the snapshot has no
+// such table, unless Begin was called.
 func (w *Writer) WriteOp(o Op) error {
 	return w.tables[TableOps].add(
 		func(b []byte) ([]byte, error) { return rowjson.AppendOp(b, o) },
@@ -155,13 +154,13 @@ func (w *Writer) WriteBadge(badge Badge) error {
 	return w.tables[TableBadges].add(func(b []byte) ([]byte, error) { return rowjson.AppendBadge(b, badge) }, nil)
 }
 
-// WriteRecommended writes a row of recommended. A snapshot without such rows has no such table.
+// WriteRecommended writes a row of recommended. Without rows, the snapshot has no such table, unless Begin was
+// called.
 func (w *Writer) WriteRecommended(r Recommended) error {
 	return w.tables[TableRecommended].add(func(b []byte) ([]byte, error) { return rowjson.AppendRecommended(b, r) }, nil)
 }
 
-// Begin makes a table that is there even if it gets no rows, which only matters for those that may be
-// missing.
+// Begin creates a table even if it gets no rows. This matters for optional tables only.
 func (w *Writer) Begin(t Table) error {
 	table, ok := w.tables[t]
 	if !ok {
@@ -171,19 +170,19 @@ func (w *Writer) Begin(t Table) error {
 	return table.open()
 }
 
-// Meta is meta.json without the version of the format.
+// Meta is meta.json without the format version.
 type Meta struct {
 	AsOf    time.Time
 	ListOps *uint64    // nil for none
-	OpsFrom *time.Time // from which on the table ops is complete; nil if it is from the beginning, or missing
+	OpsFrom *time.Time // time since which the table ops is complete; nil if it is complete or missing
 
-	// What the snapshot was made of, as far as its source can tell.
-	Chains   []site.ChainInput  // in any order; none if that is not known
+	// Inputs of the snapshot, as far as its source knows them.
+	Chains   []site.ChainInput  // in any order; none if unknown
 	Profiles *site.ServiceInput // nil for none
 	Badges   *site.ServiceInput // nil for none
 }
 
-// Commit completes the snapshot and puts it into its folder in one step. It removes the old one.
+// Commit completes the snapshot and atomically replaces the old one.
 func (w *Writer) Commit(m Meta) error {
 	if w.staging == nil {
 		return errClosed
@@ -207,7 +206,7 @@ func (w *Writer) Commit(m Meta) error {
 	if err := w.staging.SyncNext(); err != nil {
 		return err
 	}
-	// The run may have taken hours.
+	// Check again: the run may have taken hours.
 	if err := checkFolder(w.staging.Target); err != nil {
 		return err
 	}
@@ -217,7 +216,7 @@ func (w *Writer) Commit(m Meta) error {
 	return w.Close()
 }
 
-// Close gives the snapshot up, unless it was committed.
+// Close discards the snapshot unless it was committed.
 func (w *Writer) Close() error {
 	if w.staging == nil {
 		return nil
@@ -253,7 +252,7 @@ func encodeMeta(m Meta) ([]byte, error) {
 	return append(b, "}\n"...), nil
 }
 
-// appendInputs appends the members that say what a snapshot was made of.
+// appendInputs appends the members with the snapshot's inputs.
 func appendInputs(b []byte, m Meta) ([]byte, error) {
 	told := struct {
 		Chains   []site.ChainInput  `json:"chains,omitempty"`
@@ -273,10 +272,10 @@ func appendInputs(b []byte, m Meta) ([]byte, error) {
 	return append(append(b, ','), members[1:len(members)-1]...), nil
 }
 
-// unique holds keys of which each may occur once.
+// unique rejects repeated keys.
 type unique[K comparable] struct {
 	seen   map[K]struct{}
-	second string // what is wrong with a second one
+	second string // error message for a repeated key
 }
 
 func newUnique[K comparable](second string) unique[K] {

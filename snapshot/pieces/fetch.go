@@ -18,19 +18,19 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// ErrAltered says that what a bucket has is not what the site was made of.
+// ErrAltered says that an object in the bucket does not match the inputs of the site.
 var ErrAltered = errors.New("it was altered")
 
-// ErrNone says that a bucket has no index for a root.
+// ErrNone says that the bucket has no index for a root.
 var ErrNone = errors.New("the bucket does not keep what the site was made of")
 
-// A Fetch reads an object of at most that many bytes. An error wraps site.ErrNotFound if there is none.
+// A Fetch reads an object of at most that many bytes. The error wraps site.ErrNotFound if it is missing.
 type Fetch func(ctx context.Context, key site.Key, most int64) ([]byte, error)
 
-// A Fetched is what a site was made of, in a folder.
+// A Fetched has the inputs of a site, in a folder.
 type Fetched struct {
 	Index *Index
-	Read  int64 // bytes that were fetched; the others were in the folder
+	Read  int64 // bytes fetched; the others were in the folder
 	dir   string
 	root  *site.Root
 }
@@ -43,8 +43,8 @@ const (
 	fetchers       = 8
 )
 
-// Get fetches what the site with a root was made of into a folder of Own, which may have pieces of an earlier run. Pieces
-// are compared with their names, tables are not: see Check. progress is told of each piece.
+// Get fetches the inputs of a root into a folder of Own, which may have pieces of an earlier run. It compares pieces
+// with their names; Check compares tables. progress is called for each piece.
 func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir string, progress func(n, bytes int64)) (*Fetched, error) {
 	if root.Inputs == nil {
 		return nil, fmt.Errorf("%w: its root does not say what that is", ErrNone)
@@ -70,10 +70,10 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 	return f, f.link()
 }
 
-// ErrNotOwn says that a folder has files of somebody else, which must not be removed.
+// ErrNotOwn says that a folder has foreign files, which must not be removed.
 var ErrNotOwn = errors.New("followpress has not made it: move it, or use another folder")
 
-// Own returns the subfolder of a folder that belongs to followpress, and makes it. A marker tells it from others.
+// Own returns the subfolder of dir that belongs to followpress, and creates it. A marker file identifies it.
 func Own(dir string) (string, error) {
 	folder := filepath.Join(dir, ownFolder)
 	marker := filepath.Join(folder, ownMarker)
@@ -103,7 +103,7 @@ func Own(dir string) (string, error) {
 
 var pieceName = regexp.MustCompile(`^[0-9a-f]{64}(\.tmp)?$`)
 
-// matches returns an error if an index does not name what the root does.
+// matches returns an error unless the index lists the inputs that the root names.
 func (x *Index) matches(root *site.Root) error {
 	want, got := slices.Sorted(keysOf(root.Inputs.Tables)), slices.Sorted(keysOf(x.Tables))
 	if !slices.Equal(want, got) {
@@ -112,8 +112,8 @@ func (x *Index) matches(root *site.Root) error {
 	if (x.Ranks != nil) != (root.Inputs.Ranks != nil) || x.Refreshed != nil && root.Inputs.Refreshed == nil {
 		return errors.New("it has other parts than the root names")
 	}
-	// A site shows what it was made of, so that is not far larger. Nor is it far larger than what is fetched, each piece
-	// once: a hostile root may say anything of its site, and a hostile index may name a piece many times.
+	// Limit the text relative to the site, which shows its inputs, and to the fetched bytes, with each piece once. A
+	// hostile root may claim any size of its site, and a hostile index may list a piece many times.
 	text, bytes := int64(0), int64(0)
 	fetched := map[site.SHA256]bool{}
 	for _, p := range x.All() {
@@ -130,16 +130,16 @@ func (x *Index) matches(root *site.Root) error {
 	return nil
 }
 
-// Bounds of the text of all pieces.
+// Limits of the text of all pieces.
 const (
-	alwaysText    = 64 << 20 // that any site may be made of
-	mostOfSite    = 64       // times the objects of the site
-	mostExpansion = 256      // times the bodies of the pieces, each once
+	alwaysText    = 64 << 20 // always allowed
+	mostOfSite    = 64       // factor over the objects of the site
+	mostExpansion = 256      // factor over the bodies of the pieces, each once
 )
 
 func (f *Fetched) path(p Piece) string { return filepath.Join(f.dir, piecesFolder, p.SHA256.String()) }
 
-// get fetches the pieces that the folder lacks, and removes those that it does not need.
+// get fetches missing pieces, and removes unneeded ones.
 func (f *Fetched) get(ctx context.Context, fetch Fetch, progress func(n, bytes int64)) error {
 	folder := filepath.Join(f.dir, piecesFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -179,7 +179,7 @@ func (f *Fetched) get(ctx context.Context, fetch Fetch, progress func(n, bytes i
 	return err
 }
 
-// getPiece fetches a piece, unless the folder has it.
+// getPiece fetches a piece unless the folder has it.
 func (f *Fetched) getPiece(ctx context.Context, fetch Fetch, p Piece) (read int64, err error) {
 	if had, err := os.ReadFile(f.path(p)); err == nil && p.check(had) == nil {
 		return 0, nil
@@ -198,7 +198,7 @@ func (f *Fetched) getPiece(ctx context.Context, fetch Fetch, p Piece) (read int6
 	return p.Bytes, os.Rename(temp, f.path(p))
 }
 
-// check compares a body with what the index says of it.
+// check compares a body with the index.
 func (p Piece) check(body []byte) error {
 	if int64(len(body)) != p.Bytes || site.Sum256(body) != p.SHA256 {
 		return fmt.Errorf("it has %d bytes with the SHA-256 %s, and should have %d with that of its name", len(body), site.Sum256(body), p.Bytes)
@@ -207,7 +207,7 @@ func (p Piece) check(body []byte) error {
 	return err
 }
 
-// describe says what a piece is of.
+// describe returns the table and number of a piece.
 func (f *Fetched) describe(p Piece) string {
 	for _, name := range slices.Sorted(keysOf(f.Index.Tables)) {
 		if i := slices.Index(f.Index.Tables[name], p); i >= 0 {
@@ -220,7 +220,7 @@ func (f *Fetched) describe(p Piece) string {
 	return "refreshed data"
 }
 
-// link makes the folder of a snapshot of the pieces.
+// link assembles the snapshot's folder from the pieces.
 func (f *Fetched) link() error {
 	folder := f.Snapshot()
 	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
@@ -246,7 +246,7 @@ func (f *Fetched) link() error {
 	return os.WriteFile(filepath.Join(folder, "meta.json"), meta, 0o644)
 }
 
-// metaOf is the meta.json that a root tells.
+// metaOf returns a meta.json with the facts in a root.
 func metaOf(root *site.Root) ([]byte, error) {
 	in := root.Inputs
 	return json.MarshalWithOption(struct {
@@ -260,10 +260,10 @@ func metaOf(root *site.Root) ([]byte, error) {
 	}{1, root.AsOf, in.ListOps, in.OpsFrom, in.Chains, in.Profiles, in.Badges}, json.DisableHTMLEscape())
 }
 
-// Snapshot is the path of the folder of the snapshot.
+// Snapshot returns the path of the snapshot's folder.
 func (f *Fetched) Snapshot() string { return filepath.Join(f.dir, snapshotFolder) }
 
-// Check compares the tables with the digests in the root. An error says which one is another.
+// Check compares the tables with the digests in the root. Errors name the table that differs.
 func (f *Fetched) Check(ctx context.Context) (err error) {
 	opened, err := snapshot.Open(f.Snapshot())
 	if err != nil {
@@ -284,7 +284,7 @@ func (f *Fetched) Check(ctx context.Context) (err error) {
 	return nil
 }
 
-// Ranks are those that the site was made with; nil if there were none.
+// Ranks returns the ranks that the site was made with, or nil.
 func (f *Fetched) Ranks() ([]byte, error) {
 	if f.Index.Ranks == nil {
 		return nil, nil

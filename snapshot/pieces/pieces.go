@@ -1,13 +1,11 @@
-// Package pieces keeps what a site was made of in the bucket of the site, so that others can make the site again: the
-// tables of the snapshot in pieces, refreshed data that was merged, and ranks of an earlier site.
+// Package pieces stores the inputs of a site in its bucket, so that others can reproduce the site: the tables of the
+// snapshot in pieces, merged refreshed data, and ranks of an earlier site.
 //
-// A piece has successive rows of a table in canonical form, compressed. Its key is the SHA-256 of its body, so it never
-// changes, and a piece that an earlier site has too is not put again. Where one piece ends and the next begins, the rows
-// themselves decide: a row that is added, changed or removed changes one piece, or two.
+// A piece has successive rows of a table in canonical form, compressed. Its key is the SHA-256 of its body, so it
+// never changes, and sites share equal pieces. The content of rows determines where pieces end: adding, changing or
+// removing a row changes one or two pieces.
 //
-// An index per root names the pieces. Nothing that it says need be believed: the root has the digests of the tables.
-//
-// The API may change in any release.
+// An index per root names the pieces. It need not be trusted, because the root has the digests of the tables.
 package pieces
 
 import (
@@ -32,39 +30,39 @@ const format = 1
 // Sizes of pieces, in bytes of text.
 const (
 	leastText = 128 << 10
-	usualText = 384 << 10 // that a piece has on average beyond the least
+	usualText = 384 << 10 // average beyond the minimum
 	mostText  = 4 << 20
-	mostRow   = 16<<20 + 64<<10 // of a snapshot, or an object that a refresh has kept with its key
+	mostRow   = 16<<20 + 64<<10 // row of a snapshot, or refreshed object with its key
 )
 
-// Bounds of what a bucket may say.
+// Limits of objects in a bucket.
 const (
 	MaxIndexBytes = 16 << 20
 	maxPieceText  = mostText + mostRow
-	maxPieceBytes = maxPieceText + 64<<10 // what compression cannot make smaller
-	maxRanksText  = 1 << 30               // in one piece: see ranks.MaxBytes
+	maxPieceBytes = maxPieceText + 64<<10 // for incompressible text
+	maxRanksText  = 1 << 30               // one piece: see ranks.MaxBytes
 )
 
-// An Index names the pieces of what a site was made of.
+// An Index lists the pieces of a site's inputs.
 type Index struct {
 	Format    int                `json:"format"`
-	Tables    map[string][]Piece `json:"tables"`              // in the order of their rows
-	Refreshed []Piece            `json:"refreshed,omitempty"` // of objects, by key
+	Tables    map[string][]Piece `json:"tables"`              // in the order of rows
+	Refreshed []Piece            `json:"refreshed,omitempty"` // objects sorted by key
 	Ranks     *Piece             `json:"ranks,omitempty"`
 }
 
-// A Piece is the body of an object.
+// A Piece describes the body of an object.
 type Piece struct {
-	SHA256 site.SHA256 `json:"sha256"` // of the body, which is its name
-	MD5    site.MD5    `json:"md5"`    // of the body, by which a listing of a bucket tells whether it is there; zero if it is not known
+	SHA256 site.SHA256 `json:"sha256"` // of the body; determines the key
+	MD5    site.MD5    `json:"md5"`    // of the body, to find it in a listing of the bucket; zero if unknown
 	Bytes  int64       `json:"bytes"`
-	Text   int64       `json:"text"` // bytes that it decompresses to
+	Text   int64       `json:"text"` // decompressed size
 }
 
-// Key is the key of the piece.
+// Key returns the key of the piece.
 func (p Piece) Key() site.Key { return kept.PieceKey(p.SHA256) }
 
-// All lists all pieces.
+// All returns all pieces.
 func (x *Index) All() []Piece {
 	var all []Piece
 	for _, t := range slices.Sorted(keysOf(x.Tables)) {
@@ -90,7 +88,7 @@ func keysOf[V any](m map[string]V) func(yield func(string) bool) {
 // ErrIndex says that an index cannot be read.
 var ErrIndex = errors.New("this is no index of what a site was made of")
 
-// ParseIndex decodes an index and checks it.
+// ParseIndex decodes and checks an index.
 func ParseIndex(body []byte) (*Index, error) {
 	var x Index
 	if len(body) > MaxIndexBytes {
@@ -125,18 +123,18 @@ func ParseIndex(body []byte) (*Index, error) {
 // Encode encodes the index. Equal ones give equal bytes.
 func (x *Index) Encode() ([]byte, error) { return json.MarshalWithOption(x, json.DisableHTMLEscape()) }
 
-// A Source has what a site was made of.
+// A Source has the inputs of a site.
 type Source struct {
 	Snapshot  afero.Fs
 	Refreshed *Recorder // nil if none was merged
 	Ranks     []byte    // nil if none were used
 }
 
-// ErrOther says that a source is not what the site was made of.
+// ErrOther says that a source does not have the inputs of the site.
 var ErrOther = errors.New("this is not what the site was made of")
 
-// Build makes the pieces of what the site with a root was made of, and calls put with each. It fails with ErrOther if the
-// source is another one, or has rows that were skipped. put may keep the body.
+// Build splits the inputs of a root's site into pieces, and calls put with each. It fails with ErrOther if the source
+// differs, or has rows that were skipped. put may keep the body.
 func (s *Source) Build(ctx context.Context, root *site.Root, put func(Piece, []byte) error) (*Index, error) {
 	if root.Inputs == nil {
 		return nil, fmt.Errorf("%w: its root does not say what it was made of: generate it again, with this version", ErrOther)
@@ -192,7 +190,7 @@ func (s *Source) Build(ctx context.Context, root *site.Root, put func(Piece, []b
 	return x, nil
 }
 
-// A packer cuts rows into pieces.
+// A packer splits rows into pieces.
 type packer struct {
 	put    func(Piece, []byte) error
 	zstd   *zstd.Encoder
@@ -207,7 +205,7 @@ func newPacker(put func(Piece, []byte) error) (*packer, error) {
 
 var cutTable = crc32.MakeTable(crc32.Castagnoli)
 
-// add adds a row, which may have more lines, and ends the piece where the row says so.
+// add adds a row, optionally with more lines, and ends the piece if the row's hash says so.
 func (p *packer) add(row, more []byte) error {
 	p.text = append(append(p.text, row...), '\n')
 	if more != nil {
@@ -231,7 +229,7 @@ func (p *packer) flush() error {
 	return p.put(piece, body)
 }
 
-// end ends the last piece, and returns all since the last end.
+// end ends the last piece, and returns the pieces since the previous end.
 func (p *packer) end() ([]Piece, error) {
 	err := p.flush()
 	all := p.pieces
@@ -239,7 +237,7 @@ func (p *packer) end() ([]Piece, error) {
 	return all, err
 }
 
-// unpack decompresses the body of a piece. It takes no more memory than the piece says, whatever the body is.
+// unpack decompresses a piece. A hostile body cannot make it use more memory than the piece states.
 func (p Piece) unpack(body []byte) ([]byte, error) {
 	decoder, err := zstd.NewReader(bytes.NewReader(body), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
@@ -249,5 +247,5 @@ func (p Piece) unpack(body []byte) ([]byte, error) {
 	return readExactly(decoder, p.Text)
 }
 
-// maxWindow is that of the encoder's usual level.
+// maxWindow is the window of the encoder's default level.
 const maxWindow = 8 << 20

@@ -13,29 +13,29 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Refreshed reads refreshed data, as the generator does.
+// Refreshed yields refreshed data, as for the generator.
 type Refreshed interface {
 	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
 
-// A Recorder is refreshed data that keeps what was read of it, since fallbacks may change it at any time. The pieces are
-// in a temporary file without a name. It must be closed.
+// A Recorder records the refreshed data that it yields, because fallbacks may change that at any time. It stores
+// pieces in an unnamed temporary file. The caller must close it.
 type Recorder struct {
 	from   Refreshed
 	file   *os.File
 	pieces []Piece
 }
 
-// Record returns a recorder.
+// Record returns a Recorder of the given data.
 func Record(from Refreshed) *Recorder { return &Recorder{from: from} }
 
-// A refreshedRow comes before the body of an object.
+// A refreshedRow precedes the body of an object.
 type refreshedRow struct {
 	Key   site.Key `json:"key"`
 	Bytes int      `json:"bytes"` // of the body
 }
 
-// Each implements Refreshed. It keeps what found has taken.
+// Each implements Refreshed. It records what found accepted.
 func (r *Recorder) Each(ctx context.Context, found func(key site.Key, body []byte) error) (err error) {
 	if err := r.Close(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (r *Recorder) each(put func(Piece, []byte) error) ([]Piece, error) {
 	return r.pieces, nil
 }
 
-// Close frees the file.
+// Close removes the temporary file.
 func (r *Recorder) Close() error {
 	if r.file == nil {
 		return nil
@@ -117,7 +117,7 @@ func eachObject(text []byte, found func(key site.Key, body []byte) error) error 
 	return nil
 }
 
-// readExactly reads so many bytes, after which there must be no more.
+// readExactly reads exactly size bytes, and fails if there are fewer or more.
 func readExactly(from io.Reader, size int64) ([]byte, error) {
 	body := make([]byte, size)
 	n, err := io.ReadFull(from, body)

@@ -1,4 +1,4 @@
-// Package folder reads the folder of a snapshot while others may replace it.
+// Package folder reads the folder of a snapshot while another process may replace it.
 package folder
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
-// A Folder is the folder of a snapshot, for reading. It stays the snapshot that it was when it was
-// opened, even if another process replaces the folder, as a Writer does.
+// A Folder is an open snapshot folder. It keeps showing the same snapshot even if another process replaces the
+// folder, as a Writer does.
 type Folder struct {
 	*afero.BasePathFs
-	files map[string]*os.File // open ones; nil for what is no regular file, and must be opened by its path
+	files map[string]*os.File // open files; nil for irregular files, which must be opened by path
 }
 
-// openTries is how often Open tries again because the folder was replaced meanwhile.
+// openTries is the maximum number of retries of Open after the folder was replaced.
 const openTries = 100
 
-// Open opens a folder. That it is not there, or no snapshot, is not an error of Open but of what
-// reads it. Close must be called after a success.
+// Open opens a folder. A missing folder, or one that is not a snapshot, fails only when it is read. The caller must
+// close it.
 func Open(dir string) (*Folder, error) {
 	for range openTries {
 		f, whole, err := open(dir)
@@ -46,22 +46,22 @@ func Open(dir string) (*Folder, error) {
 	return nil, fmt.Errorf("%s is replaced again and again", dir)
 }
 
-// open opens all files of a snapshot. They are all of one snapshot, and none is missing, if the folder
-// is the same at the end: who replaces it removes the old files only then.
+// open opens all files of a snapshot. They belong to one snapshot if the folder is unchanged at the end, because a
+// writer removes old files only after it has replaced the folder.
 func open(dir string) (f *Folder, whole bool, err error) {
 	f = &Folder{BasePathFs: afero.NewBasePathFs(afero.NewOsFs(), dir).(*afero.BasePathFs)}
 	opened, err := os.OpenFile(dir, regular.Flags, 0)
 	if err != nil {
 		return f, true, nil
 	}
-	defer func() { err = errors.Join(err, opened.Close()) }() // until then, no other folder has its number
+	defer func() { err = errors.Join(err, opened.Close()) }() // keeps the folder's inode number from being reused
 	was, err := opened.Stat()
 	if err != nil || !was.IsDir() {
 		return f, true, err
 	}
 	entries, err := opened.ReadDir(-1)
 	if errors.Is(err, fs.ErrNotExist) {
-		return f, false, nil // it was removed meanwhile
+		return f, false, nil // removed in the meantime
 	} else if err != nil {
 		return f, false, fmt.Errorf("list the folder of the snapshot: %w", err)
 	}
@@ -71,7 +71,7 @@ func open(dir string) (f *Folder, whole bool, err error) {
 		if !table.IsFileName(name) {
 			continue
 		}
-		f.files[name] = nil // also of a dangling link, so that reading it fails instead of a part being lost
+		f.files[name] = nil // dangling links too, so that reading fails instead of losing a part
 		if file, err := openRegular(filepath.Join(dir, name)); err == nil {
 			f.files[name] = file
 		}
@@ -80,7 +80,7 @@ func open(dir string) (f *Folder, whole bool, err error) {
 	return f, err == nil && os.SameFile(was, is), nil
 }
 
-// openRegular opens a file, and nothing else.
+// openRegular opens a regular file.
 func openRegular(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, regular.Flags, 0)
 	if err != nil {
@@ -96,10 +96,10 @@ func openRegular(path string) (*os.File, error) {
 	return file, nil
 }
 
-// Names returns the names of the files; nil if they must be found by their paths.
+// Names returns the names of the files; nil if they must be found by path.
 func (f *Folder) Names() []string { return slices.Sorted(maps.Keys(f.files)) }
 
-// Open opens a file. It may be open several times.
+// Open opens a file. Several open handles are allowed.
 func (f *Folder) Open(name string) (afero.File, error) {
 	file, err := f.file("open", name)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *Folder) Open(name string) (afero.File, error) {
 	return openedFile{file, io.NewSectionReader(file, 0, math.MaxInt64)}, nil
 }
 
-// Stat describes a file.
+// Stat returns a file's info.
 func (f *Folder) Stat(name string) (fs.FileInfo, error) {
 	file, err := f.file("stat", name)
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *Folder) Stat(name string) (fs.FileInfo, error) {
 	return file.Stat()
 }
 
-// file is an open file; nil if it must be opened by its path.
+// file returns the open file, or nil if it must be opened by path.
 func (f *Folder) file(op, name string) (*os.File, error) {
 	file, ok := f.files[name]
 	if !ok && f.files != nil {
@@ -143,7 +143,7 @@ func (f *Folder) Close() error {
 	return errors.Join(errs...)
 }
 
-// An openedFile reads a file that others read too.
+// An openedFile is one of several handles of an open file.
 type openedFile struct {
 	*os.File
 	at *io.SectionReader
@@ -153,8 +153,8 @@ func (f openedFile) Read(p []byte) (int, error) { return f.at.Read(p) }
 
 func (f openedFile) Seek(offset int64, whence int) (int64, error) { return f.at.Seek(offset, whence) }
 
-// Shared says that ReadAt may be called concurrently.
+// Shared marks that ReadAt is safe for concurrent use.
 func (openedFile) Shared() {}
 
-// Close leaves the file open for others.
+// Close leaves the file open for other handles.
 func (openedFile) Close() error { return nil }

@@ -13,20 +13,19 @@ import (
 // BlockBytes is the size of a block, which one worker parses.
 const BlockBytes = 256 << 10
 
-// A Block is some lines of a file.
+// A Block is a sequence of lines of a file.
 type Block struct {
 	First int    // number of the first line
 	Lines []byte // whole lines
 }
 
-// A Recycler has slices whose memory can be used again, without which a large table makes much work
-// for the garbage collector.
+// A Recycler holds slices for reuse, which saves the garbage collector much work with large tables.
 type Recycler[E any] chan []E
 
-// Spares is how many slices are worth keeping.
+// Spares returns the number of slices worth keeping.
 func Spares(workers int) int { return 4 * workers }
 
-// Take returns a slice of that many elements, which may be anything.
+// Take returns a slice of n elements with arbitrary content.
 func (r Recycler[E]) Take(n int) []E {
 	select {
 	case s := <-r:
@@ -38,7 +37,7 @@ func (r Recycler[E]) Take(n int) []E {
 	return make([]E, n)
 }
 
-// GiveBack takes back a slice that is not used any more. It keeps none of a long line.
+// GiveBack returns a slice for reuse, unless it is as large as a long line.
 func (r Recycler[E]) GiveBack(s []E) {
 	if cap(s) > BlockBytes {
 		return
@@ -49,7 +48,7 @@ func (r Recycler[E]) GiveBack(s []E) {
 	}
 }
 
-// Blocks cuts a file into blocks, in memory that whoever gets them may give back, and closes it.
+// Blocks splits a file into blocks and closes it. Consumers may give back the blocks' memory.
 func (f *File) Blocks(memory Recycler[byte]) iter.Seq2[Block, error] {
 	return func(yield func(Block, error) bool) {
 		err := f.cut(memory, func(b Block) bool { return yield(b, nil) })
@@ -63,12 +62,12 @@ func (f *File) Blocks(memory Recycler[byte]) iter.Seq2[Block, error] {
 	}
 }
 
-// ErrStopped says that nobody wants more blocks.
+// ErrStopped says that the consumer wants no more blocks.
 var ErrStopped = errors.New("stopped")
 
 func (f *File) cut(memory Recycler[byte], yield func(Block) bool) error {
 	number := 1
-	var rest []byte // the beginning of an incomplete line
+	var rest []byte // start of an incomplete line
 	for {
 		size := BlockBytes
 		if len(rest) > BlockBytes/2 {
@@ -87,7 +86,7 @@ func (f *File) cut(memory Recycler[byte], yield func(Block) bool) error {
 		if atEnd {
 			cut = len(buf)
 		}
-		rest = append(rest[:0], buf[cut:]...) // whoever gets the block may give back its memory
+		rest = append(rest[:0], buf[cut:]...) // the consumer may give back the block's memory
 		if len(rest) > rowjson.MaxLineBytes {
 			return &rowjson.RowError{File: f.Name, Line: number + bytes.Count(buf[:cut], []byte{'\n'}), Reason: fmt.Sprintf("a line of more than %d MiB", rowjson.MaxLineBytes>>20)}
 		}
@@ -102,8 +101,8 @@ func (f *File) cut(memory Recycler[byte], yield func(Block) bool) error {
 	}
 }
 
-// fill reads until buf is full. Unlike io.ReadFull, it does not change errors, so that the end of a
-// table (io.EOF) differs from a truncated file (io.ErrUnexpectedEOF of decompressors).
+// fill reads until buf is full. Unlike io.ReadFull, it does not change errors, so that the end of a table (io.EOF)
+// differs from a truncated compressed file (io.ErrUnexpectedEOF).
 func fill(r io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var read int
@@ -116,8 +115,8 @@ func fill(r io.Reader, buf []byte) (n int, err error) {
 // ByteOrderMark is U+FEFF in UTF-8.
 var ByteOrderMark = []byte("\xef\xbb\xbf")
 
-// Each calls take with each line, but for blank ones, without the white space of JSON around the line. A byte order
-// mark before the first one is skipped (RFC 8259, section 8.1).
+// Each calls take with each non-blank line, without surrounding JSON white space. It skips a byte order mark at the
+// start of the file (RFC 8259, section 8.1).
 func (b Block) Each(take func(number int, line []byte)) {
 	number := b.First
 	for line := range bytes.Lines(b.Lines) {

@@ -1,3 +1,3 @@
-// Package lines reads files of lines: unpack.go knows their formats, frames.go unpacks zstd on several cores and
-// compresses it so that this is possible, and cut.go cuts files into blocks of whole lines.
+// Package lines reads compressed files of lines in blocks of whole lines. It writes zstd files that it can unpack
+// concurrently.
 package lines

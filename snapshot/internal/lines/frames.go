@@ -11,16 +11,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// frameBytes is how many bytes of rows a Writer puts into a frame of zstd, before it begins another one at the end of a
-// row. So a file can be unpacked by many goroutines, and takes less than a thousandth more.
+// frameBytes is the size of rows after which a Writer ends a zstd frame, at a row end. Frames let many goroutines
+// unpack a file, and cost less than a thousandth of its size.
 const frameBytes = 4 << 20
 
-// Compress returns what compresses rows into w as a Writer does. Each Write must be of whole rows if frames are to end at
-// the ends of rows. Close leaves w open.
+// Compress returns a writer that compresses rows into w as a Writer does. To end frames at row ends, each Write must
+// consist of whole rows. Close leaves w open.
 func Compress(w io.Writer) (io.WriteCloser, error) {
-	// On rows of records the next level takes twice the time for a larger file, and a larger window only more memory. A
-	// concurrency of 2 is one goroutine that compresses while rows are made: that is a third of the work. It makes the
-	// same bytes.
+	// For rows of records, the next level takes twice the time and makes a larger file, and a larger window only
+	// takes more memory. A concurrency of 2 means one goroutine that compresses, a third of the work, while rows are
+	// encoded. The bytes are the same.
 	encoder, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(2))
 	return &zstdFrames{Encoder: encoder, to: w}, err
 }
@@ -32,7 +32,7 @@ type zstdFrames struct {
 	inFrame int
 }
 
-// Write writes rows.
+// Write implements io.Writer.
 func (f *zstdFrames) Write(rows []byte) (int, error) {
 	if f.inFrame >= frameBytes {
 		if err := f.Close(); err != nil {
@@ -45,7 +45,7 @@ func (f *zstdFrames) Write(rows []byte) (int, error) {
 	return f.Encoder.Write(rows)
 }
 
-// Limits of a frame that is unpacked beside others. The blocks of a Writer have 64 KiB, and any has 128 KiB at most.
+// Limits of a frame that is unpacked concurrently. A Writer's blocks have 64 KiB; the maximum is 128 KiB.
 const (
 	maxFrameBytes    = 2 * frameBytes
 	maxFrameBlocks   = maxFrameBytes / (64 << 10)
@@ -54,34 +54,34 @@ const (
 	checksumBytes    = 4
 )
 
-// A frameReader reads a file of zstd whose frames are small, as a Writer makes them: goroutines unpack some next ones.
-// From the first other frame on, the file is read as any other.
+// A frameReader reads a zstd file of small frames, as a Writer makes them, and unpacks the next ones concurrently.
+// From the first other frame on, it reads sequentially.
 type frameReader struct {
-	frames  chan *frame // in their order
-	spare   chan *frame // those that were read, for their memory
+	frames  chan *frame // in order
+	spare   chan *frame // finished frames, for reuse
 	decoder *zstd.Decoder
-	done    chan struct{} // closed when nobody reads any more
+	done    chan struct{} // closed when reading ends
 	running sync.WaitGroup
 
 	current *frame
 	rows    io.ReadCloser // of the current frame
 }
 
-// A frame is a small one, or the rest of the file.
+// A frame is a small frame, or the rest of the file.
 type frame struct {
 	packed   []byte
 	unpacked []byte
 	err      error
-	ready    chan struct{} // closed once it is unpacked
+	ready    chan struct{} // closed after unpacking
 	rest     io.Reader     // nil for a small frame
 }
 
-// OpenFrames opens a file of zstd, of which as many goroutines unpack frames as there are workers.
+// OpenFrames returns an opener of zstd files that unpacks frames with that many goroutines.
 func OpenFrames(workers int) func(io.Reader) (io.ReadCloser, error) {
 	return func(r io.Reader) (io.ReadCloser, error) {
 		in := bufio.NewReaderSize(r, 64<<10)
 		if _, err := in.Peek(1); err != nil {
-			return nil, err // as openZstd
+			return nil, err // see openZstd
 		}
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxWindow(maxWindow),
 			zstd.WithDecoderMaxMemory(maxFrameBytes))
@@ -94,7 +94,7 @@ func OpenFrames(workers int) func(io.Reader) (io.ReadCloser, error) {
 	}
 }
 
-// find finds the frames and has them unpacked.
+// find splits the file into frames and starts to unpack them.
 func (f *frameReader) find(in *bufio.Reader) {
 	defer close(f.frames)
 	for {
@@ -133,7 +133,7 @@ func (f *frameReader) take() *frame {
 	return next
 }
 
-// Read reads rows.
+// Read implements io.Reader.
 func (f *frameReader) Read(p []byte) (int, error) {
 	for {
 		if f.rows != nil {
@@ -161,7 +161,7 @@ func (f *frameReader) Read(p []byte) (int, error) {
 	}
 }
 
-// Close ends what is running.
+// Close stops all goroutines.
 func (f *frameReader) Close() error {
 	close(f.done)
 	f.running.Wait()
@@ -172,8 +172,8 @@ func (f *frameReader) Close() error {
 	return nil
 }
 
-// open opens the rows of a frame. A damaged one is read again, so that what is before the damage is read, and errors are
-// those of any other file; so is one that is larger than it seemed.
+// open returns the rows of a frame. It reads a damaged frame again sequentially, so that the rows before the damage
+// and the errors are those of any other file. The same holds for a frame that is larger than expected.
 func (f *frame) open() (io.ReadCloser, error) {
 	if f.rest != nil {
 		return openZstd(f.rest)
@@ -184,10 +184,10 @@ func (f *frame) open() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(f.unpacked)), nil
 }
 
-// read reads a frame without unpacking it: it hops over the headers of its blocks. If the frame is not small, or not as
-// it should be, it reads a part of it, and returns false.
+// read reads a frame without unpacking it, by its block headers. It returns false after a part of the frame if it is
+// not small, or malformed.
 func (f *frame) read(in *bufio.Reader) (small bool) {
-	begin, _ := in.Peek(zstd.HeaderMaxSize) // at the end of the file there may be less
+	begin, _ := in.Peek(zstd.HeaderMaxSize) // fewer bytes at the end of the file
 	var h zstd.Header
 	if err := h.Decode(begin); err != nil || h.Skippable || h.DictionaryID != 0 || h.WindowSize > maxWindow || !f.add(in, h.HeaderSize) {
 		return false
@@ -215,13 +215,13 @@ func (f *frame) read(in *bufio.Reader) (small bool) {
 	return false
 }
 
-// Kinds of blocks.
+// Block types.
 const (
 	repeatedByte = 1
 	reservedKind = 3
 )
 
-// add reads n more bytes of a frame, or what there is of them.
+// add reads up to n more bytes of a frame.
 func (f *frame) add(in *bufio.Reader, n int) bool {
 	at := len(f.packed)
 	f.packed = slices.Grow(f.packed, n)[:at+n]

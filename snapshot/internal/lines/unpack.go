@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/afero"
 )
 
-// A Format is the ending of tables' files, and how to read such files.
+// A Format is a file name ending of tables, and how to unpack such files.
 type Format struct {
 	Ending string
 	Unpack func(io.Reader) (io.ReadCloser, error) // to lines of JSON; nil for Parquet
 }
 
-// Formats are all formats, that of Parquet last.
+// Formats lists all formats, Parquet last.
 var Formats = []Format{
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
 	{".ndjson.gz", openGzip},
@@ -35,8 +35,8 @@ func openGzip(r io.Reader) (io.ReadCloser, error) {
 	return z, nil
 }
 
-// A gzipReader reads the members of a file. Zero bytes after the last one fill a block of a tape or a disk, and are
-// ignored, as gzip does.
+// A gzipReader reads all members of a file. Like gzip, it ignores zero bytes after the last one, which pad blocks of
+// tapes or disks.
 type gzipReader struct {
 	from   *bufio.Reader
 	member *gzip.Reader
@@ -59,7 +59,7 @@ func (z *gzipReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// zeros is io.EOF if nothing but zero bytes comes.
+// zeros returns io.EOF if only zero bytes follow.
 func (z *gzipReader) zeros() error {
 	for {
 		b, err := z.from.ReadByte()
@@ -75,15 +75,15 @@ func (z *gzipReader) zeros() error {
 // Close implements io.Closer.
 func (z *gzipReader) Close() error { return z.member.Close() }
 
-// ZstdEnding is the ending of files of zstd.
+// ZstdEnding is the ending of zstd files.
 const ZstdEnding = ".ndjson.zst"
 
 func openZstd(r io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReader(r)
 	if _, err := buffered.Peek(1); err != nil {
-		return nil, err // the decoder would take an empty file for an empty table
+		return nil, err // the decoder would accept an empty file as an empty table
 	}
-	// Use one goroutine, because the parsers need the cores.
+	// One goroutine, because the parsers need the cores.
 	d, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
@@ -91,13 +91,13 @@ func openZstd(r io.Reader) (io.ReadCloser, error) {
 	return zstdReader{d.IOReadCloser()}, nil
 }
 
-// maxWindow is how many bytes a file of zstd may refer back, which are kept in memory while it is
-// read. The levels up to 19 need half of it, --ultra and --long may need more.
+// maxWindow is the maximum window of a zstd file in bytes, held in memory while it is read. Levels up to 19 need half
+// of it; --ultra and --long may need more.
 const maxWindow = 16 << 20
 
 type zstdReader struct{ io.ReadCloser }
 
-// Read says what to do about a window that is too large.
+// Read implements io.Reader, and explains a window that is too large.
 func (z zstdReader) Read(p []byte) (int, error) {
 	n, err := z.ReadCloser.Read(p)
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeTooSmall) {
@@ -113,7 +113,7 @@ type File struct {
 	close     func() error
 }
 
-// Open opens a file, which open unpacks.
+// Open opens a file and unpacks it with open.
 func Open(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, error)) (*File, error) {
 	file, err := files.Open(name)
 	if err != nil {
@@ -128,7 +128,7 @@ func Open(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, erro
 	}}, nil
 }
 
-// Closed closes the file. The error names it.
+// Closed closes the file. Errors name it.
 func (f *File) Closed() error {
 	if err := f.close(); err != nil {
 		return fmt.Errorf("close %s: %w", f.Name, err)
@@ -136,7 +136,7 @@ func (f *File) Closed() error {
 	return nil
 }
 
-// explainTruncated adds the most likely reason to an unexpected end of compressed data.
+// explainTruncated adds the likely reason to an unexpected end of compressed data.
 func explainTruncated(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("the file ends too early, it seems to be cut off: %w", err)

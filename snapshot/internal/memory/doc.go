@@ -1,2 +1,2 @@
-// Package memory has snapshots in memory: rows.go has rows as text, and files.go makes a file system of them.
+// Package memory holds snapshots in memory, as rows of text and as a file system.
 package memory

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/table"
 )
 
-// New is a snapshot in memory: a body of meta.json, and the rows of tables.
+// New returns a snapshot in memory from the body of meta.json and the rows of tables.
 func New(meta []byte, tables map[rowjson.Table][]Piece) afero.Fs {
 	files := memory{table.MetaName: {{rows: Rows{meta, 1}}}}
 	for _, t := range rowjson.AllTables() {
@@ -27,7 +27,7 @@ func New(meta []byte, tables map[rowjson.Table][]Piece) afero.Fs {
 	return afero.FromIOFS{FS: files}
 }
 
-// memory has the pieces of files by name.
+// memory maps file names to pieces.
 type memory map[string][]Piece
 
 // Open opens a file, or the folder itself.
@@ -42,7 +42,7 @@ func (m memory) Open(name string) (fs.File, error) {
 	return &memoryFile{info: infoOf(name, pieces), pieces: pieces}, nil
 }
 
-// Stat describes a file without opening it.
+// Stat returns a file's info without opening it.
 func (m memory) Stat(name string) (fs.FileInfo, error) {
 	f, err := m.Open(name)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *memoryFolder) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: f.info.name, Err: errors.New("is a folder")}
 }
 
-// ReadDir is as fs.ReadDirFile has it.
+// ReadDir implements fs.ReadDirFile.
 func (f *memoryFolder) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(f.left)
@@ -110,16 +110,16 @@ func (f *memoryFolder) ReadDir(n int) ([]fs.DirEntry, error) {
 // A memoryFile reads the lines of pieces.
 type memoryFile struct {
 	info   memoryInfo
-	pieces []Piece // from the one that is being read
-	text   []byte  // what is left of it
-	begin  string  // what is left of the beginning of the line
+	pieces []Piece // from the current one
+	text   []byte  // rest of the current piece
+	begin  string  // rest of the line's start
 	inside bool    // the first piece was begun
 }
 
 func (f *memoryFile) Stat() (fs.FileInfo, error) { return f.info, nil }
 func (f *memoryFile) Close() error               { return nil }
 
-// Read reads the next bytes.
+// Read implements io.Reader.
 func (f *memoryFile) Read(to []byte) (n int, err error) {
 	for n < len(to) && (f.inside || len(f.pieces) > 0) {
 		if !f.inside {

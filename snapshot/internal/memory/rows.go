@@ -10,44 +10,43 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// Rows are rows of a table as bytes, which never change. Rows of records may be those of several
-// lists: they lack the token id.
+// Rows are immutable rows of a table as bytes. Rows of records lack the token ID, so that several lists can share
+// them.
 type Rows struct {
-	text  []byte // lines, without what they begin with
+	text  []byte // lines without their common start
 	lines int
 }
 
-// A Piece is some rows of a table in memory. Pieces may share their Rows.
+// A Piece is a sequence of rows of a table in memory. Pieces may share their Rows.
 type Piece struct {
-	begin string // of each line
+	begin string // start of each line
 	rows  Rows
 }
 
-// Piece are the rows as they are, of any table but records.
+// Piece returns the rows unchanged, for any table but records.
 func (r Rows) Piece() Piece { return Piece{rows: r} }
 
-// Of are the rows of the records of a list.
+// Of returns the rows as records of a list.
 func (r Rows) Of(tokenID string) (Piece, error) {
 	begin, err := rowjson.AppendRecordBegin(nil, tokenID)
 	return Piece{string(begin), r}, err
 }
 
-// RowsOf are rows whose text is known, of that many lines.
+// RowsOf returns rows with that text of that many lines.
 func RowsOf(text []byte, lines int) Rows { return Rows{text, lines} }
 
-// Len is how many rows there are.
+// Len returns the number of rows.
 func (r Rows) Len() int { return r.lines }
 
 // Equal reports whether both have the same bytes.
 func (r Rows) Equal(other Rows) bool { return bytes.Equal(r.text, other.text) }
 
-// size is how many bytes the piece has.
+// size returns the length of the piece in bytes.
 func (p *Piece) size() int64 {
 	return int64(len(p.rows.text)) + int64(len(p.begin))*int64(p.rows.lines)
 }
 
-// RecordRows makes rows of records, whose token ids do not matter. It refuses what WriteRecord would
-// refuse.
+// RecordRows encodes rows of records, whose token IDs are ignored. It rejects what WriteRecord would reject.
 func RecordRows(records []rowjson.Record) (Rows, error) {
 	b := make([]byte, 0, 128*len(records))
 	for _, r := range records {
@@ -66,11 +65,10 @@ func RecordRows(records []rowjson.Record) (Rows, error) {
 	return Rows{bytes.Clone(b), len(records)}, nil
 }
 
-// maxBegin is more than a row of records has before its version.
+// maxBegin exceeds the length of a row of records before its version.
 const maxBegin = 256
 
-// ListRows makes rows of lists. It refuses what WriteList would refuse, but for a list that is there
-// twice.
+// ListRows encodes rows of lists. It rejects what WriteList would reject, except repeated lists.
 func ListRows(lists []rowjson.List) (_ Rows, err error) {
 	b := make([]byte, 0, 144*len(lists))
 	for _, l := range lists {
@@ -82,8 +80,8 @@ func ListRows(lists []rowjson.List) (_ Rows, err error) {
 	return Rows{b, len(lists)}, nil
 }
 
-// Addresses yields the addresses of rows of accounts or records that only one of two has: those of
-// records that are about an address. Rows that both have in the same order cost next to nothing.
+// Addresses returns the addresses in rows of accounts or records that are in only one of the arguments; from records,
+// the addresses that they are about. Rows that both share in the same order cost next to nothing.
 func Addresses(one, other Rows) []site.Address {
 	a, b := one.text, other.text
 	from := 0
@@ -97,7 +95,7 @@ func Addresses(one, other Rows) []site.Address {
 	}
 	a, b = a[from:], b[from:]
 	for len(a) > 0 && len(b) > 0 {
-		// The last lines, as long as they are equal.
+		// Skip equal lines at the end.
 		i, j := bytes.LastIndexByte(a[:len(a)-1], '\n')+1, bytes.LastIndexByte(b[:len(b)-1], '\n')+1
 		if !bytes.Equal(a[i:], b[j:]) {
 			break
@@ -124,8 +122,8 @@ func Addresses(one, other Rows) []site.Address {
 	return slices.Compact(found)
 }
 
-// addressIn finds the address that a row of accounts begins with, or that a record is about. The texts
-// before it in a record are numbers, or the word address.
+// addressIn returns the address at the start of a row of accounts, or the one that a record is about. A record has
+// only numbers and the word address before it.
 func addressIn(line string) (a site.Address, ok bool) {
 	const digits = 2 + 2*len(a)
 	for _, before := range []string{`{"address":"`, `,"record_type":"address","data":"`} {
@@ -140,7 +138,7 @@ func addressIn(line string) (a site.Address, ok bool) {
 	return a, false
 }
 
-// indexEnd is the index after the first of some text near the beginning of a line; -1 if it is not there.
+// indexEnd returns the index after the first occurrence of text near the start of a line, or -1.
 func indexEnd(line, text string) int {
 	at := bytes.Index([]byte(line[:min(len(line), maxBegin)]), []byte(text))
 	if at < 0 {
@@ -149,8 +147,8 @@ func indexEnd(line, text string) int {
 	return at + len(text)
 }
 
-// WithPrimary are rows of accounts, in the order of addresses and without primary lists, and the rows
-// of those accounts that name primary lists. naming has them in the order of addresses, without ENS.
+// WithPrimary merges rows of accounts, sorted by address and without primary lists, with the accounts that name
+// primary lists. naming must be sorted by address and have no ENS.
 func (r Rows) WithPrimary(naming []rowjson.Account) (_ Rows, err error) {
 	if len(naming) == 0 {
 		return r, nil
@@ -190,7 +188,7 @@ func (r Rows) WithPrimary(naming []rowjson.Account) (_ Rows, err error) {
 	return Rows{b, lines}, nil
 }
 
-// ByAddress are rows of accounts by the first byte of their addresses, in whose order they must be.
+// ByAddress splits rows of accounts, which must be sorted by address, by the first byte of the address.
 func (r Rows) ByAddress() (by [256]Rows, err error) {
 	rest := r.text
 	for len(rest) > 0 {
@@ -209,7 +207,7 @@ func (r Rows) ByAddress() (by [256]Rows, err error) {
 	return by, nil
 }
 
-// OpRows makes rows of ops, in the order of Op.Compare. It refuses what WriteOp would refuse.
+// OpRows encodes rows of ops, which must be in the order of Op.Compare. It rejects what WriteOp would reject.
 func OpRows(ops []rowjson.Op) (_ Rows, err error) {
 	b := make([]byte, 0, 192*len(ops))
 	var order rowjson.Order
@@ -225,7 +223,7 @@ func OpRows(ops []rowjson.Op) (_ Rows, err error) {
 	return Rows{b, len(ops)}, nil
 }
 
-// Ops are the rows as they were when OpRows made them.
+// Ops decodes rows of OpRows.
 func (r Rows) Ops() ([]rowjson.Op, error) {
 	ops := make([]rowjson.Op, 0, r.lines)
 	for line := range bytes.Lines(r.text) {

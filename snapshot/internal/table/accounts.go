@@ -10,8 +10,8 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// Profiles reads the rows of accounts that have a profile, in the order of the table, with constant
-// memory. It ends with the first error; an invalid row is a *rowjson.RowError.
+// Profiles yields the rows of accounts with a profile, in the order of the table and with constant memory. It ends
+// with the first error; an invalid row yields a *rowjson.RowError.
 func Profiles(snapshot afero.Fs) iter.Seq2[rowjson.Account, error] {
 	return func(yield func(rowjson.Account, error) bool) {
 		if err := eachProfile(snapshot, func(a rowjson.Account) bool { return yield(a, nil) }); err != nil && !errors.Is(err, lines.ErrStopped) {

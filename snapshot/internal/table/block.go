@@ -16,22 +16,21 @@ type Row[T any] struct {
 	Value T
 }
 
-// A Block has successive rows of a table, those that are valid and those that are not, each in the
-// order of lines.
+// A Block has successive valid and invalid rows of a table, each in the order of lines.
 type Block[T any] struct {
 	File    string // name of the table's file
 	Rows    []Row[T]
 	Invalid []*rowjson.RowError
-	lines   []byte // what Rows were parsed from
-	sums    []byte // the digests of Rows, if they are wanted
+	lines   []byte // source of Rows
+	sums    []byte // digests of Rows, if wanted
 	digest  *Digest
-	take    func() error // what Reader.Complete returned
+	take    func() error // result of Reader.Complete
 }
 
-// sum is the digest of a row.
+// sum returns the digest of a row.
 func (p *Block[T]) sum(row int) []byte { return p.sums[row*sha256.Size : (row+1)*sha256.Size] }
 
-// readBlocks parses the blocks of a source, whose memory goes back to spare.
+// readBlocks parses the blocks of a source, and returns their memory to spare.
 func readBlocks[T any](
 	ctx context.Context, source rowSource, workers int, spare lines.Recycler[byte], hashed bool, parse func(*Block[T], block, *rowjson.Scanner), done func(Block[T]) error,
 ) error {
@@ -60,10 +59,10 @@ func readBlocks[T any](
 	})
 }
 
-// shortestRow is what a row has at least, if it is not invalid: {"address":""}.
+// shortestRow is the minimum length of a valid row: {"address":""}.
 const shortestRow = 14
 
-// mostRows is how many rows a block may have. Lines that are too short to be rows do not count.
+// mostRows returns the maximum number of rows in a block. Lines that are too short to be rows do not count.
 func (b block) mostRows() int {
 	if b.rows != nil {
 		return b.rows.N
@@ -71,7 +70,7 @@ func (b block) mostRows() int {
 	return min(bytes.Count(b.lines, []byte{'\n'}), len(b.lines)/shortestRow) + 1
 }
 
-// add adds a row, which is not valid if there is an error.
+// add adds a row, which is invalid if err is not nil.
 func (p *Block[T]) add(number int, value T, err error) {
 	if err != nil {
 		p.Invalid = append(p.Invalid, &rowjson.RowError{File: p.File, Line: number, Reason: err.Error()})
@@ -80,14 +79,14 @@ func (p *Block[T]) add(number int, value T, err error) {
 	}
 }
 
-// roundUp rounds up a number of rows, so that memory for the rows of one block suffices for another.
+// roundUp rounds up a number of rows, so that memory fits several blocks.
 func roundUp(rows int) int { return (rows + 1023) &^ 1023 }
 
-// Each calls accept with the valid rows and reject with the others, in the order of lines, until one
-// of them fails. A row that accept refuses by an error is passed to reject. The others count in Reader.Digest.
+// Each calls accept with valid rows and reject with invalid ones, in the order of lines, until one of them fails. A
+// row for which accept returns an error is passed to reject; the others count in Reader.Digest.
 func (p Block[T]) Each(accept func(Row[T]) error, reject func(*rowjson.RowError) error) error {
 	rows, invalid := p.Rows, p.Invalid
-	hashed := 0 // rows that were added to the digest, or refused
+	hashed := 0 // rows added to the digest, or rejected
 	add := func(to int) {
 		if p.digest != nil && to > hashed {
 			p.digest.add(p.sums[hashed*sha256.Size : to*sha256.Size])
@@ -117,8 +116,8 @@ func (p Block[T]) Each(accept func(Row[T]) error, reject func(*rowjson.RowError)
 	return nil
 }
 
-// Take takes all valid rows by what Reader.Complete returned for them, and calls reject with the others, in their order,
-// until one of these fails. All valid rows count in Reader.Digest.
+// Take takes all valid rows with the result of Reader.Complete, and calls reject with the others, in order, until it
+// fails. All valid rows count in Reader.Digest.
 func (p Block[T]) Take(reject func(*rowjson.RowError) error) error {
 	for _, e := range p.Invalid {
 		if err := reject(e); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// Canonical calls found with each row of a table in canonical form, without the end of the line, in the order of the
-// table. The row is only valid until found returns. If untimed, records have no times. An invalid row is a *RowError; that
-// a row may be there only once is checked of ops alone. An error wraps ErrNoTable if the table is missing.
+// Canonical calls found with each row of a table in canonical form, without the line feed, in the order of the table.
+// The row is valid until found returns. If untimed, records have no times. An invalid row returns a *RowError; only
+// ops is checked for repeated rows. The error wraps ErrNoTable if the table is missing.
 func Canonical(ctx context.Context, snapshot afero.Fs, t rowjson.Table, untimed bool, found func(row []byte) error) error {
 	switch t {
 	case rowjson.TableEvents:

@@ -12,13 +12,13 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// A Digest is the digest of the rows of a table, whatever files have them: the SHA-256 of the SHA-256 of each row in its
-// canonical form, in their order. That form is what a Writer writes, without the end of the line. The zero value is
-// that of no rows.
+// A Digest is the digest of a table's rows: the SHA-256 of the concatenated SHA-256s of all rows in canonical form,
+// in order. The canonical form is what a Writer writes, without the line feed. The digest does not depend on the
+// files that hold the rows. The zero value is the digest of no rows.
 //
-// So the rows can be hashed on many cores, and whoever has them in another order need only move digests.
+// Hashing rows separately allows several cores, and reordering by moving digests.
 type Digest struct {
-	rows hash.Hash // of the digests of rows; nil before the first
+	rows hash.Hash // over the digests of rows; nil before the first
 }
 
 // Add adds the next row.
@@ -27,19 +27,19 @@ func (d *Digest) Add(row []byte) {
 	d.add(sum[:])
 }
 
-// AddAccount adds the row of an account, as WriteAccount writes it.
+// AddAccount adds the row of an account as WriteAccount writes it.
 func (d *Digest) AddAccount(a rowjson.Account) error {
 	row, err := rowjson.AppendAccount(nil, a)
 	return d.addRow(row, err)
 }
 
-// AddEvent adds the row of an event, as WriteEvent writes it.
+// AddEvent adds the row of an event as WriteEvent writes it.
 func (d *Digest) AddEvent(e site.Event) error {
 	row, err := rowjson.AppendEvent(nil, e)
 	return d.addRow(row, err)
 }
 
-// AddBadge adds the row of a badge, as WriteBadge writes it.
+// AddBadge adds the row of a badge as WriteBadge writes it.
 func (d *Digest) AddBadge(badge rowjson.Badge) error {
 	row, err := rowjson.AppendBadge(nil, badge)
 	return d.addRow(row, err)
@@ -60,7 +60,7 @@ func (d *Digest) add(sums []byte) {
 	d.rows.Write(sums)
 }
 
-// Sum is the digest of the rows so far.
+// Sum returns the digest of the rows so far.
 func (d *Digest) Sum() (sum site.SHA256) {
 	if d.rows == nil {
 		return sha256.Sum256(nil)
@@ -69,9 +69,9 @@ func (d *Digest) Sum() (sum site.SHA256) {
 	return sum
 }
 
-// DigestOf reads a table to its end and returns its digest. An invalid row is a *RowError; that a row may be there
-// only once is checked of ops alone. If untimed, times of records do not count, as for a site with the API spec. An
-// error wraps ErrNoTable if the table is missing.
+// DigestOf reads a whole table and returns its digest. An invalid row returns a *RowError; only ops is checked for
+// repeated rows. If untimed, it ignores the times of records, as for a site with the API spec. The error wraps
+// ErrNoTable if the table is missing.
 func DigestOf(ctx context.Context, snapshot afero.Fs, t rowjson.Table, untimed bool) (site.SHA256, error) {
 	var d Digest
 	var err error
@@ -105,7 +105,7 @@ func digestTable[T any](ctx context.Context, snapshot afero.Fs, t rowjson.Table,
 	return digestReader[T](snapshot, d).Table(ctx, t, parse)
 }
 
-// digestReader reads a table for its digest only.
+// digestReader returns a Reader that only computes the digest.
 func digestReader[T any](snapshot afero.Fs, d *Digest) Reader[T] {
 	return Reader[T]{Snapshot: snapshot, Digest: d, Done: func(b Block[T]) error {
 		return b.Each(func(Row[T]) error { return nil }, func(e *rowjson.RowError) error { return e })

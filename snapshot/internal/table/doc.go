@@ -1,3 +1,3 @@
-// Package table reads the tables of a snapshot: parts.go finds their files and reads some ahead, reader.go and ops.go parse
-// rows on several cores, block.go hands them on in their order, and digest.go and canonical.go are for whoever compares.
+// Package table reads the tables of a snapshot. It reads several files ahead, parses rows on several cores, and
+// delivers them in order.
 package table

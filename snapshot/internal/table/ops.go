@@ -7,14 +7,14 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// keyed is what a row was converted to, and the row without its bytes.
+// A keyed is a converted row with its sort key.
 type keyed[T any] struct {
 	key   rowjson.Op
 	value T
 }
 
-// Ops reads the table ops: convert makes of each valid row what Done gets, as for Records. A row that is
-// not after all valid rows before it is invalid. Complete is not called concurrently.
+// Ops reads the table ops. convert converts each valid row for Done, as in Records. A row that is not after all valid
+// rows before it is invalid. Complete is not called concurrently.
 func (r Reader[T]) Ops(ctx context.Context, convert func(*rowjson.Op) (T, error)) error {
 	var order rowjson.Order
 	if r.After != nil {

@@ -20,17 +20,17 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// MetaName is the file of a snapshot that is no table.
+// MetaName is the file of a snapshot that is not a table.
 const MetaName = "meta.json"
 
-// A part is a file of a table: the only one, or one of several with numbers in their names.
+// A part is a file of a table: the only one, or one of several numbered ones.
 type part struct {
 	name   string
 	number string // decimal digits; "" for the only file of a table
 	format lines.Format
 }
 
-// partOf returns what the name of a file says. ok is false if it is not the name of a table's file.
+// partOf parses a file name. ok is false if it is not the name of a table's file.
 func partOf(name string) (t rowjson.Table, p part, ok bool) {
 	stem, _, _ := strings.Cut(name, ".")
 	at := slices.IndexFunc(lines.Formats, func(f lines.Format) bool { return name[len(stem):] == f.Ending })
@@ -44,13 +44,13 @@ func partOf(name string) (t rowjson.Table, p part, ok bool) {
 	return rowjson.Table(table), part{name, number, lines.Formats[at]}, true
 }
 
-// IsFileName reports whether a file with that name is part of a snapshot.
+// IsFileName reports whether a file with that name belongs to a snapshot.
 func IsFileName(name string) bool {
 	_, _, ok := partOf(name)
 	return ok || name == MetaName
 }
 
-// partsOf finds the files of a table, in the order of their rows.
+// partsOf returns the files of a table, in the order of their rows.
 func partsOf(snapshot afero.Fs, t rowjson.Table) ([]part, error) {
 	names, err := fileNames(snapshot)
 	if err != nil {
@@ -85,8 +85,8 @@ func partsOf(snapshot afero.Fs, t rowjson.Table) ([]part, error) {
 	return numbered, nil
 }
 
-// Files returns the names of the files of a table, in the order of their rows. An error wraps
-// ErrNoTable if the table is missing.
+// Files returns the names of a table's files, in the order of their rows. The error wraps ErrNoTable if the table is
+// missing.
 func Files(snapshot afero.Fs, t rowjson.Table) (names []string, err error) {
 	parts, err := partsOf(snapshot, t)
 	for _, p := range parts {
@@ -101,7 +101,7 @@ type selection struct {
 	file  string // "" for all
 }
 
-// parts finds the files that are selected.
+// parts returns the selected files.
 func (s selection) parts(snapshot afero.Fs) ([]part, error) {
 	if s.file == "" {
 		return partsOf(snapshot, s.table)
@@ -113,7 +113,7 @@ func (s selection) parts(snapshot afero.Fs) ([]part, error) {
 	return []part{p}, nil
 }
 
-// listed are the names of some parts, for errors.
+// listed joins the names of parts for errors.
 func listed(parts []part) string {
 	const most = 4
 	var names []string
@@ -126,8 +126,8 @@ func listed(parts []part) string {
 	return strings.Join(names, ", ")
 }
 
-// checkNumbers returns an error unless the numbers of parts, which are sorted as texts, are consecutive
-// from 0 or 1: a part that was lost must not pass unnoticed.
+// checkNumbers returns an error unless the numbers of sorted parts are consecutive from 0 or 1, so that a lost part
+// is noticed.
 func checkNumbers(t rowjson.Table, parts []part) error {
 	for i := 1; i < len(parts); i++ {
 		if a, b := parts[i-1], parts[i]; len(a.number) != len(b.number) {
@@ -169,7 +169,7 @@ func fileNames(snapshot afero.Fs) ([]string, error) {
 	return names, nil
 }
 
-// Bytes is the size of the files of a table, as they are stored.
+// Bytes returns the stored size of a table's files.
 func Bytes(snapshot afero.Fs, t rowjson.Table) (total int64, err error) {
 	parts, err := partsOf(snapshot, t)
 	if err != nil {
@@ -185,16 +185,16 @@ func Bytes(snapshot afero.Fs, t rowjson.Table) (total int64, err error) {
 	return total, nil
 }
 
-// A rowSource yields the rows of a file, or a part of them, in blocks.
+// A rowSource yields rows of a file in blocks.
 type rowSource = iter.Seq2[block, error]
 
-// A block is a sequence of rows, which one worker parses, or says what is to come.
+// A block is a sequence of rows that one worker parses, or an announcement of memory.
 type block struct {
 	file  string
 	first int           // number of the first line or row
 	lines []byte        // whole lines
-	rows  *parquet.Rows // rows of Parquet instead
-	pages int64         // neither: bytes of pages that the source will have in memory
+	rows  *parquet.Rows // Parquet rows, instead of lines
+	pages int64         // announcement: bytes of pages that the source will hold in memory
 }
 
 type tableReader struct {
@@ -202,8 +202,8 @@ type tableReader struct {
 	open    []*parquet.File
 }
 
-// openTable opens a table. Times of records are read only if timed. Lines are read into memory that whoever gets a block
-// may give back. Several files are unpacked side by side, and a single one by that many goroutines.
+// openTable opens a table. It reads times of records only if timed. Lines are read into memory that the consumer of a
+// block may give back. Several files are unpacked concurrently; a single one uses that many workers.
 func openTable(snapshot afero.Fs, from selection, timed bool, memory lines.Recycler[byte], workers int) (*tableReader, error) {
 	parts, err := from.parts(snapshot)
 	if err != nil {
@@ -259,7 +259,7 @@ func (p part) check(snapshot afero.Fs, t rowjson.Table) error {
 	return file.Closed()
 }
 
-// lineBlocks opens a part, which is not Parquet, and cuts it into blocks.
+// lineBlocks opens a part other than Parquet and splits it into blocks.
 func (p part) lineBlocks(snapshot afero.Fs, memory lines.Recycler[byte]) rowSource {
 	return func(yield func(block, error) bool) {
 		file, err := lines.Open(snapshot, p.name, p.format.Unpack)
@@ -276,15 +276,14 @@ func (p part) lineBlocks(snapshot afero.Fs, memory lines.Recycler[byte]) rowSour
 }
 
 const (
-	mostAhead  = 8  // files that are unpacked at a time
-	queueAhead = 64 // blocks of a file that wait for their turn
+	mostAhead  = 8  // files unpacked concurrently
+	queueAhead = 64 // blocks of a file waiting for their turn
 	bytesAhead = 16 << 20
 )
 
-// sideBySide yields the blocks of one source after the other. Meanwhile it reads some of the next
-// sources, each in a goroutine. What they have read waits in memory, so files of up to 16 MiB are
-// unpacked fully side by side, and of larger ones the beginning. Sources whose pages are large wait
-// for each other.
+// sideBySide yields the blocks of the sources in order, and reads some of the next sources ahead, each in a
+// goroutine. What it has read ahead waits in memory: files of up to 16 MiB are unpacked completely, of larger ones
+// the start. Sources with large pages wait for each other.
 func sideBySide(sources []rowSource, workers int) rowSource {
 	if len(sources) == 1 {
 		return func(yield func(block, error) bool) {
@@ -302,7 +301,7 @@ func sideBySide(sources []rowSource, workers int) rowSource {
 		defer stop()
 		queues := make([]*queue, len(sources))
 		pages := semaphore.NewWeighted(parquet.MaxGroupBytes)
-		last := make(chan struct{}) // of the last queue: admitted
+		last := make(chan struct{}) // admitted of the last queue
 		close(last)
 		begin := func(i int) {
 			if i >= len(sources) {
@@ -335,25 +334,25 @@ type readBlock struct {
 	err error
 }
 
-// A queue has what was read ahead of a source.
+// A queue holds what was read ahead of a source.
 type queue struct {
 	blocks chan readBlock
 	free   *semaphore.Weighted // bytes that may still be read ahead
-	// The queues get memory for pages in the order of sources. So the one whose turn it is to be emptied
-	// never waits for memory of a later one.
-	turn     <-chan struct{} // closed once the queue before has its memory
-	admitted chan struct{}   // the same of this queue
-	held     int64           // bytes for pages, which waiting blocks refer to
+	// Queues get memory for pages in the order of sources, so the queue being emptied never waits for the memory of a
+	// later one.
+	turn     <-chan struct{} // closed after the previous queue got its memory
+	admitted chan struct{}   // closed after this queue got its memory
+	held     int64           // bytes of pages referenced by waiting blocks
 }
 
-// admit waits for memory for pages. It is false if ctx is done before.
+// admit waits for memory for pages. It returns false if ctx ends before.
 func (q *queue) admit(ctx context.Context, pages *semaphore.Weighted, bytes int64) bool {
 	select {
 	case <-q.turn:
 	case <-ctx.Done():
 		return false
 	}
-	bytes = min(bytes, parquet.MaxGroupBytes) // more only if the file is larger
+	bytes = min(bytes, parquet.MaxGroupBytes) // a larger file may exceed it
 	if pages.Acquire(ctx, bytes) != nil {
 		return false
 	}
@@ -362,7 +361,7 @@ func (q *queue) admit(ctx context.Context, pages *semaphore.Weighted, bytes int6
 	return true
 }
 
-// fill reads a source to its end, or until ctx is done.
+// fill reads a source to its end, or until ctx ends.
 func (q *queue) fill(ctx context.Context, source rowSource, pages *semaphore.Weighted) {
 	defer close(q.blocks)
 	admitted := false
@@ -387,7 +386,7 @@ func (q *queue) fill(ctx context.Context, source rowSource, pages *semaphore.Wei
 	}
 }
 
-// size is the memory of a block that counts, at most all that may be read ahead.
+// size returns the memory of a block, at most the read-ahead limit.
 func (b block) size() int64 {
 	n := cap(b.lines)
 	if b.rows != nil {
@@ -399,8 +398,7 @@ func (b block) size() int64 {
 // ErrNoTable says that a snapshot does not have a table.
 var ErrNoTable = errors.New("is not there")
 
-// Check opens the files of a table and closes them again. An error wraps ErrNoTable if the table
-// is missing.
+// Check checks that the files of a table can be opened. The error wraps ErrNoTable if the table is missing.
 func Check(snapshot afero.Fs, t rowjson.Table) error {
 	parts, err := partsOf(snapshot, t)
 	if err != nil {

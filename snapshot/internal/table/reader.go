@@ -14,28 +14,28 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// A Reader reads a table. It parses rows on several goroutines. Done gets all blocks of rows, in their
-// order and never concurrently. Blank lines are skipped. Its methods return the first
-// error of reading or of Done; a line that is too long is a *rowjson.RowError.
+// A Reader reads a table and parses rows concurrently. Done receives all blocks, in order and never concurrently.
+// Blank lines are skipped. Methods return the first error of reading or of Done; a line that is too long is a
+// *rowjson.RowError.
 type Reader[T any] struct {
 	Snapshot afero.Fs
-	File     string      // one file of the table (TableFiles), for readers that share the files among them; "" for all
-	Workers  int         // goroutines that parse; 0 means one per core
-	Untimed  bool        // the times of records are not read, and may be anything
-	After    *rowjson.Op // of the table ops: rows must come after this one, too; nil for the first file, and for all
+	File     string      // one file of the table (TableFiles), for readers that share the work; "" for all
+	Workers  int         // number of parsers; 0 means one per core
+	Untimed  bool        // ignore the times of records
+	After    *rowjson.Op // of the table ops: rows must also come after this one; nil for none
 
-	// Complete, unless nil, gets the valid rows of each block, which it may change, before Done. It is
-	// called concurrently. Block.Take calls what it returns.
+	// Complete, unless nil, receives the valid rows of each block before Done, and may modify them. It is called
+	// concurrently. Block.Take calls its result.
 	Complete func(rows []Row[T]) (take func() error)
-	// Done gets a block, whose rows are valid until it returns.
+	// Done receives a block, whose rows are valid until it returns.
 	Done func(Block[T]) error
 
-	// Digest, unless nil, gets the rows that Block.Each passes on and that are not refused, in their order. With Untimed,
-	// it gets records without their times.
+	// Digest, unless nil, receives the rows that Block.Each passes on and that are not rejected, in order; with
+	// Untimed, records without their times.
 	Digest *Digest
 }
 
-// reading is r for readTable.
+// reading converts r for readTable.
 func (r Reader[T]) reading() reading[T] {
 	return reading[T]{Snapshot: r.Snapshot, File: r.File, Workers: r.Workers, Untimed: r.Untimed, Complete: r.Complete, hashed: r.Digest != nil,
 		Done: func(b Block[T]) error {
@@ -44,14 +44,14 @@ func (r Reader[T]) reading() reading[T] {
 		}}
 }
 
-// Table reads a table whose rows parse parses. The lines that parse gets are only valid until Done
-// returns, those of Parquet only until parse returns.
+// Table reads a table. Lines passed to parse are valid until Done returns; lines from Parquet only until parse
+// returns.
 func (r Reader[T]) Table(ctx context.Context, t rowjson.Table, parse func(line []byte) (T, error)) error {
 	return readTable(ctx, r.reading(), t, decoded(parse), same)
 }
 
-// Records reads the table records: convert makes of each valid row what Done gets. The record, and what
-// it refers to, is only valid until convert returns, which must not change it.
+// Records reads the table records. convert converts each valid row for Done. It must not modify the record, which is
+// valid until it returns.
 func (r Reader[T]) Records(ctx context.Context, convert func(*rowjson.Record) (T, error)) error {
 	timed := !r.Untimed
 	return readTable(ctx, r.reading(), rowjson.TableRecords, form[rowjson.Record]{
@@ -63,7 +63,7 @@ func (r Reader[T]) Records(ctx context.Context, convert func(*rowjson.Record) (T
 	}, convert)
 }
 
-// Accounts reads the table accounts, as Records does.
+// Accounts reads the table accounts, like Records.
 func (r Reader[T]) Accounts(ctx context.Context, convert func(*rowjson.Account) (T, error)) error {
 	return readTable(ctx, r.reading(), rowjson.TableAccounts, form[rowjson.Account]{
 		scan: (*rowjson.Scanner).ScanAccount,
@@ -74,16 +74,15 @@ func (r Reader[T]) Accounts(ctx context.Context, convert func(*rowjson.Account) 
 	}, convert)
 }
 
-// A form says how the rows of a table become values. Those in their usual form are read without a
-// decoder of JSON: ok is false for the others, which decode then takes, so that all have the same rules
-// and the same errors.
+// A form parses the rows of a table. scan reads the usual form of rows without a JSON decoder. For other rows it
+// returns false, and decode reads them, so that all rows have the same rules and errors.
 type form[R any] struct {
 	scan    func(s *rowjson.Scanner, line []byte) (value *R, ok bool)
 	columns func(s *rowjson.Scanner, rows *parquet.Rows, row int) (value *R, ok bool)
 	decode  func(line []byte) (R, error)
 }
 
-// decoded is the form of a table of few rows: all are decoded.
+// decoded returns the form of a small table, whose rows are all decoded.
 func decoded[R any](decode func(line []byte) (R, error)) form[R] {
 	return form[R]{
 		scan:    func(*rowjson.Scanner, []byte) (*R, bool) { return nil, false },
@@ -92,10 +91,10 @@ func decoded[R any](decode func(line []byte) (R, error)) form[R] {
 	}
 }
 
-// same converts nothing.
+// same is the identity conversion.
 func same[R any](value *R) (R, error) { return *value, nil }
 
-// reading is a Reader without methods: those of a Reader cannot use one of other rows.
+// reading is a Reader without methods: methods of a Reader cannot instantiate one of other rows.
 type reading[T any] struct {
 	Snapshot afero.Fs
 	File     string
@@ -103,7 +102,7 @@ type reading[T any] struct {
 	Untimed  bool
 	Complete func([]Row[T]) func() error
 	Done     func(Block[T]) error
-	hashed   bool // the digest of each row is wanted
+	hashed   bool // compute the digest of each row
 }
 
 func readTable[R, T any](ctx context.Context, r reading[T], t rowjson.Table, f form[R], convert func(*R) (T, error)) (err error) {
@@ -158,7 +157,7 @@ func (p *Block[T]) hash(s *rowjson.Scanner, row any) (err error) {
 	return err
 }
 
-// parseColumns parses rows of Parquet. An unusual one becomes a line of JSON that says the same.
+// parseColumns parses rows of Parquet. It converts unusual ones to lines of JSON first.
 func parseColumns[R any](b block, s *rowjson.Scanner, f form[R], take func(number int, row *R, err error)) {
 	var line []byte
 	for i := range b.rows.N {
@@ -175,7 +174,7 @@ func parseColumns[R any](b block, s *rowjson.Scanner, f form[R], take func(numbe
 	}
 }
 
-// Lines parses the lines of a file, as Reader.Table does.
+// Lines parses the lines of a file, like Reader.Table.
 func Lines[T any](ctx context.Context, file *lines.File, parse func(line []byte) (T, error), done func(Block[T]) error) error {
 	workers := runtime.GOMAXPROCS(0)
 	spare := make(lines.Recycler[byte], lines.Spares(workers))
