@@ -13,20 +13,20 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// mostPlaces bounds the accounts of each kind that a report shows of a leaderboard.
+// mostPlaces is the maximum number of accounts of each kind that a report lists of a leaderboard.
 const mostPlaces = 10
 
-// boardOf is the leaderboard of a variant.
+// boardOf returns the leaderboard of a variant.
 func boardOf(variant site.Key) site.Board {
 	_, rest, _ := strings.Cut(string(variant), "leaderboard/")
 	board, _, _ := strings.Cut(rest, "/")
 	return site.Board(board)
 }
 
-// A place is where an account is on a leaderboard.
+// A place is an account's position on a leaderboard.
 type place struct{ rank, count int }
 
-// compareBoard compares a leaderboard with as many places as the site has.
+// compareBoard compares the largest variants of a leaderboard.
 func (c *comparison) compareBoard(ctx context.Context, board site.Board, change site.Change) error {
 	var was, is map[string]place
 	err := c.compare(ctx, change, func(key site.Key, before, after []byte) (err error) {
@@ -82,14 +82,15 @@ func (c *comparison) compareBoard(ctx context.Context, board site.Board, change 
 	return nil
 }
 
-// decodeBoard decodes a leaderboard of at most so many places, by address. nil is an empty one.
+// decodeBoard decodes a leaderboard of at most that many places, keyed by address. A nil body is an empty
+// leaderboard.
 func decodeBoard(body []byte, most int) (map[string]place, error) {
 	places := map[string]place{}
 	if body == nil {
 		return places, nil
 	}
 	read := len("[]")
-	for row := range scan.RowsOf(body) { // one by one: a hostile body may have millions
+	for row := range scan.RowsOf(body) { // row by row, because a hostile body may have millions
 		if len(places) == most {
 			return nil, fmt.Errorf("leaderboard: more than %d places: %w", most, site.ErrMalformed)
 		}
@@ -112,7 +113,7 @@ func decodeBoard(body []byte, most int) (map[string]place, error) {
 	return places, nil
 }
 
-// maxPlace bounds a row of a leaderboard, in bytes.
+// maxPlace is the maximum size of a leaderboard row in bytes.
 const maxPlace = 1 << 10
 
 func decodePlace(body []byte) (address string, p place, err error) {

@@ -11,21 +11,20 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Charts are lists of shapes, computed here and written as SVG by the template of the page, which
-// escapes all text. Colours are classes, so that the style sheet has them for light, dark and paper.
+// Charts are lists of shapes. The page's template writes them as SVG and escapes all text. Colours are classes, which
+// the style sheet defines for light, dark and paper.
 //
-// Libraries that write SVG fix colours and fonts when they draw, and put them into style attributes,
-// which the page's policy would have to allow; and none of the small ones names its parts for screen
-// readers. Three kinds of charts are little code.
+// SVG libraries fix colours and fonts, put them into style attributes, which the page's policy would have to allow,
+// and do not label parts for screen readers. Three kinds of charts need little code.
 
-// Lengths across are shares of the width that the page has, those down are pixels: so letters are as large on a phone as on
-// a desk, which they would not be in a picture that is scaled. The style sheet has the margins of a kind of charts.
+// Horizontal lengths are shares of the page's width, vertical ones are pixels, so that letters keep their size on
+// small screens. The style sheet sets the margins of each kind of chart.
 
 // A chart is a picture of at most some hundred shapes.
 type chart struct {
 	ID     id // unique in the page
 	Kind   class
-	Title  Text // what the picture shows, for those who do not see it too
+	Title  Text // description of the picture, also for screen readers
 	Legend []legend
 	Height int
 	Lines  []line
@@ -65,23 +64,23 @@ type dot struct {
 
 type label struct {
 	X      share
-	Aside  px // to the right of X
+	Aside  px // offset to the right of X
 	Y      px
 	Anchor anchor // start, middle or end
 	Class  class
 	Text   Text
-	Title  Text // all of a text that is cut
+	Title  Text // full text, if Text was cut
 }
 
-// What is in a picture beside texts: always constants of this package.
+// Constants of this package in a picture.
 type (
 	id     string
 	class  string
 	anchor string
 )
 
-// A px is a length in pixels, a share one of the width, of which 1 is all. They are written with few decimals, so that pages do
-// not depend on how a processor rounds.
+// A px is a length in pixels, a share one of the width, where 1 is all. They are written with few decimals, so that
+// pages do not depend on a processor's rounding.
 type (
 	px    float64
 	share float64
@@ -95,7 +94,7 @@ func (s share) String() string {
 const (
 	rowHeight  = 36
 	barHeight  = 12
-	labelRoom  = 208 // of a name above a bar, beside which is a number
+	labelRoom  = 208 // for a name above a bar, next to a number
 	plotHeight = 240
 	plotTop    = 28
 	plotBottom = 24
@@ -104,7 +103,7 @@ const (
 // A bar is a row of a bar chart.
 type bar struct {
 	Label Text
-	Value Text   // shown opposite of the label
+	Value Text   // shown opposite the label
 	Parts []part // to the right of the axis
 	Left  []part // to the left of the axis
 }
@@ -116,7 +115,7 @@ type part struct {
 	Title Text
 }
 
-// gap is the class of a part that is not drawn, and only moves the next one.
+// gap is the class of an invisible part that shifts the next one.
 const gap class = "gap"
 
 func sum(parts []part) (total float64) {
@@ -126,8 +125,8 @@ func sum(parts []part) (total float64) {
 	return total
 }
 
-// bars draws horizontal bars below their names, to both sides of an axis if any bar has a part on the left. It returns
-// nil for none.
+// bars draws horizontal bars below their names, on both sides of an axis if any bar has parts on the left. It returns
+// nil without bars.
 func bars(id id, title Text, legends []legend, rows []bar) *chart {
 	if len(rows) == 0 {
 		return nil
@@ -170,7 +169,7 @@ func bars(id id, title Text, legends []legend, rows []bar) *chart {
 	return c
 }
 
-// shortLabel cuts a name for the space above a bar.
+// shortLabel cuts a name to fit above a bar.
 func shortLabel(text Text) Text {
 	if lengthOf(text) <= labelRoom {
 		return text
@@ -185,12 +184,12 @@ func shortLabel(text Text) Text {
 	return plain(string(letters) + "…")
 }
 
-// lengthOf is how wide a text is at most in the fonts that systems have for pages.
+// lengthOf returns the maximum width of a text in common system fonts.
 func lengthOf(text Text) (total px) {
 	for _, letter := range string(text) {
 		switch kind := width.LookupRune(letter).Kind(); {
 		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth || letter > 0xffff:
-			total += 16 // emoji too
+			total += 16 // including emoji
 		case strings.ContainsRune("mwMW@%", letter) || letter > 0x24f:
 			total += 12
 		case unicode.IsUpper(letter):
@@ -211,8 +210,7 @@ type column struct {
 	Title Text
 }
 
-// columns draws columns, with the first and the last label, and the largest value. It returns nil for
-// none.
+// columns draws columns, with the first and last label and the largest value. It returns nil without columns.
 func columns(id id, title Text, all []column) *chart {
 	if len(all) == 0 {
 		return nil
@@ -245,7 +243,7 @@ type point struct {
 	Title Text
 }
 
-// mostMarks are the numbers below a plot that a phone has room for.
+// mostMarks is the number of axis labels that fit on a phone.
 const mostMarks = 5
 
 // logLog draws points on logarithmic axes.
@@ -280,7 +278,7 @@ func logLog(id id, title, xTitle, yTitle Text, legends []legend, points []point)
 
 var english = message.NewPrinter(language.English)
 
-// number writes a number with commas between groups of three digits.
+// number formats n with commas between groups of three digits.
 func number(n int64) Text {
 	return plain(strings.Replace(english.Sprintf("%d", n), "-", "−", 1))
 }
@@ -292,7 +290,7 @@ func signed(n int64) Text {
 	return number(n)
 }
 
-// size writes a number of bytes.
+// size formats a number of bytes.
 func size(bytes int64) Text {
 	sign, n := "", float64(bytes)
 	if n < 0 {

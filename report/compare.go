@@ -17,14 +17,14 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// A Side is one of the sites to compare, with its name for people.
+// A Side is one of the sites to compare, with its name in messages.
 type Side struct {
 	Site Site
 	Name string
 }
 
-// Compare says what changed between two sites. It is an error if they cannot be compared because they
-// were made differently, or if one of them is damaged; the error then names the object.
+// Compare compares two sites. It fails if their configurations make them incomparable, or if one of them is damaged;
+// the error then names the object.
 func Compare(ctx context.Context, from, to Side, o Options) (*Report, error) {
 	begun := time.Now()
 	o, err := o.withDefaults()
@@ -53,19 +53,19 @@ type comparison struct {
 	from, to *source
 	config   site.Config
 	report   *Report
-	memory   *semaphore.Weighted // bytes of the objects that are compared at a time
+	memory   *semaphore.Weighted // bytes of the objects being compared
 
-	kinds  map[routes.ID]*ObjectKind // by one goroutine
-	boards map[site.Key]site.Change  // largest leaderboards that changed, by one goroutine
+	kinds  map[routes.ID]*ObjectKind // used by one goroutine
+	boards map[site.Key]site.Change  // largest leaderboards that changed; used by one goroutine
 
-	mu       sync.Mutex // guards what comparisons of objects add to
+	mu       sync.Mutex // guards the results of object comparisons
 	lists    *top[ListChange]
 	accounts counter[site.Address]
-	tags     counter[string] // by the tag as JSON
+	tags     counter[string] // keyed by the tag as JSON
 	profiles profileCounter
 }
 
-// unknownKind is for objects of no route that this version knows.
+// unknownKind stands for objects without a route in this version.
 const unknownKind routes.ID = -1
 
 func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, error) {
@@ -87,7 +87,7 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 	}
 	c.config = c.to.root.Config
 	c.config.RanksEvery = max(c.config.RanksEvery, c.from.root.Config.RanksEvery)
-	c.config.Explorer = c.config.Explorer || c.from.root.Config.Explorer // whose objects are known, although they are gone
+	c.config.Explorer = c.config.Explorer || c.from.root.Config.Explorer // its objects are known even if they are gone
 	c.config.Pages = c.config.Pages || c.from.root.Config.Pages
 	c.report = &Report{
 		Format: Format, Date: plain(o.Date.UTC().Format(dateFormat)), API: plain(apiOf(c.config)), Brand: brandOf(c.to.root.Config),
@@ -98,10 +98,10 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 	return c, nil
 }
 
-// maxPlanners bounds the parts of the manifests in memory.
+// maxPlanners is the maximum number of manifest parts in memory.
 const maxPlanners = 8
 
-// walk compares the manifests, part by part as a publish does, and the objects that say what changed.
+// walk compares the manifests part by part, as a publish does, and the objects that show what changed.
 func (c *comparison) walk(ctx context.Context) error {
 	live := shards.NewSplit(c.from.root.ShardDigits, c.from.shard)
 	next := shards.NewSplit(c.to.root.ShardDigits, c.to.shard)
@@ -140,11 +140,10 @@ func (c *comparison) walk(ctx context.Context) error {
 	return err
 }
 
-// A comparer compares the two bodies of an object. Either is nil if that site does not have it.
+// A comparer compares the two bodies of an object. A body is nil if that site lacks the object.
 type comparer func(key site.Key, before, after []byte) error
 
-// count counts a change by its kind. It returns what compares the bodies of the object; nil if that is
-// not needed.
+// count counts a change by kind. It returns the comparer of the object's bodies, or nil if they need not be read.
 func (c *comparison) count(change site.Change) comparer {
 	id := unknownKind
 	route, known := c.config.RouteOf(change.Key)
@@ -178,7 +177,7 @@ func (c *comparison) count(change site.Change) comparer {
 	return nil
 }
 
-// profileRoute is the route of the objects that show the profiles of accounts.
+// profileRoute returns the route of the objects with profiles of accounts.
 func (c *comparison) profileRoute() routes.ID {
 	if c.config.EFP() {
 		return routes.UserDetails
@@ -186,7 +185,7 @@ func (c *comparison) profileRoute() routes.ID {
 	return routes.Details
 }
 
-// isOfAddress reports whether details are not those of a name, which are a copy.
+// isOfAddress reports whether details belong to an address. Details of names are copies.
 func (c *comparison) isOfAddress(key site.Key) bool {
 	if !c.config.EFP() {
 		return true
@@ -196,8 +195,7 @@ func (c *comparison) isOfAddress(key site.Key) bool {
 	return err == nil
 }
 
-// tokenOf is the list of a key below /lists/. It is a copy: the key is a part of the text of its shard,
-// which need not stay.
+// tokenOf returns the list of a key below /lists/. It copies the text, because the key aliases its shard.
 func (c *comparison) tokenOf(key site.Key) string {
 	tokenID, _, _ := strings.Cut(strings.TrimPrefix(string(key), c.config.BasePath+"/lists/"), "/")
 	return strings.Clone(tokenID)
@@ -213,7 +211,7 @@ func (c *comparison) compare(ctx context.Context, change site.Change, compare co
 	}
 	need := min(before.Size+c.from.room(before.Key)+after.Size+c.to.room(after.Key), c.Memory)
 	if before.Size > maxObject || after.Size > maxObject {
-		need = 0 // it is not read
+		need = 0 // not read
 	}
 	if err := c.memory.Acquire(ctx, need); err != nil {
 		return err
@@ -230,7 +228,7 @@ func (c *comparison) compare(ctx context.Context, change site.Change, compare co
 	return compare(change.Key, was, is)
 }
 
-// readIf reads the object of an entry; nil for the zero Entry.
+// readIf reads the object of an entry, and returns nil for the zero Entry.
 func readIf(ctx context.Context, s *source, e site.Entry) ([]byte, error) {
 	if e.Key == "" {
 		return nil, nil
@@ -276,7 +274,7 @@ func (c *comparison) finish(ctx context.Context) error {
 	return nil
 }
 
-// countManifest counts the shards and indexes of the manifests that differ. Their sizes are in no manifest.
+// countManifest counts the manifest shards and indexes that differ. No manifest has their sizes.
 func (c *comparison) countManifest() {
 	kind := &ObjectKind{Kind: plain(site.RouteBy(routes.Manifest).Pattern), Summary: plain(site.RouteBy(routes.Manifest).Summary)}
 	for _, name := range shards.Names(&c.to.root) {

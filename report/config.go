@@ -6,8 +6,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// checkComparable returns an error unless the objects of two sites mean the same: it names the first choice
-// of their configurations that differs. Whether there is an explorer makes no difference.
+// checkComparable returns an error unless the objects of two sites mean the same. It names the first setting that
+// differs. An explorer makes no difference.
 func checkComparable(from, to *source) error {
 	a, b := from.root.Config, to.root.Config
 	for _, member := range []struct {

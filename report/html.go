@@ -15,31 +15,31 @@ import (
 	"github.com/followpress/followpress/templates"
 )
 
-// dressed are the functions of templates that give a page its style, with links in a colour unless it is "", and its policy: it
-// lets the page do nothing but show itself, with no script, no request, and no style but that.
+// dressed returns template functions for the page's style, with links in a colour unless it is "", and for its
+// policy. The policy forbids scripts, requests, and any other style.
 func dressed(colour Text) template.FuncMap {
 	sheet := templates.ReportStyle
-	if colour != "" { // the explorer has the same for dark pages
+	if colour != "" { // the explorer uses the same rule for dark pages
 		sheet += fmt.Sprintf(":root { --link: light-dark(%[1]s, color-mix(in oklab, %[1]s 45%%, white)); }\n", colour)
 	}
 	sum := sha256.Sum256([]byte(sheet))
 	policy := plain("default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'")
 	return template.FuncMap{
-		"style":  func() template.CSS { return template.CSS(sheet) }, // ours, and a colour of three numbers
+		"style":  func() template.CSS { return template.CSS(sheet) }, // trusted: a constant, and a colour of three numbers
 		"policy": func() Text { return policy },
 	}
 }
 
-// A captioned is what the template of a table gets.
+// A captioned is the input of a table's template.
 type captioned struct {
 	Caption Text
 	Rows    any
 }
 
-// A fromTo is what the template of a changed text gets.
+// A fromTo is the input of the template of a changed text.
 type fromTo struct{ From, To Text }
 
-// pages are the templates. They are not executed, but copies that know where links lead.
+// pages are the templates. They are cloned for each page, with functions for its links.
 var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(dressed("")).Funcs(template.FuncMap{
 	"count": func(n any) Text { return number(wholeNumber(n)) },
 	"bytes": size,
@@ -59,7 +59,7 @@ var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(dressed("
 	"day":        day,
 }).Parse(templates.Report))
 
-// moment and day write a time and a date as people do. What is neither stays as it is.
+// moment and day format a time and a date for people. They return other texts unchanged.
 func moment(asOf Text) Text {
 	if t, err := time.Parse(time.RFC3339, string(asOf)); err == nil {
 		return plain(templates.Moment(t))
@@ -74,7 +74,7 @@ func day(date Text) Text {
 	return date
 }
 
-// links are the functions of templates that say where an explorer shows something; "" without an explorer, for no link.
+// links returns template functions for links into an explorer; without an explorer, they return "" for no link.
 func links(explorer Text) template.FuncMap {
 	at := func(place string) Text {
 		if explorer == "" {
@@ -145,10 +145,10 @@ func networkSizes(a, b NetworkSizes) []sizeRow {
 	}
 }
 
-// A view is what the template of a report gets: the report, and its pictures, nil for none.
+// A view is the input of a report's template: the report and its pictures, nil for none.
 type view struct {
 	Title        Text
-	Home         Text // where the title of the site leads; "" for nowhere
+	Home         Text // target of the title; "" for none
 	Report       *Report
 	Sizes        []sizeRow
 	NetworkSizes []sizeRow
@@ -158,8 +158,8 @@ type view struct {
 	Boards []*chart
 }
 
-// HTML renders the report as one page without scripts, which loads nothing and leads nowhere: it may be kept anywhere.
-// Equal reports give equal bytes.
+// HTML renders the report as one page without scripts, external resources or links, so that it can be stored
+// anywhere. Equal reports give equal bytes.
 func (r *Report) HTML() ([]byte, error) { return r.page("") }
 
 // page renders the report with links to an explorer, "" for none.
@@ -204,7 +204,7 @@ var (
 	followsLegend = []legend{{"s1", "follows"}, {"s2", "unfollows"}}
 )
 
-// balance is a bar with what is more on the right and what is less on the left.
+// balance returns a bar with gains on the right and losses on the left.
 func balance(name Text, more, less int) bar {
 	b := bar{Label: name, Value: "0"}
 	var value Text
@@ -269,7 +269,7 @@ func (v *view) draw(r *Report) {
 
 func firstOf[T any](all []T, n int) []T { return append([]T(nil), all[:min(n, len(all))]...) }
 
-// shortKind is the end of a pattern, which tells most.
+// shortKind returns the end of a pattern, its most specific part.
 func shortKind(pattern Text) Text {
 	if lengthOf(pattern) <= labelRoom {
 		return pattern

@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// JSON encodes the report, indented. Equal reports give equal bytes.
+// JSON encodes the report with indentation. Equal reports give equal bytes.
 func (r *Report) JSON() ([]byte, error) {
 	body, err := json.MarshalIndentWithOption(r, "", "  ", json.DisableHTMLEscape())
 	if err != nil {
@@ -19,8 +19,8 @@ func (r *Report) JSON() ([]byte, error) {
 	return append(body, '\n'), nil
 }
 
-// Parse decodes the JSON of a report. It fails unless what the forms of a report show as it is, such as
-// times and addresses, is what it should be.
+// Parse decodes the JSON of a report. It fails if a value that pages show unescaped or as a link, such as a time or
+// an address, is invalid.
 func Parse(body []byte) (*Report, error) {
 	r := &Report{}
 	if err := json.Unmarshal(body, r); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// mostLists bounds the lists, accounts and tags that a report names.
+// mostLists is the maximum number of lists, accounts and tags that a report names.
 const mostLists = 20
 
 const (
@@ -23,14 +23,14 @@ func byChange(a, b ListChange) int {
 	return cmp.Or(cmp.Compare(b.Follows+b.Unfollows, a.Follows+a.Unfollows), site.CompareTokenIDs(string(a.List), string(b.List)))
 }
 
-// A recordChange is a held account that a list says something else of.
+// A recordChange is a held account whose tags in a list changed.
 type recordChange struct {
 	address   site.Address
-	was, is   rules.State // 0 if it is not held
-	tags, had []byte      // JSON arrays; nil if it is not held
+	was, is   rules.State // 0 if not held
+	tags, had []byte      // JSON arrays; nil if not held
 }
 
-// compareRecords compares two answers to /records. Either is nil if that site does not have the list.
+// compareRecords compares two answers to /records. A body is nil if that site lacks the list.
 func (c *comparison) compareRecords(key site.Key, before, after []byte) error {
 	if err := checkRecords(before); err != nil {
 		return c.from.explain(key, err)
@@ -88,8 +88,8 @@ func (f *Follows) add(was, is rules.State) {
 	count(rules.Mute, &f.Mutes, &f.Unmutes)
 }
 
-// diffRecords lists the accounts that a list holds with other tags than before, or in only one of the
-// sites, in no particular order.
+// diffRecords returns the accounts that a list holds with different tags, or in only one of the sites, in no
+// particular order.
 func diffRecords(before, after []byte) (changes []recordChange) {
 	held := map[site.Address][]byte{}
 	for r := range scan.HeldRecords(before) {
@@ -124,7 +124,7 @@ func checkRecords(body []byte) error {
 	return nil
 }
 
-// accountsOf says which accounts lists began and ceased to follow most.
+// accountsOf returns the accounts that lists followed and unfollowed most.
 func accountsOf(c *counter[site.Address]) Accounts {
 	gained, lost := mostChanged(c, site.Address.Compare, func(account site.Address, follows, unfollows int) AccountChange {
 		return AccountChange{Address: plain(account.String()), Follows: follows, Unfollows: unfollows}

@@ -6,11 +6,10 @@ import (
 	"unicode"
 )
 
-// mostMarkdown bounds the rows of a table in Markdown: a job's summary should fit a screen.
+// mostMarkdown is the maximum number of rows of a table in Markdown, so that a job's summary fits a screen.
 const mostMarkdown = 5
 
-// Markdown formats the report in short, for the summary of a CI job. Texts of profiles cannot become
-// markup there.
+// Markdown formats a short version of the report for the summary of a CI job. Texts of profiles cannot become markup.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### What changed: %s to %s\n\n", r.From.AsOf, r.To.AsOf)
@@ -57,7 +56,7 @@ func (r *Report) Markdown() string {
 	return b.String()
 }
 
-// person is the name of an account in Markdown, and the beginning of its address.
+// person formats the name of an account in Markdown, and the start of its address.
 func person(name, address Text) string {
 	short := string(address)
 	if len(address) == 42 {
@@ -69,12 +68,11 @@ func person(name, address Text) string {
 	return markdown(name) + " (" + short + ")"
 }
 
-// maxMarkdownText bounds a text in Markdown, in characters.
+// maxMarkdownText is the maximum length of a text in Markdown, in characters.
 const maxMarkdownText = 40
 
-// markdown makes Markdown that shows a text as it is: punctuation becomes entities, which are no markup.
-// Isolates keep a name written from right to left from turning its neighbours round, and a link is no
-// link without the dots of its host.
+// markdown escapes a text for Markdown. Punctuation becomes entities, including the dots of host names, which would
+// become links. Isolates keep a right-to-left name from reordering its neighbours.
 func markdown(t Text) string {
 	text := t.String()
 	var b strings.Builder

@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// fillNames finds the names of the accounts that the report shows, and the accounts of its lists. The
-// new site is asked first; the old one knows what is gone.
+// fillNames looks up the names of the accounts that the report shows, and the accounts of its lists. It asks the new
+// site first, and the old one for what is gone.
 func (c *comparison) fillNames(ctx context.Context) error {
 	if err := c.fillLists(ctx); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (c *comparison) fillNames(ctx context.Context) error {
 	return nil
 }
 
-// eachShown calls do with each account that is shown by its address alone.
+// eachShown calls do with each account that the report shows by address.
 func (r *Report) eachShown(do func(address string, name *Text)) {
 	for _, accounts := range [][]AccountChange{r.Accounts.Gained, r.Accounts.Lost} {
 		for i := range accounts {
@@ -71,7 +71,7 @@ func (c *comparison) fillLists(ctx context.Context) error {
 	return group.Wait()
 }
 
-// details reads details. known is false if there are none.
+// details reads details. known is false if they are missing.
 func (c *comparison) details(ctx context.Context, s *source, key site.Key) (details site.ListDetails, known bool, err error) {
 	most := int64(maxBucket)
 	need := min(most, c.Memory)
@@ -89,7 +89,7 @@ func (c *comparison) details(ctx context.Context, s *source, key site.Key) (deta
 	return details, true, nil
 }
 
-// lookUp looks up the names of addresses. Names has those afterwards that the site has a profile of.
+// lookUp adds the names of addresses with a profile to names.
 func (c *comparison) lookUp(ctx context.Context, s *source, addresses map[string]struct{}, names map[string]Text) error {
 	keys, err := c.profileKeys(ctx, s, addresses)
 	if err != nil {
@@ -112,8 +112,8 @@ func (c *comparison) lookUp(ctx context.Context, s *source, addresses map[string
 	return group.Wait()
 }
 
-// profileKeys returns where the profiles of addresses are. Under the API spec, only
-// accounts with a primary list have one.
+// profileKeys returns the keys of the profiles of addresses. Under the API spec, only accounts with a primary list
+// have one.
 func (c *comparison) profileKeys(ctx context.Context, s *source, addresses map[string]struct{}) (map[string]site.Key, error) {
 	keys := map[string]site.Key{}
 	buckets := map[string][]string{}

@@ -12,13 +12,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Networks are the networks of both sites, and how their degrees are distributed.
+// Networks has the sizes of both networks, and the distributions of degrees.
 type Networks struct {
 	From      NetworkSizes `json:"from"`
 	To        NetworkSizes `json:"to"`
-	Followers []Degrees    `json:"followers"` // accounts by how many follow them
-	Following []Degrees    `json:"following"` // accounts by how many they follow
-	Growth    []Month      `json:"growth"`    // of the new site, the last 36 months
+	Followers []Degrees    `json:"followers"` // accounts by number of followers
+	Following []Degrees    `json:"following"` // accounts by number of accounts that they follow
+	Growth    []Month      `json:"growth"`    // of the new site, last 36 months
 }
 
 // NetworkSizes are the sizes of a network.
@@ -31,14 +31,14 @@ type NetworkSizes struct {
 	Names    int `json:"names"`
 }
 
-// Degrees counts the accounts with a degree of at least Least and less than that of the next element.
+// Degrees counts the accounts with a degree from Least to below the Least of the next element.
 type Degrees struct {
 	Least int `json:"least"`
 	From  int `json:"from"`
 	To    int `json:"to"`
 }
 
-// A Month counts the records of primary lists that were added in it.
+// A Month counts the records of primary lists added in that month.
 type Month struct {
 	Month Text `json:"month"` // such as 2026-01
 	Count int  `json:"count"`
@@ -54,7 +54,7 @@ type network struct {
 	Growth    [][2]any `json:"growth"`
 }
 
-// compareNetworks compares the networks, if both sites say what theirs is like.
+// compareNetworks compares the networks, if both sites describe theirs.
 func (c *comparison) compareNetworks(ctx context.Context) error {
 	was, err := readNetwork(ctx, c.from)
 	if was == nil || err != nil {
@@ -80,7 +80,7 @@ func (c *comparison) compareNetworks(ctx context.Context) error {
 	return nil
 }
 
-// readNetwork returns nil if the site does not say what its network is like.
+// readNetwork reads the description of a site's network, nil if it has none.
 func readNetwork(ctx context.Context, s *source) (*network, error) {
 	if !s.root.Config.Explorer {
 		return nil, nil
@@ -93,20 +93,19 @@ func readNetwork(ctx context.Context, s *source) (*network, error) {
 	if err := json.Unmarshal(body, n); err != nil {
 		return nil, s.explain(site.NetworkKey, fmt.Errorf("%w: %w", site.ErrMalformed, err))
 	}
-	if n.AsOf != s.root.AsOf { // it is read without its digest
+	if n.AsOf != s.root.AsOf { // this object is read without its digest
 		return nil, s.explain(site.NetworkKey, fmt.Errorf("%w: it is as of %.40q, the site as of %s", site.ErrMalformed, n.AsOf, s.root.AsOf))
 	}
 	return n, nil
 }
 
-// binsPerDecade makes the least degrees 1, 2, 3, 4, 6, 8, 10, 14, …
+// binsPerDecade determines the bins: degrees from 1, 2, 3, 4, 6, 8, 10, 14, …
 const binsPerDecade = 8
 
-// mostDegree is more than any account has.
+// mostDegree exceeds any degree.
 const mostDegree = 1_000_000_000
 
-// binned counts accounts by their degree, in bins that grow with it. Bins without accounts are left
-// out.
+// binned counts accounts by degree, in logarithmic bins. It omits empty bins.
 func binned(from, to [][2]int) []Degrees {
 	bins := map[int]*Degrees{}
 	add := func(degrees [][2]int, count func(*Degrees) *int) {
@@ -131,7 +130,7 @@ func binned(from, to [][2]int) []Degrees {
 	return all
 }
 
-// leastOf is the least degree of the bin of a degree.
+// leastOf returns the smallest degree in the bin of a degree.
 func leastOf(degree int) int {
 	begin := func(bin int) int { return int(math.Ceil(math.Pow(10, float64(bin)/binsPerDecade) - 1e-9)) }
 	bin := int(math.Log10(float64(degree)) * binsPerDecade)

@@ -15,23 +15,22 @@ const (
 	DefaultPatience    = 2 * time.Minute
 )
 
-// Options of a comparison. The zero value is valid.
+// Options configure a comparison. The zero value is valid.
 type Options struct {
-	Date        time.Time     // of the report; the zero time means now
-	Concurrency int           // limit of pairs of objects that are read at a time; 0 means DefaultConcurrency
-	Memory      int64         // limit of the bytes of those objects; 0 means DefaultMemory
-	Patience    time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
+	Date        time.Time     // of the report; zero means now
+	Concurrency int           // maximum number of pairs of objects read concurrently; 0 means DefaultConcurrency
+	Memory      int64         // maximum bytes of those objects; 0 means DefaultMemory
+	Patience    time.Duration // retry a request for this long after its first failure; 0 means DefaultPatience
 	Progress    Progress      // nil means none
 
-	limits limits // fewer in tests of what is beyond
+	limits limits // lower in tests
 }
 
-// Progress is told how far a run has come. Its methods are called from many goroutines.
+// Progress receives the progress of a run. Its methods must be safe for concurrent use.
 type Progress interface {
-	// Stage begins a part of the run. total is the sum of n over all AddBytes of this stage,
-	// or 0 if it is not known.
+	// Stage begins a part of the run. total is the sum of n over all AddBytes of this stage, or 0 if unknown.
 	Stage(name string, total int64)
-	// AddBytes says that n more items are done, with so many bytes.
+	// AddBytes reports n more items with that many bytes.
 	AddBytes(n, bytes int64)
 }
 
@@ -40,7 +39,7 @@ type noProgress struct{}
 func (noProgress) Stage(string, int64)   {}
 func (noProgress) AddBytes(int64, int64) {}
 
-// Limits of what is counted one by one. The package comment names them.
+// limits are the maximum numbers of things counted individually, as in the package comment.
 type limits struct{ accounts, tags, profiles int }
 
 func (o Options) withDefaults() (Options, error) {
@@ -67,7 +66,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// retrying is how requests are made again. One may take as long as 256 MiB over a slow line.
+// retrying returns the retry policy of requests. An attempt may take 256 MiB over a slow line.
 func retrying(patience time.Duration) storage.Retry {
 	return storage.Retry{Patience: patience, Attempt: 5 * time.Minute, Hint: "check --endpoint, and that the server is up"}
 }

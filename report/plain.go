@@ -6,21 +6,21 @@ import (
 	rules "github.com/followpress/followpress/internal/plain"
 )
 
-// A Text is a text of a report, which anybody may have written. Reports and their pictures have no
-// strings but these, so that templates get nothing else.
+// A Text is an untrusted text of a report. Reports and pictures have no other strings, so templates receive nothing
+// else.
 type Text string
 
-// String is the text as it may be shown (internal/plain), which is what templates and fmt show of it.
+// String returns the text as it may be shown (internal/plain). Templates and fmt use it.
 func (t Text) String() string { return rules.Text(string(t)) }
 
-// UnmarshalText reads a text of a saved report.
+// UnmarshalText decodes a text of a saved report.
 func (t *Text) UnmarshalText(text []byte) error {
 	*t = plain(string(text))
 	return nil
 }
 
-// plain returns a text as it is shown.
+// plain returns a text as it may be shown.
 func plain(text string) Text { return Text(rules.Text(text)) }
 
-// textf is fmt.Sprintf of texts and numbers.
+// textf is fmt.Sprintf for texts and numbers.
 func textf(format string, args ...any) Text { return plain(fmt.Sprintf(format, args...)) }

@@ -11,9 +11,9 @@ import (
 
 const mostProfiles = 50
 
-// A profileCounter counts the accounts whose profiles changed. Under the API spec several lists may
-// show the profile of an account, and a refresh may have replaced one of them: then the primary list
-// counts, or the one with the smallest number, whichever is compared first.
+// A profileCounter counts the accounts whose profiles changed. Under the API spec, several lists may show an
+// account's profile, and a refresh may have replaced one of them. Then the primary list counts, or else the one with
+// the smallest number, in any order of comparisons.
 type profileCounter struct {
 	most     int
 	shown    map[site.Address]shownBy
@@ -21,14 +21,14 @@ type profileCounter struct {
 	examples *top[ProfileChange]
 }
 
-// A shownBy is where a changed profile was found, and what of it changed.
+// A shownBy is the place of a changed profile, and its changes.
 type shownBy struct {
 	list    string // "" under the API efp
 	primary bool
 	changed []Text
 }
 
-// isBetter reports whether a list says more about its account than another one.
+// isBetter reports whether a list takes precedence over another one of the same account.
 func (s shownBy) isBetter(than shownBy) bool {
 	if s.primary != than.primary {
 		return s.primary
@@ -50,16 +50,16 @@ func byRank(a, b ProfileChange) int {
 	return cmp.Or(cmp.Compare(unranked(a), unranked(b)), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Address, b.Address))
 }
 
-// sameProfile reports whether two details begin with the same account and profile. Most details that
-// differ do so in their ranks, which come last, so decoding them would take most of the time.
+// sameProfile reports whether two details start with the same account and profile. Most details differ only in their
+// ranks, at the end, so decoding them would take most of the time.
 func sameProfile(before, after []byte) bool {
-	const end = `},"ranks":{` // in no text of a profile: there, a backslash is before a quotation mark
+	const end = `},"ranks":{` // in no text of a profile, where quotation marks are escaped
 	i, j := bytes.LastIndex(before, []byte(end)), bytes.LastIndex(after, []byte(end))
 	return i >= 0 && i == j && bytes.Equal(before[:i], after[:j])
 }
 
-// compareDetails compares two answers to /details. If the list has got another account, that is
-// another profile and not a changed one.
+// compareDetails compares two answers to /details. A list with a new account shows another profile, not a changed
+// one.
 func (c *comparison) compareDetails(key site.Key, before, after []byte) error {
 	if sameProfile(before, after) {
 		return nil

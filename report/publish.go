@@ -16,19 +16,19 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Bucket is the part of object storage that publishing needs. Package storage documents the methods
-// and their errors.
+// A Bucket is the part of object storage that publishing needs. Package storage documents the methods and their
+// errors.
 type Bucket interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 }
 
-// An Index lists the published reports, the newest first.
+// An Index lists the published reports, newest first.
 type Index struct {
 	Reports []IndexEntry `json:"reports"`
 }
 
-// An IndexEntry says in short what a report says.
+// An IndexEntry is the summary of a report.
 type IndexEntry struct {
 	Date      string `json:"date"` // of the report, as in its key
 	From      string `json:"from"` // time of the old snapshot
@@ -39,17 +39,16 @@ type IndexEntry struct {
 	GoneLists int    `json:"gone_lists"`
 }
 
-// MaxIndexEntries bounds the index. Older reports stay in the bucket.
+// MaxIndexEntries is the maximum length of the index. Older reports stay in the bucket.
 const MaxIndexEntries = 1_000
 
-// Publish puts a report into a bucket, as a page and as JSON, and then adds it to the index there. A
-// report of the same date is replaced. Runs on different days may publish at the same time: none loses
-// the entry of another one. ErrUnsafe says that the server cannot exclude that.
+// Publish puts a report into a bucket, as a page and as JSON, and then adds it to the index. It replaces a report of
+// the same date. Concurrent runs for different days keep each other's entries, unless it returns ErrUnsafe.
 func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) error {
 	shown := *r
-	shown.From.Site, shown.To.Site = "", "" // may be paths of this machine
+	shown.From.Site, shown.To.Site = "", "" // may be local paths
 	r = &shown
-	// The report is beside the site, and so is its explorer.
+	// Reports and the explorer are in the same bucket.
 	explorer := Text("")
 	if r.Network != nil {
 		explorer = Text("../" + string(site.ExplorerKey("index.html")))
@@ -74,7 +73,7 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 	return p.addToIndex(ctx, IndexEntry{string(r.Date), string(r.From.AsOf), string(r.To.AsOf), r.Follows.Follows, r.Follows.Unfollows, r.Lists.New, r.Lists.Gone})
 }
 
-// ErrUnsafe says that a report is published, and its entry was written without a condition.
+// ErrUnsafe says that the report was published, but its index entry was written without a condition.
 var ErrUnsafe = errors.New("the server has no conditional writes: if two runs publish reports at the same time, an entry of the index may be lost")
 
 func object(key site.Key, body []byte, id routes.ID) storage.Object {
@@ -85,7 +84,7 @@ func object(key site.Key, body []byte, id routes.ID) storage.Object {
 	}
 }
 
-// A publication writes to a bucket, and retries what fails for a passing reason.
+// A publication writes to a bucket, and retries temporary failures.
 type publication struct {
 	bucket Bucket
 	retry  storage.Retry
@@ -98,13 +97,12 @@ func (p *publication) put(ctx context.Context, o storage.Object, condition stora
 	})
 }
 
-// mostConflicts bounds the attempts to write the index. Each conflict means that another run has
+// mostConflicts is the maximum number of attempts to write the index. Each conflict means that another run has
 // written it.
 const mostConflicts = 100
 
-// addToIndex writes the index under the condition that nobody else has written it since it was read,
-// and otherwise reads it again. A write that took effect although its answer was lost is noticed in
-// the same way: the entry is there already.
+// addToIndex writes the index if nobody else has changed it since it was read, and otherwise reads it again. This
+// also handles a write whose response was lost: the entry is already there.
 func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
 	for range mostConflicts {
 		index, condition, err := p.readIndex(ctx)
@@ -133,7 +131,7 @@ func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
 	return fmt.Errorf("put %s: others have written it %d times meanwhile: the report is in the bucket, publish it again to list it", site.ReportsKey, mostConflicts)
 }
 
-// readIndex reads the index and says under which condition it may be replaced.
+// readIndex reads the index, and returns the condition for replacing it.
 func (p *publication) readIndex(ctx context.Context) (index Index, condition storage.Condition, err error) {
 	var body []byte
 	var info storage.Info
@@ -152,7 +150,7 @@ func (p *publication) readIndex(ctx context.Context) (index Index, condition sto
 	return index, storage.Condition(info.ETag), nil
 }
 
-// ParseIndex decodes an index. It fails unless every entry has a date and the dates are in order.
+// ParseIndex decodes an index. It fails unless every entry has a date and the dates are sorted.
 func ParseIndex(body []byte) (Index, error) {
 	var index Index
 	if err := json.Unmarshal(body, &index); err != nil {
@@ -171,8 +169,8 @@ func validDate(text string) bool {
 	return err == nil
 }
 
-// add adds an entry, in the place of one of the same date. changed is false if it is there already, or
-// if there are enough newer ones.
+// add adds an entry, or replaces one of the same date. changed is false if it exists already, or if there are enough
+// newer ones.
 func (x *Index) add(entry IndexEntry) (changed bool) {
 	at, found := slices.BinarySearchFunc(x.Reports, entry, func(a, b IndexEntry) int { return strings.Compare(b.Date, a.Date) })
 	switch {

@@ -10,8 +10,8 @@ import (
 // Format is the version of the JSON of a report.
 const Format = 1
 
-// A Report says what changed between two sites. Sizes are in bytes. Its JSON is documented in
-// docs/report.md. Lists are never null.
+// A Report describes the changes between two sites. Sizes are in bytes. docs/report.md documents its JSON. Lists are
+// never null.
 type Report struct {
 	Format   int           `json:"format"`
 	Date     Text          `json:"date"` // of the report, such as 2026-11-22
@@ -19,20 +19,20 @@ type Report struct {
 	Brand    Brand         `json:"brand,omitzero"`
 	From     SiteSummary   `json:"from"`
 	To       SiteSummary   `json:"to"`
-	Equal    bool          `json:"equal"` // whether all objects are the same, whatever the time of the snapshot
+	Equal    bool          `json:"equal"` // all objects are equal, whatever the time of the snapshot
 	Lists    Lists         `json:"lists"`
 	Follows  Follows       `json:"follows"`
 	Accounts Accounts      `json:"accounts"`
 	Boards   []Board       `json:"boards"`
 	Tags     Tags          `json:"tags"`
 	Profiles Profiles      `json:"profiles"`
-	Objects  []ObjectKind  `json:"objects"`           // kinds with a change, in the order of the table of routes
+	Objects  []ObjectKind  `json:"objects"`           // kinds with changes, in the order of the table of routes
 	Network  *Networks     `json:"network,omitempty"` // nil unless both sites have an explorer
 	Read     ReadSummary   `json:"read"`
-	Elapsed  time.Duration `json:"-"` // not part of the figures: the same sites give the same report
+	Elapsed  time.Duration `json:"-"` // not in the JSON: equal sites give equal reports
 }
 
-// A Brand says whose site the new one is, as site.Config does.
+// A Brand has the branding of the new site, as in site.Config.
 type Brand struct {
 	Title  Text `json:"title,omitempty"` // or the host of its public URL
 	Colour Text `json:"colour,omitempty"`
@@ -43,7 +43,7 @@ func brandOf(c site.Config) Brand {
 	return Brand{plain(page.Title(c)), plain(c.Colour), plain(c.Home)}
 }
 
-// check is an error unless a site can have the colour, which becomes style, and the home, which becomes a link.
+// check returns an error unless colour and home are valid. They become style and a link.
 func (b Brand) check() error {
 	_, err := site.Config{Explorer: true, Colour: string(b.Colour), Home: string(b.Home)}.WithDefaults()
 	return err
@@ -51,7 +51,7 @@ func (b Brand) check() error {
 
 // A SiteSummary describes one of the sites.
 type SiteSummary struct {
-	Site   Text        `json:"site"` // as it was named; "" in a report that is published, as only its operator knows what that means
+	Site   Text        `json:"site"` // name of the site; "" in a published report, where only its operator would understand it
 	AsOf   Text        `json:"as_of"`
 	Counts site.Counts `json:"counts"`
 }
@@ -61,7 +61,7 @@ type Lists struct {
 	New     int          `json:"new"`
 	Gone    int          `json:"gone"`
 	Changed int          `json:"changed"` // in both sites, with other records
-	Largest []ListChange `json:"largest"` // the most follows and unfollows first
+	Largest []ListChange `json:"largest"` // most follows and unfollows first
 }
 
 // A ListChange is a list whose records changed.
@@ -74,8 +74,8 @@ type ListChange struct {
 	Unfollows int  `json:"unfollows"`
 }
 
-// Follows counts what changed in the records of all lists, primary or not. What new lists say is new,
-// and what gone lists said is gone.
+// Follows counts changes in the records of all lists, primary or not. Records of new lists count as new, those of
+// gone lists as gone.
 type Follows struct {
 	Follows   int `json:"follows"`
 	Unfollows int `json:"unfollows"`
@@ -87,12 +87,12 @@ type Follows struct {
 	Unmutes   int `json:"unmutes"`
 }
 
-// Accounts says which accounts were followed and unfollowed most, by lists of any kind.
+// Accounts are the accounts that lists of any kind followed and unfollowed most.
 type Accounts struct {
-	Changed    int             `json:"changed"` // accounts that lists follow or unfollow
+	Changed    int             `json:"changed"` // accounts that any list followed or unfollowed
 	Gained     []AccountChange `json:"gained"`
 	Lost       []AccountChange `json:"lost"`
-	NotCounted int             `json:"not_counted"` // follows and unfollows of more accounts than are counted
+	NotCounted int             `json:"not_counted"` // changes of accounts beyond the limit
 }
 
 // An AccountChange is an account that lists followed and unfollowed.
@@ -103,19 +103,19 @@ type AccountChange struct {
 	Unfollows int  `json:"unfollows"`
 }
 
-// A Board says how a leaderboard changed, in its first places.
+// A Board describes the changes in the first places of a leaderboard.
 type Board struct {
 	Board   site.Board   `json:"board"`
-	Places  int          `json:"places"` // places that are compared
+	Places  int          `json:"places"` // number of compared places
 	Changed int          `json:"changed"`
-	Risen   []PlaceOnIt  `json:"risen"`   // the most places first
-	Fallen  []PlaceOnIt  `json:"fallen"`  // the most places first
+	Risen   []PlaceOnIt  `json:"risen"`   // most places first
+	Fallen  []PlaceOnIt  `json:"fallen"`  // most places first
 	Entered []PlaceOnIt  `json:"entered"` // best place first
 	Left    []PlaceOnIt  `json:"left"`    // best place first
-	Totals  PlacesTotals `json:"totals"`  // of all, of which the lists show the first
+	Totals  PlacesTotals `json:"totals"`  // all accounts, including those not listed
 }
 
-// PlacesTotals counts the accounts of a board by what became of them.
+// PlacesTotals counts the accounts of a board by kind of change.
 type PlacesTotals struct {
 	Risen   int `json:"risen"`
 	Fallen  int `json:"fallen"`
@@ -123,8 +123,7 @@ type PlacesTotals struct {
 	Left    int `json:"left"`
 }
 
-// A PlaceOnIt is an account on a leaderboard. A place and its count are 0 if the account was not
-// among the places that are compared.
+// A PlaceOnIt is an account on a leaderboard. Place and count are 0 if it was not among the compared places.
 type PlaceOnIt struct {
 	Address   Text `json:"address"`
 	Name      Text `json:"name"`
@@ -134,42 +133,42 @@ type PlaceOnIt struct {
 	ToCount   int  `json:"to_count"`
 }
 
-// Tags says which tags records got and lost.
+// Tags are the tags that records gained and lost.
 type Tags struct {
-	Changed    int         `json:"changed"` // tags that any record got or lost
+	Changed    int         `json:"changed"` // tags that any record gained or lost
 	More       []TagChange `json:"more"`
 	Less       []TagChange `json:"less"`
-	NotCounted int         `json:"not_counted"` // changes of long tags, of records with very many, and of more tags than are counted
+	NotCounted int         `json:"not_counted"` // changes of long tags, of records with very many, and of tags beyond the limit
 }
 
-// A TagChange counts the records that got and lost a tag.
+// A TagChange counts the records that gained and lost a tag.
 type TagChange struct {
 	Tag     Text `json:"tag"`
 	Added   int  `json:"added"`
 	Removed int  `json:"removed"`
 }
 
-// Profiles counts the accounts that both sites have and that show another profile. Under the API
-// spec, only accounts with a list have one.
+// Profiles counts the accounts in both sites whose profile changed. Under the API spec, only accounts with a list
+// have a profile.
 type Profiles struct {
 	Changed    int             `json:"changed"`
 	Names      int             `json:"names"`
 	Avatars    int             `json:"avatars"`
 	Headers    int             `json:"headers"`
 	Texts      int             `json:"texts"`
-	Examples   []ProfileChange `json:"examples"`    // the best rank by followers first
-	NotCounted int             `json:"not_counted"` // profiles of more accounts than are told apart
+	Examples   []ProfileChange `json:"examples"`    // best rank by followers first
+	NotCounted int             `json:"not_counted"` // profiles of accounts beyond the limit
 }
 
 // A ProfileChange is a profile that changed.
 type ProfileChange struct {
 	Address    Text   `json:"address"`
-	Rank       int    `json:"followers_rank"` // 0 for none
+	Rank       int    `json:"followers_rank"` // 0 if unranked
 	NameFrom   Text   `json:"name_from"`
 	NameTo     Text   `json:"name_to"`
 	AvatarFrom Text   `json:"avatar_from"`
 	AvatarTo   Text   `json:"avatar_to"`
-	Changed    []Text `json:"changed"` // of name, avatar, header, texts
+	Changed    []Text `json:"changed"` // name, avatar, header, texts
 }
 
 // An ObjectKind counts the objects of a route that differ.
@@ -177,8 +176,8 @@ type ObjectKind struct {
 	Kind    Text  `json:"kind"` // pattern of the route
 	Summary Text  `json:"summary"`
 	Added   Count `json:"added"`
-	Altered Count `json:"altered"` // with the bytes of the new site
-	Removed Count `json:"removed"` // with the bytes of the old site
+	Altered Count `json:"altered"` // bytes of the new site
+	Removed Count `json:"removed"` // bytes of the old site
 }
 
 // A Count is a number of objects and their bytes.
@@ -192,7 +191,7 @@ func (c *Count) add(bytes int64) {
 	c.Bytes += bytes
 }
 
-// objects counts the objects that are new or have other bytes, and those that are gone.
+// objects counts new and altered objects, and removed ones.
 func (r *Report) objects() (put, removed Count) {
 	for _, k := range r.Objects {
 		put.Objects += k.Added.Objects + k.Altered.Objects
@@ -203,10 +202,10 @@ func (r *Report) objects() (put, removed Count) {
 	return put, removed
 }
 
-// ReadSummary says what the comparison has read.
+// ReadSummary counts what the comparison has read.
 type ReadSummary struct {
 	Shards    int   `json:"shards"`    // of both manifests
 	Objects   int   `json:"objects"`   // of both sites, without manifests and roots
-	Bytes     int64 `json:"bytes"`     // of both, manifests included
-	Refreshed int   `json:"refreshed"` // objects that a refresh had replaced since they were published
+	Bytes     int64 `json:"bytes"`     // of both, including manifests
+	Refreshed int   `json:"refreshed"` // objects replaced by a refresh after they were published
 }

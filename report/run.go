@@ -10,12 +10,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Stage is a part of a run of a command.
+// A Stage is a part of a command's run.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-	Items   int64   `json:"items"` // rows, objects or requests, 0 if they are not counted
-	Bytes   int64   `json:"bytes"` // read or written, 0 if they are not counted
+	Items   int64   `json:"items"` // rows, objects or requests; 0 if not counted
+	Bytes   int64   `json:"bytes"` // read or written; 0 if not counted
 }
 
 func rate(s Stage) Text {
@@ -25,22 +25,22 @@ func rate(s Stage) Text {
 	return size(int64(float64(s.Bytes)/s.Seconds)) + "/s"
 }
 
-// A figure is a number or text of a report, with the path to it.
+// A figure is a number or text of a report, named by its path.
 type figure struct{ Name, Value Text }
 
-// mostFigures bounds the figures of a page, and mostElements those of one array.
+// Maximum numbers of figures on a page, and of elements of one array.
 const (
 	mostFigures  = 500
 	mostElements = 10
 )
 
-// A namedStage is a Stage as a template gets it.
+// A namedStage is the input of a stage's template.
 type namedStage struct {
 	Stage
 	Name Text
 }
 
-// A runView is what the template of a run gets.
+// A runView is the input of a run's template.
 type runView struct {
 	Title        Text
 	Times, Bytes *chart
@@ -91,7 +91,7 @@ func stageBytes(stages []Stage) *chart {
 	return bars("bytes", "Bytes by stage", nil, rows)
 }
 
-// figures flattens JSON, in its order.
+// figures flattens JSON, in document order.
 type figures struct {
 	all     []figure
 	omitted int
@@ -133,7 +133,7 @@ func (f *figures) read(body []byte) error {
 	}
 }
 
-// pathOf is where the last value is, such as stages[0].name.
+// pathOf returns the path of the last value, such as stages[0].name.
 func pathOf(d *jsontext.Decoder) string {
 	path, depth := "", 0
 	for name := range d.StackPointer().Tokens() {

@@ -15,7 +15,7 @@ import (
 // A Site is a site to compare: a folder, a tar file or a bucket of package storage.
 type Site = storage.Reader
 
-// Limits of what is read, in bytes. Nothing that followpress writes comes near them.
+// Size limits of objects in bytes, far above what followpress writes.
 const (
 	maxRoot    = site.MaxRootBytes
 	maxShard   = 4 << 20
@@ -27,7 +27,7 @@ const (
 // A source reads one of the sites.
 type source struct {
 	site storage.Retrying
-	name string // for people
+	name string // for messages
 	root site.Root
 
 	manifest *shards.Reader
@@ -68,7 +68,7 @@ func (s *source) get(ctx context.Context, key site.Key, most int64) ([]byte, err
 
 const damagedHint = "the site is damaged or was replaced meanwhile: try again, and see what followpress verify says of a bucket"
 
-// explain says which object of which site an error is about, and what to do if it is damaged.
+// explain adds the site and the object to an error, and a hint if it is damaged.
 func (s *source) explain(key site.Key, err error) error {
 	if errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrNotFound) || errors.Is(err, site.ErrMalformed) || errors.Is(err, storage.ErrTooLarge) {
 		return fmt.Errorf("%s: %s: %w: %s", s.name, key, err, damagedHint)
@@ -76,7 +76,7 @@ func (s *source) explain(key site.Key, err error) error {
 	return fmt.Errorf("%s: %s: %w", s.name, key, err)
 }
 
-// digest is the digest of a shard or an index of the manifest.
+// digest returns the digest of a manifest shard or index.
 func (s *source) digest(name string) site.SHA256 {
 	if len(name) == s.root.ShardDigits {
 		return s.manifest.Digest(name)
@@ -95,7 +95,7 @@ func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) 
 	return m.Objects, nil
 }
 
-// room is how much larger than its entry an object may be that a refresh has replaced.
+// room returns by how much a refreshed object may exceed the size of its entry.
 func (s *source) room(key site.Key) int64 {
 	if len(s.root.Config.RefreshesOf(key)) == 0 {
 		return 0
@@ -103,8 +103,7 @@ func (s *source) room(key site.Key) int64 {
 	return 1<<20 + 4*int64(s.root.Config.MaxProfileText)
 }
 
-// read reads the object of an entry. The body has the digest of the entry, or is one that a refresh
-// has stored in its place.
+// read reads the object of an entry. The body has the digest of the entry, or is a replacement stored by a refresh.
 func (s *source) read(ctx context.Context, e site.Entry) ([]byte, error) {
 	if e.Size > maxObject {
 		return nil, s.explain(e.Key, &storage.SizeError{Size: e.Size, Most: maxObject})
@@ -119,7 +118,7 @@ func (s *source) read(ctx context.Context, e site.Entry) ([]byte, error) {
 		return body, nil
 	}
 	for _, key := range s.root.Config.RefreshesOf(e.Key) {
-		kept, err := s.get(ctx, key, e.Size+s.room(e.Key)) // it has the new data, and what was there before
+		kept, err := s.get(ctx, key, e.Size+s.room(e.Key)) // has the new data, and the original object
 		if errors.Is(err, storage.ErrNotFound) {
 			continue
 		} else if err != nil {
@@ -139,8 +138,8 @@ func (s *source) read(ctx context.Context, e site.Entry) ([]byte, error) {
 	return nil, s.explain(e.Key, storage.ErrDamaged)
 }
 
-// readUnlisted reads an object without its entry, whose shard need not be read just for that.
-// The body is nil if there is none.
+// readUnlisted reads an object without its entry, to avoid reading a whole shard. The body is nil if the object is
+// missing.
 func (s *source) readUnlisted(ctx context.Context, key site.Key, most int64) ([]byte, error) {
 	body, err := s.get(ctx, key, most)
 	if errors.Is(err, storage.ErrNotFound) {

@@ -8,14 +8,13 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// Limits of what is counted one by one, in bytes of JSON.
+// Size limits of tags that are counted, in bytes of JSON.
 const (
 	maxTag  = 1 << 10
-	maxTags = 1 << 16 // of a record
+	maxTags = 1 << 16 // per record
 )
 
-// countTags counts what a record has got and lost. had and has are JSON arrays, nil for a record that is
-// not there.
+// countTags counts the tags that a record gained and lost. had and has are JSON arrays, nil for a missing record.
 func countTags(c *counter[string], had, has []byte) {
 	if len(had) > maxTags || len(has) > maxTags {
 		c.skipped++
@@ -46,7 +45,7 @@ func setOf(tags []byte) map[string]struct{} {
 	return set
 }
 
-// tagsOf says which tags records got and lost most.
+// tagsOf returns the tags that records gained and lost most.
 func tagsOf(c *counter[string]) Tags {
 	more, less := mostChanged(c, strings.Compare, func(encoded string, added, removed int) TagChange {
 		return TagChange{shorten(decodeText(encoded)), added, removed}
@@ -54,7 +53,7 @@ func tagsOf(c *counter[string]) Tags {
 	return Tags{len(c.counts), more, less, c.skipped}
 }
 
-// decodeText decodes a JSON string. Something else stays as it is.
+// decodeText decodes a JSON string. It returns anything else unchanged.
 func decodeText(encoded string) string {
 	var text string
 	if err := json.Unmarshal([]byte(encoded), &text); err != nil {

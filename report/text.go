@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// String formats the report for a person, in a few lines.
+// String formats the report in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
 	took := r.Elapsed.Round(time.Millisecond)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A top keeps the first n of all that it is given, in an order that has no ties.
+// A top keeps the first n of its inputs, in an order without ties.
 type top[T any] struct {
 	n     int
 	order func(a, b T) int
@@ -29,12 +29,12 @@ func (t *top[T]) add(x T) {
 	t.first = slices.Insert(t.first, at, x)
 }
 
-// A counter counts how often something began and ended of each thing, such as lists that follow an
-// account. It counts a thing from its first change on or not at all, so the numbers are exact.
+// A counter counts two kinds of events per key, such as follows and unfollows of an account. It counts a key from its
+// first event on or not at all, so the numbers are exact.
 type counter[K comparable] struct {
-	most    int // of the things that it counts
+	most    int // maximum number of keys
 	counts  map[K]*[2]int
-	skipped int // changes of other things
+	skipped int // events of other keys
 }
 
 func newCounter[K comparable](most int) counter[K] {
@@ -55,12 +55,12 @@ func (c *counter[K]) add(key K, begun, ended int) {
 	counts[1] += ended
 }
 
-// mostChanged makes rows of the things of which more began than ended, and of those of which less did, those
-// with the largest difference first.
+// mostChanged returns rows of the keys with more begun than ended, and of those with fewer, each with the largest
+// difference first.
 func mostChanged[K comparable, R any](c *counter[K], compare func(a, b K) int, row func(key K, begun, ended int) R) (more, less []R) {
 	type counted struct {
 		key         K
-		net, larger int // the difference of begun and ended, and the larger of them
+		net, larger int // difference of begun and ended, and the larger of them
 	}
 	order := func(a, b counted) int {
 		return cmp.Or(cmp.Compare(b.net, a.net), cmp.Compare(b.larger, a.larger), compare(a.key, b.key))
@@ -84,7 +84,7 @@ func mostChanged[K comparable, R any](c *counter[K], compare func(a, b K) int, r
 	return rows(gained.first), rows(lost.first)
 }
 
-// maxText bounds the texts of profiles in a report, in bytes.
+// maxText is the maximum size in bytes of profile texts in a report.
 const maxText = 200
 
 // shorten returns a copy of a text as it may be shown, cut if it is too long.

@@ -1,5 +1,3 @@
-// Package parquet reads the rows of tables from files of Parquet, in memory that is bounded by the size of a file.
-//
-// From a file to rows: footer.go opens it, pages.go unpacks pages and checks with values.go that the library will make no
-// more of them than they say, file.go has the library read columns, and rows.go makes rows of them.
+// Package parquet reads the rows of tables from Parquet files, with memory bounded by the size of a file. It unpacks
+// pages and checks them before the Parquet library sees them, because the library allocates as much as a file claims.
 package parquet

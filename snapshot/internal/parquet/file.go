@@ -21,15 +21,15 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// A columnKind says which values a column of a table may have.
+// A columnKind is the kind of values in a column of a table.
 type columnKind int
 
 const (
-	textColumn   columnKind = iota // BYTE_ARRAY or FIXED_LEN_BYTE_ARRAY: the text that a row of JSON has
-	jsonColumn                     // the same, the text is JSON
+	textColumn   columnKind = iota // BYTE_ARRAY or FIXED_LEN_BYTE_ARRAY with text
+	jsonColumn                     // the same, with JSON
 	numberColumn                   // INT32 or INT64
 	tagsColumn                     // a list of texts
-	timeColumn                     // a text, or a timestamp
+	timeColumn                     // a text or a timestamp
 )
 
 // A column is a member of rows.
@@ -46,16 +46,16 @@ var tableColumns = map[rowjson.Table][]column{
 		{name: "city"}, {name: "description"}, {name: "year", kind: numberColumn}, {name: "start_date"}, {name: "end_date"}, {name: "expiry_date"},
 	},
 	rowjson.TableLists: {{name: "token_id"}, {name: "owner"}, {name: "user", optional: true}},
-	// The order of these is that of the constants below.
+	// In the order of the constants below.
 	rowjson.TableRecords: {
 		{name: "token_id"}, {name: "version", kind: numberColumn}, {name: "record_type"}, {name: "data"},
 		{name: "tags", kind: tagsColumn, optional: true}, {name: "added", kind: timeColumn, optional: true},
 	},
-	// So is the order of these.
+	// Also in the order of the constants.
 	rowjson.TableAccounts:    {{name: "address"}, {name: "primary_list", optional: true}, {name: "ens", kind: jsonColumn, optional: true}},
 	rowjson.TableBadges:      {{name: "event_id"}, {name: "token_id"}, {name: "owner"}},
 	rowjson.TableRecommended: {{name: "address"}, {name: "class", optional: true}},
-	// And of these.
+	// Also in the order of the constants.
 	rowjson.TableOps: {
 		{name: "token_id"}, {name: "time", kind: timeColumn}, {name: "chain_id", kind: numberColumn}, {name: "block", kind: numberColumn},
 		{name: "log_index", kind: numberColumn}, {name: "op"},
@@ -84,7 +84,7 @@ type File struct {
 	at      io.ReaderAt // the file
 	size    int64
 	meta    parquetformat.FileMetaData
-	parquet *lib.File // as if no page were compressed
+	parquet *lib.File // sees all pages uncompressed
 	columns []leaf    // as in tableColumns
 }
 
@@ -92,21 +92,21 @@ type File struct {
 type leaf struct {
 	column
 	source   *lib.Column
-	index    int   // among the leaf columns of the file; -1 if the file does not have it
+	index    int   // among the leaf columns of the file; -1 if missing
 	element  int   // of lists: definition level of elements, null or not
 	unsigned bool  // of numbers
-	isNumber bool  // of times: whether they are numbers
-	divisor  int64 // of times that are numbers: how many are a millisecond; 0 for INT96
+	isNumber bool  // of times: stored as numbers
+	divisor  int64 // of times stored as numbers: units per millisecond; 0 for INT96
 
-	// Of members of ens where that is a struct:
-	inside string // the JSON name of the struct in ens that has the member, "" for ens itself
-	quoted string // the JSON name of the member; "" for columns of the table
+	// Of members of ens, if that is a struct:
+	inside string // JSON name of the struct in ens with the member; "" for ens itself
+	quoted string // JSON name of the member; "" for columns of the table
 }
 
-// maxMembers is the most texts of a struct: each row has a value of each in memory.
+// maxMembers is the maximum number of texts in a struct. Each row has a value of each in memory.
 const maxMembers = 256
 
-// Columns are the columns to read. Times are ignored unless they are wanted, whatever they are.
+// Columns returns the columns to read. Without timed, times are ignored, valid or not.
 func Columns(t rowjson.Table, timed bool) []column {
 	columns := tableColumns[t]
 	if t == rowjson.TableRecords && !timed {
@@ -162,7 +162,7 @@ func (p *File) open(columns []column) (err error) {
 	return nil
 }
 
-// addMembers adds what a profile may have of the members of a struct, which is ens or one in it.
+// addMembers adds the profile members among the members of a struct, which is ens or inside it.
 func (p *File) addMembers(of *lib.Column, inside string) error {
 	for _, c := range of.Columns() {
 		l := leaf{column: column{name: c.Name(), optional: true}, source: c, index: c.Index(), inside: inside}
@@ -201,14 +201,14 @@ func (p *File) Close() error {
 	return nil
 }
 
-// recovered makes an error of a panic of the library, which trusts what a file says of itself.
+// recovered turns a panic of the library, which trusts a file's claims, into an error.
 func recovered(err *error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("the file is damaged: %v", cause)
 	}
 }
 
-// A lockedReader reads a file whose ReadAt may not be called concurrently, as that of some file systems.
+// A lockedReader serializes ReadAt for file systems that do not allow concurrent calls.
 type lockedReader struct {
 	mutex sync.Mutex
 	file  io.ReaderAt
@@ -220,7 +220,7 @@ func (l *lockedReader) ReadAt(p []byte, off int64) (int, error) {
 	return l.file.ReadAt(p, off)
 }
 
-// named returns the column of a name, in any letter case, or nil.
+// named returns the column with a name, in any letter case, or nil.
 func named(file *lib.File, name string) (found *lib.Column, err error) {
 	for _, c := range file.Root().Columns() {
 		if !strings.EqualFold(c.Name(), name) {
@@ -234,7 +234,7 @@ func named(file *lib.File, name string) (found *lib.Column, err error) {
 	return found, nil
 }
 
-// findColumn finds a column by its name, in any letter case.
+// findColumn returns the column with a name, in any letter case.
 func (p *File) findColumn(wanted column) (leaf, error) {
 	found, err := named(p.parquet, wanted.name)
 	if err != nil {
@@ -254,10 +254,10 @@ func (p *File) findColumn(wanted column) (leaf, error) {
 	depth := 0
 	switch {
 	case wanted.name == "ens" && !found.Leaf() && found.MaxRepetitionLevel() == 0:
-		l.source = found // whose members are columns
+		l.source = found // its members are columns
 		return l, nil
 	case wanted.kind == tagsColumn && found.Leaf() && found.MaxRepetitionLevel() == 0:
-		l.kind = jsonColumn // as fastparquet writes lists; or Null
+		l.kind = jsonColumn // fastparquet writes lists as JSON; or the type is Null
 	case wanted.kind == tagsColumn:
 		depth = 1
 	}
@@ -278,14 +278,14 @@ func (p *File) findColumn(wanted column) (leaf, error) {
 	return l, nil
 }
 
-// hasNone reports whether a column has no value, so that its type says nothing: NULL in DuckDB is a number.
+// hasNone reports whether a column has no value, so that its type does not matter: NULL in DuckDB is a number.
 func (p *File) hasNone(l *leaf) bool { return p.empty() || l.optional && p.allNull(l.index) }
 
 func (p *File) empty() bool {
 	return !slices.ContainsFunc(p.meta.RowGroups, func(g parquetformat.RowGroup) bool { return g.NumRows > 0 })
 }
 
-// allNull reports whether the file says that a column has no value but null.
+// allNull reports whether a column has only nulls, according to the file.
 func (p *File) allNull(column int) bool {
 	for _, group := range p.meta.RowGroups {
 		if chunk := &group.Columns[column].MetaData; chunk.Statistics.NullCount != chunk.NumValues {
@@ -299,7 +299,7 @@ var kindNames = map[columnKind]string{
 	textColumn: "texts", jsonColumn: "JSON as text", numberColumn: "whole numbers of 32 or 64 bits", tagsColumn: "a list of texts, or JSON as text", timeColumn: "timestamps or texts",
 }
 
-// takes reports whether the values of a type suit the column, and notes how to read them.
+// takes reports whether values of a type suit the column, and records how to read them.
 func (l *leaf) takes(t lib.Type) bool {
 	kind := t.Kind()
 	var logical parquetformat.LogicalTypeValue
@@ -307,7 +307,7 @@ func (l *leaf) takes(t lib.Type) bool {
 		logical = annotation.Value
 	}
 	if _, isNull := logical.(*parquetformat.NullType); isNull {
-		return true // all values are null, as in a table without rows
+		return true // only nulls, as in a table without rows
 	}
 	integer, isInteger := logical.(*parquetformat.IntType)
 	switch {
@@ -329,7 +329,7 @@ func (l *leaf) takes(t lib.Type) bool {
 	return kind == lib.Int64 && l.divisor > 0
 }
 
-// milliseconds returns a time in milliseconds since the Unix epoch, cut off.
+// milliseconds returns a time in milliseconds since the Unix epoch, rounded down.
 func (l *leaf) milliseconds(v lib.Value) int64 {
 	if l.divisor != 0 {
 		n := v.Int64()
@@ -339,32 +339,31 @@ func (l *leaf) milliseconds(v lib.Value) int64 {
 		}
 		return ms
 	}
-	// Nanoseconds of a Julian day; the epoch began on day 2440588.
+	// Nanoseconds of a Julian day; the epoch is day 2440588.
 	at := v.Int96()
 	const day = 24 * 60 * 60 * 1000
 	return (int64(at[2])-2_440_588)*day + int64(uint64(at[1])<<32|uint64(at[0]))/1_000_000
 }
 
-// A block of Parquet has that many rows, or fewer of long ones.
+// Maximum size of a block.
 const (
 	rowsInBlock  = 2048
-	bytesInBlock = 16 << 20 // of values, beside the rest of the pages that they are in
+	bytesInBlock = 16 << 20 // of values, in addition to the rest of their pages
 )
 
-// Rows are some rows, column by column.
+// Rows are a sequence of rows, stored by column.
 type Rows struct {
-	N       int // how many
+	N       int // number of rows
 	columns []leaf
-	values  [][]lib.Value // by column; nil for one that the file does not have
-	begins  []int32       // where the tags of each row begin, and the end
-	Bytes   int           // about the memory of the values
+	values  [][]lib.Value // by column; nil for a missing one
+	begins  []int32       // start of each row's tags, and the end
+	Bytes   int           // approximate memory of the values
 }
 
-// spareRows has Rows that are not used any more. Without them, the garbage collector would have
-// much to do.
+// spareRows holds Rows for reuse, which saves the garbage collector much work.
 var spareRows = sync.Pool{New: func() any { return new(Rows) }}
 
-// takeRows returns rows whose values are still to be read.
+// takeRows returns Rows for n rows, whose values are still to be read.
 func (p *File) takeRows(n int) *Rows {
 	rows := spareRows.Get().(*Rows)
 	rows.N, rows.columns, rows.Bytes = n, p.columns, 0
@@ -377,7 +376,7 @@ func (p *File) takeRows(n int) *Rows {
 	return rows
 }
 
-// GiveBack says that the rows are not used any more. It keeps none with many tags.
+// GiveBack returns the rows for reuse, unless they have many tags.
 func (c *Rows) GiveBack() {
 	for _, values := range c.values {
 		if cap(values) > 4*rowsInBlock {
@@ -387,11 +386,11 @@ func (c *Rows) GiveBack() {
 	spareRows.Put(c)
 }
 
-// A Block is some rows of a file, or says what is to come.
+// A Block is a sequence of rows of a file, or an announcement of memory.
 type Block struct {
 	First int // number of the first row
 	Rows  *Rows
-	Pages int64 // without Rows: bytes of pages that the row group will have in memory
+	Pages int64 // without Rows: bytes of pages that the row group will hold in memory
 }
 
 // RowGroups returns a source for each row group.
@@ -408,8 +407,8 @@ func (p *File) RowGroups() []iter.Seq2[Block, error] {
 	return sources
 }
 
-// rowGroup yields the rows of a row group, of which the first one has that number in the file. Before
-// them it yields a block that says how much memory its pages take.
+// rowGroup yields the rows of a row group, numbered from first in the file. Before them, it yields a block that
+// announces the memory of its pages.
 func (p *File) rowGroup(group lib.RowGroup, number, first int) iter.Seq2[Block, error] {
 	return func(yield func(Block, error) bool) {
 		var readers []*columnReader
@@ -453,7 +452,7 @@ func (p *File) rowGroup(group lib.RowGroup, number, first int) iter.Seq2[Block, 
 				return
 			}
 			rows.Bytes += rows.N * int(row)
-			n := rows.N // whoever gets the rows may give them back
+			n := rows.N // the consumer may give the rows back
 			if !yield(Block{First: first, Rows: rows}, nil) {
 				return
 			}
@@ -466,11 +465,11 @@ func (p *File) rowGroup(group lib.RowGroup, number, first int) iter.Seq2[Block, 
 	}
 }
 
-// nextRows reads at most n rows, and at least one.
+// nextRows reads 1 to n rows.
 func (p *File) nextRows(readers []*columnReader, n int) (*Rows, error) {
 	rows := p.takeRows(n)
 	for i, r := range readers {
-		if r.kind == tagsColumn && r.index >= 0 { // first, because many tags make fewer rows
+		if r.kind == tagsColumn && r.index >= 0 { // first, because many tags reduce the number of rows
 			if err := r.lists(n, rows, i); err != nil {
 				return nil, fmt.Errorf("column %s: %w", r.name, err)
 			}
@@ -492,7 +491,7 @@ func (p *File) nextRows(readers []*columnReader, n int) (*Rows, error) {
 
 var errTooFew = errors.New("the file is damaged: it has fewer rows than the row group says")
 
-// checkEnd returns an error if a column has more rows than the row group says.
+// checkEnd returns an error if a column has more rows than the row group states.
 func checkEnd(readers []*columnReader) error {
 	for _, r := range readers {
 		n, err := r.read(make([]lib.Value, 1))
@@ -506,18 +505,18 @@ func checkEnd(readers []*columnReader) error {
 	return nil
 }
 
-// A columnReader reads the values of a column in a row group; none if the file does not have it.
+// A columnReader reads the values of a column in a row group; none if the column is missing.
 type columnReader struct {
 	leaf
 	stream *pageStream
-	row    int64           // about the bytes of a row where rows are longest
-	pages  lib.Pages       // those of stream
+	row    int64           // approximate bytes of the longest rows
+	pages  lib.Pages       // of stream
 	values lib.ValueReader // of the current page; nil between pages
-	ahead  []lib.Value     // of lists: values that were read, but belong to later rows
+	ahead  []lib.Value     // of lists: values already read that belong to later rows
 	buf    []lib.Value
 }
 
-// reader returns a reader of a column, and says about how much memory its pages take.
+// reader returns a reader of a column, and the approximate memory of its pages.
 func (p *File) reader(group lib.RowGroup, number int, l leaf) (r *columnReader, size int64, err error) {
 	r = &columnReader{leaf: l}
 	if l.index < 0 {
@@ -533,7 +532,7 @@ func (p *File) reader(group lib.RowGroup, number int, l leaf) (r *columnReader, 
 	return r, size, nil
 }
 
-// begin reads the first page, and with it the dictionary, because that says how long rows may be.
+// begin reads the first page and the dictionary, which limits the length of rows.
 func (r *columnReader) begin() error {
 	if r.pages == nil {
 		return nil
@@ -547,11 +546,11 @@ func (r *columnReader) begin() error {
 
 func (r *columnReader) close() {
 	if r.pages != nil {
-		_ = r.pages.Close() // everything was read from it, or nothing more is wanted
+		_ = r.pages.Close() // read completely, or no longer wanted
 	}
 }
 
-// read reads values until into is full, or fewer at the end, and the page that they are in.
+// read fills `into` from the current page, with fewer values at the end.
 func (r *columnReader) read(into []lib.Value) (n int, err error) {
 	defer recovered(&err)
 	for r.pages != nil {
@@ -582,13 +581,13 @@ func (r *columnReader) read(into []lib.Value) (n int, err error) {
 }
 
 const (
-	maxTags      = 1 << 20 // of a row
+	maxTags      = 1 << 20 // per row
 	tagsInBlock  = 1 << 16 // more make a block of fewer rows
 	valuesAtOnce = 256
 )
 
-// lists reads at most n lists, and at least one, into a column of rows: their values that are there,
-// or null, and where each list begins, and the end.
+// lists reads 1 to n lists into a column of rows: their present values, or null, and the start of each list, and the
+// end.
 func (r *columnReader) lists(n int, rows *Rows, column int) error {
 	values, begins := rows.values[column][:0], rows.begins[:0]
 	before := 0 // bytes of the lists before the last one
@@ -624,7 +623,7 @@ func (r *columnReader) lists(n int, rows *Rows, column int) error {
 	}
 }
 
-// readAhead reads values of lists.
+// readAhead reads more values of lists.
 func (r *columnReader) readAhead() error {
 	if r.buf == nil {
 		r.buf = make([]lib.Value, valuesAtOnce)

@@ -15,23 +15,23 @@ import (
 	parquetformat "github.com/parquet-go/parquet-go/format"
 )
 
-// Limits of what a file of Parquet says of itself. The library makes as much memory as that claims,
-// and follows it as deep as it goes, which can end the process.
+// Limits of what a Parquet file claims. The library allocates that much memory, and recurses that deep, which could
+// kill the process.
 const (
-	maxFooterBytes  = 64 << 20  // with the least and the greatest value of each column, of up to 16 MiB
+	maxFooterBytes  = 64 << 20  // includes minimum and maximum of each column, of up to 16 MiB
 	maxHeaderBytes  = 128 << 20 // of a page, some of which have both twice
 	maxColumns      = 10_000
 	maxSchemaDepth  = 64
 	maxThriftDepth  = 32
-	freeElements    = 1024    // elements of lists that any footer may have
-	bytesPerElement = 12      // which others have on average at least
-	maxElements     = 1 << 18 // those of 8,000 row groups
+	freeElements    = 1024    // list elements allowed in any footer
+	bytesPerElement = 12      // minimum average beyond these
+	maxElements     = 1 << 18 // enough for 8,000 row groups
 )
 
 var errFooter = errors.New("it is no Parquet file, or damaged: its footer")
 
-// openFooter reads the footer, which describes the file, and opens it for the library as if no page were
-// compressed: a pageStream unpacks them.
+// openFooter reads the footer, which describes the file. It opens the file for the library as if no page were
+// compressed, because a pageStream unpacks them.
 func (p *File) openFooter() error {
 	const tail = 8 // the footer's length, and PAR1
 	var end [tail]byte
@@ -85,12 +85,13 @@ func (p *File) openFooter() error {
 	return nil
 }
 
-// checkSchema checks that the columns are a tree that is not too deep: parquet-go keeps the path of each column.
+// checkSchema checks that the columns form a tree of limited depth, because parquet-go stores the path of each
+// column.
 func checkSchema(schema []parquetformat.SchemaElement) error {
 	if len(schema) > maxColumns {
 		return fmt.Errorf("it has %d columns, more than %d", len(schema), maxColumns)
 	}
-	var left []int32 // children to come, by depth
+	var left []int32 // remaining children, by depth
 	for i := range schema {
 		for len(left) > 0 && left[len(left)-1] == 0 {
 			left = left[:len(left)-1]
@@ -114,11 +115,11 @@ func checkSchema(schema []parquetformat.SchemaElement) error {
 	return nil
 }
 
-// A scan reads numbers, and values of thrift's compact protocol without making anything of them. It
-// fails where they claim more than there is, and has nothing left then.
+// A scan skips values of Thrift's compact protocol. It fails if they claim more than the data holds; then it has no
+// data left.
 type scan struct {
-	data     []byte // what is left
-	elements int    // of lists, sets and maps that may still come
+	data     []byte // rest
+	elements int    // maximum number of remaining elements of lists, sets and maps
 	err      error
 }
 
@@ -142,7 +143,7 @@ func (s *scan) uvarint() uint64 {
 	return v
 }
 
-// head takes a byte that says what follows.
+// head takes a byte that describes what follows.
 func (s *scan) head() (head byte) {
 	if len(s.data) > 0 {
 		head = s.data[0]
@@ -151,17 +152,17 @@ func (s *scan) head() (head byte) {
 	return head
 }
 
-// structure reads the members of a structure up to its end.
+// structure skips a structure.
 func (s *scan) structure(depth int) {
 	for s.err == nil {
 		head := s.head()
 		if head == byte(thrift.STOP) {
 			return
 		}
-		if head>>4 == 0 { // the number of the member follows
+		if head>>4 == 0 { // the member's number follows
 			s.uvarint()
 		}
-		if kind := thrift.Type(head & 0xf); kind != thrift.TRUE && kind != thrift.FALSE { // those are the value
+		if kind := thrift.Type(head & 0xf); kind != thrift.TRUE && kind != thrift.FALSE { // for booleans, the kind is the value
 			s.value(kind, depth+1)
 		}
 	}
@@ -200,7 +201,7 @@ func (s *scan) value(kind thrift.Type, depth int) {
 	}
 }
 
-// values reads so many values of each of some kinds, in turn.
+// values skips n values of each of the kinds, in turn.
 func (s *scan) values(n uint64, depth int, kinds ...thrift.Type) {
 	if n > uint64(max(0, s.elements)) || n > uint64(len(s.data)) {
 		s.fail(errors.New("more elements than its size allows, or too many row groups"))
@@ -213,10 +214,9 @@ func (s *scan) values(n uint64, depth int, kinds ...thrift.Type) {
 	}
 }
 
-// readHeader reads the header of a page at the beginning of a column's rest, and says how many
-// bytes it has.
+// readHeader reads a page header at an offset, and returns its length.
 func readHeader(from io.ReaderAt, at, most int64, into *parquetformat.PageHeader) (length int64, err error) {
-	const usual = 512 // a header has some 50 bytes, but may have statistics
+	const usual = 512 // headers have some 50 bytes, more with statistics
 	for size := int64(usual); ; size *= 8 {
 		buf := make([]byte, min(size, most, maxHeaderBytes))
 		n, err := from.ReadAt(buf, at)

@@ -18,33 +18,32 @@ import (
 	parquetformat "github.com/parquet-go/parquet-go/format"
 )
 
-// Limits of a page of Parquet. Common writers make pages of 1 MiB.
+// Limits of a page. Common writers make pages of 1 MiB.
 const (
 	maxPageBytes  = 64 << 20 // unless the file is larger
 	maxPageValues = 16 << 20
-	// Of a row group's columns, a page of each with its dictionary. Row groups that are read ahead have
-	// as much together. Some writers make one page of each column of a row group.
+	// MaxGroupBytes limits the pages and dictionaries of all columns of a row group, one page each, and of row groups
+	// read ahead together. Some writers make one page per column and row group.
 	MaxGroupBytes = 256 << 20 // unless the file is larger
-	pageValue     = 8         // bytes for each value: lengths or indexes, and levels
+	pageValue     = 8         // per value: lengths or indexes, and levels
 	largePage     = 8 << 20
 )
 
-// A pageStream reads the pages of a column in a row group one after the other. As an io.ReaderAt it has
-// the pages unpacked: the library, which makes as much memory as a page claims, gets each page after
-// its claims were checked.
+// A pageStream reads the pages of a column in a row group. As an io.ReaderAt it shows the pages uncompressed. The
+// library allocates what a page claims, so it gets each page only after a check.
 type pageStream struct {
 	column    *lib.Column
 	codec     parquetformat.CompressionCodec
 	section   *io.SectionReader
-	at        int64 // where the next header is
-	mostBytes int64 // of a page
+	at        int64 // offset of the next header
+	mostBytes int64 // per page
 
 	header  parquetformat.PageHeader
-	values  int   // of the page, with those that are null
-	longest int64 // bytes of a value of the dictionary, which any row may have
+	values  int   // of the page, including nulls
+	longest int64 // bytes of the longest dictionary value, which any row may have
 
-	page             [2][]byte // a header of its own, and the page unpacked
-	begin            int64     // of what is left of both, among all unpacked pages
+	page             [2][]byte // a rewritten header, and the page unpacked
+	begin            int64     // offset of the rest of both, among all unpacked pages
 	packed, unpacked []byte    // memory of the page, or spare
 }
 
@@ -64,7 +63,7 @@ func (p *File) pagesOf(rowGroup int, l leaf) (*pageStream, error) {
 	}, nil
 }
 
-// nextHeader reads the header of the next page, and says where the page itself begins.
+// nextHeader reads the next page header, and returns the offset of the page.
 func (s *pageStream) nextHeader() (begin int64, err error) {
 	if s.at >= s.section.Size() {
 		return 0, io.EOF
@@ -91,8 +90,8 @@ func (s *pageStream) nextHeader() (begin int64, err error) {
 	return begin, nil
 }
 
-// size reads the headers of all pages. It says about how much memory a row takes where rows are longest, and how much the
-// largest page and the dictionary take.
+// size reads the headers of all pages. It returns the approximate memory of the longest rows, and of the largest page
+// and the dictionary.
 func (s *pageStream) size() (row, pages int64, err error) {
 	var dictionary, largest int64
 	for {
@@ -113,7 +112,7 @@ func (s *pageStream) size() (row, pages int64, err error) {
 	}
 }
 
-// ReadAt implements io.ReaderAt for reading from the beginning to the end.
+// ReadAt implements io.ReaderAt for sequential reading.
 func (s *pageStream) ReadAt(p []byte, off int64) (n int, err error) {
 	if off != s.begin {
 		return 0, errors.New("the file is damaged: a dictionary is missing")
@@ -135,7 +134,7 @@ func (s *pageStream) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// load reads the next page, unpacks and checks it.
+// load reads, unpacks and checks the next page.
 func (s *pageStream) load() error {
 	begin, err := s.nextHeader()
 	if err != nil {
@@ -185,14 +184,14 @@ func (s *pageStream) load() error {
 	return nil
 }
 
-// zstdDecoder unpacks no more than there is room for.
+// zstdDecoder unpacks only as much as there is room for.
 var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true))
 })
 
 var errPageSize = errors.New("the file is damaged: a page is larger than it says")
 
-// unpack unpacks a page, but for so many bytes at its beginning. It must not be larger than it says.
+// unpack unpacks a page except for the first `levels` bytes. It fails if the page is larger than stated.
 func (s *pageStream) unpack(levels int) (data []byte, err error) {
 	size, packed := int(s.header.UncompressedPageSize)-levels, s.packed[levels:]
 	v2 := &s.header.DataPageHeaderV2
@@ -235,13 +234,13 @@ func (s *pageStream) unpack(levels int) (data []byte, err error) {
 	return s.unpacked[:levels+len(data)], nil
 }
 
-// gunzip unpacks as much as there is room for. The error is io.ErrUnexpectedEOF if the packed bytes are cut off.
+// gunzip unpacks as much as there is room for. It returns io.ErrUnexpectedEOF for truncated input.
 func gunzip(packed, room []byte) ([]byte, error) {
 	unpacker := new(gzip.Reader)
 	if err := unpacker.Reset(bytes.NewReader(packed)); err != nil {
 		return nil, err
 	}
-	for n := 0; ; { // not by io.ReadFull, whose error does not tell the end from a cut
+	for n := 0; ; { // the error of io.ReadFull would not distinguish the end from a truncation
 		read, err := unpacker.Read(room[n:])
 		n += read
 		switch {
@@ -253,7 +252,7 @@ func gunzip(packed, room []byte) ([]byte, error) {
 	}
 }
 
-// checkDictionary notes the longest value.
+// checkDictionary records the longest value.
 func (s *pageStream) checkDictionary(data []byte) error {
 	encoding := s.header.DictionaryPageHeader.V.Encoding
 	if encoding != parquetformat.Plain && encoding != plainDictionary {

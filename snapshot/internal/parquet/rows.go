@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// AppendLine appends a row as an object. A column without a value is left out.
+// AppendLine appends a row as a JSON object. It omits columns without a value.
 func (c *Rows) AppendLine(line []byte, row int) ([]byte, error) {
 	line = append(line, '{')
 	for i, l := range c.columns {
@@ -44,7 +44,7 @@ func (c *Rows) AppendLine(line []byte, row int) ([]byte, error) {
 	return append(line, '}'), err
 }
 
-// appendMembers appends ens where that is a struct and has members.
+// appendMembers appends ens from a struct's members.
 func (c *Rows) appendMembers(line []byte, row int) (_ []byte, err error) {
 	comma := func() {
 		if line[len(line)-1] != '{' {
@@ -139,7 +139,7 @@ func (l *leaf) appendNumber(line []byte, v lib.Value) []byte {
 	return strconv.AppendInt(line, l.number(v), 10)
 }
 
-// number returns a whole number; a negative one for what does not fit.
+// number returns a whole number, negative if it does not fit.
 func (l *leaf) number(v lib.Value) int64 {
 	if v.Kind() == lib.Int64 {
 		return v.Int64()
@@ -150,7 +150,7 @@ func (l *leaf) number(v lib.Value) int64 {
 	return int64(v.Int32())
 }
 
-// Record makes a record of a row, in the memory of the scanner. It reports false for a row that is unusual or not valid.
+// Record returns a row as a record, in the memory of the scanner. ok is false for an unusual or invalid row.
 func (c *Rows) Record(s *rowjson.Scanner, row int) (*rowjson.Record, bool) {
 	r := &s.Record
 	return r, c.record(s, r, row)
@@ -163,7 +163,7 @@ func (c *Rows) record(s *rowjson.Scanner, r *rowjson.Record, row int) bool {
 		return false
 	}
 	if c.textBytes(row) > rowjson.MaxLineBytes/8 {
-		return false // the line may be too long: a byte becomes at most six
+		return false // the line may be too long: JSON may need six bytes for one
 	}
 	version := c.values[recordVersion][row]
 	n := c.columns[recordVersion].number(version)
@@ -180,7 +180,7 @@ func (c *Rows) record(s *rowjson.Scanner, r *rowjson.Record, row int) bool {
 	return ok
 }
 
-// Account is Record of an account.
+// Account is like Record, for an account.
 func (c *Rows) Account(s *rowjson.Scanner, row int) (*rowjson.Account, bool) {
 	a := &s.Account
 	return a, c.account(s, a, row)
@@ -189,7 +189,7 @@ func (c *Rows) Account(s *rowjson.Scanner, row int) (*rowjson.Account, bool) {
 func (c *Rows) account(s *rowjson.Scanner, a *rowjson.Account, row int) bool {
 	*a = rowjson.Account{}
 	if len(c.columns) > accountENS+1 {
-		return false // ens is a struct, of which the line makes JSON
+		return false // ens is a struct; AppendLine converts it to JSON
 	}
 	var err error
 	address := c.values[accountAddress][row].ByteArray()
@@ -217,7 +217,7 @@ func (c *Rows) account(s *rowjson.Scanner, a *rowjson.Account, row int) bool {
 	return s.Done()
 }
 
-// optional returns a value of a column that the file may lack; null then.
+// optional returns a value, or null if the file lacks the column.
 func (c *Rows) optional(column, row int) lib.Value {
 	if c.values[column] == nil {
 		return lib.Value{}
@@ -225,7 +225,7 @@ func (c *Rows) optional(column, row int) lib.Value {
 	return c.values[column][row]
 }
 
-// textBytes is the length of the texts of a record.
+// textBytes returns the length of a record's texts.
 func (c *Rows) textBytes(row int) int {
 	n := len(c.values[recordType][row].ByteArray()) + len(c.values[recordData][row].ByteArray())
 	if c.values[recordTags] != nil && c.columns[recordTags].kind == tagsColumn {
@@ -255,8 +255,8 @@ func (c *Rows) tags(s *rowjson.Scanner, row int) bool {
 	return true
 }
 
-// timeOf returns a time in milliseconds since the Unix epoch, rowjson.NoTime if there is none. It reports false
-// for what is not valid.
+// timeOf returns a time in milliseconds since the Unix epoch, or rowjson.NoTime for null. ok is false for an invalid
+// one.
 func (c *Rows) timeOf(column, row int) (ms int64, ok bool) {
 	if len(c.values) <= column || c.values[column] == nil || c.values[column][row].IsNull() {
 		return rowjson.NoTime, true
@@ -270,7 +270,7 @@ func (c *Rows) timeOf(column, row int) (ms int64, ok bool) {
 	return ms, err == nil
 }
 
-// The columns of ops, as in tableColumns.
+// The columns of ops, in the order of tableColumns.
 const (
 	opToken = iota
 	opTime
@@ -280,7 +280,7 @@ const (
 	opBytes
 )
 
-// Op is Record of an operation.
+// Op is like Record, for an operation.
 func (c *Rows) Op(s *rowjson.Scanner, row int) (*rowjson.Op, bool) {
 	o := &s.Op
 	return o, c.op(s, o, row)
@@ -297,7 +297,7 @@ func (c *Rows) op(s *rowjson.Scanner, o *rowjson.Op, row int) bool {
 	for i := range numbers {
 		v := c.values[opChain+i][row]
 		if numbers[i] = c.columns[opChain+i].number(v); v.IsNull() || numbers[i] < 0 {
-			return false // 2^63 and more are for the decoder
+			return false // the decoder handles 2^63 and more
 		}
 	}
 	if numbers[2] > math.MaxUint32 {

@@ -17,7 +17,7 @@ var (
 	errRuns   = errors.New("the file is damaged: a page has more values than it says")
 )
 
-// checkPage checks the levels and the values of a page, and returns the page without what follows its texts.
+// checkPage checks the levels and values of a page, and returns the page without surplus bytes after its texts.
 func (s *pageStream) checkPage(page []byte, encoding parquetformat.Encoding) ([]byte, error) {
 	v1, v2 := &s.header.DataPageHeader.V, &s.header.DataPageHeaderV2.V
 	lengths := [2]int32{v2.RepetitionLevelsByteLength, v2.DefinitionLevelsByteLength}
@@ -64,13 +64,13 @@ func (s *pageStream) checkPage(page []byte, encoding parquetformat.Encoding) ([]
 	return page, s.checkValues(data, encoding)
 }
 
-// surplus reports whether more may follow the texts of a page than belongs to them. fastparquet adds zero
-// bytes, which the library takes for more texts, and says so on standard error.
+// surplus reports whether bytes may follow the texts of a page. fastparquet appends zero bytes, which the library
+// would take for more texts, with a message on standard error.
 func surplus(texts []byte) bool { return bytes.HasSuffix(texts, make([]byte, 4)) }
 
-// checkRuns checks that runs of values of that many bits are not more values than the page has. The
-// library makes all of them, up to 2³¹ for a run of some bytes. Packed values whose bytes are there
-// may be more: DuckDB writes 256 at a time. The library ignores the rest.
+// checkRuns checks that runs of values of that many bits hold no more values than the page. The library expands all
+// of them, up to 2³¹ for a run of some bytes. Packed values with existing bytes may exceed the page: DuckDB writes
+// 256 at a time, and the library ignores the rest.
 func (s *pageStream) checkRuns(data []byte, width int) error {
 	made, r := uint64(0), scan{data: data}
 	for len(r.data) > 0 {
@@ -78,7 +78,7 @@ func (s *pageStream) checkRuns(data []byte, width int) error {
 		count, size, most := header>>1, uint64(width+7)/8, uint64(s.values)
 		switch {
 		case count == 0:
-			continue // as the library does, without a value
+			continue // like the library, which expects no value here
 		case count > maxPageValues:
 			return errRuns
 		case header&1 != 0:
@@ -106,7 +106,7 @@ func errEncoding(encoding parquetformat.Encoding) error {
 // plainDictionary is the deprecated name of the encoding RLE_DICTIONARY, or of PLAIN in dictionaries.
 const plainDictionary parquetformat.Encoding = 2
 
-// checkValues checks that the library makes no more of the values of a data page than the page says.
+// checkValues checks that the library creates no more values of a data page than the page states.
 func (s *pageStream) checkValues(data []byte, encoding parquetformat.Encoding) (err error) {
 	switch encoding {
 	case parquetformat.Plain, parquetformat.ByteStreamSplit:
@@ -124,11 +124,11 @@ func (s *pageStream) checkValues(data []byte, encoding parquetformat.Encoding) (
 	return err
 }
 
-// checkShared checks texts that begin like the one before: for some bytes, each may be as long as all
-// that is before it.
+// checkShared checks texts that share a prefix with the previous one: with few bytes, each may be as long as all
+// before it.
 func (s *pageStream) checkShared(data []byte) error {
 	made := int64(0)
-	for range 2 { // lengths of what is shared, and of the rest
+	for range 2 { // lengths of shared prefixes, then of the rest
 		rest, err := s.skipDeltas(data)
 		if err != nil {
 			return err
@@ -147,18 +147,17 @@ func (s *pageStream) checkShared(data []byte) error {
 	return nil
 }
 
-// skipDeltas checks that packed differences are not more values than the page has, and returns what is
-// behind them.
+// skipDeltas checks that packed differences hold no more values than the page, and returns the bytes after them.
 func (s *pageStream) skipDeltas(data []byte) (rest []byte, err error) {
 	r := scan{data: data}
 	block, parts, values := r.uvarint(), r.uvarint(), r.uvarint()
-	r.uvarint() // the first value
+	r.uvarint() // first value
 	if r.err != nil || parts == 0 || parts > block || block > 1<<16 || values > uint64(s.values) {
 		return nil, errRuns
 	}
 	inPart := block / parts
 	for left := int(values) - 1; left > 0 && r.err == nil; {
-		r.uvarint() // the least difference
+		r.uvarint() // smallest difference
 		widths := r.data[:min(parts, uint64(len(r.data)))]
 		r.skip(parts)
 		for _, width := range widths {

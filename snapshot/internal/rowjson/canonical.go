@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Canonical appends the canonical form of a row that the reader has taken: what a Writer writes of it.
+// Canonical appends the canonical form of a valid row: what a Writer writes.
 func Canonical(b []byte, row any) ([]byte, error) {
 	switch row := row.(type) {
 	case *Record:
@@ -25,10 +25,10 @@ func Canonical(b []byte, row any) ([]byte, error) {
 	case *Recommended:
 		return AppendRecommended(b, *row)
 	}
-	return nil, fmt.Errorf("%T is no row of a table, and has no digest", row) // the caller has given another parser
+	return nil, fmt.Errorf("%T is no row of a table, and has no digest", row) // a wrong parser
 }
 
-// maxSpareRow bounds the memory for a canonical row that is kept for the next one.
+// maxSpareRow is the maximum size of the memory that Sum reuses.
 const maxSpareRow = 1 << 20
 
 // Sum appends the digest of a row to sums.

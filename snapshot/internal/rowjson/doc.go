@@ -1,3 +1,3 @@
-// Package rowjson has the tables of snapshots, their rows, and the form of rows as JSON: scan.go reads the form in which
-// programs write rows, parse.go any other, and encode.go writes the canonical one.
+// Package rowjson defines the tables of snapshots and reads and writes their rows as JSON. A Scanner reads the usual
+// form of rows quickly; Decode functions read any other.
 package rowjson

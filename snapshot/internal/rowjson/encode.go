@@ -12,8 +12,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// The functions below append rows as compact JSON, members in the order of docs/snapshot.md. They
-// refuse what the reader would refuse.
+// The functions below append rows as compact JSON, with members in the order of docs/snapshot.md. They reject what
+// the reader would reject.
 
 // AppendList appends a row of lists.
 func AppendList(b []byte, l List) ([]byte, error) {
@@ -43,7 +43,7 @@ func AppendRecord(b []byte, r Record) ([]byte, error) {
 	return b, nil
 }
 
-// AppendRecordBegin appends what the rows of a list have in common.
+// AppendRecordBegin appends the common start of a list's rows.
 func AppendRecordBegin(b []byte, tokenID string) ([]byte, error) {
 	if err := site.CheckTokenID("token_id", tokenID); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func AppendRecordBegin(b []byte, tokenID string) ([]byte, error) {
 	return append(append(append(b, `{"token_id":"`...), tokenID...), '"'), nil
 }
 
-// AppendRecordRest appends what comes after the token id. There must be a type.
+// AppendRecordRest appends the part after the token ID. The type must not be empty.
 func AppendRecordRest(b []byte, r Record) (_ []byte, err error) {
 	b = append(strconv.AppendUint(append(b, `,"version":`...), uint64(r.Version), 10), `,"record_type":`...)
 	if b, err = appendText(b, "record_type", r.Type); err != nil {
@@ -100,7 +100,7 @@ func AppendAccount(b []byte, a Account) ([]byte, error) {
 	return appendReadAccount(b, &a), nil
 }
 
-// appendReadAccount appends an account that the reader has taken, or would take. Its profile is normalized.
+// appendReadAccount appends an account that is known to be valid, with a normalized profile.
 func appendReadAccount(b []byte, a *Account) []byte {
 	b = a.Address.Append(append(b, `{"address":"`...))
 	b = append(b, '"')
@@ -113,7 +113,7 @@ func appendReadAccount(b []byte, a *Account) []byte {
 	return append(b, '}')
 }
 
-// checkProfile returns an error for texts that JSON cannot hold, or holds in another form only.
+// checkProfile returns an error for texts that JSON cannot hold, or only in another form.
 func checkProfile(p *site.Profile) error {
 	for _, m := range []struct{ name, text string }{
 		{"name", p.Name}, {"avatar", p.Avatar}, {"header", p.Header}, {"display", p.Display}, {"resolver", p.Resolver},
@@ -208,14 +208,14 @@ func AppendTime(b []byte, member string, ms int64) ([]byte, error) {
 	if !IsWritable(ms) {
 		return nil, fmt.Errorf("%s: %d ms since 1970 is in the year %d, which RFC 3339 cannot write", member, ms, t.Year())
 	}
-	layout := time.RFC3339 // package time formats this one much faster than any other
+	layout := time.RFC3339 // package time has a fast path for this layout
 	if ms%1000 != 0 {
 		layout = "2006-01-02T15:04:05.000Z07:00"
 	}
 	return append(t.AppendFormat(append(b, '"'), layout), '"'), nil
 }
 
-// IsWritable reports whether RFC 3339 can write a time: it has years of four digits.
+// IsWritable reports whether RFC 3339 can express a time, with a year of four digits.
 func IsWritable(ms int64) bool {
 	const begin, end = -62_167_219_200_000, 253_402_300_800_000 // the years 0 and 10000
 	return begin <= ms && ms < end

@@ -14,41 +14,39 @@ import (
 	"github.com/followpress/followpress/site/op"
 )
 
-// An Op is a row of the table ops: an operation with an effect that readers can see, of a list that has
-// the slot now.
+// An Op is a row of the table ops: an operation with a visible effect on a list that still has the slot.
 type Op struct {
 	TokenID  string
 	Time     int64 // of the block, in milliseconds since the Unix epoch
 	Chain    uint64
 	Block    uint64
 	LogIndex uint32
-	Op       []byte // as the contract has it, for op.Parse; at most MaxOp bytes
+	Op       []byte // as in the contract, for op.Parse; at most MaxOp bytes
 }
 
-// MaxOp is the most bytes that an operation of the table ops may have. That is far more than any that is
-// about an account: those have 24 bytes, and a tag.
+// MaxOp is the maximum size in bytes of an operation in the table ops. Operations on accounts are much shorter: 24
+// bytes and a tag.
 const MaxOp = 64 << 10
 
-// Compare orders rows as the table has them: by time, chain, block, log index and token id, which is
-// compared as a number.
+// Compare compares rows in the order of the table: by time, chain, block, log index, and token ID as a number.
 func (o *Op) Compare(other *Op) int {
 	return cmp.Or(
 		cmp.Compare(o.Time, other.Time), cmp.Compare(o.Chain, other.Chain), cmp.Compare(o.Block, other.Block),
 		cmp.Compare(o.LogIndex, other.LogIndex), site.CompareTokenIDs(o.TokenID, other.TokenID))
 }
 
-// Key returns the row without its bytes, and without memory that it shares.
+// Key returns the row without its bytes and without shared memory.
 func (o *Op) Key() Op {
 	return Op{strings.Clone(o.TokenID), o.Time, o.Chain, o.Block, o.LogIndex, nil}
 }
 
-// An Order checks that rows of ops come in their order, each once.
+// An Order checks that rows of ops are sorted and unique.
 type Order struct {
-	last Op // without its bytes
+	last Op // without Op
 	any  bool
 }
 
-// OrderAfter is the order of the rows after one.
+// OrderAfter returns the Order of the rows after o.
 func OrderAfter(o *Op) Order { return Order{*o, true} }
 
 // Add checks the next row.
@@ -69,13 +67,13 @@ func (r *Order) Add(o *Op) error {
 	return nil
 }
 
-// place says which row it is, for errors.
+// place identifies the row in errors.
 func (o *Op) place() string {
 	at, _ := AppendTime(nil, "time", o.Time)
 	return fmt.Sprintf("%s, chain %d, block %d, log %d, list %s", bytes.Trim(at, `"`), o.Chain, o.Block, o.LogIndex, o.TokenID)
 }
 
-// Check returns an error for what no row may have.
+// Check returns an error if the row is invalid.
 func (o *Op) Check() error {
 	if err := site.CheckTokenID("token_id", o.TokenID); err != nil {
 		return err
@@ -97,7 +95,7 @@ func AppendOp(b []byte, o Op) ([]byte, error) {
 	return appendReadOp(b, &o)
 }
 
-// appendReadOp appends an operation that the reader has taken, or would take.
+// appendReadOp appends an operation that is known to be valid.
 func appendReadOp(b []byte, o *Op) (_ []byte, err error) {
 	b = append(append(append(b, `{"token_id":"`...), o.TokenID...), `","time":`...)
 	if b, err = AppendTime(b, "time", o.Time); err != nil {
@@ -110,7 +108,7 @@ func appendReadOp(b []byte, o *Op) (_ []byte, err error) {
 	return append(b, `"}`...), nil
 }
 
-// ParseOp parses a row of ops. The order of rows is not checked.
+// ParseOp parses a row of ops. It does not check the order of rows.
 func ParseOp(line []byte) (Op, error) {
 	s := TakeScanner()
 	defer s.GiveBack()
@@ -123,7 +121,7 @@ func ParseOp(line []byte) (Op, error) {
 	return c, nil
 }
 
-// DecodeOp reads any row of ops.
+// DecodeOp decodes any row of ops.
 func DecodeOp(line []byte) (Op, error) {
 	var in struct {
 		TokenID  string  `json:"token_id"`
@@ -162,7 +160,7 @@ func DecodeOp(line []byte) (Op, error) {
 	return o, o.Check()
 }
 
-// HexDigits is the length of n bytes as hexadecimal text.
+// HexDigits returns the length of n bytes as hexadecimal text.
 func HexDigits(n int) int { return len("0x") + 2*n }
 
 // The members of a row of ops, as bits.
@@ -177,7 +175,7 @@ const (
 	memberOpAll = 1<<iota - 1
 )
 
-// ScanOp reads a row of ops.
+// ScanOp reads a row of ops in the usual form.
 func (s *Scanner) ScanOp(line []byte) (*Op, bool) {
 	s.start(line)
 	o := &s.Op

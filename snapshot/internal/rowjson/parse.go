@@ -15,8 +15,8 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// The functions below parse, check and normalise one row. They may be called from any goroutine. The
-// texts of a row may share memory with each other. References to other rows are not checked.
+// The functions below parse, check and normalize one row. They are safe for concurrent use. Strings of a row may
+// share memory. References to other rows are not checked.
 
 // ParseList parses a row of lists.
 func ParseList(line []byte) (List, error) {
@@ -55,17 +55,16 @@ type recordMembers struct {
 	Added      *string   `json:"added"`
 }
 
-// untimedMembers are recordMembers of which the member added may be anything.
+// untimedMembers are recordMembers that ignore the member added.
 type untimedMembers struct {
 	recordMembers
 	Added json.RawMessage `json:"added"`
 }
 
-// ParseRecord parses a row of records without the time at which it was added, which may be anything.
-// Tags come back sorted, without repetitions.
+// ParseRecord parses a row of records and ignores its time. Tags are sorted and unique.
 func ParseRecord(line []byte) (Record, error) { return parseRecord(line, false) }
 
-// ParseTimedRecord is ParseRecord with the time.
+// ParseTimedRecord is like ParseRecord, with the time.
 func ParseTimedRecord(line []byte) (Record, error) { return parseRecord(line, true) }
 
 func parseRecord(line []byte, timed bool) (Record, error) {
@@ -77,7 +76,7 @@ func parseRecord(line []byte, timed bool) (Record, error) {
 	return DecodeRecord(line, timed)
 }
 
-// clone returns a record that shares no memory with r.
+// clone returns a copy that shares no memory with r.
 func (r *Record) clone() Record {
 	c := *r
 	c.TokenID, c.Data, c.Tags = strings.Clone(r.TokenID), bytes.Clone(r.Data), nil
@@ -90,7 +89,7 @@ func (r *Record) clone() Record {
 	return c
 }
 
-// DecodeRecord reads any row of records.
+// DecodeRecord decodes any row of records.
 func DecodeRecord(line []byte, timed bool) (Record, error) {
 	var untimed untimedMembers
 	in, into := &untimed.recordMembers, any(&untimed)
@@ -137,7 +136,7 @@ func parseTags(in []*string) (tags []string, err error) {
 	return rules.MergeTags(tags), nil
 }
 
-// ParseAccount parses a row of accounts. A profile comes back as site.Profile.Normalize returns it.
+// ParseAccount parses a row of accounts. Profiles are normalized (site.Profile.Normalize).
 func ParseAccount(line []byte) (Account, error) {
 	s := TakeScanner()
 	defer s.GiveBack()
@@ -147,7 +146,7 @@ func ParseAccount(line []byte) (Account, error) {
 	return DecodeAccount(line)
 }
 
-// clone returns an account that shares no memory with a.
+// clone returns a copy that shares no memory with a.
 func (a *Account) clone() Account {
 	c := Account{Address: a.Address, Primary: strings.Clone(a.Primary)}
 	if a.ENS != nil {
@@ -157,7 +156,7 @@ func (a *Account) clone() Account {
 	return c
 }
 
-// DecodeAccount reads any row of accounts.
+// DecodeAccount decodes any row of accounts.
 func DecodeAccount(line []byte) (Account, error) {
 	var in struct {
 		Address string        `json:"address"`
@@ -221,15 +220,15 @@ func ParseRecommended(line []byte) (Recommended, error) {
 	return Recommended{address, strings.Clone(*in.Class)}, nil
 }
 
-// ParseTime returns a time in milliseconds since the Unix epoch, cut off.
+// ParseTime returns a time in milliseconds since the Unix epoch, rounded down.
 func ParseTime(member, text string) (int64, error) {
 	t, err := time.Parse(time.RFC3339, text)
-	// Package time also takes an hour of one digit, and a comma as the decimal point.
+	// Package time also accepts an hour of one digit, and a comma as the decimal point.
 	if err != nil || text[len("2026-01-31T00")] != ':' || strings.Contains(text, ",") {
 		return 0, fmt.Errorf("%s: %s is not a time like 2026-01-31T00:00:00Z (RFC 3339)", member, site.Quoted(text))
 	}
 	ms := t.UnixMilli()
-	if !IsWritable(ms) { // because of its offset
+	if !IsWritable(ms) { // its offset may change the year
 		return 0, fmt.Errorf("%s: %s is not in the years 0 to 9999 in UTC", member, site.Quoted(text))
 	}
 	return ms, nil

@@ -8,28 +8,27 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// NoTime is the time of a record of which it is not known.
+// NoTime is the time of a record whose time is unknown.
 const NoTime = math.MinInt64
 
 // A List is a row of the table lists.
 type List struct {
 	TokenID string
 	Owner   site.Address
-	User    *site.Address // nil if it is not set
+	User    *site.Address // nil if unset
 }
 
 // A Record is a row of the table records.
 type Record struct {
 	TokenID string
 	Version uint32
-	Type    string // address, or the decimal of another type
-	Data    []byte // for an address, its 20 bytes
+	Type    string // address, or a decimal for another type
+	Data    []byte // 20 bytes for an address
 	Tags    []string
-	Added   int64 // milliseconds since the Unix epoch; NoTime if it is not known
+	Added   int64 // milliseconds since the Unix epoch, or NoTime
 }
 
-// Address returns the address that a record of the type address names. It reports false for a record
-// of another type or with malformed data.
+// Address returns the address in a record of the type address. ok is false for other types and malformed data.
 func (r *Record) Address() (site.Address, bool) {
 	if r.Type != rules.TypeAddress || len(r.Data) != len(site.Address{}) {
 		return site.Address{}, false
@@ -40,7 +39,7 @@ func (r *Record) Address() (site.Address, bool) {
 // An Account is a row of the table accounts.
 type Account struct {
 	Address site.Address
-	Primary string        // token id of the list that it names as primary; "" for none
+	Primary string        // token ID of its primary list; "" for none
 	ENS     *site.Profile // nil for none
 }
 
@@ -57,7 +56,7 @@ type Recommended struct {
 	Class   string // "" for none
 }
 
-// MaxLineBytes is the most bytes that a row may have.
+// MaxLineBytes is the maximum size of a row in bytes.
 const MaxLineBytes = 16 << 20
 
 // A RowError is an invalid row of a snapshot, or an invalid refreshed object.
@@ -67,7 +66,7 @@ type RowError struct {
 	Reason string `json:"reason"`
 }
 
-// Error is "file:line: reason", or "key: reason" for an object.
+// Error returns "file:line: reason", or "key: reason" for an object.
 func (e *RowError) Error() string {
 	if e.Line == 0 {
 		return e.File + ": " + e.Reason

@@ -11,21 +11,21 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// A Scanner reads rows in the form in which programs write them, without a decoder and without
-// allocating. It reports false for all others, valid or not: those are for the decoder, which also
-// says what is wrong. What it returns is valid until the next row, and as long as the line.
+// A Scanner reads rows in their usual form, without a JSON decoder and without allocations. For other rows, valid or
+// not, it returns false; the decoder then reads them, or explains the error. Results are valid until the next row,
+// and as long as the line.
 type Scanner struct {
 	rawjson.Scanner
 	Record  Record
 	Op      Op
-	Data    []byte // of the record, or the op
+	Data    []byte // of the record or operation
 	Account Account
 	Profile site.Profile
 
-	canonical []byte // spare memory of sum
+	canonical []byte // spare memory of Sum
 }
 
-// The members of a row, as bits, because a repeated member is for the decoder.
+// The members of a row, as bits, to detect repetitions, which are left to the decoder.
 const (
 	memberToken = 1 << iota
 	memberVersion
@@ -43,16 +43,16 @@ const (
 
 var rowScanners = sync.Pool{New: func() any { return &Scanner{Data: []byte{}} }}
 
-// TakeScanner returns a Scanner, for GiveBack.
+// TakeScanner returns a Scanner. Call GiveBack after use.
 func TakeScanner() *Scanner { return rowScanners.Get().(*Scanner) }
 
-// GiveBack says that the Scanner is not used any more.
+// GiveBack returns the Scanner for reuse.
 func (s *Scanner) GiveBack() {
-	s.Reset(nil) // do not keep the line in memory
+	s.Reset(nil) // release the line
 	rowScanners.Put(s)
 }
 
-// start begins a row. The decoder takes none that begins with white space.
+// start begins a row. Like the decoder, it rejects leading white space.
 func (s *Scanner) start(line []byte) {
 	s.Reset(line)
 	if len(line) == 0 || line[0] != '{' {
@@ -60,7 +60,7 @@ func (s *Scanner) start(line []byte) {
 	}
 }
 
-// ScanRecord reads a row of records; with their times if timed.
+// ScanRecord reads a row of records in the usual form; with its time if timed.
 func (s *Scanner) ScanRecord(line []byte, timed bool) (*Record, bool) {
 	s.start(line)
 	r := &s.Record
@@ -123,7 +123,7 @@ func (s *Scanner) scanAdded(timed bool) {
 	s.Record.Added = added
 }
 
-// ScanAccount reads a row of accounts.
+// ScanAccount reads a row of accounts in the usual form.
 func (s *Scanner) ScanAccount(line []byte) (*Account, bool) {
 	s.start(line)
 	a := &s.Account
@@ -157,7 +157,7 @@ func (s *Scanner) ScanAccount(line []byte) (*Account, bool) {
 	return a, s.Done() && seen&memberAddress != 0
 }
 
-// ScanProfile reads a profile, as site.Profile.Normalize returns it.
+// ScanProfile reads a profile in the form of site.Profile.Normalize.
 func (s *Scanner) ScanProfile() site.Profile {
 	p := site.Profile{Records: noEntries, Chains: noEntries, Errors: noEntries}
 	seen := 0
@@ -213,10 +213,10 @@ func (s *Scanner) address() site.Address {
 	return address
 }
 
-// View is a string that shares its memory with b.
+// View returns a string that shares memory with b.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Hexadecimal decodes a text into s.Data. It reports false if it is none.
+// Hexadecimal decodes text into s.Data. It returns false if text is not hexadecimal.
 func (s *Scanner) Hexadecimal(text []byte) bool {
 	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
 		return false
@@ -226,7 +226,7 @@ func (s *Scanner) Hexadecimal(text []byte) bool {
 	return err == nil
 }
 
-// SetTags sorts the tags of a record.
+// SetTags sets the tags of the record, sorted and unique.
 func (s *Scanner) SetTags(tags []string) {
 	if len(tags) > 1 {
 		tags = rules.MergeTags(tags)

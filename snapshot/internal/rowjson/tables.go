@@ -5,7 +5,7 @@ import "slices"
 // A Table is one of the tables of a snapshot.
 type Table string
 
-// The tables. Only the last two may be missing.
+// The tables. Only the last two are optional.
 const (
 	TableEvents      Table = "events"
 	TableLists       Table = "lists"
@@ -16,16 +16,15 @@ const (
 	TableOps         Table = "ops"
 )
 
-// Tables returns the tables that every snapshot has, in the order in which to read them: rows refer
-// only to earlier tables.
+// Tables returns the required tables in reading order: rows refer to earlier tables only.
 func Tables() []Table {
 	return []Table{TableEvents, TableLists, TableAccounts, TableRecords, TableBadges}
 }
 
-// AllTables returns all tables, those that may be missing last.
+// AllTables returns all tables, optional ones last.
 func AllTables() []Table { return append(Tables(), optionalTables...) }
 
-// optionalTables may be missing.
+// optionalTables may be missing from a snapshot.
 var optionalTables = []Table{TableRecommended, TableOps}
 
 // Optional reports whether a snapshot may lack the table.
