@@ -48,12 +48,12 @@ func (s counted) GetAdmitted(ctx context.Context, key site.Key, admit func(conte
 	return body, err
 }
 
-// sideOf is a site as one of two that are compared.
+// sideOf returns one side of a comparison.
 func sideOf(name string, s memsite.Site) report.Side {
 	return report.Side{Site: counted{Site: s}, Name: name}
 }
 
-// compare compares two sites that can be compared.
+// compare returns the report of two comparable sites.
 func compare(t testing.TB, from, to memsite.Site, o report.Options) *report.Report {
 	t.Helper()
 	o.Date = day
@@ -64,7 +64,7 @@ func compare(t testing.TB, from, to memsite.Site, o report.Options) *report.Repo
 	return r
 }
 
-// refused is the error of a comparison.
+// refused returns the error of a comparison.
 func refused(t testing.TB, from, to memsite.Site) string {
 	t.Helper()
 	r, err := report.Compare(t.Context(), sideOf("old", from), sideOf("new", to), report.Options{})
@@ -122,10 +122,10 @@ func generate(t testing.TB, s snapshot, c site.Config) memsite.Site {
 	return objects
 }
 
-// hostileName would be markup if it were not escaped, and turns what follows it round.
+// hostileName would be markup if it were not escaped, and reverses the text after it.
 const hostileName = "<script>alert('\u202e')</script>`|[x](javascript:1)@all"
 
-// demo is the site of the demo, and that of a changed copy.
+// demo returns the site of the demo, and that of a changed copy.
 func demo(t testing.TB, api string) (from, to memsite.Site) {
 	t.Helper()
 	before := read(t, fixtures.Demo())

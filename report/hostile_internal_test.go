@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// allocated is how many bytes f allocates, freed ones included. It runs alone.
+// allocated returns the number of bytes that f allocates, including freed ones. It runs alone.
 func allocated(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -24,14 +24,14 @@ func allocated(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// one is a site of one object.
+// one is a site with one object.
 type one []byte
 
 func (o one) GetAdmitted(ctx context.Context, _ site.Key, admit func(context.Context, int64) error) ([]byte, error) {
 	return o, admit(ctx, int64(len(o)))
 }
 
-// TestHostileMemory: what is small as JSON and large when it is decoded is refused, or counted only.
+// TestHostileMemory: JSON that is small but expands when decoded is rejected, or only counted.
 func TestHostileMemory(t *testing.T) {
 	shard := []byte(`{"shard":"0","objects":[{}` + strings.Repeat(",{}", 1<<20) + `]}`)
 	s := &source{site: storage.Retrying{From: one(shards.Pack(shard))}, name: "new", root: site.Root{Format: site.Format, ShardDigits: 1, Manifest: map[string]site.SHA256{"0": site.Sum256(shard)}}}
@@ -69,7 +69,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// TestBoardIsWhole: a leaderboard is refused unless all of it is read.
+// TestBoardIsWhole: a leaderboard is rejected unless it was read completely.
 func TestBoardIsWhole(t *testing.T) {
 	t.Parallel()
 	row := func(n byte) string {
@@ -87,7 +87,7 @@ func TestBoardIsWhole(t *testing.T) {
 	}
 }
 
-// TestTokenIsCopied: what is kept of a key does not keep the text of its shard.
+// TestTokenIsCopied: a retained token ID does not keep the text of its shard alive.
 func TestTokenIsCopied(t *testing.T) {
 	t.Parallel()
 	c := &comparison{config: site.Config{BasePath: "api/v1"}}
@@ -98,7 +98,7 @@ func TestTokenIsCopied(t *testing.T) {
 	}
 }
 
-// TestParse: a saved report has only what is safe to show as it is.
+// TestParse: a saved report has only values that are safe to show.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	const good = `{"format":1,"date":"2026-11-22","brand":{"colour":"#0b5cad","home":"https://a.example/"},"from":{"as_of":"2026-11-21T00:00:00Z"},"to":{"as_of":"2026-11-22T00:00:00Z"},` +

@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestLimits: what is beyond the limits is counted, and what is within stays exact.
+// TestLimits: changes beyond the limits are counted; those within stay exact.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	accounts := newCounter[site.Address](2)

@@ -69,7 +69,7 @@ func TestNaive(t *testing.T) {
 	}
 }
 
-// altered is a snapshot with some rows left out, changed and added.
+// altered returns a snapshot with some rows removed, changed and added.
 func altered(s snapshot, seed uint64) snapshot {
 	random := rand.New(rand.NewPCG(seed, 15))
 	next := maps.Clone(s)

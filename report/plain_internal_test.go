@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestPlain: texts are shown as the cases say, which the explorer keeps to too.
+// TestPlain: texts are shown as in the shared cases, which the explorer also follows.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	var cases []struct{ In, Prose, Name string }
@@ -24,7 +24,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestTemplatesGetTexts: of all that templates get, what is a text is a Text, and the rest are our own constants.
+// TestTemplatesGetTexts: all texts that templates receive are Texts; other strings are our own constants.
 func TestTemplatesGetTexts(t *testing.T) {
 	t.Parallel()
 	own := []reflect.Type{

@@ -82,7 +82,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestPublishedBrand: a report that is published says whose site it is, and nothing of the machine that it was made on.
+// TestPublishedBrand: a published report names its site, but not the machine that made it.
 func TestPublishedBrand(t *testing.T) {
 	t.Parallel()
 	from, to := demo(t, site.APIEFP)
@@ -158,7 +158,7 @@ func put(t *testing.T, b report.Bucket, index any) {
 	}
 }
 
-// TestMalformedIndex: an index that cannot be read is not replaced, because that would lose entries.
+// TestMalformedIndex: a malformed index is not replaced, because that would lose entries.
 func TestMalformedIndex(t *testing.T) {
 	t.Parallel()
 	for _, index := range []any{7, map[string]any{"reports": []any{map[string]any{"date": "today"}}},
@@ -201,7 +201,7 @@ func (m *moody) Put(ctx context.Context, o storage.Object, condition storage.Con
 	return m.Bucket.Put(ctx, o, condition)
 }
 
-// TestLostAnswers: whatever answers get lost and whoever writes in between, no entry is lost.
+// TestLostAnswers: no entry is lost, whatever responses are lost and whoever writes in between.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
@@ -237,7 +237,7 @@ func (u unconditional) Put(ctx context.Context, o storage.Object, condition stor
 	return u.Bucket.Put(ctx, o, condition)
 }
 
-// TestUnconditional: a server without conditional writes gets the entry, and the caller is told.
+// TestUnconditional: a server without conditional writes gets the entry, and Publish returns ErrUnsafe.
 func TestUnconditional(t *testing.T) {
 	t.Parallel()
 	b := storage.OpenLocal(t.TempDir())

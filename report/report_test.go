@@ -22,7 +22,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// TestGolden: the reports of the demo and a changed copy, whose names are hostile.
+// TestGolden compares the reports of the demo and a changed copy, whose names are hostile.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, api := range []string{site.APISpec, site.APIEFP} {
@@ -77,8 +77,8 @@ func withNetwork(t testing.TB, s memsite.Site, n int) memsite.Site {
 	})
 }
 
-// checkPage reads a page as a browser does: nothing in it runs, loads anything or is markup that is
-// not ours, and pictures have titles.
+// checkPage parses a page as a browser does. It has no scripts, loads nothing, has only our markup, and its pictures
+// have titles.
 func checkPage(t *testing.T, page []byte) {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(string(page)))
@@ -137,7 +137,7 @@ func checkPage(t *testing.T, page []byte) {
 
 var unseen = regexp.MustCompile(`.{0,20}[\x00\x07\x{ad}\x{61c}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}\x{3164}\x{feff}].{0,20}`)
 
-// TestHostileTexts: whatever names, tags and avatars are, they are text: in the page and in Markdown.
+// TestHostileTexts: names, tags and avatars stay text on the page and in Markdown.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []report.Text{
@@ -173,8 +173,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// TestPublishedPageLeadsToTheExplorer: every account and every list that there is now is a link there, and there is a way
-// back. A page that may be kept anywhere leads nowhere.
+// TestPublishedPageLeadsToTheExplorer: a published page links to every current account and list, and back. A
+// standalone page has no links.
 func TestPublishedPageLeadsToTheExplorer(t *testing.T) {
 	t.Parallel()
 	const who, list = "0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd", "#/l/4"
@@ -217,7 +217,7 @@ func TestPublishedPageLeadsToTheExplorer(t *testing.T) {
 	}
 }
 
-// TestLongNamesFit: what is cut says all of itself to whoever points at it, and nothing begins beside the picture.
+// TestLongNamesFit: cut names have their full text as a tooltip, and nothing starts outside the picture.
 func TestLongNamesFit(t *testing.T) {
 	t.Parallel()
 	for _, name := range []report.Text{"WWWWWWWWWWWWWWWWWWWWWWWWWW", "漢字漢字漢字漢字漢字漢字漢字漢字漢字", "🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩🦩", "an-ordinary-name-that-is-long-all-the-same.eth"} {
@@ -264,8 +264,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestReadsOnlyWhatDiffers: of the manifests only the shards that differ, of the objects only those
-// that say what changed.
+// TestReadsOnlyWhatDiffers: a comparison reads only differing manifest shards, and only objects that show changes.
 func TestReadsOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	from, _ := demo(t, site.APISpec)
@@ -319,7 +318,7 @@ func TestOtherDigits(t *testing.T) {
 	}
 }
 
-// TestNotComparable: sites that were made differently give one error that says in what.
+// TestNotComparable: sites with different settings give one error that names the setting.
 func TestNotComparable(t *testing.T) {
 	t.Parallel()
 	from, _ := demo(t, site.APISpec)
@@ -411,7 +410,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestExplorerGone: a site that has lost its explorer, whose objects are known nevertheless.
+// TestExplorerGone: the objects of a removed explorer are still known.
 func TestExplorerGone(t *testing.T) {
 	t.Parallel()
 	from, to := demo(t, site.APISpec)
@@ -421,7 +420,7 @@ func TestExplorerGone(t *testing.T) {
 	}) {
 		t.Errorf("got the network %+v and the objects %+v", r.Network, r.Objects)
 	}
-	// What an old explorer has left behind in a bucket is none of the site.
+	// An old explorer's leftovers in a bucket are not part of the site.
 	left := to.With(t, func(objects memsite.Site, _ *site.Root) { objects[site.NetworkKey] = `[]` })
 	if r := compare(t, withNetwork(t, from, 1), left, report.Options{}); r.Network != nil {
 		t.Errorf("got %+v", r.Network)

@@ -8,8 +8,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestDatesOfEvents: dates and times of ISO 8601 become those of the specification (2.6), by their day in whatever zone.
-// Others stay, and are counted.
+// TestDatesOfEvents: ISO 8601 dates and times are converted to the format of the specification (2.6), with the day in
+// their own zone. Others stay, and are counted.
 func TestDatesOfEvents(t *testing.T) {
 	for _, c := range []struct {
 		in, want string

@@ -7,8 +7,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Resolve says how to answer a request, without looking at any site. Most requests have one object
-// that answers.
+// Resolve determines the response to a request without reading a site. Most requests have one object that answers.
 func ExampleConfig_Resolve() {
 	config, err := site.Config{}.WithDefaults()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// Every request has an answer, and only objects of the site can be reached.
+// Every request has an answer, and reaches only objects of the site.
 func FuzzResolve(f *testing.F) {
 	for _, request := range []string{
 		"GET /", "GET /_site", "GET /_manifest/0f", "GET /_search/lists/1/0", "GET /_search/users/a", "GET /_errors/no-such-list",

@@ -85,9 +85,8 @@ func escapedPath(key site.Key) string {
 // newRandom is a source that gives the same values in every run.
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// pieces are what random texts are made of: ordinary letters, those that case,
-// composition and JSON treat in their own way, and parts of the JSON that the
-// readers of this package look for.
+// pieces are the parts of random texts: ordinary letters, letters with special case, composition or JSON encoding,
+// and parts of the JSON that this package searches for.
 var pieces = []string{
 	"a", "B", "z.eth", "0", "7", " ", "'", "<", "&", "%", "_", "/", ":", ",", "{", "}", "[", "]",
 	`"`, `\`, `\"`, `","`, `":"`, `":[`, `},{"version":`, `[{"version":`, `,"tags":[`, `"tags":[`, `"data":"`,
@@ -147,8 +146,7 @@ func randomAddress(random *rand.Rand) (address site.Address) {
 	return address
 }
 
-// randomObjects are entries of a manifest, in order, with few enough keys that
-// two calls share some.
+// randomObjects returns sorted manifest entries with so few keys that two calls share some.
 func randomObjects(random *rand.Rand) []site.Entry {
 	objects := []site.Entry{}
 	for i := range 12 {

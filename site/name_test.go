@@ -109,8 +109,8 @@ func checkName(t testing.TB, text string) {
 	}
 }
 
-// Names contain only characters that a listing of S3, which is XML 1.0, can hold:
-// others would come back as different characters, and so under another key.
+// Names contain only characters that an S3 listing, which is XML 1.0, can hold. Others would come back changed, as
+// another key.
 func TestEveryNameCanBeListed(t *testing.T) {
 	names := 0
 	for r := rune(0); r <= unicode.MaxRune; r++ {

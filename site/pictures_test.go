@@ -38,7 +38,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// Nothing that is no host gets into the policy of a page.
+// Only host names get into the policy of a page.
 func TestPicturesRefuses(t *testing.T) {
 	for _, given := range []string{
 		"off img.example", "ask img.example", "*", "*.", "https:", "img.example; script-src *", "'self'", "'unsafe-inline'", "data:", "img.example/path", "\"><script>",

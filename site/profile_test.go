@@ -109,7 +109,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestMapsOfTexts: records, chains and errors have texts only (2.5). What is null costs nothing; what is neither is counted.
+// TestMapsOfTexts: records, chains and errors contain texts only (2.5). Null is dropped; other values are dropped and
+// counted.
 func TestMapsOfTexts(t *testing.T) {
 	for in, want := range map[string]struct {
 		object  string

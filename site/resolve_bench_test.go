@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// BenchmarkResolve is what a request costs before anything is read for it.
+// BenchmarkResolve measures the cost of a request before anything is read.
 func BenchmarkResolve(b *testing.B) {
 	c, err := site.Config{}.WithDefaults()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// describe writes a resolution as the tables below have it:
+// describe formats a resolution as in the tables below:
 //
 //	KEY or PROBLEM                              the object KEY, or PROBLEM if there is none
 //	KEY or empty                                the object KEY, or an empty search
@@ -46,7 +46,7 @@ func describe(r site.Resolution) string {
 	return fmt.Sprintf("action %d", r.Action)
 }
 
-// A resolveCase is a GET request, path and query, and what describe says of its resolution.
+// A resolveCase is a GET request, and the result of describe.
 type resolveCase struct{ request, want string }
 
 func testResolve(t *testing.T, c site.Config, cases []resolveCase) {
@@ -271,9 +271,8 @@ func TestResolveSearches(t *testing.T) {
 		{"term=%22%5C", `search 10+0 "\"\\"` + in},
 		{"term=%00", `search 10+0 "\x00"` + in},
 
-		// Text that is not UTF-8 is in no name: neither a part of a character matches,
-		// nor the replacement character, which a name may contain. All such terms are
-		// equal.
+		// Invalid UTF-8 is in no name: it matches neither part of a character nor the replacement character, which a
+		// name may contain. All such terms are equal.
 		{"term=%FF", `search 10+0 "\xff"` + in},
 		{"term=a%C3", `search 10+0 "\xff"` + in},
 		{"term=%20%FF%20", `search 10+0 "\xff"` + in},
@@ -382,7 +381,7 @@ func TestResolveUsers(t *testing.T) {
 	})
 }
 
-// Clients without a server also read the other objects of a site.
+// Clients without a server also read the site's other objects.
 func TestResolveOtherObjects(t *testing.T) {
 	var cases []resolveCase
 	for _, key := range []string{

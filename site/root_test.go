@@ -162,7 +162,7 @@ func TestParseRootRefuses(t *testing.T) {
 	}
 }
 
-// The root of a live site is no root of a bucket or a folder: only who serves it reads it.
+// Only ParseServedRoot accepts the root of a live site.
 func TestLiveRoot(t *testing.T) {
 	root := testRoot(t)
 	root.Live, root.Manifest, root.Counts.Bytes = true, nil, 0

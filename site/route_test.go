@@ -126,7 +126,7 @@ var anyDigest = strings.Repeat("0a", 32)
 // Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
 	rules := site.AllFeatures().HeaderRules()
-	// Those of notes, inputs and refreshes are left out: what has them is no part of a site.
+	// Routes of notes, inputs and refreshes are omitted: their objects are not part of a site.
 	all := slices.DeleteFunc(slices.Clone(site.AllFeatures().Routes()), func(r *site.Route) bool { return routes.Note <= r.ID && r.ID <= routes.RefreshedCopy })
 	equal(t, "routes with rules", len(rules), len(all))
 	for _, one := range all {

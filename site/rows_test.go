@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// oddTexts are texts whose JSON looks like what surrounds them.
+// oddTexts are texts whose JSON resembles its surroundings.
 var oddTexts = []string{
 	"", "a", `"`, `\`, `\"`, `],["`, `"]`, `{"x":[1]}`, `,"0x0000000000000000000000000000000000000001":["`, "\u2028\n\x00", "日本語.eth", "<&>",
 	`"names":{`, "block", "mute", `block"`, "Block", "top8",

@@ -205,7 +205,7 @@ func checkMatcher(t testing.TB, term string, entries []answers.SearchEntry) (fou
 	return found
 }
 
-// Truncated shards are searched without a panic, and what is cut off is not found.
+// Truncated shards are searched without a panic, and without their missing entries.
 func TestMatchTruncated(t *testing.T) {
 	entry := encode(t, answers.SearchEntry{
 		Record: answers.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{`"`}}, ENS: answers.SearchProfile{Name: `fox "eth" \`},
@@ -217,7 +217,7 @@ func TestMatchTruncated(t *testing.T) {
 	}
 }
 
-// A search looks at millions of entries: it must not leave garbage behind.
+// A search visits millions of entries, so it must not allocate.
 func TestMatchDoesNotAllocate(t *testing.T) {
 	for _, name := range []string{"alice.eth", "ALICE.eth", "été.eth", "日本語.eth", ""} {
 		entry := []byte(encode(t, answers.SearchEntry{

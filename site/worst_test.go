@@ -8,8 +8,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestWorstDocuments: a shard of the manifest and a root make no memory beyond some times their size,
-// and a root that is larger than any makes none.
+// TestWorstDocuments: a manifest shard and a root take only a multiple of their size, and a root above the limit
+// takes none.
 func TestWorstDocuments(t *testing.T) {
 	texts := map[string]worst.Text{
 		"entries":    {Begin: `{"shard":"0","objects":[{}`, Again: `,{}`},

@@ -12,8 +12,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// TestLongRowsOfParquet: a block of long rows has few of them, because the pages that they are in wait
-// in memory.
+// TestLongRowsOfParquet: a block of long rows has few of them, because their pages stay in memory.
 func TestLongRowsOfParquet(t *testing.T) {
 	const n, size = 600, 64 << 10
 	long := strings.Repeat("x", size)
@@ -58,7 +57,7 @@ func TestTooLongRecordOfParquet(t *testing.T) {
 	}
 }
 
-// TestShortLines: blank lines do not make memory for rows.
+// TestShortLines: blank lines take no memory for rows.
 func TestShortLines(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "lists.ndjson", strings.Repeat("\n", 200<<10))
@@ -73,7 +72,7 @@ func TestShortLines(t *testing.T) {
 	}
 }
 
-// TestDanglingPart: a part that is a link to nothing is an error, not a table without the part.
+// TestDanglingPart: a dangling link as a part is an error, not a missing part.
 func TestDanglingPart(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "lists-1.ndjson", partRows(1, 1))

@@ -80,8 +80,8 @@ func TestCopyTable(t *testing.T) {
 	}
 }
 
-// TestCopyKeepsLines: rows stay as they are, with members that we do not know; only blank lines and
-// white space around rows go. A file of no rows makes a table of no rows.
+// TestCopyKeepsLines: rows stay as they are, including unknown members. Only blank lines and surrounding white space
+// are dropped. A file without rows makes a table without rows.
 func TestCopyKeepsLines(t *testing.T) {
 	row := `{"note":"kept", "class":"A","address":"0xD8DA6b0000000000000000000000000000000045"}`
 	for text, want := range map[string]string{"": "", "\n \n": "", row: row + "\n", "\r\n  " + row + "\r\n\n" + row: row + "\n" + row + "\n"} {
@@ -96,8 +96,7 @@ func TestCopyKeepsLines(t *testing.T) {
 	}
 }
 
-// TestCopyRefused: an invalid row is named by file and line, and nothing of such a snapshot is
-// committed.
+// TestCopyRefused: the error of an invalid row names file and line, and the snapshot cannot be committed.
 func TestCopyRefused(t *testing.T) {
 	owner := `"owner":"0xd8da6b0000000000000000000000000000000045"`
 	list := func(id int) string { return fmt.Sprintf("{\"token_id\":\"%d\",%s}\n", id, owner) }

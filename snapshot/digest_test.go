@@ -45,8 +45,8 @@ func digests(t testing.TB, snap afero.Fs) map[snapshot.Table]site.SHA256 {
 	return all
 }
 
-// TestDigest: the digest of a table is that of what a Writer writes of its rows, whatever the order of members, escapes,
-// white space, compression, number of files and format.
+// TestDigest: the digest of a table depends only on its canonical rows, not on the order of members, escapes, white
+// space, compression, number of files or format.
 func TestDigest(t *testing.T) {
 	for seed := range uint64(servers.Rounds(4, 12)) {
 		texts := odd.Snapshot(seed, odd.Shape{
@@ -109,8 +109,7 @@ func oddOps(seed uint64) string {
 	return b.String()
 }
 
-// TestDigestDiffers: another row, another order, a row more or less, and rows of which one has the bytes of two have other
-// digests.
+// TestDigestDiffers: changed, reordered, added, removed, and concatenated rows change the digest.
 func TestDigestDiffers(t *testing.T) {
 	seen := map[site.SHA256]string{}
 	for _, rows := range [][]string{{}, {""}, {"a"}, {"b"}, {"a", "b"}, {"b", "a"}, {"ab"}, {"a", "b", ""}, {"a\nb"}} {
@@ -128,7 +127,7 @@ func TestDigestDiffers(t *testing.T) {
 	}
 }
 
-// TestDigestOfTakenRows: rows that are invalid, or that the reader's caller refuses, do not count.
+// TestDigestOfTakenRows: rows that are invalid or rejected by the caller do not count.
 func TestDigestOfTakenRows(t *testing.T) {
 	dir, good := t.TempDir(), t.TempDir()
 	list := func(n int) string { return fmt.Sprintf(`{"token_id":"%d","owner":"0x%040x"}`+"\n", n, n) }

@@ -83,8 +83,8 @@ func whichNumber(t *testing.T, dir string) int {
 	return n
 }
 
-// TestKilled: whenever a writer is killed, a whole snapshot is there, the last one or the one that
-// was being put into its place; and the next writer goes on and leaves nothing behind.
+// TestKilled: whenever a writer is killed, a complete snapshot exists, the old or the new one. The next writer leaves
+// nothing behind.
 func TestKilled(t *testing.T) {
 	const seed = 20261122
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -164,8 +164,8 @@ func TestOpsMayBeMissing(t *testing.T) {
 
 const goodOp = `{"token_id":"7","time":"2026-10-31T11:22:33Z","chain_id":1,"block":2,"log_index":3,"op":"0x01010101` + `00000000000000000000000000000000000000aa"}`
 
-// TestHostileOps: rows that are not valid, not in order or there twice are refused with file and row, alike by
-// the reader, the copier and, where a program can have them, the writer. The others are read.
+// TestHostileOps: the reader, the copier and the writer reject invalid, unsorted and repeated rows with file and row.
+// The others are read.
 func TestHostileOps(t *testing.T) {
 	with := func(from, to string) string {
 		if !strings.Contains(goodOp, from) {
@@ -301,7 +301,7 @@ func TestOpsOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestHostileOpsOfParquet: so are rows of Parquet, and unusual ones are read as those of JSON.
+// TestHostileOpsOfParquet: the same holds for Parquet, and unusual rows are read as from JSON.
 func TestHostileOpsOfParquet(t *testing.T) {
 	type row struct {
 		TokenID  string  `parquet:"token_id"`

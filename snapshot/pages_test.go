@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// TestLyingPages: a page that claims gigabytes is an error, and memory is not made for the claim.
+// TestLyingPages: a page that claims gigabytes is an error, and takes no memory for the claim.
 func TestLyingPages(t *testing.T) {
 	records := make([]parquetRecord, 1000)
 	for i := range records {
@@ -105,8 +105,8 @@ func forge(t *testing.T, whole []byte, column int, codec format.CompressionCodec
 	return append(binary.LittleEndian.AppendUint32(forged, uint32(len(metadata))), "PAR1"...)
 }
 
-// TestSmallPagesOfMuchMemory: a page that says the truth of its size, but becomes gigabytes, or lies
-// about its size, is an error, and memory is not made for it.
+// TestSmallPagesOfMuchMemory: a page that expands to gigabytes, or lies about its size, is an error, and takes no
+// memory for it.
 func TestSmallPagesOfMuchMemory(t *testing.T) {
 	const n = 1000
 	lists := make([]parquetList, n)

@@ -348,8 +348,7 @@ func TestInvalidParquetRows(t *testing.T) {
 	}
 }
 
-// TestParquetAccounts: however odd an account of Parquet is, ReadAccounts says of it what its line of
-// JSON says.
+// TestParquetAccounts: an account from Parquet equals the account of its JSON line, however odd.
 func TestParquetAccounts(t *testing.T) {
 	const address = "0xAbcdefABCDEFabcdefabcdefabcdefabcdefabcd"
 	rows := []parquetAccount{{Address: address}, {Address: ""}, {Address: address[:41]}, {Address: address + "\""}, {Address: "\xff"}}
@@ -478,7 +477,7 @@ func TestParquetProfilesOfStructs(t *testing.T) {
 	}
 }
 
-// TestUnsuitableParquet: what is no table of ours is one clear error.
+// TestUnsuitableParquet: a file that is not a table gives one clear error.
 func TestUnsuitableParquet(t *testing.T) {
 	type noData struct {
 		TokenID string `parquet:"token_id"`

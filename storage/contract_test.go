@@ -21,8 +21,8 @@ import (
 	"github.com/followpress/followpress/storage/internal/storetest"
 )
 
-// The promises about conditions and contexts hold at a server that answers as Amazon S3 does: it is here
-// even where no real one is.
+// A fake server that answers like Amazon S3 keeps the promises about conditions and contexts. It runs without a real
+// server.
 func TestAFakeServerKeepsThePromises(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, storage.Bucket){
 		"conditions": conditions, "races": races, "digests": wrongDigests, "contexts": endedContexts, "stopped listings": stoppedListing,
@@ -87,7 +87,7 @@ func TestEveryBucketKeepsThePromises(t *testing.T) {
 	}
 }
 
-// What tests of several stores share.
+// Fixtures of tests of several stores.
 var (
 	openS3, openS3With, onServers = storetest.OpenS3, storetest.OpenS3With, storetest.OnServers
 	object, awkward               = storetest.Object, storetest.Awkward
@@ -98,8 +98,7 @@ func put(t *testing.T, b storage.Bucket, objects ...storage.Object) {
 	storetest.Put(t, b, objects...)
 }
 
-// holds checks that an object is as it was put, except for headers, which not every
-// bucket keeps.
+// holds checks that an object is stored unchanged, except for headers, which not every bucket keeps.
 func holds(t *testing.T, b storage.Bucket, o storage.Object) {
 	t.Helper()
 	body, info, err := b.Read(t.Context(), o.Key)
@@ -435,11 +434,11 @@ func stoppedListing(t *testing.T, b storage.Bucket) {
 	}
 }
 
-// A listing that breaks off is resumed after its last key, so no smaller key may
-// follow. The order is that of the keys' bytes, not of folders.
+// An interrupted listing is resumed after its last key, so no smaller key may follow. The order is that of bytes, not
+// of folders.
 func orderedListing(t *testing.T, b storage.Bucket) {
 	keys := append(awkward(), "a-b/c", "a-", "a0", "a0/b", "a/b0", "a/c-d", "a/c.d/e", "a/c/d", "a!/b", "ab/c", "b/a/a/a", "b/a-a/a", "b/a.a", "b/a0", "c/\uE000", "c/\U00010000", "c/\uFFFD")
-	// A folder and a file cannot have one name, and no bucket has to take both.
+	// A folder and a file cannot share a name, so buckets need not support both.
 	keys = slices.DeleteFunc(keys, func(key site.Key) bool {
 		return slices.ContainsFunc(keys, func(other site.Key) bool { return strings.HasPrefix(string(other), string(key)+"/") })
 	})

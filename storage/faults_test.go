@@ -42,8 +42,8 @@ func TestAServerThatIsGoneIsTemporary(t *testing.T) {
 	})
 }
 
-// TestAConnectionThatBreaksIsTemporary breaks the answers at many places: either the
-// result is whole or the error is temporary.
+// TestAConnectionThatBreaksIsTemporary breaks responses at many points: either the result is complete, or the error
+// is temporary.
 func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		at := storage.Location{Bucket: server.Bucket(t)}
@@ -134,8 +134,8 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 	})
 }
 
-// Keys that the answer to a delete does not name may not be deleted: they are deleted
-// again one by one. Errors for single keys are errors.
+// Keys missing from a delete response may not be deleted, so they are deleted one by one. Errors of single keys are
+// errors.
 func TestADeleteIsWhatTheServerSaysItIs(t *testing.T) {
 	pattern := regexp.MustCompile(`(?s)<Deleted>.*?</Deleted>`)
 	first := func(by string) func(string) string {

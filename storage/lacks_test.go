@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/storage/parts"
 )
 
-// A server that deletes one object per request says so, and nothing is deleted; parts are removed one
-// by one then.
+// A server that deletes one object per request returns ErrUnsupported and deletes nothing; parts are then removed one
+// by one.
 func TestDeletingSeveralObjectsIsErrUnsupported(t *testing.T) {
 	for _, status := range []int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
 		server := fakes3.Start(t, fakes3.Lacks{Deletes: status})
@@ -36,8 +36,8 @@ func TestDeletingSeveralObjectsIsErrUnsupported(t *testing.T) {
 	}
 }
 
-// A server that refuses If-Match with the ETag of the stored object, in every form, has no conditional
-// writes, which is asked once. An object with another ETag does not make it one.
+// A server that refuses If-Match with the stored ETag in every form has no conditional writes, which is detected
+// once. A mismatch of ETags is no such sign.
 func TestAServerThatRefusesEveryETag(t *testing.T) {
 	server := fakes3.Start(t, fakes3.Lacks{Match: fakes3.None})
 	b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: server.Endpoint})
@@ -63,7 +63,7 @@ func TestAServerThatRefusesEveryETag(t *testing.T) {
 	}
 }
 
-// What a server wants in If-Match is found out once for all objects.
+// The form of If-Match that a server accepts is detected once for all objects.
 func TestTheFormOfIfMatchIsRemembered(t *testing.T) {
 	for form, tries := range map[string]int{fakes3.Quoted: 1, fakes3.Unquoted: 2, fakes3.Weak: 3} {
 		server := fakes3.Start(t, fakes3.Lacks{Match: form})
@@ -85,8 +85,7 @@ func TestTheFormOfIfMatchIsRemembered(t *testing.T) {
 	}
 }
 
-// An object that is replaced while its parts are read is noticed by its ETag, without If-Match, which
-// some servers refuse.
+// A replacement between partial reads is detected by ETag without If-Match, which some servers refuse.
 func TestReadsCompareETags(t *testing.T) {
 	server := fakes3.Start(t, fakes3.Lacks{Match: fakes3.None, ETag: fakes3.Weak})
 	b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: server.Endpoint})
@@ -107,8 +106,8 @@ func TestReadsCompareETags(t *testing.T) {
 	}
 }
 
-// Google Cloud Storage is not asked to delete several objects: the library would delete one after the
-// other, for minutes, in what looks like one request.
+// Google Cloud Storage is not asked to delete several objects, because the library would delete them one by one, for
+// minutes.
 func TestGoogleDeletesOneObjectPerRequest(t *testing.T) {
 	fakes3.Start(t, fakes3.Lacks{})
 	b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "https://storage.googleapis.com", Transport: noTransport{t}})
@@ -117,8 +116,8 @@ func TestGoogleDeletesOneObjectPerRequest(t *testing.T) {
 	}
 }
 
-// A folder that somebody has made in a console is an empty object whose key ends in a slash. It is no
-// object of a bucket; one that has content is.
+// A folder placeholder from a console, an empty object whose key ends in a slash, is not listed. An object with
+// content is.
 func TestPlaceholdersOfFoldersAreNotListed(t *testing.T) {
 	server := fakes3.Start(t, fakes3.Lacks{})
 	options := storage.S3Options{Endpoint: server.Endpoint}
@@ -132,7 +131,7 @@ func TestPlaceholdersOfFoldersAreNotListed(t *testing.T) {
 	listsOnly(t, b, "", "", object("api/v1", "1"), object("x/", "2"))
 }
 
-// A request whose answer was lost may have taken effect. One that could not connect has not.
+// A request whose response was lost may have taken effect. One that could not connect has not.
 func TestALostAnswerIsUnanswered(t *testing.T) {
 	fakes3.Start(t, fakes3.Lacks{}) // credentials
 	arrived := 0
@@ -162,7 +161,7 @@ func (n noTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("no requests")
 }
 
-// TestReadRange: a part is that of the object with the ETag, and nothing else is given for it.
+// TestReadRange: a range comes from the object with the ETag, or the read fails.
 func TestReadRange(t *testing.T) {
 	server := fakes3.Start(t, fakes3.Lacks{})
 	b, o := openS3With(t, storage.Location{Bucket: "site"}, storage.S3Options{Endpoint: server.Endpoint}), object("a", "0123456789")

@@ -63,7 +63,7 @@ func TestLocalLeavesNoEmptyFoldersAndNoOtherFiles(t *testing.T) {
 	}
 }
 
-// Reading a site in memory changes nothing of it: its root is not one that was put again.
+// Reading a site in memory does not modify it: the root does not look newly written.
 func TestReadingMemoryChangesNothing(t *testing.T) {
 	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
 	if err := afero.WriteFile(files, string(site.RootKey), []byte("{}"), 0o644); err != nil {
@@ -80,7 +80,7 @@ func TestReadingMemoryChangesNothing(t *testing.T) {
 	}
 }
 
-// Another process may be stopped while it has the lock: an error must say what to look for.
+// Another process may hold the lock while suspended. The error must say so.
 func TestLocalSaysThatAnotherProcessHoldsIt(t *testing.T) {
 	folder := t.TempDir()
 	b := storage.OpenLocal(folder)
@@ -101,7 +101,7 @@ func TestLocalSaysThatAnotherProcessHoldsIt(t *testing.T) {
 	}
 }
 
-// endsWhenLocked is a context that has ended once somebody has the lock of a folder.
+// endsWhenLocked is a context that ends once the lock of a folder is held.
 type endsWhenLocked struct {
 	context.Context
 	lock *os.File
@@ -114,7 +114,7 @@ func (c endsWhenLocked) Err() error {
 	return unix.Flock(int(c.lock.Fd()), unix.LOCK_UN)
 }
 
-// A process may be stopped while it waits for the lock, for longer than its lease: it puts nothing then.
+// A process suspended beyond its lease while it waits for the lock puts nothing.
 func TestLocalPutsNothingIfTheContextEndedMeanwhile(t *testing.T) {
 	folder := t.TempDir()
 	b := storage.OpenLocal(folder)
@@ -162,7 +162,7 @@ func TestCleanUpRemovesOnlyWhatAKilledProcessLeft(t *testing.T) {
 	listsOnly(t, b, "", "", object("key", "{}"), object("_lock", "{}"))
 }
 
-// Whatever the umask, a web server can read a local bucket: folders like files.
+// Whatever the umask, a web server can read a local bucket, folders and files.
 func TestLocalCanBeReadByEverybody(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	top := t.TempDir()
@@ -183,8 +183,8 @@ func TestLocalCanBeReadByEverybody(t *testing.T) {
 	}
 }
 
-// Only the root is synced alone, before it has its name; Sync syncs the file system of the folder. A
-// failure is an error, and leaves the root as it was.
+// Put syncs only the root, before its rename; Sync syncs the file system of the folder. A failure is an error, and
+// leaves the root unchanged.
 func TestLocalSyncsTheRootAndWhenItIsTold(t *testing.T) {
 	dir := t.TempDir()
 	var synced []string // the bytes of a file, or the name of a folder
@@ -226,8 +226,7 @@ func TestLocalSyncsTheRootAndWhenItIsTold(t *testing.T) {
 	}
 }
 
-// A folder reached through symbolic links is the same bucket, whether the links are in
-// its path or inside it.
+// A folder reached through symbolic links, in its path or inside it, is the same bucket.
 func TestLocalFollowsLinks(t *testing.T) {
 	top := t.TempDir()
 	elsewhere, link := filepath.Join(top, "elsewhere"), filepath.Join(top, "link")
@@ -256,7 +255,7 @@ func TestLocalFollowsLinks(t *testing.T) {
 		t.Errorf("link to a folder that became empty: got %v, want it unchanged", err)
 	}
 	listsOnly(t, b, "", "", all[3])
-	// A link to a file is followed for reading, replaced by a put and removed by a delete.
+	// A link to a file is followed by reads, replaced by a put and removed by a delete.
 	kept := filepath.Join(top, "real")
 	if err := os.WriteFile(kept, []byte("5"), 0o644); err != nil {
 		t.Fatal(err)
@@ -304,7 +303,7 @@ func TestLocalFollowsLinks(t *testing.T) {
 	}
 }
 
-// A link to a folder around it would be listed for ever.
+// A link to a parent folder would be listed forever.
 func TestLocalRefusesCircles(t *testing.T) {
 	folder := t.TempDir()
 	b := storage.OpenLocal(folder)
@@ -345,7 +344,7 @@ func TestWorkFolderIsReserved(t *testing.T) {
 	}
 }
 
-// TestPipeIsNoObject: a pipe in a folder that is used as a bucket is an error, and nobody waits for it.
+// TestPipeIsNoObject: a pipe in a bucket's folder is an error, without waiting.
 func TestPipeIsNoObject(t *testing.T) {
 	folder := t.TempDir()
 	if err := unix.Mkfifo(filepath.Join(folder, "pipe"), 0o644); err != nil {

@@ -58,7 +58,7 @@ func TestParseLocationRepeatsNoSecret(t *testing.T) {
 	}
 }
 
-// Something that is there and is no bucket is called what it is.
+// Errors say what the path holds instead of a bucket.
 func TestWhatIsNoBucket(t *testing.T) {
 	folder := t.TempDir()
 	for name, body := range map[string]string{"site.tar": "x", "snapshot/meta.json": "{}", "both/meta.json": "{}", "both/_site": "{}"} {
@@ -88,7 +88,7 @@ func TestWhatIsNoBucket(t *testing.T) {
 	}
 }
 
-// TestWebPlaces: what is no place of a site is refused before any request.
+// TestWebPlaces: invalid places are rejected before any request.
 func TestWebPlaces(t *testing.T) {
 	for _, text := range []string{"https://", "https:///path", "https://host?query", "https://host#fragment", "ftp://host", "host", "https://host:port"} {
 		if err := storage.CheckPublished(text); err == nil || !strings.Contains(err.Error(), "https://HOST") {

@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A reader answers by a function, which is given the number of the attempt.
+// A reader answers with a function of the attempt's number.
 type reader func(ctx context.Context, attempt int, admit func(ctx context.Context, size int64) error) ([]byte, error)
 
 type counted struct {
@@ -24,8 +24,8 @@ func (c *counted) GetAdmitted(ctx context.Context, _ site.Key, admit func(ctx co
 	return c.reader(ctx, c.attempts, admit)
 }
 
-// TestRetrying: a read that fails temporarily is made again until the patience ends, one that hangs is cut off, and
-// nobody gets more bytes than are allowed, whether the server says how many there are or not.
+// TestRetrying: temporary failures are retried until the patience ends, a hanging read is interrupted, and no read
+// exceeds its limit, whether the server states the size or not.
 func TestRetrying(t *testing.T) {
 	t.Parallel()
 	lost := &storage.UnansweredError{Err: errors.New("the network failed")}

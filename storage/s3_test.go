@@ -25,7 +25,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// onServersAndFake is onServers that runs the test on fakes3 too, and so wherever tests run.
+// onServersAndFake is onServers that also runs the test on fakes3, wherever tests run.
 func onServersAndFake(t *testing.T, check func(t *testing.T, endpoint, bucket string)) {
 	t.Run("fake", func(t *testing.T) { check(t, fakes3.Start(t, fakes3.Lacks{}).Endpoint, "bucket") })
 	onServers(t, func(t *testing.T, server *servers.Server) { check(t, server.Endpoint, server.Bucket(t)) })
@@ -42,7 +42,7 @@ func TestS3KeepsHeaders(t *testing.T) {
 	})
 }
 
-// headersOf are objects with the headers of sites.
+// headersOf returns objects with the headers of sites.
 func headersOf() []storage.Object {
 	plain, problem, bare := object("a", "{}"), object("_errors/not-found", "{}"), object("bare", "{}")
 	problem.ContentType, problem.CacheControl = "application/problem+json", "public, max-age=300, stale-while-revalidate=3600, stale-if-error=86400"
@@ -64,7 +64,7 @@ func checkHeaders(t *testing.T, server *servers.Server, bucket, prefix string, o
 	}
 }
 
-// The digest of an object is known whether its ETag is its MD5 or not, and however it was put.
+// Digest works whether the ETag is the MD5 or not, and however the object was put.
 func TestDigest(t *testing.T) {
 	check := func(t *testing.T, server *servers.Server, plain bool) {
 		b := openS3(t, server, storage.Location{Bucket: server.Bucket(t), Prefix: "a+site/ü/"})
@@ -99,7 +99,7 @@ func TestDigest(t *testing.T) {
 	})
 }
 
-// operations are all methods that send requests.
+// operations returns all methods that send requests.
 func operations() map[string]func(context.Context, *s3.Bucket) error {
 	return map[string]func(context.Context, *s3.Bucket) error{
 		"read": func(ctx context.Context, b *s3.Bucket) error { _, _, err := b.Read(ctx, "there"); return err },
@@ -223,7 +223,7 @@ func TestMinIOUnpacksArchives(t *testing.T) {
 			for _, size := range []int{0, 1, 511, 512, 513, 1<<20 - 1, 1 << 20, 1<<20 + 1, 3 << 20} {
 				objects = append(objects, object(site.Key(fmt.Sprintf("size/%d", size)), strings.Repeat("z", size)))
 			}
-			// What is there is replaced, even by an archive of the same second.
+			// Existing objects are replaced, even by an archive of the same second.
 			for _, o := range objects {
 				put(t, b, object(o.Key, "before"))
 			}
@@ -402,7 +402,7 @@ func TestAllowOriginsOnVersityGW(t *testing.T) {
 	}
 }
 
-// MinIO has no rules for each bucket: it lets pages of any origin read.
+// MinIO has no CORS rules per bucket: it allows every origin.
 func TestAllowOriginsOnMinIOIsErrUnsupported(t *testing.T) {
 	server := servers.Start(t, servers.MinIO)
 	server.Env(t)
@@ -460,7 +460,7 @@ func TestRequestsAreCountedByKind(t *testing.T) {
 	}
 }
 
-// shifted makes a server's clock appear to be wrong.
+// shifted makes a server's clock wrong by a fixed offset.
 type shifted struct{ by time.Duration }
 
 func (s shifted) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// asNobody calls do as a user whom permissions bind, even if root runs the tests.
+// asNobody calls do as a user without root's permissions.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -36,8 +36,7 @@ func asNobody(t *testing.T, do func()) {
 	do()
 }
 
-// What cannot be read, such as the lost+found of a disk, is named at the end, and everything else is
-// listed.
+// Unreadable entries, such as the lost+found of a disk, are reported at the end, and everything else is listed.
 func TestLocalListsAroundWhatCannotBeRead(t *testing.T) {
 	folder := t.TempDir()
 	for _, dir := range []string{filepath.Dir(folder), folder} {

@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// answers is a server that answers everything with the same.
+// answers is a server with one fixed response.
 type answers struct {
 	http.RoundTripper
 	status int
@@ -34,8 +34,8 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// TestWorstAnswers: what a server answers makes no memory beyond some times the limits of a document,
-// and of the objects that are read first.
+// TestWorstAnswers: a response takes memory only in proportion to the limits of documents and of objects that are
+// read first.
 func TestWorstAnswers(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -85,7 +85,7 @@ func TestWorstAnswers(t *testing.T) {
 	}
 }
 
-// TestHugeObjects: an object whose length is more than any has is an error, before memory is made for it.
+// TestHugeObjects: an object with an excessive length is an error before memory is allocated.
 func TestHugeObjects(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -107,7 +107,7 @@ func TestHugeObjects(t *testing.T) {
 	})
 }
 
-// TestWorstTars: what a tar file says of its entries makes no memory beyond some times its index.
+// TestWorstTars: a tar file's claims take memory only in proportion to its index.
 func TestWorstTars(t *testing.T) {
 	header := func(h tar.Header) []byte {
 		var b bytes.Buffer
@@ -166,7 +166,7 @@ func TestWorstTars(t *testing.T) {
 	}
 }
 
-// TestListingOfLargeFiles: a file is not in memory for its ETag.
+// TestListingOfLargeFiles: computing a file's ETag does not load the file.
 func TestListingOfLargeFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "large"), nil, 0o600); err != nil {

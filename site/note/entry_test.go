@@ -23,7 +23,7 @@ func signedEntry(t testing.TB, k testkey.Key, at time.Time, entry string) string
 	return string(signed)
 }
 
-// An entry is believed as it was signed, under its own key, by a known key, and no other way.
+// An entry is accepted only unchanged, under its own key, and signed by a known key.
 func TestOpenEntry(t *testing.T) {
 	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	mine, other := testkey.New(t, "refresher"), testkey.New(t, "refresher")
@@ -67,7 +67,7 @@ func TestOpenEntry(t *testing.T) {
 	}
 }
 
-// What opens was signed, whatever is made of a signed entry.
+// FuzzOpenEntry: whatever opens was signed.
 func FuzzOpenEntry(f *testing.F) {
 	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	k := testkey.New(f, "refresher")

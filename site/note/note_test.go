@@ -73,7 +73,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// What is signed and yet not written as notes are is no note: other readers might read it otherwise.
+// A signed text in another format is not a note, because other readers might parse it differently.
 func TestOtherTexts(t *testing.T) {
 	key := testkey.New(t, name)
 	n := note.Of(name, 7, "2026-11-24T00:00:00Z", []byte("{}"))
@@ -98,7 +98,7 @@ func TestOtherTexts(t *testing.T) {
 	}
 }
 
-// A note has its bound, however many have signed it; and so have those that are announced.
+// Notes and announcements have a maximum size, however many signatures they have.
 func TestBounds(t *testing.T) {
 	key := testkey.New(t, name)
 	sign := func(counter uint64) string {
@@ -132,7 +132,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Sole tells a note that has exactly the signatures of the keys.
+// Sole accepts only notes with exactly the signatures of the keys.
 func TestSole(t *testing.T) {
 	one, two, unknown := testkey.New(t, name), testkey.New(t, name), testkey.New(t, name)
 	keys, err := note.ParseKeys(one.Public, two.Public)
@@ -183,7 +183,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// A secret key where a public one is meant is not shown: errors end up in logs.
+// Errors do not show a secret key given as a public one, because errors end up in logs.
 func TestSecretKeyIsNotShown(t *testing.T) {
 	private := testkey.New(t, name).Private
 	if _, err := note.ParseKeys(private); err == nil || strings.Contains(err.Error(), private[len(private)-8:]) {
@@ -191,7 +191,7 @@ func TestSecretKeyIsNotShown(t *testing.T) {
 	}
 }
 
-// What a name may hold is what a host name may: all else splits notes and keys, or looks like another name.
+// Key names are host names: other characters separate notes and keys, or look alike.
 func TestNames(t *testing.T) {
 	good := testkey.New(t, name)
 	for _, bad := range []string{
@@ -221,7 +221,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A counter that is more than a day ahead of the clock is one that no publisher has made.
+// A counter more than a day ahead of the clock is rejected.
 func TestAhead(t *testing.T) {
 	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
 	key := testkey.New(t, name)
@@ -240,7 +240,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// The greatest counter comes first, in whatever order somebody has joined the notes: the next one must be greater.
+// The greatest counter comes first, whatever the order of the joined notes, because the next one must exceed it.
 func TestTheGreatestCounterComesFirst(t *testing.T) {
 	key := testkey.New(t, name)
 	var signed [3][]byte

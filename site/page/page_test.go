@@ -19,7 +19,7 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// A page is named after the account only where nothing has to be encoded and no letter looks like another one.
+// A page is named after the account only if the name needs no escaping and has no look-alike letters.
 func TestPageName(t *testing.T) {
 	address, err := site.ParseAddress(alice)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestPageKeys(t *testing.T) {
 	equal(t, "POST to a page", with.Resolve("POST", "/u/a.eth", "").Problem, site.MethodNotAllowed)
 }
 
-// What pages cannot do without, and what a brand must not be, is an error that says what to use.
+// Invalid settings of pages and branding are errors that say what to use.
 func TestPagesConfig(t *testing.T) {
 	good := site.Config{API: site.APIEFP, Pages: true, PublicURL: "https://graph.example/"}
 	c, err := good.WithDefaults()
@@ -138,7 +138,7 @@ func TestPagesConfig(t *testing.T) {
 	}
 }
 
-// Pages name pictures as Config.Pictures allows, and nothing but those over HTTPS.
+// Pages show pictures only over HTTPS and as Config.Pictures allows.
 func TestPictureURL(t *testing.T) {
 	for _, tc := range []struct{ pictures, picture, want string }{
 		{"", "https://a.example/x.png", "https://a.example/x.png"}, {"", "http://a.example/x.png", ""}, {"", "javascript:alert(1)", ""}, {"", "data:image/png;base64,x", ""},

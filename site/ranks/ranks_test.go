@@ -27,8 +27,8 @@ func encodeRanks(all map[site.Address]ranks.Counts) []byte {
 	})
 }
 
-// TestRoundTrip: what was encoded comes back, without accounts that have no count, and each valid object is
-// the only one with its rows.
+// TestRoundTrip: encoded counts are decoded again, except accounts without counts, and equal rows have only one valid
+// encoding.
 func TestRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -83,7 +83,7 @@ func signed(text []byte) []byte {
 	return append(bytes.Clone(text), sum[:]...)
 }
 
-// TestParseRefuses: what was cut or altered, and what no encoder makes, even with the right digest.
+// TestParseRefuses: truncated, altered and non-canonical objects are rejected, even with the right digest.
 func TestParseRefuses(t *testing.T) {
 	a, b := site.Address{1, 2}, site.Address{1, 3}
 	good := encodeRanks(map[site.Address]ranks.Counts{a: {1}, b: {0, 300}})

@@ -150,8 +150,8 @@ func TestDecodeKeptBadges(t *testing.T) {
 	}
 }
 
-// Of the names of the profiles that were replaced, the site's own is kept, under which it has objects, and the newest
-// others. Nothing but the profile of another site takes its place.
+// Of the names of replaced profiles, the site's own name stays, under which it has objects, and the newest others.
+// Only the profile of another site replaces it.
 func TestKeepNames(t *testing.T) {
 	var kept []byte
 	replace := func(name string, replaced, by []byte) {
@@ -192,7 +192,7 @@ func TestKeepNames(t *testing.T) {
 	listed("after a refresh that stores nothing", "k", "j", "i", "next")
 }
 
-// TestKeepOfAnotherAccount: what was kept of another account, which had the list before, is not what this one has.
+// TestKeepOfAnotherAccount: the profile of the list's previous account does not affect the new one.
 func TestKeepOfAnotherAccount(t *testing.T) {
 	const other = "0x00000000000000000000000000000000000000ff"
 	type keeper interface {
@@ -231,9 +231,8 @@ func replacement(text, from string) refresh.Replacement {
 	}
 }
 
-// A stored refresh lists the objects that refreshes have put, the newest first, each
-// once, at most as many as can be under way, with the site's object that the first of
-// them replaced. Of two refreshes the fresher one is kept.
+// Stored replacements are unique, newest first, limited to the number of concurrent refreshes, and keep the site's
+// own object as From. The fresher profile wins.
 func TestKeep(t *testing.T) {
 	profile := refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "new", Fresh: 2}}
 	older := refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "old", Fresh: 1}}

@@ -103,8 +103,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestDeltas: a bucket whose shards are older, with deltas, has the same manifest as one in which they were put again. Each round
-// changes some objects, and the deltas are made from the shards that are stored.
+// TestDeltas: a bucket with older shards and deltas has the same manifest as one whose shards were put again. Each
+// round changes some objects, and makes deltas from the stored shards.
 func TestDeltas(t *testing.T) {
 	for _, digits := range []int{1, 2, 3} {
 		random := rand.New(rand.NewPCG(uint64(digits), 7))
@@ -172,7 +172,7 @@ var bomb = sync.OnceValue(func() []byte {
 	return binary.LittleEndian.AppendUint32(packed[:len(packed)-4], 1<<30)
 })
 
-// TestDamaged: whatever is altered, swapped or of another site is noticed, and the error names the object.
+// TestDamaged: altered, swapped and foreign objects are noticed, and the error names the object.
 func TestDamaged(t *testing.T) {
 	const digits = 3
 	objects := someObjects(2000)
@@ -241,7 +241,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOverChangesNothing: a delta that no shard needs is not read, whatever is in it.
+// TestWhatIsLeftOverChangesNothing: a delta that no shard needs is not read.
 func TestWhatIsLeftOverChangesNothing(t *testing.T) {
 	objects := someObjects(100)
 	b := bucketOf(t, 1, objects)
@@ -270,7 +270,7 @@ func TestDamagedIndexHidesItsShardsOnly(t *testing.T) {
 	}
 }
 
-// TestFailingStore: an error of the store is not taken for damage, and the next request asks again.
+// TestFailingStore: an error of the store is not damage, and the next request asks again.
 func TestFailingStore(t *testing.T) {
 	b := bucketOf(t, 1, someObjects(10))
 	b.objects[site.ManifestKey("0")] = shards.Pack([]byte("another"))
@@ -297,7 +297,7 @@ func TestFailingStore(t *testing.T) {
 	}
 }
 
-// TestWorstObjects: what is small and unpacks to much, or is small and decodes to much, takes bounded memory.
+// TestWorstObjects: small objects that expand when unpacked or decoded take bounded memory.
 func TestWorstObjects(t *testing.T) {
 	packed := bomb()
 	worst.Check(t, "1 GiB", 128<<20, func() {
@@ -316,7 +316,7 @@ func TestWorstObjects(t *testing.T) {
 	})
 }
 
-// TestSizesForBrowsers: who checks one answer of a site with 1.8 million objects reads well below 100 kB.
+// TestSizesForBrowsers: checking one answer of a site with 1.8 million objects takes well below 100 kB.
 func TestSizesForBrowsers(t *testing.T) {
 	const objects, digits = 1_800_000, 3
 	if got := site.ShardDigits(objects); got != digits {

@@ -96,7 +96,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestOther: a snapshot that is not the one of the root is refused.
+// TestOther: a snapshot that does not match the root is rejected.
 func TestOther(t *testing.T) {
 	files := afero.NewMemMapFs()
 	if err := afero.WriteFile(files, "lists.ndjson", nil, 0o644); err != nil {
@@ -220,7 +220,7 @@ func TestRanksAreThoseOfTheRoot(t *testing.T) {
 	}
 }
 
-// TestOwnFolder: a folder that somebody else has made, and has put files into, is not taken.
+// TestOwnFolder: a folder with foreign files is not used.
 func TestOwnFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string // in the folder

@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// While a site is announced, its note vouches for its own root only: not for one that somebody else has put.
+// During an announcement, a note covers only its own root, not one that somebody else has put.
 func TestARootBesideAnAnnouncement(t *testing.T) {
 	p := testkey.New(t, origin)
 	yesterday, today := p.Sign(t, siteOf(t, 23, 50, 1), 1), p.Sign(t, siteOf(t, 24, 50, 1), 2)
@@ -31,8 +31,8 @@ func TestARootBesideAnAnnouncement(t *testing.T) {
 	}
 }
 
-// Whoever allows a rollback takes an older site, not objects of the site before: that somebody announces it anew makes no
-// difference.
+// A reader that allows a rollback accepts an older site, but no objects of the site before it, even if that one is
+// announced again.
 func TestAnOldSiteIsNotAnnounced(t *testing.T) {
 	p := testkey.New(t, origin)
 	yesterday, today := p.Sign(t, siteOf(t, 23, 50, 1), 1), p.Sign(t, siteOf(t, 24, 50, 1), 2)

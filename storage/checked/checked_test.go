@@ -36,7 +36,7 @@ func detailsOf(n int) site.Key {
 
 const lists = 100
 
-// siteOf makes a site with a hundred lists. Those from the one with a number on are told apart by the day.
+// siteOf makes a site with a hundred lists. Lists from number `from` on depend on the day.
 func siteOf(t *testing.T, day, from, digits int) memsite.Site {
 	t.Helper()
 	objects := map[site.Key]string{}
@@ -95,17 +95,17 @@ func (b bucket) grow(key site.Key) {
 
 func (b bucket) store() *storage.Local { return storage.OpenLocal(b.folder) }
 
-// only are the objects of a site whose keys begin so.
+// only returns the objects of a site whose keys have a prefix.
 func only(s memsite.Site, prefix site.Key) memsite.Site {
 	some := maps.Clone(s)
 	maps.DeleteFunc(some, func(key site.Key, _ string) bool { return !strings.HasPrefix(string(key), string(prefix)) })
 	return some
 }
 
-// manifest are the objects of the manifest.
+// manifest returns the manifest objects.
 func manifest(s memsite.Site) memsite.Site { return only(s, site.ManifestKey("")) }
 
-// announced is a site as a publish announces it, and then others whose publishes were cut off.
+// announced returns the announcement of a site, followed by others whose publishes were interrupted.
 func announced(t *testing.T, all ...memsite.Site) memsite.Site {
 	t.Helper()
 	next := memsite.Site{}
@@ -232,7 +232,7 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 	}
 }
 
-// Who knows the keys of two sites believes neither about the other.
+// A reader with the keys of two sites does not accept one as the other.
 func TestAnAnnouncementOfAnotherOrigin(t *testing.T) {
 	p, q := testkey.New(t, origin), testkey.New(t, "other.example")
 	keys, err := note.ParseKeys(p.Public, q.Public)
@@ -252,7 +252,7 @@ func TestAnAnnouncementOfAnotherOrigin(t *testing.T) {
 	}
 }
 
-// A modest store says less of its objects than they have.
+// A modest store reports sizes that are too small.
 type modest struct{ store checked.Store }
 
 func (m modest) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
@@ -271,7 +271,7 @@ func TestASizeIsNotBelieved(t *testing.T) {
 	}
 }
 
-// errAny stands for errors that nobody has to tell apart.
+// errAny stands for any error.
 var errAny = errors.New("any error")
 
 func isWanted(err, want error) bool {
@@ -417,7 +417,7 @@ func withoutNote(s memsite.Site) memsite.Site {
 	return s
 }
 
-// Nobody signs what live answers, and readers are told so.
+// Live answers are not signed, and the error says so.
 func TestLiveIsNotSigned(t *testing.T) {
 	p := testkey.New(t, origin)
 	s := siteOf(t, 23, 5, 1)
@@ -558,7 +558,7 @@ func TestDeltasAreChecked(t *testing.T) {
 	}
 }
 
-// A turning store has another object each time that the key is read.
+// A turning store returns another body at each read of a key.
 type turning struct {
 	checked.Store
 	key   site.Key
@@ -574,8 +574,8 @@ func (s *turning) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx 
 	return s.Store.GetAdmitted(ctx, key, admit)
 }
 
-// TestAnotherBodyEachTime: an object that was replaced between two tries is not altered before notes were read that may
-// announce it. One that fits nothing however often it is read is.
+// An object replaced between two tries is not altered until notes read after it exclude that it was announced. An
+// object that never matches is altered.
 func TestAnotherBodyEachTime(t *testing.T) {
 	p := testkey.New(t, origin)
 	today, tomorrow := p.Sign(t, siteOf(t, 24, 50, 1), 1), p.Sign(t, siteOf(t, 25, 50, 1), 2)

@@ -36,8 +36,8 @@ func (c *counting) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx
 	return c.Store.GetAdmitted(ctx, key, admit)
 }
 
-// A damaged index costs its readers one reading of the indexes for a time, however many objects are asked for, and those
-// below other indexes are right all the while. Once it was repaired it is noticed after that time.
+// A damaged index makes readers read the indexes only once per interval, however many objects they request. Objects
+// below other indexes stay readable. A repair is noticed after the interval.
 func TestADamagedIndexIsReadOnceForATime(t *testing.T) {
 	for name, damage := range map[string]func(b bucket, index site.Key){
 		"altered": func(b bucket, index site.Key) { b.put(memsite.Site{index: "damaged"}) },
@@ -94,7 +94,7 @@ func damagedIndex(t *testing.T, damage func(b bucket, index site.Key)) {
 	})
 }
 
-// An index that was altered after it was read is not given to readers who check by themselves.
+// An index that was altered after it was read is not passed on to readers that check by themselves.
 func TestAnIndexThatIsAlteredLater(t *testing.T) {
 	s := siteOf(t, 24, 50, 3)
 	index := site.ManifestKey(site.ManifestShard(detailsOf(60), 1))
@@ -112,7 +112,7 @@ func TestAnIndexThatIsAlteredLater(t *testing.T) {
 	}
 }
 
-// Who lists a shard and then asks for its objects reads it once.
+// Listing a shard and then requesting its objects reads the shard once.
 func TestAShardThatIsListedIsReadOnce(t *testing.T) {
 	s := siteOf(t, 24, 50, 3)
 	store := &counting{Store: newBucket(t, s).store()}
@@ -134,7 +134,7 @@ func TestAShardThatIsListedIsReadOnce(t *testing.T) {
 	}
 }
 
-// A forbidding store refuses what is too large by itself, as S3 does.
+// A forbidding store rejects large objects itself, as S3 does.
 type forbidding struct{ checked.Store }
 
 func (f forbidding) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
@@ -146,8 +146,8 @@ func (f forbidding) GetAdmitted(ctx context.Context, key site.Key, admit func(ct
 	})
 }
 
-// What is too large for a store is what is too large for a reader: an announcement that is none, an object that was
-// altered.
+// An object too large for the store is treated like one too large for the reader: an invalid announcement, or an
+// altered object.
 func TestTooLargeForTheStore(t *testing.T) {
 	p := testkey.New(t, origin)
 	today := p.Sign(t, siteOf(t, 24, 50, 1), 1)

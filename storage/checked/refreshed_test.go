@@ -14,8 +14,7 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// What a refresh has put is believed if a signed entry says that it has put this body in place of the one that the
-// manifest lists, and in no other case.
+// A refreshed object is accepted only if a signed entry says that this body replaced the one in the manifest.
 func TestRefreshedObjects(t *testing.T) {
 	publisher, refresher, thief := testkey.New(t, origin), testkey.New(t, "refresher"), testkey.New(t, "refresher")
 	s := publisher.Sign(t, siteOf(t, 1, 50, 1), 1)

@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// A public bucket that nobody may list, behind a server that does not say how long bodies are: what is absent is
-// forbidden, and an object of any size is right.
+// In a public bucket without listing, behind a server that does not state sizes, missing objects are forbidden, and
+// objects of any size are accepted.
 func TestPublicBucketThatStreams(t *testing.T) {
 	p := testkey.New(t, origin)
 	large := detailsOf(7)

@@ -35,7 +35,7 @@ func madeUp(t testing.TB, digits int, objects map[site.Key]string) memsite.Site 
 	}, objects)
 }
 
-// oddObjects are objects whose keys and sizes tar headers have to be careful about.
+// oddObjects have keys and sizes that are special cases of tar headers.
 func oddObjects() map[site.Key]string {
 	objects := map[site.Key]string{}
 	for i, key := range storetest.Awkward() {
@@ -52,7 +52,7 @@ func oddObjects() map[site.Key]string {
 	return objects
 }
 
-// partsPlaces calls test with a place of each kind, and with what is listed there.
+// partsPlaces calls test with a place of each kind, and a function that lists it.
 func partsPlaces(t *testing.T, test func(t *testing.T, place *parts.Place, names func() []string)) {
 	t.Run("folder", func(t *testing.T) {
 		folder := filepath.Join(t.TempDir(), "parts")
@@ -94,7 +94,7 @@ func partsPlaces(t *testing.T, test func(t *testing.T, place *parts.Place, names
 	}
 }
 
-// TestPartsAreWritten: a run leaves the parts of its site and nothing else, whatever was there before.
+// TestPartsAreWritten: a run leaves the parts of its site and nothing else.
 func TestPartsAreWritten(t *testing.T) {
 	partsPlaces(t, func(t *testing.T, place *parts.Place, names func() []string) {
 		for _, digits := range []int{2, 1} { // the second run has to remove parts of the first
@@ -119,7 +119,7 @@ func TestPartsAreWritten(t *testing.T) {
 	})
 }
 
-// TestPartsOfRepeatedWorkers: a worker that is repeated, at the same time or late, changes nothing.
+// TestPartsOfRepeatedWorkers: a repeated worker, concurrent or late, changes nothing.
 func TestPartsOfRepeatedWorkers(t *testing.T) {
 	partsPlaces(t, func(t *testing.T, place *parts.Place, names func() []string) {
 		made := madeUp(t, 1, oddObjects())
@@ -156,7 +156,7 @@ func TestPartsOfRepeatedWorkers(t *testing.T) {
 	})
 }
 
-// TestPartsOfOneRunAtATime: of two runs in one place, the one that has begun first writes nothing any more.
+// TestPartsOfOneRunAtATime: after a second run has begun in a place, the first one cannot write.
 func TestPartsOfOneRunAtATime(t *testing.T) {
 	partsPlaces(t, func(t *testing.T, first *parts.Place, names func() []string) {
 		made := madeUp(t, 1, oddObjects())
@@ -210,7 +210,7 @@ func TestPartsOfAnySize(t *testing.T) {
 	}
 }
 
-// TestPartsHaveARootOnlyAtTheEnd: a run that has begun again, or has not put all parts, is no site.
+// TestPartsHaveARootOnlyAtTheEnd: an unfinished or restarted run is not a site.
 func TestPartsHaveARootOnlyAtTheEnd(t *testing.T) {
 	partsPlaces(t, func(t *testing.T, place *parts.Place, names func() []string) {
 		made := madeUp(t, 1, oddObjects())
@@ -252,8 +252,7 @@ func TestPartsRefuseAPlaceWithOtherFiles(t *testing.T) {
 	}
 }
 
-// TestPartsLeaveNoTracesOfAKilledWriter: what a killed writer leaves is no part, and goes with the next
-// run.
+// TestPartsLeaveNoTracesOfAKilledWriter: leftovers of a killed writer are not parts, and the next run removes them.
 func TestPartsLeaveNoTracesOfAKilledWriter(t *testing.T) {
 	folder := t.TempDir()
 	place, err := parts.Open(t.Context(), folder, storage.S3Options{})

@@ -29,8 +29,8 @@ import (
 	"github.com/followpress/followpress/storage/parts"
 )
 
-// partsServer is a server of a bucket "parts" whose objects are files of a folder. before may answer a
-// request itself, and says whether it did.
+// partsServer serves a bucket "parts" from the files of a folder. before may handle a request, and reports whether it
+// did.
 func partsServer(t testing.TB, folder string, before func(w http.ResponseWriter, r *http.Request) bool) storage.S3Options {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
@@ -64,7 +64,7 @@ func openParts(t testing.TB, at string, o storage.S3Options) storage.Site {
 	return s
 }
 
-// equalTo reads all objects of a site at once and in any order.
+// equalTo reads all objects of a site concurrently and in random order.
 func equalTo(t *testing.T, s storage.Site, want memsite.Site) {
 	t.Helper()
 	var group errgroup.Group
@@ -85,7 +85,7 @@ func equalTo(t *testing.T, s storage.Site, want memsite.Site) {
 	}
 }
 
-// TestPartsAreTheSite: parts hold what the site holds, in a folder, in a bucket, and as one tar file.
+// TestPartsAreTheSite: parts hold the objects of the site, in a folder, in a bucket, and as one tar file.
 func TestPartsAreTheSite(t *testing.T) {
 	made := map[string]memsite.Site{"odd": madeUp(t, 1, oddObjects()), "oddly cut": madeUp(t, 2, oddObjects())}
 	for _, api := range []string{site.APISpec, site.APIEFP} {
@@ -138,7 +138,7 @@ func TestPartsAreTheSite(t *testing.T) {
 	})
 }
 
-// TestOpenSiteKnowsParts: whoever names parts in another way learns how.
+// TestOpenSiteKnowsParts: errors about other names of parts give the right one.
 func TestOpenSiteKnowsParts(t *testing.T) {
 	folder, unfinished := t.TempDir(), t.TempDir()
 	madeUp(t, 1, oddObjects()).WriteParts(t, folder)
@@ -171,8 +171,8 @@ func TestOpenSiteKnowsParts(t *testing.T) {
 	equalTo(t, openParts(t, "part-*", storage.S3Options{}), madeUp(t, 1, oddObjects()))
 }
 
-// TestDamagedParts: parts that are not those of one run are noticed, at the latest when an object that
-// differs is read, and the error says what to do. No answer is wrong.
+// TestDamagedParts: parts of different runs are detected, at the latest when a differing object is read. The error
+// says what to do, and no answer is wrong.
 func TestDamagedParts(t *testing.T) {
 	made, changed := madeUp(t, 1, oddObjects()), oddObjects()
 	for key := range changed {
@@ -231,8 +231,7 @@ func TestDamagedParts(t *testing.T) {
 	}
 }
 
-// TestPartsAreReplacedWhileTheyAreRead: a reader notices a run into the same place, and finds its site
-// once it is told to.
+// TestPartsAreReplacedWhileTheyAreRead: a reader detects a new run in its place, and finds the new site after Reopen.
 func TestPartsAreReplacedWhileTheyAreRead(t *testing.T) {
 	changed := oddObjects()
 	for key, body := range changed {
@@ -280,8 +279,8 @@ func largeParts(t testing.TB) (made memsite.Site, inOrder []site.Key) {
 	return madeUp(t, 1, objects), inOrder
 }
 
-// TestPartsAreReadInChunks: a first publish takes about a request per MiB, and the next one reads what
-// it needs and not much more.
+// TestPartsAreReadInChunks: a first publish sends about a request per MiB, and the next one reads little more than it
+// needs.
 func TestPartsAreReadInChunks(t *testing.T) {
 	made, keys := largeParts(t)
 	folder := t.TempDir()
@@ -333,7 +332,7 @@ func TestPartsAreReadInChunks(t *testing.T) {
 	}
 }
 
-// TestPartsShareRequests: who asks for the same at once shares one request, and ends alone.
+// TestPartsShareRequests: concurrent reads of one chunk share a request, and end independently.
 func TestPartsShareRequests(t *testing.T) {
 	made, keys := largeParts(t)
 	var requests atomic.Int64
@@ -374,8 +373,7 @@ func TestPartsShareRequests(t *testing.T) {
 	}
 }
 
-// TestPartsSurviveABadServer: what fails for a moment is repeated; what fails for good is one error that
-// says so.
+// TestPartsSurviveABadServer: temporary failures are retried; a permanent one gives a clear error.
 func TestPartsSurviveABadServer(t *testing.T) {
 	made, folder := madeUp(t, 1, oddObjects()), t.TempDir()
 	made.WriteParts(t, folder)
@@ -418,7 +416,7 @@ func TestPartsSurviveABadServer(t *testing.T) {
 	}
 }
 
-// TestPartsTakeBoundedMemory: reading takes the memory of the object, and that of some chunks.
+// TestPartsTakeBoundedMemory: a read takes the memory of the object and of some chunks.
 func TestPartsTakeBoundedMemory(t *testing.T) {
 	const large = 100 << 20
 	objects := map[site.Key]string{"large": strings.Repeat("x", large)}

@@ -22,8 +22,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestRefreshed runs one suite against a folder and real servers. The site is below a
-// prefix, as others may be.
+// TestRefreshed runs one suite against a folder and real servers. The site has a prefix.
 func TestRefreshed(t *testing.T) {
 	promises := []struct {
 		name  string
@@ -58,8 +57,8 @@ func TestRefreshed(t *testing.T) {
 	})
 }
 
-// putRefreshed puts objects below _refresh/, more than are read at once, and unrelated
-// ones beside it. It returns the keys in order.
+// putRefreshed puts more objects below _refresh/ than are read concurrently, and unrelated ones next to it. It
+// returns the sorted keys.
 func putRefreshed(t *testing.T, b storage.Bucket) (keys []site.Key) {
 	t.Helper()
 	objects := []storage.Object{storetest.Object("_refreshed/details/1", "{}"), storetest.Object("_refresh-", "{}"), storetest.Object("details/1", "{}"), storetest.Object("_site", "{}")}
@@ -92,7 +91,7 @@ func openRefreshed(t *testing.T, at storage.Location, o storage.S3Options) *Data
 	return r
 }
 
-// each reads everything and checks it; skip is what may be missing.
+// each reads and checks all objects; those in skip may be missing.
 func each(t *testing.T, r *Data, keys []site.Key, meanwhile func(n int), skip ...site.Key) {
 	t.Helper()
 	gone := map[site.Key]bool{}
@@ -216,7 +215,7 @@ func TestRefreshedWithoutBucketSaysWhatToCheck(t *testing.T) {
 
 // TestRefreshedPassesOverFolders: consoles make objects that stand for folders.
 func TestRefreshedPassesOverFolders(t *testing.T) {
-	// Of an empty body in chunks, which is the library's default, versitygw takes the last chunk for another request.
+	// versitygw takes the last chunk of an empty chunked body, the library's default, for another request.
 	whole := minio.PutObjectOptions{DisableContentSha256: true}
 	storetest.OnServers(t, func(t *testing.T, server *servers.Server) {
 		bucket := server.Bucket(t)
@@ -234,7 +233,7 @@ func TestRefreshedPassesOverFolders(t *testing.T) {
 	})
 }
 
-// TestLargeRefreshed: an object that no refresh makes is an error that names it, and is not decoded.
+// TestLargeRefreshed: an object larger than any refreshed one is an error that names it, and is not decoded.
 func TestLargeRefreshed(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "_refresh")
 	if err := os.MkdirAll(filepath.Join(folder, "details"), 0o755); err != nil {
@@ -318,7 +317,7 @@ func TestRefreshedIsTriedAgain(t *testing.T) {
 			!strings.Contains(err.Error(), "tried 7 times: check --endpoint") {
 			t.Errorf("an unreachable server: got %v, want an error that says what to check", err)
 		}
-		// One at a time, so that which attempts fail is not left to chance.
+		// One request at a time, to make the failing attempts deterministic.
 		one := storage.Location{Bucket: server.Bucket(t), Prefix: "_refresh/"}
 		storetest.Put(t, storetest.OpenS3(t, server, storage.Location{Bucket: one.Bucket}), storetest.Object("_refresh/details/1", bodyOf("details/1")))
 		each(t, openRefreshed(t, one, storage.S3Options{Endpoint: server.Endpoint, Transport: &storetest.Busy{}}), []site.Key{"details/1"}, func(int) {})

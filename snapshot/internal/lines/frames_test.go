@@ -125,7 +125,7 @@ func compressedAtOnce(t *testing.T, text []byte) []byte {
 	return file.Bytes()
 }
 
-// TestFramesEqualWhole: by frames the same bytes are read as without, and the same error.
+// TestFramesEqualWhole: reading by frames gives the same bytes and the same error as reading sequentially.
 func TestFramesEqualWhole(t *testing.T) {
 	read := func(file []byte, open func(io.Reader) (io.ReadCloser, error)) (text []byte, said string) {
 		rows, err := open(bytes.NewReader(file))
@@ -162,8 +162,7 @@ func TestFramesEqualWhole(t *testing.T) {
 	}
 }
 
-// TestFramesThatAreNotSmall: a frame that cannot be unpacked beside others is left to the one who reads the file in order,
-// before any more of it is in memory.
+// TestFramesThatAreNotSmall: a frame that is not small is read sequentially, before more of it is in memory.
 func TestFramesThatAreNotSmall(t *testing.T) {
 	const magic = "\x28\xb5\x2f\xfd"
 	block := func(last, kind, size int) string {
@@ -193,7 +192,7 @@ func TestFramesThatAreNotSmall(t *testing.T) {
 	}
 }
 
-// TestFramesLeftAlone: whoever does not read to the end leaves no goroutine behind, and may close at any time.
+// TestFramesLeftAlone: a reader that stops early leaves no goroutine behind, and may close at any time.
 func TestFramesLeftAlone(t *testing.T) {
 	file := bytes.Repeat(compressedAtOnce(t, bytes.Repeat([]byte("row\n"), 100_000)), 40)
 	for n := range 40 {

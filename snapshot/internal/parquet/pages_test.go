@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// A page that is cut off is damaged, and one that is larger than the room for it fills the room and no more.
+// A truncated page is damaged, and one that is larger than its buffer fills the buffer and no more.
 func TestGunzip(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

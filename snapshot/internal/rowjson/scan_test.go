@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// sameAsDecoder fails the test if a row is scanned that the decoder refuses or reads in another way.
-// It returns how many of the scanners took the row.
+// sameAsDecoder fails the test if a scanner accepts a row that the decoder rejects or decodes differently. It returns
+// the number of scanners that accepted the row.
 func sameAsDecoder(t testing.TB, line string) (taken int) {
 	t.Helper()
 	s := TakeScanner()
@@ -49,7 +49,7 @@ var usualRows = []string{
 	`{"address":"` + someAddress + `","ens":{"records":{ "b" : null , "a" : "x" }, "fresh":1726680254493}}`,
 }
 
-// unusualRows are rows that differ from usual ones in a little, valid or not.
+// unusualRows differ slightly from usual rows, valid or not.
 var unusualRows = []string{
 	`{"Token_ID":"1","version":1,"record_type":"address","data":"0x"}`,
 	`{"token_id":"1","token_id":"2","version":1,"record_type":"address","data":"0x"}`,
@@ -101,8 +101,8 @@ func TestLineEndsInNames(t *testing.T) {
 	}
 }
 
-// TestScannedAsDecoded: usual rows need no decoder, and whatever a scanner takes is what the decoder
-// makes of it, also of rows that were damaged.
+// TestScannedAsDecoded: usual rows need no decoder, and scanners give the same results as the decoder, also for
+// damaged rows.
 func TestScannedAsDecoded(t *testing.T) {
 	for _, line := range usualRows {
 		if sameAsDecoder(t, line) == 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// TestReadAheadBytes: of large blocks few are read ahead, one that is larger than all that may be read
-// ahead passes too, and nothing is left when nobody wants more.
+// TestReadAheadBytes: few large blocks are read ahead, a block above the limit passes alone, and nothing is left
+// after a stop.
 func TestReadAheadBytes(t *testing.T) {
 	large := func(read *int) rowSource {
 		return func(yield func(block, error) bool) {
@@ -90,8 +90,8 @@ func TestReadAheadPages(t *testing.T) {
 	})
 }
 
-// TestWorstRowGroups: a small file has eight row groups of 60 MiB each, which are the same pages. They
-// are not in memory side by side.
+// TestWorstRowGroups: a small file with eight row groups of 60 MiB each, which share the same pages. They are not in
+// memory at the same time.
 func TestWorstRowGroups(t *testing.T) {
 	type row struct {
 		TokenID string `parquet:"token_id"`

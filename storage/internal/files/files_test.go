@@ -49,7 +49,7 @@ func openFile(t *testing.T, files *Files, name string) afero.File {
 	return file
 }
 
-// noise are bytes of which no two parts are alike.
+// noise returns n bytes without repetition.
 func noise(n int) string {
 	body := make([]byte, n)
 	random := rand.NewChaCha8([32]byte{})
@@ -57,8 +57,7 @@ func noise(n int) string {
 	return string(body)
 }
 
-// TestFilesOfABucket: a folder of a bucket is a file system as Go knows them, and shows nothing that is
-// beside or below it.
+// TestFilesOfABucket: a folder of a bucket is a valid fs.FS, without objects outside it or in subfolders.
 func TestFilesOfABucket(t *testing.T) {
 	storetest.OnServers(t, func(t *testing.T, server *servers.Server) {
 		at := location.Location{Bucket: server.Bucket(t), Prefix: "snap+shots/ü/"}
@@ -103,7 +102,7 @@ func TestFilesAreReadAnywhere(t *testing.T) {
 	})
 }
 
-// readsAnywhere reads at random places, from several goroutines.
+// readsAnywhere reads at random offsets from several goroutines.
 func readsAnywhere(t *testing.T, file afero.File, body string) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -128,7 +127,7 @@ func readsAnywhere(t *testing.T, file afero.File, body string) {
 	group.Wait()
 }
 
-// TestFilesKeepLittleInMemory: many open files share the memory, and what had to go is read again.
+// TestFilesKeepLittleInMemory: many open files share the memory limit, and dropped spans are read again.
 func TestFilesKeepLittleInMemory(t *testing.T) {
 	storetest.OnServers(t, func(t *testing.T, server *servers.Server) {
 		at := location.Location{Bucket: server.Bucket(t)}
@@ -169,7 +168,7 @@ func TestFilesKeepLittleInMemory(t *testing.T) {
 	})
 }
 
-// TestFilesThatChange: what is read is what was listed, or an error.
+// TestFilesThatChange: reads return the listed version, or an error.
 func TestFilesThatChange(t *testing.T) {
 	storetest.OnServers(t, func(t *testing.T, server *servers.Server) {
 		at := location.Location{Bucket: server.Bucket(t), Prefix: "snapshot/"}
@@ -199,8 +198,8 @@ func TestFilesThatChange(t *testing.T) {
 	})
 }
 
-// TestFilesAreTriedAgain: a server that is busy now and then does no harm, and one that has gone is an
-// error that no reader takes for the end of the file.
+// TestFilesAreTriedAgain: temporary failures are retried, and a server that is gone gives an error that no reader
+// mistakes for the end of the file.
 func TestFilesAreTriedAgain(t *testing.T) {
 	storetest.OnServers(t, func(t *testing.T, server *servers.Server) {
 		at := location.Location{Bucket: server.Bucket(t)}
@@ -221,8 +220,7 @@ func TestFilesAreTriedAgain(t *testing.T) {
 	})
 }
 
-// TestFilesTakeFewRequests: whoever reads a file from its beginning to its end sends one request for some
-// megabytes.
+// TestFilesTakeFewRequests: a sequential read sends one request per few megabytes.
 func TestFilesTakeFewRequests(t *testing.T) {
 	storetest.OnServers(t, func(t *testing.T, server *servers.Server) {
 		at := location.Location{Bucket: server.Bucket(t)}

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// A host that DNS does not know is called that; what else keeps a request from its server has other causes.
+// Only a host unknown to DNS is reported as such; other failures to reach a server have other causes.
 func TestUnknownHosts(t *testing.T) {
 	unknown := &net.DNSError{Err: "no such host", Name: "s3.exmaple.org", IsNotFound: true}
 	for _, c := range []struct {
@@ -32,7 +32,7 @@ func TestUnknownHosts(t *testing.T) {
 	}
 }
 
-// A server that answers with pages is none of S3, whatever is asked; an object may be a page, and a proxy may be busy.
+// A server that answers with web pages is not an S3 server. An object may be a page, and a proxy may be busy.
 func TestPagesAreNoS3(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -67,7 +67,7 @@ func TestPagesAreNoS3(t *testing.T) {
 	}
 }
 
-// The answer to HEAD has no body that says why a request was refused: looks for a bucket and for an object say it all the same.
+// Responses to HEAD have no body with a reason. Requests for a bucket or an object still report it.
 func TestHeadsSayWhy(t *testing.T) {
 	const malformed = `<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region is wrong</Message><Region>eu-west-3</Region></Error>`
 	for name, c := range map[string]struct {

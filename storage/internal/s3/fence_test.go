@@ -30,7 +30,7 @@ func (c *contextThatEnds) Err() error {
 	return c.Context.Err()
 }
 
-// After the end of its context no further byte of a request is sent; the next request is sent.
+// After the end of its context, no further byte of a request is sent; the next request is.
 func TestNothingIsSentAfterTheEnd(t *testing.T) {
 	t.Run("http", func(t *testing.T) { nothingIsSentAfterTheEnd(t, httptest.NewServer, nil) })
 	t.Run("https", func(t *testing.T) { nothingIsSentAfterTheEnd(t, httptest.NewTLSServer, nil) })
@@ -131,7 +131,7 @@ func nothingIsSentAfterTheEnd(t *testing.T, serve func(http.Handler) *httptest.S
 	}
 }
 
-// A body gives no byte after the end of its context, whichever way it is read.
+// A body returns no byte after the end of its context, however it is read.
 func TestABodyIsNotReadAfterTheEnd(t *testing.T) {
 	ctx := &contextThatEnds{Context: t.Context()}
 	b := newBody(ctx, []byte("followpress"))

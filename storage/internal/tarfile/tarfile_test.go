@@ -30,7 +30,7 @@ func openTar(t *testing.T, path string) *File {
 	return s
 }
 
-// tarOf is a tar file of objects, whose bodies are the word and their keys, and a root.
+// tarOf returns a tar file with a root and objects, whose bodies are the word and their keys.
 func tarOf(t *testing.T, word string, objects int) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -68,7 +68,7 @@ func writeTar(t *testing.T, to io.Writer, word string, objects int) {
 	}
 }
 
-// numbered is a key; every tenth is too long for the first header of an entry.
+// numbered returns a key; every tenth is too long for a plain tar header.
 func numbered(n int) site.Key {
 	if n%10 == 0 {
 		return site.Key(fmt.Sprintf("api/v1/users/%s%d/searchFollowing", strings.Repeat("é", 100), n))
@@ -76,8 +76,8 @@ func numbered(n int) site.Key {
 	return site.Key(fmt.Sprintf("api/v1/lists/%d/details", n))
 }
 
-// rename puts a file in the place of another, as generate does. Its time is not of now:
-// what is just being written is left for the next look.
+// rename replaces a file, as generate does. It sets an older time, because Reopen skips files that may still be being
+// written.
 func rename(t *testing.T, path string, body []byte) {
 	t.Helper()
 	err := os.WriteFile(path+".new", body, 0o644)
@@ -112,7 +112,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 	}
 	shows("second")
 
-	// An unusable file leaves the old one in use; the error says why.
+	// An unusable file leaves the old one in use, with an error.
 	whole := tarOf(t, "third", objects)
 	for name, c := range map[string]struct {
 		body []byte
@@ -146,7 +146,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 	shows("third")
 }
 
-// A file that is younger than its times are exact may change without a new time: it is left alone until it is older.
+// A file younger than the resolution of file times is skipped, because it may change without a new time.
 func TestATarThatIsNotSettled(t *testing.T) {
 	was := settleTime
 	settleTime = time.Hour
@@ -174,8 +174,7 @@ func TestATarThatIsNotSettled(t *testing.T) {
 	}
 }
 
-// The new file is in use even if the old one cannot be closed: an error would mean that
-// the old one still is.
+// The new file is used even if the old one cannot be closed. An error would mean that the old one is still in use.
 func TestATarThatCannotBeClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.tar")
 	rename(t, path, tarOf(t, "first", 1))
@@ -193,8 +192,8 @@ func TestATarThatCannotBeClosed(t *testing.T) {
 	}
 }
 
-// Reading a tar file that is overwritten in place gives the old bytes or an error,
-// never those of the new site; once it is complete, it is used.
+// Reading a tar file that is overwritten in place gives the old bytes or an error, never the new bytes. Once
+// complete, the new file is used.
 func TestATarThatIsWrittenOver(t *testing.T) {
 	const objects = 400
 	path := filepath.Join(t.TempDir(), "site.tar")
@@ -240,8 +239,7 @@ func TestATarThatIsWrittenOver(t *testing.T) {
 	}
 }
 
-// readAllTheTime reads the objects of a site in four goroutines until end is called, or
-// a check gives false.
+// readAllTheTime reads the objects of a site in four goroutines until end is called or a check returns false.
 func readAllTheTime(s *File, objects int, check func(key, body string, err error) bool) (end func()) {
 	var reading sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
@@ -258,7 +256,7 @@ func readAllTheTime(s *File, objects int, check func(key, body string, err error
 	return func() { cancel(); reading.Wait() }
 }
 
-// Reads that are under way when a file is replaced end in it.
+// Reads in progress during a replacement finish in the old file.
 func TestReadsWhileATarIsReplaced(t *testing.T) {
 	const objects, turns = 40, 30
 	path := filepath.Join(t.TempDir(), "site.tar")
@@ -281,8 +279,7 @@ func TestReadsWhileATarIsReplaced(t *testing.T) {
 	end()
 }
 
-// The index of as many objects as Epinions has takes a few megabytes, and never more: the root says how
-// many it needs.
+// The index of a site as large as Epinions takes a few megabytes, without growing, because the root gives its size.
 func TestTheIndexOfATarIsSmall(t *testing.T) {
 	const objects, most = 100_000, 8.5 // bytes of memory an object
 	path := filepath.Join(t.TempDir(), "site.tar")

@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// TestWeb: a server gives objects whatever it says of their size, and its faults are told apart.
+// TestWeb: objects are read with or without a stated size, and failures are told apart.
 func TestWeb(t *testing.T) {
 	const text = "an object"
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "of another server") }))
@@ -90,7 +90,7 @@ func TestWeb(t *testing.T) {
 
 var errMost = errors.New("too large")
 
-// TestWebKeepsBounds: a body that never ends is refused soon after more of it has come than is wanted.
+// TestWebKeepsBounds: an endless body is rejected soon after it exceeds the limit.
 func TestWebKeepsBounds(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for piece := make([]byte, 1<<10); ; {
@@ -116,7 +116,8 @@ func TestWebKeepsBounds(t *testing.T) {
 	}
 }
 
-// TestWebRequests: a key is the path below the place, escaped as in URLs, and a request says what it wants.
+// TestWebRequests: the path of a request is the escaped key below the site's path, and its headers ask for a plain,
+// signed object.
 func TestWebRequests(t *testing.T) {
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -141,8 +142,8 @@ func openWeb(t *testing.T, text string) *Site {
 	return web
 }
 
-// A server that sends a byte a second is an error after half a minute, also if it does so object by object, or does not
-// end its header; one that sends 2 KiB a second, or waits for long before each small object, is not.
+// A server that sends one byte a second fails after half a minute, also object by object or within a header. One that
+// sends 2 KiB a second, or waits long before each small object, does not.
 func TestSlowServers(t *testing.T) {
 	const kib = 1 << 10
 	for _, tt := range []struct {
@@ -217,7 +218,7 @@ func TestSlowServers(t *testing.T) {
 	}
 }
 
-// drip writes a text piece by piece; it is false if nobody reads it.
+// drip writes a text piece by piece. It returns false if nobody reads it.
 func drip(to io.Writer, text string, piece int, pause time.Duration) bool {
 	for len(text) > 0 {
 		n := min(piece, len(text))
