@@ -101,7 +101,7 @@ func TestRecommended(t *testing.T) {
 		}
 	}
 	_, err = generator.LoadEFP(t.Context(), s.with("recommended.ndjson.gz", "").fs(), 1)
-	wantError(t, err, "table recommended exists twice: keep one of recommended.ndjson, recommended.ndjson.gz")
+	wantError(t, err, "table recommended exists twice; keep one of recommended.ndjson, recommended.ndjson.gz")
 	packed := s.compressed(t, ".gz")
 	packed = packed.with("recommended.ndjson.gz", packed["recommended.ndjson.gz"][:30])
 	_, err = generator.LoadEFP(t.Context(), packed.fs(), 1)

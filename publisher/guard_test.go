@@ -99,7 +99,7 @@ func TestGuard(t *testing.T) {
 		{"a removed root", func(t *testing.T, bucket string) { removeFile(t, bucket, site.RootKey) }, "5%", "no _site"},
 		{"an older root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "5%", "with this version); if this site is complete, publish it with --max-loss 100%"},
 		{"an older root that is given up", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":1}`) }, "100%", ""},
-		{"a newer root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":99}`) }, "5%", "update this one"},
+		{"a newer root", func(t *testing.T, bucket string) { writeFile(t, bucket, site.RootKey, `{"format":99}`) }, "5%", "update followpress"},
 		{"a publish that was cut off", func(t *testing.T, bucket string) { writeFile(t, bucket, site.MarkKey, "{}") }, "5%", "10 lists instead of 20"},
 		{"a first publish that was cut off", func(t *testing.T, bucket string) {
 			removeFile(t, bucket, site.RootKey)

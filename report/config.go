@@ -19,7 +19,7 @@ func checkComparable(from, to *source) error {
 		{"max_profile_text", a.MaxProfileText, b.MaxProfileText}, {"max_profile", a.ProfileLimits().Whole, b.ProfileLimits().Whole}, {"profile_url", a.ProfileURL, b.ProfileURL},
 	} {
 		if member.of != member.in {
-			return fmt.Errorf("the sites cannot be compared: %s is %v in %s and %v in %s: generate both with the same flags",
+			return fmt.Errorf("the sites cannot be compared: %s is %v in %s and %v in %s; generate both with the same flags",
 				member.name, member.of, from.name, member.in, to.name)
 		}
 	}

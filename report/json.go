@@ -28,7 +28,7 @@ func Parse(body []byte) (*Report, error) {
 	}
 	switch {
 	case r.Format > Format:
-		return nil, fmt.Errorf("read the report: format %d, this version reads %d: a newer followpress made it, so update this one", r.Format, Format)
+		return nil, fmt.Errorf("read the report: format %d, this version reads %d; update followpress", r.Format, Format)
 	case r.Format != Format:
 		return nil, fmt.Errorf("read the report: format %d, this version reads %d", r.Format, Format)
 	case !validDate(string(r.Date)):

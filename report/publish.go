@@ -128,7 +128,7 @@ func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
 		}
 		return err
 	}
-	return fmt.Errorf("put %s: others have written it %d times meanwhile: the report is in the bucket, publish it again to list it", site.ReportsKey, mostConflicts)
+	return fmt.Errorf("put %s: %d conflicts with other runs; the report is in the bucket, publish it again to list it", site.ReportsKey, mostConflicts)
 }
 
 // readIndex reads the index, and returns the condition for replacing it.
@@ -145,7 +145,7 @@ func (p *publication) readIndex(ctx context.Context) (index Index, condition sto
 		return Index{}, "", err
 	}
 	if index, err = ParseIndex(body); err != nil {
-		return Index{}, "", fmt.Errorf("%w: remove it to begin a new one", err)
+		return Index{}, "", fmt.Errorf("%w; remove it to start a new index", err)
 	}
 	return index, storage.Condition(info.ETag), nil
 }

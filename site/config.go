@@ -265,7 +265,7 @@ func (c Config) validateExplorerKeys() error {
 	}
 	for _, key := range keys {
 		if !publicKey.MatchString(key) {
-			return fmt.Errorf("explorer keys: %s is no public key: use what `followpress key` printed: NAME+…", Quoted(key))
+			return fmt.Errorf("explorer keys: %s is not a public key; use what `followpress key` printed: NAME+…", Quoted(key))
 		}
 	}
 	return nil

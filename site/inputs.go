@@ -95,7 +95,7 @@ func checkChains(chains []ChainInput) error {
 	}
 	for i, c := range chains {
 		if i > 0 && c.ChainID <= chains[i-1].ChainID {
-			return fmt.Errorf("chains: %d comes after %d: sort them by chain_id, each once", c.ChainID, chains[i-1].ChainID)
+			return fmt.Errorf("chains: %d comes after %d: sort them by chain_id, without duplicates", c.ChainID, chains[i-1].ChainID)
 		}
 		digits, found := strings.CutPrefix(c.Hash, "0x")
 		if c.Hash != "" && (!found || len(digits) != 64 || strings.Trim(digits, "0123456789abcdef") != "") {

@@ -70,7 +70,7 @@ func (c Config) validatePictures() error {
 		case host == picturesOff && c.Pictures != picturesOff, host == picturesAsk:
 			return fmt.Errorf("pictures %q: %s stands alone", c.Pictures, host)
 		case !pictureHost.MatchString(host):
-			return fmt.Errorf("pictures: %q is no host: use names like img.example or *.img.example, in ASCII (xn--…)", host)
+			return fmt.Errorf("pictures: %q is not a host; use names like img.example or *.img.example, in ASCII (xn--…)", host)
 		}
 	}
 	return nil

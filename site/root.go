@@ -71,7 +71,7 @@ var ErrNewer = errors.New("a site of a newer format")
 func ParseRoot(body []byte) (Root, error) {
 	r, err := ParseServedRoot(body)
 	if err == nil && r.Live {
-		return Root{}, fmt.Errorf("read %s: a live site has no manifest: ask the bucket that it publishes to", RootKey)
+		return Root{}, fmt.Errorf("read %s: a live site has no manifest; use the bucket that it publishes to", RootKey)
 	}
 	return r, err
 }
@@ -91,10 +91,10 @@ func ParseServedRoot(body []byte) (Root, error) {
 	case known.Format < 1:
 		return Root{}, fmt.Errorf("read %s: it has no format", RootKey)
 	case known.Format < Format:
-		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: generate the site again, or publish it anew, with this version",
+		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d; generate or publish the site again with this version",
 			RootKey, known.Format, Format)
 	case known.Format > Format:
-		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: a newer followpress made it, so update this one: %w", RootKey, known.Format, Format, ErrNewer)
+		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: %w; update followpress", RootKey, known.Format, Format, ErrNewer)
 	}
 	var r Root
 	err := json.Unmarshal(body, &r)

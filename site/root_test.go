@@ -231,7 +231,7 @@ func TestCountsNames(t *testing.T) {
 func TestRootOfAnOlderFormat(t *testing.T) {
 	body := strings.Replace(encodeRoot(t, testRoot(t)), `"format":2`, `"format":1`, 1)
 	for name, parse := range map[string]func([]byte) (site.Root, error){"ParseRoot": site.ParseRoot, "ParseServedRoot": site.ParseServedRoot} {
-		if got, err := parse([]byte(body)); err == nil || errors.Is(err, site.ErrNewer) || !strings.Contains(err.Error(), "publish it anew") || !reflect.DeepEqual(got, site.Root{}) {
+		if got, err := parse([]byte(body)); err == nil || errors.Is(err, site.ErrNewer) || !strings.Contains(err.Error(), "publish the site again") || !reflect.DeepEqual(got, site.Root{}) {
 			t.Errorf("%s: got %+v, %v, want what to do", name, got, err)
 		}
 	}

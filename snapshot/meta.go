@@ -52,7 +52,7 @@ func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
 		return "", err
 	}
 	if meta.Format > format {
-		return "", fmt.Errorf("meta.json: format %d, this version reads %d: a newer followpress made the snapshot, so update this one", meta.Format, format)
+		return "", fmt.Errorf("meta.json: format %d, this version reads %d; update followpress, which is older than the snapshot", meta.Format, format)
 	}
 	if meta.Format != format {
 		return "", fmt.Errorf("meta.json: format %d, this version reads %d", meta.Format, format)

@@ -48,7 +48,7 @@ func TestInputs(t *testing.T) {
 	}
 	for members, want := range map[string]string{
 		`,"chains":{}`: "chains",
-		`,"chains":[` + chain + `,` + chain + `]`: "chains: 10 comes after 10: sort them by chain_id, each once",
+		`,"chains":[` + chain + `,` + chain + `]`: "chains: 10 comes after 10: sort them by chain_id, without duplicates",
 		`,"chains":[{"chain_id":1,"hash":"0x"}]`:  "chains: hash of the block of chain 1: \"0x\" is not 0x and 64 hexadecimal digits in lower case",
 		`,"profiles":{"source":"x"}`:              "profiles: digest: missing",
 		`,"badges":{"source":"https://u:p@x/"}`:   "badges: source has a user, a query or a fragment, which may be secrets: leave them out",

@@ -179,7 +179,7 @@ func TestSmallPagesOfMuchMemory(t *testing.T) {
 		"zstd":                {owner, format.Zstd, []forgedPage{v1(format.Plain, 1000, inZstd)}, "larger than it says"},
 		"gzip":                {owner, format.Gzip, []forgedPage{v1(format.Plain, 1000, inGzip.Bytes())}, "larger than it says"},
 		"snappy":              {owner, format.Snappy, []forgedPage{v1(format.Plain, 1000, binary.AppendUvarint(nil, 1<<30))}, "larger than it says"},
-		"brotli":              {owner, format.Brotli, []forgedPage{v1(format.Plain, 1000, []byte{0})}, "the compression BROTLI is not supported"},
+		"brotli":              {owner, format.Brotli, []forgedPage{v1(format.Plain, 1000, []byte{0})}, "unsupported compression BROTLI"},
 		"lengths":             {owner, format.Uncompressed, []forgedPage{v1(format.DeltaLengthByteArray, len(deltas)+1, append(bytes.Clone(deltas), 0))}, "more values than it says"},
 		"shared texts":        {owner, format.Uncompressed, []forgedPage{v1(format.DeltaByteArray, len(texts), texts)}, "more than 64 MiB"},
 		"two headers": {owner, format.Uncompressed, []forgedPage{{

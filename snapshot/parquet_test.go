@@ -511,7 +511,7 @@ func TestUnsuitableParquet(t *testing.T) {
 		"read records.parquet: column version: it has the type STRING, not whole numbers of 32 or 64 bits": parquetOf(t, []textVersion{{}}, 9),
 		"read records.parquet: column tags: it has the type INT(32,true), not a list of texts":             parquetOf(t, []flatTags{{}}, 9),
 		"read records.parquet: column tags: it has another structure than a list of texts":                 parquetOf(t, []nestedTags{{}}, 9),
-		"read records.parquet: it is no Parquet file, or damaged":                                          []byte("PAR1 PAR1"),
+		"read records.parquet: not a Parquet file, or damaged":                                             []byte("PAR1 PAR1"),
 	} {
 		dir := t.TempDir()
 		writeFile(t, dir, "records.parquet", string(file))

@@ -173,13 +173,13 @@ func TestRowErrorOfPart(t *testing.T) {
 func TestAmbiguousParts(t *testing.T) {
 	for names, want := range map[string]string{
 		"":                                      "table lists is not there: expected lists.ndjson, lists.ndjson.gz, lists.ndjson.zst or lists.parquet, or parts such as lists-00001.ndjson.zst",
-		"lists.ndjson lists.parquet":            "table lists exists twice: keep one of lists.ndjson, lists.parquet",
-		"lists.ndjson.gz lists-1.ndjson":        "table lists exists twice: keep one of lists.ndjson.gz, lists-1.ndjson",
-		"lists-1.ndjson lists-1.parquet":        "table lists has part 1 twice: keep one of lists-1.ndjson, lists-1.parquet",
+		"lists.ndjson lists.parquet":            "table lists exists twice; keep one of lists.ndjson, lists.parquet",
+		"lists.ndjson.gz lists-1.ndjson":        "table lists exists twice; keep one of lists.ndjson.gz, lists-1.ndjson",
+		"lists-1.ndjson lists-1.parquet":        "table lists has part 1 twice; keep one of lists-1.ndjson, lists-1.parquet",
 		"lists-01.ndjson lists-03.ndjson":       "table lists: part 02 is missing, between lists-01.ndjson and lists-03.ndjson",
 		"lists-02.ndjson lists-03.ndjson":       "table lists begins with lists-02.ndjson: the parts before it are missing; they count from 0 or 1",
-		"lists-1.ndjson lists-02.ndjson":        "table lists: the numbers of lists-02.ndjson and lists-1.ndjson differ in length: use leading zeros",
-		"lists-9.ndjson lists-10.ndjson":        "table lists: the numbers of lists-10.ndjson and lists-9.ndjson differ in length: use leading zeros",
+		"lists-1.ndjson lists-02.ndjson":        "table lists: the numbers of lists-02.ndjson and lists-1.ndjson differ in length; use leading zeros",
+		"lists-9.ndjson lists-10.ndjson":        "table lists: the numbers of lists-10.ndjson and lists-9.ndjson differ in length; use leading zeros",
 		"lists-99999999999999999999999.parquet": "table lists: the number of lists-99999999999999999999999.parquet is too large",
 	} {
 		dir := t.TempDir()

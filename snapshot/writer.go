@@ -55,7 +55,7 @@ func Create(dir string, o WriteOptions) (*Writer, error) {
 		return nil, err
 	}
 	if dir == "" {
-		return nil, errors.New("the snapshot has no name: name a folder")
+		return nil, errors.New("the snapshot has no name; name a folder")
 	}
 	target, err := staging.Resolve(dir)
 	if err != nil {
@@ -109,7 +109,7 @@ func checkFolder(dir string) error {
 	}
 	for _, entry := range entries {
 		if entry.IsDir() || !table.IsFileName(entry.Name()) {
-			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost: name another folder", dir, entry.Name())
+			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost; name another folder", dir, entry.Name())
 		}
 	}
 	return nil

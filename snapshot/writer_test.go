@@ -454,7 +454,7 @@ func TestMetaInputs(t *testing.T) {
 			t.Errorf("got %s and the error %v, want %s", got, err, want)
 		}
 	}
-	if _, err := snapshot.NewMemory(snapshot.Meta{AsOf: asOf.AsOf, Chains: []site.ChainInput{one, ten, one}}, nil); err == nil || !strings.Contains(err.Error(), "chain 1 is there twice") {
-		t.Errorf("got the error %v, want one of a chain that is there twice", err)
+	if _, err := snapshot.NewMemory(snapshot.Meta{AsOf: asOf.AsOf, Chains: []site.ChainInput{one, ten, one}}, nil); err == nil || !strings.Contains(err.Error(), "duplicate chain 1") {
+		t.Errorf("got the error %v, want a duplicate chain", err)
 	}
 }

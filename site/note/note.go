@@ -158,7 +158,7 @@ func ParsePrivate(text string) (Signer, error) {
 	}
 	s, err := note.NewSigner(text)
 	if err != nil { // err may contain the key
-		return nil, errors.New("read the key: it is none that `followpress key` made: PRIVATE+KEY+NAME+…")
+		return nil, errors.New("read the key: not a private key from `followpress key` (PRIVATE+KEY+NAME+…)")
 	}
 	return s, nil
 }
@@ -182,7 +182,7 @@ func ParseKeys(texts ...string) (Keys, error) {
 	var k Keys
 	for _, text := range texts {
 		if strings.Contains(text, "PRIVATE+KEY") {
-			return Keys{}, errors.New("read a key: it is a secret key, where a public one is meant: use the public one, and make a new key if others could see this one")
+			return Keys{}, errors.New("read a key: got a secret key, expected a public one; make a new key if others may have seen this one")
 		}
 		v, err := newVerifier(strings.TrimSpace(text))
 		if err != nil {

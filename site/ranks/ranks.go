@@ -104,7 +104,7 @@ func Parse(body []byte) (*Held, error) {
 		return malformed("its first line: %v", err)
 	}
 	if head.Format > format {
-		return malformed("format %d, this version reads %d: a newer followpress made it, so update this one", head.Format, format)
+		return malformed("format %d, this version reads %d, update followpress", head.Format, format)
 	}
 	if head.Format != format {
 		return malformed("format %d, this version reads %d", head.Format, format)

@@ -153,7 +153,7 @@ func TestDue(t *testing.T) {
 // A newer format says what to do.
 func TestNewerFormat(t *testing.T) {
 	body := bytes.Replace(encodeRanks(nil), []byte(`"format":1`), []byte(`"format":99`), 1)
-	if _, err := ranks.Parse(body); err == nil || !strings.Contains(err.Error(), "format 99") || !strings.Contains(err.Error(), "update this one") {
+	if _, err := ranks.Parse(body); err == nil || !strings.Contains(err.Error(), "format 99") || !strings.Contains(err.Error(), "update followpress") {
 		t.Errorf("got %v, want an error that says to update", err)
 	}
 }

@@ -90,7 +90,7 @@ func unpack(key site.Key, body []byte, most int) ([]byte, error) {
 	defer r.free()
 	r.body.Reset(body)
 	if err := r.Reset(&r.body); err != nil {
-		return nil, fmt.Errorf("read %s: it is no gzip file: %w: %w", key, err, site.ErrMalformed)
+		return nil, fmt.Errorf("read %s: not a gzip file: %w: %w", key, err, site.ErrMalformed)
 	}
 	const mostRatio = 1032                                         // maximum compression of gzip (RFC 1951)
 	size := uint64(binary.LittleEndian.Uint32(body[len(body)-4:])) // according to the file, which has at least a header

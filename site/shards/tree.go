@@ -35,7 +35,7 @@ func number(shard string) (int, error) {
 func (d Digests) Set(shard string, digest site.SHA256) error {
 	n, err := number(shard)
 	if err != nil || n >= len(d) || len(shard) != d.digits() {
-		return fmt.Errorf("%q is no name of one of %d shards", shard, len(d))
+		return fmt.Errorf("%q is not the name of one of %d shards", shard, len(d))
 	}
 	d[n] = digest
 	return nil

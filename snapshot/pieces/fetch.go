@@ -22,7 +22,7 @@ import (
 var ErrAltered = errors.New("it was altered")
 
 // ErrNone says that the bucket has no index for a root.
-var ErrNone = errors.New("the bucket does not keep what the site was made of")
+var ErrNone = errors.New("the bucket does not hold the site's inputs")
 
 // A Fetch reads an object of at most that many bytes. The error wraps site.ErrNotFound if it is missing.
 type Fetch func(ctx context.Context, key site.Key, most int64) ([]byte, error)
@@ -47,12 +47,12 @@ const (
 // with their names; Check compares tables. progress is called for each piece.
 func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir string, progress func(n, bytes int64)) (*Fetched, error) {
 	if root.Inputs == nil {
-		return nil, fmt.Errorf("%w: its root does not say what that is", ErrNone)
+		return nil, fmt.Errorf("%w: its root does not name them", ErrNone)
 	}
 	key := kept.IndexKey(site.Sum256(body))
 	text, err := fetch(ctx, key, MaxIndexBytes)
 	if errors.Is(err, site.ErrNotFound) {
-		return nil, fmt.Errorf("%w: there is no %s: publish with --inputs", ErrNone, key)
+		return nil, fmt.Errorf("%w: no %s; publish with --inputs", ErrNone, key)
 	} else if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 }
 
 // ErrNotOwn says that a folder has foreign files, which must not be removed.
-var ErrNotOwn = errors.New("followpress has not made it: move it, or use another folder")
+var ErrNotOwn = errors.New("not created by followpress; move it, or use another folder")
 
 // Own returns the subfolder of dir that belongs to followpress, and creates it. A marker file identifies it.
 func Own(dir string) (string, error) {

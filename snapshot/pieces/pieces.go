@@ -86,7 +86,7 @@ func keysOf[V any](m map[string]V) func(yield func(string) bool) {
 }
 
 // ErrIndex says that an index cannot be read.
-var ErrIndex = errors.New("this is no index of what a site was made of")
+var ErrIndex = errors.New("not an index of a site's inputs")
 
 // ParseIndex decodes and checks an index.
 func ParseIndex(body []byte) (*Index, error) {
@@ -98,7 +98,7 @@ func ParseIndex(body []byte) (*Index, error) {
 		return nil, fmt.Errorf("%w: %s", ErrIndex, site.JSONReason(err))
 	}
 	if x.Format > format {
-		return nil, fmt.Errorf("%w: format %d, this version reads %d: a newer followpress made it, so update this one", ErrIndex, x.Format, format)
+		return nil, fmt.Errorf("%w: format %d, this version reads %d; update followpress", ErrIndex, x.Format, format)
 	}
 	if x.Format != format {
 		return nil, fmt.Errorf("%w: format %d, this version reads %d", ErrIndex, x.Format, format)
@@ -131,13 +131,13 @@ type Source struct {
 }
 
 // ErrOther says that a source does not have the inputs of the site.
-var ErrOther = errors.New("this is not what the site was made of")
+var ErrOther = errors.New("these are not the inputs of the site")
 
 // Build splits the inputs of a root's site into pieces, and calls put with each. It fails with ErrOther if the source
 // differs, or has rows that were skipped. put may keep the body.
 func (s *Source) Build(ctx context.Context, root *site.Root, put func(Piece, []byte) error) (*Index, error) {
 	if root.Inputs == nil {
-		return nil, fmt.Errorf("%w: its root does not say what it was made of: generate it again, with this version", ErrOther)
+		return nil, fmt.Errorf("%w: its root does not say what it was made of; generate it again with this version", ErrOther)
 	}
 	x := &Index{Format: format, Tables: map[string][]Piece{}}
 	p, err := newPacker(func(piece Piece, body []byte) error {
@@ -159,7 +159,7 @@ func (s *Source) Build(ctx context.Context, root *site.Root, put func(Piece, []b
 			return nil, fmt.Errorf("table %s: %w", name, err)
 		}
 		if digest.Sum() != root.Inputs.Tables[name] {
-			return nil, fmt.Errorf("table %s: %w: rows that were skipped cannot be kept, so remove them from the snapshot", name, ErrOther)
+			return nil, fmt.Errorf("table %s: %w: skipped rows cannot be published; remove them from the snapshot", name, ErrOther)
 		}
 		if x.Tables[name], err = p.end(); err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ type zstdReader struct{ io.ReadCloser }
 func (z zstdReader) Read(p []byte) (int, error) {
 	n, err := z.ReadCloser.Read(p)
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeTooSmall) {
-		err = fmt.Errorf("%w: at most %d MiB are read: compress it again without --ultra and --long", err, maxWindow>>20)
+		err = fmt.Errorf("%w: the maximum is %d MiB; compress the file again without --ultra and --long", err, maxWindow>>20)
 	}
 	return n, err
 }

@@ -28,7 +28,7 @@ const (
 	maxElements     = 1 << 18 // enough for 8,000 row groups
 )
 
-var errFooter = errors.New("it is no Parquet file, or damaged: its footer")
+var errFooter = errors.New("not a Parquet file, or damaged: its footer")
 
 // openFooter reads the footer, which describes the file. It opens the file for the library as if no page were
 // compressed, because a pageStream unpacks them.

@@ -226,7 +226,7 @@ func (s *pageStream) unpack(levels int) (data []byte, err error) {
 			return nil, errPageSize
 		}
 	default:
-		return nil, fmt.Errorf("the compression %s is not supported: use ZSTD, SNAPPY, GZIP or none", s.codec)
+		return nil, fmt.Errorf("unsupported compression %s; use ZSTD, SNAPPY, GZIP or none", s.codec)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the file is damaged: %w", err)

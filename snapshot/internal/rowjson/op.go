@@ -82,7 +82,7 @@ func (o *Op) Check() error {
 		return fmt.Errorf("op: %d bytes, more than %d", len(o.Op), MaxOp)
 	}
 	if _, ignored := op.Parse(o.Op); ignored != "" {
-		return fmt.Errorf("op: %s: it has no effect, and is no row", ignored)
+		return fmt.Errorf("op: %s, so it has no effect and cannot be a row", ignored)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func partsOf(snapshot afero.Fs, t rowjson.Table) ([]part, error) {
 			"table %s %w: expected %[1]s.ndjson, %[1]s.ndjson.gz, %[1]s.ndjson.zst or %[1]s.parquet, or parts such as %[1]s-00001.ndjson.zst", t, ErrNoTable)
 	case len(single) > 1, len(single) == 1 && len(numbered) > 0:
 		slices.SortFunc(single, func(a, b part) int { return cmp.Compare(len(a.name), len(b.name)) })
-		return nil, fmt.Errorf("table %s exists twice: keep one of %s", t, listed(append(single, numbered...)))
+		return nil, fmt.Errorf("table %s exists twice; keep one of %s", t, listed(append(single, numbered...)))
 	case len(single) == 1:
 		return single, nil
 	}
@@ -131,7 +131,7 @@ func listed(parts []part) string {
 func checkNumbers(t rowjson.Table, parts []part) error {
 	for i := 1; i < len(parts); i++ {
 		if a, b := parts[i-1], parts[i]; len(a.number) != len(b.number) {
-			return fmt.Errorf("table %s: the numbers of %s and %s differ in length: use leading zeros", t, a.name, b.name)
+			return fmt.Errorf("table %s: the numbers of %s and %s differ in length; use leading zeros", t, a.name, b.name)
 		}
 	}
 	var last uint64
@@ -143,7 +143,7 @@ func checkNumbers(t rowjson.Table, parts []part) error {
 		case i == 0 && number > 1:
 			return fmt.Errorf("table %s begins with %s: the parts before it are missing; they count from 0 or 1", t, p.name)
 		case i > 0 && number == last:
-			return fmt.Errorf("table %s has part %s twice: keep one of %s, %s", t, p.number, parts[i-1].name, p.name)
+			return fmt.Errorf("table %s has part %s twice; keep one of %s, %s", t, p.number, parts[i-1].name, p.name)
 		case i > 0 && number > last+1:
 			return fmt.Errorf("table %s: part %0*d is missing, between %s and %s", t, len(p.number), last+1, parts[i-1].name, p.name)
 		}
