@@ -1,4 +1,6 @@
 // Package data names the objects of a site with site.Config.Data: the graph as tables in Parquet files.
+//
+// The API may change in any release.
 package data
 
 import (

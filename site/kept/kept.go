@@ -1,4 +1,6 @@
 // Package kept names the objects with which a bucket keeps the inputs of its sites.
+//
+// The API may change in any release.
 package kept
 
 import (

@@ -1,5 +1,7 @@
 // Package page names the objects of a site with site.Config.Pages: pages of accounts, badges, sitemaps and the
 // element for other sites.
+//
+// The API may change in any release.
 package page
 
 import (

@@ -3,6 +3,8 @@
 // compressed by a library, because all versions must produce equal bytes, which compressors do not promise.
 //
 // The generator writes and reads the object; commands fetch it for the generator. The package does no I/O.
+//
+// The API may change in any release.
 package ranks
 
 import (

@@ -2,6 +2,8 @@
 // objects below site.RefreshPrefix that store them. The server writes these objects, the next run of the generator
 // merges them, and publisher and report read which objects differ from the manifest because of a refresh. The package
 // does no I/O.
+//
+// The API may change in any release.
 package refresh
 
 import (

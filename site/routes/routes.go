@@ -1,4 +1,6 @@
 // Package routes has the IDs of the routes of a site. The table in package site defines them (site.RouteBy).
+//
+// The API may change in any release.
 package routes
 
 // An ID identifies a route.

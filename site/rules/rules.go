@@ -5,6 +5,8 @@
 // client/followpress.js and explorer/src/data/rules.ts have JavaScript copies of Kind.Holds and StateOf, which
 // TestAnswersInNode and TestUnits compare with these. internal/twin/naive and fixtures/history implement the rules
 // again on purpose, for tests.
+//
+// The API may change in any release.
 package rules
 
 import (

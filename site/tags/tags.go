@@ -4,6 +4,8 @@
 //
 // All tags begin with "fp-", because a zone or service may have other tags. They are in lower case, because
 // CloudFront and Cloudflare ignore case. The functions are pure.
+//
+// The API may change in any release.
 package tags
 
 import (

@@ -6,6 +6,8 @@
 // removing a row changes one or two pieces.
 //
 // An index per root names the pieces. It need not be trusted, because the root has the digests of the tables.
+//
+// The API may change in any release.
 package pieces
 
 import (
