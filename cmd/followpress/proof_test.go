@@ -59,7 +59,7 @@ var findings = []finding{
 	{"1 GiB: an index", "verify --key", "read _manifest/…: 1073741824 bytes, expected at most 65536: the object is too large", "1"},
 	{"1 GiB: a shard", "verify --key", "read _manifest/…: 1073741824 bytes, expected at most …: the object is too large", "1"},
 	{"1 GiB: an object", "verify --key", "it was altered: expected …, got 1073741824 bytes", "1"},
-	{"1 GiB: a piece", "reproduce", "table records, piece 1 of 1: …it has 1073741824 bytes, expected at most …", "1"},
+	{"1 GiB: a piece", "reproduce", "table records, piece 1 of 1: …1073741824 bytes, expected at most …", "1"},
 	{"1 GiB: the file of a key", "publish --sign", "--sign=…has more than 16 KiB: it is no key", "2"},
 }
 
