@@ -369,13 +369,13 @@ func TestDamaged(t *testing.T) {
 	}{
 		"records are gone":        {records, gone, "new: api/v1/lists/4/records: no such object"},
 		"records are altered":     {records, func(b string) (string, bool) { return strings.Replace(b, "top8", "topp", 1), true }, "new: api/v1/lists/4/records: the content does not match its MD5"},
-		"records are longer":      {records, func(b string) (string, bool) { return b + " ", true }, "new: api/v1/lists/4/records: it has "},
-		"details are altered":     {details, func(b string) (string, bool) { return strings.Replace(b, "0", "1", 1), true }, "new: api/v1/lists/4/details: the bytes"},
+		"records are longer":      {records, func(b string) (string, bool) { return b + " ", true }, "new: api/v1/lists/4/records: 1885 bytes"},
+		"details are altered":     {details, func(b string) (string, bool) { return strings.Replace(b, "0", "1", 1), true }, "new: api/v1/lists/4/details: the content"},
 		"a leaderboard is gone":   {board, gone, "new: _variants/leaderboard/followers/limit=100: no such object"},
 		"a shard is gone":         {shard, gone, "new: read " + string(shard) + ": no such object"},
 		"a shard is altered":      {shard, func(b string) (string, bool) { return strings.Replace(b, "0", "1", 1), true }, "new: read " + string(shard) + ": "},
 		"the root is no JSON":     {site.RootKey, func(b string) (string, bool) { return b[:len(b)/2], true }, "new: read _site: "},
-		"the root is 5 MB":        {site.RootKey, func(b string) (string, bool) { return b + strings.Repeat(" ", 5<<20), true }, "new: _site: it has "},
+		"the root is 5 MB":        {site.RootKey, func(b string) (string, bool) { return b + strings.Repeat(" ", 5<<20), true }, "new: _site: 5245630 bytes"},
 		"a user bucket is no one": {site.UserBucketKey("0"), gone, ""},
 	} {
 		damaged := memsite.Site{}

@@ -161,7 +161,7 @@ func TestVerifyOnline(t *testing.T) {
 				}
 				return 0
 			}
-		}, all, 1, "another site was published meanwhile"},
+		}, all, 1, "another site has been published"},
 		{"what no manifest lists", func(o *online) { o.objects["api/v1/lists/4444/details"] = "{}" }, all, 0, "not checked: objects outside the manifest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
