@@ -56,8 +56,8 @@ func (b *bench) folder(ctx context.Context) error {
 	return nil
 }
 
-// changed measures what a night costs that changes a hundredth of the lists, another one each round, in a folder that is
-// updated object by object. The first publish, which is not measured, fills it.
+// changed measures a night in which a hundredth of the lists change, other lists in each round, for
+// a folder updated object by object. The first publish fills the folder and is not measured.
 func (b *bench) changed(ctx context.Context, fresh []measure.Pair) ([]measure.Pair, error) {
 	publish := func(snapshot string) (float64, error) {
 		return timed(ctx, b.Built("followpress"), "publish", "--snapshot", snapshot, "--dest", "file://"+b.Path("bucket"))
@@ -77,7 +77,7 @@ func (b *bench) changed(ctx context.Context, fresh []measure.Pair) ([]measure.Pa
 	})
 }
 
-// siteName is the folder of a round; the first one's is served later.
+// siteName returns the folder of a round; the first one's is served later.
 func (b *bench) siteName(round int) string {
 	if round == 0 {
 		return "site"

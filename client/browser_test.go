@@ -66,14 +66,14 @@ func TestAnswersInBrowser(t *testing.T) {
 	}
 }
 
-// pageWork is what the page is to do. It asks for rounds of the live site at control.
+// pageWork is the script of the page. It gets rounds of the live site from control.
 type pageWork struct {
 	Jobs    []job  `json:"jobs"`
 	Live    string `json:"live"`
 	Control string `json:"control"`
 }
 
-// A result is what the page found out.
+// A result is the report of the page.
 type result struct {
 	Cases    int      `json:"cases"`
 	Failures []string `json:"failures"`

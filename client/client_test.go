@@ -171,7 +171,7 @@ func storedCases(t *testing.T, objects memsite.Site) (all []aCase) {
 // shardedHistory is the seed of a graph whose operations need several objects.
 const shardedHistory = 9
 
-// randomJob is the site of a random graph with operations, with the answers of its naive twin.
+// randomJob returns the site of a random graph with operations, with the answers of its naive twin.
 func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	t.Helper()
 	snapshot := naive.Random(seed)

@@ -16,8 +16,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// A page whose import map has the hashes of the modules, as docs/client.md says, does not run a module that somebody has
-// altered, also one that another module imports later.
+// A page whose import map has the hashes of the modules, as in docs/client.md, does not run an
+// altered module, not even one imported later by another module.
 func TestIntegrityInBrowser(t *testing.T) {
 	servers.Wanted(t)
 	for altered, want := range map[string]string{"": "a site", "proof.js": "refused", "followpress.js": "refused"} {

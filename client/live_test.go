@@ -70,7 +70,7 @@ func startLive(t *testing.T) (base, control string) {
 	return server.URL + "/", controls.URL + "/"
 }
 
-// graphAt is the graph at a block: one list, which follows 0x…b0b from block 101 on.
+// graphAt returns the graph at a block: one list, which follows 0x…b0b from block 101 on.
 func graphAt(block uint64) afero.Fs {
 	const owner, followed = "0x0000000000000000000000000000000000000a11", "0x0000000000000000000000000000000000000b0b"
 	records, ops := "", ""

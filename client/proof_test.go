@@ -31,15 +31,15 @@ type proofJob struct {
 	Name   string `json:"name"`
 	Says   string `json:"says"`   // the message of the error; "" if it does not matter
 	Before string `json:"before"` // a site that the page has seen before; "" for none
-	// BeforeKeys are those that the page had then; nil means Keys.
+	// BeforeKeys are the earlier keys of the page; nil means Keys.
 	BeforeKeys []string       `json:"before_keys"`
 	Base       string         `json:"base"`
 	Keys       []string       `json:"keys"`
 	Options    map[string]any `json:"options"`
 	Path       string         `json:"path"`
 	Status     int            `json:"status"`
-	Bodies     []string       `json:"bodies"` // of which one is right
-	Code       string         `json:"code"`   // of the error; "" for none
+	Bodies     []string       `json:"bodies"` // only one body is right
+	Code       string         `json:"code"`   // code of the error; "" for none
 }
 
 const (
@@ -49,7 +49,8 @@ const (
 	detailsKey = site.Key("api/v1/lists/7/details")
 )
 
-// proofSite is a small site with that many digits in the names of shards, whose lists say which version it is.
+// proofSite returns a small site with the given number of digits in shard names. Its lists contain
+// the version.
 func proofSite(t *testing.T, digits, version int) memsite.Site {
 	t.Helper()
 	objects := map[site.Key]string{"_errors/no-such-list": `{"status":404}`, detailsKey: `{"ens":"of the site"}`}
@@ -70,7 +71,7 @@ func proofSite(t *testing.T, digits, version int) memsite.Site {
 	}, objects)
 }
 
-// withDeltas is the site to as a publish stores it that keeps the shards of from.
+// withDeltas returns the site to as a publish stores it that keeps the shards of from.
 func withDeltas(t *testing.T, from, to memsite.Site) memsite.Site {
 	t.Helper()
 	stored := maps.Clone(to)
@@ -113,7 +114,8 @@ func withDeltas(t *testing.T, from, to memsite.Site) memsite.Site {
 	return stored
 }
 
-// addRefreshed adds what a fallback has refreshed, which is believed if the page has the key that signed the entry about it.
+// addRefreshed adds refreshed data of a fallback. The page believes the data if it has the key that
+// signed its entry.
 func addRefreshed(t *testing.T, is memsite.Site, add func(proofJob, testkey.Key, memsite.Site)) {
 	t.Helper()
 	refresher := testkey.New(t, "refresher")
@@ -159,7 +161,7 @@ func addRefreshed(t *testing.T, is memsite.Site, add func(proofJob, testkey.Key,
 	add(proofJob{Name: "refreshed, of a page without that key", Path: "/api/v1/lists/7/details", Code: "altered"}, s, bucket)
 }
 
-// stages are a bucket during the publish of a signed site that replaces another one, step by step.
+// stages returns a bucket during the publish of a signed site that replaces another one, step by step.
 func stages(t *testing.T, s testkey.Key, from, to memsite.Site) (all []memsite.Site) {
 	t.Helper()
 	bucket := s.Sign(t, from, 1)
@@ -383,7 +385,7 @@ func TestProof(t *testing.T) {
 	if output, err := node.CombinedOutput(); err != nil {
 		t.Errorf("node: %v\n%s", err, output)
 	}
-	// Each body is read thrice; what is sent beyond its bound is in buffers.
+	// Each body is read three times; bytes sent beyond its bound are in buffers.
 	if most := int64(256 << 20); sent.Load() > most || sent.Load() == 0 {
 		t.Errorf("gigabytes: %d bytes were sent, want at most %d", sent.Load(), most)
 	}

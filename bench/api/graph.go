@@ -14,9 +14,9 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A sample is what the benchmark knows of the graph: whom it can ask for.
+// A sample holds the parts of the graph that the benchmark asks about.
 type sample struct {
-	addresses []string // of all accounts, in the order of the snapshot
+	addresses []string // addresses of all accounts, in snapshot order
 	names     map[string]string
 	primary   map[string]string // list by address
 	account   map[string]string // address by list

@@ -230,7 +230,7 @@ func (b *bench) put(ctx context.Context, bucket, archive string, wanted func(key
 	return err
 }
 
-// subjects are the addresses, names and lists that the requests ask for, with the primary lists of the
+// subjects returns the addresses, names and lists that the requests ask for, with the primary lists of the
 // addresses.
 func (b *bench) subjects() map[string]bool {
 	all := map[string]bool{}
@@ -421,7 +421,7 @@ func (b *bench) behindNginx(ctx context.Context, fallback, metrics string, load 
 
 var requests = regexp.MustCompile(`(?m)^followpress_requests_total\{.*\} (\S+)$`)
 
-// answered is the number of requests that a fallback has answered.
+// answered returns the number of requests that a fallback has answered.
 func answered(metrics string) (n int, err error) {
 	body, err := rig.Get("http://" + metrics + "/metrics")
 	for _, match := range requests.FindAllSubmatch(body, -1) {

@@ -21,7 +21,7 @@ const (
 	rowsPerPage = 20
 )
 
-// pages are the requests of some profile pages, as rig.Load has them.
+// pages returns the requests of some profile pages, as rig.Load has them.
 func (b *bench) pages() ([][]string, error) {
 	var users, viewers []string
 	for _, address := range b.addresses {

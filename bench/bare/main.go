@@ -54,7 +54,7 @@ func run(ctx context.Context, addr, body, folder string, headers bool) error {
 	return server.Serve(ctx, listener, handler, slog.Default(), server.Limits{})
 }
 
-// header is what every answer has. Answers share the values.
+// header has the headers of every answer, which share its values.
 var header = http.Header{"Content-Type": {"application/json"}}
 
 // addHeaders adds those of details. What differs from one answer to the next is as long as there.

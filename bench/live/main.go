@@ -31,8 +31,8 @@ import (
 
 const (
 	blockEvery = 2 * time.Second
-	depth      = 30 // blocks after the final one
-	burstOps   = 33 // of a block: 1,000 a minute
+	depth      = 30 // number of blocks after the final one
+	burstOps   = 33 // operations per block: 1,000 a minute
 	api        = "api/v1"
 )
 
@@ -54,7 +54,7 @@ type bench struct {
 
 	nodes  []*node
 	rpc    string
-	places []place // of lists on Base
+	places []place // places of lists on Base
 	live   *rig.Process
 	status string // its URL
 }
@@ -197,7 +197,7 @@ func (b *bench) ready(ctx context.Context) error {
 	return err
 }
 
-// A status is what the benchmark reads of that of the process.
+// A status decodes the members of the process's status that the benchmark uses.
 type status struct {
 	Chains []struct{ Requests int64 }
 }
@@ -335,7 +335,7 @@ func (b *bench) single(ctx context.Context) error {
 	note := fmt.Sprintf("%d blocks, one every 2 s", b.blocks)
 	b.Figure("block with one operation to its answer, p50", "s", quantile(took, .5), "≤ 3 s", note)
 	b.Figure("block with one operation to its answer, p99", "s", quantile(took, .99), "≤ 6 s")
-	b.Figure("processor time of such a block", "s", []float64{(after - used).Seconds() / float64(b.blocks)}, "")
+	b.Figure("processor time per block", "s", []float64{(after - used).Seconds() / float64(b.blocks)}, "")
 	return nil
 }
 

@@ -25,14 +25,14 @@ func main() {
 // A bench keeps the figures of a run.
 type bench struct {
 	rig.Bench
-	transfers map[servers.Kind]int // of rclone, tuned for the server
-	tuning    []string             // how they were found
-	objects   int                  // of the site
-	last      report               // of the publish before
+	transfers map[servers.Kind]int // rclone transfers, tuned for the server
+	tuning    []string             // how the number of transfers was found
+	objects   int                  // number of objects of the site
+	last      report               // result of the previous publish
 	memory    []float64            // the peaks of all publishes
 }
 
-// besideRclone measures publish beside rclone.
+// besideRclone compares publish with rclone.
 func (b *bench) besideRclone(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{b.minio, b.versitygw, b.aboutRclone} {
 		if err := part(ctx); err != nil {
@@ -57,8 +57,8 @@ const (
 	tenth    = "site-tenth"    // for finding the best settings of rclone
 )
 
-// generate makes each site in a folder of its own, so that all files of a changed
-// one are new: that is what a nightly job has.
+// generate makes each site in its own folder, so that all files of a changed site are new, as in a
+// nightly job.
 func (b *bench) generate(ctx context.Context) error {
 	const nth = 50 // list of each hundred
 	if err := errors.Join(

@@ -67,7 +67,7 @@ func (b *bench) tune(ctx context.Context, kind servers.Kind) error {
 
 // aboutRclone describes the settings of rclone, with reasons.
 func (b *bench) aboutRclone(context.Context) error {
-	b.Notes = fmt.Sprintf(`rclone with as many checkers as transfers, those that were fastest: %s.
+	b.Notes = fmt.Sprintf(`rclone with equal numbers of checkers and transfers, the fastest found: %s.
 Always %s: there are no other writers, and the server checks the MD5 of each body. First %s: the bucket is empty.
 Then %s: one listing instead of one for each folder. The files were in memory for both tools.
 `, strings.Join(b.tuning, "; "), code(rcloneBoth), code(rcloneNew), code(rcloneNext))

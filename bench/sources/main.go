@@ -33,7 +33,7 @@ type bench struct {
 
 const (
 	latency    = 50 * time.Millisecond
-	mostBlocks = 10_000 // of a request
+	mostBlocks = 10_000 // limit of a request
 )
 
 // start starts the nodes. They run in this process and share its cores.
@@ -57,7 +57,7 @@ func (b *bench) command(ctx context.Context, more []string) *exec.Cmd {
 	}, more...)...)
 }
 
-// A report is what the benchmark reads of the command's.
+// A report decodes the members of the command's report that the benchmark uses.
 type report struct {
 	Seconds float64
 	Replay  struct{ Events, Lists, Records int }

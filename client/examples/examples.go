@@ -1,5 +1,5 @@
-// Package examples has complete pages that use a site: one with the client library, one with plain fetch. The preview
-// serves them beside its start page.
+// Package examples has complete pages that use a site: one with the client library, one with plain
+// fetch. The preview serves them.
 //
 // The API may change in any release.
 package examples

@@ -39,7 +39,8 @@ const (
 
 var update = flag.Bool("update", false, "write bench/api/scenario.ndjson again")
 
-// subjects are what answers the kit: each starts it and returns the variables that world.mjs reads.
+// subjects are the servers that the kit runs against: each starts one and returns the variables for
+// world.mjs.
 var subjects = map[string]func(*testing.T) []string{
 	"reference": func(t *testing.T) []string { return []string{"KIT_API=" + reference(t)} },
 	"fallback": func(t *testing.T) []string {
@@ -111,7 +112,7 @@ func TestScenario(t *testing.T) {
 	}
 }
 
-// wanted skips the test unless TEST_SERVERS is set, since it needs what is installed.
+// wanted skips the test unless TEST_SERVERS is set, because the test needs installed packages.
 func wanted(t *testing.T) {
 	t.Helper()
 	servers.Wanted(t)
@@ -120,10 +121,11 @@ func wanted(t *testing.T) {
 	}
 }
 
-// now is what the clock of the kit says: a little more than the time of the snapshot.
+// now is the time of the kit's clock, shortly after the time of the snapshot.
 const now = "2026-11-20T11:05:00Z"
 
-// operations are those that the bell of bob.eth shows, and others, the oldest first. Names of accounts and tags are odd ones.
+// operations include the ones in the bell of bob.eth, oldest first, with odd names of
+// accounts and tags.
 var operations = []struct {
 	ago         time.Duration // before the snapshot's time
 	list, about string
@@ -174,7 +176,7 @@ func snapshot(t *testing.T) fs.FS {
 
 const window = 999 * time.Hour
 
-// reference starts what is known to be right about the snapshot, and returns the base URL of its API.
+// reference starts the reference server for the snapshot, and returns the base URL of its API.
 func reference(t *testing.T) string {
 	t.Helper()
 	graph, err := naive.Load(snapshot(t), naive.Config{HistoryWindow: window})
