@@ -211,6 +211,8 @@ func minify(source string) (string, error) {
 	imports, script, _ := strings.Cut(source, "\n")
 	result := api.Transform(script, api.TransformOptions{
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, Target: api.ES2015, Charset: api.CharsetUTF8,
+		// Only the function reads these. No parameter, header or property of CloudFront has such a name.
+		MangleProps: "^(computed|forward|matcher|params|problems|routes|selects|uncertain)$", MangleQuoted: api.MangleQuotedTrue,
 	})
 	if len(result.Errors) > 0 {
 		return "", fmt.Errorf("minify: %s", result.Errors[0].Text)

@@ -125,7 +125,7 @@ func event(r *http.Request, path, query string) value {
 		one["multiValue"] = append(one["multiValue"].([]any), value{"value": text})
 	}
 	headers := value{}
-	for _, name := range []string{"x-after", "x-signed", "prefer", "last-event-id"} {
+	for _, name := range []string{"accept", "x-after", "x-signed", "prefer", "last-event-id"} {
 		if r.Header.Get(name) != "" {
 			headers[name] = value{"value": r.Header.Get(name)}
 		}
@@ -168,7 +168,11 @@ func (c *cloudFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.write(w, r, c.passed(r, uri))
 		return
 	}
-	c.write(w, r, c.cached(uri))
+	accept := ""
+	if sent, ok := result["headers"].(value)["accept"].(value); ok {
+		accept = sent["value"].(string)
+	}
+	c.write(w, r, c.cached(uri, accept))
 }
 
 // passed is the answer to a request whose method CloudFront neither caches nor sends to an origin group.
@@ -195,8 +199,8 @@ func (c *cloudFront) made(status int, result map[string]any) answer {
 
 var maxAge = regexp.MustCompile(`max-age=[1-9]`)
 
-func (c *cloudFront) cached(uri string) answer {
-	if a, ok := c.kept[uri]; ok {
+func (c *cloudFront) cached(uri, accept string) answer {
+	if a, ok := c.kept[uri+accept]; ok {
 		return a
 	}
 	var a answer
@@ -206,7 +210,7 @@ func (c *cloudFront) cached(uri string) answer {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if a, err = tryAsk(http.MethodGet, u.Scheme+"://"+u.Host, u.Path+uri); err != nil {
+		if a, err = tryAsk(http.MethodGet, u.Scheme+"://"+u.Host, u.Path+uri, "Accept", accept); err != nil {
 			a = answer{status: http.StatusBadGateway}
 		}
 		if !slices.Contains(c.over, any(int64(a.status))) {
@@ -220,7 +224,7 @@ func (c *cloudFront) cached(uri string) answer {
 		return problemAnswer(site.NoSuchRoute)
 	}
 	if c.live == "" && maxAge.MatchString(a.header.Get("Cache-Control")) {
-		c.kept[uri] = a
+		c.kept[uri+accept] = a
 	}
 	return a
 }

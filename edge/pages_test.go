@@ -14,8 +14,10 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
+const browserAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
 // Pages of accounts, with their shorter paths, badges and sitemaps reach browsers as they are stored, from every edge and
-// without a fallback too. What is not there is a 404 of the API.
+// without a fallback too. What is not there is a 404 of the API, and for browsers a page.
 func TestPagesThroughEdges(t *testing.T) {
 	paths := []string{
 		"/u/alice.eth/index.html", "/u/alice.eth", "/u/alice.eth/", "/u/alice.eth?x=1", "/u/alice.eth/?x=1", "/u/%61lice.eth", "/u/alice%2Eeth/", "/u/Alice.eth", "/u/ALICE.eth/",
@@ -25,7 +27,7 @@ func TestPagesThroughEdges(t *testing.T) {
 		"/_badge/alice.eth", "/sitemap.xml?x", "/_badge/",
 	}
 	path := filepath.Join(t.TempDir(), "site")
-	o := generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Pages: true, PagesMin: 1, PublicURL: "https://graph.example"}}
+	o := generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Explorer: true, Pages: true, PagesMin: 1, PublicURL: "https://graph.example"}}
 	if _, err := generator.ToPath(context.Background(), afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot"), path, o); err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +53,18 @@ func TestPagesThroughEdges(t *testing.T) {
 				}
 				for _, method := range []string{http.MethodGet, http.MethodGet, http.MethodHead, http.MethodOptions} {
 					sameAnswer(t, method+" "+path, ask(t, method, base, path), o.direct(t, method, path), s.unseen...)
+				}
+			}
+			for _, path := range []string{"/u/nobody.eth", "/u/nobody.eth/index.html", "/u/", "/u/a/b/c", "/_explore/none.css", "/_explore/nothing", "/u/alice.eth", "/_explore/top", "/nothing", "/api/v1/lists/999/details"} {
+				if alone && s.absentAs != nil {
+					break // which has one body for all that does not exist
+				}
+				for _, accept := range []string{"*/*", "application/json", browserAccept} {
+					want := ask(t, http.MethodGet, o.fallback.URL, path, "Accept", accept)
+					if isPage := strings.Contains(want.header.Get("Content-Type"), "html"); isPage != (path == "/u/alice.eth" || accept == browserAccept && strings.HasPrefix(path, "/u/") || accept == browserAccept && strings.HasPrefix(path, "/_explore/n")) {
+						t.Fatalf("%s, Accept: %s: got %d %s", path, accept, want.status, want.header.Get("Content-Type"))
+					}
+					sameAnswer(t, path+", Accept: "+accept, ask(t, http.MethodGet, base, path, "Accept", accept), want, s.unseen...)
 				}
 			}
 			if n := o.bucket.requests.Load(); n == 0 {

@@ -33,6 +33,7 @@ type view struct {
 	BaseExpression   string // matches it with its last slash
 	LegalList        string // matches a token id
 	StoredPaths      string // matches the paths of stored objects
+	Missing          string // HTML of a 404 for browsers; "" without the explorer
 	PagePath         string // matches the other paths of pages of accounts, without the first slash; "" without pages
 	Titles           map[int]string
 	AbsentCaching    string // Cache-Control of the problems that say that an object does not exist
@@ -87,6 +88,7 @@ func newView(o Options) (*view, error) {
 		Base:           o.Config.BasePath,
 		BaseExpression: regexp.QuoteMeta(o.Config.BasePath) + "/",
 		StoredPaths:    storedPaths(o.Config),
+		Missing:        page.Missing(o.Config),
 		AbsentCaching:  site.NoSuchList.CacheControl,
 		UserFolderAt:   len(o.Config.BasePath + "/"),
 		UserAt:         len(o.Config.BasePath + "/users/"),
@@ -167,6 +169,9 @@ func (v *view) LiveHeaders() []string {
 	}
 	return []string{strings.ToLower(site.HeaderAsOf), strings.ToLower(site.HeaderHeads), strings.ToLower(site.HeaderFinalized)}
 }
+
+// ForPeople matches the paths at which browsers get Missing.
+func (view) ForPeople() string { return page.ForPeople }
 
 // Selecting returns the parameters that select the entries of an answer.
 func (v *view) Selecting(r Row) []site.Param {

@@ -234,6 +234,17 @@ func TestPagesEqualTheTwin(t *testing.T) {
 			}
 		}
 		checkSitemaps(t, got)
+		var leaders struct{ Accounts [][]any }
+		if err := json.Unmarshal([]byte(g.Start()), &leaders); err != nil {
+			t.Fatal(err)
+		}
+		var wantTop []string
+		for _, leader := range leaders.Accounts[:min(20, len(leaders.Accounts))] {
+			wantTop = append(wantTop, shown(leader[0].(string)))
+		}
+		if top := parsePage(t, got[page.TopKey]); !slices.Equal(top.followed, wantTop) || len(top.targets) != len(wantTop) || top.h1 != "Most followed" {
+			t.Errorf("%s: %s: got %q, which lead to %q, want %q", of, page.TopKey, top.followed, top.targets, wantTop)
+		}
 	}
 	if rows < 200 || nameless < 5 || odd < 5 {
 		t.Errorf("compared %d rows, %d pages without a name, %d with one that is in no address; want many", rows, nameless, odd)

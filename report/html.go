@@ -176,13 +176,13 @@ func (r *Report) page(explorer Text) ([]byte, error) {
 	}
 	if n := r.Network; n != nil {
 		v.NetworkSizes = networkSizes(n.From, n.To)
-		v.Followers = drawDegrees("followers", "Accounts by the number of their followers, before and now", "followers", n.Followers)
-		v.Following = drawDegrees("following", "Accounts by how many they follow, before and now", "accounts followed", n.Following)
+		v.Followers = drawDegrees("followers", "Accounts by number of followers, before and now", "followers", n.Followers)
+		v.Following = drawDegrees("following", "Accounts by number followed, before and now", "accounts followed", n.Following)
 		months := make([]column, len(n.Growth))
 		for i, m := range n.Growth {
 			months[i] = column{m.Month, float64(m.Count), m.Month + ": " + number(int64(m.Count))}
 		}
-		v.Growth = columns("growth", "Records of primary lists, by the month in which they were added", months)
+		v.Growth = columns("growth", "Entries of primary lists by month added", months)
 	}
 	return render("report", v, explorer, r.Brand.Colour)
 }
@@ -231,7 +231,7 @@ func nameOr(name, address Text) Text {
 
 func (v *view) draw(r *Report) {
 	f := r.Follows
-	v.Summary = bars("summary", "What began, and what ended", []legend{{"s1", "began"}, {"s2", "ended"}}, []bar{
+	v.Summary = bars("summary", "Started and ended", []legend{{"s1", "started"}, {"s2", "ended"}}, []bar{
 		balance("lists", r.Lists.New, r.Lists.Gone), balance("follows", f.Follows, f.Unfollows),
 		balance("blocks", f.Blocks, f.Unblocks), balance("mutes", f.Mutes, f.Unmutes),
 	})
@@ -243,18 +243,18 @@ func (v *view) draw(r *Report) {
 		}
 		largest = append(largest, balance(name, l.Follows, l.Unfollows))
 	}
-	v.Largest = bars("largest", "Follows and unfollows of the lists with the most of them", followsLegend, largest)
+	v.Largest = bars("largest", "Lists with the most follows and unfollows", followsLegend, largest)
 	for _, a := range append(firstOf(r.Accounts.Gained, mostPlaces), firstOf(r.Accounts.Lost, mostPlaces)...) {
 		moved = append(moved, balance(nameOr(a.Name, a.Address), a.Follows, a.Unfollows))
 	}
-	v.Moved = bars("moved", "Lists that began and ceased to follow an account", followsLegend, moved)
+	v.Moved = bars("moved", "New and lost followers, counting all lists", followsLegend, moved)
 	for _, b := range r.Boards {
 		v.Boards = append(v.Boards, drawBoard(b))
 	}
 	for _, t := range append(firstOf(r.Tags.More, mostPlaces), firstOf(r.Tags.Less, mostPlaces)...) {
 		tags = append(tags, balance(t.Tag, t.Added, t.Removed))
 	}
-	v.Tags = bars("tags", "Records that got and lost a tag", moreLess, tags)
+	v.Tags = bars("tags", "Times a tag was added and removed", moreLess, tags)
 	for _, k := range r.Objects {
 		of := func(n Count, class class, what Text) part {
 			return part{float64(n.Objects), class, k.Kind + ": " + number(int64(n.Objects)) + " " + what}
@@ -264,7 +264,7 @@ func (v *view) draw(r *Report) {
 			Parts: []part{of(k.Added, "s1", "new"), of(k.Altered, "s4", "changed"), of(k.Removed, "s2", "removed")},
 		})
 	}
-	v.Objects = bars("objects", "Objects that differ, by kind", []legend{{"s1", "new"}, {"s4", "changed"}, {"s2", "removed"}}, kinds)
+	v.Objects = bars("objects", "Changed objects by kind", []legend{{"s1", "new"}, {"s4", "changed"}, {"s2", "removed"}}, kinds)
 }
 
 func firstOf[T any](all []T, n int) []T { return append([]T(nil), all[:min(n, len(all))]...) }
@@ -284,7 +284,7 @@ func drawBoard(b Board) *chart {
 		row.Value = number(int64(p.From)) + " → " + number(int64(p.To))
 		rows = append(rows, row)
 	}
-	return bars(id("board-"+b.Board), "Places that accounts rose and fell by "+boardTitle(b.Board), []legend{{"s1", "rose"}, {"s2", "fell"}}, rows)
+	return bars(id("board-"+b.Board), "Change in rank by "+boardTitle(b.Board), []legend{{"s1", "rose"}, {"s2", "fell"}}, rows)
 }
 
 func drawDegrees(id id, title, xTitle Text, all []Degrees) *chart {

@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/fresh"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/settings"
 	"github.com/followpress/followpress/storage"
@@ -222,6 +223,9 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	defer h.closeStream(ctx, a)
 	h.rendered(seen)
 	addTags(w, v, resolution)
+	if c := v.Root.Config; a.status == http.StatusNotFound && c.Explorer && page.WantsMissing(sentPath(r.URL), r.Header) {
+		a.object, a.contentType, a.cacheControl = cache.WithoutTag([]byte(page.Missing(c))), routeValues[routes.Index].contentType, noStore
+	}
 	seen.status = h.write(a, w, r)
 	if gone {
 		seen.status = statusClientGone

@@ -71,8 +71,7 @@ func newProblem(p *site.Problem) response {
 	return a
 }
 
-// write sends the answer. It sets headers by canonical name with values that answers share and that
-// nobody may change.
+// write sends the answer. Answers share their header values, which nobody may change.
 func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
 	header := w.Header()
 	if a.location == "" {
@@ -107,8 +106,7 @@ func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
 	if a.object.IsComputed() {
 		defer a.object.Sending(w)()
 	}
-	// http.ServeContent would flush the headers before it copies the body, which costs another
-	// system call and packet, and JSON needs no ranges.
+	// http.ServeContent would flush the headers first, which costs another system call and packet.
 	_, _ = w.Write(a.object.Body) // an error means that the client is gone
 	return a.status
 }

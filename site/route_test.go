@@ -31,7 +31,7 @@ func TestRoutes(t *testing.T) {
 			routes.Ranks: "application/octet-stream", routes.KeptPiece: "application/zstd",
 			routes.Note: "text/plain; charset=utf-8", routes.NextNote: "text/plain; charset=utf-8",
 			routes.NextManifest: "application/gzip", routes.NextDelta: "application/gzip", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
-			routes.Page: "text/html; charset=utf-8", routes.PageStyle: "text/css; charset=utf-8", routes.Embed: "text/javascript",
+			routes.Page: "text/html; charset=utf-8", routes.PageTop: "text/html; charset=utf-8", routes.PageStyle: "text/css; charset=utf-8", routes.Embed: "text/javascript",
 			routes.Sitemap: "application/xml", routes.SitemapPart: "application/xml", routes.Robots: "text/plain; charset=utf-8",
 			routes.Badge: "image/svg+xml", routes.DarkBadge: "image/svg+xml", routes.Card: "image/png", routes.DataFile: "application/vnd.apache.parquet",
 		}[r.ID]

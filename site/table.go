@@ -85,7 +85,6 @@ var allRoutes = func() []*Route {
 			Summary: "changes of shards of the manifest since they were put"},
 		{ID: routes.Root, Pattern: "_site", CacheControl: cacheCheck,
 			Summary: "the root of the site"},
-
 		{ID: routes.Note, Pattern: "_site.note", ContentType: contentText, CacheControl: cacheCheck, Summary: "the signed note of the site"},
 		{ID: routes.NextNote, Pattern: "_next/_site.note", ContentType: contentText, CacheControl: cacheCheck,
 			Summary: "during a publish, the signed notes of the next site, and of those whose publishes were cut off"},
@@ -231,6 +230,7 @@ var allRoutes = func() []*Route {
 		{ID: routes.DarkBadge, Pattern: "_badge/dark/{page}.svg", ContentType: contentSVG, Summary: "the same picture for dark pages"},
 		{ID: routes.Embed, Pattern: "embed.js", Fixed: true, ContentType: contentScript, Summary: "the element <follow-card> for any page"},
 		{ID: routes.Card, Pattern: "_card/{page}.png", ContentType: contentPNG, Summary: "a picture of an account, for previews of its page"},
+		{ID: routes.PageTop, Pattern: "u/_top.html", ContentType: contentHTML, CacheControl: cacheBoard, Summary: "links to the most followed accounts, without JavaScript"},
 		{ID: routes.DataFile, Pattern: "_data/{data}.parquet", ContentType: contentParquet, Ranges: true, Summary: "a table of the graph as a Parquet file, or a part of one"},
 		{ID: routes.DataPackage, Pattern: "_data/datapackage.json", Summary: "the files of the graph's tables, their columns and digests"},
 	}

@@ -17,8 +17,13 @@ var Edge embed.FS
 //go:embed site/index.html
 var Index string
 
+// Missing is the template of the page that browsers get where there is no object (404).
+//
+//go:embed site/missing.html
+var Missing string
+
 // Page is the template of the page of an account, "page", and of what all pages of a site have in common: "head",
-// "bar" and "foot".
+// "bar" and "foot". "top" begins the page of the most followed accounts.
 //
 //go:embed pages/account.html
 var Page string

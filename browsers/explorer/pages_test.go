@@ -151,7 +151,7 @@ func TestFollowCard(t *testing.T) {
 	if !strings.HasPrefix(cards[1], "<b>x0 followers") || browser.Eval[int](p, `document.querySelectorAll('follow-card')[1].shadowRoot.querySelectorAll('b').length`) != 1 {
 		t.Errorf("a hostile name: got %q", cards[1])
 	}
-	if !strings.HasPrefix(cards[2], "No name given") {
+	if !strings.HasPrefix(cards[2], "No name set") {
 		t.Errorf("without a name: got %q", cards[2])
 	}
 	links := browser.Eval[[]string](p, `[...document.querySelectorAll('follow-card')].map((c) => c.shadowRoot.querySelector('a').getAttribute('href') ?? '')`)

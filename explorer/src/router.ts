@@ -1,7 +1,7 @@
 // Where the reader is: the part of the address after the hash sign, so that any static host serves every view.
 
 import { useEffect, useState } from 'preact/hooks';
-import { parse, viewOf, type Place } from './place';
+import { href, parse, viewOf, type Place } from './place';
 
 export { href, viewOf, type Href, type Place } from './place';
 
@@ -13,6 +13,12 @@ export function go(to: string, replace = false): void {
   } else {
     location.hash = to;
   }
+}
+
+// The search of the page for what does not exist is a form, whose text arrives as ?q=.
+const asked = new URLSearchParams(location.search).get('q');
+if (asked !== null && !location.hash) {
+  history.replaceState(history.state, '', location.pathname + href(['search'], { q: asked }));
 }
 
 const listeners = new Set<(place: Place) => void>();

@@ -40,7 +40,7 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 		return foundUnit{s.renderRanks, 0}, only
 	case routes.NotificationsShard, routes.OlderNotifications, routes.ActivityShard, routes.OlderActivity, routes.Recent, routes.Active, routes.Growth:
 		return s.history.find(route, segments), only
-	case routes.Page, routes.PageStyle, routes.Sitemap, routes.SitemapPart, routes.Robots, routes.Badge, routes.DarkBadge, routes.Card, routes.Embed:
+	case routes.Page, routes.PageStyle, routes.Sitemap, routes.SitemapPart, routes.Robots, routes.Badge, routes.DarkBadge, routes.Card, routes.Embed, routes.PageTop:
 		return s.pages.find(route, key), only
 	case routes.DataFile, routes.DataPackage:
 		return s.data.find(route, key), only

@@ -32,6 +32,7 @@ const (
 	pageBytes      = 3_072 // estimated size
 	cardBytes      = 8_192 // estimated size
 	sitemapPages   = 25_000
+	topRows        = 20 // accounts of the page of the most followed
 )
 
 // A pageRenderer renders pages of accounts, their badges, and sitemaps. A page depends on the
@@ -48,6 +49,7 @@ type pageRenderer struct {
 
 	title      string
 	head, foot string // common to all pages
+	top        string // start of the page of the most followed accounts
 	bar        template.HTML
 }
 
@@ -82,7 +84,7 @@ func newPageRenderer(ctx context.Context, e *efpRenderer, workers int) (*pageRen
 		err = errors.Join(err, pageTemplates.ExecuteTemplate(&b, name, common))
 		return b.String()
 	}
-	p.head, p.bar, p.foot = part("head"), template.HTML(part("bar")), part("foot")
+	p.head, p.bar, p.foot, p.top = part("head"), template.HTML(part("bar")), part("foot"), part("head")+part("top")
 	return p, err
 }
 
@@ -135,11 +137,12 @@ func (p *pageRenderer) kinds() []UnitKind {
 		{len(p.accounts), nil, func(unit int, t *Scratch, emit Emitter) { p.renderPage(int(p.accounts[unit]), t, emit) }},
 		{len(p.sitemaps.names), nil, p.renderSitemap}, // some are empty
 		{1, nil, p.renderSitemaps},
+		{1, nil, p.renderTop},
 		{len(p.texts), nil, func(unit int, _ *Scratch, emit Emitter) { emitText(emit, p.texts[unit].body, p.texts[unit].key) }},
 	}
 }
 
-// objects returns the number of objects, without the index of the sitemaps.
+// objects returns the number of objects, without those of routes without variables.
 func (p *pageRenderer) objects() int {
 	n := objectsOfPage*len(p.accounts) + len(p.texts)
 	for bucket := range p.sitemaps.names {
@@ -158,6 +161,8 @@ func (p *pageRenderer) find(route *site.Route, key site.Key) foundUnit {
 	switch route.ID {
 	case routes.Sitemap:
 		return foundUnit{p.renderSitemaps, 0}
+	case routes.PageTop:
+		return foundUnit{p.renderTop, 0}
 	case routes.SitemapPart:
 		before, _, _ := strings.Cut(string(page.SitemapPartKey("*")), "*")
 		return p.sitemaps.find(strings.TrimSuffix(string(key)[len(before):], ".xml"), p.renderSitemap)
@@ -175,6 +180,18 @@ func (p *pageRenderer) find(route *site.Route, key site.Key) foundUnit {
 		return foundUnit{}
 	}
 	return foundUnit{p.renderPage, int(account)}
+}
+
+// renderTop renders links to the most followed accounts. Without counts, the page changes only when their order does.
+func (p *pageRenderer) renderTop(_ int, _ *Scratch, emit Emitter) {
+	emit(pageBytes, func(b []byte) []byte {
+		b = append(append(b, p.top...), "<ol>\n"...)
+		first := p.ranks.First[rules.Followers]
+		for _, account := range first[:min(topRows, len(first))] {
+			b = p.appendRow(b, account)
+		}
+		return append(append(b, "</ol>\n"...), p.foot...)
+	}, page.TopKey)
 }
 
 func (p *pageRenderer) renderSitemaps(_ int, _ *Scratch, emit Emitter) {

@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"site/note":                   {"site"},
 	"site/op":                     {"site", "site/rules"}, // so is this, and may be imported as that
 	"site/routes":                 {},
-	"site/page":                   {"site"},
+	"site/page":                   {"site", "templates"},
 	"site/shards":                 {"internal/rawjson", "site"},
 	"site/settings":               {"site"},
 	"site/tags":                   {"site", "site/routes"},
@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 	"publisher/internal/transfer": {"site", "storage", "publisher/internal/origin", "publisher/internal/plan", "publisher/internal/requests"},
 	"purger":                      {"internal/plain", "internal/retry", "internal/secret", "site", "site/page", "site/routes", "site/tags"},
 	"report":                      {"internal/inorder", "internal/plain", "site", "site/page", "site/shards", "site/refresh", "site/routes", "site/scan", "storage", "templates"},
-	"server":                      {"site", "site/routes", "site/settings", "site/tags", "site/scan", "storage", "storage/checked", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
+	"server":                      {"site", "site/page", "site/routes", "site/settings", "site/tags", "site/scan", "storage", "storage/checked", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
 	"server/internal/answer":      {"site", "site/routes", "server/internal/cache", "server/internal/answer/compute", "server/internal/answer/history", "server/internal/answer/lookup", "server/internal/answer/pages", "server/internal/answer/profile", "server/internal/answer/ranked", "server/internal/answer/search", "server/internal/answer/state"},
 	"server/internal/cache":       {"site", "site/scan", "storage", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/fetch":       {"site", "storage", "storage/checked"},

@@ -22,6 +22,8 @@ const (
 	RobotsKey site.Key = "robots.txt"
 	// StyleKey is the style sheet of all pages. No page name has an underscore.
 	StyleKey site.Key = folder + "/_page.css"
+	// TopKey links to the most followed accounts.
+	TopKey site.Key = folder + "/_top.html"
 	// EmbedKey is the element <follow-card> for other sites.
 	EmbedKey site.Key = "embed.js"
 

@@ -44,7 +44,7 @@ func TestPageKeys(t *testing.T) {
 	for key, want := range map[site.Key]routes.ID{
 		page.Key("a.eth"): routes.Page, page.Key(alice): routes.Page, page.BadgeKey("a.eth"): routes.Badge, page.BadgeKey("dark"): routes.Badge,
 		page.DarkBadgeKey("a.eth"): routes.DarkBadge, page.CardKey("a.eth"): routes.Card, page.SitemapKey: routes.Sitemap, page.SitemapPartKey("0f"): routes.SitemapPart,
-		page.RobotsKey: routes.Robots, page.StyleKey: routes.PageStyle, page.EmbedKey: routes.Embed,
+		page.RobotsKey: routes.Robots, page.StyleKey: routes.PageStyle, page.EmbedKey: routes.Embed, page.TopKey: routes.PageTop,
 	} {
 		route, ok := with.RouteOf(key)
 		if !key.Valid() || !ok || route.ID != want {

@@ -138,6 +138,7 @@ const (
 	DarkBadge
 	Embed
 	Card
+	PageTop
 
 	// With site.Config.Data only, for both APIs.
 	DataFile

@@ -18,7 +18,23 @@ function handler(event) {
   }
   delete headers['last-event-id'];
 {{- end}}
+{{- if and .Missing .HasFallback}}
+  // Browsers get another 404 at these paths: Accept is part of the cache key.
+  const accept = request.headers.accept;
+  const people = new RegExp('{{.ForPeople}}').test(request.uri) && accept && /text\/html/.test(accept.value);
+  delete request.headers.accept;
+  if (people) {
+    request.headers.accept = { value: 'text/html' };
+  }
+{{- end}}
   const a = resolve(request.method, request.uri, request.rawQueryString() || '');
+{{- if and .Missing .HasFallback}}
+  if (people && a.problem === 'no-such-route') {
+    cf.selectRequestOriginById('fallback');
+    request.querystring = '';
+    return request;
+  }
+{{- end}}
   if (a.kind === 'preflight' || a.kind === 'problem') {
     return own(a, a.problem);
   }

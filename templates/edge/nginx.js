@@ -13,7 +13,7 @@ function rules() {
 
 function makeRules() {
 {{template "resolve.js" .}}
-  return { resolve, problem, ownAnswer{{if .EFP}}, filled, page{{end}} };
+  return { resolve, problem, ownAnswer{{if .EFP}}, filled, page{{end}}{{if .Missing}}, missing{{end}} };
 }
 
 // The last decision and its request line. Depending on the engine, requests share these
@@ -186,6 +186,11 @@ function passed(r) {
 }
 
 function send(r, answer) {
+{{- if .Missing}}
+  if (answer.status === 404) {
+    answer = rules().missing(r.variables.request_uri, r.headersIn.Accept) || answer;
+  }
+{{- end}}
   Object.keys(answer.headers).forEach((name) => {
     r.headersOut[name] = answer.headers[name];
   });

@@ -356,6 +356,16 @@ function filled(a, body) {
 }
 {{- end}}
 
+{{- if .Missing}}
+
+// missing returns the 404 that browsers show, undefined for other clients and paths.
+function missing(path, accept) {
+  if (new RegExp('{{.ForPeople}}').test(path) && /text\/html/.test(accept)) {
+    return { status: 404, headers: { 'content-type': 'text/html; charset=utf-8', 'cache-control': '{{.NoStore}}' }, body: {{json .Missing}} };
+  }
+}
+{{- end}}
+
 // holds reports whether an If-None-Match header has an entity tag.
 function holds(ifNoneMatch, etag) {
   const tags = ifNoneMatch ? ifNoneMatch.split(',') : [];

@@ -468,6 +468,12 @@ function finish(response, request) {
   if (response.status >= 500 && response.headers.get('content-type') !== 'application/problem+json') {
     response = own({}, 'unavailable', request);
   }
+{{- if .Missing}}
+  const answer = response.status === 404 && missing(new URL(request.url).pathname, request.headers.get('accept'));
+  if (answer) {
+    response = new Response(answer.body, answer);
+  }
+{{- end}}
   for (const name in table.every) {
     response.headers.set(name, table.every[name]);
   }

@@ -1,9 +1,9 @@
-// The element <follow-card name="alice.eth"> for any page: who it is, and how many follow. See docs/pages.md.
+// <follow-card name="alice.eth"> shows an account and its follower counts on any page. See docs/pages.md.
 const site = new URL('.', import.meta.url);
 const { api, title, colour, explorer } = SITE;
-// Not a style element: the policy of the page may allow none.
+// Constructed, because the policy of a page may block style elements.
 const style = new CSSStyleSheet();
-// What is important within a shadow root wins over the rules of the page, such as those of *.
+// An !important rule of :host overrides the rules of the page, such as * {}.
 style.replaceSync(`:host{all:initial!important;display:inline-block!important;max-width:100%!important;direction:ltr!important;
 color-scheme:light dark!important;font:14px/1.4 system-ui,sans-serif!important}
 :host([hidden]){display:none!important}
@@ -14,16 +14,16 @@ a:hover,a:focus-visible{border-color:${colour}}
 b{display:block;font-size:1.15em}
 small{color:light-dark(#51606f,#a3b3c2)}`);
 const n = (text) => new Intl.NumberFormat().format(text);
-// What is not seen, but turns texts round or makes a name pass for another one.
+// Replaces invisible characters, which reverse text or imitate other names.
 const plain = (text) => String(text).replace(/[\p{Cc}\p{Cf}]+/gu, '\ufffd');
 
-// Answers by URL, so that several cards of one account ask once. What failed is asked for again.
+// Responses by URL: cards of one account share them. Failed requests are retried.
 const answers = new Map();
 function get(url) {
   if (!answers.has(url)) {
     const answer = fetch(url, { credentials: 'omit' }).then((got) => {
       if (!got.ok) {
-        throw new Error(got.status === 404 ? 'No such account' : 'Not available');
+        throw new Error(got.status === 404 ? 'Account not found' : 'Unavailable');
       }
       return got.json();
     });
@@ -36,7 +36,7 @@ function get(url) {
 class FollowCard extends HTMLElement {
   static observedAttributes = ['name'];
   #root = this.attachShadow({ mode: 'open' });
-  #name; // shown or asked for
+  #name; // shown or requested
 
   constructor() {
     super();
@@ -54,9 +54,9 @@ class FollowCard extends HTMLElement {
   }
 
   async #show() {
-    const name = (this.getAttribute('name') || '').trim().toLowerCase(); // as keys are
+    const name = (this.getAttribute('name') || '').trim().toLowerCase(); // keys are lower case
     if (name === this.#name) {
-      return; // the browser tells of an element and of its attribute
+      return; // connectedCallback and attributeChangedCallback both fire
     }
     this.#name = name;
     const about = (object) => get(new URL(`${api}/users/${encodeURIComponent(name)}/${object}`, site).href);
@@ -64,10 +64,10 @@ class FollowCard extends HTMLElement {
     let link = '';
     try {
       if (!name) {
-        throw new Error('No name given');
+        throw new Error('No name set');
       }
       const [account, stats] = await Promise.all([about('account'), about('stats')]);
-      // Each account with a name has a page, and some others do.
+      // Every named account has a page.
       if (!/^0x[0-9a-f]{40}$/.test(name)) {
         link = `u/${/^PAGE$/.test(name) ? name : account.address}/index.html`;
       } else if (explorer) {
@@ -75,10 +75,10 @@ class FollowCard extends HTMLElement {
       }
       lines = [plain(account.ens?.name || account.address), `${n(stats.followers_count)} ${Number(stats.followers_count) === 1 ? 'follower' : 'followers'} · ${n(stats.following_count)} following`];
     } catch (error) {
-      lines = [plain(name), /^N/.test(error.message) ? error.message : 'Not available'];
+      lines = [plain(name), /^(No|Acc)/.test(error.message) ? error.message : 'Unavailable'];
     }
     if (name !== this.#name) {
-      return; // another name was given meanwhile
+      return; // the name changed while it loaded
     }
     const make = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
     const card = make('a', '');

@@ -283,7 +283,7 @@ func objects(root *site.Root, x server.Examples) []row {
 		}
 	}
 	if root.Config.Pages {
-		keys[routes.Sitemap], keys[routes.Robots], keys[routes.Embed] = page.SitemapKey, page.RobotsKey, page.EmbedKey
+		keys[routes.Sitemap], keys[routes.Robots], keys[routes.Embed], keys[routes.PageTop] = page.SitemapKey, page.RobotsKey, page.EmbedKey, page.TopKey
 		if x.Name != "" {
 			address, err := site.ParseAddress(x.Address)
 			if own := page.Name(x.Name, address); err == nil {

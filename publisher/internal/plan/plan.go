@@ -178,7 +178,7 @@ func (p *Plan) stageOf(c site.Config, key site.Key) (stage *spool.Spool, part in
 			return p.Buckets, 0
 		case routes.Leaderboard, routes.LeaderboardLimit, routes.Ranked, routes.RankedCount,
 			routes.Discover, routes.DiscoverShard,
-			routes.Index, routes.Explorer, routes.ExplorerWorker, routes.Top, routes.Start, routes.Recent, routes.Active:
+			routes.Index, routes.Explorer, routes.ExplorerWorker, routes.Top, routes.Start, routes.PageTop, routes.Recent, routes.Active:
 			return p.Boards, 0
 		}
 	}
