@@ -34,7 +34,7 @@ type block struct{ heading, language, text string }
 
 func (b block) String() string { return b.heading + " (" + b.language + ")" }
 
-// blocks are the fenced blocks of a page, in its order.
+// blocks returns the fenced blocks of a page, in its order.
 func blocks(t *testing.T, file string) (all []block) {
 	t.Helper()
 	title := ""
@@ -102,7 +102,7 @@ func (s *dataSite) get(t *testing.T, path string, into any) {
 	}
 }
 
-// others are the addresses of a list of accounts that the API answers, sorted: whom a user follows, for example.
+// others returns the addresses of a list of accounts that the API answers, sorted: whom a user follows, for example.
 func (s *dataSite) others(t *testing.T, user, route string) []string {
 	t.Helper()
 	var answer map[string]json.RawMessage
@@ -154,7 +154,7 @@ func dataTools(t *testing.T) {
 	t.Setenv("PATH", strings.Join([]string{filepath.Join(tools, "bin"), bin, os.Getenv("PATH")}, string(os.PathListSeparator)))
 }
 
-// output is what a command prints on standard output.
+// output returns what a command prints on standard output.
 func output(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -166,7 +166,7 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return stdout.String()
 }
 
-// views are those of the page that a query names. The others would read files for nothing.
+// views returns those of the page that a query names. The others would read files for nothing.
 func views(prelude, query string) string {
 	var chosen strings.Builder
 	for line := range strings.Lines(prelude) {
@@ -186,7 +186,7 @@ func decoded(t *testing.T, text string) (rows []map[string]any) {
 	return rows
 }
 
-// column is a column of rows as texts, sorted.
+// column returns a column of rows as texts, sorted.
 func column(rows []map[string]any, name string) []string {
 	var all []string
 	for _, row := range rows {
@@ -485,7 +485,7 @@ func (s *dataSite) checkBoard(t *testing.T, out string) {
 // A followGraph says whom each account follows.
 type followGraph map[string]map[string]bool
 
-// graph is what the API says of every account.
+// graph returns what the API says of every account.
 func (s *dataSite) graph(t *testing.T) followGraph {
 	t.Helper()
 	g := followGraph{}
@@ -503,7 +503,7 @@ func (s *dataSite) graph(t *testing.T) followGraph {
 	return g
 }
 
-// hops is how many follows lead from one account to another, or -1.
+// hops returns how many follows lead from one account to another, or -1.
 func (g followGraph) hops(from, to string) int {
 	seen := map[string]int{from: 0}
 	for next := []string{from}; len(next) > 0; next = next[1:] {
@@ -520,7 +520,7 @@ func (g followGraph) hops(from, to string) int {
 	return -1
 }
 
-// pageRank is the score of every account after so many rounds, with a damping of 0.85. What accounts that follow nobody
+// pageRank returns the score of every account after so many rounds, with a damping of 0.85. What accounts that follow nobody
 // would give is lost.
 func (g followGraph) pageRank(rounds int) map[string]float64 {
 	scores := map[string]float64{}

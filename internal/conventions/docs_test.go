@@ -71,7 +71,7 @@ func read(t *testing.T, file string) page {
 	return p
 }
 
-// anchor is what GitHub makes of a heading.
+// anchor returns what GitHub makes of a heading.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -110,7 +110,7 @@ func runeAt(letters []rune, at int) rune {
 	return letters[at]
 }
 
-// beside is the nearest letter in a direction, beyond marks.
+// beside returns the nearest letter in a direction, beyond marks.
 func beside(letters []rune, at, step int) rune {
 	i := at + step
 	for n := 0; n < mostMarks && unicode.Is(unicode.Mn, runeAt(letters, i)); n++ {

@@ -287,7 +287,7 @@ func hasLineEnd(b []byte) bool {
 	return bytes.Contains(b, []byte("\u2028")) || bytes.Contains(b, []byte("\u2029"))
 }
 
-// canonicalEscape is the length of the escape at the beginning of b; 0 if go-json would write that
+// canonicalEscape returns the length of the escape at the beginning of b; 0 if go-json would write that
 // character in another way.
 func canonicalEscape(b []byte) int {
 	if len(b) < 2 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Version is the version of the module of this program, such as v1.2.3. It does not depend on the machine, on the Go
+// Version returns the version of the module of this program, such as v1.2.3. It does not depend on the machine, on the Go
 // release, or on files beside the source. A build without a version, as of go run and of tests, is a "development build".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
@@ -16,7 +16,7 @@ func Version() string {
 	return Of(info)
 }
 
-// Of is the version in what the Go tool has recorded.
+// Of returns the version in what the Go tool has recorded.
 func Of(info *debug.BuildInfo) string {
 	if version, _, _ := strings.Cut(info.Main.Version, "+"); version != "" && version != "(devel)" { // without +dirty
 		return version

@@ -39,7 +39,7 @@ type Waits struct {
 	last           time.Duration
 }
 
-// Next is how long to wait now.
+// Next returns how long to wait now.
 func (w *Waits) Next() time.Duration {
 	if w.last == 0 {
 		w.last = w.First

@@ -6,7 +6,7 @@ import "math"
 // Confidence is that of Bound.
 const Confidence = 0.95
 
-// Bound is the one-sided Clopper-Pearson bound: if that many of n, taken at random, are wrong, then the share of all
+// Bound returns the one-sided Clopper-Pearson bound: if that many of n, taken at random, are wrong, then the share of all
 // that are wrong is below it, with a probability of Confidence. Where a sample is a good part of all, the true bound
 // is lower.
 func Bound(wrong, n int) float64 {
@@ -24,7 +24,7 @@ func Bound(wrong, n int) float64 {
 	return high
 }
 
-// atMost is the probability of at most k successes of n, each with probability p.
+// atMost returns the probability of at most k successes of n, each with probability p.
 func atMost(k, n int, p float64) float64 {
 	if p <= 0 {
 		return 1

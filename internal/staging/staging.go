@@ -230,7 +230,7 @@ func isImmovable(err error) bool {
 	return false
 }
 
-// Next is the path of the new target. Nothing is there yet.
+// Next returns the path of the new target. Nothing is there yet.
 func (s *Staging) Next() string { return filepath.Join(s.dir, "next") }
 
 // TempFile opens an empty file for the time of the run, on the disk of the target. It has no name, so

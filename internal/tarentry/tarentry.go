@@ -76,7 +76,7 @@ func (f *Formatter) Append(b []byte, name string, body []byte) ([]byte, error) {
 // padding fills up blocks.
 var padding [Block]byte
 
-// Padding is the number of bytes that follow a body of a size, to fill its last block.
+// Padding returns the number of bytes that follow a body of a size, to fill its last block.
 func Padding(size int64) int64 { return -size & (Block - 1) }
 
 // AppendHeader appends the header of an object.
@@ -102,7 +102,7 @@ func (f *Formatter) AppendHeader(b []byte, name string, size int64) ([]byte, err
 	return b, nil
 }
 
-// HeaderSize is the number of bytes that AppendHeader appends.
+// HeaderSize returns the number of bytes that AppendHeader appends.
 func (f *Formatter) HeaderSize(name string, size int64) (int64, error) {
 	if f.isPlain(name, size) {
 		return Block, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/internal/tarentry"
 )
 
-// libraryHeader is the header that archive/tar writes.
+// libraryHeader returns the header that archive/tar writes.
 func libraryHeader(name string, size int64, modTime time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	err := tar.NewWriter(&b).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: modTime})

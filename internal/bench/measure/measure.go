@@ -34,7 +34,7 @@ func Run(c *exec.Cmd) (Usage, error) {
 	return usage, nil
 }
 
-// UsageOf is the usage of a process that has ended, without Seconds.
+// UsageOf returns the usage of a process that has ended, without Seconds.
 func UsageOf(state *os.ProcessState) Usage {
 	usage := Usage{CPU: (state.UserTime() + state.SystemTime()).Seconds()}
 	if system, ok := state.SysUsage().(*syscall.Rusage); ok {

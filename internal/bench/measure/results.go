@@ -43,7 +43,7 @@ func (r *Results) line(measure, values string, v float64) {
 	fmt.Fprintf(&r.lines, "Benchmark/%s 1 %s\n", strings.ReplaceAll(measure, " ", "_"), values)
 }
 
-// column is a unit as the Go benchmark format has it: without spaces, and never empty.
+// column returns a unit as the Go benchmark format has it: without spaces, and never empty.
 func column(unit string) string {
 	switch {
 	case unit == "":
@@ -63,7 +63,7 @@ func (r *Results) Write(path string) error {
 	return errors.Join(r.err, os.WriteFile(path, []byte(r.lines.String()), 0o644))
 }
 
-// Text is the median of some rounds, of one at least, and their spread: "2.5 s (1 to 4)". Rates have units like "/s".
+// Text returns the median of some rounds, of one at least, and their spread: "2.5 s (1 to 4)". Rates have units like "/s".
 func Text(unit string, rounds ...float64) string {
 	sorted := slices.Sorted(slices.Values(rounds))
 	n := len(sorted)

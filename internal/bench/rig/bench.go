@@ -93,7 +93,7 @@ func (b *Bench) run(ctx context.Context, parts []func(context.Context) error) (e
 // Path is that of something in the folder to work in.
 func (b *Bench) Path(name string) string { return filepath.Join(b.Work, name) }
 
-// Built is the path of a built command.
+// Built returns the path of a built command.
 func (b *Bench) Built(name string) string { return filepath.Join(b.Bin, name) }
 
 // Generate makes the site of a snapshot, in the folder to work in.

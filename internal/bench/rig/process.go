@@ -57,7 +57,7 @@ func (p *Process) Stop() {
 	_ = p.command.Wait()
 }
 
-// PeakMemory is the peak resident memory of the process so far, in MiB.
+// PeakMemory returns the peak resident memory of the process so far, in MiB.
 func (p *Process) PeakMemory() (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *Process) PeakMemory() (float64, error) {
 	return 0, errors.New("the system does not tell the peak memory")
 }
 
-// Processor is the processor time of the process so far.
+// Processor returns the processor time of the process so far.
 func (p *Process) Processor() (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.command.Process.Pid))
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *Process) Processor() (time.Duration, error) {
 	return time.Duration(user+system) * time.Second / ticks, err
 }
 
-// FreeAddr is a local address on which no process listens.
+// FreeAddr returns a local address on which no process listens.
 func FreeAddr() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -126,7 +126,7 @@ events { worker_connections 1024; }
 http { access_log off; include followpress.conf; }
 `
 
-// NginxEdge is the command of nginx as an edge. followpress edge has written its configuration into
+// NginxEdge returns the command of nginx as an edge. followpress edge has written its configuration into
 // the folder.
 func NginxEdge(ctx context.Context, dir string) (*exec.Cmd, error) {
 	config := filepath.Join(dir, "nginx.conf")

@@ -37,7 +37,7 @@ func LargestList(site string) (token string, follows int, err error) {
 	return token, follows, nil
 }
 
-// Lists are the lists of a site in a folder.
+// Lists returns the lists of a site in a folder.
 func Lists(site string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(site, "api", "v1", "lists"))
 	tokens := make([]string, len(entries))

@@ -43,7 +43,7 @@ func To(t testing.TB, server string) *Way {
 	return w
 }
 
-// Endpoint is the URL of the way.
+// Endpoint returns the URL of the way.
 func (w *Way) Endpoint() string { return "http://" + w.listener.Addr().String() }
 
 // Set replaces the fault.

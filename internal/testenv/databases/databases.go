@@ -112,7 +112,7 @@ func (s *Server) newFolder(t testing.TB) string {
 	return folder
 }
 
-// command is a command of the account.
+// command returns a command of the account.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = s.folder
@@ -185,7 +185,7 @@ func try(dsn string) error {
 	return c.Close(ctx)
 }
 
-// DSN is the URL of a database of the server.
+// DSN returns the URL of a database of the server.
 func (s *Server) DSN(database string) string {
 	return fmt.Sprintf("postgres://test@%s/%s?sslmode=disable", s.Address, database)
 }

@@ -102,14 +102,14 @@ func (s *Server) Requests(method string) int {
 	return s.requests[method]
 }
 
-// Body is what is stored under a key; nil means nothing.
+// Body returns what is stored under a key; nil means nothing.
 func (s *Server) Body(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[key].body
 }
 
-// Keys are those of all objects, in order.
+// Keys returns those of all objects, in order.
 func (s *Server) Keys() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (l Lacks) matches(header, etag string) bool {
 	return header == fmt.Sprintf(l.Match, etag)
 }
 
-// tag is an ETag as answers have it.
+// tag returns an ETag as answers have it.
 func (l Lacks) tag(etag string) string { return fmt.Sprintf(cmp.Or(l.ETag, Quoted), etag) }
 
 // check compares an object with the conditions of a PUT. It returns the error to answer with, if any.

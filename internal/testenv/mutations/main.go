@@ -176,7 +176,7 @@ type suite struct {
 	arguments []string // of the test binary
 }
 
-// suites are the tests that have to find some faults. The quick ones come first: most faults do not
+// suites returns the tests that have to find some faults. The quick ones come first: most faults do not
 // get as far as the simulation.
 func suites(all []mutation, schedules int) (suites []suite) {
 	quick := suite{"publisher", []string{"-test.run=Lease|Lock|Doubt|Tak(en|ing)Over|Answer|Interleaved|SameSite|Wait|Mark|Refreshe|PowerFailure"}}

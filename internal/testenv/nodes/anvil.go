@@ -60,7 +60,7 @@ func StartAnvil(t testing.TB, chains []history.Chain, id, epoch uint64) *Anvil {
 	return n
 }
 
-// anvil is where npm has put the program.
+// anvil returns where npm has put the program.
 func anvil(t testing.TB) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {

@@ -66,7 +66,7 @@ func StartGeth(t testing.TB) *Geth {
 	return g
 }
 
-// geth is where make has put the program.
+// geth returns where make has put the program.
 func geth(t testing.TB) string {
 	t.Helper()
 	module, err := exec.Command("go", "env", "GOMOD").Output()

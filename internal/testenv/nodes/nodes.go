@@ -74,13 +74,13 @@ func (n *Node) call(method string, params ...any) {
 	}
 }
 
-// Head is the newest block.
+// Head returns the newest block.
 func (n *Node) Head() uint64 {
 	n.t.Helper()
 	return n.number(rpc.LatestBlockNumber)
 }
 
-// Finalized is the newest block that is final.
+// Finalized returns the newest block that is final.
 func (n *Node) Finalized() uint64 {
 	n.t.Helper()
 	return n.number(rpc.FinalizedBlockNumber)
@@ -95,7 +95,7 @@ func (n *Node) number(tag rpc.BlockNumber) uint64 {
 	return header.Number.Uint64()
 }
 
-// Blocks are the blocks from one to another that have logs, as the node has them.
+// Blocks returns the blocks from one to another that have logs, as the node has them.
 func (n *Node) Blocks(from, to uint64) (blocks []history.Block) {
 	n.t.Helper()
 	logs, err := n.client.FilterLogs(n.ctx, ethereum.FilterQuery{FromBlock: number(from), ToBlock: number(to)})
@@ -119,7 +119,7 @@ func (n *Node) Blocks(from, to uint64) (blocks []history.Block) {
 	return blocks
 }
 
-// transaction is what eth_sendTransaction takes, to emit a log.
+// transaction returns what eth_sendTransaction takes, to emit a log.
 func (n *Node) transaction(l history.Log, to common.Address) map[string]any {
 	b := input(l)
 	return map[string]any{

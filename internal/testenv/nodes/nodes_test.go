@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// supply is what totalSupply() of a contract answers at a block.
+// supply returns what totalSupply() of a contract answers at a block.
 func supply(t *testing.T, url string, contract history.Address, block uint64) int {
 	t.Helper()
 	client, err := ethclient.Dial(url)
@@ -89,7 +89,7 @@ func TestTheNodeInThisProcessIsLikeAnvil(t *testing.T) {
 	}
 }
 
-// answers is what a node says of a chain, without hashes, as text.
+// answers returns what a node says of a chain, without hashes, as text.
 func answers(t *testing.T, url string, c history.Chain, last uint64) string {
 	t.Helper()
 	client, err := ethclient.Dial(url)

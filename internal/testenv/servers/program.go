@@ -59,7 +59,7 @@ func Nightly(t testing.TB) {
 	}
 }
 
-// Rounds is how often a test tries something random: many times where TEST_SERVERS is set, else a few.
+// Rounds returns how often a test tries something random: many times where TEST_SERVERS is set, else a few.
 func Rounds(few, many int) int {
 	if os.Getenv("TEST_SERVERS") == "" {
 		return few

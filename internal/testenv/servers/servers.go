@@ -204,7 +204,7 @@ func (s *Server) waitUntilReady() error {
 // givenAddresses are those that FreeAddress has returned: no server may listen there yet.
 var givenAddresses sync.Map
 
-// FreeAddress is a loopback address on which no process listens. Its port is below those that systems
+// FreeAddress returns a loopback address on which no process listens. Its port is below those that systems
 // give to outgoing connections: one of them could take the port while a server starts or is stopped.
 func FreeAddress(t testing.TB) string {
 	t.Helper()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is a folder in memory, or "". Real servers want a disk: not all open files in memory, and some
+// memory returns a folder in memory, or "". Real servers want a disk: not all open files in memory, and some
 // tests kill what would end too soon there.
 func memory() string {
 	const (

@@ -38,7 +38,7 @@ func New(t testing.TB, name string) Key {
 	return k
 }
 
-// Note is the note of a site, signed with the key and with others of its name.
+// Note returns the note of a site, signed with the key and with others of its name.
 func (k Key) Note(t testing.TB, s memsite.Site, counter uint64, others ...Key) string {
 	t.Helper()
 	signers := []note.Signer{k.Signer}
@@ -52,7 +52,7 @@ func (k Key) Note(t testing.TB, s memsite.Site, counter uint64, others ...Key) s
 	return string(signed)
 }
 
-// Sign is the site with its Note.
+// Sign returns the site with its Note.
 func (k Key) Sign(t testing.TB, s memsite.Site, counter uint64, others ...Key) memsite.Site {
 	t.Helper()
 	signed := maps.Clone(s)
@@ -60,7 +60,7 @@ func (k Key) Sign(t testing.TB, s memsite.Site, counter uint64, others ...Key) m
 	return signed
 }
 
-// File is a new file with the secret key, as followpress key writes it.
+// File returns a new file with the secret key, as followpress key writes it.
 func (k Key) File(t testing.TB) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "key")

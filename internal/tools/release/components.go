@@ -24,7 +24,7 @@ type module struct {
 	Path, Version, Sum, Dir string
 }
 
-// modules are those, by their paths.
+// modules returns those, by their paths.
 func (r *release) modules() ([]module, error) {
 	all := map[string]module{}
 	for _, p := range platforms {
@@ -122,7 +122,7 @@ func (r *release) components(modules []module) error {
 	})
 }
 
-// scripts are the libraries that the explorer contains, with what they need themselves.
+// scripts returns the libraries that the explorer contains, with what they need themselves.
 func (r *release) scripts() (all []cyclonedx.Component, err error) {
 	text, err := os.ReadFile(filepath.Join(r.tree, "explorer/package-lock.json"))
 	if err != nil {

@@ -114,7 +114,7 @@ func (i *image) write(folder string) error {
 	return i.create("followpress_"+i.number()+"_image.tar", func(w io.Writer) error { return packed(w, files, i.time) })
 }
 
-// certificates are the roots that Mozilla trusts without a condition: a file cannot state one.
+// certificates returns the roots that Mozilla trusts without a condition: a file cannot state one.
 func certificates() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {

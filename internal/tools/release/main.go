@@ -105,7 +105,7 @@ func run(version, repository, out string) error {
 	return r.checksums()
 }
 
-// number is the version without its v.
+// number returns the version without its v.
 func (r *release) number() string { return strings.TrimPrefix(r.version, "v") }
 
 // command runs a program in the tree and returns what it says.
@@ -165,7 +165,7 @@ func (r *release) build(p platform, binary string) error {
 	return err
 }
 
-// contents are the files beside the command: where they go, and what they say.
+// contents returns the files beside the command: where they go, and what they say.
 func (r *release) contents() (all []file, err error) {
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		text, err := os.ReadFile(filepath.Join(r.tree, name))

@@ -222,7 +222,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// normalQuery is the query of a feed without what makes no difference.
+// normalQuery returns the query of a feed without what makes no difference.
 func (r *request) normalQuery() string {
 	var all []string
 	add := func(name, value string) { all = append(all, name+"="+value) }
@@ -258,7 +258,7 @@ func (r *request) normalQuery() string {
 	return "?" + strings.Join(all, "&")
 }
 
-// HistoryObjects are the objects that answers about operations are made of, by key.
+// HistoryObjects returns the objects that answers about operations are made of, by key.
 func (g *Graph) HistoryObjects() map[string][]byte {
 	objects := map[string][]byte{}
 	add := func(prefix, subject, member string, rows []any) {

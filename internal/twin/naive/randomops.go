@@ -67,7 +67,7 @@ func (m *maker) addOps(seed uint64, asOf time.Time) {
 	m.tables["ops"] = rows
 }
 
-// opTime is a time at or near the beginning of an interval, or any.
+// opTime returns a time at or near the beginning of an interval, or any.
 func (m *maker) opTime(asOf time.Time) time.Time {
 	back := time.Duration(pick(m.Rand, []int{0, 0, 1, 1, 24, 168, 168, 720, 999, 999, -1, 2000})) * time.Hour
 	at := asOf.UTC().Truncate(time.Millisecond).Add(-back)
@@ -82,7 +82,7 @@ func (m *maker) opTime(asOf time.Time) time.Time {
 	return at
 }
 
-// op is an operation as the contract has it, now and then about something else than an account.
+// op returns an operation as the contract has it, now and then about something else than an account.
 func (m *maker) op(about string) []byte {
 	address, err := hex.DecodeString(about[2:])
 	if err != nil {
