@@ -13,8 +13,8 @@ import (
 // roleTimeout is short: the credentials server of a machine with a role is nearby.
 const roleTimeout = 3 * time.Second
 
-// New returns credentials from the environment (AWS_ACCESS_KEY_ID and so on), the shared credentials file, or
-// the role of the machine. They cache what they find, and renew what has expired.
+// New returns credentials from the environment (AWS_ACCESS_KEY_ID and so on), the shared
+// credentials file, or the role of the machine. They are cached and renewed when they expire.
 func New() *credentials.Credentials {
 	return credentials.NewChainCredentials([]credentials.Provider{
 		&credentials.EnvAWS{},

@@ -159,7 +159,7 @@ var mayImport = map[string][]string{
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site
 
-	// The rooms of answers that are computed: what is asked for, above what that takes.
+	// The packages that compute answers: routes above the parts that they use.
 	"server/internal/answer/compute": {"site", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/answer/history": {"internal/rawjson", "site", "site/op", "site/scan", "storage", "server/internal/fetch", "server/internal/answer/compute", "server/internal/answer/lookup"},
 	"server/internal/answer/lookup":  {"site", "site/rules", "site/scan", "storage", "server/internal/fetch", "server/internal/answer/compute"},
@@ -204,7 +204,7 @@ var mustNotImport = map[string][]string{
 	"client":            {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"live":              {"os", "flag", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // no nodes, no flags
 	"edge":              {"os", "net/http", "flag", "github.com/alecthomas/kong"},
-	"source/audit":      {module + "site/rules"}, // it has rules of its own, beside those of source/replay
+	"source/audit":      {module + "site/rules"}, // the rules do not come from source/replay
 
 	"beam/internal/wire":     {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
 	"beam/internal/ranking":  {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
@@ -226,14 +226,14 @@ var onlyIn = map[string]string{
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx":  "beam/cmd/", // brings the engines
 }
 
-// faces are the packages whose root shows what callers use, with the most that each may have: exported names, methods not
-// counted, and lines. The bounds are what was reached: they fall, and do not rise.
+// faces are the packages whose root shows what callers use, with their maximum of exported names,
+// not counting methods, and of lines. The bounds may fall, not rise.
 var faces = map[string]struct{ names, lines int }{
 	"generator": {10, 700}, "publisher": {36, 1_790}, "server": {19, 2_060}, "site": {226, 3_563}, "snapshot": {56, 890},
 	"source": {30, 550}, "storage": {41, 385},
 }
 
-// TestFaces: what is exported is a promise, and what does the work is in rooms below.
+// TestFaces: exported names are promises; the work is done in packages below.
 func TestFaces(t *testing.T) {
 	for pkg, most := range faces {
 		names, lines, err := face(pkg)

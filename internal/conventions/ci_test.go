@@ -48,7 +48,7 @@ func run(t *testing.T, dir string, status int, lines string) {
 	}
 }
 
-// Whoever moves a tag of an action changes nothing here, where jobs have secrets.
+// A moved tag of an action has no effect on jobs with secrets.
 func TestPinned(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{".github/workflows/*.yml", "action.yml"} {
@@ -101,7 +101,7 @@ func TestStagesFail(t *testing.T) {
 		" && [ $(grep -c followpress/a .tools/test-summary) = 2 ]")
 }
 
-// What the race detector leaves out is a test that there is, in a package that it runs.
+// Each test that the race detector skips exists, in a package that it runs.
 func TestRaceLeavesOutTests(t *testing.T) {
 	script := read(t, ".ci/test").text
 	var names []string

@@ -57,7 +57,7 @@ func TestDocCommentsNameTheirDeclarations(t *testing.T) {
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
 					doc := d.Doc
-					if d.Lparen.IsValid() { // that of a group is about all of them
+					if d.Lparen.IsValid() { // the comment of a group is about all of them
 						doc = nil
 					}
 					switch s := spec.(type) {

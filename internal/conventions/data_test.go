@@ -48,7 +48,7 @@ func blocks(t *testing.T, file string) (all []block) {
 	return all
 }
 
-// A dataSite is a site with tables, behind a server that counts what is asked of _data.
+// A dataSite is a site with tables, behind a server that counts requests below _data.
 type dataSite struct {
 	url             string
 	requests, bytes atomic.Int64
@@ -93,7 +93,7 @@ func (s *dataSite) get(t *testing.T, path string, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = r.Body.Close() }() // what was read is whole
+	defer func() { _ = r.Body.Close() }() // the body was read completely
 	if r.StatusCode != http.StatusOK {
 		t.Fatalf("%s: got %s", path, r.Status)
 	}
@@ -196,13 +196,13 @@ func column(rows []map[string]any, name string) []string {
 	return all
 }
 
-// Every block of docs/data.md works, over preview and over MinIO behind nginx, and what is asked over HTTP is what the
-// API answers.
+// Every block of docs/data.md works, over preview and over MinIO behind nginx, and its results over
+// HTTP equal the API's answers.
 func TestData(t *testing.T) {
 	dataTools(t)
 	folder := filepath.Join(t.TempDir(), "site")
 	output(t, ".", "followpress", "generate", "--snapshot", "fixtures/demo", "--api", "efp", "--data", "--out", folder)
-	page, most := blocks(t, dataPage), map[string]int64{} // of requests, by the anchor of a question
+	page, most := blocks(t, dataPage), map[string]int64{} // number of requests, by the anchor of a question
 	for _, row := range regexp.MustCompile(`(?m)^\| \[.*?\]\(#(.*?)\) \| (\d+) \|`).FindAllStringSubmatch(read(t, dataPage).text, -1) {
 		most[row[1]], _ = strconv.ParseInt(row[2], 10, 64) // they are digits
 	}
@@ -279,7 +279,7 @@ func previewOf(t *testing.T, folder string) string {
 	return "http://" + address
 }
 
-// nginxOf serves a site by nginx, from MinIO, with a fallback for what is computed.
+// nginxOf serves a site by nginx from MinIO, with a fallback for computed answers.
 func nginxOf(t *testing.T, folder string) string {
 	t.Helper()
 	minio := servers.Start(t, servers.MinIO)
@@ -485,7 +485,7 @@ func (s *dataSite) checkBoard(t *testing.T, out string) {
 // A followGraph says whom each account follows.
 type followGraph map[string]map[string]bool
 
-// graph returns what the API says of every account.
+// graph returns the API's data about every account.
 func (s *dataSite) graph(t *testing.T) followGraph {
 	t.Helper()
 	g := followGraph{}
@@ -520,8 +520,8 @@ func (g followGraph) hops(from, to string) int {
 	return -1
 }
 
-// pageRank returns the score of every account after so many rounds, with a damping of 0.85. What accounts that follow nobody
-// would give is lost.
+// pageRank returns the score of every account after the given number of rounds, with a damping of
+// 0.85. The share of accounts that follow nobody is lost.
 func (g followGraph) pageRank(rounds int) map[string]float64 {
 	scores := map[string]float64{}
 	for account := range g {

@@ -22,8 +22,8 @@ const width = 100
 // A page is a Markdown file.
 type page struct {
 	text    string
-	prose   string          // without fenced code
-	anchors map[string]bool // of its headings
+	prose   string          // text outside fenced code
+	anchors map[string]bool // anchors of the headings
 }
 
 var (
@@ -142,7 +142,7 @@ func TestLinesOfProse(t *testing.T) {
 
 var (
 	wholeLink = regexp.MustCompile(`\[[^]]*\]\([^)]*\)`)
-	amount    = regexp.MustCompile(`\b\d+([.,]\d+)*( to \d+([.,]\d+)*)?(/s| ?%| ?\pL+)?`) // with its unit
+	amount    = regexp.MustCompile(`\b\d+([.,]\d+)*( to \d+([.,]\d+)*)?(/s| ?%| ?\pL+)?`) // a number with its unit
 	goal      = regexp.MustCompile(`[≤≥] \S+`)
 	speed     = regexp.MustCompile(`\d(/s| ?(s|ms|[KMG]i?B))$`)
 	word      = regexp.MustCompile(`[A-Za-z_]\w*`)

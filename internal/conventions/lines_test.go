@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// longestLine is what a reviewer, a diff and an editor can still show, in bytes.
+// longestLine is the longest line, in bytes, that a reviewer, a diff and an editor can show.
 const longestLine = 20_000
 
 // TestLinesAreShort: whatever is text can be reviewed.

@@ -1,5 +1,5 @@
-// Package conventions tests promises of the whole tree: imports between packages, docs that name what exists, a
-// docs/start.md and a docs/data.md that work, first words of comments, and the scripts of .ci.
+// Package conventions tests promises of the whole tree: imports between packages, names in docs,
+// the commands of docs/start.md and docs/data.md, first words of comments, and the scripts of .ci.
 package conventions
 
 import (

@@ -1,6 +1,6 @@
-// Package plain has the rules by which texts of others are shown: a name must not pass for another one, and nothing turns
-// what is beside it round. The explorer has the same rules (named in explorer/src/text.ts); fixtures.Texts holds both to
-// the same cases.
+// Package plain makes strangers' texts safe to show: a name must not pass for another one, and no
+// text may change the direction of its surroundings. The explorer has the same rules
+// (explorer/src/text.ts); fixtures.Texts tests both with the same cases.
 package plain
 
 import (
@@ -9,8 +9,9 @@ import (
 	"unicode"
 )
 
-// Text returns a text as it may be shown: valid UTF-8 in which each run of what is not seen is U+FFFD, and so are marks
-// above and below a letter beyond the fourth, which would cover other lines.
+// Text returns a text that is safe to show: valid UTF-8 in which U+FFFD replaces each run of
+// invisible characters, and each mark above and below a letter beyond the fourth, since more would
+// cover other lines.
 func Text(text string) string {
 	text = lineEnds.Replace(strings.ToValidUTF8(text, "\ufffd"))
 	letters := []rune(text)
@@ -45,9 +46,9 @@ func Line(text string) string { return strings.Join(strings.Fields(Text(text)), 
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// isUnseen reports whether a letter is not seen, but changes what is around it, or makes a text differ
-// from one that looks the same: Default_Ignorable_Code_Point of Unicode, all other formats that do not
-// enclose anything, and blanks that are no white space.
+// isUnseen reports whether a character is invisible but changes its surroundings, or makes a text
+// differ from one that looks the same: Default_Ignorable_Code_Point of Unicode, all other formats
+// that enclose nothing, and blanks other than white space.
 func isUnseen(r rune) bool {
 	switch {
 	case unicode.Is(unicode.Prepended_Concatenation_Mark, r):
@@ -88,7 +89,7 @@ func belongs(letters []rune, at int) bool {
 	case slices.Contains(viramas, before):
 		return true
 	}
-	from, to := beside(letters, at, -1), beside(letters, at, 1)
+	from, to := neighbor(letters, at, -1), neighbor(letters, at, 1)
 	return isArabic(from) && !unicode.Is(lastLetters, from) && isArabic(to) && to != 0x621 && to != 0x674
 }
 
@@ -102,7 +103,7 @@ func joins(letters []rune, at int) bool {
 	return isEnd && isPictographic(after)
 }
 
-// runeAt returns 0 for what is beyond the letters.
+// runeAt returns 0 beyond the letters.
 func runeAt(letters []rune, at int) rune {
 	if at < 0 || at >= len(letters) {
 		return 0
@@ -110,8 +111,8 @@ func runeAt(letters []rune, at int) rune {
 	return letters[at]
 }
 
-// beside returns the nearest letter in a direction, beyond marks.
-func beside(letters []rune, at, step int) rune {
+// neighbor returns the nearest letter in a direction, skipping marks.
+func neighbor(letters []rune, at, step int) rune {
 	i := at + step
 	for n := 0; n < mostMarks && unicode.Is(unicode.Mn, runeAt(letters, i)); n++ {
 		i += step
@@ -142,7 +143,7 @@ func inFlag(letters []rune, at int) bool {
 
 func isArabic(r rune) bool { return unicode.Is(unicode.Arabic, r) && unicode.IsLetter(r) }
 
-// Signs of Indic scripts that take the vowel away, before which and after which joiners choose the form.
+// Indic signs that take the vowel away; joiners next to them choose the form.
 var (
 	viramas = []rune{0x94d, 0x9cd, 0xa4d, 0xacd, 0xb4d, 0xbcd, 0xc4d, 0xccd, 0xd4d, 0xdca, 0x1039, 0x103a, 0x17d2}
 	indic   = []*unicode.RangeTable{

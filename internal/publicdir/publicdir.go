@@ -18,7 +18,7 @@ const (
 	fileMode   fs.FileMode = 0o644
 )
 
-// Make creates a folder, and those that it is in. It leaves those that exist as they are. The parent
+// Make creates a folder and its missing parents. It leaves existing ones unchanged. The parent
 // usually exists, so checking first would cost more.
 func Make(files afero.Fs, dir string) error {
 	err := files.Mkdir(dir, folderMode)

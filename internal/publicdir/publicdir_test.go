@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/internal/publicdir"
 )
 
-// Whatever the umask, folders and files can be read by everybody. What was there stays as it was.
+// Everybody can read new folders and files, whatever the umask. Existing ones stay unchanged.
 func TestEverybodyCanRead(t *testing.T) {
 	for _, mask := range []int{0o022, 0o077, 0o027, 0o002} {
 		top := t.TempDir()
@@ -50,7 +50,7 @@ func TestEverybodyCanRead(t *testing.T) {
 	}
 }
 
-// What is no folder is not taken for one.
+// A file is not taken for a folder.
 func TestMakeRefusesAFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, nil, 0o644); err != nil {

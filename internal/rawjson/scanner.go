@@ -219,7 +219,7 @@ func (s *Scanner) Texts() []byte {
 	return s.out[begin:len(s.out):len(s.out)]
 }
 
-// sortMembers sorts the object at the end of s.out, and leaves out what is null.
+// sortMembers sorts the object at the end of s.out, and omits null members.
 func (s *Scanner) sortMembers(start int) {
 	members := s.members
 	slices.SortFunc(members, func(a, b memberSpan) int { return compareKeys(s.out, a, b) })

@@ -70,8 +70,8 @@ func plainBytes(text string) (n int) {
 	return n
 }
 
-// arePlain reports whether all eight bytes are plain. What is subtracted borrows from the next byte, so that a plain byte
-// after one that is not may look wrong as well: that does not matter.
+// arePlain reports whether all eight bytes are plain. The subtraction borrows from the next byte,
+// so a plain byte after another one may look wrong too, which does not matter.
 func arePlain(word uint64) bool {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := word^each*'"', word^each*'\\'

@@ -1,5 +1,5 @@
-// Package regular opens files and folders that others have put somewhere, and nothing else: whoever opens a named pipe
-// waits until somebody writes to it, for ever if need be, and a device may have no end.
+// Package regular opens regular files and folders in places that strangers may write to, and
+// nothing else: opening a named pipe may wait forever, and a device may have no end.
 package regular
 
 import (
@@ -15,7 +15,7 @@ import (
 // ErrIrregular says that something is neither a file nor a folder.
 var ErrIrregular = errors.New("is a pipe, a socket or a device, not a file")
 
-// Flags open a file for reading without waiting. What was opened with them must be checked (Check).
+// Flags open a file for reading without waiting. The caller must Check the opened file.
 const Flags = os.O_RDONLY | unix.O_NONBLOCK
 
 // Open opens a file or a folder for reading; a link is followed. An error wraps ErrIrregular for anything else, without
@@ -37,7 +37,8 @@ func Open(files afero.Fs, name string) (afero.File, error) {
 	return file, nil
 }
 
-// Check returns an error that wraps ErrIrregular if a mode is neither that of a file nor that of a folder.
+// Check returns an error that wraps ErrIrregular unless the mode is that of a regular file or a
+// folder.
 func Check(name string, mode fs.FileMode) error {
 	if mode.IsRegular() || mode.IsDir() {
 		return nil

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Version returns the version of the module of this program, such as v1.2.3. It does not depend on the machine, on the Go
-// release, or on files beside the source. A build without a version, as of go run and of tests, is a "development build".
+// Version returns the version of this program's module, such as v1.2.3. It does not depend on the
+// machine, the Go release, or files other than the source. A build without a version, as by go run
+// and go test, is a "development build".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok { // built without module support

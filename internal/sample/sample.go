@@ -1,4 +1,5 @@
-// Package sample says what a sample says of all: of the lists of a site, or of its objects.
+// Package sample estimates the share of wrong items, such as lists or objects of a site, from a
+// sample.
 package sample
 
 import "math"

@@ -10,7 +10,7 @@ import (
 // before it is read: a shard has more places than items, all shards have as many, and a place without an item is drawn
 // again. An item may be drawn more than once, so that Bound holds. Shards of which nothing is drawn need not be read.
 type Shards struct {
-	places int // of each shard
+	places int // places per shard
 	mu     sync.Mutex
 	sizes  []int // by shard; notRead if it was not read
 	unread int
@@ -18,8 +18,8 @@ type Shards struct {
 
 const notRead = -1
 
-// NewShards returns shards that have so many items together. Which shard an item is in must be a matter of chance, as of
-// a digest.
+// NewShards returns shards with the given total number of items. Items must be distributed to
+// shards at random, as by a digest.
 func NewShards(shards, items int) *Shards {
 	mean := float64(items) / float64(shards)
 	s := &Shards{places: int(math.Ceil(mean+8*math.Sqrt(mean))) + 10, sizes: make([]int, shards), unread: shards}
@@ -32,8 +32,8 @@ func NewShards(shards, items int) *Shards {
 // mostPlaces bounds the places that are drawn at a time, which are in memory.
 const mostPlaces = 100_000
 
-// Draw returns up to n places by their shards. Those that are beyond the items of a shard count for nothing: draw as
-// many again. It returns none if there are no items.
+// Draw returns up to n random places, by shard. Places beyond the items of a shard do not count:
+// the caller draws that number again. Draw returns none if there are no items.
 func (s *Shards) Draw(n int) map[int][]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

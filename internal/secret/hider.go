@@ -109,8 +109,8 @@ func spellings(p string) []string {
 		p, url.QueryEscape(p), url.PathEscape(p), html.EscapeString(p), strings.ReplaceAll(p, "/", `\/`), hex.EncodeToString([]byte(p)),
 		"%" + strings.ReplaceAll(fmt.Sprintf("% x", p), " ", "%"),
 	}
-	// In base64 a text looks in three ways, by where in what is encoded it begins. The letters that depend on what is
-	// beside it are left out.
+	// A text has three forms in base64, depending on its offset. The letters that depend on
+	// neighboring bytes are left out.
 	for offset, first := range []int{0, 2, 3} {
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			text := encoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + p))
@@ -147,8 +147,8 @@ func (h *Hider) Replace(text string) string {
 	return match.ReplaceAllString(strings.ToValidUTF8(text, "\ufffd"), hidden)
 }
 
-// Error returns an error that wraps err, with its text in a line that a terminal may show (plain.Line), in which all that
-// was used is replaced; nil if err is nil.
+// Error returns an error that wraps err. Its text is one line that is safe for a terminal
+// (plain.Line), with all used credentials replaced. It returns nil if err is nil.
 func (h *Hider) Error(err error) error {
 	if err == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package secret keeps credentials out of messages: types that print nothing of what they have, and a Hider, which
-// replaces them in what servers say. A credential that is read by Hider.Use is hidden wherever the Hider cleans, so who
-// adds a use of one cannot forget it.
+// Package secret keeps credentials out of messages. Its types do not print their content, and a
+// Hider replaces credentials in messages of servers. A credential is read by Hider.Use, so no use
+// of it can forget to hide it.
 package secret
 
 import (

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOnlyATargetIsRestored: a run that finds no target restores what a run that was cut off between two renames has left,
-// and nothing else that may be there.
+// TestOnlyATargetIsRestored: a run without a target restores the one that a killed run left between
+// two renames, and nothing else.
 func TestOnlyATargetIsRestored(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

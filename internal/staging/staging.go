@@ -1,4 +1,4 @@
-// Package staging replaces a folder or a file in one step by a new one that was written beside it.
+// Package staging replaces a folder or a file in one step by a new one written next to it.
 package staging
 
 import (
@@ -22,10 +22,10 @@ import (
 
 // Options of a Staging.
 type Options struct {
-	Target      string        // what is replaced: an absolute path without links (Resolve)
+	Target      string        // absolute path without links (Resolve) of the file or folder to replace
 	Folder      bool          // the target is a folder, not a file
-	What        string        // what the target is, in a word for messages: site, snapshot
-	Suffix      string        // of the name of the work folder, .{name}{suffix}
+	What        string        // one word for messages, such as site or snapshot
+	Suffix      string        // suffix of the work folder, .{name}{suffix}
 	NoSync      bool          // do not sync the new target to disk
 	CleanUpTime time.Duration // how long a cancelled run may clean up
 
@@ -34,15 +34,16 @@ type Options struct {
 	IfNotMovable, IfNotReplaceable string
 }
 
-// A Staging is the work folder beside a target. The new target is written there and then replaces
+// A Staging is a work folder next to a target. The new target is written there and then replaces
 // the old one in one step. It contains:
 //
-//	lock   locked by the running run; the kernel unlocks it when the process ends
+//	lock   locked by the running process; the kernel unlocks it when the process ends
 //	next   the new target; after the replacement, the old one
-//	temp   a temporary file, for the moment until its name is removed
-//	last   the old target, for a moment, on file systems that cannot exchange two folders
+//	temp   a temporary file, until its name is removed
+//	last   the old target, briefly, on file systems that cannot exchange two folders
 //
-// A killed run leaves the folder behind; the next run cleans up. A Staging is for one goroutine.
+// A killed run leaves the folder behind; the next run cleans up. Only one goroutine may use a
+// Staging.
 type Staging struct {
 	Options
 	dir            string

@@ -24,13 +24,13 @@ const (
 	sumDigits  = 6 // octal, then NUL and a space
 )
 
-// A Formatter formats the entries of a file, which all have the same time. All headers of a file are
-// equal but for name, size and checksum. It leaves names and sizes that do not fit these fields to
-// archive/tar. It is immutable, so it may be used from many goroutines.
+// A Formatter formats the entries of a file, which all have the same time. All headers of a file
+// are equal except for name, size and checksum. The Formatter leaves longer names and sizes to
+// archive/tar. It is immutable and safe for concurrent use.
 type Formatter struct {
 	modTime time.Time
-	common  [Block]byte // a header without name and size
-	sum     uint32      // of its bytes, with spaces for the checksum
+	common  [Block]byte // header, except name and size
+	sum     uint32      // sum of its bytes, with spaces for the checksum
 	plain   bool        // whether a header with this time is one block
 }
 

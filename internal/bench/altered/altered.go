@@ -41,7 +41,7 @@ func AddFollow(r, other Row) []Row {
 	return []Row{r, {TokenID: r.TokenID, Version: r.Version, RecordType: r.RecordType, Data: other.Data}}
 }
 
-// every says that one list in so many changes.
+// every is the number of lists per changed list.
 const every = 100
 
 // Snapshot makes a folder with a snapshot that differs in the first record of each hundredth list. nth,

@@ -51,8 +51,8 @@ const (
 	records  = 511_524
 )
 
-// Snapshot makes a synthetic snapshot, whose site has about that many objects, in a
-// folder that must not exist.
+// Snapshot makes a synthetic snapshot whose site has about the given number of objects, in a folder
+// that must not exist.
 func Snapshot(ctx context.Context, dir string, objects int) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

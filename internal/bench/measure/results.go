@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Results are what a benchmark has measured: a row of a Markdown table on stdout for each measurement, and its rounds in
-// the Go benchmark format, which benchstat compares.
+// Results prints the results of a benchmark: a row of a Markdown table on stdout per measurement,
+// and its rounds in the Go benchmark format, for benchstat.
 type Results struct {
 	lines strings.Builder
 	err   error
 }
 
-// Compare adds the rounds of two things. The target is one of the ratio ("≤ 0.8"), or has the unit of our figure
-// ("≥ 50,000/s"); it is shown, not judged. Notes are what the run found out besides.
+// Compare adds the rounds of two subjects. The target is a ratio ("≤ 0.8") or has the unit of our
+// figure ("≥ 50,000/s"); it is shown, not checked. Notes are further findings of the run.
 func (r *Results) Compare(measure, unit string, rounds []Pair, target string, notes ...string) {
 	ours, others, ratios := make([]float64, len(rounds)), make([]float64, len(rounds)), make([]float64, len(rounds))
 	for i, p := range rounds {

@@ -17,12 +17,12 @@ import (
 	"github.com/followpress/followpress/internal/bench/measure"
 )
 
-// A Bench is what every benchmark has: its flags, a folder to work in, and results.
+// A Bench holds the flags, the work folder and the results of a benchmark.
 type Bench struct {
 	measure.Results
 	Snapshot string // a folder
 	Bin      string // the folder of the built commands
-	Tools    string // the folder of what they are compared with
+	Tools    string // folder of the tools to compare with
 	Work     string
 	Objects  int    // about how many a synthetic site has; 0 if no snapshot is needed
 	Rounds   int    // how often each thing is measured, since machines are noisy; 0 means 3

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A Fault is what happens to connections, open ones too. The zero value is none.
+// A Fault affects connections, including open ones. The zero value is no fault.
 type Fault struct {
-	Up      bool          // to what is sent to the server, not to what comes back
+	Up      bool          // affects bytes to the server, not answers
 	Latency time.Duration // later by so much
-	Rate    int           // at most so many bytes a second
-	Cut     int           // the connection ends after so many bytes since it began
-	Hang    bool          // what was to arrive meanwhile never does: its connection ends with the fault
+	Rate    int           // limit in bytes per second
+	Cut     int           // the connection ends after this number of bytes
+	Hang    bool          // bytes never arrive, and the connection ends with the fault
 	Reset   bool          // the connection is reset
 }
 

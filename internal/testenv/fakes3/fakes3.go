@@ -39,7 +39,8 @@ const (
 	None     = `none of %s` // as a Match, it refuses every ETag
 )
 
-// Lacks are what the server lacks. The zero value lacks nothing but the unpacking of archives.
+// Lacks selects features that the server lacks. The zero value lacks only the unpacking of
+// archives.
 type Lacks struct {
 	Conditions Conditions
 	Deletes    int  // status of the answer to DeleteObjects, such as 400; 0 means that it works
@@ -54,7 +55,7 @@ type Lacks struct {
 
 	// OtherETags says which bodies get ETags that are not MD5s; nil means none.
 	OtherETags func(body []byte) bool
-	// Store changes what is stored for a body; nil means nothing.
+	// Store changes the stored body; nil stores it unchanged.
 	Store func(key string, body []byte) []byte
 }
 
@@ -102,7 +103,7 @@ func (s *Server) Requests(method string) int {
 	return s.requests[method]
 }
 
-// Body returns what is stored under a key; nil means nothing.
+// Body returns the body stored under a key; nil for none.
 func (s *Server) Body(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -285,7 +285,7 @@ func TestAProxyIsItsNode(t *testing.T) {
 	}
 }
 
-// TestANodeKeepsEveryLog: what it has of random histories is what was put there.
+// TestANodeKeepsEveryLog: a node has exactly the logs of the random histories put there.
 func TestANodeKeepsEveryLog(t *testing.T) {
 	for seed := range uint64(servers.Rounds(4, 12)) {
 		h := history.Random(seed, history.Options{Gap: 1000})

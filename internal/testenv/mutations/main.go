@@ -1,8 +1,8 @@
-// Command mutations puts faults into the code, one at a time, and says which test finds each of
-// them. It fails if a fault is found by none, or is found although mutations.txt says that none can.
+// Command mutations puts faults into the code, one at a time, and reports which test finds each. It
+// fails if no test finds a fault, or if a test finds one that mutations.txt lists as not found.
 //
 //	go run ./internal/testenv/mutations            every fault (make test-mutations)
-//	go run ./internal/testenv/mutations -run lease those whose promise or file matches
+//	go run ./internal/testenv/mutations -run lease the faults whose promise or file matches
 package main
 
 import (
@@ -93,7 +93,7 @@ func run(ctx context.Context, out io.Writer, matching string, schedules, paralle
 
 // A mutation is a fault that somebody could make.
 type mutation struct {
-	promise   string // that it breaks
+	promise   string // promise that the fault breaks
 	redundant string // why no test finds it; "" if one must
 	hunks     []hunk
 }
@@ -173,7 +173,7 @@ func (m mutation) files(root string) (map[string]string, error) {
 // A suite is some tests of a package.
 type suite struct {
 	folder    string
-	arguments []string // of the test binary
+	arguments []string // arguments of the test binary
 }
 
 // suites returns the tests that have to find some faults. The quick ones come first: most faults do not

@@ -49,7 +49,7 @@ func StartAnvil(t testing.TB, chains []history.Chain, id, epoch uint64) *Anvil {
 	}
 	n.connect()
 	n.call("anvil_setBlockTimestampInterval", 1)
-	// A block that has the emitters: what is put there later would be gone after a reorganisation.
+	// Start from a block that has the emitters: later ones would be gone after a reorganization.
 	for _, a := range history.Addresses(chains) {
 		n.call("anvil_setCode", common.Address(a), hexutil.Bytes(emitter()))
 	}
@@ -120,16 +120,15 @@ func (n *Anvil) Mine(blocks uint64) {
 	}
 }
 
-// Finalize adds so many blocks that those which are there now are final.
+// Finalize adds enough blocks to make the present ones final.
 func (n *Anvil) Finalize() {
 	n.t.Helper()
 	n.Mine(2 * n.epoch)
 }
 
-// Reorg replaces the block first and all after it, as a reorganisation does. The new chain has the
-// blocks that are given and is at least as long as the old one. Times of blocks that are not later than
-// the old newest one are the node's, a second apart: Reorg returns what is on the node now from first
-// on, as far as it has logs.
+// Reorg replaces the blocks from first on, like a reorganization. The new chain has the given
+// blocks and is at least as long as the old one. The node sets times that are not later than the
+// old newest block's, a second apart. Reorg returns the blocks from first on that have logs.
 func (n *Anvil) Reorg(first uint64, blocks ...history.Block) []history.Block {
 	n.t.Helper()
 	head := n.Head()

@@ -27,7 +27,7 @@ type Geth struct {
 	Chains []history.Chain // its only chain, with a registry, account metadata, and two contracts of records
 
 	stranger history.Address // emits the logs of all other contracts
-	nonce    uint64          // of the next transaction
+	nonce    uint64          // nonce of the next transaction
 }
 
 // devChain is the id of geth's own chain.
@@ -134,7 +134,7 @@ func (g *Geth) run(transactions ...map[string]any) (receipts []*types.Receipt) {
 	return receipts
 }
 
-// Finalize adds so many blocks that those which are there now are final.
+// Finalize adds enough blocks to make the present ones final.
 func (g *Geth) Finalize() {
 	g.t.Helper()
 	head := g.Head()

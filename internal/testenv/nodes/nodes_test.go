@@ -35,7 +35,7 @@ func supply(t *testing.T, url string, contract history.Address, block uint64) in
 	return int(new(big.Int).SetBytes(answer).Int64())
 }
 
-// TestAnvilPlaysHistories: Play and Reorg themselves check that the node has what they were given.
+// TestAnvilPlaysHistories: Play and Reorg themselves check the content of the node.
 func TestAnvilPlaysHistories(t *testing.T) {
 	for seed := range uint64(servers.Rounds(1, 3)) {
 		h := history.Random(seed, history.Options{})
@@ -89,7 +89,7 @@ func TestTheNodeInThisProcessIsLikeAnvil(t *testing.T) {
 	}
 }
 
-// answers returns what a node says of a chain, without hashes, as text.
+// answers returns a node's answers about a chain, without hashes, as text.
 func answers(t *testing.T, url string, c history.Chain, last uint64) string {
 	t.Helper()
 	client, err := ethclient.Dial(url)
@@ -125,7 +125,7 @@ func answers(t *testing.T, url string, c history.Chain, last uint64) string {
 	return text.String()
 }
 
-// TestGethPlaysHistories: Play itself checks that the node has what it was given.
+// TestGethPlaysHistories: Play itself checks the content of the node.
 func TestGethPlaysHistories(t *testing.T) {
 	g := nodes.StartGeth(t)
 	h := history.Random(1, history.Options{Chains: g.Chains})

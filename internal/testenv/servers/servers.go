@@ -45,7 +45,7 @@ type Server struct {
 	t           testing.TB
 	binary      string
 	folder      string
-	environment []string         // beside that of its kind
+	environment []string         // in addition to the variables of its kind
 	process     *process.Process // nil while it is stopped
 }
 
@@ -201,11 +201,11 @@ func (s *Server) waitUntilReady() error {
 	}
 }
 
-// givenAddresses are those that FreeAddress has returned: no server may listen there yet.
+// givenAddresses are the addresses returned by FreeAddress, where perhaps no server listens yet.
 var givenAddresses sync.Map
 
-// FreeAddress returns a loopback address on which no process listens. Its port is below those that systems
-// give to outgoing connections: one of them could take the port while a server starts or is stopped.
+// FreeAddress returns a loopback address where no process listens. Its port is below the range for
+// outgoing connections, so that none takes the port while a server starts or stops.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {

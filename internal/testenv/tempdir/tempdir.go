@@ -12,10 +12,10 @@ import (
 
 const prefix = "followpress-tests-"
 
-// InMemory has the temporary files of this process, and of those that it starts, in memory, if the
-// system has a folder there that is large enough, and if no real servers run (TEST_SERVERS). A TMPDIR
-// that is set stands. It is for TestMain, before tests run. What a process leaves there is removed by
-// the next one.
+// InMemory keeps the temporary files of this process and its children in memory, if the system has
+// a folder there that is large enough and no real servers run (TEST_SERVERS). A TMPDIR that is set
+// takes precedence. Call it in TestMain before tests run. The next process removes files left
+// behind.
 func InMemory() {
 	folder := memory()
 	if folder == "" || os.Getenv("TMPDIR") != "" {
@@ -34,7 +34,7 @@ func sweep(folder string) {
 	left, _ := filepath.Glob(filepath.Join(folder, prefix+"*")) // the pattern is a valid one
 	for _, old := range left {
 		if _, err := os.Stat("/proc/" + strings.TrimPrefix(filepath.Base(old), prefix)); os.IsNotExist(err) {
-			_ = os.RemoveAll(old) // or the next one does
+			_ = os.RemoveAll(old) // after a failure, the next process removes it
 		}
 	}
 }

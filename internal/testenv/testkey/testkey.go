@@ -18,7 +18,7 @@ import (
 type Key struct {
 	Signer          note.Signer
 	Private, Public string
-	Keys            note.Keys // of a reader that knows this one alone
+	Keys            note.Keys // keys of a reader that knows only this key
 }
 
 // New makes a key with a name.

@@ -27,17 +27,17 @@ type platform struct{ os, arch string }
 
 // A release is under way: the tree is a clone of the commit, so nothing that is not committed gets in.
 type release struct {
-	version   string // with its v
+	version   string // version, including the v
 	tree, out string
 	commit    string
-	time      time.Time // of the commit
-	licences  []byte    // of everything that the command contains
+	time      time.Time // time of the commit
+	licences  []byte    // licences of everything in the command
 }
 
 func main() {
 	version := flag.String("version", "", "the version, such as v1.2.3 or v1.2.3-rc.1")
 	repository := flag.String("repository", "../../..", "the clone of followpress")
-	out := flag.String("out", "", "the folder for the files, which is made anew")
+	out := flag.String("out", "", "folder for the files; an existing one is replaced")
 	flag.Parse()
 	if err := run(*version, *repository, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -165,7 +165,7 @@ func (r *release) build(p platform, binary string) error {
 	return err
 }
 
-// contents returns the files beside the command: where they go, and what they say.
+// contents returns the files that accompany the command, by path.
 func (r *release) contents() (all []file, err error) {
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		text, err := os.ReadFile(filepath.Join(r.tree, name))

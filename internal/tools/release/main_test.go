@@ -80,10 +80,10 @@ func (m *machine) serves(c *exec.Cmd, flag, path string) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	c.Args = append(c.Args, flag+"="+address) // of two flags the last one counts
+	c.Args = append(c.Args, flag+"="+address) // the last of two equal flags counts
 	var log bytes.Buffer
 	c.Stdout, c.Stderr = &log, &log
-	runtime.LockOSThread() // of which the death would kill the program
+	runtime.LockOSThread() // the end of the thread would kill the program
 	defer runtime.UnlockOSThread()
 	if err := c.Start(); err != nil {
 		m.t.Fatal(err)
@@ -103,7 +103,7 @@ func (m *machine) serves(c *exec.Cmd, flag, path string) {
 	}
 }
 
-// folder makes a folder of a machine that its user may write, with the demo beside it.
+// folder makes a folder on a machine, writable by its user, and the demo next to it.
 func (m *machine) folder(root string) *machine {
 	m.t.Helper()
 	m.work, m.demo = "/tmp/work", "/tmp/demo"
