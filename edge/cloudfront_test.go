@@ -106,7 +106,7 @@ func (c *cloudFront) load(code string) {
 
 type value = map[string]any
 
-// event is the request as CloudFront gives it to a function.
+// event returns the request as CloudFront gives it to a function.
 func event(r *http.Request, path, query string) value {
 	querystring := map[string]any{}
 	for pair := range strings.SplitSeq(query, "&") {
@@ -175,7 +175,7 @@ func (c *cloudFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.write(w, r, c.cached(uri, accept))
 }
 
-// passed is the answer to a request whose method CloudFront neither caches nor sends to an origin group.
+// passed returns the answer to a request whose method CloudFront neither caches nor sends to an origin group.
 func (c *cloudFront) passed(r *http.Request, uri string) answer {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || len(c.chosen) != 1 || c.chosen[0] != "fallback" {

@@ -233,7 +233,7 @@ func (s subject) decides(path, query string, r site.Resolution) bool {
 
 var upperUser = regexp.MustCompile(`/users/[^/]*[A-Z]`)
 
-// alone is the answer of an edge without a fallback.
+// alone returns the answer of an edge without a fallback.
 func (o *origins) alone(t *testing.T, s subject, c fixtures.Case, r site.Resolution, forward string) answer {
 	t.Helper()
 	if s.kind == "nginx" && len(c.Sent) > site.MaxBatchBytes { // it looks at no request with such a body

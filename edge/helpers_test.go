@@ -57,7 +57,7 @@ var historySites = map[string]func() (string, error){
 	site.NamesLookup: sync.OnceValues(func() (string, error) { return historySite(site.NamesLookup) }),
 }
 
-// historySite is the conformance site with many operations about the accounts of the cases.
+// historySite returns the conformance site with many operations about the accounts of the cases.
 func historySite(names string) (string, error) {
 	snapshot := afero.NewCopyOnWriteFs(afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot"), afero.NewMemMapFs())
 	var ops strings.Builder
@@ -242,7 +242,7 @@ func render(t testing.TB, kind edge.Kind, bucketURL, fallbackURL, listen string,
 	return dir
 }
 
-// siteConfig is the configuration of the conformance site.
+// siteConfig returns the configuration of the conformance site.
 func siteConfig(t testing.TB) site.Config {
 	t.Helper()
 	config, err := publisher.ConfigOf(context.Background(), storage.OpenLocal(sitePath(t)))
@@ -324,7 +324,7 @@ func do(request *http.Request) (answer, error) {
 	}
 }
 
-// direct is the answer of the handler itself.
+// direct returns the answer of the handler itself.
 func (o *origins) direct(t testing.TB, method, path string) answer {
 	t.Helper()
 	return ask(t, method, o.fallback.URL, path)

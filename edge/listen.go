@@ -87,7 +87,7 @@ func (p place) checkCertificate() error {
 	return nil
 }
 
-// Site is the address of Caddy's site: the port alone, which answers for every host, or that of a name.
+// Site returns the address of Caddy's site: the port alone, which answers for every host, or that of a name.
 func (p place) Site() string {
 	switch {
 	case p.TLS:
@@ -98,7 +98,7 @@ func (p place) Site() string {
 	return "http://:" + p.Port
 }
 
-// Bind is the address of this machine that Caddy listens at, "" for all.
+// Bind returns the address of this machine that Caddy listens at, "" for all.
 func (p place) Bind() string {
 	if !p.Addr.IsValid() || p.Addr.IsUnspecified() {
 		return ""

@@ -174,7 +174,7 @@ func newPublished(t *testing.T, s subject, caching string) *published {
 	return p
 }
 
-// answersOf are the answers of a site, of the handler over its folder.
+// answersOf returns the answers of a site, of the handler over its folder.
 func answersOf(t *testing.T, folder string, requests []string) map[string]answer {
 	t.Helper()
 	handler, err := server.New(t.Context(), storage.OpenLocal(folder), server.Options{})
@@ -194,7 +194,7 @@ func answersOf(t *testing.T, folder string, requests []string) map[string]answer
 	return all
 }
 
-// requestsOf are the conformance cases and all objects of sites.
+// requestsOf returns the conformance cases and all objects of sites.
 func requestsOf(t *testing.T, s subject, folders ...string) []string {
 	t.Helper()
 	var all []string
@@ -220,7 +220,7 @@ func requestsOf(t *testing.T, s subject, folders ...string) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(path string) bool { return !s.receives(path) })
 }
 
-// differences are the requests whose answers through the edge are not those.
+// differences returns the requests whose answers through the edge are not those.
 func (p *published) differences(t *testing.T, want map[string]answer) []string {
 	t.Helper()
 	var different []string
@@ -315,7 +315,7 @@ func TestNothingOldAfterPurge(t *testing.T) {
 	}
 }
 
-// now are the answers of the fallback as it is, which is what an edge without a cache gives.
+// now returns the answers of the fallback as it is, which is what an edge without a cache gives.
 func (p *published) now(t *testing.T, requests []string) map[string]answer {
 	t.Helper()
 	return answersOf(t, p.folder, requests)
@@ -398,7 +398,7 @@ func startWorkerOwnCache(t *testing.T, bucketURL, fallbackURL string) string {
 	})
 }
 
-// cloudflareOf is a Cloudflare whose one zone has that Worker.
+// cloudflareOf returns a Cloudflare whose one zone has that Worker.
 func cloudflareOf(t *testing.T, base string) string {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -491,7 +491,7 @@ func TestManyPurges(t *testing.T) {
 	}
 }
 
-// counting is a bucket whose answers say how many it has given.
+// counting returns a bucket whose answers say how many it has given.
 func counting(t *testing.T) *origin {
 	var given atomic.Int64
 	return newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -42,7 +42,7 @@ func sendRandom(t *testing.T, s subject, o *origins, cases []fixtures.Case) {
 	}
 }
 
-// served is the answer of the handler over HTTP; status 0 where Go's server refuses the request.
+// served returns the answer of the handler over HTTP; status 0 where Go's server refuses the request.
 func (o *origins) served(t testing.TB, path string) answer {
 	t.Helper()
 	a, err := tryAsk(http.MethodGet, o.fallback.URL, path)

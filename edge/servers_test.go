@@ -501,7 +501,7 @@ func TestStaleIfError(t *testing.T) {
 	})
 }
 
-// answer is what the handler answers, whatever the state of the fallback.
+// answer returns what the handler answers, whatever the state of the fallback.
 func (o *origins) answer(path string) answer {
 	w := newRecorder()
 	request, err := http.NewRequest(http.MethodGet, "http://fallback"+path, nil)

@@ -108,7 +108,7 @@ func TestEdgeProblemsAreObjects(t *testing.T) {
 	}
 }
 
-// configs are the default configuration and some with other base paths and APIs.
+// configs returns the default configuration and some with other base paths and APIs.
 func configs(t testing.TB) []site.Config {
 	t.Helper()
 	all := []site.Config{defaultConfig(t), efpConfig(t, site.NamesCopies), efpConfig(t, site.NamesLookup)}
@@ -139,7 +139,7 @@ func withExplorer(c site.Config) site.Config {
 	return c
 }
 
-// newRandom is a source that gives the same values in every run.
+// newRandom returns a source that gives the same values in every run.
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
 func equal[T comparable](t testing.TB, what string, got, want T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/site/data"
 )
 
-// tableSite is a site with a table, in a folder.
+// tableSite returns a site with a table, in a folder.
 func tableSite(t testing.TB) (path string, table []byte) {
 	t.Helper()
 	path = exploredSite(t, site.APIEFP)

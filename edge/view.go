@@ -159,7 +159,7 @@ func compressible(c site.Config) (types []string) {
 	return types
 }
 
-// Signed is a header of requests. With the value "only" an edge does not ask live, whose answers are unsigned.
+// Signed returns a header of requests. With the value "only" an edge does not ask live, whose answers are unsigned.
 func (v *view) Signed() string { return "X-Signed" }
 
 // LiveHeaders returns the headers of live answers in lower case; none without live.

@@ -17,13 +17,13 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// twoChains is a round with the newest blocks of two chains, of now.
+// twoChains returns a round with the newest blocks of two chains, of now.
 func twoChains(base, optimism uint64) source.Round {
 	now := time.Now().UnixMilli()
 	return source.Round{Heads: []source.Head{{Chain: 8453, Block: base, Time: now}, {Chain: 10, Block: optimism, Time: now}}}
 }
 
-// started is a Live with the demo at two heads.
+// started returns a Live with the demo at two heads.
 func started(t *testing.T, o live.Options, base, optimism uint64) *running {
 	t.Helper()
 	l := run(t, o)

@@ -92,7 +92,7 @@ func (e *events) after(number uint64) (some [][]byte, last uint64, more <-chan s
 	return some, number, e.more, false
 }
 
-// newest is the number of the last round.
+// newest returns the number of the last round.
 func (e *events) newest() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

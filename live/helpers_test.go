@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 const base = 8453 // a chain
 
-// atBlock is a round of one chain whose newest block is of now.
+// atBlock returns a round of one chain whose newest block is of now.
 func atBlock(number uint64, snapshot afero.Fs) source.Round {
 	return source.Round{Heads: []source.Head{{Chain: base, Block: number, Time: time.Now().UnixMilli(), Finalized: number / 2}}, Snapshot: snapshot}
 }
@@ -106,7 +106,7 @@ func get(h http.Handler, target string, headers ...string) *httptest.ResponseRec
 
 func demo() afero.Fs { return afero.FromIOFS{FS: fixtures.Demo()} }
 
-// textSnapshot is a snapshot of files with these texts.
+// textSnapshot returns a snapshot of files with these texts.
 func textSnapshot(texts map[string]string) afero.Fs {
 	files := fstest.MapFS{}
 	for name, text := range texts {
@@ -115,12 +115,12 @@ func textSnapshot(texts map[string]string) afero.Fs {
 	return afero.FromIOFS{FS: files}
 }
 
-// options are those of a Live with an API.
+// options returns those of a Live with an API.
 func options(api string) live.Options {
 	return live.Options{Generator: generator.Options{Config: site.Config{API: api}}}
 }
 
-// served is the site of a snapshot as serve answers it over a folder.
+// served returns the site of a snapshot as serve answers it over a folder.
 func served(t testing.TB, snapshot afero.Fs, o live.Options) http.Handler {
 	t.Helper()
 	h, err := server.New(t.Context(), generated(t, snapshot, o), server.Options{Log: slog.New(slog.DiscardHandler)})

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// followed is the graph after some operations of list 7, which is that of account a: follow and tag of b.
+// followed returns the graph after some operations of list 7, which is that of account a: follow and tag of b.
 func followed(a, b string, at time.Time, ops int) afero.Fs {
 	texts := map[string]string{
 		"meta.json":       fmt.Sprintf(`{"format":1,"as_of":%q}`, at.UTC().Format(time.RFC3339)),

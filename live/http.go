@@ -77,7 +77,7 @@ func (w noStoreWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 var noStore = []string{site.NoStore}
 
-// badRequest is the problem of a header that cannot be read.
+// badRequest returns the problem of a header that cannot be read.
 func badRequest(detail string) *site.Problem {
 	return &site.Problem{Name: "bad-request", Status: http.StatusBadRequest, Detail: detail, CacheControl: site.NoStore}
 }

@@ -289,7 +289,7 @@ func (k keptSnapshot) Each(_ context.Context, found func(key site.Key, body []by
 	return nil
 }
 
-// objectsAndBytes is the size of what is in memory.
+// objectsAndBytes returns the size of what is in memory.
 func (k *kept) objectsAndBytes() (objects int, bytes int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -22,7 +22,7 @@ func newClock() clock {
 	return clock{now, now.Round(0), time.Now}
 }
 
-// now is the time since the process began.
+// now returns the time since the process began.
 func (c clock) now() time.Duration { return time.Since(c.begun) }
 
 // since returns the age of a block with a time in milliseconds since the Unix epoch. A clock that jumps must not make a
@@ -41,7 +41,7 @@ type seenHead struct {
 	behind time.Duration
 }
 
-// lag is the age of the newest block, counted by a clock that does not jump since it was seen.
+// lag returns the age of the newest block, counted by a clock that does not jump since it was seen.
 func (h seenHead) lag(now time.Duration) time.Duration { return h.behind + now - h.seen }
 
 // see records when heads were first seen; heads that did not move keep their times.

@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// heads are those of two chains, of which the second is behind the clock of this machine.
+// heads returns those of two chains, of which the second is behind the clock of this machine.
 func heads(base, optimism uint64, behind time.Duration) source.Round {
 	r := twoChains(base, optimism)
 	r.Heads[1].Time -= behind.Milliseconds()

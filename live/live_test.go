@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// generated is the site of a snapshot as generate writes it.
+// generated returns the site of a snapshot as generate writes it.
 func generated(t testing.TB, snapshot afero.Fs, o live.Options) server.Store {
 	t.Helper()
 	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: o.Generator.Config})

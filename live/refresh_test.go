@@ -93,7 +93,7 @@ func refreshing(api string, u http.RoundTripper, kept live.Bucket) live.Options 
 	return o
 }
 
-// shown is the version that an answer shows: of a name v7.eth, or of a token; 0 if it is that of the snapshot.
+// shown returns the version that an answer shows: of a name v7.eth, or of a token; 0 if it is that of the snapshot.
 func shown(t testing.TB, body string) (version int64) {
 	t.Helper()
 	for _, before := range []string{`"name":"v`, `"tokenId":"`} {
@@ -330,7 +330,7 @@ func TestTwoGraphsRefreshAtOnce(t *testing.T) {
 	}
 }
 
-// field is the value of a member that is a string.
+// field returns the value of a member that is a string.
 func field(body, name string) string {
 	_, rest, _ := strings.Cut(body, `"`+name+`":"`)
 	value, _, _ := strings.Cut(rest, `"`)

@@ -112,7 +112,7 @@ func do(h http.Handler, r naive.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// graphOf is the block that an answer is of, and the number of its graph.
+// graphOf returns the block that an answer is of, and the number of its graph.
 func graphOf(w *httptest.ResponseRecorder, of *sync.Map) (number uint64, graph int, err error) {
 	text, ok := strings.CutPrefix(w.Header().Get("X-Heads"), fmt.Sprint(base)+":")
 	number, err = strconv.ParseUint(text, 10, 64)

@@ -155,7 +155,7 @@ func (c *cloudFront) request(ctx context.Context, b batch) (*http.Request, error
 	return c.signed(ctx, http.MethodPost, "", append([]byte(xml.Header), body...))
 }
 
-// signed is a request about invalidations of the distribution. CloudFront is one
+// signed returns a request about invalidations of the distribution. CloudFront is one
 // service for all regions, which signs for us-east-1.
 func (c *cloudFront) signed(ctx context.Context, method, id string, body []byte) (*http.Request, error) {
 	to := c.endpoint + "/" + cloudFrontVersion + "/distribution/" + url.PathEscape(c.id) + "/invalidation"

@@ -118,7 +118,7 @@ func mustPurge(t *testing.T, p *Purger, what Purge) Result {
 	return r
 }
 
-// many are the URLs of n lists.
+// many returns the URLs of n lists.
 func many(n int) []string {
 	var all []string
 	for i := range n {

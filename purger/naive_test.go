@@ -138,7 +138,7 @@ var changes = map[string]func(r *rand.Rand, s snapshot) bool{
 	"a count":               func(r *rand.Rand, s snapshot) bool { return s.set(r, "meta", "list_ops", 123456) },
 }
 
-// one is a row of a table, an empty one if there is none.
+// one returns a row of a table, an empty one if there is none.
 func (s snapshot) one(r *rand.Rand, table string) map[string]any {
 	if len(s[table]) == 0 {
 		return map[string]any{}
@@ -214,7 +214,7 @@ func newEdition(t *testing.T, s snapshot, c site.Config) edition {
 	return edition{graph, objects}
 }
 
-// changedKeys are the keys that a publish of one site over the other puts and deletes.
+// changedKeys returns the keys that a publish of one site over the other puts and deletes.
 func changedKeys(before, after memsite.Site) (keys []site.Key) {
 	for key, body := range after {
 		if was, ok := before[key]; key != site.RootKey && (!ok || was != body) {

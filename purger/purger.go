@@ -156,7 +156,7 @@ func New(flag string, o Options) (*Purger, error) {
 	return &Purger{s, newClient(s, hide, o), hide}, nil
 }
 
-// Name is the service as in a flag, without secrets.
+// Name returns the service as in a flag, without secrets.
 func (p *Purger) Name() string { return p.service.name }
 
 // A Result says what was purged, or by a dry run would be.

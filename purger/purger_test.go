@@ -78,7 +78,7 @@ func checkKinds() error {
 // operands has an operand for the flag of each kind except HTTP, whose operand is a URL.
 var operands = map[Kind]string{CloudFront: "EDFDVBD6EXAMPLE", Cloudflare: "zone1", Fastly: "service1"}
 
-// services are a flag for each kind, in front of a stub.
+// services returns a flag for each kind, in front of a stub.
 func services(s *stub) []string {
 	all := []string{"http:" + s.URL + "{path}"}
 	for kind, operand := range operands {

@@ -366,7 +366,7 @@ func TestTagsAtServices(t *testing.T) {
 	}
 }
 
-// listOf is the only member of a body in JSON, a list of texts.
+// listOf returns the only member of a body in JSON, a list of texts.
 func listOf(t *testing.T, r told, member string) []string {
 	t.Helper()
 	var body map[string][]string

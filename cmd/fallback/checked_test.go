@@ -96,7 +96,7 @@ func onBuckets(t *testing.T, check func(t *testing.T, open func() attacked)) {
 	})
 }
 
-// demo is the demo site in memory, of a day. Details of all lists tell the day.
+// demo returns the demo site in memory, of a day. Details of all lists tell the day.
 func demo(t *testing.T, day int) memsite.Site {
 	t.Helper()
 	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})

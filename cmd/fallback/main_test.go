@@ -58,7 +58,7 @@ func start(t *testing.T, stderr io.Writer, arguments ...string) (base string, st
 	return strings.TrimSpace(base), stop
 }
 
-// demoSite is the demo site in a folder.
+// demoSite returns the demo site in a folder.
 func demoSite(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "site")

@@ -98,7 +98,7 @@ func status(t *testing.T, url string) int {
 	return response.StatusCode
 }
 
-// logLines are what was logged, which is JSON in every line.
+// logLines returns what was logged, which is JSON in every line.
 func (p *running) logLines() []map[string]any {
 	p.t.Helper()
 	var lines []map[string]any
@@ -112,7 +112,7 @@ func (p *running) logLines() []map[string]any {
 	return lines
 }
 
-// metricsURL is where the log says that metrics are served.
+// metricsURL returns where the log says that metrics are served.
 func (p *running) metricsURL() (url string) {
 	p.t.Helper()
 	waitFor(p.t, "no address of the metrics in the log", func() bool {
@@ -290,7 +290,7 @@ func TestEndsWithoutItsClients(t *testing.T) {
 	}
 }
 
-// published is a bucket with a site made of a snapshot.
+// published returns a bucket with a site made of a snapshot.
 func published(t *testing.T, s *servers.Server, snapshot afero.Fs) (bucket string) {
 	t.Helper()
 	s.Env(t)
@@ -337,7 +337,7 @@ func TestStartsBeforeTheStore(t *testing.T) {
 	p.logLines()
 }
 
-// conformanceCases are every nth case of the conformance suite.
+// conformanceCases returns every nth case of the conformance suite.
 func conformanceCases(t *testing.T, every int) (cases []fixtures.Case) {
 	t.Helper()
 	all, err := fixtures.Cases()

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write docs/commands.md again")
 
 const root = "../.."
 
-// commands are the commands of followpress.
+// commands returns the commands of followpress.
 func commands(t *testing.T) []command.Leaf {
 	t.Helper()
 	return command.Leaves(command.NewParser("followpress", about, &verbs{}).Model)
@@ -96,7 +96,7 @@ func codeOf(name, text string) []string {
 var otherFlags = strings.Fields("transfers checkers s3-no-check-bucket s3-no-head no-check-dest no-traverse ignore-checksum checksum fast-list objects rounds" +
 	" flink-master")
 
-// beamFlags are the flags of followpress-beam, which is in a module that this one cannot import.
+// beamFlags returns the flags of followpress-beam, which is in a module that this one cannot import.
 func beamFlags(t *testing.T) (names []string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(root, "beam/internal/launch/launch.go"))

@@ -50,7 +50,7 @@ func runWith(ctx context.Context, untilServed bool, args ...string) (all string,
 	return out.text.String() + messages.text.String(), err
 }
 
-// below are all files and folders of a folder.
+// below returns all files and folders of a folder.
 func below(t *testing.T, folder string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {

@@ -54,7 +54,7 @@ func (n *night) refused(says string, args ...string) {
 	}
 }
 
-// names is how many profiles the snapshot has.
+// names returns how many profiles the snapshot has.
 func (n *night) names() (names int) {
 	n.t.Helper()
 	folder, err := snapshot.Open(filepath.Join(n.dir, "temp", "snapshot"))

@@ -165,7 +165,7 @@ func (b *theft) grow(file string) {
 	}
 }
 
-// index is what a bucket says that its site was made of.
+// index returns what a bucket says that its site was made of.
 func (b *theft) index(folder string) (*pieces.Index, site.Key) {
 	b.t.Helper()
 	key := kept.IndexKey(site.Sum256(b.read(folder, site.RootKey)))

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
-// example is the history that docs/sources.md shows: a list is minted, and its account follows others.
+// example returns the history that docs/sources.md shows: a list is minted, and its account follows others.
 func example() *history.History {
 	h := &history.History{Chains: history.Production()}
 	base := h.Chains[0]

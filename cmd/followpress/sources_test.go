@@ -86,7 +86,7 @@ func read(t *testing.T, file string, into any) {
 	}
 }
 
-// files are the contents of the files of a folder.
+// files returns the contents of the files of a folder.
 func files(t *testing.T, folder string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

@@ -43,7 +43,7 @@ func (r release) chains(numerator, denominator int, args ...string) {
 	done(r.t, args...)
 }
 
-// published is the root of the site in the bucket, which has to be whole.
+// published returns the root of the site in the bucket, which has to be whole.
 func (r release) published() (of site.Root) {
 	r.t.Helper()
 	done(r.t, "verify", "--dest", "file://"+r.dir+"/www")
@@ -51,7 +51,7 @@ func (r release) published() (of site.Root) {
 	return of
 }
 
-// formats are those of what the folder has, as docs/upgrade.md writes them.
+// formats returns those of what the folder has, as docs/upgrade.md writes them.
 func (r release) formats() string {
 	r.t.Helper()
 	var meta struct{ Format int }

@@ -34,7 +34,7 @@ func generate(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), err.String()
 }
 
-// demo is the demo snapshot in a folder that the test may change.
+// demo returns the demo snapshot in a folder that the test may change.
 func demo(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "snapshot")

@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/generator/summary"
 )
 
-// later is the demo snapshot some hours later, with one more follow.
+// later returns the demo snapshot some hours later, with one more follow.
 func later(t *testing.T, asOf string) string {
 	t.Helper()
 	dir := demo(t)

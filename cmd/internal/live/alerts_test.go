@@ -45,7 +45,7 @@ var (
 	groups = regexp.MustCompile(`^(?:#.*\n)+groups:\n(?:(?:  #.*\n)?  - name: [a-z-]+\n    rules:\n)+$`)
 )
 
-// metricsOf are the metrics that an expression names.
+// metricsOf returns the metrics that an expression names.
 func metricsOf(expression string) (all []string) {
 	for _, cut := range []*regexp.Regexp{inQuotes, groupings, selectors} {
 		expression = cut.ReplaceAllString(expression, " ")
@@ -59,7 +59,7 @@ func metricsOf(expression string) (all []string) {
 	return all
 }
 
-// exposed are the metrics of a process that has answered, and whose histograms and counters have values.
+// exposed returns the metrics of a process that has answered, and whose histograms and counters have values.
 func exposed(t *testing.T) string {
 	t.Helper()
 	s := &stage{}
@@ -77,7 +77,7 @@ func exposed(t *testing.T) string {
 	return get(t, shared.Metrics(), "/metrics").Body.String()
 }
 
-// nightly are the metrics that the line of docs/monitoring.md writes when a run ends with status 3.
+// nightly returns the metrics that the line of docs/monitoring.md writes when a run ends with status 3.
 func nightly(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile(monitoring + "../monitoring.md")

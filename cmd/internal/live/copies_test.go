@@ -69,7 +69,7 @@ func (w *world) sync(t *testing.T, dir string) {
 	}
 }
 
-// events are those of the state in a folder, as text.
+// events returns those of the state in a folder, as text.
 func events(t *testing.T, dir string) (all string) {
 	t.Helper()
 	state, err := chain.Open(dir, source.Production())
@@ -167,7 +167,7 @@ func TestOlderCopy(t *testing.T) {
 	}
 }
 
-// puts are the names and times of the files of a bucket.
+// puts returns the names and times of the files of a bucket.
 func puts(t *testing.T, bucket string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(bucket, func(path string, d fs.DirEntry, err error) error {

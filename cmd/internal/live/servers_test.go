@@ -117,7 +117,7 @@ func (s *stand) reaches(p *process.Process, url string) {
 	}
 }
 
-// generated is the site of what nodes have, as world.generated makes it.
+// generated returns the site of what nodes have, as world.generated makes it.
 func (s *stand) generated(finality string) string {
 	s.t.Helper()
 	return generated(s.t, s.rpc(), finality)

@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/generator"
 )
 
-// snapshotAsOf is the demo's snapshot, as of another time.
+// snapshotAsOf returns the demo's snapshot, as of another time.
 func snapshotAsOf(t *testing.T, asOf time.Time) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -57,7 +57,7 @@ func demoSite(t *testing.T, name string) string {
 	return out
 }
 
-// lastLine is where the one line about a failure is.
+// lastLine returns where the one line about a failure is.
 func lastLine(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	return lines[len(lines)-1]

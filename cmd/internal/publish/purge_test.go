@@ -108,7 +108,7 @@ func (c *forgetful) get(t *testing.T, uri string) string {
 	return string(body)
 }
 
-// changedDemo is the site of the demo with its files changed.
+// changedDemo returns the site of the demo with its files changed.
 func changedDemo(t *testing.T, change func(name, text string) string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -133,7 +133,7 @@ func changedDemo(t *testing.T, change func(name, text string) string) string {
 	return out
 }
 
-// parsed is a publish with these flags.
+// parsed returns a publish with these flags.
 func parsed(t *testing.T, args ...string) *Publish {
 	t.Helper()
 	p := &Publish{}
@@ -147,7 +147,7 @@ func parsed(t *testing.T, args ...string) *Publish {
 	return p
 }
 
-// now is an origin that has noticed the site that a folder holds.
+// now returns an origin that has noticed the site that a folder holds.
 func now(t *testing.T, folder string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, err := server.New(r.Context(), storage.OpenLocal(folder), server.Options{})
@@ -159,7 +159,7 @@ func now(t *testing.T, folder string) http.Handler {
 	})
 }
 
-// urisOf are the URLs of all objects of a site, some of them with queries.
+// urisOf returns the URLs of all objects of a site, some of them with queries.
 func urisOf(t *testing.T, folder string) []string {
 	t.Helper()
 	config, err := site.Config{}.WithDefaults()
@@ -452,7 +452,7 @@ func TestPurgeAfterDeletesThatFail(t *testing.T) {
 	}
 }
 
-// refusing is a proxy that refuses some requests and forwards the others.
+// refusing returns a proxy that refuses some requests and forwards the others.
 func refusing(t *testing.T, endpoint string, refuse func(r *http.Request) bool) string {
 	t.Helper()
 	to, err := url.Parse(endpoint)

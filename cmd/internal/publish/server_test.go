@@ -57,7 +57,7 @@ func start(t *testing.T, args ...string) *process.Process {
 	return process.Start(t, process.Self(t, []string{runMain + "=yes"}, append([]string{"publish"}, args...)...))
 }
 
-// contents is all that is in a bucket, by key, but for the lock, and the mark that a doubt in it keeps.
+// contents returns all that is in a bucket, by key, but for the lock, and the mark that a doubt in it keeps.
 func contents(t *testing.T, s *servers.Server, bucket string) map[site.Key]string {
 	t.Helper()
 	found := map[site.Key]string{}
@@ -84,7 +84,7 @@ func contents(t *testing.T, s *servers.Server, bucket string) map[site.Key]strin
 	return found
 }
 
-// digests is what a bucket that holds the site contains.
+// digests returns what a bucket that holds the site contains.
 func digests(t *testing.T, folder string) map[site.Key]string {
 	t.Helper()
 	found := map[site.Key]string{}

@@ -77,7 +77,7 @@ func (v *vault) publish(t *testing.T, snapshot, to string) (status int, stderr s
 // refreshedKey is what a fallback has kept of a profile.
 const refreshedKey = "_refresh/details/102"
 
-// signedRefresh is an entry that a fallback has signed.
+// signedRefresh returns an entry that a fallback has signed.
 func signedRefresh(t *testing.T, k testkey.Key, key site.Key, entry string) string {
 	t.Helper()
 	signed, err := note.SignEntry(key, time.Now(), []byte(entry), k.Signer)

@@ -36,7 +36,7 @@ func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// sites are the site of the demo as a folder, and one with a list less as a tar file.
+// sites returns the site of the demo as a folder, and one with a list less as a tar file.
 func sites(t *testing.T) (from, to memsite.Site, folder, file string) {
 	t.Helper()
 	made, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})

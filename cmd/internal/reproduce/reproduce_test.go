@@ -127,7 +127,7 @@ var bookkeeping = sync.OnceValues(func() (files map[string][]byte, err error) {
 	return files, err
 })
 
-// demoBucket is a new bucket with the bookkeeping of the demo. TestEqual has whole buckets.
+// demoBucket returns a new bucket with the bookkeeping of the demo. TestEqual has whole buckets.
 func demoBucket(t *testing.T) string {
 	t.Helper()
 	files, err := bookkeeping()
