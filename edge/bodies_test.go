@@ -26,7 +26,7 @@ const mostSent = 4 << 20
 func TestEndlessBodies(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		if s.kind == "cloudfront" {
-			return // which takes no body with a GET, and whose function sees none
+			return // CloudFront takes no body with a GET, and its functions see none
 		}
 		for _, o := range []*origins{newOrigins(t), newOriginsEFP(t, site.NamesCopies)} {
 			base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)

@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A witness is an origin that records what it received, with answers that the test sets.
+// A witness is an origin that records requests. The test sets its answers.
 type witness struct {
 	*httptest.Server
 
@@ -135,7 +135,8 @@ func TestCaddyOriginsReceive(t *testing.T) {
 	}
 }
 
-// Whether the fallback and live are well is for whoever runs them: a client of Caddy gets the answer to any path that is none.
+// Only the operators learn whether the fallback and live are well. Clients of Caddy get the answer
+// to an unknown path.
 func TestCaddyProbes(t *testing.T) {
 	t.Parallel()
 	for what, o := range map[string]*origins{"spec": newOrigins(t), "efp": newOriginsEFP(t, site.NamesCopies)} {

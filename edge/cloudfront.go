@@ -39,7 +39,8 @@ type cloudFrontOrigin struct {
 	Seconds int
 }
 
-// LiveOrigins returns live as two origins: for most requests, and for those that wait for a block, fresh data or events.
+// LiveOrigins returns live as two origins: one for most requests, and one for requests that wait
+// for a block, fresh data or events.
 func (v cloudFrontView) LiveOrigins() []cloudFrontOrigin {
 	if v.Live == nil {
 		return nil

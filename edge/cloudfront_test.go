@@ -106,7 +106,7 @@ func (c *cloudFront) load(code string) {
 
 type value = map[string]any
 
-// event returns the request as CloudFront gives it to a function.
+// event returns the request as CloudFront passes it to a function.
 func event(r *http.Request, path, query string) value {
 	querystring := map[string]any{}
 	for pair := range strings.SplitSeq(query, "&") {

@@ -60,12 +60,12 @@ type Kind string
 type Options struct {
 	Config   site.Config
 	Bucket   string // URL below which the keys are
-	Fallback string // URL of the fallback; "" means that there is none
-	Live     string // URL of `followpress live`, which is asked first; "" means that there is none
+	Fallback string // URL of the fallback; "" for none
+	Live     string // URL of `followpress live`, which is asked first; "" for none
 
 	Listen    string // where nginx and Caddy listen: port, address:port, and Caddy also at name:port or name; "8080"
-	CacheDir  string // of nginx; /var/cache/nginx/followpress
-	CacheSize string // of nginx, in nginx's notation; 10g
+	CacheDir  string // folder of nginx; /var/cache/nginx/followpress
+	CacheSize string // in nginx's notation; 10g
 
 	// PurgeFrom are the addresses, or networks such as 10.0.0.0/8, from which nginx
 	// may be purged; nil means only this machine.
@@ -80,9 +80,9 @@ type File struct {
 
 // A definition says how a kind of edge is rendered.
 type definition struct {
-	outputs [][2]string              // of each file: the template and the name
+	outputs [][2]string              // template and name of each file
 	parts   []string                 // other templates that these use
-	funcs   template.FuncMap         // for the templates, beside commonFuncs
+	funcs   template.FuncMap         // for the templates, in addition to commonFuncs
 	view    func(*view) (any, error) // what the templates see; nil means the view itself
 }
 

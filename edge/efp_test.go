@@ -147,7 +147,7 @@ func TestBatches(t *testing.T) {
 		o.fallback.failing.Store(0)
 		o.fallback.down.Store(false)
 		if s.kind == "cloudfront" {
-			return // which tells nobody how long a body is before it sends it on
+			return // CloudFront never announces the length of a body
 		}
 		for _, body := range []string{`["alice.eth"]`, long + " "} { // in chunks, without a length
 			want, err := trySend(http.MethodPost, o.fallback.URL, path, body)
@@ -236,7 +236,7 @@ var upperUser = regexp.MustCompile(`/users/[^/]*[A-Z]`)
 // alone returns the answer of an edge without a fallback.
 func (o *origins) alone(t *testing.T, s subject, c fixtures.Case, r site.Resolution, forward string) answer {
 	t.Helper()
-	if s.kind == "nginx" && len(c.Sent) > site.MaxBatchBytes { // it looks at no request with such a body
+	if s.kind == "nginx" && len(c.Sent) > site.MaxBatchBytes { // nginx does not read larger bodies
 		return answer{status: site.BodyTooLarge.Status, body: string(site.BodyTooLarge.Body())}
 	}
 	if forward != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 func ExampleRender() {
-	config, err := site.Config{}.WithDefaults() // of the root of a site, usually
+	config, err := site.Config{}.WithDefaults() // usually read from the root of a site
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// exploredSite makes a site with the explorer, beside which there are reports.
+// exploredSite makes a site with the explorer, and reports next to it.
 func exploredSite(t testing.TB, api string) (path string) {
 	t.Helper()
 	cases := map[string]afero.FromIOFS{site.APISpec: {FS: fixtures.Conformance()}, site.APIEFP: {FS: fixtures.ConformanceEFP()}}
@@ -39,8 +39,8 @@ var reports = map[site.Key]string{
 	site.ReportKey("2026-01-31", site.ReportData): `{"x":1}`,
 }
 
-// The explorer and reports reach browsers as they are stored, from every edge and without a fallback too. What is not there is
-// a 404 of the API.
+// Every edge serves the explorer and reports as they are stored, even without a fallback. A missing
+// file is a 404 of the API.
 func TestExplorerThroughEdges(t *testing.T) {
 	paths := []string{
 		site.IndexKey.URLPath(), site.TopKey.URLPath(), site.NetworkKey.URLPath(), site.TopKey.URLPath() + "?x=1", "/_explore/%69ndex.html",
@@ -66,7 +66,7 @@ func TestExplorerThroughEdges(t *testing.T) {
 					base := s.start(t, o.bucket.URL+"/bucket", fallbackURL)
 					for _, path := range paths {
 						if !s.receives(path) || alone && s.degrades && strings.Contains(path, "%") {
-							continue // which Caddy alone does not decode
+							continue // Caddy alone does not decode these
 						}
 						for _, method := range []string{http.MethodGet, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete} {
 							if method == http.MethodDelete && s.absentAs != nil && api == site.APIEFP {

@@ -15,8 +15,8 @@ import (
 	"github.com/followpress/followpress/server"
 )
 
-// framings are headers of a client that say where its request ends, or that it is to become something else, with what
-// follows them.
+// framings are client headers that set the length of the request or ask for an upgrade, followed by
+// the rest of the request.
 var framings = []string{
 	"Content-Length: 4\r\n\r\nbody",
 	"Content-Length: 28\r\n\r\nGET /_site HTTP/1.1\r\nHost: x",

@@ -41,7 +41,7 @@ func hostile(h http.Handler, early, announced bool) http.Handler {
 		w.Header().Set("Trailer", "X-Announced")
 		h.ServeHTTP(w, r)
 		w.Header().Set("X-Announced", "strange")
-		if !announced { // which Caddy passes on (docs/deploy/caddy.md)
+		if !announced { // Caddy passes these on (docs/deploy/caddy.md)
 			w.Header().Set(http.TrailerPrefix+"X-Not-Announced", "strange")
 		}
 	})

@@ -94,7 +94,7 @@ func sitePath(t testing.TB) string {
 // origins are the servers behind an edge: a bucket, and the handler of the fallback.
 type origins struct {
 	bucket, fallback *origin
-	handler          http.Handler // of the fallback, to compare with
+	handler          http.Handler // the fallback's, for comparison
 	config           site.Config
 }
 
@@ -291,7 +291,7 @@ func trySend(method, base, path, body string, headers ...string) (answer, error)
 		return answer{}, err
 	}
 	request.URL.Opaque = path
-	if strings.HasPrefix(path, "//") { // which net/http would take for a host
+	if strings.HasPrefix(path, "//") { // net/http would take it for a host
 		request.URL.Opaque = strings.TrimPrefix(base, "http:") + path
 	}
 	for i := 0; i < len(headers); i += 2 {

@@ -39,8 +39,8 @@ func historyPaths() [][]string {
 	}
 }
 
-// Answers about operations, by all methods and their headers, are those of the handler. What is asked for in several ways is
-// asked of the fallback once.
+// Answers about operations equal those of the handler, with all methods and their headers. Requests
+// with the same meaning reach the fallback once.
 func TestHistory(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		for _, names := range []string{site.NamesCopies, site.NamesLookup} {
@@ -97,7 +97,7 @@ func TestRandomRequestsHistory(t *testing.T) {
 	})
 }
 
-// The groups of the paths are what AtEdge says.
+// The path groups agree with AtEdge.
 func TestHistoryPaths(t *testing.T) {
 	config := withDefaultsOf(t, site.Config{API: site.APIEFP, HistoryWindow: anyWindow})
 	seen := map[string]string{}

@@ -15,8 +15,8 @@ import (
 // anyDigest is like a SHA-256.
 var anyDigest = strings.Repeat("0a", 32)
 
-// TestKeptInputs: what a site was made of is read through an edge, byte for byte and with the headers of the bucket, by all
-// who make the site again, who have no listing.
+// TestKeptInputs: every edge serves the inputs of a site byte for byte, with the headers of the
+// bucket. Reproducing a site needs them, without a listing.
 func TestKeptInputs(t *testing.T) {
 	path, err := testSite()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // A place is a parsed --listen of nginx or Caddy: PORT, ADDRESS:PORT, NAME:PORT, or NAME alone, which means port 443.
 type place struct {
 	Text string     // as it was given
-	Addr netip.Addr // the zero Addr means all addresses
-	Name string     // of the only host that is served; "" means all
+	Addr netip.Addr // the zero Addr for all addresses
+	Name string     // the only host that is served; "" for all
 	Port string
 	TLS  bool // the name asks for it: port 443
 }
@@ -87,7 +87,7 @@ func (p place) checkCertificate() error {
 	return nil
 }
 
-// Site returns the address of Caddy's site: the port alone, which answers for every host, or that of a name.
+// Site returns the address of Caddy's site: a port, which answers for every host, or a name with its port.
 func (p place) Site() string {
 	switch {
 	case p.TLS:
@@ -98,7 +98,7 @@ func (p place) Site() string {
 	return "http://:" + p.Port
 }
 
-// Bind returns the address of this machine that Caddy listens at, "" for all.
+// Bind returns the address on which Caddy listens, "" for all.
 func (p place) Bind() string {
 	if !p.Addr.IsValid() || p.Addr.IsUnspecified() {
 		return ""

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// Without Live, each file is what it was before there was one.
+// Options without Live do not change any file.
 func TestFilesWithoutLive(t *testing.T) {
 	var got strings.Builder
 	for _, kind := range edge.Kinds() {

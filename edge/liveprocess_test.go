@@ -82,7 +82,7 @@ func (l *liveProcess) fails(how string) {
 // triedPath tells how many requests had a fault.
 const triedPath = "/tried"
 
-// tried returns how many requests had a fault so far.
+// tried returns the number of requests that had a fault so far.
 func (l *liveProcess) tried(t testing.TB) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(ask(t, http.MethodGet, l.url(), triedPath).body, 10, 64)
@@ -95,7 +95,7 @@ func (l *liveProcess) tried(t testing.TB) int64 {
 // before puts live in front of an edge.
 func (l *liveProcess) before(o *edge.Options) { o.Live = l.url() }
 
-// serveLive returns the process: the handler of `followpress live` over the snapshot of the conformance cases.
+// serveLive returns the handler of `followpress live` over the snapshot of the conformance cases.
 func serveLive() error {
 	head, err := strconv.ParseUint(os.Getenv(liveHead), 10, 64)
 	if err != nil {

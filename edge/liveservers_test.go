@@ -44,7 +44,7 @@ func TestLiveConformance(t *testing.T) {
 			for _, one := range c.cases {
 				isRead := one.Method == "" || one.Method == http.MethodGet || one.Method == http.MethodHead
 				if !isRead && (s.kind == "caddy" || s.kind == "cloudfront") {
-					continue // which go to the fallback
+					continue // these go to the fallback
 				}
 				checkCase(t, base, one)
 				if one.Method == "" && s.receives(one.Path) {
@@ -65,7 +65,7 @@ func TestLiveConformance(t *testing.T) {
 	})
 }
 
-// What live keeps for nobody else, and what it says of itself, passes.
+// Uncacheable answers of live, and its status and events, pass through.
 func TestLivePasses(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOriginsEFP(t, site.NamesCopies)
@@ -338,7 +338,7 @@ type load struct {
 	o       *origins
 	base    string
 	clients int
-	pause   time.Duration // of each client, between two requests
+	pause   time.Duration // pause of a client between two requests
 	paths   []string
 	want    map[string]answer
 
@@ -406,7 +406,7 @@ func (l *load) run(t *testing.T, name string, enough func() bool) {
 				ended := enough()
 				path := l.paths[l.sent%len(l.paths)]
 				if l.sent%4 == 0 {
-					path = l.paths[0] // which several ask for at a time
+					path = l.paths[0] // several clients request this path concurrently
 				}
 				l.sent++
 				l.mu.Unlock()

@@ -23,8 +23,8 @@ type nginxView struct {
 	ListenAddress string
 }
 
-// DirectKept matches URL paths that equal keys and whose answers may be cached. With live it omits objects beside a site,
-// which live does not have.
+// DirectKept matches URL paths that equal keys and have cacheable answers. With live it omits the
+// objects next to a site, which live does not have.
 func (v nginxView) DirectKept() string {
 	var kept []string
 	for _, r := range v.Table.Direct() {
@@ -63,8 +63,9 @@ func (v nginxView) CheckedLocations() []string {
 	return []string{"checked"}
 }
 
-// Failures lists the statuses, of all in use, that mean a failure of the origin: of a bucket, those that neither carry an
-// object nor mean that it is missing; of the fallback, those that no answer has. 52x and 530 are Cloudflare's.
+// Failures lists the statuses that mean a failure of the origin. For a bucket, they are all that
+// neither carry an object nor mean that it is missing; for the fallback, all that it never sends.
+// 52x and 530 are Cloudflare's.
 func (o *origin) Failures() string {
 	const always = "300 301 303 305 307 308 401 402 406 407 408 409 410 411 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
 		"500 501 502 503 504 505 506 507 508 510 511 520 521 522 523 524 525 526 527 530"

@@ -20,12 +20,12 @@ func AtEdge(c site.Config, method, path, rawQuery string) (r site.Resolution, fo
 	return r, forward
 }
 
-// WithoutFallback says what an edge without a fallback answers to a request that AtEdge would
+// WithoutFallback returns the answer of an edge without a fallback to a request that AtEdge would
 // forward: a body with status 200, a problem, or if both are zero, the object Key.
 //
-// A page after the first one, or of a search, is never answered with the first page: clients would
-// show its entries twice, or those that were not searched for. It is empty. What has no object
-// is Unavailable, but for the bodies that clients cannot do without.
+// A later page, or a page of a search, is empty. The first page would show clients some entries
+// twice, or entries that do not match. Other requests without an object are Unavailable, except for
+// the bodies that clients cannot do without.
 func WithoutFallback(c site.Config, r site.Resolution) (body string, problem *site.Problem) {
 	if r.Action != site.AnswerComputed {
 		return "", nil

@@ -16,8 +16,8 @@ import (
 
 const browserAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
-// Pages of accounts, with their shorter paths, badges and sitemaps reach browsers as they are stored, from every edge and
-// without a fallback too. What is not there is a 404 of the API, and for browsers a page.
+// Every edge serves pages of accounts, with their shorter paths, badges and sitemaps, as they are
+// stored, even without a fallback. A missing page is a 404 of the API, and a page for browsers.
 func TestPagesThroughEdges(t *testing.T) {
 	paths := []string{
 		"/u/alice.eth/index.html", "/u/alice.eth", "/u/alice.eth/", "/u/alice.eth?x=1", "/u/alice.eth/?x=1", "/u/%61lice.eth", "/u/alice%2Eeth/", "/u/Alice.eth", "/u/ALICE.eth/",
@@ -49,7 +49,7 @@ func TestPagesThroughEdges(t *testing.T) {
 			base := s.start(t, o.bucket.URL+"/bucket", fallbackURL)
 			for _, path := range paths {
 				if !s.receives(path) || alone && s.degrades && strings.Contains(path, "%") {
-					continue // which Caddy alone does not decode
+					continue // Caddy alone does not decode these
 				}
 				for _, method := range []string{http.MethodGet, http.MethodGet, http.MethodHead, http.MethodOptions} {
 					sameAnswer(t, method+" "+path, ask(t, method, base, path), o.direct(t, method, path), s.unseen...)

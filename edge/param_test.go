@@ -21,8 +21,8 @@ var MadeUp = map[site.Param]site.ParamRule{
 	"whole": {Kind: site.ParamBool, About: "made-up truth", Problem: site.BadIncludeTags, Values: []string{"true"}, Neutral: "false"},
 }
 
-// AddParam adds a parameter to the tables of site while a test runs, and to every route of
-// the API. The test must not run beside others.
+// AddParam adds a parameter to the tables of site while a test runs, and to every route of the API.
+// The test must not run in parallel with others.
 func AddParam(t testing.TB, name site.Param) {
 	t.Helper()
 	site.Params()[name] = MadeUp[name]
@@ -62,7 +62,7 @@ func TestNewParameter(t *testing.T) {
 			details + "?whole=1": {problem: site.BadIncludeTags}, board + "?limit=5&whole=false": {},
 		},
 	}
-	rendered := map[Kind][2]string{ // a file, and what it has of a parameter
+	rendered := map[Kind][2]string{ // a file, and its text for a parameter
 		Nginx: {"followpress.js", `"NAME":{"legal"`}, Worker: {"worker.js", `"NAME":{"legal"`},
 		CloudFront: {"cloudfront.yaml", "\n              - NAME\n"},
 		Caddy:      {"Caddyfile", "import followpress_fallback"}, // where every query but a limit goes

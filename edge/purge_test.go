@@ -114,8 +114,8 @@ func (e edition) generate(name string) (dir string, err error) {
 // both.
 type published struct {
 	*origins
-	folder string // of the bucket
-	base   string // of the edge
+	folder string // path to the bucket
+	base   string // URL of the edge
 	env    []string
 	purge  []string // arguments of publish and purge
 }
@@ -174,7 +174,7 @@ func newPublished(t *testing.T, s subject, caching string) *published {
 	return p
 }
 
-// answersOf returns the answers of a site, of the handler over its folder.
+// answersOf returns the answers of the handler over the folder of a site.
 func answersOf(t *testing.T, folder string, requests []string) map[string]answer {
 	t.Helper()
 	handler, err := server.New(t.Context(), storage.OpenLocal(folder), server.Options{})
@@ -194,7 +194,7 @@ func answersOf(t *testing.T, folder string, requests []string) map[string]answer
 	return all
 }
 
-// requestsOf returns the conformance cases and all objects of sites.
+// requestsOf returns the conformance cases, and requests for all objects of the sites.
 func requestsOf(t *testing.T, s subject, folders ...string) []string {
 	t.Helper()
 	var all []string
@@ -220,7 +220,7 @@ func requestsOf(t *testing.T, s subject, folders ...string) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(path string) bool { return !s.receives(path) })
 }
 
-// differences returns the requests whose answers through the edge are not those.
+// differences returns the requests whose answers through the edge differ from want.
 func (p *published) differences(t *testing.T, want map[string]answer) []string {
 	t.Helper()
 	var different []string
@@ -251,7 +251,7 @@ func (p *published) hammer(t *testing.T, requests []string) {
 			random := rand.New(rand.NewPCG(i, 1))
 			for ctx.Err() == nil {
 				_, _ = tryAsk(http.MethodGet, p.base, requests[random.IntN(len(requests))]) // others look at the answers
-				time.Sleep(time.Millisecond)                                                // what is tested needs a processor, too
+				time.Sleep(time.Millisecond)                                                // leave the processor to the edge
 			}
 		})
 	}
@@ -284,7 +284,7 @@ func TestNothingOldAfterPurge(t *testing.T) {
 				}
 				if s.degrades { // Caddy keeps nothing, so there is nothing to purge
 					p.publish(t, second)
-					time.Sleep(time.Second) // of the fallback, which watches
+					time.Sleep(time.Second) // the fallback polls the root
 					expectNone(t, "published", p.differences(t, p.now(t, requests)))
 					return
 				}
@@ -315,13 +315,14 @@ func TestNothingOldAfterPurge(t *testing.T) {
 	}
 }
 
-// now returns the answers of the fallback as it is, which is what an edge without a cache gives.
+// now returns the current answers of the fallback. An edge without a cache gives the same answers.
 func (p *published) now(t *testing.T, requests []string) map[string]answer {
 	t.Helper()
 	return answersOf(t, p.folder, requests)
 }
 
-// asStored are answers of a site but for the shards of its manifest, which a bucket may keep as older ones with deltas.
+// asStored returns the answers of a site with the current shards of its manifest: a bucket may keep
+// older shards with deltas.
 func (p *published) asStored(t *testing.T, site map[string]answer) map[string]answer {
 	t.Helper()
 	var manifest []string
@@ -398,7 +399,7 @@ func startWorkerOwnCache(t *testing.T, bucketURL, fallbackURL string) string {
 	})
 }
 
-// cloudflareOf returns a Cloudflare whose one zone has that Worker.
+// cloudflareOf returns the URL of a Cloudflare API whose only zone has the Worker at base.
 func cloudflareOf(t *testing.T, base string) string {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -491,7 +492,7 @@ func TestManyPurges(t *testing.T) {
 	}
 }
 
-// counting returns a bucket whose answers say how many it has given.
+// counting returns a bucket that numbers its answers.
 func counting(t *testing.T) *origin {
 	var given atomic.Int64
 	return newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -524,7 +525,7 @@ func TestPurgeWhileWorkerIsStopped(t *testing.T) {
 	bucket := counting(t)
 	var pidFile string
 	base := runNginx(t, twoWorkers+user(), bucket.URL, "", func(o *edge.Options) { pidFile = filepath.Join(filepath.Dir(o.CacheDir), "nginx.pid") })
-	connections := make([]*http.Client, 16) // of both workers
+	connections := make([]*http.Client, 16) // enough to reach both workers
 	for i := range connections {
 		transport := &http.Transport{}
 		t.Cleanup(transport.CloseIdleConnections)
@@ -605,7 +606,7 @@ func TestLostGeneration(t *testing.T) {
 	base := runNginx(t, twoWorkers+user(), bucket.URL, "", func(o *edge.Options) { state = o.CacheDir + "-state" })
 	same := func(when, want string) {
 		t.Helper()
-		for range 20 { // of both workers
+		for range 20 { // enough to reach both workers
 			if a := ask(t, http.MethodGet, base, path); a.body != want {
 				t.Fatalf("%s: got answer %s, want %s", when, a.body, want)
 			}

@@ -89,7 +89,7 @@ func TestTagsInFiles(t *testing.T) {
 	for _, c := range []struct {
 		kind       edge.Kind
 		file, says string
-		services   string // with tags for these, the file says it
+		services   string // the file has the text if the site has tags for these
 	}{
 		{edge.CloudFront, "cloudfront.yaml", "        CacheTagConfig:\n          HeaderName: x-amz-meta-cache-tag\n", "cloudfront"},
 		{edge.Worker, "worker.js", "headers.set('cache-tag', tags)", "cloudflare"},

@@ -141,7 +141,7 @@ func (r *resolver) check(t *testing.T, method, path, query string) {
 		return // the origin says so
 	}
 	if d.Kind == "post" {
-		// The fallback answers with all problems of such a request but its method.
+		// The fallback reports all problems of a forwarded POST, except a wrong method.
 		forwardPath, _, _ := strings.Cut(d.Forward, "?")
 		if again := r.config.Resolve(method, forwardPath, ""); method != "POST" || again.Problem != want.Problem || again.Key != want.Key {
 			fail("the fallback answers another request")

@@ -195,7 +195,7 @@ func TestNewParameterAtServers(t *testing.T) {
 			if s.degrades {
 				continue // Caddy forwards requests as they are
 			}
-			o.fallback.paths.Delete(request) // which this test has asked for itself
+			o.fallback.paths.Delete(request) // forget the request of the test itself
 			if _, asked := o.fallback.paths.Load(forward); forward != "" && !asked {
 				t.Errorf("%s: got no request to the fallback for %s", request, forward)
 			}
@@ -221,7 +221,7 @@ func TestHeaders(t *testing.T) {
 		for _, path := range slices.DeleteFunc(paths, func(p string) bool { return !s.receives(p) }) {
 			for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "DELETE", "PURGE"} {
 				if method == "PURGE" && path == "/" && s.kind == "nginx" {
-					continue // which from this machine is a purge
+					continue // a purge, if it comes from this machine
 				}
 				for range 2 {
 					got, want := ask(t, method, base, path), o.direct(t, method, path)
@@ -310,7 +310,7 @@ func TestCacheKeys(t *testing.T) {
 		before := o.bucket.requests.Load() + o.fallback.requests.Load()
 		noisy := servers.Rounds(500, 10_000)
 		begun, sent := time.Now(), 0
-		for ; sent < noisy && time.Since(begun) < 30*time.Second; sent++ { // what is absent is cached for a minute
+		for ; sent < noisy && time.Since(begun) < 30*time.Second; sent++ { // absent objects are cached for a minute
 			path, query, _ := strings.Cut(paths[random.IntN(len(paths))], "?")
 			noise := func() string { return fmt.Sprintf("%c%x=%x", 'A'+random.IntN(26), random.Uint32(), random.Uint64()) }
 			all := []string{noise(), query, noise(), "limit%5B%5D=3"}
@@ -382,7 +382,8 @@ func TestFreshIsNeverCached(t *testing.T) {
 	})
 }
 
-// What is refreshed too often is the stored answer at every edge, and says so; where refreshes are strict it is the problem.
+// At every edge, a refresh too soon gets the stored answer with a header that says so. With strict
+// refreshes it gets the problem.
 func TestLimitedRefreshes(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		const details = "/api/v1/lists/1/details"
@@ -412,7 +413,7 @@ func TestLimitedRefreshes(t *testing.T) {
 			for range 2 {
 				again := ask(t, http.MethodGet, base, details+"?cache=fresh")
 				want := ask(t, http.MethodGet, fallback.URL, details+"?cache=fresh")
-				sameAnswer(t, "a refresh too soon", again, want, "Retry-After") // which counts down
+				sameAnswer(t, "a refresh too soon", again, want, "Retry-After") // it counts down
 				if strict && again.status != http.StatusTooManyRequests || !strict && (again.body != fresh.body || again.header.Get("X-Refresh") != "limited") {
 					t.Errorf("strict %v: a refresh too soon: got %d %v %s", strict, again.status, again.header, again.body)
 				}
@@ -501,7 +502,7 @@ func TestStaleIfError(t *testing.T) {
 	})
 }
 
-// answer returns what the handler answers, whatever the state of the fallback.
+// answer returns the answer of the handler, which does not depend on the state of the fallback.
 func (o *origins) answer(path string) answer {
 	w := newRecorder()
 	request, err := http.NewRequest(http.MethodGet, "http://fallback"+path, nil)

@@ -59,7 +59,8 @@ func signedOrigins(t testing.TB, key testkey.Key) *origins {
 	return o
 }
 
-// Who asks for the signed site at an address that answers from live gets that of the bucket, whatever was asked for before.
+// At an address that answers from live, a request for the signed site gets the bucket's, whatever
+// is cached.
 func TestSigned(t *testing.T) {
 	key := testkey.New(t, "follow.example")
 	forEdges(t, func(t *testing.T, s subject) {

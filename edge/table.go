@@ -116,7 +116,7 @@ type Row struct {
 	Other    bool   `json:"other,omitempty"`    // the second group of Path is another user
 	Unknown  bool   `json:"unknown,omitempty"`  // an address without an object has the object UnknownKey, filled in
 	Default  int    `json:"default,omitempty"`  // limit, if it is not Param.Default
-	Empty    Answer `json:"empty,omitzero"`     // what is answered without a fallback
+	Empty    Answer `json:"empty,omitzero"`     // answer without a fallback
 
 	// Direct matches URL paths, with the first slash, that equal keys. For users it matches addresses alone, because names
 	// have several spellings, and nothing if EmptySearch may answer for an address.
@@ -156,7 +156,7 @@ type Param struct {
 	Legal   string `json:"legal,omitempty"`   // matches a legal value; empty matches any
 	Problem string `json:"problem,omitempty"` // answers any other
 	Number  bool   `json:"number,omitempty"`
-	Least   int    `json:"least,omitempty"` // of a number
+	Least   int    `json:"least,omitempty"` // smallest number
 	Most    int    `json:"most,omitempty"`  // stands for all larger numbers; 0 means Row.Most
 	Default int    `json:"default,omitempty"`
 	Only    string `json:"only,omitempty"` // matches the values that make a difference; empty for numbers and texts

@@ -41,8 +41,8 @@ func tableSite(t testing.TB) (path string, table []byte) {
 	return path, table
 }
 
-// TestTablesThroughEdges: parts of tables are what the handler answers, on every edge, first from the bucket and then from
-// caches, and nothing compresses them. What is no table is answered whole.
+// TestTablesThroughEdges: on every edge, ranges of tables equal the handler's, first from the
+// bucket and then from caches. Nothing compresses tables, and other objects are answered whole.
 func TestTablesThroughEdges(t *testing.T) {
 	path, _ := tableSite(t)
 	const table = "/_data/follows.parquet"
@@ -90,7 +90,7 @@ func TestTablesThroughEdges(t *testing.T) {
 				t.Errorf("HEAD: got %d, %v, want %v", got.status, got.header, want.header)
 			}
 		}
-	}, "cloudfront") // which has its own servers for ranges: see TestCloudFrontTables
+	}, "cloudfront") // TestCloudFrontTables has its own servers for ranges
 }
 
 // TestCloudFrontTables: the function leaves a part to CloudFront where it is of a table, and the policy lets readers know.

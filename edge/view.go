@@ -49,13 +49,13 @@ type view struct {
 	AllowPost        string     // methods of a route that takes a body
 	UnknownAddress   string     // stands for the address in objects for unknown addresses
 	RetryAfter       string     // seconds
-	AbsentSeconds    int        // how long a cache may remember that an object does not exist
-	ContentTypes     []string   // of answers that nginx compresses, but for pages, which it compresses anyway
-	R2Prefix         string     // of the keys, with its slash
+	AbsentSeconds    int        // time to cache that an object does not exist
+	ContentTypes     []string   // compressed by nginx, except pages, which it compresses anyway
+	R2Prefix         string     // prefix of the keys, with its slash
 
 	CloudFrontTags, CloudflareTags bool   // whether the site's objects have tags for the service
-	CacheTag, TagHeader            string // the metadata that has them, and its header
-	AbsentTag                      string // of what a bucket does not have
+	CacheTag, TagHeader            string // metadata with the tags, and the header for them
+	AbsentTag                      string // tag of missing objects
 
 	Listen              place
 	CacheDir, CacheSize string
@@ -159,7 +159,7 @@ func compressible(c site.Config) (types []string) {
 	return types
 }
 
-// Signed returns a header of requests. With the value "only" an edge does not ask live, whose answers are unsigned.
+// Signed returns the name of a request header. With the value "only", an edge skips live, whose answers are unsigned.
 func (v *view) Signed() string { return "X-Signed" }
 
 // LiveHeaders returns the headers of live answers in lower case; none without live.
@@ -199,7 +199,7 @@ func parseNetworks(texts []string) ([]netip.Prefix, error) {
 
 // An origin is a server that an edge asks: the bucket or the fallback.
 type origin struct {
-	Name      string // of the upstream or backend in a configuration
+	Name      string // name of the upstream or backend in a configuration
 	ShortName string // bucket or fallback
 	Origin    string // scheme and upstream
 	URL       string
@@ -208,7 +208,7 @@ type origin struct {
 	Hostname  string
 	Port      string
 	HostPort  string
-	Prefix    string // of all paths, without a slash at its end
+	Prefix    string // start of all paths, without a slash at its end
 	TLS       bool
 	Connect   string // the longest time until there is a connection, in nginx's notation
 	Read      string // between two reads of an answer, and before the first

@@ -72,8 +72,8 @@ for (const [env, answer] of origins) {
 }
 `
 
-// What the Worker puts into the cache has the tags of the object in Cloudflare's header, or that of what does not
-// exist; answers have none.
+// The Worker caches objects with their tags in Cloudflare's header, and missing objects with the
+// tag for absence. Answers to clients have no tags.
 func TestWorkerTags(t *testing.T) {
 	servers.Wanted(t)
 	c := siteConfig(t)

@@ -84,7 +84,7 @@ func (s *state) has(blocks []block) bool {
 func (s *state) checkChains(blocks []block) error {
 	for _, b := range blocks {
 		if !slices.ContainsFunc(s.heads, func(h seenHead) bool { return h.Chain == b.chain }) {
-			return fmt.Errorf("%s: there is no chain %d here; X-Heads names those that there are", headerAfter, b.chain)
+			return fmt.Errorf("%s: no chain %d here; X-Heads names the chains", headerAfter, b.chain)
 		}
 	}
 	return nil
@@ -95,7 +95,7 @@ const shareOfPlaces = 8
 
 // places counts the waiting requests, or the streams, of each client. It is safe for concurrent use.
 type places struct {
-	most int // of all clients
+	most int // bound for all clients
 
 	mu  sync.Mutex
 	all int

@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// twoChains returns a round with the newest blocks of two chains, of now.
+// twoChains returns a round with the newest blocks of two chains, with the current time.
 func twoChains(base, optimism uint64) source.Round {
 	now := time.Now().UnixMilli()
 	return source.Round{Heads: []source.Head{{Chain: 8453, Block: base, Time: now}, {Chain: 10, Block: optimism, Time: now}}}
@@ -38,8 +38,8 @@ func started(t *testing.T, o live.Options, base, optimism uint64) *running {
 func TestAfter(t *testing.T) {
 	for _, test := range []struct {
 		after, prefer string
-		reached       time.Duration // when the graph has 8453:20 and 10:30
-		want          time.Duration // of the answer
+		reached       time.Duration // until the graph has 8453:20 and 10:30
+		want          time.Duration // until the answer
 		heads         string
 	}{
 		{"8453:10", "", time.Second, 0, "8453:10, 10:10"},
@@ -76,7 +76,7 @@ func TestAfter(t *testing.T) {
 				if got := w.Header().Get("Cache-Control"); got != "no-store" {
 					t.Errorf("Cache-Control: got %q, want no-store", got)
 				}
-				time.Sleep(time.Minute) // what was sent is read
+				time.Sleep(time.Minute) // everything sent is read by now
 			})
 		})
 	}
@@ -194,7 +194,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	})
 }
 
-// One client takes an eighth of the places at most, behind proxies too: others wait all the same.
+// One client takes an eighth of the places at most, behind proxies too. Others still wait.
 func TestWaitsOfOneClient(t *testing.T) {
 	for _, proxies := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestWaitsOfOneClient(t *testing.T) {
 				r.Header.Set("X-After", "8453:11")
 				r.RemoteAddr = client + ":7"
 				if proxies == 1 {
-					r.RemoteAddr = "192.0.2.99:7" // of the proxy, which appends to what the client has made up
+					r.RemoteAddr = "192.0.2.99:7" // the proxy, which appends to the header that the client forged
 					r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d, %s", time.Now().Nanosecond()%250, strings.Trim(client, "[]")))
 				}
 				l.ServeHTTP(httptest.NewRecorder(), r)
@@ -224,7 +224,7 @@ func TestWaitsOfOneClient(t *testing.T) {
 			waits("192.0.2.1")
 			waits("192.0.2.1")
 			waits("[2001:db8::1]")
-			waits("[2001:db8::2]") // of the same network
+			waits("[2001:db8::2]") // in the same network
 			for _, full := range []string{"192.0.2.1", "[2001:db8::3]"} {
 				if got := ask(full); got != 0 {
 					t.Errorf("%s, %d proxies: waited %s, want an answer at once", full, proxies, got)
@@ -243,7 +243,8 @@ func TestWaitsOfOneClient(t *testing.T) {
 	}
 }
 
-// One client takes an eighth of the streams at most; those of others begin all the same, and its own once one has ended.
+// One client takes an eighth of the streams at most. Streams of others still begin, and its own
+// once one has ended.
 func TestStreamsOfOneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(site.APISpec)

@@ -18,25 +18,25 @@ import (
 
 // Limits of event streams.
 const (
-	mostRounds   = 1_000            // that are kept for Last-Event-ID
-	mostBytes    = 4 << 20          // of their events
+	mostRounds   = 1_000            // retained for Last-Event-ID
+	mostBytes    = 4 << 20          // bytes of the retained events
 	mostNamed    = 1_000            // accounts or lists that an event names
 	mostWritten  = 64 << 10         // bytes that are written until a reader must have read them
-	mostAtOnce   = 32               // events of those
-	heartbeat    = 15 * time.Second // between two writes at most
-	writeTimeout = 30 * time.Second // of a reader that does not read
+	mostAtOnce   = 32               // events in one write
+	heartbeat    = 15 * time.Second // longest time between two writes
+	writeTimeout = 30 * time.Second // for a slow reader
 )
 
 // events retains rounds for streams. All streams read the same bytes, so a slow one costs only its connection; if it
 // falls behind the retained rounds, it gets a reset. It is safe for concurrent use.
 type events struct {
-	prefix string // of ids: that of the process
+	prefix string // start of ids, unique to the process
 
 	mu    sync.Mutex
 	first uint64   // number of the first kept round; numbers follow each other
 	kept  [][]byte // events, as they are written
 	bytes int
-	more  chan struct{} // closed, and made anew, with each round
+	more  chan struct{} // closed and replaced with each round
 }
 
 func newEvents() *events {

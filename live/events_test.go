@@ -38,7 +38,7 @@ type stream struct {
 	id     string // the last one; only Write may look at it
 }
 
-// Write parses what was written so far into events.
+// Write parses the complete events written so far.
 func (s *stream) Write(p []byte) (int, error) {
 	s.buffer += string(p)
 	for {
@@ -67,7 +67,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	}
 }
 
-// Flush is what a stream needs of a writer.
+// Flush makes a stream an http.Flusher.
 func (s *stream) Flush() {}
 
 // listen streams events until leave is called, which waits for the end.
@@ -129,7 +129,8 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// A client that comes back gets each round once that came meanwhile, as long as it is kept, and else one reset.
+// A client that reconnects gets each missed round once while the round is retained, otherwise one
+// reset.
 func TestLastEventID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t, options(site.APISpec), 1, 1)
@@ -251,7 +252,7 @@ func TestStreamsThatDoNotRead(t *testing.T) {
 			bytes += n
 		}
 		if len(held) > rounds || bytes > rounds*64<<10 {
-			t.Errorf("what was being written: got %d buffers of %d bytes, want those of the rounds", len(held), bytes)
+			t.Errorf("pending writes: got %d buffers of %d bytes, want only those of the rounds", len(held), bytes)
 		}
 	})
 }

@@ -17,26 +17,26 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A graph is the store of one handler: a site in memory, with objects replaced by refreshes. Objects beside a site come
-// from the bucket.
+// A graph is the store of one handler: a site in memory, with objects replaced by refreshes.
+// Objects stored next to the site come from the bucket.
 type graph struct {
 	live     *Live
 	handler  *server.Handler
-	asOf     time.Time // of the snapshot
-	made     time.Time // of the Infos of objects
+	asOf     time.Time // time of the snapshot
+	made     time.Time // modification time of all objects
 	users    atomic.Int64
 	released func()                         // release, which is the same for all requests
 	site     atomic.Pointer[generator.Site] // nil once it is freed
 
 	mu       sync.RWMutex
 	replaced map[site.Key][]byte
-	bytes    int64 // of replaced
+	bytes    int64 // size of replaced
 }
 
 func newGraph(l *Live, made *generator.Site, asOf time.Time) *graph {
 	g := &graph{live: l, asOf: asOf, made: time.Now(), replaced: map[site.Key][]byte{}}
 	g.released = g.release
-	g.users.Store(1) // that it is the newest
+	g.users.Store(1) // the newest graph is in use
 	g.site.Store(made)
 	return g
 }
@@ -71,7 +71,7 @@ func (g *graph) release() {
 type graphs struct {
 	mu    sync.Mutex
 	n     int
-	freed chan struct{} // closed, and made anew, when one is freed
+	freed chan struct{} // closed and replaced when a graph is freed
 }
 
 func (g *graphs) add() {
@@ -112,7 +112,7 @@ func (g *graphs) wait(ctx context.Context) error {
 // errFreed means that the graph was replaced, and no request needs it.
 var errFreed = errors.New("the graph was replaced")
 
-// isKept reports whether an object is stored beside a site, and no part of it.
+// isKept reports whether an object is stored next to a site and is not part of it.
 func isKept(key site.Key) bool {
 	return slices.ContainsFunc([]site.Key{site.RefreshPrefix, site.ReportsPrefix, inputs.Prefix}, func(kept site.Key) bool {
 		return strings.HasPrefix(string(key), string(kept))
@@ -170,12 +170,13 @@ func (g *graph) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, e
 	return body, storage.Info{Key: key, Size: int64(len(body)), ETag: site.Sum(body).String(), Modified: g.made}, nil
 }
 
-// Put replaces an object while the graph is in memory. An object beside the site goes into the bucket, and into the
-// serving graph if that is another one.
+// Put replaces an object while the graph is in memory. An object next to the site goes into the
+// bucket, and into the serving graph if that is another one.
 func (g *graph) Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
 	if isKept(o.Key) {
 		if ctx.Value(restoring{}) != nil || strings.HasPrefix(string(o.Key), string(site.RefreshCopies)) {
-			// It is kept already. And notes about copies tell publishers what is in a bucket: these are in memory only.
+			// The bucket has the object already. Notes about copies describe the bucket to
+			// publishers, and stay in memory.
 			return o.MD5.String(), nil
 		}
 		if g.live.kept == nil {

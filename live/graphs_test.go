@@ -38,7 +38,7 @@ func (s sleepy) Read(p []byte) (int, error) {
 // A graph that was replaced is freed when its last answer is made, not when that is read. Two are in memory at most: the
 // next one waits for that.
 func TestReplacedGraphsAreFreed(t *testing.T) {
-	served(t, demo(), options(site.APIEFP)) // what is bundled once takes timers, which must not be those of the test
+	served(t, demo(), options(site.APIEFP)) // the first bundling starts timers, which must stay out of the bubble
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t, options(site.APIEFP), 1, 1)
 		read := make(chan struct{})

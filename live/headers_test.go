@@ -26,7 +26,8 @@ func TestNoExplorerKeys(t *testing.T) {
 	}
 }
 
-// Each answer says of which graph it is, and how long caches may keep it. The rest is as serve answers.
+// Each answer names its graph, and how long caches may keep it. Everything else equals the answers
+// of serve.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	l := run(t, live.Options{Generator: generator.Options{Config: site.Config{API: site.APIEFP, Explorer: true}}})

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 const base = 8453 // a chain
 
-// atBlock returns a round of one chain whose newest block is of now.
+// atBlock returns a round of one chain whose newest block has the current time.
 func atBlock(number uint64, snapshot afero.Fs) source.Round {
 	return source.Round{Heads: []source.Head{{Chain: base, Block: number, Time: time.Now().UnixMilli(), Finalized: number / 2}}, Snapshot: snapshot}
 }
@@ -115,7 +115,7 @@ func textSnapshot(texts map[string]string) afero.Fs {
 	return afero.FromIOFS{FS: files}
 }
 
-// options returns those of a Live with an API.
+// options returns the options of a Live with an API.
 func options(api string) live.Options {
 	return live.Options{Generator: generator.Options{Config: site.Config{API: api}}}
 }

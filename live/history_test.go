@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// followed returns the graph after some operations of list 7, which is that of account a: follow and tag of b.
+// followed returns the graph after some operations of list 7 of account a, which follow and tag b.
 func followed(a, b string, at time.Time, ops int) afero.Fs {
 	texts := map[string]string{
 		"meta.json":       fmt.Sprintf(`{"format":1,"as_of":%q}`, at.UTC().Format(time.RFC3339)),
@@ -37,8 +37,9 @@ func followed(a, b string, at time.Time, ops int) afero.Fs {
 	return textSnapshot(texts)
 }
 
-// Notifications are of the newest round: who waits for the block of an operation sees it, and one that a reorganisation has
-// taken away is gone, also from what the list did.
+// Notifications belong to the newest round. A request that waits for the block of an operation sees
+// the operation. An operation that a reorganization removed is gone from notifications and from the
+// history of its list.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	a, b := site.Address{19: 0xa}.String(), site.Address{19: 0xb}.String()

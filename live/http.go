@@ -82,7 +82,7 @@ func badRequest(detail string) *site.Problem {
 	return &site.Problem{Name: "bad-request", Status: http.StatusBadRequest, Detail: detail, CacheControl: site.NoStore}
 }
 
-// serveOwn answers what is no part of a site.
+// serveOwn answers paths outside a site.
 func (l *Live) serveOwn(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != EventsPath && r.URL.Path != StatusPath:

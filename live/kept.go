@@ -29,9 +29,10 @@ type kept struct {
 	bucket Bucket
 	live   *Live
 
-	swap chan struct{} // has an element while a graph catches up, and while what was kept elsewhere is restored
+	swap chan struct{} // has an element while a graph catches up, and while other programs' refreshes are restored
 
-	// writes order those who write an object, by a digest of its key: what is written last is noted last, too.
+	// writes serializes the writers of an object, by a digest of its key, so the last write is also
+	// recorded last.
 	writes [64]chan struct{}
 
 	mu      sync.Mutex
@@ -47,9 +48,9 @@ type keptObject struct {
 
 const (
 	keptPoll      = time.Minute
-	keptFirst     = 3 * time.Second // of the first read; what it lacks comes with the next one
-	keptReads     = 16              // at the same time
-	mostKeptBytes = 16 << 20        // of an object, as of a row of a snapshot
+	keptFirst     = 3 * time.Second // timeout of the first read; the next one reads the rest
+	keptReads     = 16              // concurrent reads
+	mostKeptBytes = 16 << 20        // size of an object, equal to the limit of a snapshot row
 )
 
 func newKept(bucket Bucket, l *Live) *kept {
@@ -66,7 +67,7 @@ func withoutPrefix(key site.Key) (_ site.Key, ok bool) {
 	return site.Key(short), ok && !strings.HasPrefix(string(key), string(site.RefreshCopies)) && !strings.HasSuffix(short, "/")
 }
 
-// read lists the bucket and reads what has changed in it.
+// read lists the bucket and reads the changed objects.
 func (k *kept) read(ctx context.Context) error {
 	known, mark := k.snapshot()
 	var changed []storage.Info
@@ -184,7 +185,7 @@ func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition s
 		return "", err
 	}
 	if serves == by {
-		return etag, nil // a graph that serves from now on finds what was kept
+		return etag, nil // later graphs find the object in kept
 	}
 	unlock, err := lock(ctx, k.swap)
 	if err != nil {
@@ -246,7 +247,7 @@ func (k *kept) catchUp(ctx context.Context, g *graph, mark uint64, install func(
 	for {
 		keys, next := k.since(mark)
 		if err := g.restore(ctx, keys); err != nil {
-			return fmt.Errorf("restore what was refreshed meanwhile: %w", err)
+			return fmt.Errorf("restore concurrent refreshes: %w", err)
 		}
 		if k.unchanged(next, install) {
 			return nil
@@ -289,7 +290,7 @@ func (k keptSnapshot) Each(_ context.Context, found func(key site.Key, body []by
 	return nil
 }
 
-// objectsAndBytes returns the size of what is in memory.
+// objectsAndBytes returns the number and size of the objects in memory.
 func (k *kept) objectsAndBytes() (objects int, bytes int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

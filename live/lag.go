@@ -12,7 +12,7 @@ import (
 
 // A clock tells the time since the process began, which does not jump, and how old blocks are.
 type clock struct {
-	begun   time.Time        // with a monotonic reading
+	begun   time.Time        // includes a monotonic reading
 	started time.Time        // the same without it
 	wall    func() time.Time // time.Now, which may jump
 }
@@ -41,7 +41,7 @@ type seenHead struct {
 	behind time.Duration
 }
 
-// lag returns the age of the newest block, counted by a clock that does not jump since it was seen.
+// lag returns the age of the newest block. Since the block was seen, a clock that does not jump measures it.
 func (h seenHead) lag(now time.Duration) time.Duration { return h.behind + now - h.seen }
 
 // see records when heads were first seen; heads that did not move keep their times.

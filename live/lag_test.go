@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// heads returns those of two chains, of which the second is behind the clock of this machine.
+// heads returns the heads of two chains. The second is behind the clock of this machine.
 func heads(base, optimism uint64, behind time.Duration) source.Round {
 	r := twoChains(base, optimism)
 	r.Heads[1].Time -= behind.Milliseconds()
@@ -62,7 +62,7 @@ func TestLag(t *testing.T) {
 		if w := get(l, live.StatusPath); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "chain 10 lags") {
 			t.Errorf("the status: got %d %s, want the reason", w.Code, w.Body)
 		}
-		// Blocks of the future are as good as those of now.
+		// Blocks with a time in the future count as current.
 		l.serve(t, heads(6, 6, -time.Hour), live.NewHeads)
 		expect("with a block of the future", "")
 		time.Sleep(16 * time.Minute)
@@ -117,7 +117,7 @@ func TestRoundThatFails(t *testing.T) {
 			t.Helper()
 			w := get(l, "/api/v1/leaderboard/followers")
 			if got := w.Header().Get("X-Heads"); got != want || w.Code != http.StatusOK {
-				t.Errorf("%s: got %d, heads %q, want those that serve, %q", what, w.Code, got, want)
+				t.Errorf("%s: got %d, heads %q, want the serving heads %q", what, w.Code, got, want)
 			}
 		}
 		check("after it failed", "8453:1, 10:1")

@@ -51,7 +51,7 @@ type Options struct {
 	MaxLag     time.Duration // behind which a chain lags, and every answer is a 503; 15 min
 	MaxWait    time.Duration // that Prefer: wait may ask for, and that of X-After without it; 10 s
 	MaxWaiting int           // requests that wait for a block, others are answered at once; 1,024. One client has an eighth at most, by Server.Refresh.Proxies
-	MaxStreams int           // of events, others get a 503; 10,000. One client has an eighth at most, likewise
+	MaxStreams int           // bounds event streams, others get a 503; 10,000. One client has an eighth at most, likewise
 
 	Status http.Handler // answers /_live/status; nil means Status as JSON
 	Hooks  Hooks
@@ -79,16 +79,16 @@ type Outcome string
 const (
 	NewGraph  Outcome = "graph"     // a new graph serves
 	NewHeads  Outcome = "heads"     // only heads have moved
-	Refreshed Outcome = "refreshed" // a new graph serves that differs only in what was refreshed
+	Refreshed Outcome = "refreshed" // a new graph serves that differs only in refreshed objects
 	Failed    Outcome = "failed"    // the old graph serves on
 )
 
 // A RoundEnd says how a round ended.
 type RoundEnd struct {
 	Outcome Outcome
-	Err     error         // of Failed
-	Took    time.Duration // from what the source gave until it answers
-	Heads   []source.Head // of the graph that serves
+	Err     error         // set if Failed
+	Took    time.Duration // time since the source gave the round
+	Heads   []source.Head // heads of the graph that serves
 	Undone  []uint64      // chains of which blocks were replaced
 	Report  *summary.Report
 }
@@ -131,7 +131,7 @@ type Live struct {
 	waiting, streams places
 	graphs           graphs
 	ended            chan struct{} // closed when Run ends: nobody waits any more
-	merge            chan struct{} // has one element if what was refreshed asks for a new graph
+	merge            chan struct{} // has one element if refreshed objects ask for a new graph
 
 	mostReplaced int64 // see the constant
 
@@ -140,14 +140,14 @@ type Live struct {
 	working sync.WaitGroup
 
 	mu     sync.Mutex
-	status Status            // what Status tells beside state; under mu
+	status Status            // the part of Status that is not in state; under mu
 	undone map[uint64]uint64 // rounds that replaced blocks, by chain; under mu
 }
 
-// A state is what requests see: one graph, and how far its chains were read.
+// A state is the view of requests: one graph, and the blocks read of its chains.
 type state struct {
 	graph   *graph
-	number  uint64 // of the round that made the graph
+	number  uint64 // number of the round that made the graph
 	asOf    time.Time
 	heads   []seenHead
 	headers [3]header
@@ -238,9 +238,9 @@ func (l *Live) Close() {
 	}
 }
 
-// Rounds are what Run knows.
+// Rounds are the state of Run.
 type rounds struct {
-	snapshot afero.Fs // of the newest round that had one
+	snapshot afero.Fs // snapshot of the newest round that had one
 	pending  source.Round
 	failed   bool // whether pending is not served yet, because a graph could not be made
 	retryAt  time.Duration
@@ -314,7 +314,7 @@ func (l *Live) remake(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		l.Log.Error("what was refreshed cannot be merged into a new graph, the old one serves on", "error", err)
+		l.Log.Error("cannot merge refreshed objects into a new graph, the old one serves on", "error", err)
 		l.end(RoundEnd{Outcome: Failed, Err: err, Took: l.clock.now() - begun, Heads: heads})
 	default:
 		l.end(RoundEnd{Outcome: Refreshed, Took: l.clock.now() - begun, Heads: heads, Report: report})
@@ -358,7 +358,7 @@ func (l *Live) make(ctx context.Context, snapshot afero.Fs, stateOf func(*graph)
 	if err := l.graphs.wait(ctx); err != nil {
 		return nil, err
 	}
-	runtime.GC() // what was freed is free before the next graph takes memory
+	runtime.GC() // frees memory before the next graph takes it
 	o := l.Generator
 	mark := uint64(0)
 	if l.kept != nil {

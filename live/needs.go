@@ -8,7 +8,7 @@ const (
 	accountBytes   = 615
 	recordBytes    = 10
 	relationsBytes = 9
-	operationBytes = 32 // of the table ops, within the window
+	operationBytes = 32 // a row of the table ops within the window
 )
 
 // besideGraphs is for caches, answers in flight, read-ahead of a snapshot, and the program.

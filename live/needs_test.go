@@ -7,7 +7,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// What was measured (see NeedsBytes) and the default caches of 40 MiB fit, and it is not twice as much.
+// NeedsBytes covers the measured memory and the default caches of 40 MiB, and is less than twice as
+// much.
 func TestNeedsBytes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

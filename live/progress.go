@@ -11,10 +11,10 @@ import (
 
 // A Status describes the state of a Live. Times are in UTC.
 type Status struct {
-	NotReady string        `json:"not_ready,omitempty"` // why every answer is a 503; "" if it is not
-	AsOf     time.Time     `json:"as_of,omitzero"`      // of the newest block, the earliest of all chains
-	Round    uint64        `json:"round"`               // number of the round whose graph serves; 0 for none
-	Chains   []ChainStatus `json:"chains"`              // of the graph that serves, in the order of the deployment
+	NotReady string        `json:"not_ready,omitempty"` // why every answer is a 503; "" when ready
+	AsOf     time.Time     `json:"as_of,omitzero"`      // time of the newest block, the earliest of all chains
+	Round    uint64        `json:"round"`               // number of the serving graph's round; 0 for none
+	Chains   []ChainStatus `json:"chains"`              // chains of the serving graph, in the order of the deployment
 
 	Rounds    map[Outcome]uint64 `json:"rounds"` // by their outcome
 	LastRound struct {
@@ -24,11 +24,11 @@ type Status struct {
 		Error   string        `json:"error,omitempty"`
 	} `json:"last_round"`
 
-	Counts    site.Counts `json:"counts"`     // of the graph that serves; Bytes is 0
+	Counts    site.Counts `json:"counts"`     // counts of the serving graph; Bytes is 0
 	NeedBytes int64       `json:"need_bytes"` // NeedsBytes of Counts
 	Graphs    int         `json:"graphs"`     // in memory: one that serves, and one that still answers
-	Waiting   int64       `json:"waiting"`    // requests that wait for a block
-	Streams   int64       `json:"streams"`    // of events
+	Waiting   int64       `json:"waiting"`    // requests waiting for a block
+	Streams   int64       `json:"streams"`    // open event streams
 
 	Kept struct { // what refreshes have kept, in memory
 		Objects int   `json:"objects"`
@@ -40,7 +40,7 @@ type Status struct {
 type ChainStatus struct {
 	Chain     uint64        `json:"chain"`
 	Block     uint64        `json:"block"`
-	Time      time.Time     `json:"time"` // of the block
+	Time      time.Time     `json:"time"` // time of the block
 	Finalized uint64        `json:"finalized"`
 	Lag       time.Duration `json:"lag_ns"` // age of the newest block, by a clock that does not jump
 	Undone    uint64        `json:"undone"` // rounds that replaced blocks of the chain

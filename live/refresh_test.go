@@ -93,7 +93,7 @@ func refreshing(api string, u http.RoundTripper, kept live.Bucket) live.Options 
 	return o
 }
 
-// shown returns the version that an answer shows: of a name v7.eth, or of a token; 0 if it is that of the snapshot.
+// shown returns the version in an answer, from a name such as v7.eth or from a token; 0 for the snapshot's.
 func shown(t testing.TB, body string) (version int64) {
 	t.Helper()
 	for _, before := range []string{`"name":"v`, `"tokenId":"`} {
@@ -110,7 +110,7 @@ func shown(t testing.TB, body string) (version int64) {
 // older, whatever graph it is of, and neither are those of a Live that starts later.
 func TestRefreshesAreNeverLost(t *testing.T) {
 	for _, api := range []string{site.APISpec, site.APIEFP} {
-		served(t, demo(), options(api)) // what is bundled once takes timers, which must not be those of the test
+		served(t, demo(), options(api)) // the first bundling starts timers, which must stay out of the bubble
 		t.Run(api, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
@@ -263,7 +263,7 @@ func (b slowToSay) Put(ctx context.Context, o storage.Object, c storage.Conditio
 func TestTwoGraphsRefreshAtOnce(t *testing.T) {
 	const target = "/api/v1/lists/104/details"
 	for _, olderWritesFirst := range []bool{false, true} {
-		served(t, demo(), options(site.APIEFP)) // what is bundled once takes timers, which must not be those of the test
+		served(t, demo(), options(site.APIEFP)) // the first bundling starts timers, which must stay out of the bubble
 		t.Run(fmt.Sprintf("older first %t", olderWritesFirst), func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
@@ -340,7 +340,8 @@ func field(body, name string) string {
 // toItsTime lets the clock of a test, which begins in the year 2000, go on to after the snapshot of the demo.
 func toItsTime() { time.Sleep(time.Until(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))) }
 
-// What other programs keep in the same bucket is shown within a minute, and what is in it from the begin.
+// Refreshes by other programs in the same bucket appear within a minute, and earlier ones from the
+// start.
 func TestKeptByOthers(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

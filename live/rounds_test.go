@@ -21,8 +21,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestAnswersAreOfOneGraph asks random requests while random rounds come: each answer equals, byte for byte, that of a serve
-// over the generated site of the graph that X-Heads names, which answered at some time during the request.
+// TestAnswersAreOfOneGraph sends random requests during random rounds. Each answer must equal, byte
+// for byte, the answer of serve for the graph in X-Heads. That graph must have been current at some
+// time during the request.
 func TestAnswersAreOfOneGraph(t *testing.T) {
 	t.Parallel()
 	for _, api := range []string{site.APISpec, site.APIEFP} {
@@ -112,7 +113,7 @@ func do(h http.Handler, r naive.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// graphOf returns the block that an answer is of, and the number of its graph.
+// graphOf returns the block of an answer, and the number of its graph.
 func graphOf(w *httptest.ResponseRecorder, of *sync.Map) (number uint64, graph int, err error) {
 	text, ok := strings.CutPrefix(w.Header().Get("X-Heads"), fmt.Sprint(base)+":")
 	number, err = strconv.ParseUint(text, 10, 64)

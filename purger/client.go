@@ -42,14 +42,14 @@ const (
 // error. It may be used from many goroutines.
 type client struct {
 	name     string
-	judge    func(status int, body []byte) verdict // of the service
+	judge    func(status int, body []byte) verdict // judges answers of the service
 	http     *http.Client
 	retry    retry.Policy
 	pollWait time.Duration
 	log      *slog.Logger
 	tell     func(line string)
 	retries  atomic.Int64
-	empty    atomic.Int64 // answers that there was nothing to purge
+	empty    atomic.Int64 // answers that found nothing to purge
 	hide     *secret.Hider
 }
 

@@ -56,7 +56,8 @@ func (c *cloudflare) cut(p Purge) []batch {
 	return cutAt(prefixes, cloudflareBatch)
 }
 
-// toPlainFolders replaces each path with an odd byte by its folder: how the service reads such a prefix is not documented.
+// toPlainFolders replaces each path that has an odd byte with its folder, because Cloudflare does
+// not document how it reads such prefixes.
 func toPlainFolders(p Purge) Purge {
 	var plain Purge
 	for _, u := range p.Exact {

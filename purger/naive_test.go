@@ -138,7 +138,7 @@ var changes = map[string]func(r *rand.Rand, s snapshot) bool{
 	"a count":               func(r *rand.Rand, s snapshot) bool { return s.set(r, "meta", "list_ops", 123456) },
 }
 
-// one returns a row of a table, an empty one if there is none.
+// one returns a row of a table, or an empty row.
 func (s snapshot) one(r *rand.Rand, table string) map[string]any {
 	if len(s[table]) == 0 {
 		return map[string]any{}

@@ -79,7 +79,7 @@ func safeKind(kind string) bool {
 	return kind != "" && len(kind) <= 16 && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// A batch is what one request purges.
+// A batch holds the items of one purge request.
 type batch struct {
 	all       bool     // everything
 	items     []string // paths, URLs, expressions or tags
@@ -156,10 +156,10 @@ func New(flag string, o Options) (*Purger, error) {
 	return &Purger{s, newClient(s, hide, o), hide}, nil
 }
 
-// Name returns the service as in a flag, without secrets.
+// Name returns the service as written in a flag, without secrets.
 func (p *Purger) Name() string { return p.service.name }
 
-// A Result says what was purged, or by a dry run would be.
+// A Result describes a purge or a dry run.
 type Result struct {
 	Service    string  `json:"service"`
 	Everything bool    `json:"everything"`
@@ -171,8 +171,8 @@ type Result struct {
 	Seconds    float64 `json:"seconds"`
 	Error      string  `json:"error,omitempty"`
 
-	Planned bool     `json:"planned"`         // whether this is a dry run
-	First   []string `json:"first,omitempty"` // of a dry run: the first 20 items, manifest shards last
+	Planned bool     `json:"planned"`         // set by a dry run
+	First   []string `json:"first,omitempty"` // the first 20 items of a dry run, manifest shards last
 }
 
 // maxPlanItems bounds Result.First.

@@ -170,8 +170,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// A cache that asks for no wait, or for one that is over, gets no more requests than one that asks for
-// none.
+// A cache whose Retry-After is zero or in the past gets no more requests than one without
+// Retry-After.
 func TestNoBusyLoop(t *testing.T) {
 	for _, after := range []string{"0", "-1", "Wed, 21 Oct 2015 07:28:00 GMT", "9999999999"} {
 		s := newStub(t, func(_ int, _ told, w http.ResponseWriter) {
@@ -198,7 +198,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A plan sends no requests, and reports those that would be sent.
+// A plan reports the requests of a purge, and sends none.
 func TestPlanAsksNothing(t *testing.T) {
 	s := newStub(t, ok)
 	for _, flag := range services(s) {

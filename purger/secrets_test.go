@@ -94,7 +94,7 @@ func answerOf(status int, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
 }
 
-// repeating returns a server that answers each request with a text made of it.
+// repeating returns the URL of a server that answers each request with a text made from the request.
 func repeating(t *testing.T, answer func(got string) string) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -64,7 +64,7 @@ var routeSources = func() map[routes.ID]sources {
 		routes.UserAllFollowers:    {Any: with(followers, routes.UserAccount)},
 		routes.UserLatestFollowers: {Any: followers},
 		routes.UserSearchFollowers: {Any: followers},
-		// What the list says of the followers is in its records.
+		// The records of the list contain its data about the followers.
 		routes.ListFollowers:       {Own: ownList, Any: with(followers, routes.UserAccount)},
 		routes.ListAllFollowers:    {Own: ownList, Any: with(followers, routes.UserAccount)},
 		routes.ListLatestFollowers: {Own: ownList, Any: followers},

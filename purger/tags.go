@@ -34,8 +34,8 @@ func Tags(c site.Config, keys []site.Key, most int) []string {
 // A tagging collects the tags of changed answers.
 type tagging struct {
 	config   site.Config
-	groups   map[string]bool            // whose tags are purged
-	subjects map[string]map[string]bool // by group, those whose objects of it changed
+	groups   map[string]bool            // groups with purged tags
+	subjects map[string]map[string]bool // by group: the subjects with changed objects
 }
 
 // add adds an object and the answers computed from it, as Purge.add does.

@@ -76,7 +76,7 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 	switch route.ID {
 	case routes.UserSearch:
 		if !isASCII(string(key)) {
-			// Edges that cannot fold every letter cache such a name in each requested form.
+			// Edges that cannot fold every letter cache a non-ASCII name in each requested form.
 			p.Wide = append(p.Wide, allUsers)
 			return
 		}

@@ -27,7 +27,7 @@ func TestURLs(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		keys        []site.Key
-		exact, wide []string // beside the root
+		exact, wide []string // in addition to the root
 	}{
 		{"nothing but the root", nil, nil, nil},
 		{"leaderboard", []site.Key{"api/v1/leaderboard/followers"}, nil, boards},
@@ -58,8 +58,9 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// Under the API efp, most answers are computed. Objects that name a user or a list purge what is
-// computed from them for these; others, what is computed for everybody.
+// Under the API efp, most answers are computed. An object that names a user or a list purges the
+// computed answers about that user or list. Other objects purge the computed answers about
+// everybody.
 func TestURLsOfTheWholeAPI(t *testing.T) {
 	const address = "0x00000000000000000000000000000000000000aa"
 	const users, lists = "/api/v1/users/*/", "/api/v1/lists/*/"
@@ -74,7 +75,7 @@ func TestURLsOfTheWholeAPI(t *testing.T) {
 	for _, test := range []struct {
 		name, names       string
 		keys              []site.Key
-		exact, wide, each []string // beside the root
+		exact, wide, each []string // in addition to the root
 	}{
 		{"badges and details", "", []site.Key{"api/v1/lists/7/badges", "api/v1/users/" + address + "/details", "api/v1/users/bob/badges"},
 			[]string{"/api/v1/lists/7/badges", "/api/v1/users/" + address + "/details", "/api/v1/users/bob/badges"}, nil, nil},
@@ -153,7 +154,8 @@ func TestURLsOfEveryRoute(t *testing.T) {
 	}
 }
 
-// Tags name the lists and users of changed objects, and the groups of what is computed from them for everybody.
+// Tags name the lists and users of changed objects, and the groups of answers computed from those
+// objects for everybody.
 func TestTags(t *testing.T) {
 	const address = "0x00000000000000000000000000000000000000aa"
 	always := []string{"fp-absent", "fp-site"}
@@ -162,7 +164,7 @@ func TestTags(t *testing.T) {
 		name, api, names string
 		keys             []site.Key
 		most             int
-		want             []string // beside the root and what was absent
+		want             []string // in addition to always
 	}{
 		{"nothing", "", "", nil, 1000, nil},
 		{"a list", "", "", []site.Key{"api/v1/lists/12/details", "api/v1/lists/12/records"}, 1000, []string{"fp-list-12"}},

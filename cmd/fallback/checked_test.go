@@ -58,7 +58,8 @@ func (b attacked) remove(keys ...site.Key) {
 	}
 }
 
-// grow makes an object large: 1 GiB, or on a server what takes less time and is too much all the same.
+// grow makes an object too large: 1 GiB in a folder. A server takes a smaller one, which is quicker
+// to put and still too large.
 func (b attacked) grow(key site.Key) {
 	b.t.Helper()
 	if b.folder == "" {
@@ -96,7 +97,7 @@ func onBuckets(t *testing.T, check func(t *testing.T, open func() attacked)) {
 	})
 }
 
-// demo returns the demo site in memory, of a day. Details of all lists tell the day.
+// demo returns the demo site of a day, in memory. The details of all lists contain the day.
 func demo(t *testing.T, day int) memsite.Site {
 	t.Helper()
 	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
@@ -188,10 +189,11 @@ func TestNothingIsServedThatNobodySigned(t *testing.T) {
 		if _, body := get(t, p.metricsURL()); !strings.Contains(body, "followpress_altered_total 6") {
 			t.Errorf("metrics: got no 6 for 6 refused answers:\n%s", body)
 		}
-		// A rollback, then notes that are none: the site that was checked goes on. Buckets tell times in seconds: a root that
-		// was put again counts as new once its second is over, and what was cached before that is read again.
+		// After a rollback, the fallback keeps serving the checked site.
+		// Buckets tell times in seconds, so a root put again counts as new once its second is over.
+		// The fallback then reads its cached objects again.
 		uncached := keys[8]
-		waitFor(t, "what is cached, with an older site in the bucket", func() bool {
+		waitFor(t, "cached objects, with an older site in the bucket", func() bool {
 			b.put(today)
 			p.is(cached, http.StatusOK, today[cached])
 			b.put(yesterday)
@@ -255,8 +257,8 @@ func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
 	})
 }
 
-// What a fallback refreshes is served by others if they know its key, and by nobody else. It believes only what it has
-// signed itself of what is kept already, and signs nothing that somebody has altered.
+// Refreshed objects need a signature: fallbacks that know the key serve them, and others refuse.
+// A fallback ignores stored refreshes that it did not sign, and never signs an altered object.
 func TestRefreshedObjectsNeedASignature(t *testing.T) {
 	publisher, refresher := testkey.New(t, "follow.example"), testkey.New(t, "refresher")
 	s := publisher.Sign(t, demo(t, 24), 1)

@@ -98,7 +98,7 @@ func status(t *testing.T, url string) int {
 	return response.StatusCode
 }
 
-// logLines returns what was logged, which is JSON in every line.
+// logLines returns the log, which must be JSON in every line.
 func (p *running) logLines() []map[string]any {
 	p.t.Helper()
 	var lines []map[string]any
@@ -112,7 +112,7 @@ func (p *running) logLines() []map[string]any {
 	return lines
 }
 
-// metricsURL returns where the log says that metrics are served.
+// metricsURL returns the URL of the metrics, from the log.
 func (p *running) metricsURL() (url string) {
 	p.t.Helper()
 	waitFor(p.t, "no address of the metrics in the log", func() bool {
@@ -329,7 +329,7 @@ func TestStartsBeforeTheStore(t *testing.T) {
 	// Once it has served, it continues without the store from its cache.
 	s.Stop()
 	if status(t, p.base+"/readyz") != 200 || status(t, p.base+"/api/v1/lists/104/details") != 200 {
-		t.Error("the store is gone: what was asked for before is lost")
+		t.Error("the store is gone: the cached objects are lost")
 	}
 	if response, _ := get(t, p.base+"/api/v1/lists/103/details"); response.StatusCode != 503 || response.Header.Get("Retry-After") == "" {
 		t.Errorf("the store is gone, and the object not in memory: got %d %v, want a 503 with Retry-After", response.StatusCode, response.Header)

@@ -299,7 +299,7 @@ func tokenIDs(t *testing.T, snapshot afero.Fs) (ids []string) {
 	return ids
 }
 
-// memory returns a line of the kernel's account of the process, in bytes.
+// memory returns the value of a line of the kernel's memory statistics of the process, in bytes.
 func (p *running) memory(line string) int64 {
 	p.t.Helper()
 	account, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))

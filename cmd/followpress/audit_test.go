@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// TestAudit: what the chains were read into is what the contracts say, wherever it is. A site of a node that had
-// lost a log is found, and so is an object that was altered; the status says so.
+// TestAudit: audit accepts snapshots, states and sites that agree with the contracts. It finds the
+// site of a node that lost a log, and an altered object, and its status tells them apart.
 func TestAudit(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	played := history.Random(1, history.Options{Chains: history.Production(), Transactions: 200})

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write docs/commands.md again")
 
 const root = "../.."
 
-// commands returns the commands of followpress.
+// commands returns all commands of followpress.
 func commands(t *testing.T) []command.Leaf {
 	t.Helper()
 	return command.Leaves(command.NewParser("followpress", about, &verbs{}).Model)
@@ -283,11 +283,11 @@ func (s *stopper) Write(text []byte) (int, error) {
 	return s.Builder.Write(text)
 }
 
-// What README shows of commands is what they print, but for the time that they take.
+// The README shows the output of commands exactly, except for durations.
 func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 	readme, dir := documents(t)["README.md"], t.TempDir()
 	t.Chdir(dir)
-	t.Setenv("GITHUB_STEP_SUMMARY", "") // of a job that runs this test
+	t.Setenv("GITHUB_STEP_SUMMARY", "") // a job that runs this test sets it
 	if err := os.CopyFS("fixtures/demo", fixtures.Demo()); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 		printed := took.ReplaceAllString(strings.ReplaceAll(stderr.String(), dir, "/tmp"), "…")
 		for line := range strings.Lines(block[2]) {
 			if line = took.ReplaceAllString(line, "…"); !strings.Contains(printed, line) {
-				t.Errorf("README.md, %s: got %q, want what is printed:\n%s", block[1], line, printed)
+				t.Errorf("README.md, %s: got %q, want the output of the command:\n%s", block[1], line, printed)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func TestEachCommandHasHelp(t *testing.T) {
 	}
 }
 
-// --help fits a screen or two, and says how many flags --help-all has beside those that it shows.
+// --help fits on a screen or two, and counts the flags that only --help-all shows.
 func TestHelpIsShort(t *testing.T) {
 	const most = 80
 	shown := regexp.MustCompile(`(?m)^ {2,6}(?:-\w, +)?--[a-z]`)
@@ -68,7 +68,7 @@ func TestHelpIsShort(t *testing.T) {
 			sum += n
 		}
 		if want := len(shown.FindAllString(all, -1)); sum != want {
-			t.Errorf("%s --help: got %d flags with those that it counts, want the %d of --help-all", leaf.Path, sum, want)
+			t.Errorf("%s --help: got %d shown and counted flags, want the %d of --help-all", leaf.Path, sum, want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestWhatOthersSayInATerminal(t *testing.T) {
 	} {
 		status, _, all := ran(args...)
 		if status != command.Failed || !strings.Contains(all, "kcab") || strings.ContainsAny(all, "\x1b\x07\u009b\u202e\u2066") {
-			t.Errorf("%s: got status %d and %q, want a failure with what was said, without what steers a terminal", strings.Join(args, " "), status, all)
+			t.Errorf("%s: got status %d and %q, want a failure that quotes the answer without control characters", strings.Join(args, " "), status, all)
 		}
 	}
 }

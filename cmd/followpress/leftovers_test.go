@@ -50,7 +50,7 @@ func runWith(ctx context.Context, untilServed bool, args ...string) (all string,
 	return out.text.String() + messages.text.String(), err
 }
 
-// below returns all files and folders of a folder.
+// below returns all files and folders below a folder.
 func below(t *testing.T, folder string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -146,7 +146,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			}
 		}
 		if leaf.Path == "key" {
-			_ = os.Remove(p.at("new.key")) // which it does not replace
+			_ = os.Remove(p.at("new.key")) // key new does not replace a file
 		}
 		all, err = runWith(t.Context(), verb.serves, args...)
 		check("succeeding", args, err, all, true)

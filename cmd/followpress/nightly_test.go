@@ -54,7 +54,7 @@ func (n *night) refused(says string, args ...string) {
 	}
 }
 
-// names returns how many profiles the snapshot has.
+// names returns the number of profiles in the snapshot.
 func (n *night) names() (names int) {
 	n.t.Helper()
 	folder, err := snapshot.Open(filepath.Join(n.dir, "temp", "snapshot"))
@@ -124,7 +124,7 @@ func TestNightlySteps(t *testing.T) {
 	n := begin(unlisted)
 	n.refused("s3:ListBucket", "restore")
 	n = begin()
-	n.must("restore") // says that there is nothing
+	n.must("restore") // no state to restore
 	n.refused("--expect-state", "snapshot")
 	n.must("keep-state") // keeps nothing
 	first := begin(unlisted, "FIRST_RUN=true", "FOLLOWPRESS_PROFILES="+served(t, ens))

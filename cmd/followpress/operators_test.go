@@ -192,7 +192,7 @@ func TestDatabaseAndChain(t *testing.T) {
 		}
 	}
 	if !roots[0].Equal(&roots[1]) {
-		t.Errorf("got the roots %+v and %+v, want equal ones but for hashes and events of blocks", roots[0], roots[1])
+		t.Errorf("got the roots %+v and %+v, want equal roots except for hashes and events of blocks", roots[0], roots[1])
 	}
 	of := func(folder string) []site.ChainInput {
 		t.Helper()

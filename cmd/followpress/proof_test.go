@@ -82,7 +82,8 @@ func TestMessagesOfProof(t *testing.T) {
 	}
 }
 
-// isSaidIn checks that an output has what the table says, in which … stands for any text of a line.
+// isSaidIn checks that an output contains the text of the table. In that text, … stands for any
+// characters within a line.
 func (f finding) isSaidIn(t *testing.T, output string) {
 	t.Helper()
 	if !regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(f.says), "…", ".*")).MatchString(output) {
@@ -90,10 +91,10 @@ func (f finding) isSaidIn(t *testing.T, output string) {
 	}
 }
 
-// A theft is what somebody has done to a bucket.
+// A theft is a tampered bucket.
 type theft struct {
 	t         *testing.T
-	folder    string // of the bucket, which has the site of today
+	folder    string // holds the bucket with today's site
 	folders   map[string]string
 	key       testkey.Key
 	publisher string // the file of the key
@@ -165,7 +166,7 @@ func (b *theft) grow(file string) {
 	}
 }
 
-// index returns what a bucket says that its site was made of.
+// index returns the index of the inputs in a bucket.
 func (b *theft) index(folder string) (*pieces.Index, site.Key) {
 	b.t.Helper()
 	key := kept.IndexKey(site.Sum256(b.read(folder, site.RootKey)))
@@ -176,7 +177,8 @@ func (b *theft) index(folder string) (*pieces.Index, site.Key) {
 	return x, key
 }
 
-// takeInputs replaces what the site was made of by that of another bucket, whose index has the digests of its tables.
+// takeInputs replaces the inputs of the site by those of another bucket. The index of that bucket
+// has the digests of its tables.
 func (b *theft) takeInputs(from string) {
 	b.t.Helper()
 	x, others := b.index(b.folders[from])
@@ -187,7 +189,7 @@ func (b *theft) takeInputs(from string) {
 	b.put(key, b.read(b.folders[from], others))
 }
 
-// thefts are what is done for each fault of the table.
+// thefts tamper with the bucket, one per fault in the table.
 var thefts = map[string]func(b *theft){
 	"an object altered":                     func(b *theft) { b.edit(victim, "{", " ") },
 	"an object swapped with another list's": func(b *theft) { b.put(victim, b.read(b.folder, "api/v1/lists/7/details")) },
@@ -404,8 +406,8 @@ func TestStolenKey(t *testing.T) {
 	}
 }
 
-// isRefused serves the bucket, has something done to it, and asks for the victim. The status is that of the answer, or the
-// one with which a server ends that is started then.
+// isRefused serves the bucket, tampers with it, and asks for the victim. The wanted status is that
+// of the answer, or the exit status of a server started afterwards.
 func (b *theft) isRefused(f finding, do func(*theft)) {
 	b.t.Helper()
 	serve := func() *process.Process {

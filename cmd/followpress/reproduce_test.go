@@ -32,7 +32,7 @@ type playedSite struct {
 
 func (p *playedSite) at(name string) string { return filepath.Join(p.dir, name) }
 
-// play starts nodes, and makes a snapshot of what they have.
+// play starts nodes with a random history, and makes a snapshot from them.
 func play(t *testing.T, seed uint64) (*playedSite, *history.History) {
 	t.Helper()
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
@@ -58,8 +58,9 @@ func (p *playedSite) publish(t *testing.T, snapshot, bucket string, flags ...str
 	return to
 }
 
-// TestReproduceFromTheChains: reproduce --rpc makes the tables of the chains up to the blocks of the root, whatever the state
-// had before and wherever the nodes are by now, and says that they are those of the site.
+// TestReproduceFromTheChains: reproduce --rpc makes the tables of the chains up to the blocks of
+// the root, and finds them equal to those of the site. The earlier state and the current blocks of
+// the nodes do not matter.
 func TestReproduceFromTheChains(t *testing.T) {
 	p, played := play(t, 21)
 	for _, c := range played.Chains {
@@ -74,7 +75,7 @@ func TestReproduceFromTheChains(t *testing.T) {
 	}
 	half := p.publish(t, "half", "half-bucket", "--api", "efp", "--history-window", "50000h")
 	all := p.publish(t, "snapshot", "bucket")
-	for _, place := range []string{half, all, half} { // of the same state: forwards and back
+	for _, place := range []string{half, all, half} { // one state goes forwards and back
 		status, stdout, said := ran("reproduce", place, "--rpc", p.rpc(), "--state", p.at("kept"), "--max-range", "7")
 		lines := strings.Split(stdout, "\n")
 		if status != command.Done || !strings.HasPrefix(lines[len(lines)-2], "equal ") || strings.Contains(stdout, "differs") {

@@ -46,7 +46,7 @@ func setUp(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("ADDR", listener.Addr().String())
-	env.Setenv("COLUMNS", "100")                // of --help
+	env.Setenv("COLUMNS", "100")                // width of --help
 	env.Setenv("FOLLOWPRESS_EXPLORER", "false") // each process would bundle it; a script that wants it says so
 	env.Setenv("FOLLOWPRESS_NO_SYNC", "1")      // else a script waits for what all tests write
 	env.Setenv("GORACE", "atexit_sleep_ms=0")

@@ -19,8 +19,9 @@ var makeRelease = flag.String("make-release", "", "make the fixture of a release
 
 const releases = root + "/fixtures/releases"
 
-// A release is what a version has left: the first half of a history as a state, the snapshot made of that, and the
-// bucket with its site. It keeps the whole history, so that nothing here depends on how histories are made today.
+// A release holds the files of an older version: a state after the first half of a history, the
+// snapshot made from that state, and the bucket with its site. It stores the whole history, so the
+// test does not depend on the current generator of histories.
 type release struct {
 	t   *testing.T
 	dir string
@@ -43,7 +44,7 @@ func (r release) chains(numerator, denominator int, args ...string) {
 	done(r.t, args...)
 }
 
-// published returns the root of the site in the bucket, which has to be whole.
+// published checks that the site in the bucket is complete, and returns its root.
 func (r release) published() (of site.Root) {
 	r.t.Helper()
 	done(r.t, "verify", "--dest", "file://"+r.dir+"/www")
@@ -51,7 +52,7 @@ func (r release) published() (of site.Root) {
 	return of
 }
 
-// formats returns those of what the folder has, as docs/upgrade.md writes them.
+// formats returns the formats of the files in the folder, as docs/upgrade.md writes them.
 func (r release) formats() string {
 	r.t.Helper()
 	var meta struct{ Format int }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A port alone is one of this machine only, and what is no address says what is wanted.
+// A port alone listens on this machine only. An invalid address fails with an error that names the
+// expected form.
 func TestListen(t *testing.T) {
 	for _, address := range []string{"0", "127.0.0.1:0", "localhost:0"} {
 		l, err := Listen("addr", address)

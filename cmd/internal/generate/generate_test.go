@@ -276,7 +276,7 @@ func TestUnwritableReport(t *testing.T) {
 				t.Errorf("got status %d, want %d and only a line with %q: %s", status, command.Failed, test.reason, stderr)
 			}
 			if entries, err := os.ReadDir("."); err != nil || len(entries) != 3 {
-				t.Errorf("%v is there (%v), want what was there before", entries, err)
+				t.Errorf("%v is there (%v), want the earlier site", entries, err)
 			}
 		})
 	}
@@ -314,8 +314,8 @@ func TestReportInOutput(t *testing.T) {
 		"output through one": {"to-here/out", "out/report.json", false},
 		"link into it":       {"out", "to-out/report.json", true},
 
-		"link to what is to be": {"out", "to-report", false},
-		"output is a link":      {"to-out", "out/report.json", true},
+		"link to the new output": {"out", "to-report", false},
+		"output is a link":       {"to-out", "out/report.json", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -373,8 +373,8 @@ func TestReportInPipe(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsNoPath: names that would become an odd folder are refused, with the
-// command that does what was meant.
+// TestOutputThatIsNoPath: generate refuses names that would become an odd folder, and suggests the
+// intended command.
 func TestOutputThatIsNoPath(t *testing.T) {
 	dir := demo(t)
 	for out, reason := range map[string]string{

@@ -23,10 +23,10 @@ const (
 // newer is newer than the demo.
 var newer = map[site.Key]string{
 	"details/" + refreshedList: `{"address":"` + refreshedAccount + `","name":"renamed.eth","fresh":1900000000000}`,
-	"badges/" + refreshedList:  `{"address":"` + refreshedAccount + `","fetched":1000,"badges":[]}`, // but this is older
+	"badges/" + refreshedList:  `{"address":"` + refreshedAccount + `","fetched":1000,"badges":[]}`, // an older refresh
 }
 
-// refreshes makes a folder of what was refreshed.
+// refreshes makes a folder of refreshed objects.
 func refreshes(t *testing.T, objects map[site.Key]string) (folder string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "bucket", "_refresh")

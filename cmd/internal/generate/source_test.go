@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// What is no folder of a snapshot is called what it is, with the flag that takes it.
+// The error for an argument that is no snapshot folder names its type and the flag that accepts it.
 func TestWhatIsNoSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string) string {

@@ -24,7 +24,8 @@ const (
 	alerts     = monitoring + "rules.yml"
 )
 
-// names are the metrics of an expression: identifiers that are followed by a selector or nothing, with what is no metric.
+// Patterns that split an expression: names matches metrics, functions and operators. The others
+// match text to remove first.
 var (
 	inQuotes  = regexp.MustCompile(`"[^"]*"`)
 	groupings = regexp.MustCompile(`\b(by|without|on|ignoring)\s*\([^)]*\)`)
@@ -33,7 +34,8 @@ var (
 	operators = map[string]bool{"and": true, "or": true, "unless": true}
 )
 
-// rule is an alert as the file writes all of them, and groups what is around them.
+// rule matches an alert in the form that the file uses throughout, and groups matches the lines
+// around alerts.
 var (
 	rule = regexp.MustCompile(`(?m)^      - alert: (\w+)
         expr: ([a-z(].*)
@@ -59,7 +61,7 @@ func metricsOf(expression string) (all []string) {
 	return all
 }
 
-// exposed returns the metrics of a process that has answered, and whose histograms and counters have values.
+// exposed returns the metrics of a process after some requests, so histograms and counters have values.
 func exposed(t *testing.T) string {
 	t.Helper()
 	s := &stage{}
@@ -97,7 +99,8 @@ func nightly(t *testing.T) string {
 	return "\n" + string(text)
 }
 
-// Alerts and dashboards name metrics that there are, and alerts are rules of one form, which Prometheus reads.
+// Alerts and dashboards name only existing metrics. All alert rules have the same form, and
+// Prometheus accepts them.
 func TestAlertsNameMetrics(t *testing.T) {
 	text, err := os.ReadFile(alerts)
 	if err != nil {

@@ -15,7 +15,7 @@ func TestEvery(t *testing.T) {
 		interval time.Duration
 		takes    []time.Duration
 		errs     []error
-		want     []time.Duration // of the begin of calls
+		want     []time.Duration // start times of the calls
 	}{
 		"one after another":           {time.Hour, nil, nil, hours(0, 1, 2, 3)},
 		"a long one leaves ticks out": {time.Hour, []time.Duration{150 * time.Minute}, nil, hours(0, 3, 4, 5)},

@@ -69,7 +69,7 @@ func (w *world) sync(t *testing.T, dir string) {
 	}
 }
 
-// events returns those of the state in a folder, as text.
+// events returns the events of the state in a folder, as text.
 func events(t *testing.T, dir string) (all string) {
 	t.Helper()
 	state, err := chain.Open(dir, source.Production())
@@ -240,7 +240,7 @@ func TestDamagedCopies(t *testing.T) {
 				t.Error("restore: got a state, want none")
 			}
 			if name == "a piece is another one" || name == "a piece is no piece" || name == "a piece is cut" {
-				return // what has the name of its digest is taken for it
+				return // restore trusts a name that is a digest
 			}
 			keep(t, c, dir)
 			if _, err := c.restore(t.Context(), to); err != nil || events(t, to) != events(t, dir) {
@@ -365,7 +365,7 @@ func TestStateChangesDuringCopy(t *testing.T) {
 		keep(t, c, dir)
 		back := t.TempDir()
 		if _, err := c.restore(t.Context(), back); err != nil || events(t, back) != events(t, dir) {
-			t.Errorf("a fork of %d transactions meanwhile: got %v, want all of it", transactions, err)
+			t.Errorf("a fork of %d transactions during the run: got %v, want all of it", transactions, err)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (w *world) generated(t *testing.T, finality string) string {
 	return generated(t, w.rpc(), finality)
 }
 
-// generated returns the site that snapshot chain and generate make of what nodes have, with a finality.
+// generated returns the site that snapshot chain and generate make from the nodes, with a finality.
 func generated(t *testing.T, rpc []string, finality string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -174,7 +174,7 @@ func generated(t *testing.T, rpc []string, finality string) string {
 	return dir + "/site"
 }
 
-// objects returns the answers of a site in a folder that show the graph, by their keys.
+// objects returns the objects of a site that show the graph, by key.
 func objects(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

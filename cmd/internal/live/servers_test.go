@@ -117,7 +117,7 @@ func (s *stand) reaches(p *process.Process, url string) {
 	}
 }
 
-// generated returns the site of what nodes have, as world.generated makes it.
+// generated returns the site of the nodes, as world.generated makes it.
 func (s *stand) generated(finality string) string {
 	s.t.Helper()
 	return generated(s.t, s.rpc(), finality)
@@ -136,7 +136,7 @@ func (s *stand) root() string {
 	return string(body)
 }
 
-// published waits until the bucket has the site of what is final now.
+// published waits until the bucket has the site of the final blocks.
 func (s *stand) published(p *process.Process) {
 	s.t.Helper()
 	want := read(s.t, s.generated("finalized")+"/"+string(site.RootKey))
@@ -178,7 +178,7 @@ func TestLiveOnAnvil(t *testing.T) {
 	equals(t, url, s.generated("latest"))
 
 	for id, n := range s.anvils {
-		first := ends[id] - 2 // which is not final
+		first := ends[id] - 2 // not final yet
 		_, instead := s.Fork(id, first, 1007, history.Options{Transactions: 20})
 		s.History = s.Upto(id, first-1).With(n.Reorg(first, instead...)...)
 	}
@@ -208,7 +208,8 @@ func TestLiveOnAnvil(t *testing.T) {
 	}
 }
 
-// Two with states of their own and one bucket take turns: whoever finds the lock taken goes on answering.
+// Two processes with their own states and one bucket take turns. The one that finds the bucket
+// locked keeps answering.
 func TestTwoLivesOnOneBucket(t *testing.T) {
 	s := newStand(t, 8)
 	for _, n := range s.anvils {

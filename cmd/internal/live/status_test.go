@@ -31,7 +31,7 @@ func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// A stage is what a monitor shows.
+// A stage is a fake process for the monitor.
 type stage struct {
 	answers live.Status
 	follows follow.Status
@@ -186,7 +186,7 @@ func TestStatusGolden(t *testing.T) {
 	})
 }
 
-// What is kept for plots is bounded.
+// The monitor bounds the values it stores for plots.
 func TestMonitorForgets(t *testing.T) {
 	s := &stage{}
 	s.follows.Chains = []follow.ChainStatus{{Seen: time.Now()}}

@@ -47,7 +47,7 @@ func TestDemoIsFresh(t *testing.T) {
 		before, _ := refreshed(t, stored)
 		newer, why := refreshed(t, url)
 		if newer == before || why != "" {
-			t.Errorf("%s: got X-Refresh %q and %s, want something else than what is stored", url, why, newer)
+			t.Errorf("%s: got X-Refresh %q and %s, want an answer other than the stored one", url, why, newer)
 		}
 		if strings.HasSuffix(stored, "/details") && !strings.Contains(newer, "says the demo's upstream]") {
 			t.Errorf("%s: got %s, want what the demo's upstream says", url, newer)
@@ -56,10 +56,10 @@ func TestDemoIsFresh(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant a badge of every event, instead of\n%s", url, newer, before)
 		}
 		if again, why := refreshed(t, url); again != newer || why != "limited" {
-			t.Errorf("%s again: got X-Refresh %q and %s, want limited and what is stored now", url, why, again)
+			t.Errorf("%s again: got X-Refresh %q and %s, want limited and the stored answer", url, why, again)
 		}
 		if after, _ := refreshed(t, stored); after != newer {
-			t.Errorf("%s afterwards: got %s, want what was refreshed", stored, after)
+			t.Errorf("%s afterwards: got %s, want the refreshed answer", stored, after)
 		}
 	}
 	if shown != 2 {
@@ -102,7 +102,7 @@ func TestPreviewOfASiteChangesNothing(t *testing.T) {
 		t.Errorf("got %v and the object %s, want it as it was", err, after)
 	}
 	if _, err := os.Stat(filepath.Join(folder, "_refresh")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v, want no folder of what was refreshed", err)
+		t.Errorf("got %v, want no folder of refreshed objects", err)
 	}
 }
 
@@ -160,7 +160,8 @@ func TestPatched(t *testing.T) {
 	is("b", "none")
 }
 
-// The upstream of the demo knows its accounts and events, and an answer for each is what a refresh takes.
+// The upstream of the demo knows the demo's accounts and events, and a refresh accepts each of its
+// answers.
 func TestDemoUpstream(t *testing.T) {
 	u, err := newDemoUpstream(fixtures.Demo())
 	if err != nil || len(u.profiles) != 40 || len(u.events) != 5 {

@@ -435,7 +435,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 		t.Errorf("badges: got %d %s, want 200 with poaps", status, body)
 	}
 	if _, _, body := get(t, base+"/v2/lists/1/details"); !strings.Contains(body, "new.eth") || strings.Contains(body, "longlong") {
-		t.Errorf("details: got %s, want what was refreshed without its long text", body)
+		t.Errorf("details: got %s, want the refreshed details without the long text", body)
 	}
 	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1",
 		"--api=v2", "--api=spec --names=lookup", "--profile-upstream=https://x"} {

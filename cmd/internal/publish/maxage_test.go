@@ -27,8 +27,8 @@ func snapshotAsOf(t *testing.T, asOf time.Time) string {
 	return dir
 }
 
-// A snapshot that nobody makes anew fails a publish, which does all the same what it is for, also if nothing changed; and
-// so it does a verification. One flag goes back to an older site.
+// A stale snapshot makes publish fail after it has published, even if nothing changed. It makes
+// verify fail too. One flag allows going back to an older site.
 func TestMaxAge(t *testing.T) {
 	now := time.Now()
 	stale, good := snapshotAsOf(t, now.Add(-49*time.Hour)), snapshotAsOf(t, now.Add(-47*time.Hour))
@@ -64,7 +64,7 @@ func TestMaxAge(t *testing.T) {
 			t.Errorf("%s: got status %d and %q, want %d and %q", tt.args, status, lastLine(stderr), tt.status, tt.says)
 		}
 	}
-	ahead := filepath.Join(t.TempDir(), "out") // which no publish has put
+	ahead := filepath.Join(t.TempDir(), "out") // not published
 	if _, err := generator.ToPath(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), future), ahead, generator.Options{NoSync: true}); err != nil {
 		t.Fatal(err)
 	}

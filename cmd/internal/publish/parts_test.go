@@ -39,7 +39,7 @@ func publishedSite(t *testing.T, at, dest string, args ...string) *publisher.Rep
 	return report
 }
 
-// Parts are published like the site that they are cut from, and what has not changed is not put again.
+// Parts are published like the site they are cut from, and unchanged objects are not put again.
 func TestPublishParts(t *testing.T) {
 	for _, config := range []site.Config{{}, {API: site.APIEFP, Explorer: true}} {
 		first := generated(t, demoSnapshot(t, asItIs), "site", config)
@@ -82,7 +82,7 @@ func TestPublishPartsWithoutQuotes(t *testing.T) {
 	}
 }
 
-// What is wrong with parts is one line that says what to do, and the bucket stays as it is.
+// Broken parts fail with a one-line error that names the remedy, and the bucket does not change.
 func TestPublishBrokenParts(t *testing.T) {
 	whole := readSite(t, demoSite(t, "site"))
 	shard := site.ManifestShard(site.RootKey, 1) // any

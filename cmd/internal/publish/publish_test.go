@@ -57,7 +57,7 @@ func demoSite(t *testing.T, name string) string {
 	return out
 }
 
-// lastLine returns where the one line about a failure is.
+// lastLine returns the last line, which describes the failure.
 func lastLine(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	return lines[len(lines)-1]
@@ -106,8 +106,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// A run that cannot start fails with one line that says what is wrong, which is also in
-// the report and the summary of the job.
+// A run that cannot start fails with a one-line error. The report and the job summary contain the
+// same line.
 func TestFailures(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")

@@ -43,7 +43,7 @@ type forgetful struct {
 	mu     sync.Mutex
 	kept   map[string]string
 	told   []string
-	status int // of answers to PURGE
+	status int // answers PURGE
 }
 
 func newForgetful(t *testing.T, origin http.Handler) *forgetful {
@@ -147,7 +147,7 @@ func parsed(t *testing.T, args ...string) *Publish {
 	return p
 }
 
-// now returns an origin that has noticed the site that a folder holds.
+// now returns an origin that serves the current site of a folder.
 func now(t *testing.T, folder string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, err := server.New(r.Context(), storage.OpenLocal(folder), server.Options{})
@@ -214,8 +214,7 @@ func withoutLast(name, text string) string {
 	return text
 }
 
-// After a purge no cache serves anything that has changed, under any query; what has
-// not changed it still has.
+// After a purge, no cache serves a changed object under any query. Unchanged objects stay cached.
 func TestPurge(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
 	to := filepath.Join(t.TempDir(), "out")
@@ -418,7 +417,7 @@ func TestPurgeAfterDeletesThatFail(t *testing.T) {
 	cache := newForgetful(t, http.NotFoundHandler())
 	for _, c := range []struct {
 		name   string
-		answer int // of the cache
+		answer int // status of the cache
 		says   []string
 	}{
 		{"it purges what it changed", http.StatusOK, []string{"delete api/v1/lists/140/details"}},
@@ -472,9 +471,8 @@ func refusing(t *testing.T, endpoint string, refuse func(r *http.Request) bool) 
 	return s.URL
 }
 
-// The same with real servers that refuse to delete: what is gone, or the mark alone; of
-// a repair too. A run that is stopped then purges nothing,
-// and says so.
+// The same with real servers that refuse to delete old objects, or only the mark, and with repair.
+// An interrupted run purges nothing, and says so.
 func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		first, second := demoSite(t, "site"), changedDemo(t, withoutLastList)
@@ -493,7 +491,7 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 					t.Fatal(stderr)
 				}
 				front := refusing(t, s.Endpoint, refuse)
-				for _, want := range []string{"/lists/140/details", "/*"} { // a run that takes it up does not know what had changed
+				for _, want := range []string{"/lists/140/details", "/*"} { // the run that resumes does not know which objects changed
 					status, _, stderr := runPublish(args(bucket, front, "--site", second)...)
 					if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || !about(told, want) {
 						t.Errorf("got status %d, got requests for %q, want %s: %s", status, told, want, stderr)

@@ -57,7 +57,7 @@ func start(t *testing.T, args ...string) *process.Process {
 	return process.Start(t, process.Self(t, []string{runMain + "=yes"}, append([]string{"publish"}, args...)...))
 }
 
-// contents returns all that is in a bucket, by key, but for the lock, and the mark that a doubt in it keeps.
+// contents returns all objects in a bucket, by key, except the lock and its mark of doubt.
 func contents(t *testing.T, s *servers.Server, bucket string) map[site.Key]string {
 	t.Helper()
 	found := map[site.Key]string{}
@@ -84,7 +84,7 @@ func contents(t *testing.T, s *servers.Server, bucket string) map[site.Key]strin
 	return found
 }
 
-// digests returns what a bucket that holds the site contains.
+// digests returns the wanted contents of a bucket with the site.
 func digests(t *testing.T, folder string) map[site.Key]string {
 	t.Helper()
 	found := map[site.Key]string{}
@@ -291,7 +291,7 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 		f := newFront(t, s, func(out *http.Request) {
 			out.Header.Del("If-Match")
 			out.Header.Del("If-None-Match")
-			out.Header.Del("Authorization") // which signs the headers
+			out.Header.Del("Authorization") // it signs the headers
 			out.Header = signer.SignV4(*out, s.AccessKey, s.SecretKey, "", "us-east-1").Header
 		})
 		from, bucket := demoSite(t, "site"), s.Bucket(t)
@@ -316,8 +316,8 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 	})
 }
 
-// A server that refuses quotes in If-Match, as Ceph and DigitalOcean Spaces are said to, gets what it
-// accepts, with a signature that holds: there is a lock, and a site can be replaced.
+// Ceph and DigitalOcean Spaces are said to refuse quotes in If-Match. Such servers get the header
+// without quotes and a valid signature, so locks and replacements work.
 func TestServerThatRefusesQuotes(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		behind, err := url.Parse(s.Endpoint)
@@ -374,7 +374,7 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			}, "verify", command.Done, "refreshed          1"},
 			{"verify what a site may have had", func() { put("api/v1/lists/4444/details", "{}") }, "verify", command.Failed, "0 missing, 0 altered, 1 unknown"},
 			{"repair that", func() {}, "repair --site", command.Done, "1 deleted"},
-			{"repair what is somebody's", func() { put("robots.txt", "somebody's") }, "repair --site", command.Failed, "1 foreign objects, such as robots.txt; name them with --exclude"},
+			{"repair with a foreign object", func() { put("robots.txt", "somebody's") }, "repair --site", command.Failed, "1 foreign objects, such as robots.txt; name them with --exclude"},
 			{"verify after a publish that was cut off", func() {
 				put("_publishing", "{}")
 				put("api/v1/leaderboard/followers", "{}")

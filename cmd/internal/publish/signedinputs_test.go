@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/site/ranks"
 )
 
-// Ranks that somebody without the key has put into a signed bucket are refused, and --ranks-from=none ranks anew.
+// Publish refuses forged ranks in a signed bucket, and --ranks-from=none computes new ones.
 func TestForgedRanksAreNotSigned(t *testing.T) {
 	k, to := testkey.New(t, "follow.example"), filepath.Join(t.TempDir(), "out")
 	file := filepath.Join(t.TempDir(), "key")
@@ -44,8 +44,8 @@ func TestForgedRanksAreNotSigned(t *testing.T) {
 	if status, _, stderr := runPublish(append(args, "--ranks-from", "none")...); status != command.Done {
 		t.Errorf("--ranks-from=none: got status %d: %s", status, stderr)
 	}
-	// What the publish plans by is the manifest, so only verify and repair notice an object that changed beside it. But the
-	// next site does not depend on it.
+	// Publish plans by the manifest, so only verify and repair notice an object changed without it.
+	// The next site does not depend on that object.
 	if got := readSite(t, to); got["_site"] != signed["_site"] {
 		t.Error("--ranks-from=none: got another root than that of honest ranks")
 	}
@@ -68,8 +68,8 @@ func forgedRanks(t *testing.T, honest []byte) []byte {
 	return nil
 }
 
-// Of what refreshes have kept, a signed site has only what a key that it knows has signed, and the publish says how much it
-// left.
+// A signed site takes only refreshes signed by a known key, and publish reports how many it left
+// out.
 func TestRefreshesNeedASignature(t *testing.T) {
 	k, to := testkey.New(t, "follow.example"), filepath.Join(t.TempDir(), "out")
 	file := filepath.Join(t.TempDir(), "key")
@@ -107,7 +107,7 @@ func TestRefreshesNeedASignature(t *testing.T) {
 		t.Errorf("with a key: got status %d: %s, want a publish that says that it left 4 objects", status, stderr)
 	}
 	if got := readSite(t, to); !strings.Contains(got["api/v1/users/signed.eth/account"], "signed.eth") || got["api/v1/users/vitalik.eth/account"] != "" {
-		t.Error("want what was signed merged, and nothing else")
+		t.Error("want only signed refreshes merged")
 	}
 	// Without a signature they count as before, and junk stops nobody.
 	other := filepath.Join(t.TempDir(), "out")

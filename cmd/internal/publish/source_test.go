@@ -86,7 +86,7 @@ func publishedFrom(t *testing.T, snapshot, dest string, args ...string) *rendere
 		t.Fatalf("got status %d: %s, %v", status, stderr, err)
 	}
 	if r := report.Rendered; r == nil || r.Snapshot != snapshot || r.Counts != report.Site || !strings.Contains(stderr, "not written: objects are rendered on request") {
-		t.Fatalf("got %+v and %s, want the report of what was rendered too", report.Rendered, stderr)
+		t.Fatalf("got %+v and %s, want the report of the generation too", report.Rendered, stderr)
 	}
 	return report
 }
@@ -128,8 +128,8 @@ func TestPublishASnapshot(t *testing.T) {
 	}
 }
 
-// TestPublishHeldRanks: with --ranks-every the ranks are those of the destination until they are due; what is
-// malformed there is an error, and nothing is written.
+// TestPublishHeldRanks: with --ranks-every, publish keeps the ranks of the destination until they
+// are due. Malformed ranks there are an error, and publish writes nothing.
 func TestPublishHeldRanks(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "out")
 	every := func(snapshot, want string) {

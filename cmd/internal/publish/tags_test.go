@@ -14,7 +14,8 @@ import (
 	"github.com/followpress/followpress/purger"
 )
 
-// A tagCache keeps answers by the tags that they come with, as Fastly does: until one of those is purged, or everything.
+// A tagCache caches answers under their tags, as Fastly does, until a purge of one of the tags or
+// of everything.
 type tagCache struct {
 	*httptest.Server
 	kept map[string]string
@@ -45,7 +46,7 @@ func newTagCache(t *testing.T) *tagCache {
 	return c
 }
 
-// fill asks the origin for what is not kept.
+// fill asks the origin for the answers missing from the cache.
 func (c *tagCache) fill(origin http.Handler, uris []string) {
 	for _, uri := range uris {
 		if _, ok := c.kept[uri]; ok {

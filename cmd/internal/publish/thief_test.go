@@ -26,11 +26,11 @@ import (
 // A vault is a signed bucket, and the publish that comes next.
 type vault struct {
 	key       testkey.Key
-	file      string       // of the key
-	refresher testkey.Key  // of a fallback, which has refreshed a profile
+	file      string       // path to the key
+	refresher testkey.Key  // key of a fallback that refreshed a profile
 	after     string       // the next snapshot
-	bucket    string       // before that, which nobody has touched
-	old, want memsite.Site // what it has, and what it has after the publish
+	bucket    string       // the untouched bucket before the publish
+	old, want memsite.Site // the objects before and after the publish
 }
 
 func newVault(t *testing.T) *vault {
@@ -74,7 +74,7 @@ func (v *vault) publish(t *testing.T, snapshot, to string) (status int, stderr s
 	return status, stderr
 }
 
-// refreshedKey is what a fallback has kept of a profile.
+// refreshedKey is the key of a profile that a fallback refreshed.
 const refreshedKey = "_refresh/details/102"
 
 // signedRefresh returns an entry that a fallback has signed.
@@ -121,8 +121,9 @@ func (v *vault) robbed(t *testing.T, to, did string) (refused bool) {
 
 var thiefSeed = flag.Uint64("thief-seed", 1, "seed of what TestThief writes")
 
-// Somebody who may write anywhere in a signed bucket, but has no key, changes what the bucket has. The next signed publish
-// then refuses, or its site is that of a bucket that nobody has touched; and readers with the key see only what was signed.
+// A thief may write anywhere in a signed bucket but has no key. After each theft, the next signed
+// publish either refuses or puts the same site as in an untouched bucket. Readers with the key see
+// only signed objects.
 func TestThief(t *testing.T) {
 	v, refused := newVault(t), 0
 	for i := range servers.Rounds(8, 500) {
@@ -154,7 +155,7 @@ func TestInputsOfASignedSite(t *testing.T) {
 		}
 	}
 	alter := map[string][]func(t *testing.T, to string){
-		"the tables of the snapshot": nil, // they are what is signed; rows are checked when they are read
+		"the tables of the snapshot": nil, // the signature covers the tables; rows are checked when read
 		"`_ranks` of the destination (`--ranks-every`)": {func(t *testing.T, to string) {
 			writeFile(t, to, "_ranks", string(forgedRanks(t, []byte(v.old["_ranks"]))))
 		}},

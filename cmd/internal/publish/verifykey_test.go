@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// TestVerifyKey: verify --key finds what is not signed, and says so with status 1.
+// TestVerifyKey: verify --key finds unsigned objects, and exits with status 1.
 func TestVerifyKey(t *testing.T) {
 	k, stranger := testkey.New(t, "follow.example"), testkey.New(t, "follow.example").Public
 	key, public := k.File(t), k.Public
@@ -172,8 +172,8 @@ func TestListedWhereNobodyLooks(t *testing.T) {
 	}
 }
 
-// TestSampleOfDamagedShards: of a shard that nobody can read, all that was drawn differs, so that the bound is about as
-// many.
+// TestSampleOfDamagedShards: all objects drawn from an unreadable shard count as different, so the
+// bound is about their number.
 func TestSampleOfDamagedShards(t *testing.T) {
 	damaged := memsite.Site{}
 	for _, name := range site.HashPrefixes(1) {
@@ -188,8 +188,8 @@ func TestSampleOfDamagedShards(t *testing.T) {
 	}
 }
 
-// TestSampleOfAnUnevenManifest: whoever makes the manifest could put what is wrong into one shard, of which too little
-// would be drawn.
+// TestSampleOfAnUnevenManifest: a forged manifest could put all wrong objects into one shard, of
+// which the sample would draw too few.
 func TestSampleOfAnUnevenManifest(t *testing.T) {
 	if told, err := sampled(t, func(shard string) bool { return shard == "7" }, 10, nil); !errors.Is(err, errUneven) {
 		t.Errorf("got %+v, %v, want that no sample says anything", told, err)

@@ -27,7 +27,7 @@ type online struct {
 	mu       sync.Mutex
 	objects  memsite.Site
 	requests map[site.Key]int
-	fail     func(key site.Key, n int) (status int) // of the nth request for a key; 0 to answer
+	fail     func(key site.Key, n int) (status int) // status for the nth request for a key; 0 to answer
 	endless  site.Key                               // has a body that never ends
 }
 
@@ -69,8 +69,8 @@ func (o *online) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of counts the requests for what matches.
-func (o *online) of(pattern string) (n int) {
+// count returns the number of requests for keys that match pattern.
+func (o *online) count(pattern string) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key, times := range o.requests {
@@ -100,7 +100,7 @@ func filesOf(t *testing.T, folder string) memsite.Site {
 	return objects
 }
 
-// TestVerifyOnline: verify --key checks what a CDN has as what a bucket has, and says what it could not look for.
+// TestVerifyOnline: verify --key checks a CDN like a bucket, and reports what it could not check.
 func TestVerifyOnline(t *testing.T) {
 	key, stranger := testkey.New(t, "follow.example"), testkey.New(t, "follow.example").Public
 	folder := t.TempDir()
@@ -227,14 +227,14 @@ func TestSampleOnlineReadsLittle(t *testing.T) {
 	if status, _, stderr := run("verify", "--dest", o.url, "--key", key.Public, "--sample", "12"); status != 0 || !strings.Contains(stderr, "at most 22 %") {
 		t.Errorf("got status %d, %s", status, stderr)
 	}
-	if objects, shards := o.of("^api/"), o.of("^_manifest/"); objects != 12 || shards > 100 {
+	if objects, shards := o.count("^api/"), o.count("^_manifest/"); objects != 12 || shards > 100 {
 		t.Errorf("a sample: got %d requests for objects and %d for shards, want 12 and some", objects, shards)
 	}
 	o.requests = map[site.Key]int{}
 	if status, _, stderr := run("verify", "--dest", o.url, "--key", key.Public); status != 0 {
 		t.Error(stderr)
 	}
-	if objects, shards := o.of("^api/"), o.of("^_manifest/"); objects != objectsOfLargeSite || shards != 256 {
+	if objects, shards := o.count("^api/"), o.count("^_manifest/"); objects != objectsOfLargeSite || shards != 256 {
 		t.Errorf("all: got %d requests for objects and %d for shards, want each once", objects, shards)
 	}
 	for n := range objectsOfLargeSite * 3 / 10 {

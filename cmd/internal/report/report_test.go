@@ -36,7 +36,7 @@ func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// sites returns the site of the demo as a folder, and one with a list less as a tar file.
+// sites returns the demo site as a folder, and the same site without one list as a tar file.
 func sites(t *testing.T) (from, to memsite.Site, folder, file string) {
 	t.Helper()
 	made, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
@@ -79,7 +79,7 @@ func TestReport(t *testing.T) {
 	for file, key := range map[string]string{out: "_reports/2026-11-22.html", figures: "_reports/2026-11-22.json"} {
 		published := texts[filepath.Join(bucket, key)]
 		if !strings.Contains(texts[file], filepath.Dir(from)) || strings.Contains(published, filepath.Dir(from)) || len(published) < len(texts[file])-500 {
-			t.Errorf("%s: got %.500s, want what the file has but for the paths", key, published)
+			t.Errorf("%s: got %.500s, want the content of the file except for paths", key, published)
 		}
 	}
 	if !strings.HasPrefix(texts[filepath.Join(bucket, "_reports/index")], `{"reports":[{"date":"2026-11-22",`) {
@@ -127,7 +127,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestUsage: what is missing or makes no sense is an error before the work, in one line.
+// TestUsage: missing or invalid arguments fail with a one-line error before any work.
 func TestUsage(t *testing.T) {
 	_, _, from, to := sites(t)
 	for want, args := range map[string][]string{

@@ -127,7 +127,7 @@ var bookkeeping = sync.OnceValues(func() (files map[string][]byte, err error) {
 	return files, err
 })
 
-// demoBucket returns a new bucket with the bookkeeping of the demo. TestEqual has whole buckets.
+// demoBucket returns a new bucket with the bookkeeping of the demo. TestEqual uses complete buckets.
 func demoBucket(t *testing.T) string {
 	t.Helper()
 	files, err := bookkeeping()
@@ -387,7 +387,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestResumes: a run that is cut off leaves what it has fetched to the next one, which fetches the rest only.
+// TestResumes: an interrupted run keeps the objects it fetched, and the next run fetches only the
+// rest.
 func TestResumes(t *testing.T) {
 	bucket := demoBucket(t)
 	x, _ := index(t, bucket)
@@ -510,7 +511,7 @@ func TestKeeps(t *testing.T) {
 	// A run that was cut off before it put the index has left a piece.
 	write(t, filepath.Join(bucket, string(kept.PieceKey(site.Sum256([]byte("left"))))), []byte("left"))
 	records := filepath.Join(from, "records.ndjson")
-	for i, deleted := range []int{1, 2, 2} { // what is left; then an index and a piece of records
+	for i, deleted := range []int{1, 2, 2} { // first the leftover piece, then an index and a piece of records
 		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
 		if r := report(from); r.Inputs == nil || r.Inputs.Put != 1 || r.Inputs.Deleted != deleted {
 			t.Errorf("a record more: got %+v, want one put and %d deleted", r.Inputs, deleted)
@@ -521,7 +522,8 @@ func TestKeeps(t *testing.T) {
 	if err != nil || len(indexes) != 2 {
 		t.Errorf("got %d indexes, %v, want 2", len(indexes), err)
 	}
-	// One who published without --inputs leaves what is there; then the site has no inputs until they are put.
+	// A publish without --inputs does not touch stored inputs. The site then has none until they
+	// are put.
 	x, name := index(t, bucket)
 	for _, gone := range []string{name, filepath.Join(bucket, string(x.Tables["lists"][0].Key()))} {
 		if err := os.Remove(gone); err != nil {
@@ -585,8 +587,8 @@ func TestRepairsInputs(t *testing.T) {
 	}
 }
 
-// TestKeepsWhatWasLive: a bucket keeps what the last sites that were live were made of, the live one and the one before it
-// in any case, whatever was published in which order, and also if publishers were cut off.
+// TestKeepsWhatWasLive: a bucket keeps the inputs of the last live sites, at least those of the
+// current site and the one before it. The order of publishes and interrupted runs do not matter.
 func TestKeepsWhatWasLive(t *testing.T) {
 	var snapshots []string
 	for i := range 4 {
