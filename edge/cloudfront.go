@@ -212,7 +212,7 @@ func minify(source string) (string, error) {
 	imports, script, _ := strings.Cut(source, "\n")
 	result := api.Transform(script, api.TransformOptions{
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, Target: api.ES2015, Charset: api.CharsetUTF8,
-		// Only the function reads these. No parameter, header or property of CloudFront has such a name.
+		// Only the function reads these. No parameter, header or property of CloudFront has one of these names.
 		MangleProps: "^(computed|forward|matcher|params|problems|routes|selects|uncertain)$", MangleQuoted: api.MangleQuotedTrue,
 	})
 	if len(result.Errors) > 0 {

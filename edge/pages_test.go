@@ -57,7 +57,7 @@ func TestPagesThroughEdges(t *testing.T) {
 			}
 			for _, path := range []string{"/u/nobody.eth", "/u/nobody.eth/index.html", "/u/", "/u/a/b/c", "/_explore/none.css", "/_explore/nothing", "/u/alice.eth", "/_explore/top", "/nothing", "/api/v1/lists/999/details"} {
 				if alone && s.absentAs != nil {
-					break // which has one body for all that does not exist
+					break // one body for everything missing
 				}
 				for _, accept := range []string{"*/*", "application/json", browserAccept} {
 					want := ask(t, http.MethodGet, o.fallback.URL, path, "Accept", accept)

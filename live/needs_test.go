@@ -7,8 +7,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// NeedsBytes covers the measured memory and the default caches of 40 MiB, and is less than twice as
-// much.
+// The bound covers the measured memory and the default caches of 40 MiB, and is at most twice as much.
 func TestNeedsBytes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
