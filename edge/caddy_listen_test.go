@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// Caddy that is to listen at an address does so there alone, and answers whatever host the client names.
+// With an address, Caddy listens there alone, and answers every host name.
 func TestCaddyListens(t *testing.T) {
 	for listen, want := range map[string]string{
 		"8080": "http://:8080 {\n\t#", "*:8080": "http://:8080 {\n\t#", "0.0.0.0:8080": "http://:8080 {\n\t#", "[::]:8080": "http://:8080 {\n\t#",
@@ -48,7 +48,7 @@ func TestCaddyListens(t *testing.T) {
 	}
 }
 
-// What no edge can serve is refused, before a file is written, with what to do.
+// An address that no edge can serve is refused before any file is written, with the remedy.
 func TestListenRefuses(t *testing.T) {
 	both := []edge.Kind{edge.Nginx, edge.Caddy}
 	for listen, c := range map[string]struct {

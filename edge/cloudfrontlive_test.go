@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Which origins CloudFront asks, and what becomes part of its cache key.
+// TestCloudFrontLive checks which origins CloudFront asks, and its cache keys.
 func TestCloudFrontLive(t *testing.T) {
 	for _, api := range []string{site.APISpec, site.APIEFP} {
 		config := withDefaultsOf(t, site.Config{API: api})

@@ -112,7 +112,7 @@ func TestHeadersEFP(t *testing.T) {
 	})
 }
 
-// A batch reaches the fallback each time, whatever the client calls it, and no longer than it may be.
+// Every valid batch reaches the fallback once, with any content type and cookie.
 func TestBatches(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOriginsEFP(t, site.NamesCopies)
@@ -191,8 +191,8 @@ func TestUnknownAddresses(t *testing.T) {
 	})
 }
 
-// Without a fallback an edge answers with objects, and never with the first page for another one:
-// what WithoutFallback says, and each edge's page in docs/deploy.
+// Without a fallback an edge answers with objects, as WithoutFallback and the pages in docs/deploy
+// say. It never answers a later page with the first one.
 func TestConformanceEFPWithoutFallback(t *testing.T) {
 	forEFP(t, func(t *testing.T, s subject, names string) {
 		o := newOriginsEFP(t, names)

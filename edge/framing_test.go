@@ -83,7 +83,7 @@ func sendFramings(t *testing.T, name, base string, o *origins, unseen []string) 
 	}
 }
 
-// The servers behind edges, serve and live, take no body for a request, and answer what comes with one.
+// The servers behind edges, serve and live, ignore bodies, and never read one as a second request.
 func TestFramingOfServers(t *testing.T) {
 	o := newOrigins(t)
 	for name, handler := range map[string]http.Handler{"serve": o.handler, "live": o.liveOf(t).Config.Handler} {

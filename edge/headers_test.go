@@ -28,7 +28,8 @@ var known = map[string]bool{
 	"Followpress-Edge": true, "Retry-After": true, "Server": true, "Transfer-Encoding": true, "Vary": true, "X-As-Of": true, "X-Content-Type-Options": true, "X-Finalized": true, "X-Heads": true, "X-Refresh": true,
 }
 
-// hostile adds to the answers of a handler what no answer has: headers, twice each, hints before the answer, and trailers.
+// hostile adds unexpected parts to the answers of a handler: headers, twice each, early hints, and
+// trailers.
 func hostile(h http.Handler, early, announced bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if early {
@@ -47,7 +48,7 @@ func hostile(h http.Handler, early, announced bool) http.Handler {
 	})
 }
 
-// Of the headers of origins only those of the API pass, whatever a bucket, a fallback or live sends.
+// Of the headers of a bucket, a fallback or live, only those of the API pass.
 func TestOriginsHeaders(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		for _, early := range []bool{false, true} {
@@ -91,7 +92,8 @@ func TestOriginsHeaders(t *testing.T) {
 	}, "cloudfront")
 }
 
-// An origin that sends hints harms its own answer alone: nginx and Caddy 2.6 cannot pass what follows them.
+// An origin that sends early hints spoils only its own answer: nginx and Caddy 2.6 cannot pass the
+// rest.
 func TestEarlyHints(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOriginsEFP(t, site.NamesCopies)

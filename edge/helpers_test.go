@@ -375,8 +375,8 @@ func checkCase(t testing.TB, base string, c fixtures.Case) {
 	}
 }
 
-// sameAnswer compares what an edge answers with what the handler does: status, body,
-// and the headers that clients see.
+// sameAnswer compares the answer of an edge with that of the handler: status, body, and the headers
+// that clients see.
 func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
 	t.Helper()
 	if got.status != want.status || got.body != want.body {

@@ -36,7 +36,8 @@ const (
 	liveFault = "EDGE_TEST_LIVE_FAULT"
 )
 
-// A liveProcess is a process of its own that can be killed, stopped and started again at the same address.
+// A liveProcess is a separate process that can be killed, suspended and restarted at the same
+// address.
 type liveProcess struct {
 	t            testing.TB
 	api, address string
@@ -74,7 +75,7 @@ func (l *liveProcess) kill() {
 	<-l.Ended()
 }
 
-// fails makes it fail from now on: "lag", "reset", "stall"; "" is none.
+// fails sets the fault of later answers: "lag", "reset", "stall", or "" for none.
 func (l *liveProcess) fails(how string) {
 	write(l.t, filepath.Dir(l.fault), filepath.Base(l.fault), how)
 }

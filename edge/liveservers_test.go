@@ -75,7 +75,7 @@ func TestLivePasses(t *testing.T) {
 		const path, computed, batch = "/api/v1/lists/1/details", "/api/v1/lists/1/following?limit=1&offset=1", "/api/v1/lists/1/buttonStateBatch"
 		for _, p := range []string{path, computed} {
 			askLive(t, base, p)
-			// A block that is there is no reason to wait, and the answer is nobody else's.
+			// A block that is already there causes no wait, and the answer is not shared.
 			for _, after := range []string{"8453:99", "8453:100"} {
 				begun := time.Now()
 				a := ask(t, http.MethodGet, base, p, "X-After", after, "Prefer", "wait=10")
@@ -184,9 +184,9 @@ func checkEvents(t *testing.T, base string) {
 
 var liveRate = flag.Int("live-rate", 200, "requests per second of TestLiveAway")
 
-// Under load, live is killed, stopped, and started again: no request fails, live is tried by few requests while it is away,
-// and once the edge has switched, what comes from live and what comes from the bucket do not alternate. How long requests
-// take is logged: on a busy machine it says nothing about edges.
+// Under load, live is killed, suspended and restarted. No request fails, few requests try live
+// while it is away, and after the edge has switched, answers of live and of the bucket do not
+// alternate. The test only logs durations: on a busy machine they mean nothing.
 func TestLiveAway(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)

@@ -355,8 +355,8 @@ func TestPurgeFromElsewhere(t *testing.T) {
 	}
 }
 
-// ownCache replaces the Cache API for the Worker, so that it can be purged as
-// Cloudflare documents: by prefixes of whole segments, whatever the query.
+// ownCache replaces the Cache API for the Worker. Its purge works as Cloudflare documents: by
+// prefixes of whole segments, with any query.
 const ownCache = `
 const kept = new Map();
 const caches = { default: {
@@ -501,8 +501,8 @@ func counting(t *testing.T) *origin {
 	}))
 }
 
-// waitStopped waits until a process has stopped. A worker that gets the signal while it is told of a new
-// connection takes that from the others, and leaves it.
+// waitStopped waits until a process has stopped. A worker stopped while it accepts a connection
+// takes the connection from the others and never answers it.
 func waitStopped(t *testing.T, pid int) {
 	t.Helper()
 	for range 6000 {

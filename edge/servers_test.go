@@ -23,7 +23,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// scratch is a folder for what tests share.
+// scratch is a folder shared by all tests.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -105,7 +105,7 @@ func TestConformance(t *testing.T) {
 				checkCase(t, base, c)
 			}
 		}
-		// Only what no object answers has gone to the fallback.
+		// Only requests without an object may have reached the fallback.
 		o.fallback.paths.Range(func(path, _ any) bool {
 			name, query, _ := strings.Cut(path.(string), "?")
 			if query == "" && !strings.Contains(name, "%") && s.absentAs == nil && !s.degrades {
@@ -341,7 +341,8 @@ func TestCacheKeys(t *testing.T) {
 	})
 }
 
-// The fallback learns who wants a refresh from the edge alone, so that it can limit each client.
+// The fallback learns the address of the client only from the edge, and needs it to limit refreshes
+// per client.
 func TestRefreshesHaveTheirClient(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		if s.kind != "nginx" && s.kind != "caddy" {

@@ -90,7 +90,7 @@ func listen(t *testing.T, l http.Handler, lastID string) (s *stream, leave func(
 	}
 }
 
-// A stream tells each round: what changed, and how far the graph is.
+// A stream reports each round: the changes, and the heads of the graph.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t, options(site.APISpec), 10, 10)

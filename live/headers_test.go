@@ -14,7 +14,7 @@ import (
 
 const forLive = "public, max-age=2, stale-while-revalidate=10, stale-if-error=86400"
 
-// The explorer of a live site has no keys: nobody signs what answers from memory.
+// The explorer of a live site has no keys, because answers from memory are unsigned.
 func TestNoExplorerKeys(t *testing.T) {
 	t.Parallel()
 	l := run(t, live.Options{Generator: generator.Options{Config: site.Config{Explorer: true, ExplorerKeys: "follow.example+1a2b3c4d+AbCd"}}})

@@ -70,8 +70,8 @@ func TestLag(t *testing.T) {
 	})
 }
 
-// A clock that jumps does not switch the service off, whether it was right before or is right afterwards. What counts is
-// the time that passes.
+// A clock that jumps does not take the service down, whether it was right before or is right
+// afterwards. Only elapsed time counts.
 func TestClockThatJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, jump := range []time.Duration{24 * time.Hour, -24 * time.Hour, 20 * time.Minute} {
@@ -99,8 +99,8 @@ func TestClockThatJumps(t *testing.T) {
 	})
 }
 
-// If no graph can be made of a round, the old one serves on with its heads. The next rounds try again, not all of them,
-// and what changed is told when it is there.
+// If a round makes no graph, the old graph keeps serving with its heads. Later rounds retry with
+// backoff, and the first success reports all changes.
 func TestRoundThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t, options(site.APISpec), 1, 1)
@@ -146,7 +146,7 @@ func TestRoundThatFails(t *testing.T) {
 	})
 }
 
-// A first round that fails is tried again too, and an error of the source ends Run.
+// A failed first round is retried too, and an error of the source ends Run.
 func TestFirstRoundThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := run(t, options(site.APISpec))

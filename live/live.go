@@ -46,12 +46,12 @@ type Options struct {
 	// Server bounds answers and names the upstreams of refreshes. CacheControl and ProblemCacheControl have defaults of
 	// this package; Poll is ignored.
 	Server server.Options
-	Kept   Bucket // needed if Server.Refresh names an upstream, else nil may mean none
+	Kept   Bucket // required if Server.Refresh names an upstream; may be nil otherwise
 
-	MaxLag     time.Duration // behind which a chain lags, and every answer is a 503; 15 min
-	MaxWait    time.Duration // that Prefer: wait may ask for, and that of X-After without it; 10 s
-	MaxWaiting int           // requests that wait for a block, others are answered at once; 1,024. One client has an eighth at most, by Server.Refresh.Proxies
-	MaxStreams int           // bounds event streams, others get a 503; 10,000. One client has an eighth at most, likewise
+	MaxLag     time.Duration // a longer lag of a chain makes every answer a 503; 15 min
+	MaxWait    time.Duration // bounds Prefer: wait, and applies to X-After without Prefer; 10 s
+	MaxWaiting int           // bounds requests that wait for a block; more are answered at once; 1,024. One client has an eighth at most, by Server.Refresh.Proxies
+	MaxStreams int           // bounds event streams; more get a 503; 10,000. One client has an eighth at most, likewise
 
 	Status http.Handler // answers /_live/status; nil means Status as JSON
 	Hooks  Hooks

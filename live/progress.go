@@ -30,7 +30,7 @@ type Status struct {
 	Waiting   int64       `json:"waiting"`    // requests waiting for a block
 	Streams   int64       `json:"streams"`    // open event streams
 
-	Kept struct { // what refreshes have kept, in memory
+	Kept struct { // refreshed objects in memory
 		Objects int   `json:"objects"`
 		Bytes   int64 `json:"bytes"`
 	} `json:"kept"`

@@ -106,8 +106,8 @@ func shown(t testing.TB, body string) (version int64) {
 	return 0
 }
 
-// TestRefreshesAreNeverLost refreshes accounts while graphs are made and replaced: once a refresh has answered, no answer is
-// older, whatever graph it is of, and neither are those of a Live that starts later.
+// TestRefreshesAreNeverLost refreshes accounts while graphs are made and replaced. Once a refresh
+// has answered, no graph gives an older answer, and neither does a Live that starts later.
 func TestRefreshesAreNeverLost(t *testing.T) {
 	for _, api := range []string{site.APISpec, site.APIEFP} {
 		served(t, demo(), options(api)) // the first bundling starts timers, which must stay out of the bubble
@@ -244,7 +244,7 @@ func (u told) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A slowToSay has written an object when it says so to a test, and answers when the test lets it.
+// A slowToSay tells the test that it has written an object, and returns when the test allows it.
 type slowToSay struct {
 	*storage.Local
 	written chan chan struct{}

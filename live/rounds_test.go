@@ -124,7 +124,7 @@ func graphOf(w *httptest.ResponseRecorder, of *sync.Map) (number uint64, graph i
 	return number, n.(int), nil
 }
 
-// sameAnswer compares what clients get, but for how old it is and how long caches keep it.
+// sameAnswer compares answers as clients see them, except for age and cache lifetime.
 func sameAnswer(got, want *httptest.ResponseRecorder) error {
 	if got.Code != want.Code || got.Body.String() != want.Body.String() {
 		return fmt.Errorf("got %d and %.300s, want %d and %.300s", got.Code, got.Body, want.Code, want.Body)

@@ -128,8 +128,8 @@ func many(n int) []string {
 	return all
 }
 
-// checkSignature computes the signature of a request again, from what AWS documents
-// (Signature Version 4) and not from our code.
+// checkSignature computes the signature of a request from AWS's documentation (Signature Version
+// 4), independently of our code.
 func checkSignature(t *testing.T, r told, service, region string) {
 	t.Helper()
 	mac := func(key []byte, text string) []byte {

@@ -190,7 +190,7 @@ var settings = map[string]func(*site.Config){
 	"pages":                     func(c *site.Config) { c.Pages, c.PublicURL = true, "https://graph.example" },
 }
 
-// An edition is one of two sites, and what its answers have to be.
+// An edition is one of two sites, and its wanted answers.
 type edition struct {
 	graph *naive.Graph
 	site  memsite.Site

@@ -127,7 +127,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Errors that a retry cannot fix fail at once, with what to check.
+// Errors that a retry cannot fix fail at once, and name what to check.
 func TestNoRetries(t *testing.T) {
 	for _, status := range []int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusMovedPermanently, http.StatusNotImplemented} {
 		s := newStub(t, func(_ int, _ told, w http.ResponseWriter) {

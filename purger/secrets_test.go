@@ -16,8 +16,8 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// Whatever credential a service sends, and wherever its server repeats it, nobody is told: each service of the table, with
-// a secret in each field of Options that can have one.
+// No credential appears in the output, wherever the server repeats it: for each service of the
+// table, with a secret in each field of Options that can have one.
 func TestServersThatRepeatWhatTheyGot(t *testing.T) {
 	for kind := range kinds {
 		operand := operands[kind]

@@ -414,7 +414,8 @@ func TestTagsOrURLs(t *testing.T) {
 	}
 }
 
-// Who is refused tags, such as by a plan without them, purges everything. Limits of requests are waited for.
+// If a service refuses tags, for example because of the plan, everything is purged. Rate limits are
+// waited for.
 func TestTagsAreRefused(t *testing.T) {
 	for flag, everything := range map[string]string{"fastly:service1": "/service/service1/purge_all", "cloudflare:zone1": "purge_everything"} {
 		s := newStub(t, func(n int, r told, w http.ResponseWriter) {
@@ -498,8 +499,8 @@ func TestHTTP(t *testing.T) {
 	s.noSecret(t, err.Error())
 }
 
-// A secret in the query or path of a URL appears in no name, plan, error or log,
-// whatever the server answers.
+// A secret in the query or path of a URL appears in no name, plan, error or log, for any answer of
+// the server.
 func TestSecretsInURLs(t *testing.T) {
 	for _, flag := range []string{
 		"http:%s/purge?token=" + hush, "http:%s/" + hush, "http:%s/?token=" + hush + "&u={url}", "http:%s/" + hush + "{path}",
@@ -574,7 +575,7 @@ func TestSecretsThatServersSpellTheirWay(t *testing.T) {
 	}
 }
 
-// If no request found anything to purge, the template may be wrong: there is a warning.
+// If no request found anything to purge, the template may be wrong, so there is a warning.
 func TestNothingToForget(t *testing.T) {
 	for name, c := range map[string]struct {
 		found int // requests that find something

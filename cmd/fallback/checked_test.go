@@ -33,7 +33,7 @@ type attacked struct {
 	is     memsite.Site // what the test has put
 }
 
-// put puts what the bucket does not have yet.
+// put writes the objects that differ from those in the bucket.
 func (b attacked) put(s memsite.Site) {
 	b.t.Helper()
 	for key, body := range s {

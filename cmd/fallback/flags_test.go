@@ -61,8 +61,7 @@ func oneLine(text, with string) bool {
 	return strings.HasPrefix(text, "fallback: ") && strings.Count(text, "\n") == 1 && strings.HasSuffix(text, "\n") && strings.Contains(text, with)
 }
 
-// A configuration that cannot work ends the command with one line that says why, before
-// it serves anything.
+// An impossible configuration ends the command with a one-line error before it serves anything.
 func TestFailure(t *testing.T) {
 	dir := demoSite(t)
 	running := run(t, executable(t), "--site="+dir)

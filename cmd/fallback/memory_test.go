@@ -67,7 +67,7 @@ func limitsOf(t *testing.T, stderr io.Writer, until func(limits []int64) bool, a
 	return soFar()
 }
 
-// tarOf writes a site to a tar file in one step, and returns what its index takes.
+// tarOf writes a site to a tar file in one step, and returns the size of its index in memory.
 func tarOf(t *testing.T, snapshot afero.Fs, path string) int64 {
 	t.Helper()
 	report, err := generator.ToPath(t.Context(), snapshot, path, generator.Options{NoSync: true})
@@ -101,7 +101,7 @@ func TestLimitCountsTheIndex(t *testing.T) {
 	}
 }
 
-// --memory is the limit, whatever the store, unless an index needs more. Then a line of the log says so.
+// --memory is the limit for every store, unless an index needs more. Then the log says so.
 func TestMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.tar")
 	index := tarOf(t, afero.FromIOFS{FS: fixtures.Demo()}, path)

@@ -46,7 +46,7 @@ func executable(t *testing.T) string {
 	return process.Self(t, nil).Path
 }
 
-// A running is a command in a process of its own.
+// A running is a command in its own process.
 type running struct {
 	*process.Process
 	base string // URL
@@ -73,7 +73,7 @@ func run(t *testing.T, binary string, args ...string) *running {
 	return p
 }
 
-// patience is how long a test waits for what normally takes less than a second.
+// patience bounds a wait that normally takes less than a second.
 const patience = 20 * time.Second
 
 // wait gives the exit status.

@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// TestAudit: audit accepts snapshots, states and sites that agree with the contracts. It finds the
-// site of a node that lost a log, and an altered object, and its status tells them apart.
+// TestAudit: audit accepts snapshots and sites that agree with the contracts, in folders and online.
+// It finds the site of a node that lost a log, and an altered object, and its status says so.
 func TestAudit(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	played := history.Random(1, history.Options{Chains: history.Production(), Transactions: 200})

@@ -30,7 +30,7 @@ func commands(t *testing.T) []command.Leaf {
 	return command.Leaves(command.NewParser("followpress", about, &verbs{}).Model)
 }
 
-// documents reads README, the docs, and what else names commands, by their paths.
+// documents returns the README, the docs, and all other texts with commands, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -60,8 +60,8 @@ var (
 	fence = regexp.MustCompile("(?ms)^ *```[^\n]*\n(.*?)^ *```$")
 	span  = regexp.MustCompile("`([^`]+)`")
 
-	// A command of ours in code: after it may come flags. Words before followpress belong to
-	// the shell, to systemd or to docker; args are those of a container.
+	// A followpress command in code, and its flags. Words before followpress belong to the shell,
+	// to systemd or to docker. args belong to a container.
 	usage    = regexp.MustCompile(`(?:(?:^|[ "]|bin/)followpress +|args: \[)((?:snapshot +)?[a-z]+)\b(.*)`)
 	bareVerb = regexp.MustCompile(`^([a-z]+) +(--.*)`)
 	flagUsed = regexp.MustCompile(`(?:^|[\s\[(])--([a-z0-9_-]+)`)
@@ -69,7 +69,7 @@ var (
 	program  = regexp.MustCompile(`go (?:run|build|install|test) .*?(\./[a-z/]+)`)
 	target   = regexp.MustCompile(`^make ([a-z-]+)`)
 
-	// The command of another module, and what comes before the flags of Beam.
+	// The command of another module, up to the flags of Beam.
 	usageOfBeam = regexp.MustCompile(`(?:^|/)followpress-beam (--.*?)(?: -- |$)`)
 	// Its fields, which kong makes flags of.
 	fieldOfBeam = regexp.MustCompile(`(?m)^\t([A-Z]\w*) +\w+ +\x60(?:.*\bname:"([^"]+)")?.*help:`)
@@ -213,15 +213,15 @@ func TestCommandsPage(t *testing.T) {
 
 var (
 	sample = regexp.MustCompile("(?ms)^```console\n\\$ ([^\n]+)\n(.*?)^```$")
-	// What differs from run to run.
+	// Lines that differ between runs.
 	progressLine = regexp.MustCompile(`(?m)^.* (in \S+s|so far.*)\n`)
 	timing       = regexp.MustCompile(`\b(\d+(\.\d+)?(s|ms|µs)|\d+ objects/s)\b`)
-	// What differs with each change of the explorer, whose files are part of the site.
+	// Amounts that differ with each change of the explorer, whose files are part of the site.
 	amount  = regexp.MustCompile(`\b(\d+ objects|\d+ of them new|\d+\.\d+ MB)`)
 	address = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// README shows what the commands print, without their progress.
+// The README shows the output of the commands, without progress.
 func TestSampleOutput(t *testing.T) {
 	samples := sample.FindAllStringSubmatch(documents(t)["README.md"], -1)
 	if len(samples) != 3 {
@@ -257,7 +257,7 @@ func TestSampleOutput(t *testing.T) {
 	}
 }
 
-// previewed returns what preview prints until it serves, with the default address.
+// previewed returns the output of preview until it serves, with the default address.
 func previewed(t *testing.T) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -40,7 +40,7 @@ func TestPasswordsInURLs(t *testing.T) {
 	}
 }
 
-// What a server says, and what somebody has put into a bucket, steers no terminal.
+// Neither the answers of a server nor the objects in a bucket control the terminal.
 func TestWhatOthersSayInATerminal(t *testing.T) {
 	const evil = "\u009b31m\u202ekcab\u2066"
 	s3 := served(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

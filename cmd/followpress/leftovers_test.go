@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/testkey"
 )
 
-// A firstLine cancels a context once anything is written: a server has said where it listens.
+// A firstLine cancels a context at the first write, when a server has printed its address.
 type firstLine struct {
 	mu     sync.Mutex
 	text   bytes.Buffer
@@ -63,8 +63,8 @@ func below(t *testing.T, folder string) (all []string) {
 	return all
 }
 
-// However a command ends, nothing is left in the folder of temporary files, nor in the working directory: if it succeeds,
-// fails, or is told to stop, at once or at some time.
+// No command leaves files in the temporary folder or the working directory, whether it succeeds,
+// fails, or is stopped at any time.
 func TestNothingIsLeftBehind(t *testing.T) {
 	p, _ := play(t, 23)
 	p.publish(t, "snapshot", "bucket")

@@ -25,7 +25,7 @@ type night struct {
 	dir string
 }
 
-// step runs .ci/nightly and returns what it says, and whether it has succeeded.
+// step runs .ci/nightly, and returns its output and whether it succeeded.
 func (n *night) step(args ...string) (output string, ok bool) {
 	n.t.Helper()
 	script, err := filepath.Abs("../../.ci/nightly")
@@ -94,8 +94,8 @@ func TestNightlySteps(t *testing.T) {
 		owner := fmt.Sprintf("0x%x", l.Owner)
 		ens.Set(owner, upstreams.Profile(owner, fmt.Sprintf("name%s.eth", owner[2:6]), int64(i)))
 	}
-	// S3 says 403 for an absent object to those who may not list the bucket. MinIO says 404, so nobody may
-	// read this one until there is a state.
+	// Without the right to list the bucket, S3 answers 403 for an absent object. MinIO answers 404,
+	// so reads of this bucket are forbidden until it has a state.
 	bucket := s3.Bucket(t)
 	anybody := t.TempDir()
 	if err := os.WriteFile(filepath.Join(anybody, "aws"), []byte("#!/bin/sh\nexec '"+aws+"' --no-sign-request \"$@\"\n"), 0o755); err != nil {

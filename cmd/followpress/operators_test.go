@@ -22,8 +22,9 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// TestTwoOperators: who has read the same blocks makes the same snapshot and so the same site, however the state came to
-// be: at once, block by block, from blocks that were not final, again, or from a published log.
+// TestTwoOperators: two operators that read the same blocks make the same snapshot and the same
+// site. It does not matter how they got the state: at once, block by block, from blocks that were
+// not final, a second time, or from a published log.
 func TestTwoOperators(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	t.Run("nodes of this process", func(t *testing.T) {

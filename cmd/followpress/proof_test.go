@@ -133,7 +133,7 @@ func (b *theft) edit(key site.Key, from, to string) {
 	b.put(key, is)
 }
 
-// take replaces objects by those of another bucket.
+// take copies objects from another bucket.
 func (b *theft) take(from string, keys ...site.Key) {
 	b.t.Helper()
 	for _, key := range keys {
@@ -148,7 +148,7 @@ func (b *theft) remove(key site.Key) {
 	}
 }
 
-// sign puts a note of the root that is there, by who has the key.
+// sign writes a note of the current root, signed with the stolen key.
 func (b *theft) sign(counter uint64) {
 	b.t.Helper()
 	signed, err := note.Sign(note.Of(b.key.Signer.Name(), counter, "2026-11-27T00:00:00Z", b.read(b.folder, site.RootKey)), b.key.Signer)
@@ -249,7 +249,7 @@ var thefts = map[string]func(b *theft){
 // mostAllocated bounds what a command allocates, one after the other: some 30 MiB, and 180 for a site with 4,096 shards.
 const mostAllocated = 512 << 20
 
-// fails runs a command that must fail, and returns what it says.
+// fails runs a command that must fail, and returns its output.
 func (b *theft) fails(f finding, args ...string) {
 	b.t.Helper()
 	var output bytes.Buffer
@@ -351,8 +351,9 @@ func TestWhatIsFound(t *testing.T) {
 	}
 }
 
-// The recipe of docs/proof.md for a stolen key: whatever counter the thief has signed, a new key of the same name heals
-// the bucket, and readers that have the new key in the place of the old one believe it.
+// The recipe of docs/proof.md for a stolen key works with any counter that the thief has signed. A
+// new key of the same name heals the bucket, and readers that replace the old key by the new one
+// accept the site.
 func TestStolenKey(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	page, err := os.ReadFile("../../docs/proof.md")

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// ran runs a command, and returns its status, what it writes to standard output, and all that it says.
+// ran runs a command, and returns its status, its standard output, and all its output.
 func ran(args ...string) (status int, stdout, all string) {
 	var out, messages bytes.Buffer
 	status = command.Run("followpress", about, &verbs{}, args, &out, &messages)
@@ -97,8 +97,8 @@ func TestReproduceFromTheChains(t *testing.T) {
 	}
 }
 
-// TestForgedTables: a site that is equal with its own tables, and signed, is found out by the chains; what differs is
-// named. Profiles are no facts of a chain.
+// TestForgedTables: the chains expose a signed site that agrees with its own forged tables, and the
+// output names the difference. Profiles are not on a chain.
 func TestForgedTables(t *testing.T) {
 	p, _ := play(t, 22)
 	private, public, err := note.NewKey("site.example")

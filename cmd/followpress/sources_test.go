@@ -30,8 +30,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestFromTheChainsToAnAnswer makes a snapshot of what three nodes have, a site of it, publishes that, and asks
-// a fallback.
+// TestFromTheChainsToAnAnswer makes a snapshot from three nodes and a site from the snapshot,
+// publishes it, and asks a fallback.
 func TestFromTheChainsToAnAnswer(t *testing.T) {
 	t.Run("nodes of this process, a folder", func(t *testing.T) {
 		played := history.Random(1, history.Options{Chains: history.Production(), Transactions: 300})
@@ -102,7 +102,7 @@ func files(t *testing.T, folder string) map[string][]byte {
 	return found
 }
 
-// failed runs a command that must fail, and returns what it says.
+// failed runs a command that must fail, and returns its output.
 func failed(t *testing.T, args ...string) string {
 	t.Helper()
 	var output bytes.Buffer
@@ -125,7 +125,7 @@ func request(t *testing.T, url string) (status int, body []byte) {
 	return response.StatusCode, body
 }
 
-// timesOfAnswers are those of badges in meta.json.
+// timesOfAnswers matches the times of badge answers in meta.json.
 var timesOfAnswers = regexp.MustCompile(`"from":"[^"]*","until":"[^"]*"`)
 
 func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string, bucket string) {

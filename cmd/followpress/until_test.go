@@ -16,8 +16,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/upstreams"
 )
 
-// TestUntil: the snapshot of an earlier moment is that of chains that end there, byte for byte. It needs no
-// node and no service, and two of them say what changed between.
+// TestUntil: the snapshot of an earlier time equals, byte for byte, that of chains that end then.
+// It needs no node and no service. Two such snapshots show the changes in between.
 func TestUntil(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
 	dir := t.TempDir()
@@ -71,7 +71,8 @@ func TestUntil(t *testing.T) {
 		t.Error("profiles: got none, or they were asked for")
 	}
 
-	// That of a block lacks what comes after it. The chain is the one that was read least far.
+	// The snapshot of a block lacks all later blocks. earliest is the last block of the chain with
+	// the oldest head.
 	var earliest history.Block
 	for _, c := range played.Chains {
 		if last, ok := played.Last(c.ID); ok && (earliest.Time == 0 || last.Time < earliest.Time) {

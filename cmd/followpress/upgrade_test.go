@@ -66,7 +66,7 @@ func (r release) formats() string {
 	return fmt.Sprintf("| %d | %d | %d |", meta.Format, r.published().Format, check.Version)
 }
 
-// TestUpgrade takes what each release has left up to this version, and back.
+// TestUpgrade upgrades the files of each release to this version, and goes back.
 func TestUpgrade(t *testing.T) {
 	t.Setenv("FOLLOWPRESS_EXPLORER", "false")
 	if *makeRelease != "" {
@@ -126,7 +126,7 @@ func leave(t *testing.T, file string) {
 	}
 }
 
-// unpack makes a folder of what a release has left.
+// unpack makes a folder with the files of a release.
 func unpack(t *testing.T, file string) (dir string) {
 	dir = t.TempDir()
 	if output, err := exec.Command("tar", "-C", dir, "-xzf", file).CombinedOutput(); err != nil {

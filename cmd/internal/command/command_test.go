@@ -109,7 +109,8 @@ func TestProgressInPlainLines(t *testing.T) {
 	}
 }
 
-// What a summary repeats of a server or a profile neither turns its lines round nor controls a terminal that shows it.
+// Text from a server or a profile can neither reverse the lines of a summary nor control a terminal
+// that shows it.
 func TestSummariesAreClean(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "summary")
 	t.Setenv("GITHUB_STEP_SUMMARY", name)

@@ -6,7 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// TestAvailableMemory: the least limit counts, of the machine and of all groups above the process.
+// TestAvailableMemory: the smallest limit counts, of the machine and of all groups above the
+// process.
 func TestAvailableMemory(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -109,8 +109,8 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// failedWith reports whether what a command says ends in one line with the reason why
-// it failed. Lines about progress may come before.
+// failedWith reports whether the output of a command ends with one line that gives the reason for
+// the failure. Progress may precede it.
 func failedWith(stderr, reason string) bool {
 	_, line, ok := strings.Cut("\n"+stderr, "\ngenerate: ")
 	return ok && strings.Contains(line, reason) && strings.Count(line, "\n") == 1 && strings.HasSuffix(line, "\n")
@@ -298,7 +298,7 @@ func TestReportBesideOutput(t *testing.T) {
 	}
 }
 
-// TestReportInOutput: a report inside the output is refused, whatever name leads there.
+// TestReportInOutput: a report inside the output is refused, under any path that leads there.
 func TestReportInOutput(t *testing.T) {
 	dir := demo(t)
 	for name, test := range map[string]struct {
@@ -337,7 +337,7 @@ func TestReportInOutput(t *testing.T) {
 			}
 		})
 	}
-	// What only looks like it is not.
+	// Similar names are allowed.
 	t.Chdir(t.TempDir())
 	for _, report := range []string{"out.json", "outer", "..out"} {
 		if status, _, stderr := generate("--snapshot", dir, "--report", report); status != command.Done || !exists(report) {

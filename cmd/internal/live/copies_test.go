@@ -56,7 +56,7 @@ func (w *world) urls() map[uint64][]string {
 	return urls
 }
 
-// sync reads what nodes have into the state in a folder.
+// sync reads the nodes into the state in a folder.
 func (w *world) sync(t *testing.T, dir string) {
 	t.Helper()
 	state, err := chain.Open(dir, source.Production())
@@ -102,7 +102,7 @@ func keep(t *testing.T, c *copies, dir string) {
 	}
 }
 
-// What comes back is the state that was kept, with its profiles, and it goes on from there.
+// A restored state equals the original, with its profiles, and sync continues from there.
 func TestCopies(t *testing.T) {
 	w := newWorld(t, 1, 150)
 	dir, bucket := t.TempDir(), filepath.Join(t.TempDir(), "bucket")
@@ -187,8 +187,8 @@ func puts(t *testing.T, bucket string) (all []string) {
 	return all
 }
 
-// A copy that lacks something, or has other bytes, is no state; the error says what to do. The next copy
-// puts it right.
+// A copy with missing or changed bytes is not restored, and the error names the remedy. The next
+// copy repairs the bucket.
 func TestDamagedCopies(t *testing.T) {
 	w := newWorld(t, 1, 100)
 	dir := t.TempDir()

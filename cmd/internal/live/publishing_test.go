@@ -36,8 +36,8 @@ type fullDisk struct{}
 
 func (*fullDisk) Error() string { return "write records.ndjson: " + syscall.ENOSPC.Error() }
 
-// A publish that fails, here since the disk is full, is told, leaves the bucket and the snapshot of the
-// last one as they were, and is done at a later tick.
+// A failed publish, here because the disk is full, is reported and retried at a later tick. It does
+// not change the bucket or the last snapshot.
 func TestPublishFailsAndIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestPublishFailsAndIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A process that is told to stop during a publish ends it, and tells no failure.
+// A process stopped during a publish ends the publish and reports no failure.
 func TestStopDuringPublish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := parse("--state", t.TempDir(), "--rpc", "1=http://n", "--dest", "file://"+t.TempDir())

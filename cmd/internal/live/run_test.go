@@ -278,7 +278,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// A bucket that is away is told, and answers go on.
+// An unreachable bucket is reported, and answers continue.
 func TestBucketAway(t *testing.T) {
 	w := newWorld(t, 3, 100)
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")

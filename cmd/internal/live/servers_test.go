@@ -73,7 +73,7 @@ func (s *stand) rpc() (flags []string) {
 	return flags
 }
 
-// live starts the command in a process of its own, and returns its URL.
+// live starts the command in its own process, and returns its URL.
 func (s *stand) live(args ...string) (*process.Process, string) {
 	s.t.Helper()
 	args = append(append(s.rpc(), "--addr", "127.0.0.1:0", "--poll", "100ms", "--max-lag", "200000h", "--state", s.dir+"/state"), args...)
@@ -147,9 +147,9 @@ func (s *stand) published(p *process.Process) {
 	}
 }
 
-// Three chains grow, are reorganised, and live is killed, stopped for a while and started again: it always
-// answers what snapshot chain and generate make of the newest blocks, and the bucket has what they make
-// of the final ones.
+// Three chains grow and reorganize, while live is killed, suspended and restarted. It always gives
+// the answers that snapshot chain and generate make from the newest blocks. The bucket has those of
+// the final blocks.
 func TestLiveOnAnvil(t *testing.T) {
 	s := newStand(t, 7)
 	flags := []string{"--dest", "s3://" + s.bucket, "--state-to", "file://" + s.dir + "/copy", "--max-loss", "100%"}
@@ -234,7 +234,7 @@ func TestTwoLivesOnOneBucket(t *testing.T) {
 	s.published(both[0])
 }
 
-// What refreshes fetch is in the next answers of live, and goes along into the bucket.
+// Fetched refreshes appear in the next answers of live, and in the bucket.
 func TestFreshOnAnvil(t *testing.T) {
 	s := newStand(t, 9)
 	for _, n := range s.anvils {

@@ -31,7 +31,7 @@ func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// A stage is a fake process for the monitor.
+// A stage holds the statuses that a monitor shows.
 type stage struct {
 	answers live.Status
 	follows follow.Status
@@ -41,7 +41,7 @@ func (s *stage) monitor() *monitor {
 	return newMonitor(func() live.Status { return s.answers }, func() follow.Status { return s.follows })
 }
 
-// The page shows what nodes say, as text, whatever they say; it has no script, and its policy allows none.
+// The page shows all text from nodes escaped. It has no script, and its policy allows none.
 func TestStatusPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hostile := `<script>alert(1)</script>"'&`
@@ -97,7 +97,7 @@ func TestStatusPage(t *testing.T) {
 	})
 }
 
-// A chain of which nothing was ever read has no lag, and its nodes say why.
+// A chain that was never read has no lag, and its nodes show the reason.
 func TestStatusOfNodesThatNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{answers: live.Status{NotReady: live.ErrNoGraph.Error()}}

@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// refreshed asks for a URL and returns the body and what X-Refresh says.
+// refreshed requests a URL, and returns the body and the value of X-Refresh.
 func refreshed(t *testing.T, url string) (body, why string) {
 	t.Helper()
 	response, err := http.Get(url)
@@ -34,7 +34,8 @@ func refreshed(t *testing.T, url string) (body, why string) {
 	return string(text), response.Header.Get("X-Refresh")
 }
 
-// The commands that the demo prints show something newer, the first time too, and then that they were asked for too often.
+// The commands printed by the demo show a newer answer from the first time, and then that refreshes
+// are limited.
 func TestDemoIsFresh(t *testing.T) {
 	base, printed := preview(t, Command{Addr: "127.0.0.1:0", DemoUpstream: true})
 	shown := 0
@@ -74,7 +75,7 @@ func TestDemoIsFresh(t *testing.T) {
 	}
 }
 
-// A site that is looked at stays as it was, and a site that replaces it is shown as it is, whatever was refreshed before.
+// Preview does not change a site. A new site replaces all refreshed answers.
 func TestPreviewOfASiteChangesNothing(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "out")
 	demo := afero.Fs(afero.FromIOFS{FS: fixtures.Demo()})

@@ -154,7 +154,8 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// It opens on the explorer, which leads to the page of the API, and back. What the explorer loads is there.
+// Preview opens the explorer, which links to the page of the API and back. All files that the
+// explorer loads exist.
 func TestOpensOnTheExplorer(t *testing.T) {
 	var f Command
 	f.Addr, f.Explorer = "127.0.0.1:0", true
@@ -497,7 +498,8 @@ func TestAPIOfTheDemo(t *testing.T) {
 			if _, err := command.NewParser("preview", "", &f).Parse(c.args); err != nil || f.API != c.want || !f.DemoUpstream {
 				t.Errorf("%q in the environment, %q: got the API %q and %v, want %q", c.env, c.args, f.API, err, c.want)
 			}
-			// Who looks at the demo reads the specification; who asks for an API gets what generate makes of it.
+			// The demo itself follows the specification. With an explicit API, the badges are those
+			// of generate.
 			want := map[bool]string{true: site.DefaultBadges}[c.env == "" && !slices.ContainsFunc(c.args, func(arg string) bool { return !strings.HasPrefix(arg, "--names") })]
 			if f.BadgesField != want {
 				t.Errorf("%q in the environment, %q: got the badges field %q, want %q", c.env, c.args, f.BadgesField, want)

@@ -18,8 +18,8 @@ func withoutRecords(t *testing.T, dir string) {
 	}
 }
 
-// A snapshot that lacks what the live site has is not published, whatever it is published from, under
-// either API, until somebody means it.
+// Publish refuses a snapshot that lacks much of the live site, from every source and under either
+// API, unless a flag allows it.
 func TestMaxLoss(t *testing.T) {
 	good, bad := demoSnapshot(t, asItIs), demoSnapshot(t, withoutRecords)
 	const plain = "--explorer=false"

@@ -392,7 +392,7 @@ func TestServerWithoutConditionalWrites(t *testing.T) {
 	})
 }
 
-// Errors that a retry cannot fix stop the run at once, with what to check.
+// Errors that a retry cannot fix stop the run at once, and name what to check.
 func TestPermanentErrors(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from, dest := demoSite(t, "site"), "s3://"+s.Bucket(t)
@@ -411,8 +411,8 @@ func TestPermanentErrors(t *testing.T) {
 	})
 }
 
-// The keys that init opens are those of a site and no others. Without a site it opens what any site has, since the
-// explorer of the one that comes next would be forbidden otherwise.
+// Without a site, init makes every key public that a later site may have, including those of the
+// explorer. Other keys stay private.
 func TestPublicKeys(t *testing.T) {
 	config, err := publisher.ConfigOf(t.Context(), nil)
 	if err != nil {

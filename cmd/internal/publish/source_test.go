@@ -194,7 +194,7 @@ func TestPublishASnapshotToServers(t *testing.T) {
 	})
 }
 
-// TestPublishASnapshotFromABucket: the snapshot may be in a bucket too, of the same server or of another.
+// TestPublishASnapshotFromABucket: the snapshot may be in a bucket of the same or another server.
 func TestPublishASnapshotFromABucket(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from, same, other := s.Bucket(t), s.Bucket(t), filepath.Join(t.TempDir(), "out")
@@ -259,7 +259,8 @@ func TestPublishASnapshotWithAnInvalidRow(t *testing.T) {
 	}
 }
 
-// A snapshot is read once, before anything is put: what happens to its folder afterwards does not matter.
+// Publish reads a snapshot once, before it puts anything. Later changes to the folder have no
+// effect.
 func TestPublishReadsASnapshotOnce(t *testing.T) {
 	dir := demoSnapshot(t, asItIs)
 	want, err := storage.OpenSite(t.Context(), generated(t, dir, "site.tar", site.Config{}), storage.S3Options{})

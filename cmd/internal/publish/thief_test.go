@@ -96,7 +96,7 @@ func writeFile(t *testing.T, to, name, text string) {
 	}
 }
 
-// copy copies the bucket that nobody has touched.
+// copy copies the untouched bucket.
 func (v *vault) copy(t *testing.T) (to string) {
 	t.Helper()
 	to = filepath.Join(t.TempDir(), "out")
@@ -142,7 +142,8 @@ func TestThief(t *testing.T) {
 	t.Logf("%d publishes were refused", refused)
 }
 
-// Each input of a signed site that docs/proof.md lists is altered: what the table says checks it does so.
+// TestInputsOfASignedSite alters each input of a signed site in the table of docs/proof.md. The
+// check named in the table must find it.
 func TestInputsOfASignedSite(t *testing.T) {
 	v := newVault(t)
 	each := func(prefix string) func(t *testing.T, to string) {

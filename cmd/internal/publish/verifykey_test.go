@@ -150,7 +150,7 @@ func sampled(t *testing.T, inShard func(shard string) bool, n int, altered memsi
 	return c.told, err
 }
 
-// TestListedWhereNobodyLooks: what a shard lists although its key belongs to another one has no reader, so it differs.
+// TestListedWhereNobodyLooks: a key listed in the wrong shard has no reader, so it differs.
 func TestListedWhereNobodyLooks(t *testing.T) {
 	k := testkey.New(t, "follow.example")
 	config, err := site.Config{BasePath: "api/v1"}.WithDefaults()
@@ -196,7 +196,7 @@ func TestSampleOfAnUnevenManifest(t *testing.T) {
 	}
 }
 
-// TestSecretKeyAsAFlag: who gives a key where its file is meant is told so, without the key.
+// TestSecretKeyAsAFlag: a key given instead of its file is an error that does not repeat the key.
 func TestSecretKeyAsAFlag(t *testing.T) {
 	k := testkey.New(t, "follow.example")
 	status, stdout, stderr := runPublish("--site", demoSite(t, "out"), "--dest", "file://"+t.TempDir(), "--sign", k.Private)

@@ -97,7 +97,8 @@ func demo(t *testing.T) string {
 	return dir
 }
 
-// bookkeeping has what reproduce and publish read of a bucket with the demo, by path. It is published once.
+// bookkeeping returns the objects that reproduce and publish read from a bucket with the demo, by
+// path. It publishes once.
 var bookkeeping = sync.OnceValues(func() (files map[string][]byte, err error) {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -141,8 +142,8 @@ func demoBucket(t *testing.T) string {
 	return bucket
 }
 
-// TestEqual: what publish --inputs has put makes the site again, whatever the snapshot and the settings are, from a folder
-// and over HTTP.
+// TestEqual: the inputs put by publish --inputs reproduce the site, for every snapshot and all
+// settings, from a folder and over HTTP.
 func TestEqual(t *testing.T) {
 	later := demo(t)
 	write(t, filepath.Join(later, "meta.json"), []byte(`{"format":1,"as_of":"2026-11-01T06:00:00Z","list_ops":500,"chains":[{"chain_id":10,"block":7,"hash":"0x`+strings.Repeat("0a", 32)+`","events":3}]}`))
@@ -257,7 +258,7 @@ func rewriteRoot(change func(*site.Root)) func(t *testing.T, bucket string) {
 	}
 }
 
-// TestFaults: whatever of a bucket was altered is named, and the exit status is 1.
+// TestFaults: reproduce names each altered object, and exits with status 1.
 func TestFaults(t *testing.T) {
 	first := func(t *testing.T, bucket, table string) string {
 		t.Helper()
@@ -367,7 +368,7 @@ func TestObjects(t *testing.T) {
 	file := filepath.Join(from, "lists.ndjson")
 	write(t, file, append(read(t, file), `{"token_id":"999","owner":"0x00000000000000000000000000000000000000aa","user":null}`+"\n"...))
 	published(t, "--snapshot", from, "--dest", "file://"+other)
-	// The site is another one, and says that it was made of what the first was.
+	// Another site claims the inputs of the first one.
 	root, err := site.ParseRoot(read(t, filepath.Join(bucket, "_site")))
 	if err != nil {
 		t.Fatal(err)
@@ -483,7 +484,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestKeeps: a bucket keeps the inputs of the last sites, and what they share once; an unchanged site puts nothing.
+// TestKeeps: a bucket keeps the inputs of the last sites, and stores shared inputs once. An
+// unchanged site puts nothing.
 func TestKeeps(t *testing.T) {
 	bucket := filepath.Join(t.TempDir(), "bucket")
 	report := func(snapshot string) (r struct {
@@ -540,8 +542,8 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// TestRepairsInputs: what somebody has altered, cut off or removed is put again by the next publish, whether the site is
-// the same or another one.
+// TestRepairsInputs: the next publish restores altered, truncated and removed inputs, for the same
+// site or another one.
 func TestRepairsInputs(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		for name, alter := range map[string]func(t *testing.T, piece, index string){
@@ -627,8 +629,8 @@ func TestKeepsWhatWasLive(t *testing.T) {
 	}
 }
 
-// TestSigned: with --key, only a root that the key has signed is made again. Who alters the inputs, and the root so that it
-// names them, is found by the note.
+// TestSigned: with --key, only a root signed by the key is reproduced. The note exposes altered
+// inputs, even if the root names them.
 func TestSigned(t *testing.T) {
 	signer, other := testkey.New(t, "site.example"), testkey.New(t, "site.example").Public
 	key, public := signer.File(t), signer.Public

@@ -22,8 +22,8 @@ func texts(all []string, err error) rows {
 	}
 }
 
-// TestDiffRows: of two tables it counts the rows that only one has, repeated ones as often as they differ, and shows some of
-// them, whatever their order and number.
+// TestDiffRows: diffRows counts the rows that only one of two tables has, including repeated rows,
+// and shows some of them. Order and number of rows do not matter.
 func TestDiffRows(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -79,7 +79,7 @@ func TestDiffRows(t *testing.T) {
 	}
 }
 
-// TestDiffRowsFails: an error of reading is none of the rows, and ends both sides.
+// TestDiffRowsFails: a read error is not a difference, and ends both sides.
 func TestDiffRowsFails(t *testing.T) {
 	broken := errors.New("broken")
 	many := slices.Repeat([]string{"row"}, 10*rowsAtOnce)
@@ -91,7 +91,7 @@ func TestDiffRowsFails(t *testing.T) {
 	}
 }
 
-// TestPrintableRow: what somebody has written into a table steers no terminal and is cut.
+// TestPrintableRow: a row is cut and cannot control the terminal.
 func TestPrintableRow(t *testing.T) {
 	if got := printableRow([]byte("a\x1b[2J\u202eb\xff é")); got != "a\uFFFD[2J\uFFFDb é" {
 		t.Errorf("got %q", got)
