@@ -233,7 +233,7 @@ func TestASiteThatNobodySignedIsNotServed(t *testing.T) {
 		b := open()
 		b.put(s)
 		for _, tt := range []struct{ name, note, line string }{
-			{"no note", "", "read _site.note: there is none"},
+			{"no note", "", "read _site.note: no note"},
 			{"of an unknown key", stranger.Sign(t, s, 1)[note.Key], note.ErrUnsigned.Error()},
 			{"of another bucket", elsewhere.Sign(t, demo(t, 25), 7)[note.Key], note.ErrUnsigned.Error()},
 			{"of another root", a.Sign(t, demo(t, 25), 7)[note.Key], note.ErrOtherRoot.Error()},

@@ -48,7 +48,7 @@ var findings = []finding{
 	{"a counter that no clock has reached", "verify --key", "read _site.note: its counter is more than a day ahead of the clock", "1"},
 	{"a counter that no clock has reached", "serve --key", "its counter is more than a day ahead of the clock", "1"},
 	{"a counter that no clock has reached", "publish --sign", "use --replace-note, with a new key if this one was stolen", "1"},
-	{"no note", "verify --key", "read _site.note: there is none: no known key has signed it", "1"},
+	{"no note", "verify --key", "read _site.note: no note: no known key has signed it", "1"},
 	{"a rollback", "serve --key", "serving the last known site…has the counter … and … was seen", "200"},
 	{"a snapshot altered, and its index", "reproduce", "table accounts: it was altered: its rows have the digest …", "1"},
 	{"a table with one record more, and its index", "reproduce", "table records: it was altered: its rows have the digest …", "1"},
@@ -60,7 +60,7 @@ var findings = []finding{
 	{"1 GiB: a shard", "verify --key", "read _manifest/…: 1073741824 bytes, expected at most …: the object is too large", "1"},
 	{"1 GiB: an object", "verify --key", "it was altered: expected …, got 1073741824 bytes", "1"},
 	{"1 GiB: a piece", "reproduce", "table records, piece 1 of 1: …1073741824 bytes, expected at most …", "1"},
-	{"1 GiB: the file of a key", "publish --sign", "--sign=…has more than 16 KiB: it is no key", "2"},
+	{"1 GiB: the file of a key", "publish --sign", "--sign=…has more than 16 KiB, so it is not a key", "2"},
 }
 
 // TestMessagesOfProof checks that docs/proof.md explains only messages that a fault produces.

@@ -199,7 +199,7 @@ func TestLiveOnAnvil(t *testing.T) {
 	s.published(p)
 
 	other := process.Start(t, process.Self(t, []string{runMain + "=yes"}, append(s.rpc(), "--addr", "127.0.0.1:0", "--state", s.dir+"/state")...))
-	if status, _ := other.Wait(); status != 1 || !strings.Contains(other.Stderr(), "stop the other one") {
+	if status, _ := other.Wait(); status != 1 || !strings.Contains(other.Stderr(), "stop the other process") {
 		t.Errorf("a second one with the state: got %d, %s, want a refusal", status, other.Stderr())
 	}
 	p.Stop()

@@ -366,7 +366,7 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			{"verify nothing", func() {}, "verify", command.Failed, "publish a site first"},
 			{"publish", func() {}, "publish --site", command.Done, ": published"},
 			{"verify", func() {}, "verify", command.Done, "missing            0"},
-			{"verify an altered one", func() { put("api/v1/leaderboard/followers", "{}") }, "verify", command.Failed, "0 missing, 1 altered, 0 unknown: followpress repair"},
+			{"verify an altered one", func() { put("api/v1/leaderboard/followers", "{}") }, "verify", command.Failed, "0 missing, 1 altered, 0 unknown; run followpress repair"},
 			{"repair", func() {}, "repair --site", command.Done, "1 objects put"},
 			{"verify a refreshed one", func() {
 				put("api/v1/lists/4/details", "{}")

@@ -136,7 +136,7 @@ func TestVerifyOnline(t *testing.T) {
 		{"without a key", nil, nil, 2, "add --key=PUBLIC"},
 		{"with --exclude", nil, []string{"--key", key.Public, "--exclude", "x"}, 2, "--exclude is for a bucket"},
 		{"another key", nil, []string{"--key", stranger}, 1, "no known key has signed it"},
-		{"no note", func(o *online) { delete(o.objects, note.Key) }, all, 1, "_site.note: there is none"},
+		{"no note", func(o *online) { delete(o.objects, note.Key) }, all, 1, "_site.note: no note"},
 		{"no site", func(o *online) { o.objects = memsite.Site{} }, all, 1, "no site: "},
 		{"an object altered", replace(board, `"rank"`, `"Rank"`), all, 1, board},
 		{"an object is missing", func(o *online) { delete(o.objects, board) }, all, 1, board},
