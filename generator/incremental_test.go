@@ -152,7 +152,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// namesIn are the names in a folder.
+// namesIn returns the names in a folder.
 func namesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -27,7 +27,7 @@ import (
 	snapshots "github.com/followpress/followpress/snapshot"
 )
 
-// withHistory is a configuration whose sites have the operations of a window.
+// withHistory returns a configuration whose sites have the operations of a window.
 func withHistory(window time.Duration) generator.Options {
 	o := exploring(smallEFP)
 	o.Config.HistoryWindow = site.Window(window)

@@ -115,7 +115,7 @@ func randomSnapshot(seed uint64, s shape) snapshot {
 	})
 }
 
-// quote is a JSON string as encoding/json writes it.
+// quote returns a JSON string as encoding/json writes it.
 func quote(text string) string {
 	b, err := stdjson.Marshal(text)
 	if err != nil {

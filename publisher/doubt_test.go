@@ -33,7 +33,7 @@ func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
 	})
 }
 
-// calm is a process whose requests succeed, except those with a fate, by id.
+// calm returns a process whose requests succeed, except those with a fate, by id.
 func (w *world) calm(name string, fates map[string]fate) *process {
 	p := w.process(name)
 	p.calm, p.fates = true, fates

@@ -86,7 +86,7 @@ func makeUpIn(t testing.TB, objects, digits int, other func(i int) bool) *madeUp
 	return m
 }
 
-// key is the key of object i. Objects are in the order of their keys.
+// key returns the key of object i. Objects are in the order of their keys.
 func (m *madeUp) key(i int) site.Key {
 	lists := (len(m.order) + madeUpKinds - 1) / madeUpKinds
 	switch {

@@ -171,7 +171,7 @@ func (w *world) refreshed(t *testing.T, key site.Key) {
 	}
 }
 
-// watchingFallback is a fallback that serves the bucket and refreshes profiles, until it is stopped.
+// watchingFallback returns a fallback that serves the bucket and refreshes profiles, until it is stopped.
 func (w *world) watchingFallback(t *testing.T) (h *server.Handler, stop func()) {
 	t.Helper()
 	p := w.calm("fallback", nil)

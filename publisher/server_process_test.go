@@ -117,7 +117,7 @@ func (p place) start(t testing.TB, j job) childPublisher {
 	return childPublisher{process.Start(t, process.Self(t, environment)), p}
 }
 
-// last is the most recent stage.
+// last returns the most recent stage.
 func (c childPublisher) last() string {
 	if lines := c.Lines(); len(lines) > 0 {
 		return lines[len(lines)-1].Text

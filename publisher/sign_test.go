@@ -21,7 +21,7 @@ import (
 // keyName is the name of test keys, and the origin of their sites.
 const keyName = "follow.example"
 
-// before1970 is a clock that makes counters begin with 1.
+// before1970 returns a clock that makes counters begin with 1.
 func before1970() time.Time { return time.Unix(-1, 0) }
 
 // newSigning makes a key. Its counters are 1, 2, 3.

@@ -151,7 +151,7 @@ func (n *naiveComparison) decode(text string, into any) {
 	}
 }
 
-// held are the tags of the accounts that a list holds.
+// held returns the tags of the accounts that a list holds.
 func (n *naiveComparison) held(text string) map[string][]string {
 	var in struct{ Records []naiveRecord }
 	if text != "" {
@@ -180,7 +180,7 @@ func (n *naiveComparison) details(s memsite.Site, key string) (d naiveDetails, k
 	return d, known
 }
 
-// namesOf are the names of the accounts that have a profile.
+// namesOf returns the names of the accounts that have a profile.
 func (n *naiveComparison) namesOf(s memsite.Site) map[string]string {
 	pattern := profileKeys(n.config)
 	names := map[string]string{}
@@ -204,7 +204,7 @@ func profileKeys(c site.Config) *regexp.Regexp {
 	return regexp.MustCompile(`^api/v1/lists/[0-9]+/details$`)
 }
 
-// nameOf is the name of an account, in the new site if that knows it.
+// nameOf returns the name of an account, in the new site if that knows it.
 func (n *naiveComparison) nameOf(address string) string {
 	if n.names == nil {
 		n.names = n.namesOf(n.from)

@@ -25,7 +25,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// reportOf is a report of a day of 2026.
+// reportOf returns a report of a day of 2026.
 func reportOf(n int) *report.Report {
 	return &report.Report{
 		Format: report.Format, Date: report.Text(time.Date(2026, 1, 1+n, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)),

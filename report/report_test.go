@@ -66,7 +66,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// withNetwork is a site with an explorer, whose sizes depend on n.
+// withNetwork returns a site with an explorer, whose sizes depend on n.
 func withNetwork(t testing.TB, s memsite.Site, n int) memsite.Site {
 	t.Helper()
 	return s.With(t, func(objects memsite.Site, root *site.Root) {

@@ -151,7 +151,7 @@ type Window time.Duration
 // MarshalText returns the format of time.Duration.
 func (w Window) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText returns the inverse of MarshalText.
 func (w *Window) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	*w = Window(d)

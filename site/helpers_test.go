@@ -22,7 +22,7 @@ const (
 	largestTokenID = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
 )
 
-// configs are the default configuration and some with other base paths.
+// configs returns the default configuration and some with other base paths.
 func configs(t testing.TB) []site.Config {
 	t.Helper()
 	var all []site.Config
@@ -63,7 +63,7 @@ func efpConfig(t testing.TB, names string) site.Config {
 
 func defaultConfig(t testing.TB) site.Config { return configs(t)[0] }
 
-// encode is the JSON of v by go-json, which the encoders of this package must produce too.
+// encode returns the JSON of v by go-json, which the encoders of this package must produce too.
 func encode(t testing.TB, v any) string {
 	t.Helper()
 	body, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
@@ -73,7 +73,7 @@ func encode(t testing.TB, v any) string {
 	return string(body)
 }
 
-// escapedPath is the path of a URL whose decoded path is the key.
+// escapedPath returns the path of a URL whose decoded path is the key.
 func escapedPath(key site.Key) string {
 	var path strings.Builder
 	for segment := range strings.SplitSeq(string(key), "/") {
@@ -82,7 +82,7 @@ func escapedPath(key site.Key) string {
 	return path.String()
 }
 
-// newRandom is a source that gives the same values in every run.
+// newRandom returns a source that gives the same values in every run.
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
 // pieces are the parts of random texts: ordinary letters, letters with special case, composition or JSON encoding,

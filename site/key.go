@@ -179,7 +179,7 @@ func SearchShardKey(tokenID string, n int) Key {
 	return Key(searchListPrefix + tokenID + "/" + strconv.Itoa(n))
 }
 
-// ParseSearchShardKey is the inverse of SearchShardKey. ok is false for other keys.
+// ParseSearchShardKey returns the inverse of SearchShardKey. ok is false for other keys.
 func ParseSearchShardKey(key Key) (tokenID string, n int, ok bool) {
 	rest, ok := strings.CutPrefix(string(key), searchListPrefix)
 	tokenID, number, _ := strings.Cut(rest, "/")
@@ -287,7 +287,7 @@ func RefreshKey(object ListObject, tokenID string) Key {
 	return RefreshPrefix + Key(string(object)+"/"+tokenID)
 }
 
-// ParseRefreshKey is the inverse of RefreshKey for a key without RefreshPrefix. ok is false for other keys.
+// ParseRefreshKey returns the inverse of RefreshKey for a key without RefreshPrefix. ok is false for other keys.
 func ParseRefreshKey(key Key) (object ListObject, tokenID string, ok bool) {
 	kind, tokenID, _ := strings.Cut(string(key), "/")
 	object = ListObject(kind)

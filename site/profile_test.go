@@ -54,7 +54,7 @@ func TestWithoutLongTexts(t *testing.T) {
 	}
 }
 
-// profileOf is an ens object, normalised.
+// profileOf returns an ens object, normalised.
 func profileOf(t testing.TB, ens string) site.Profile {
 	t.Helper()
 	var p site.Profile

@@ -183,7 +183,7 @@ func TestLiveRoot(t *testing.T) {
 	}
 }
 
-// chains are the inputs of that many chains.
+// chains returns the inputs of that many chains.
 func chains(n int) (all []site.ChainInput) {
 	for i := range n {
 		all = append(all, site.ChainInput{ChainID: uint64(i), Hash: "0x" + strings.Repeat("00", 32)})

@@ -171,7 +171,7 @@ func TestMatcherAgainstDecoder(t *testing.T) {
 	}
 }
 
-// randomTerm is a term as Resolve makes it, mostly a part of an entry.
+// randomTerm returns a term as Resolve makes it, mostly a part of an entry.
 func randomTerm(random *rand.Rand, entries []answers.SearchEntry) string {
 	term := randomText(random, 3)
 	if len(entries) > 0 && random.IntN(4) > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// naiveDigest is the digest of lines as a Writer writes them.
+// naiveDigest returns the digest of lines as a Writer writes them.
 func naiveDigest(lines string) site.SHA256 {
 	var sums []byte
 	for line := range strings.Lines(lines) {
@@ -29,7 +29,7 @@ func naiveDigest(lines string) site.SHA256 {
 	return sha256.Sum256(sums)
 }
 
-// digests are the digests of all tables of a snapshot.
+// digests returns the digests of all tables of a snapshot.
 func digests(t testing.TB, snap afero.Fs) map[snapshot.Table]site.SHA256 {
 	t.Helper()
 	all := map[snapshot.Table]site.SHA256{}

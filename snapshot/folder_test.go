@@ -116,7 +116,7 @@ func some(n int) rows {
 	return rows{lists: []snapshot.List{{TokenID: id}}, accounts: []snapshot.Account{{Primary: id, ENS: &site.Profile{Name: "a.eth"}}}}
 }
 
-// lists is the first list of a snapshot.
+// lists returns the first list of a snapshot.
 func lists(t *testing.T, from afero.Fs) (id string, err error) {
 	err = snapshot.Reader[snapshot.List]{Snapshot: from, Workers: 1, Done: func(b snapshot.Block[snapshot.List]) error {
 		id = b.Rows[0].Value.TokenID

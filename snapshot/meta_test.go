@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// metaOf is a snapshot of meta.json alone.
+// metaOf returns a snapshot of meta.json alone.
 func metaOf(t *testing.T, body string) afero.Fs {
 	t.Helper()
 	snap := afero.NewMemMapFs()

@@ -77,7 +77,7 @@ type parquetOp struct {
 	Op       string    `parquet:"op"`
 }
 
-// parquetOf is a file of rows, in row groups of at most that many rows.
+// parquetOf returns a file of rows, in row groups of at most that many rows.
 func parquetOf[T any](t testing.TB, rows []T, group int64, options ...parquet.WriterOption) []byte {
 	t.Helper()
 	var file bytes.Buffer

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// partRows are the rows of one part of the table lists.
+// partRows returns the rows of one part of the table lists.
 func partRows(part, n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// benchDir is a snapshot to read: the folder SNAPSHOT, or one of 400,000 records and accounts.
+// benchDir returns a snapshot to read: the folder SNAPSHOT, or one of 400,000 records and accounts.
 func benchDir(b *testing.B, compression string) string {
 	b.Helper()
 	if dir := os.Getenv("SNAPSHOT"); dir != "" {

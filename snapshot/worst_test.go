@@ -87,7 +87,7 @@ func write(t *testing.T, path string, compress func(io.Writer) io.WriteCloser, f
 	}
 }
 
-// zstdFrame is the header of a frame whose window is that power of two.
+// zstdFrame returns the header of a frame whose window is that power of two.
 func zstdFrame(log int) []byte { return []byte{0x28, 0xb5, 0x2f, 0xfd, 0, byte(log-10) << 3} }
 
 // zeros are blocks of 128 KiB each, of which the last one ends the frame.

@@ -73,7 +73,7 @@ func (n Note) Text() string {
 	return fmt.Sprintf("%s\n%s\n%d\n%s\n%s\n", kind, n.Origin, n.Counter, n.AsOf, n.Root)
 }
 
-// parse is the inverse of Text.
+// parse returns the inverse of Text.
 func parse(text string) (n Note, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) != 6 || lines[0] != kind {

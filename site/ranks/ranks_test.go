@@ -77,7 +77,7 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// signed is an object with the right digest.
+// signed returns an object with the right digest.
 func signed(text []byte) []byte {
 	sum := sha256.Sum256(text)
 	return append(bytes.Clone(text), sum[:]...)

@@ -224,7 +224,7 @@ func (note) Keep(replaced, by, kept []byte) ([]byte, error) {
 	return refresh.KeepCopy(replaced, by, kept)
 }
 
-// replacement is what is stored of one text that replaced another.
+// replacement returns what is stored of one text that replaced another.
 func replacement(text, from string) refresh.Replacement {
 	return refresh.Replacement{
 		MD5: site.Sum([]byte(text)), SHA256: site.Sum256([]byte(text)), From: site.Sum([]byte(from)), FromSHA256: site.Sum256([]byte(from)),

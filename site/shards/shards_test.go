@@ -25,7 +25,7 @@ type bucket struct {
 	root    site.Root
 }
 
-// bucketOf is the manifest of some objects, by key, in shards whose names have that many digits.
+// bucketOf returns the manifest of some objects, by key, in shards whose names have that many digits.
 func bucketOf(t testing.TB, digits int, objects map[site.Key]string) bucket {
 	t.Helper()
 	b := bucket{map[site.Key][]byte{}, site.Root{Format: site.Format, ShardDigits: digits}}
@@ -45,7 +45,7 @@ func bucketOf(t testing.TB, digits int, objects map[site.Key]string) bucket {
 	return b
 }
 
-// entriesOf are the entries of some objects, by shard.
+// entriesOf returns the entries of some objects, by shard.
 func entriesOf(digits int, objects map[site.Key]string) map[string][]site.Entry {
 	of := map[string][]site.Entry{}
 	for _, key := range slices.Sorted(maps.Keys(objects)) {
@@ -147,7 +147,7 @@ func TestDeltas(t *testing.T) {
 	}
 }
 
-// entriesOfStored are the entries that the stored shards list.
+// entriesOfStored returns the entries that the stored shards list.
 func entriesOfStored(t testing.TB, b bucket) map[string][]site.Entry {
 	t.Helper()
 	of := map[string][]site.Entry{}

@@ -163,7 +163,7 @@ func variables(r *site.Route) (names []string) {
 	return names
 }
 
-// operationID is a name for functions: getUsersUserAccount.
+// operationID returns a name for functions: getUsersUserAccount.
 func operationID(r *site.Route) string {
 	id := method(r)
 	for word := range strings.FieldsFuncSeq(strings.TrimPrefix(r.Pattern, "{base}"), func(c rune) bool { return strings.ContainsRune("/{}-_", c) }) {

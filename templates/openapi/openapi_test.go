@@ -91,7 +91,7 @@ func (d description) check(r *site.Route, status int, contentType string, body [
 	})
 }
 
-// routeOf is the route of a path, nil for none.
+// routeOf returns the route of a path, nil for none.
 func (d description) routeOf(path, query string) *site.Route {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if r := d.config.Resolve(method, path, query); r.Route != nil {
@@ -233,7 +233,7 @@ func TestOpenAPIHasTheForms(t *testing.T) {
 	}
 }
 
-// problem is a problem with this status.
+// problem returns a problem with this status.
 func problem(t *testing.T, config site.Config, status int) *site.Problem {
 	t.Helper()
 	for _, p := range config.Problems() {

@@ -119,7 +119,7 @@ func primaryList() member {
 	return m("primary_list", tokenID().orNull().about("null where the account has no primary list"))
 }
 
-// profileMembers are those of the whole profile.
+// profileMembers returns those of the whole profile.
 func profileMembers() []member {
 	return []member{
 		m("name", text()), m("avatar", text()), m("header", text()), m("display", text()),
@@ -150,7 +150,7 @@ func nameAvatarHeader() []member {
 	return []member{m("name", text().orNull()), m("avatar", text().orNull()), m("header", text().orNull())}
 }
 
-// heldVersion is the version of a record by which a list holds an account.
+// heldVersion returns the version of a record by which a list holds an account.
 func heldVersion() schema {
 	var versions []uint32
 	for _, k := range rules.HeldKinds() {
@@ -162,7 +162,7 @@ func heldVersion() schema {
 	return schema{"type": "integer", "enum": versions}
 }
 
-// followed are the members of a record of an account.
+// followed returns the members of a record of an account.
 func followed() []member {
 	return []member{
 		m("version", heldVersion()), m("record_type", schema{"type": "string", "const": rules.TypeAddress}),
@@ -170,7 +170,7 @@ func followed() []member {
 	}
 }
 
-// following are the members of a follower's record.
+// following returns the members of a follower's record.
 func following() []member {
 	return []member{
 		m("efp_list_nft_token_id", tokenID().about("the follower's primary list")), m("address", address().about("the follower")),
@@ -181,7 +181,7 @@ func boardRow(field string) schema {
 	return object(m("rank", schema{"type": "integer", "minimum": 1}), m("address", address()), m(field, decimal()))
 }
 
-// components are the schemas that others refer to. A description has those that it needs.
+// components returns the schemas that others refer to. A description has those that it needs.
 func components(c site.Config) map[string]schema {
 	ranks := []member{m("mutuals_rank", rank()), m("followers_rank", rank()), m("following_rank", rank()), m("top8_rank", rank()), m("blocks_rank", rank())}
 	found := append(followed(), shortProfile())
@@ -299,7 +299,7 @@ func operations(name string, entries schema) schema {
 	return object(m("summary", object(counts...).about("counts are those of the entries of the page")), m(name, entries))
 }
 
-// intervals are the texts of all intervals.
+// intervals returns the texts of all intervals.
 func intervals() (all []string) {
 	rule := site.Params()[site.ParamInterval]
 	for _, word := range append([]string{rule.Neutral}, rule.Values...) {
@@ -308,7 +308,7 @@ func intervals() (all []string) {
 	return all
 }
 
-// answers are the schemas of the answers of all routes of the API.
+// answers returns the schemas of the answers of all routes of the API.
 func answers(c site.Config) map[routes.ID]schema {
 	// most describes the array of a page.
 	most := func(id routes.ID, item schema) schema {

@@ -240,7 +240,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// opRow is a row of ops.
+// opRow returns a row of ops.
 func opRow(token string, block int) string {
 	return fmt.Sprintf(`{"token_id":"%s","time":"2026-01-01T00:00:00Z","chain_id":1,"block":%d,"log_index":1,"op":"0x01010101%040x"}`+"\n", token, block, 5)
 }

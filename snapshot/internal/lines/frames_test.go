@@ -67,7 +67,7 @@ func TestFramesOfRows(t *testing.T) {
 	}
 }
 
-// randomFile is a file of zstd: of frames that a Writer makes, and of others; it may be damaged, or cut off.
+// randomFile returns a file of zstd: of frames that a Writer makes, and of others; it may be damaged, or cut off.
 func randomFile(t *testing.T, r *rand.Rand) (file []byte) {
 	t.Helper()
 	whole, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(r.IntN(2) == 0))

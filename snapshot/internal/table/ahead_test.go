@@ -152,7 +152,7 @@ func TestWorstRowGroups(t *testing.T) {
 	})
 }
 
-// live is how many bytes are in use.
+// live returns how many bytes are in use.
 func live() int64 {
 	runtime.GC()
 	runtime.GC() // what is in pools goes with the second one

@@ -91,7 +91,7 @@ func decoded[R any](decode func(line []byte) (R, error)) form[R] {
 	}
 }
 
-// same is the identity conversion.
+// same returns the identity conversion.
 func same[R any](value *R) (R, error) { return *value, nil }
 
 // reading is a Reader without methods: methods of a Reader cannot instantiate one of other rows.
