@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "write the golden files again")
 // day is the date of all reports of the tests.
 var day = time.Date(2026, 11, 22, 3, 17, 0, 0, time.UTC)
 
-// A counted site counts what is read of it.
+// A counted site counts the reads of its objects.
 type counted struct {
 	memsite.Site
 	read func(key site.Key)

@@ -99,7 +99,7 @@ func FuzzMarkdown(f *testing.F) {
 // TestHugeObject: an object that claims to be larger than any of ours is refused before it is read.
 func TestHugeObject(t *testing.T) {
 	t.Parallel()
-	s := &source{name: "new"} // whose site would panic
+	s := &source{name: "new"} // reading its site would panic
 	_, err := s.read(t.Context(), site.Entry{Key: "api/v1/lists/1/records", Size: 1 << 40})
 	if err == nil || !strings.HasPrefix(err.Error(), "new: api/v1/lists/1/records: 1099511627776 bytes, expected at most 268435456: ") {
 		t.Errorf("got %v", err)

@@ -26,7 +26,7 @@ func (r *Report) Markdown() string {
 	fmt.Fprintf(&b, "\n| | began | ended |\n|---|---:|---:|\n| lists | %s | %s |\n| follows | %s | %s |\n| blocks | %s | %s |\n| mutes | %s | %s |\n",
 		n(r.Lists.New), n(r.Lists.Gone), n(f.Follows), n(f.Unfollows), n(f.Blocks), n(f.Unblocks), n(f.Mutes), n(f.Unmutes))
 	p := r.Profiles
-	fmt.Fprintf(&b, "\nLists with other records: %s. Changed profiles: %s (names: %s, avatars: %s).\n\n", n(r.Lists.Changed), n(p.Changed), n(p.Names), n(p.Avatars))
+	fmt.Fprintf(&b, "\nLists with other records: %s. Changed profiles: %s (%s names, %s avatars).\n\n", n(r.Lists.Changed), n(p.Changed), n(p.Names), n(p.Avatars))
 	if len(r.Accounts.Gained)+len(r.Accounts.Lost) > 0 {
 		b.WriteString("| account | followed by | unfollowed by |\n|---|---:|---:|\n")
 		for _, a := range append(firstOf(r.Accounts.Gained, mostMarkdown), firstOf(r.Accounts.Lost, mostMarkdown)...) {

@@ -26,7 +26,7 @@ import (
 // their objects finds.
 func TestNaive(t *testing.T) {
 	t.Parallel()
-	const seeds uint64 = 6   // of each configuration; the race detector takes some seconds for each
+	const seeds uint64 = 6   // number of seeds per configuration; the race detector takes some seconds for each
 	var seen [7]atomic.Int64 // how often a pair had something of each kind
 	t.Cleanup(func() {
 		for i := range seen {

@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// fillNames looks up the names of the accounts that the report shows, and the accounts of its lists. It asks the new
-// site first, and the old one for what is gone.
+// fillNames looks up the names of accounts in the report, and the accounts of its lists. It asks
+// the new site first, and the old one for accounts that are gone.
 func (c *comparison) fillNames(ctx context.Context) error {
 	if err := c.fillLists(ctx); err != nil {
 		return err

@@ -18,7 +18,7 @@ type Networks struct {
 	To        NetworkSizes `json:"to"`
 	Followers []Degrees    `json:"followers"` // accounts by number of followers
 	Following []Degrees    `json:"following"` // accounts by number of accounts that they follow
-	Growth    []Month      `json:"growth"`    // of the new site, last 36 months
+	Growth    []Month      `json:"growth"`    // growth of the new site, last 36 months
 }
 
 // NetworkSizes are the sizes of a network.

@@ -17,9 +17,9 @@ const (
 
 // Options configure a comparison. The zero value is valid.
 type Options struct {
-	Date        time.Time     // of the report; zero means now
+	Date        time.Time     // date of the report; zero means now
 	Concurrency int           // maximum number of pairs of objects read concurrently; 0 means DefaultConcurrency
-	Memory      int64         // maximum bytes of those objects; 0 means DefaultMemory
+	Memory      int64         // maximum bytes of these objects; 0 means DefaultMemory
 	Patience    time.Duration // retry a request for this long after its first failure; 0 means DefaultPatience
 	Progress    Progress      // nil means none
 

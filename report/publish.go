@@ -30,7 +30,7 @@ type Index struct {
 
 // An IndexEntry is the summary of a report.
 type IndexEntry struct {
-	Date      string `json:"date"` // of the report, as in its key
+	Date      string `json:"date"` // date of the report, as in its key
 	From      string `json:"from"` // time of the old snapshot
 	To        string `json:"to"`   // time of the new snapshot
 	Follows   int    `json:"follows"`

@@ -201,7 +201,7 @@ func (m *moody) Put(ctx context.Context, o storage.Object, condition storage.Con
 	return m.Bucket.Put(ctx, o, condition)
 }
 
-// TestLostAnswers: no entry is lost, whatever responses are lost and whoever writes in between.
+// TestLostAnswers: no entry is lost, even if responses are lost and others write in between.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {

@@ -14,7 +14,7 @@ const Format = 1
 // never null.
 type Report struct {
 	Format   int           `json:"format"`
-	Date     Text          `json:"date"` // of the report, such as 2026-11-22
+	Date     Text          `json:"date"` // date of the report, such as 2026-11-22
 	API      Text          `json:"api"`
 	Brand    Brand         `json:"brand,omitzero"`
 	From     SiteSummary   `json:"from"`
@@ -34,7 +34,7 @@ type Report struct {
 
 // A Brand has the branding of the new site, as in site.Config.
 type Brand struct {
-	Title  Text `json:"title,omitempty"` // or the host of its public URL
+	Title  Text `json:"title,omitempty"` // title, or the host of the public URL
 	Colour Text `json:"colour,omitempty"`
 	Home   Text `json:"home,omitempty"`
 }
@@ -67,7 +67,7 @@ type Lists struct {
 // A ListChange is a list whose records changed.
 type ListChange struct {
 	List      Text `json:"list"`
-	Address   Text `json:"address"` // of its account
+	Address   Text `json:"address"` // address of its account
 	Name      Text `json:"name"`
 	State     Text `json:"state"` // "new", "gone" or "changed"
 	Follows   int  `json:"follows"`
@@ -204,8 +204,8 @@ func (r *Report) objects() (put, removed Count) {
 
 // ReadSummary counts what the comparison has read.
 type ReadSummary struct {
-	Shards    int   `json:"shards"`    // of both manifests
-	Objects   int   `json:"objects"`   // of both sites, without manifests and roots
-	Bytes     int64 `json:"bytes"`     // of both, including manifests
+	Shards    int   `json:"shards"`    // shards of both manifests
+	Objects   int   `json:"objects"`   // objects of both sites, without manifests and roots
+	Bytes     int64 `json:"bytes"`     // bytes of both, including manifests
 	Refreshed int   `json:"refreshed"` // objects replaced by a refresh after they were published
 }

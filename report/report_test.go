@@ -85,7 +85,8 @@ func checkPage(t *testing.T, page []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := strings.Fields("html head meta title style body header main footer h1 h2 h3 p br div table caption thead tbody tr th td code bdi strong span time figure figcaption svg line rect circle text details summary a nav")
+	ours := strings.Fields("html head meta title style body header main footer h1 h2 h3 p br div " +
+		"table caption thead tbody tr th td code bdi strong span time figure figcaption svg line rect circle text details summary a nav")
 	attributes := strings.Fields("lang charset http-equiv content name class scope datetime viewbox viewBox role aria-labelledby aria-label aria-hidden open href id x y x1 x2 y1 y2 width height cx cy r dx text-anchor tabindex")
 	ids := map[string]bool{}
 	var labelled []string
@@ -108,7 +109,7 @@ func checkPage(t *testing.T, page []byte) {
 					ids[a.Val] = true
 				case "aria-labelledby":
 					labelled = append(labelled, a.Val)
-				case "href": // only of the explorer beside the reports
+				case "href": // links lead only to the explorer next to the reports
 					if n.Data != "a" || !strings.HasPrefix(a.Val, "../_explore/index.html#/") || strings.ContainsAny(a.Val, " <>\"'") {
 						t.Errorf("%s leads to %q", n.Data, a.Val)
 					}
@@ -429,7 +430,7 @@ func TestExplorerGone(t *testing.T) {
 	next := withNetwork(t, to, 2).With(t, func(objects memsite.Site, root *site.Root) {
 		objects[site.NetworkKey] = strings.Replace(objects[site.NetworkKey], root.AsOf, "2030-01-01T00:00:00Z", 1)
 	})
-	if got := refused(t, withNetwork(t, from, 1), next); !strings.HasPrefix(got, "new: _explore/network: malformed") || !strings.Contains(got, "was replaced meanwhile") {
+	if got := refused(t, withNetwork(t, from, 1), next); !strings.HasPrefix(got, "new: _explore/network: malformed") || !strings.Contains(got, "was just replaced") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -21,7 +21,7 @@ const (
 	maxShard   = 4 << 20
 	maxObject  = 256 << 20
 	maxNetwork = 4 << 20
-	maxBucket  = 16 << 20 // of users
+	maxBucket  = 16 << 20 // maximum bucket of users
 )
 
 // A source reads one of the sites.
@@ -66,7 +66,7 @@ func (s *source) get(ctx context.Context, key site.Key, most int64) ([]byte, err
 	return body, err
 }
 
-const damagedHint = "the site is damaged or was replaced meanwhile: try again, and see what followpress verify says of a bucket"
+const damagedHint = "the site is damaged or was just replaced; try again, then run followpress verify"
 
 // explain adds the site and the object to an error, and a hint if it is damaged.
 func (s *source) explain(key site.Key, err error) error {

@@ -55,8 +55,8 @@ func (c *counter[K]) add(key K, begun, ended int) {
 	counts[1] += ended
 }
 
-// mostChanged returns rows of the keys with more begun than ended, and of those with fewer, each with the largest
-// difference first.
+// mostChanged returns two lists of rows, largest difference first: keys with more begun than ended,
+// and keys with fewer.
 func mostChanged[K comparable, R any](c *counter[K], compare func(a, b K) int, row func(key K, begun, ended int) R) (more, less []R) {
 	type counted struct {
 		key         K

@@ -25,7 +25,7 @@ const (
 	RankedLimit         = 50            // ranked accounts per page without ?limit
 	SearchShardSize     = 1_000         // entries in a search shard
 	maxTermBytes        = 255           // longest search term, in bytes
-	MaxNumberDigits     = 18            // of a limit or an offset; fits an int64
+	MaxNumberDigits     = 18            // most digits of a limit or an offset; fits an int64
 	maxOffset           = math.MaxInt32 // larger offsets are past the end of any list
 	usersPerBucket      = 4_000
 	efpPerBucket        = 64     // entries in a bucket under APIEFP, some of them with rows
@@ -40,7 +40,7 @@ const (
 	maxBadgesFieldBytes = 64
 	defaultProfileText  = 64 << 10
 	largestProfileText  = 16 << 20 // longest row of a snapshot
-	maxProfileURLBytes  = 1_024    // with an address filled in; a QR code holds twice as many
+	maxProfileURLBytes  = 1_024    // limit with the address filled in; a QR code holds twice as many
 	defaultProfile      = 256 << 10
 	largestRanksEvery   = 10 * 365 * 24 * 3600 // seconds
 	leastProfile        = 1 << 10
@@ -119,7 +119,7 @@ type Config struct {
 	About  string `json:"about,omitempty"`  // one sentence: which network this is, and who runs the site
 	Title  string `json:"title,omitempty"`  // name of the site; on pages, the host of PublicURL
 	Logo   string `json:"logo,omitempty"`   // URL of a picture next to the title; none
-	Colour string `json:"colour,omitempty"` // of links and badges, as #rrggbb; a blue
+	Colour string `json:"colour,omitempty"` // colour of links and badges, as #rrggbb; a blue
 	Home   string `json:"home,omitempty"`   // URL that the title links to; the explorer, or none
 
 	// Data adds the graph as files: the tables DataKey, and DataPackageKey.

@@ -38,7 +38,7 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-// checkRouteOf checks that a key which has a route is valid, and that a request reaches it.
+// checkRouteOf checks that a key with a route is valid, and that a request reaches it.
 func checkRouteOf(t testing.TB, c site.Config, key site.Key) {
 	t.Helper()
 	route, ok := c.RouteOf(key)

@@ -25,19 +25,19 @@ type Inputs struct {
 	Chains    []ChainInput      `json:"chains,omitempty"`    // sorted by ID; none if the snapshot does not record them
 	Profiles  *ServiceInput     `json:"profiles,omitempty"`  // nil if the snapshot does not record it
 	Badges    *ServiceInput     `json:"badges,omitempty"`    // nil if the snapshot does not record it
-	Refreshed *SHA256           `json:"refreshed,omitempty"` // of refreshed data, if any could be merged: see refresh.AppendProfileRow
+	Refreshed *SHA256           `json:"refreshed,omitempty"` // summary of refreshed data, if any could be merged: see refresh.AppendProfileRow
 	// BadgesAsOf is the time that merged badges must be newer than, if it is not the root's as_of; "" without
 	// Refreshed.
 	BadgesAsOf string  `json:"badges_as_of,omitempty"`
-	Ranks      *SHA256 `json:"ranks,omitempty"` // of the _ranks of an earlier site, if used
+	Ranks      *SHA256 `json:"ranks,omitempty"` // digest of the _ranks of an earlier site, if used
 }
 
 // A ChainInput is the block up to which a chain's events were read.
 type ChainInput struct {
 	ChainID uint64 `json:"chain_id"`
 	Block   uint64 `json:"block"`
-	Hash    string `json:"hash,omitempty"`   // of the block, 0x and 64 hexadecimal digits; "" if unknown
-	Events  uint64 `json:"events,omitempty"` // of all contracts, up to the block; 0 if unknown
+	Hash    string `json:"hash,omitempty"`   // hash of the block, 0x and 64 hexadecimal digits; "" if unknown
+	Events  uint64 `json:"events,omitempty"` // events of all contracts, up to the block; 0 if unknown
 }
 
 // A ServiceInput describes a service's answers about accounts.
@@ -45,7 +45,7 @@ type ServiceInput struct {
 	Source string `json:"source"`          // its URL without user, query and fragment, which may contain secrets
 	From   string `json:"from,omitempty"`  // time of the oldest answer, RFC 3339
 	Until  string `json:"until,omitempty"` // time of the newest answer, RFC 3339
-	Digest SHA256 `json:"digest"`          // of the used answers, sorted by account
+	Digest SHA256 `json:"digest"`          // digest of the used answers, sorted by account
 }
 
 const (
@@ -62,7 +62,7 @@ const maxInputs = 64 << 10
 // bytes can encode many chains.
 func (i *Inputs) UnmarshalJSON(data []byte) error {
 	if len(data) > maxInputs {
-		return fmt.Errorf("%d bytes of what it was made of, more than %d KiB", len(data), maxInputs>>10)
+		return fmt.Errorf("%d bytes of inputs, more than %d KiB", len(data), maxInputs>>10)
 	}
 	type members Inputs
 	if err := json.Unmarshal(data, (*members)(i)); err != nil {

@@ -65,8 +65,9 @@ const (
 	RootKey Key = "_site"
 	// LockKey is the lock of the current or last publisher. It is not an object of a site.
 	LockKey Key = "_lock"
-	// MarkKey is the mark. It exists while the bucket may hold objects that its manifest does not list: during a
-	// publish, after an interrupted one, and as long as late requests of such a run may arrive.
+	// MarkKey is the mark. It exists while the bucket may hold objects missing from its manifest:
+	// during a publish, after an interrupted one, and while late requests of an interrupted one may
+	// arrive.
 	MarkKey Key = "_publishing"
 	// PackKey is where a server stores an archive of objects that it cannot unpack.
 	PackKey Key = "_publishing.tar"

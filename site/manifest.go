@@ -59,7 +59,7 @@ func (s *SHA256) UnmarshalText(text []byte) error {
 // An Entry describes an object in the manifest. A put needs only key, size and MD5.
 type Entry struct {
 	Key    Key    `json:"key"`
-	Size   int64  `json:"size"` // of the body, in bytes
+	Size   int64  `json:"size"` // size of the body, in bytes
 	MD5    MD5    `json:"md5"`
 	SHA256 SHA256 `json:"sha256"` // zero if unknown, as in a listing
 }

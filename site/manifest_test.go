@@ -29,7 +29,7 @@ func TestManifestRoundTrip(t *testing.T) {
 		equal(t, "manifest", string(body), encode(t, m))
 		again, err := site.ParseManifest(m.Shard, body)
 		if err != nil || !reflect.DeepEqual(again, m) {
-			t.Fatalf("ParseManifest(%s): got %+v, %v, want what was encoded", body, again, err)
+			t.Fatalf("ParseManifest(%s): got %+v, %v, want the encoded manifest", body, again, err)
 		}
 	}
 	// No object is an empty list, never null.

@@ -36,7 +36,7 @@ const (
 	ParamInterval Param = "interval"
 	ParamOpcode   Param = "opcode"
 	ParamStart    Param = "start"
-	ParamTag      Param = "tag" // of relationships too
+	ParamTag      Param = "tag" // also of relationships
 )
 
 // A ParamKind is the form of a parameter's values.
@@ -60,14 +60,14 @@ type ParamRule struct {
 	About   string   // one-line description
 	Problem *Problem // response to a bad value; nil means that bad values are ignored
 
-	Least, Default int // of a number; no default if Default < Least
+	Least, Default int // bounds of a number; no default if Default < Least
 	// Most is the largest number, which replaces larger ones, or the maximum size of a text in bytes. It is 0 for the
 	// limit, whose maximum depends on the route.
 	Most int
 
-	Values  []string // of ParamBool, ParamChoice and ParamWords: the values that change the answer, sorted
+	Values  []string // values of ParamBool, ParamChoice and ParamWords: the values that change the answer, sorted
 	Neutral string   // value that equals no parameter
-	AnyCase bool     // of ParamChoice: letter case is ignored
+	AnyCase bool     // ParamChoice ignores letter case
 	// AnyCaseOf is the only value of a ParamChoice whose letter case is ignored. It keeps its letter case.
 	AnyCaseOf string
 }

@@ -19,7 +19,7 @@ func TestProblemStatus(t *testing.T) {
 	equal(t, "problems", len(site.Config{}.Problems()), len(want))
 	for _, p := range (site.Config{}).Problems() {
 		equal(t, p.Name, p.Status, want[p.Name])
-		// Only what is the same for everyone and for a while may be kept.
+		// Only problems that are the same for everyone, for a while, may be cached.
 		equal(t, "cached "+p.Name, p.CacheControl != site.NoStore, p.Status == 400 || p.Status == 404)
 	}
 }

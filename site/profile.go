@@ -116,7 +116,7 @@ type profilePart struct {
 	bytes   int // as JSON
 	text    *string
 	object  *json.RawMessage  // contains the entry
-	entries map[string]string // of the object
+	entries map[string]string // entries of the object
 	entry   string
 }
 
@@ -205,8 +205,8 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
-// textsOf rewrites a JSON object with sorted keys and without white space; null or nothing becomes {}. It drops
-// entries that are not texts, and counts those that are not null either.
+// textsOf rewrites a JSON object with sorted keys and without white space; null or nothing becomes
+// {}. It drops entries that are not strings, and counts the dropped ones except nulls.
 func textsOf(raw json.RawMessage) (object json.RawMessage, noTexts int, err error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "{}" {

@@ -35,7 +35,7 @@ type Resolution struct {
 	// Unknown is the object to send if Key does not exist, with UnknownAddress replaced by Address; "" means none.
 	Unknown Key
 	Address string
-	TokenID string // of a list route
+	TokenID string // token ID in a list route
 	Fresh   bool   // refresh the object first (?cache=fresh)
 
 	// Query has the parameters that Key does not cover, in normal form and sorted by name, without default values.

@@ -33,8 +33,9 @@ type Root struct {
 	// Manifest has the digests of all manifest shards, or of all manifest indexes, by name (package shards). It is
 	// empty for a live site.
 	Manifest map[string]SHA256 `json:"manifest,omitempty"`
-	// Live means that objects are rendered on request. Then their digests and sizes are unknown: there is no
-	// manifest, and Counts.Bytes is 0. Only HTTP serves such a root; it is never stored.
+	// Live means that objects are rendered on request, so their digests and sizes are unknown:
+	// there is no manifest, and Counts.Bytes is 0. Only HTTP serves a live root; it is never
+	// stored.
 	Live bool `json:"live,omitempty"`
 }
 
@@ -44,11 +45,11 @@ type Counts struct {
 	Lists    int   `json:"lists"`
 	Primary  int   `json:"primary_lists"`
 	Records  int   `json:"records"` // after merging repeated rows
-	Follows  int   `json:"follows"` // of all lists
-	Names    int   `json:"names"`   // that can be looked up
+	Follows  int   `json:"follows"` // follows of all lists
+	Names    int   `json:"names"`   // names that can be looked up
 	Events   int   `json:"events"`
 	Objects  int   `json:"objects"` // without manifest and root
-	Bytes    int64 `json:"bytes"`   // of those objects
+	Bytes    int64 `json:"bytes"`   // bytes of these objects
 }
 
 // Equal reports whether two roots describe equal sites.

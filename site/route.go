@@ -75,7 +75,7 @@ type Route struct {
 	// Subject is the path variable that the answers are about: board, token_id or user; "" means the whole graph.
 	Subject string
 
-	segments []string  // of Pattern, without {base}
+	segments []string  // segments of Pattern, without {base}
 	cut      []segment // segments, split around their variables
 	underAPI bool      // below the base path
 }
@@ -185,7 +185,7 @@ func (s segment) value(text string) (value string, ok bool) {
 
 // Regular expressions for the values of some variables.
 const (
-	assetName  = "[a-z]{1,32}-[A-Z0-9]{8}" // of a bundle: a name and a hash of its content
+	assetName  = "[a-z]{1,32}-[A-Z0-9]{8}" // asset of a bundle: a name and a hash of its content
 	reportDate = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 	pageName   = "[0-9a-z][0-9a-z.-]{0,99}" // still a valid file name with .svg
 	dataName   = "(?:accounts|badges|edges|follows|ops)(?:-[0-9]{4})?"
@@ -269,8 +269,8 @@ func (c Config) Expression(variable string) string {
 	panic("site: no expression for the variable {" + variable + "}")
 }
 
-// upTo returns an expression for the canonical decimals from 1 to most: all shorter ones, and for each digit of most
-// those that have an equal prefix and a smaller digit there.
+// upTo returns an expression for the canonical decimals from 1 to most: all shorter ones, and for
+// each digit of most the numbers with an equal prefix and a smaller digit there.
 func upTo(most string) string {
 	var all []string
 	for digits := 1; digits < len(most); digits++ {

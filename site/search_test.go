@@ -27,7 +27,7 @@ func TestShardHeader(t *testing.T) {
 		shard := encodeShard(t, h, entries)
 		again, err := scan.ParseShardHeader([]byte(shard))
 		if err != nil || again != h {
-			t.Fatalf("ParseShardHeader(%s): got %+v, %v, want what was encoded", shard, again, err)
+			t.Fatalf("ParseShardHeader(%s): got %+v, %v, want the encoded header", shard, again, err)
 		}
 		checkEntries(t, shard, entries)
 	}
@@ -142,7 +142,7 @@ func TestMatcher(t *testing.T) {
 		"example.org":        false,
 		"version":            false,
 		"address":            false,
-		alice[2:] + "été":    false, // neither is what is next to each other
+		alice[2:] + "été":    false, // no match across fields
 		"fox\"._th":          false,
 		"été \"fox\".eth\",": false,
 	} {

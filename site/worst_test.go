@@ -38,7 +38,7 @@ func TestWorstDocuments(t *testing.T) {
 	many := append(chains.Bytes(site.MaxRootBytes-3), "]}}"...)
 	worst.Check(t, "root: chains", 24<<20, func() {
 		if _, err := site.ParseRoot(many); err == nil || !strings.Contains(err.Error(), "made of") {
-			t.Errorf("chains: got the error %v, want one of what it was made of", err)
+			t.Errorf("chains: got the error %v, want one about the inputs", err)
 		}
 	})
 	for _, name := range worst.Names() {

@@ -142,7 +142,7 @@ func alone(t testing.TB, dir string) {
 	}
 	for _, entry := range entries {
 		if entry.Name() != filepath.Base(dir) {
-			t.Errorf("beside the snapshot: got %s, want nothing", entry.Name())
+			t.Errorf("next to the snapshot: got %s, want nothing", entry.Name())
 		}
 	}
 }

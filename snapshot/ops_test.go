@@ -255,12 +255,12 @@ func TestHostileOps(t *testing.T) {
 	}
 }
 
-// TestOpsOutOfOrder: whatever the order of rows is, those that are read are in order, across blocks too.
+// TestOpsOutOfOrder: for files in any order, the rows read are in order, even across blocks.
 func TestOpsOutOfOrder(t *testing.T) {
 	g := rand.New(rand.NewPCG(2, 2))
 	var text strings.Builder
 	var want []int64
-	last, lines := int64(-1), 20_000 // of several blocks
+	last, lines := int64(-1), 20_000 // enough rows for several blocks
 	for i := range lines {
 		at := int64(i)
 		if g.IntN(5) == 0 {

@@ -404,7 +404,7 @@ func TestParquetAccounts(t *testing.T) {
 	}
 }
 
-// A profile may be a struct of texts: it is what the same members are in JSON.
+// A profile may be a struct of strings, which equals the same members in JSON.
 func TestParquetProfilesOfStructs(t *testing.T) {
 	const address = "0xabcdefabcdefabcdefabcdefabcdefabcdefabcd"
 	type records struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// linesOf reads the table lists, and returns the lines of its rows, those that are invalid, and the error.
+// linesOf reads the table lists, and returns the lines of its rows, the invalid lines, and the
+// error.
 func linesOf(t *testing.T, name, body string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()

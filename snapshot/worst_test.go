@@ -102,7 +102,7 @@ func zeros(blocks int) (all []byte) {
 	return all
 }
 
-// TestWorstZstd: what a file of zstd says of its window makes no memory beyond a limit.
+// TestWorstZstd: the window claimed by a zstd file cannot exceed a limit of memory.
 func TestWorstZstd(t *testing.T) {
 	skippable := func(size int) []byte {
 		return append(binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, uint32(size)), make([]byte, size)...)
@@ -131,7 +131,7 @@ func TestWorstZstd(t *testing.T) {
 	}
 }
 
-// TestWorstFooters: what a file of Parquet says of itself makes no memory beyond some times its size.
+// TestWorstFooters: claims of a Parquet file take memory in proportion to its size.
 func TestWorstFooters(t *testing.T) {
 	file := func(footer []byte) string {
 		return "PAR1" + string(footer) + string(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) + "PAR1"

@@ -27,7 +27,7 @@ import (
 
 var someone = site.Address{0xd8, 0xda, 0x6b, 19: 0x45}
 
-// TestGolden: the members are in the order of docs/snapshot.md, what is not there is left out, and
+// TestGolden: the members are in the order of docs/snapshot.md, absent members are omitted, and
 // times are in UTC, with a fraction only if there is one.
 func TestGolden(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "snapshot")
@@ -85,8 +85,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: the reader gives back what was written, whatever the compression; the same rows
-// make the same files; and a site can be made of them.
+// TestRoundTrip: the reader returns the written rows for every compression; the same rows make the
+// same files; and a site can be made of them.
 func TestRoundTrip(t *testing.T) {
 	for seed := range uint64(servers.Rounds(6, 100)) {
 		r := random(rand.New(rand.NewPCG(seed, 13)))
@@ -130,7 +130,7 @@ func (r rows) asRead(t testing.TB) rows {
 			if err != nil {
 				t.Fatal(err)
 			}
-			normal.NoTexts = 0 // what is written has none
+			normal.NoTexts = 0 // written rows have none
 			r.accounts[i].ENS = &normal
 		}
 	}
@@ -303,7 +303,7 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// TestGivenUp: without Commit, what was there stays, and nothing is left beside it.
+// TestGivenUp: without Commit, the old snapshot stays, and no other file is left.
 func TestGivenUp(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "snapshot")
 	for _, old := range []rows{{}, {lists: []snapshot.List{{TokenID: "7"}}}} {

@@ -342,7 +342,7 @@ func wrongDigests(t *testing.T, b storage.Bucket) {
 		for _, condition := range []storage.Condition{storage.Always, storage.IfAbsent} {
 			_, err := b.Put(t.Context(), damaged, condition)
 			if key == "there" && condition == storage.IfAbsent && errors.Is(err, storage.ErrCondition) {
-				continue // what is checked first is the server's business
+				continue // the order of checks depends on the server
 			}
 			if !errors.Is(err, storage.ErrDamaged) || storage.Temporary(err) {
 				t.Errorf("put %q if %q: got %v, want ErrDamaged", key, condition, err)
@@ -398,7 +398,7 @@ func manyObjects(t *testing.T, b storage.Bucket) {
 	listsOnly(t, b, "many/", "many/zzz")
 	listsOnly(t, b, "", "many/0000", slices.Concat(inFolder[1:], objects[n+2:])...)
 
-	for range 2 { // what is absent already may be deleted too
+	for range 2 { // deleting a missing object succeeds
 		if err := b.Delete(t.Context(), keys[:storage.MaxDelete]); err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func TestADeleteIsWhatTheServerSaysItIs(t *testing.T) {
 		at := storage.Location{Bucket: bucket, Prefix: "p/"}
 		direct := openS3With(t, at, storage.S3Options{Endpoint: endpoint})
 		for name, c := range map[string]struct {
-			rewrite   func(body string) string // of the answer
+			rewrite   func(body string) string // rewrites the answer
 			left      int                      // objects that are there still
 			says      string
 			temporary bool

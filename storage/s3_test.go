@@ -360,7 +360,7 @@ func TestAllowReadOpensTheSiteAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(policy.Statement) != 1+len(prefixes) || policy.Statement[0].Sid != "Before" {
-			t.Errorf("policy: got %s, want one statement per site beside the foreign one", text)
+			t.Errorf("policy: got %s, want one statement per site and the foreign one", text)
 		}
 	})
 }
@@ -398,7 +398,7 @@ func TestAllowOriginsOnVersityGW(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(config.CORSRules) != 2 || config.CORSRules[0].ID != "before" {
-		t.Errorf("rules: got %+v, want ours once beside the foreign one", config.CORSRules)
+		t.Errorf("rules: got %+v, want ours once and the foreign one", config.CORSRules)
 	}
 }
 

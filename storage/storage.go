@@ -48,7 +48,7 @@ const (
 	Head   = object.Head
 	Put    = object.Put
 	List   = object.List
-	Delete = object.Delete // of one object or of up to MaxDelete
+	Delete = object.Delete // deletes one object or up to MaxDelete
 )
 
 // MaxDelete is the maximum number of keys per Delete.

@@ -83,6 +83,6 @@ func TestLocalListsAroundWhatCannotBeRead(t *testing.T) {
 		t.Errorf("listed: got %q, want %q", found, want)
 	}
 	if found, err := list("z"); !slices.Equal(found, []site.Key{"z"}) || err != nil {
-		t.Errorf("below a prefix: got %q and %v, want z, and no error of what is elsewhere", found, err)
+		t.Errorf("below a prefix: got %q and %v, want z, and no error about other prefixes", found, err)
 	}
 }

@@ -68,7 +68,7 @@ func TestWorstAnswers(t *testing.T) {
 			for operation, do := range operations {
 				isObject := operation == "root" || operation == "lock" || operation == "object"
 				if isObject && name != "a key" || status != http.StatusOK && operation != "list" {
-					continue // which is read in the same way
+					continue // read in the same way
 				}
 				b, err := s3.Open(t.Context(), "bucket", "",
 					storage.S3Options{Endpoint: "http://127.0.0.1:1", Transport: answers{text.Answer(worst.Size), status}})
@@ -128,7 +128,7 @@ func TestWorstTars(t *testing.T) {
 		copy(b[148:156], fmt.Sprintf("%06o\x00 ", sum))
 		return b
 	}
-	var roots, attributes []byte // each could be the last entry, but for what is behind them
+	var roots, attributes []byte // each could be the last entry, except for the bytes after it
 	const most = 8000
 	for i := range most {
 		rest := int64(most-i-1) * 512

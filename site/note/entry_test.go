@@ -76,7 +76,7 @@ func FuzzOpenEntry(f *testing.F) {
 	f.Add(`{"a":1,"note":"x"}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		if entry, err := k.Keys.OpenEntry(entryKey, []byte(body), now); err == nil && string(entry) != `{"a":1}` {
-			t.Errorf("got %q of %q, want only what was signed", entry, body)
+			t.Errorf("got %q of %q, want only the signed part", entry, body)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// NextKey has the notes of the announced sites: the one being published, and those whose publishes were interrupted.
-// Their other announced objects are below site.NextKey.
+// NextKey has the notes of the announced sites: the site being published, and the sites of
+// interrupted publishes. Their other announced objects are below site.NextKey.
 const NextKey = site.NextPrefix + Key
 
 // Limits of announcements.

@@ -48,9 +48,9 @@ const kind = "followpress site 1"
 
 // A Note names the root of a site.
 type Note struct {
-	Origin  string // of the site: the name of a key
+	Origin  string // origin of the site: the name of a key
 	Counter uint64 // increases with each root under the origin, from 1
-	AsOf    string // of the root, RFC 3339
+	AsOf    string // as_of of the root, RFC 3339
 	Root    site.SHA256
 }
 

@@ -66,7 +66,7 @@ func SitemapPartKey(bucket string) site.Key { return site.Key(folder + "/_sitema
 func Of(key site.Key) string {
 	path, isPage := strings.CutSuffix(string(key), "/"+index)
 	if !isPage {
-		path = path[:len(path)-len(".svg")] // or .png
+		path = path[:len(path)-len(".svg")] // .png has the same length
 	}
 	return path[strings.LastIndexByte(path, '/')+1:]
 }

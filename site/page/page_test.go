@@ -88,7 +88,7 @@ func TestPagesConfig(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(c *site.Config)
-		want   string // of the error; "" for none
+		want   string // expected error; "" for none
 	}{
 		"a path":              {func(c *site.Config) { c.PublicURL = "http://127.0.0.1:8080/a/b~c" }, ""},
 		"an address":          {func(c *site.Config) { c.PublicURL = "http://[::1]:8080" }, ""},

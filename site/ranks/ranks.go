@@ -35,7 +35,7 @@ type Counts [Measures]uint32
 // use.
 type Held struct {
 	AsOf string // time of the snapshot, RFC 3339
-	Body []byte // of the object
+	Body []byte // body of the object
 	rows []byte
 }
 

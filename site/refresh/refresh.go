@@ -70,7 +70,7 @@ func Replacements(kept []byte) ([]Replacement, error) {
 	return in.Stored, nil
 }
 
-// withStored adds a replacement to those that kept lists. A nil by adds nothing.
+// withStored adds a replacement to kept. A nil by adds nothing.
 func withStored(replaced, by, kept []byte) []Replacement {
 	before, err := Replacements(kept)
 	if err != nil {
@@ -151,8 +151,9 @@ func hasStored(body, kept []byte) bool {
 	return err == nil && slices.ContainsFunc(stored, func(r Replacement) bool { return r.MD5 == site.Sum(body) })
 }
 
-// withNames prepends newer names to those that kept lists. The last name is the site's, under which the site has
-// objects. It stays until a profile of another site is replaced. Of the others, the newest stay.
+// withNames prepends newer names to kept. The last name is the site's own, under which the site has
+// objects. It stays until a profile of another site is replaced. Of the other names, the newest
+// stay.
 func withNames(names []string, ofSite bool, kept []byte) (all []string) {
 	before, last := Names(kept), names
 	if n := len(before); !ofSite {

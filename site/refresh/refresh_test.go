@@ -73,7 +73,8 @@ func TestDecodeProfile(t *testing.T) {
 	}
 }
 
-// TestUpdate: a member that an upstream leaves out stays as it is stored; null and what is empty clear it.
+// TestUpdate: a member omitted by an upstream keeps its stored value; null and empty values clear
+// it.
 func TestUpdate(t *testing.T) {
 	account, err := site.ParseAddress(someAddress)
 	if err != nil {
@@ -181,7 +182,7 @@ func TestKeepNames(t *testing.T) {
 	}
 	listed("once the profile keeps its name", "f", "e", "d", "site")
 
-	rename("next", "g") // of a site that was published meanwhile
+	rename("next", "g") // name in a site published in between
 	listed("after the first rename of another site", "f", "e", "d", "next")
 	names = []string{"g", "h", "i", "j", "k"}
 	for i, name := range names[1:] {
@@ -224,7 +225,7 @@ func (note) Keep(replaced, by, kept []byte) ([]byte, error) {
 	return refresh.KeepCopy(replaced, by, kept)
 }
 
-// replacement returns what is stored of one text that replaced another.
+// replacement returns the entry about a text that replaced another.
 func replacement(text, from string) refresh.Replacement {
 	return refresh.Replacement{
 		MD5: site.Sum([]byte(text)), SHA256: site.Sum256([]byte(text)), From: site.Sum([]byte(from)), FromSHA256: site.Sum256([]byte(from)),

@@ -83,7 +83,7 @@ func IsTop8(tags []string) bool {
 	return StateOf(tags) == Follow && slices.Contains(tags, "top8")
 }
 
-// A Measure is a count by which accounts are ranked.
+// A Measure is a count that ranks accounts.
 type Measure int
 
 // The measures, in the order of the member ranks. The last three have leaderboards of the API efp only.
@@ -145,7 +145,7 @@ func IsPrimary[Account comparable](naming, ofList Account) bool { return naming 
 // A Namesake is one of several accounts with the same name in their profiles.
 type Namesake struct {
 	Refreshed bool  // the name comes from a refresh, not from the snapshot
-	Fresh     int64 // of the profile, milliseconds since the Unix epoch
+	Fresh     int64 // time of the profile, milliseconds since the Unix epoch
 	Address   [20]byte
 }
 
@@ -166,8 +166,8 @@ func (a Namesake) Compare(b Namesake) int {
 // profiles, Fetched of badges. Data of equal age stays.
 func IsNewer(at, than int64) bool { return at > than }
 
-// OneBadge sorts badges and keeps one of those that are equal by at, such as account and event: the one with the
-// smallest token ID. It modifies badges.
+// OneBadge sorts badges and keeps one of the badges that at considers equal, for example by account
+// and event: the one with the smallest token ID. It modifies badges.
 func OneBadge[Badge any](badges []Badge, at, tokenID func(a, b Badge) int) []Badge {
 	slices.SortFunc(badges, func(a, b Badge) int {
 		if order := at(a, b); order != 0 {

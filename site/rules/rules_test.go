@@ -16,7 +16,7 @@ func TestRecords(t *testing.T) {
 		kind    rules.Kind
 		tags    []string
 		holds   bool
-		state   rules.State // of the tags
+		state   rules.State // state of the tags
 		follows bool
 		top8    bool // by the tags
 	}{

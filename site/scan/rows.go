@@ -66,9 +66,9 @@ func (f TagFilter) Match(tags []byte) bool {
 // A HeldRow is an account that a list holds. Its slices alias the object: Address has no quotation marks, Tags is a
 // JSON array, the others are JSON strings.
 type HeldRow struct {
-	Version       uint32 // of the record
+	Version       uint32 // version of the record
 	Address, Tags []byte
-	Followers     int // of the address
+	Followers     int // followers of the address
 	Name, Avatar  []byte
 }
 
@@ -76,18 +76,18 @@ type HeldRow struct {
 // other slices are as in HeldRow.
 type FollowerRow struct {
 	List, Address, Tags  []byte
-	State                rules.State // of the follower in the account's primary list
-	Time                 int64       // of the record, in milliseconds since the Unix epoch
-	Followers            int         // of the follower
+	State                rules.State // state of the follower in the account's primary list
+	Time                 int64       // time of the record, in milliseconds since the Unix epoch
+	Followers            int         // number of followers of the follower
 	Name, Avatar, Header []byte
-	MutualsRank          int // of the follower; 0 is unranked
+	MutualsRank          int // mutuals rank of the follower; 0 is unranked
 }
 
 // A RankedRow is a ranked account. Ranks and counts are numbers.
 type RankedRow struct {
 	Address, Name, Avatar, Header []byte
 	Ranks                         [5][]byte // by mutuals, followers, following, blocks, top8
-	Counts                        [5][]byte // of mutuals, following, followers, blocks, top8
+	Counts                        [5][]byte // mutuals, following, followers, blocks, top8
 }
 
 // A RecommendedRow is a recommended account. Class is null or a JSON string, Records a JSON object.
@@ -100,9 +100,9 @@ type RecommendedRow struct {
 // An OperationRow is an operation on an address, or of a list; then List is "". List and Address have no quotation
 // marks, the others are JSON strings.
 type OperationRow struct {
-	Time         int64 // of the block, in milliseconds since the Unix epoch
+	Time         int64 // time of the block, in milliseconds since the Unix epoch
 	List         []byte
-	Address      []byte // of the list's account; in activity of a list, the target
+	Address      []byte // address of the list's account; in activity of a list, the target
 	Name, Avatar []byte // of that address
 	Opcode       byte   // 1 to 4
 	Tag          []byte
@@ -448,7 +448,7 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 
 // A UserNode is a user's entry in a user bucket.
 type UserNode struct {
-	Address   string // of the account
+	Address   string // address of the account
 	List      string // its primary list, "" for none
 	Held      int    // accounts that the primary list holds
 	Followers int    // primary lists that hold the account

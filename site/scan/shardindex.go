@@ -12,9 +12,9 @@ import (
 type ShardIndex struct {
 	Header ShardHeader
 
-	starts []uint32 // of each entry in the shard; then the end of the last entry, plus one
+	starts []uint32 // start of each entry in the shard; then the end of the last entry, plus one
 	texts  []uint32 // start of each entry's text
-	text   []byte   // of each entry: the address and the folded name, each followed by fieldEnd
+	text   []byte   // text of each entry: the address and the folded name, each followed by fieldEnd
 }
 
 // fieldEnd ends a text. No term contains it, because UTF-8 does not, and noText is another byte.

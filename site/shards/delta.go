@@ -24,7 +24,7 @@ type Delta struct {
 // A Patch has the changes to one shard.
 type Patch struct {
 	Shard   string       `json:"shard"`
-	SHA256  site.SHA256  `json:"sha256"`  // of the changed shard's text
+	SHA256  site.SHA256  `json:"sha256"`  // digest of the changed shard's text
 	Objects []site.Entry `json:"objects"` // new and altered objects, sorted by key
 	Gone    []site.Key   `json:"gone"`    // removed keys, sorted
 }

@@ -24,7 +24,7 @@ var ErrDamaged = errors.New("it is not what _site names")
 type Reader struct {
 	root    *site.Root
 	get     Get
-	digests Digests              // of the shards; zero below a damaged index
+	digests Digests              // digests of the shards; zero below a damaged index
 	indexes map[string]readIndex // by name
 	trusted bool                 // digests do not depend on the indexes
 
@@ -132,7 +132,7 @@ type Shard struct {
 	Patched bool         // a delta has changed it
 }
 
-// Shard reads a shard. An error that wraps ErrDamaged names the object that is not the one that the root names.
+// Shard reads a shard. An error that wraps ErrDamaged names the object that differs from the root.
 func (r *Reader) Shard(ctx context.Context, name string) (Shard, error) {
 	key := site.ManifestKey(name)
 	if index, err := r.indexOf(name); err != nil {

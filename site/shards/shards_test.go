@@ -88,7 +88,8 @@ func someObjects(n int) map[site.Key]string {
 	return objects
 }
 
-// TestReader: whatever the number of shards, a reader finds what was listed, and the root stays small.
+// TestReader: for any number of shards, a reader finds the listed entries, and the root stays
+// small.
 func TestReader(t *testing.T) {
 	for digits, indexes := range map[int]int{1: 0, 2: 0, 3: 16} {
 		objects := someObjects(3000)

@@ -11,7 +11,7 @@ import (
 // A Split reads a manifest in the parts of a finer one, so that two sites with shards of different sizes can be
 // compared part by part. It caches a few shards. It is safe for concurrent use.
 type Split struct {
-	digits int // of shard names
+	digits int // digits of shard names
 	read   func(ctx context.Context, shard string) ([]site.Entry, error)
 
 	mu    sync.Mutex

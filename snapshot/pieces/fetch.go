@@ -291,7 +291,7 @@ func (f *Fetched) Ranks() ([]byte, error) {
 	}
 	text, err := f.text(*f.Index.Ranks)
 	if err == nil && site.Sum256(text) != *f.root.Inputs.Ranks {
-		err = fmt.Errorf("ranks: %w: they are not those that the root names", ErrAltered)
+		err = fmt.Errorf("ranks: %w: they differ from the root", ErrAltered)
 	}
 	return text, err
 }

@@ -55,8 +55,8 @@ type Index struct {
 
 // A Piece describes the body of an object.
 type Piece struct {
-	SHA256 site.SHA256 `json:"sha256"` // of the body; determines the key
-	MD5    site.MD5    `json:"md5"`    // of the body, to find it in a listing of the bucket; zero if unknown
+	SHA256 site.SHA256 `json:"sha256"` // digest of the body; determines the key
+	MD5    site.MD5    `json:"md5"`    // digest of the body, to find it in a listing of the bucket; zero if unknown
 	Bytes  int64       `json:"bytes"`
 	Text   int64       `json:"text"` // decompressed size
 }
@@ -139,7 +139,7 @@ var ErrOther = errors.New("these are not the inputs of the site")
 // differs, or has rows that were skipped. put may keep the body.
 func (s *Source) Build(ctx context.Context, root *site.Root, put func(Piece, []byte) error) (*Index, error) {
 	if root.Inputs == nil {
-		return nil, fmt.Errorf("%w: its root does not say what it was made of; generate it again with this version", ErrOther)
+		return nil, fmt.Errorf("%w: its root does not name its inputs; regenerate it", ErrOther)
 	}
 	x := &Index{Format: format, Tables: map[string][]Piece{}}
 	p, err := newPacker(func(piece Piece, body []byte) error {

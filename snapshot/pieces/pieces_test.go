@@ -156,7 +156,8 @@ func TestParseIndex(t *testing.T) {
 	}
 }
 
-// TestMatches: an index has the parts that the root names, and not far more text than the site or what is fetched.
+// TestMatches: an index has the parts named by the root, and not much more text than the site or
+// the fetched objects.
 func TestMatches(t *testing.T) {
 	digest := site.Sum256([]byte("x"))
 	piece := func(n byte, bytes, text int64) Piece { return Piece{SHA256: site.SHA256{n}, Bytes: bytes, Text: text} }

@@ -32,7 +32,7 @@ func Record(from Refreshed) *Recorder { return &Recorder{from: from} }
 // A refreshedRow precedes the body of an object.
 type refreshedRow struct {
 	Key   site.Key `json:"key"`
-	Bytes int      `json:"bytes"` // of the body
+	Bytes int      `json:"bytes"` // bytes of the body
 }
 
 // Each implements Refreshed. It records what found accepted.

@@ -17,7 +17,7 @@ func TestARootBesideAnAnnouncement(t *testing.T) {
 	for _, hasNote := range []bool{true, false} {
 		b := newBucket(t, yesterday)
 		b.put(announced(t, today))
-		b.put(siteOf(t, 25, 0, 1)) // which nobody has signed
+		b.put(siteOf(t, 25, 0, 1)) // an unsigned site
 		if !hasNote {
 			b.remove(note.Key)
 		}

@@ -26,15 +26,17 @@ type Store interface {
 
 // Options configure the checks. The zero value suits servers.
 type Options struct {
-	// Pinned requires that all objects belong to the root that Open read. Once another site is published, objects
-	// that differ return ErrBetween. Otherwise the Site follows what is published.
+	// Pinned requires that all objects belong to the root that Open read. Once another site is
+	// published, objects that differ return ErrBetween. Otherwise the Site follows the published
+	// site.
 	Pinned bool
 	// Seen is a note that an earlier reader accepted; an older site is refused. The zero note refuses none.
 	Seen note.Note
 	// AllowRollback accepts a site older than Seen.
 	AllowRollback bool
-	// Refreshers are the keys that sign entries below site.RefreshPrefix (note.SignEntry). With keys, an object may
-	// also be the replacement that such an entry lists. Get returns the entries themselves unchecked.
+	// Refreshers are the keys that sign entries below site.RefreshPrefix (note.SignEntry). With
+	// keys, an object may also be the replacement listed by a signed entry. Get returns the entries
+	// themselves unchecked.
 	Refreshers note.Keys
 	// ManifestBytes limits the memory of cached manifest shards, of some 56 KiB each; 0 means 8 MiB.
 	ManifestBytes int
@@ -237,7 +239,7 @@ func (s *Site) reloadFor(ctx context.Context, altered *AlteredError) error {
 	return altered
 }
 
-// An expected is what a state lists for a key.
+// An expected is the entry that a state lists for a key.
 type expected struct {
 	right      []item     // acceptable objects
 	of         []*version // the versions that list them
@@ -430,8 +432,9 @@ func (s *Site) Entry(ctx context.Context, key site.Key) (size int64, digest site
 	return i.size, i.sha256, ok, err
 }
 
-// Shard returns the entries of a manifest shard of Root, sorted by key. An error that wraps shards.ErrDamaged means
-// that the shard is not the one that the root names: it was altered, or another site is being published.
+// Shard returns the entries of a manifest shard of Root, sorted by key. An error that wraps
+// shards.ErrDamaged means that the shard differs from the root: it was altered, or another site is
+// being published.
 func (s *Site) Shard(ctx context.Context, name string) ([]site.Entry, error) {
 	live := s.state.Load().live
 	entries, err := s.readShard(ctx, live, name)

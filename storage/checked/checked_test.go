@@ -138,9 +138,9 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 		for _, tt := range []struct {
 			name   string
 			attack func(b bucket)
-			open   error // of Open
+			open   error // error of Open
 			key    site.Key
-			want   error // of Get
+			want   error // error of Get
 		}{
 			{"nothing is altered", func(bucket) {}, nil, changed, nil},
 			{"an object altered", func(b bucket) { b.put(memsite.Site{changed: `{"list":077,"day":66}`}) }, nil, changed, checked.ErrAltered},
@@ -225,7 +225,7 @@ func TestEverythingIsCheckedBeforeItIsReturned(t *testing.T) {
 				}
 				var altered *checked.AlteredError
 				if errors.As(err, &altered) && (altered.Expected == "" || altered.Got == "") {
-					t.Errorf("got %+v, want what is expected and what is there", altered)
+					t.Errorf("got %+v, want the expected and the actual digest", altered)
 				}
 			})
 		}
@@ -333,7 +333,7 @@ func TestWhileASiteIsPublished(t *testing.T) {
 			{"the manifest", func(b bucket) { b.put(manifest(today)) }},
 			{"the root", func(b bucket) { b.put(memsite.Site{site.RootKey: today[site.RootKey]}) }},
 			{"the note", func(b bucket) { b.put(memsite.Site{note.Key: today[note.Key]}) }},
-			{"what is left over is removed", func(b bucket) { b.remove(detailsOf(98)) }},
+			{"a left-over object is removed", func(b bucket) { b.remove(detailsOf(98)) }},
 			{"the announcement is removed", func(b bucket) { b.remove("_next") }},
 		}
 		for opened := range stages {
@@ -356,7 +356,7 @@ func TestWhileASiteIsPublished(t *testing.T) {
 				if opened == 2 {
 					for key, body := range announced(t, today) {
 						if got, err := follows.Get(t.Context(), key); err != nil || string(got) != body {
-							t.Fatalf("%s: got %d bytes and %v, want what is announced", key, len(got), err)
+							t.Fatalf("%s: got %d bytes and %v, want the announced object", key, len(got), err)
 						}
 					}
 				}
@@ -535,7 +535,7 @@ func TestDeltasAreChecked(t *testing.T) {
 		}
 	}
 	gone := patch
-	gone.Gone = []site.Key{patch.Objects[0].Key} // which the patch also has
+	gone.Gone = []site.Key{patch.Objects[0].Key} // a key that the patch also puts
 	for name, wrong := range map[string]shards.Patch{
 		"a patch that removes more": gone,
 		"a patch that lists more":   {Shard: patch.Shard, SHA256: patch.SHA256, Objects: entries(now), Gone: patch.Gone},

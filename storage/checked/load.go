@@ -118,7 +118,7 @@ func (s *Site) load(ctx context.Context, was *state) (*state, error) {
 
 // readRoot reads the root, and its Info if the store returns one.
 func (s *Site) readRoot(ctx context.Context, is *state) ([]byte, error) {
-	if store, ok := s.store.(reader); ok { // which limits the root itself
+	if store, ok := s.store.(reader); ok { // the store limits the root itself
 		body, info, err := store.Read(ctx, site.RootKey)
 		is.info = info
 		return body, err

@@ -60,7 +60,7 @@ type shelf struct {
 
 	mu    sync.Mutex
 	bytes int
-	order list.List // of *heldShard, most recently used first
+	order list.List // holds *heldShard, most recently used first
 	by    map[shardOf]*list.Element
 }
 
@@ -118,8 +118,8 @@ func (s *shelf) drop(e *list.Element) {
 // A version is a verified root with its manifest.
 type version struct {
 	root   *site.Root
-	body   []byte      // of the root
-	digest site.SHA256 // of the root
+	body   []byte      // body of the root
+	digest site.SHA256 // digest of the root
 
 	opening  turn           // held while the manifest is opened
 	manifest *shards.Reader // nil until it is opened; under opening
@@ -204,8 +204,8 @@ func asDamage(err error) error {
 	return err
 }
 
-// shard returns the items of a shard. An error that wraps shards.ErrDamaged means that the shard is not the one that
-// the root names.
+// shard returns the items of a shard. An error that wraps shards.ErrDamaged means that the shard
+// differs from the root.
 func (s *Site) shard(ctx context.Context, v *version, name string) ([]item, error) {
 	for {
 		h, isNew := s.shelf.claim(shardOf{v.digest, name})

@@ -10,8 +10,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// refreshed returns an object that has replaced one that a state lists, according to a signed entry, or nil without
-// such an entry.
+// refreshed returns the replacement of a listed object according to a signed entry, or nil without
+// an entry.
 func (s *Site) refreshed(ctx context.Context, st *state, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	put, err := s.replacements(ctx, st.live.root.Config, key)
 	if len(put) == 0 || err != nil {

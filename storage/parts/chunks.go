@@ -235,7 +235,7 @@ type lru[K comparable, V any] struct {
 
 	mu     sync.Mutex
 	weight int64
-	used   list.List // of *lruEntry, most recently used first
+	used   list.List // holds *lruEntry, most recently used first
 	byKey  map[K]*list.Element
 }
 

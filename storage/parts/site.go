@@ -41,7 +41,7 @@ type Site struct {
 // An openSite is the site of one root, even after another one has replaced it.
 type openSite struct {
 	site     *Site
-	body     []byte // of the root
+	body     []byte // body of the root
 	root     site.Root
 	top      map[site.Key][]byte // the root, and the indexes of the manifest
 	manifest *shards.Reader
@@ -60,7 +60,7 @@ type partIndex []partEntry
 type partEntry struct {
 	hash  uint64
 	block uint32 // where the entry begins
-	size  uint32 // of the body
+	size  uint32 // size of the body
 }
 
 // maxIndexed is the maximum number of entries in cached indexes, of 16 bytes each.
@@ -319,7 +319,7 @@ func (o *openSite) index(ctx context.Context, f *partFile, shard string) (partIn
 
 // makeIndex computes where the objects of a part are, and compares the part's size with the result.
 func (o *openSite) makeIndex(f *partFile, s shards.Shard) (partIndex, error) {
-	const largest = math.MaxUint32 // of an object in bytes, of a part in blocks
+	const largest = math.MaxUint32 // limit of an object in bytes and of a part in blocks
 	index := make(partIndex, 0, len(s.Objects))
 	at := tarentry.Block + s.Object.Size + tarentry.Padding(s.Object.Size)
 	for _, e := range s.Objects {

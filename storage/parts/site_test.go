@@ -179,7 +179,7 @@ func TestDamagedParts(t *testing.T) {
 		changed[key] += "!"
 	}
 	place, another := made.Parts(t), madeUp(t, 1, changed).Parts(t)
-	var key site.Key // of an object in part-3
+	var key site.Key // key of an object in part-3
 	for k := range oddObjects() {
 		if site.ManifestShard(k, 1) == "3" && strings.HasPrefix(string(k), "plain/") && k > key {
 			key = k
@@ -235,7 +235,7 @@ func TestDamagedParts(t *testing.T) {
 func TestPartsAreReplacedWhileTheyAreRead(t *testing.T) {
 	changed := oddObjects()
 	for key, body := range changed {
-		changed[key] = strings.ToUpper(body) // of the same size
+		changed[key] = strings.ToUpper(body) // the size stays the same
 	}
 	before, after := madeUp(t, 1, oddObjects()), madeUp(t, 1, changed)
 	for _, at := range []string{"", "s3://parts/part-*"} {

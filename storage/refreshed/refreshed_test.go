@@ -125,7 +125,7 @@ func allRefreshed(t *testing.T, b storage.Bucket, at storage.Location, o storage
 
 func goneMeanwhile(t *testing.T, b storage.Bucket, at storage.Location, o storage.S3Options) {
 	keys := putRefreshed(t, b)
-	gone := keys[len(keys)-40 : len(keys)-30] // of those that are not read yet when the first one is
+	gone := keys[len(keys)-40 : len(keys)-30] // keys not read yet when the first one is
 	each(t, openRefreshed(t, at, o), keys, func(n int) {
 		if n != 1 {
 			return
@@ -228,7 +228,7 @@ func TestRefreshedPassesOverFolders(t *testing.T) {
 		r := openRefreshed(t, storage.Location{Bucket: bucket, Prefix: "_refresh/"}, storage.S3Options{Endpoint: server.Endpoint})
 		err := r.Each(t.Context(), func(key site.Key, _ []byte) error { keys = append(keys, key); return nil })
 		if err != nil || len(keys) != 1 || keys[0] != "details/1" {
-			t.Errorf("keys: got %q, %v, want those that were put", keys, err)
+			t.Errorf("keys: got %q, %v, want the keys put", keys, err)
 		}
 	})
 }

@@ -64,7 +64,7 @@ type frameReader struct {
 	running sync.WaitGroup
 
 	current *frame
-	rows    io.ReadCloser // of the current frame
+	rows    io.ReadCloser // rows of the current frame
 }
 
 // A frame is a small frame, or the rest of the file.

@@ -50,7 +50,7 @@ func smallFrames(t *testing.T, file []byte) (texts []string) {
 	return texts
 }
 
-// TestFramesOfRows: a frame of what is written ends at the end of a row, and has 4 MiB of them.
+// TestFramesOfRows: a written frame ends at the end of a row, and has 4 MiB of rows.
 func TestFramesOfRows(t *testing.T) {
 	var text strings.Builder
 	for i := 0; text.Len() < 3*frameBytes; i++ {
@@ -203,7 +203,7 @@ func TestFramesLeftAlone(t *testing.T) {
 		if _, err := io.CopyN(io.Discard, rows, int64(n)*100_001); err != nil {
 			t.Fatal(err)
 		}
-		if err := rows.Close(); err != nil { // which waits for all goroutines
+		if err := rows.Close(); err != nil { // Close waits for all goroutines
 			t.Fatal(err)
 		}
 	}

@@ -109,7 +109,7 @@ func (z zstdReader) Read(p []byte) (int, error) {
 // A File is an open file of lines.
 type File struct {
 	io.Reader        // the rows
-	Name      string // of the file
+	Name      string // name of the file
 	close     func() error
 }
 

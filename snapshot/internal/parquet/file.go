@@ -93,10 +93,10 @@ type leaf struct {
 	column
 	source   *lib.Column
 	index    int   // among the leaf columns of the file; -1 if missing
-	element  int   // of lists: definition level of elements, null or not
-	unsigned bool  // of numbers
-	isNumber bool  // of times: stored as numbers
-	divisor  int64 // of times stored as numbers: units per millisecond; 0 for INT96
+	element  int   // lists: definition level of elements, null or not
+	unsigned bool  // numbers are unsigned
+	isNumber bool  // times are stored as numbers
+	divisor  int64 // times stored as numbers: units per millisecond; 0 for INT96
 
 	// Of members of ens, if that is a struct:
 	inside string // JSON name of the struct in ens with the member; "" for ens itself
@@ -348,7 +348,7 @@ func (l *leaf) milliseconds(v lib.Value) int64 {
 // Maximum size of a block.
 const (
 	rowsInBlock  = 2048
-	bytesInBlock = 16 << 20 // of values, in addition to the rest of their pages
+	bytesInBlock = 16 << 20 // limit of value bytes in a block, in addition to the rest of their pages
 )
 
 // Rows are a sequence of rows, stored by column.
@@ -510,9 +510,9 @@ type columnReader struct {
 	leaf
 	stream *pageStream
 	row    int64           // approximate bytes of the longest rows
-	pages  lib.Pages       // of stream
-	values lib.ValueReader // of the current page; nil between pages
-	ahead  []lib.Value     // of lists: values already read that belong to later rows
+	pages  lib.Pages       // pages of stream
+	values lib.ValueReader // values of the current page; nil between pages
+	ahead  []lib.Value     // lists: values already read that belong to later rows
 	buf    []lib.Value
 }
 

@@ -15,11 +15,11 @@ import (
 	parquetformat "github.com/parquet-go/parquet-go/format"
 )
 
-// Limits of what a Parquet file claims. The library allocates that much memory, and recurses that deep, which could
+// Limits of claims in a Parquet file. The library allocates and recurses as claimed, which could
 // kill the process.
 const (
 	maxFooterBytes  = 64 << 20  // includes minimum and maximum of each column, of up to 16 MiB
-	maxHeaderBytes  = 128 << 20 // of a page, some of which have both twice
+	maxHeaderBytes  = 128 << 20 // header limit of a page, some of which have both twice
 	maxColumns      = 10_000
 	maxSchemaDepth  = 64
 	maxThriftDepth  = 32

@@ -39,7 +39,7 @@ type pageStream struct {
 	mostBytes int64 // per page
 
 	header  parquetformat.PageHeader
-	values  int   // of the page, including nulls
+	values  int   // values of the page, including nulls
 	longest int64 // bytes of the longest dictionary value, which any row may have
 
 	page             [2][]byte // a rewritten header, and the page unpacked

@@ -42,7 +42,7 @@ func FuzzAccount(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		normal.NoTexts = 0 // what is written has none
+		normal.NoTexts = 0 // written rows have none
 		want := Account{Primary: primary, ENS: &normal}
 		if got, err := ParseAccount(line); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v and the error %v, want %+v", line, got, err, want)

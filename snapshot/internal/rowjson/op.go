@@ -17,7 +17,7 @@ import (
 // An Op is a row of the table ops: an operation with a visible effect on a list that still has the slot.
 type Op struct {
 	TokenID  string
-	Time     int64 // of the block, in milliseconds since the Unix epoch
+	Time     int64 // time of the block, in milliseconds since the Unix epoch
 	Chain    uint64
 	Block    uint64
 	LogIndex uint32

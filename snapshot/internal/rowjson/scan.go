@@ -18,7 +18,7 @@ type Scanner struct {
 	rawjson.Scanner
 	Record  Record
 	Op      Op
-	Data    []byte // of the record or operation
+	Data    []byte // data of the record or operation
 	Account Account
 	Profile site.Profile
 

@@ -146,7 +146,7 @@ func damaged(r *rand.Rand, line string) string {
 	return string(b)
 }
 
-// FuzzScan: whatever a scanner takes is what the decoder makes of it.
+// FuzzScan: the scanner's result equals the decoder's, for every input that the scanner accepts.
 func FuzzScan(f *testing.F) {
 	for _, line := range append(usualRows, unusualRows...) {
 		f.Add(line)

@@ -50,7 +50,7 @@ func TestReadAheadBytes(t *testing.T) {
 			if got != most {
 				t.Errorf("got %d blocks, want %d", got, most)
 			}
-		}) // which fails if a goroutine is left
+		}) // it fails if a goroutine is left
 	}
 }
 
@@ -155,7 +155,7 @@ func TestWorstRowGroups(t *testing.T) {
 // live returns how many bytes are in use.
 func live() int64 {
 	runtime.GC()
-	runtime.GC() // what is in pools goes with the second one
+	runtime.GC() // the second one empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -12,11 +12,12 @@ import (
 	"github.com/followpress/followpress/snapshot/internal/rowjson"
 )
 
-// A Digest is the digest of a table's rows: the SHA-256 of the concatenated SHA-256s of all rows in canonical form,
-// in order. The canonical form is what a Writer writes, without the line feed. The digest does not depend on the
-// files that hold the rows. The zero value is the digest of no rows.
+// A Digest is the digest of a table's rows: the SHA-256 of the concatenated SHA-256s of all rows in
+// canonical form, in order. The canonical form is the line that a Writer writes, without the line
+// feed. The digest does not depend on the division into files. The zero value is the digest of no
+// rows.
 //
-// Hashing rows separately allows several cores, and reordering by moving digests.
+// Rows are hashed separately to use several cores, and to reorder rows by moving digests.
 type Digest struct {
 	rows hash.Hash // over the digests of rows; nil before the first
 }

@@ -281,9 +281,9 @@ const (
 	bytesAhead = 16 << 20
 )
 
-// sideBySide yields the blocks of the sources in order, and reads some of the next sources ahead, each in a
-// goroutine. What it has read ahead waits in memory: files of up to 16 MiB are unpacked completely, of larger ones
-// the start. Sources with large pages wait for each other.
+// sideBySide yields the blocks of the sources in order, and reads some sources ahead, each in a
+// goroutine. Prefetched blocks wait in memory: files of up to 16 MiB are unpacked completely, of
+// larger ones the start. Sources with large pages wait for each other.
 func sideBySide(sources []rowSource, workers int) rowSource {
 	if len(sources) == 1 {
 		return func(yield func(block, error) bool) {
@@ -334,7 +334,7 @@ type readBlock struct {
 	err error
 }
 
-// A queue holds what was read ahead of a source.
+// A queue holds prefetched blocks of a source.
 type queue struct {
 	blocks chan readBlock
 	free   *semaphore.Weighted // bytes that may still be read ahead

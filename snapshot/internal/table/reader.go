@@ -22,7 +22,7 @@ type Reader[T any] struct {
 	File     string      // one file of the table (TableFiles), for readers that share the work; "" for all
 	Workers  int         // number of parsers; 0 means one per core
 	Untimed  bool        // ignore the times of records
-	After    *rowjson.Op // of the table ops: rows must also come after this one; nil for none
+	After    *rowjson.Op // table ops: rows must also come after this one; nil for none
 
 	// Complete, unless nil, receives the valid rows of each block before Done, and may modify them. It is called
 	// concurrently. Block.Take calls its result.

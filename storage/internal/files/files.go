@@ -50,7 +50,7 @@ const (
 type bucketFiles struct {
 	ctx    context.Context // fs.FS methods take no context
 	bucket *s3.Bucket
-	name   string // of the folder, ending in a slash
+	name   string // name of the folder, ending in a slash
 	infos  map[string]object.Info
 
 	most int // bytes of spans

@@ -18,7 +18,7 @@ import (
 type Location struct {
 	Folder string // from file://; "" for s3://
 	Bucket string // from s3://
-	Prefix string // of the keys, "" or ending in a slash
+	Prefix string // prefix of the keys, "" or ending in a slash
 }
 
 // ParsePlace is like Parse and also accepts the path of a folder.

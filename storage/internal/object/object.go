@@ -61,7 +61,7 @@ const (
 	Head   Request = "head"
 	Put    Request = "put"
 	List   Request = "list"
-	Delete Request = "delete" // of one object or of up to 1,000
+	Delete Request = "delete" // deletes one object or up to 1,000
 	SetUp  Request = "set_up" // policy and so on
 )
 

@@ -109,7 +109,7 @@ func nothingIsSentAfterTheEnd(t *testing.T, serve func(http.Handler) *httptest.S
 	ctx.ended.Store(true)
 	go func() {
 		_, _ = write.Write([]byte("after")) // fails when the request does
-		write.Close()                       // a request that goes on all the same ends
+		write.Close()                       // ends a request that still runs
 	}()
 	if err := <-done; !errors.Is(err, errEnded) {
 		t.Errorf("request that is under way: got %v, want %v", err, errEnded)

@@ -20,7 +20,7 @@ import (
 type meter struct {
 	next   http.RoundTripper
 	log    *slog.Logger
-	offset atomic.Int64 // nanoseconds by which the server's clock is ahead
+	offset atomic.Int64 // lead of the server's clock in nanoseconds
 
 	mu     sync.Mutex
 	counts map[object.Request]int

@@ -30,7 +30,7 @@ func TestWeb(t *testing.T) {
 	large := strings.Repeat("0123456789", 100_000)
 	for name, tc := range map[string]struct {
 		handler   http.HandlerFunc
-		most      int64 // that is admitted; 0 for all
+		most      int64 // admitted size; 0 for any
 		want      string
 		err       error
 		message   string
