@@ -53,7 +53,7 @@ var findings = []finding{
 	{"a snapshot altered, and its index", "reproduce", "table accounts: it was altered: its rows have the digest …", "1"},
 	{"a table with one record more, and its index", "reproduce", "table records: it was altered: its rows have the digest …", "1"},
 	{"a table with one record more, and the whole site", "reproduce --key", "the note is about another root", "1"},
-	{"a node that hides logs", "audit", "… of … not what the contracts say", "1"},
+	{"a node that hides logs", "audit", "… of … differ from the contracts", "1"},
 	{"1 GiB: the note", "verify --key", "read _site.note: 1073741824 bytes, expected at most 16384: the object is too large", "1"},
 	{"1 GiB: the root", "verify --key", "read _site: 1073741824 bytes, expected at most 4194304: the object is too large", "1"},
 	{"1 GiB: an index", "verify --key", "read _manifest/…: 1073741824 bytes, expected at most 65536: the object is too large", "1"},

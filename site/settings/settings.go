@@ -18,7 +18,7 @@ const Header = "Followpress-Edge"
 // the routes of this version.
 func Digest(c site.Config) string {
 	var text strings.Builder
-	fmt.Fprintln(&text, c.BasePath, c.LeaderboardMax, c.Names, c.Tags)
+	fmt.Fprintln(&text, c.BasePath, c.LeaderboardMax, c.Names, c.Tags, c.PublicURL, c.Title)
 	for _, r := range c.Routes() {
 		fmt.Fprintln(&text, r.Pattern, r.Params, r.ContentType, r.CacheControl, r.Ranges)
 	}

@@ -151,7 +151,7 @@ func TestSnapshotInABucket(t *testing.T) {
 			for location, reason := range map[string]string{
 				"s3://" + bucket + "/no": "s3://" + bucket + "/no/meta.json is not there: is this the folder of a snapshot?",
 				"s3://no-such-bucket/x":  "--snapshot: read s3://no-such-bucket/x/: no such bucket; check its name, --endpoint and --region",
-				"s3://":                  "--snapshot: s3://: use s3://BUCKET",
+				"s3://":                  "--snapshot: s3://: not a bucket; use s3://BUCKET",
 			} {
 				nowhere := filepath.Join(t.TempDir(), "nowhere")
 				status, _, stderr := generate("--snapshot", location, "--endpoint", s.Endpoint, "--out", nowhere)

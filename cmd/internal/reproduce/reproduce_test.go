@@ -310,7 +310,7 @@ func TestFaults(t *testing.T) {
 			t.Helper()
 			_, name := index(t, bucket)
 			write(t, name, []byte("["))
-		}, []string{"this is no index"}},
+		}, []string{"not an index"}},
 		"a record more":             {moreRecords, []string{"table records: it was altered: its rows have the digest"}},
 		"a table too few":           {rewritten(func(x *pieces.Index) { delete(x.Tables, "badges") }), []string{"and the root"}},
 		"a table's rows in another": {rewritten(func(x *pieces.Index) { x.Tables["lists"] = x.Tables["records"] }), []string{"table lists: it was altered"}},
