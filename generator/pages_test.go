@@ -428,7 +428,7 @@ func TestBrandedPages(t *testing.T) {
 		t.Errorf("a picture where there are none: got %s", body)
 	}
 	for pictures, want := range map[string][2]string{
-		"":                            {`<a href="https://x.example/a.png" rel="nofollow ugc noopener noreferrer">Show the picture`, "img-src data: https://cdn.example;"},
+		"":                            {`<a href="https://x.example/a.png" rel="nofollow ugc noopener noreferrer">Show the avatar`, "img-src data: https://cdn.example;"},
 		"x.example":                   {`<img class="face" src="https://x.example/a.png"`, "img-src data: https://cdn.example https://x.example;"},
 		"https://p.example/{url}?s=1": {`<img class="face" src="https://p.example/https%3A%2F%2Fx.example%2Fa.png?s=1"`, "img-src data: https://cdn.example https://p.example;"},
 	} {
