@@ -90,8 +90,8 @@ func load(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	return api.OnLoadResult{Contents: &text, Loader: loader}, err
 }
 
-// licence returns the licence of the library that a file is of, as a comment that stays: every output
-// ends with those of what is in it, each once.
+// licence returns the licence of a file's library as a legal comment: every output ends with the licences of its
+// libraries, each once.
 func licence(name string) (string, error) {
 	library, ok := strings.CutPrefix(name, "lib/")
 	if !ok {

@@ -4,21 +4,21 @@
 //
 // # The path of a view
 //
-//  1. explorer/bundle.go bundles TypeScript and the libraries in lib/ from the program itself. explorer.go renders
-//     the page, which names what the first view loads.
-//  2. In the browser src/router.ts reads the place from the address, and explorer.tsx loads its view. data/ is all
-//     that knows the API: it asks the client library, and objects that the library does not give as they are: top,
-//     network, and those of what happened (history.ts; ops.ts pages, undoes and counts it). Views are made of the
-//     components in ui/; graph/ lays a neighbourhood out and paints it. texts/ has all texts.
-//  3. Data of profiles are texts. ui/links.ts alone decides which of them become URLs.
-//  4. Where the site is live, data/live.ts follows its rounds: it replaces the client's site, and has what is on the
-//     screen read and drawn again. useLoad keeps what was there until then.
-//  5. With public keys, data/site.ts reads through the checks of the client library; data/proof.ts says what came of
-//     them, and which keys this browser keeps. ui/seal.tsx and views/proof.tsx show that.
-//  6. data/mine.ts keeps who the reader is, and whom they looked at. relations.ts reads what that account and others say
-//     of each other, visits.ts and news.ts what is new for it. ui/slots.tsx has the places for what ui/mine.tsx shows.
-//  7. data/newer.ts looks whether the site is still the one that is shown; otherwise views begin anew.
-//  8. sw.ts and worker.ts keep what was read for visits without a network.
+//  1. bundle.go bundles TypeScript and the libraries in lib/. explorer.go renders the page, which names the files
+//     of the first view.
+//  2. In the browser src/router.ts reads the place from the address, and explorer.tsx loads its view. Only data/
+//     knows the API: it asks the client library, and reads a few objects itself (top, network; history.ts and
+//     ops.ts for operations). Views are made of the components in ui/; graph/ lays out and paints a
+//     neighborhood. texts/ has all texts.
+//  3. Profile data are texts. ui/links.ts alone decides which of them become URLs.
+//  4. On a live site, data/live.ts follows the rounds: it replaces the client's site and redraws the screen.
+//     useLoad keeps the old content until then.
+//  5. With public keys, data/site.ts reads through the client library's checks. data/proof.ts reports their results
+//     and the keys that this browser keeps; ui/seal.tsx and views/proof.tsx show them.
+//  6. data/mine.ts remembers the reader's account and the accounts visited. relations.ts reads the states between
+//     that account and others, visits.ts and news.ts find news for it. ui/slots.tsx has the places for ui/mine.tsx.
+//  7. data/newer.ts notices a newer site; views then start over.
+//  8. sw.ts and worker.ts keep objects for visits without a network.
 //
 // # The explorer is bundled when it is asked for
 //
@@ -61,8 +61,8 @@ const (
 )
 
 // Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
-// the page depends on the configuration: on where pictures come from, what is checked by, whose site it is, and what there
-// is beside it and without scripts.
+// the page depends on the configuration: the sources of pictures, public keys, title and home, other parts of the site,
+// and the content without scripts.
 func Files(config site.Config) []File { return bundled().filesFor(config) }
 
 // Spoken returns the files of an explorer whose texts are made by another module in the place of src/texts/own.ts, in
@@ -90,7 +90,7 @@ type built struct {
 	loaded firstLoad
 }
 
-// filesFor returns the files of the explorer for a site: those that were built, and the page with the settings of the site.
+// filesFor returns the files of the explorer for a site: the built files, and the page with the settings of the site.
 func (b built) filesFor(config site.Config) []File {
 	files := append([]File{{Page, pageOf(b.loaded, config)}}, b.files...)
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })

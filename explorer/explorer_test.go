@@ -23,7 +23,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// largest is what the first view may be as browsers load it, gzipped.
+// largest is the size limit of the gzipped first view.
 const largest = 48 << 10
 
 func TestNames(t *testing.T) {
@@ -136,7 +136,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// What needs no browser keeps its promises, among them that a search finds what filtering and sorting would.
+// The parts that need no browser keep their promises. For example, a search equals filtering and sorting.
 func TestUnits(t *testing.T) {
 	servers.Wanted(t)
 	scripts, err := filepath.Glob("testdata/*.ts")
@@ -160,7 +160,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// The worker keeps what was seen, within bounds, and leaves the rest alone.
+// The worker caches visited objects, within bounds, and ignores other requests.
 func TestWorker(t *testing.T) {
 	servers.Wanted(t)
 	var names []string
@@ -191,7 +191,7 @@ func runNode(t *testing.T, arguments ...string) {
 	}
 }
 
-// Only the modules that make what may be shown, asked and followed say that something is.
+// Only the modules that make texts safe to show, request and follow may cast to those types.
 func TestCasts(t *testing.T) {
 	makers := map[string]string{
 		"src/text.ts": "Text", "src/texts/own.ts": "Text", "src/place.ts": "Href", "src/ui/links.ts": "Href", "src/ui/frame.tsx": "Href", "src/data/reports.ts": "Href",

@@ -11,7 +11,7 @@ import (
 )
 
 func ExampleDescribe() {
-	config, err := site.Config{}.WithDefaults() // of the root of a site, usually
+	config, err := site.Config{}.WithDefaults() // usually the configuration in the root of a site
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -348,7 +348,7 @@ func spoil(t *testing.T, random *rand.Rand, body []byte) (wrong []byte, what str
 	return wrong, what
 }
 
-// objectsOf lists the objects in a value, but those whose members anybody may choose.
+// objectsOf lists the objects in a value, except objects with members chosen by anybody.
 func objectsOf(value any) (all []map[string]any) {
 	switch value := value.(type) {
 	case []any:

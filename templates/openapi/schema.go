@@ -150,7 +150,7 @@ func nameAvatarHeader() []member {
 	return []member{m("name", text().orNull()), m("avatar", text().orNull()), m("header", text().orNull())}
 }
 
-// heldVersion returns the version of a record by which a list holds an account.
+// heldVersion returns the version of the record in which a list holds an account.
 func heldVersion() schema {
 	var versions []uint32
 	for _, k := range rules.HeldKinds() {
@@ -181,7 +181,7 @@ func boardRow(field string) schema {
 	return object(m("rank", schema{"type": "integer", "minimum": 1}), m("address", address()), m(field, decimal()))
 }
 
-// components returns the schemas that others refer to. A description has those that it needs.
+// components returns the schemas that others refer to. A description includes only the ones it needs.
 func components(c site.Config) map[string]schema {
 	ranks := []member{m("mutuals_rank", rank()), m("followers_rank", rank()), m("following_rank", rank()), m("top8_rank", rank()), m("blocks_rank", rank())}
 	found := append(followed(), shortProfile())
