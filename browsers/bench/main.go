@@ -138,7 +138,7 @@ func (b *bench) read(ctx context.Context) error {
 // neighbours is how many accounts the one follows whose neighbourhood is drawn.
 const neighbours = 300
 
-// middle is the most followed account that follows enough others, or the one of some that follows most.
+// middle returns the most followed account that follows enough others, or the one of some that follows most.
 func (b *bench) middle(ctx context.Context) (middle account, follows int, err error) {
 	for _, a := range b.top[:min(len(b.top), 500)] {
 		if a.list == "" {
@@ -252,7 +252,7 @@ func (b *bench) edge(ctx context.Context, s *rig.S3, tar, api string) (*rig.Proc
 	})
 }
 
-// visit is a round: every measure once, each in a page whose cache is cold.
+// visit returns a round: every measure once, each in a page whose cache is cold.
 func (b *bench) visit(ctx context.Context, base string) error {
 	return browser.Run(ctx, "visit", func(t browser.T) {
 		v := visitor{T: t, bench: b, Browser: browser.Start(t, browser.Options{}), base: base + "/" + string(site.ExplorerKey("index.html"))}
@@ -302,7 +302,7 @@ func (b *bench) report(prefix string) {
 	}
 }
 
-// percentile is the value that so many of a hundred do not exceed.
+// percentile returns the value that so many of a hundred do not exceed.
 func percentile(values []float64, of int) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)-1, len(sorted)*of/100)]

@@ -86,7 +86,7 @@ type moment struct {
 	People bool
 }
 
-// keystrokes are how long each keystroke took until a list for the text was shown.
+// keystrokes returns how long each keystroke took until a list for the text was shown.
 func keystrokes(p *browser.Page) (all []float64) {
 	typed := browser.Eval[[]moment](p, "typed")
 	listed := browser.Eval[[]moment](p, "listed")
@@ -234,7 +234,7 @@ func (v *visitor) graph() {
 	p.Close()
 }
 
-// rate is how many frames there were in a second.
+// rate returns how many frames there were in a second.
 func rate(frames []float64) float64 {
 	total := 0.0
 	for _, frame := range frames {

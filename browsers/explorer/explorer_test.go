@@ -46,7 +46,7 @@ func generate(t *testing.T, snapshot fs.FS, config site.Config) memsite.Site {
 	return s
 }
 
-// part is the snapshot of a conformance suite.
+// part returns the snapshot of a conformance suite.
 func part(t *testing.T, suite fs.FS) fs.FS {
 	t.Helper()
 	snapshot, err := fs.Sub(suite, "snapshot")
@@ -82,7 +82,7 @@ func serve(t *testing.T, s memsite.Site, prefix string) *host {
 	return h
 }
 
-// at is the address of a view: "#/network" or "#/alice.eth".
+// at returns the address of a view: "#/network" or "#/alice.eth".
 func (h *host) at(view string) string { return h.URL + string(site.ExplorerKey("index.html")) + view }
 
 // ServeHTTP answers from the site, or breaks the connection off while the host is gone.
@@ -119,7 +119,7 @@ func (h *host) leave(gone bool) {
 	h.gone = gone
 }
 
-// asked are the paths that were requested, and forgets them.
+// asked returns the paths that were requested, and forgets them.
 func (h *host) asked() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

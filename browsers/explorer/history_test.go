@@ -44,7 +44,7 @@ const (
 
 const aDay = 24 * time.Hour
 
-// lately is a history of the demo, which goes with its records.
+// lately returns a history of the demo, which goes with its records.
 func lately() []deed {
 	return []deed{
 		{40 * aDay, "4", hanneke, op.Follow, ""},
@@ -61,7 +61,7 @@ func lately() []deed {
 	}
 }
 
-// withOps is a snapshot with a history.
+// withOps returns a snapshot with a history.
 func withOps(t *testing.T, snapshot fs.FS, deeds []deed) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -89,7 +89,7 @@ func withOps(t *testing.T, snapshot fs.FS, deeds []deed) fs.FS {
 	return files
 }
 
-// withHistory is the site of a snapshot with a history.
+// withHistory returns the site of a snapshot with a history.
 func withHistory(t *testing.T, snapshot fs.FS, deeds []deed) memsite.Site {
 	t.Helper()
 	return generate(t, withOps(t, snapshot, deeds), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)})

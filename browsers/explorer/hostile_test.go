@@ -30,7 +30,7 @@ const (
 	avatars     = "avatars.example" // the only host that may be asked
 )
 
-// hostile is a snapshot whose profiles attack whoever shows them.
+// hostile returns a snapshot whose profiles attack whoever shows them.
 func hostile(t *testing.T) fstest.MapFS {
 	t.Helper()
 	large := svg + "<!--" + strings.Repeat("-x", 600_000) + "--></svg>"

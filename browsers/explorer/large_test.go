@@ -100,7 +100,7 @@ func TestLargeNetwork(t *testing.T) {
 	}
 }
 
-// busy is the account that follows most others.
+// busy returns the account that follows most others.
 func busy(t *testing.T, s memsite.Site) string {
 	t.Helper()
 	var board []struct{ Address string }

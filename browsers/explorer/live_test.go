@@ -105,7 +105,7 @@ const followed = "0x00000000000000000000000000000000000000ff"
 // owner is who has a list of follow.
 func owner(list int) string { return fmt.Sprintf("0x%040x", 0x10000+list) }
 
-// following are some lists, each of which follows one account, the last one latest.
+// following returns some lists, each of which follows one account, the last one latest.
 func following(lists int) afero.Fs {
 	var all, accounts, records strings.Builder
 	for i := 1; i <= lists; i++ {

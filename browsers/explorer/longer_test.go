@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// longer is a site whose explorer has texts that are half as long again.
+// longer returns a site whose explorer has texts that are half as long again.
 func longer(t *testing.T, s memsite.Site, config site.Config) memsite.Site {
 	t.Helper()
 	own, err := os.ReadFile("../../explorer/testdata/longer/own.ts")

@@ -57,7 +57,7 @@ func said(t *testing.T, snapshot fs.FS) relations {
 	return all
 }
 
-// primaries are the accounts of the lists that are primary: both say so.
+// primaries returns the accounts of the lists that are primary: both say so.
 func primaries(t *testing.T, snapshot fs.FS) map[string]string {
 	t.Helper()
 	users, all := map[any]any{}, map[string]string{}
@@ -90,7 +90,7 @@ func each(t *testing.T, snapshot fs.FS, name string, row func(map[string]any)) {
 	}
 }
 
-// mark is what a row says of an account to a reader who is somebody; "" for nothing.
+// mark returns what a row says of an account to a reader who is somebody; "" for nothing.
 func (all relations) mark(me, other string) string {
 	mine, theirs := all[me][other], all[other][me]
 	switch {
@@ -114,7 +114,7 @@ func (all relations) mark(me, other string) string {
 	return ""
 }
 
-// acquainted are those whom somebody follows among the followers of another one.
+// acquainted returns those whom somebody follows among the followers of another one.
 func (all relations) acquainted(me, other string) (addresses []string) {
 	for who, what := range all[me] {
 		if what == "follows" && all[who][other] == "follows" {
@@ -124,7 +124,7 @@ func (all relations) acquainted(me, other string) (addresses []string) {
 	return addresses
 }
 
-// being is a script that makes the reader some accounts of a site, of which they are the first.
+// being returns a script that makes the reader some accounts of a site, of which they are the first.
 func being(url string, accounts ...string) string {
 	var rows []string
 	for _, address := range accounts {

@@ -186,7 +186,7 @@ func TestOddObject(t *testing.T) {
 	}
 }
 
-// changed is a site with another text, and an explorer with another name of its main script.
+// changed returns a site with another text, and an explorer with another name of its main script.
 func changed(s memsite.Site, old, replaced string) memsite.Site {
 	out := memsite.Site{}
 	script := mainScript(s)
@@ -197,7 +197,7 @@ func changed(s memsite.Site, old, replaced string) memsite.Site {
 	return out
 }
 
-// mainScript is the name of the script that the page begins with.
+// mainScript returns the name of the script that the page begins with.
 func mainScript(s memsite.Site) string {
 	return regexp.MustCompile(`src="([^"]+)"`).FindStringSubmatch(s[site.ExplorerKey(explorer.Page)])[1]
 }

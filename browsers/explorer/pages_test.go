@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// withPages is a site of the demo with pages, to be served at the top of a host, and a hostile account.
+// withPages returns a site of the demo with pages, to be served at the top of a host, and a hostile account.
 func withPages(t *testing.T) *host {
 	files := fstest.MapFS{}
 	entries, err := fs.ReadDir(fixtures.Demo(), ".")

@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// bomb is an SVG of less than 2 kB that takes a browser minutes to draw.
+// bomb returns an SVG of less than 2 kB that takes a browser minutes to draw.
 func bomb() []byte {
 	var b strings.Builder
 	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9"><defs><g id="a0"><circle r="1"/></g>`)
@@ -29,7 +29,7 @@ func bomb() []byte {
 	return []byte(b.String())
 }
 
-// square is a small PNG.
+// square returns a small PNG.
 func square(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -39,7 +39,7 @@ func square(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// huge is a PNG of a few bytes that says it has 20,000 by 20,000 pixels.
+// huge returns a PNG of a few bytes that says it has 20,000 by 20,000 pixels.
 func huge(t *testing.T) []byte {
 	t.Helper()
 	body := square(t)
@@ -50,7 +50,7 @@ func huge(t *testing.T) []byte {
 	return body
 }
 
-// moving is a GIF that is black first, and white from then on.
+// moving returns a GIF that is black first, and white from then on.
 func moving(t *testing.T) []byte {
 	t.Helper()
 	colours := color.Palette{color.Black, color.White}
@@ -65,7 +65,7 @@ func moving(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// pictured is a snapshot of accounts with these avatars, that follow each other.
+// pictured returns a snapshot of accounts with these avatars, that follow each other.
 func pictured(avatars ...string) fstest.MapFS {
 	var accounts, lists, records strings.Builder
 	for i, avatar := range avatars {

@@ -42,7 +42,7 @@ const (
 
 func personAddress(i int) string { return fmt.Sprintf("0x%040x", 0xfeed0000cafe+i*0x1111) }
 
-// people is a snapshot of accounts that follow, block and mute each other, some with names that attack who shows, copies
+// people returns a snapshot of accounts that follow, block and mute each other, some with names that attack who shows, copies
 // or exports them. All but vitalik's enemies follow vitalik.
 func people(t *testing.T) fstest.MapFS {
 	t.Helper()

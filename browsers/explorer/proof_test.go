@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// newKey is the same key for the same name and seed, so that pictures can be compared.
+// newKey returns the same key for the same name and seed, so that pictures can be compared.
 func newKey(t *testing.T, name string, seed byte) testkey.Key {
 	t.Helper()
 	secret := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
@@ -50,12 +50,12 @@ func (c chained) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// naming is the demo as a site that names keys.
+// naming returns the demo as a site that names keys.
 func naming(t *testing.T, api string, keys ...string) memsite.Site {
 	return generate(t, chained{fixtures.Demo()}, site.Config{API: api, ExplorerKeys: strings.Join(keys, " ")})
 }
 
-// knowing is a script of a browser that its reader has given keys of a site.
+// knowing returns a script of a browser that its reader has given keys of a site.
 func knowing(base string, keys ...string) string {
 	return fmt.Sprintf("location.protocol === 'about:' || localStorage.setItem('followpress own %s', %q);", base, strings.Join(keys, " "))
 }

@@ -25,7 +25,7 @@ type searched struct {
 	followers     int
 }
 
-// rankedAccounts are all accounts with a rank, as the site has them.
+// rankedAccounts returns all accounts with a rank, as the site has them.
 func rankedAccounts(t *testing.T, s memsite.Site) (all []searched) {
 	t.Helper()
 	for n := 0; ; n++ {
@@ -45,12 +45,12 @@ func rankedAccounts(t *testing.T, s memsite.Site) (all []searched) {
 	}
 }
 
-// folded is a text as the docs say that names are compared: composed, in lower case, letter by letter.
+// folded returns a text as the docs say that names are compared: composed, in lower case, letter by letter.
 func folded(text string) string {
 	return norm.NFC.String(strings.Map(unicode.ToLower, norm.NFC.String(text)))
 }
 
-// found is the order that docs/explorer.md promises: exact, beginnings, beginnings of words, the rest, each by followers.
+// found returns the order that docs/explorer.md promises: exact, beginnings, beginnings of words, the rest, each by followers.
 func found(all []searched, typed string) []searched {
 	term := folded(typed)
 	class := func(text string) int {

@@ -91,7 +91,7 @@ func suggested(t *testing.T, snapshot fs.FS, me string) (all []string) {
 	return all
 }
 
-// done is what those whom somebody follows did, the newest first, from the objects of all of them.
+// done returns what those whom somebody follows did, the newest first, from the objects of all of them.
 func done(t *testing.T, s memsite.Site, snapshot fs.FS, me string) (all []string) {
 	t.Helper()
 	type entry struct {
@@ -241,7 +241,7 @@ func TestStartOfOddReaders(t *testing.T) {
 	})
 }
 
-// alone is an account of the demo that follows nobody.
+// alone returns an account of the demo that follows nobody.
 func alone(t *testing.T) string {
 	t.Helper()
 	all := said(t, fixtures.Demo())
@@ -256,7 +256,7 @@ func alone(t *testing.T) string {
 
 func numbered(i int) string { return fmt.Sprintf("0x%040x", i) }
 
-// popular is a snapshot in which account 1 follows so many accounts, of which 40 have lists and did something.
+// popular returns a snapshot in which account 1 follows so many accounts, of which 40 have lists and did something.
 func popular(follows int) (fstest.MapFS, []deed) {
 	var accounts, lists, records strings.Builder
 	record := func(list, whom int) {

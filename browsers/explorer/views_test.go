@@ -74,7 +74,7 @@ var demoTexts = map[string][]string{
 	"board-following": {"everyonesfriend.eth"},
 }
 
-// demoViews are those of the demo with the whole API.
+// demoViews returns those of the demo with the whole API.
 func demoViews() []view {
 	return views(site.Config{API: site.APIEFP}, "miralund.eth", "tobi-okafor.eth", "4", demoTexts)
 }
@@ -158,7 +158,7 @@ func TestEveryProfile(t *testing.T) {
 	}
 }
 
-// everyPlace are the profiles of the accounts with followers, with what belongs to some, and all lists.
+// everyPlace returns the profiles of the accounts with followers, with what belongs to some, and all lists.
 func everyPlace(t *testing.T, s memsite.Site) (places []string) {
 	t.Helper()
 	var top struct{ Accounts [][]any }

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// Screenshot is a picture of the window.
+// Screenshot returns a picture of the window.
 func (p *Page) Screenshot() image.Image {
 	p.t.Helper()
 	data := command(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}).Data
@@ -55,7 +55,7 @@ func (p *Page) Golden(folder, name string, update bool) {
 	}
 }
 
-// Artefacts is the folder of what a run leaves for people: the variable SCREENSHOTS, or .tools/screenshots at the top of
+// Artefacts returns the folder of what a run leaves for people: the variable SCREENSHOTS, or .tools/screenshots at the top of
 // the repository.
 func Artefacts() string {
 	if dir := os.Getenv("SCREENSHOTS"); dir != "" {
@@ -112,7 +112,7 @@ func differing(got, want *image.RGBA, side int, most float64) (squares []image.R
 	return squares, all
 }
 
-// mean is the mean of each channel, of 255.
+// mean returns the mean of each channel, of 255.
 func mean(picture *image.RGBA, part image.Rectangle) (m [3]float64) {
 	for y := part.Min.Y; y < part.Max.Y; y++ {
 		row := picture.Pix[picture.PixOffset(part.Min.X, y):picture.PixOffset(part.Max.X, y)]
@@ -126,14 +126,14 @@ func mean(picture *image.RGBA, part image.Rectangle) (m [3]float64) {
 	return m
 }
 
-// plain is a picture whose pixels are easy to reach, from (0, 0).
+// plain returns a picture whose pixels are easy to reach, from (0, 0).
 func plain(picture image.Image) *image.RGBA {
 	copied := image.NewRGBA(image.Rectangle{Max: picture.Bounds().Size()})
 	draw.Draw(copied, copied.Rect, picture, picture.Bounds().Min, draw.Src)
 	return copied
 }
 
-// marked is a picture, pale, with what differs in red.
+// marked returns a picture, pale, with what differs in red.
 func marked(got, want image.Image) image.Image {
 	out := plain(got)
 	for i := 0; i < len(out.Pix); i += 4 {

@@ -29,7 +29,7 @@ type traced struct {
 	} `json:"args"`
 }
 
-// Trace is what the browser did while during ran, also for other pages.
+// Trace returns what the browser did while during ran, also for other pages.
 func (p *Page) Trace(during func()) (spans []Span) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.ctx)

@@ -321,7 +321,7 @@ func (b *Browser) Wait(expression string) {
 	b.t.Fatalf("after %v: got no %s (%v)\nthe page: %s", patience, expression, last, text)
 }
 
-// Text is what an element shows.
+// Text returns what an element shows.
 func (b *Browser) Text(selector string) string {
 	b.t.Helper()
 	return Eval[string](b, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
