@@ -42,7 +42,7 @@ type bench struct {
 	objects storage.Site
 	root    site.Root
 	top     []account // the most followed, in their order
-	centre  account   // whose neighbourhood is drawn
+	centre  account   // the account whose neighborhood is drawn
 	follows int       // how many others it follows
 	figures map[string][]float64
 }
@@ -302,7 +302,7 @@ func (b *bench) report(prefix string) {
 	}
 }
 
-// percentile returns the value that so many of a hundred do not exceed.
+// percentile returns the value that percent of the samples do not exceed.
 func percentile(values []float64, of int) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)-1, len(sorted)*of/100)]

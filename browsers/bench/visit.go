@@ -33,7 +33,7 @@ type visitor struct {
 	base string
 }
 
-// listening notes when keys were pressed, and what was shown for which text.
+// listening records key presses, and the text shown after each.
 const listening = `
 	globalThis.typed = [];
 	globalThis.listed = [];
@@ -177,8 +177,9 @@ func (v *visitor) profile() {
 	p.Close()
 }
 
-// board scrolls through the ranked accounts, faster than anybody reads: for the frames, and again for what the page does
-// meanwhile, since a trace takes time itself. Frames depend on what else the machine does, tasks do not.
+// board scrolls through the ranked accounts faster than anybody reads: once to measure frames, and
+// once to measure tasks, since tracing takes time itself. Frames depend on other work of the
+// machine, tasks do not.
 func (v *visitor) board() {
 	v.scrolling(func(p *browser.Page, scroll func()) {
 		frames := p.Frames(scroll)

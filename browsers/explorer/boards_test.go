@@ -120,7 +120,7 @@ func TestRowsUseTheirRoom(t *testing.T) {
 	}
 }
 
-// Elements of rows are used again while one scrolls, none of them is moved by layout, and what has the focus keeps it.
+// Row elements are reused during scrolling. Layout moves none of them, and the focus stays.
 func TestRowsAreUsedAgain(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
@@ -241,7 +241,7 @@ func TestNetworkLeadsOn(t *testing.T) {
 	}
 }
 
-// The navigation has reports where the site says that there are some. The explorer of another one does not ask for them.
+// The navigation has reports if the site names them. Otherwise the explorer does not ask for them.
 func TestNavigationHasNoReportsWhereThereAreNone(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -322,7 +322,7 @@ func TestCopiedAddresses(t *testing.T) {
 	}
 }
 
-// Who has no scripts, or a slow network, sees what this is, and what else there is.
+// Readers without scripts, or with a slow network, see a description of the site and links.
 func TestShell(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -357,7 +357,7 @@ func TestShell(t *testing.T) {
 		fits(t, p)
 		p.Close()
 	}
-	// The page says what it is before its script is there.
+	// The page describes itself before its script loads.
 	h := serve(t, demo(t), "/")
 	network := browser.Slow
 	network.Late = map[string]time.Duration{"http://*:*/_explore/explorer-*.js": 3 * time.Second}

@@ -63,7 +63,7 @@ func demo(t *testing.T) memsite.Site {
 // A host serves a site below a prefix as buckets do: what a key has, with the type that it was published with, and
 // nothing else. Its methods may be called while it serves.
 type host struct {
-	URL    string // of the site, ending in a slash
+	URL    string // URL of the site, ending in a slash
 	prefix string
 
 	mu       sync.Mutex
@@ -151,7 +151,7 @@ func cacheControl(key string) string {
 	return "no-cache"
 }
 
-// shown waits until a view shows what it is about, and nothing more is on its way.
+// shown waits until a view shows its subject and all requests have ended.
 func shown(t *testing.T, p *browser.Page) {
 	t.Helper()
 	there(t, p)
@@ -159,10 +159,10 @@ func shown(t *testing.T, p *browser.Page) {
 	there(t, p)
 }
 
-// isThere says that a view shows what it is about, with its rows, or a failure.
+// isThere is an expression: the view shows its subject with its rows, or a failure.
 const isThere = "document.querySelector('main h1') && !document.querySelector('.loading, [aria-busy=true], .row-waits[aria-label^=Loading]')"
 
-// there waits until a view shows what it is about, and fails the test if that is a failure.
+// there waits until a view shows its subject. It fails the test if the view shows a failure.
 func there(t *testing.T, p *browser.Page) {
 	t.Helper()
 	p.Wait(isThere)
@@ -171,11 +171,11 @@ func there(t *testing.T, p *browser.Page) {
 	}
 }
 
-// tooWide are elements that are beside the window, if there are any.
+// tooWide is an expression for the elements outside the window.
 const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] :
 	[...document.body.querySelectorAll('*')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 150)).slice(-5)`
 
-// fits checks that no part of a view is beside the window.
+// fits checks that no part of a view is outside the window.
 func fits(t *testing.T, p *browser.Page) {
 	t.Helper()
 	if wide := browser.Eval[[]string](p, tooWide); len(wide) > 0 {

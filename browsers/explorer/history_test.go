@@ -105,8 +105,8 @@ func equalTexts(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// Every view of what happened shows it, at three sizes, in light and dark, without an error, without a barrier, and without
-// anything beside the window.
+// Every view of operations works at three sizes, in light and dark, without errors, without
+// barriers, and within the window.
 func TestHistoryViews(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -355,13 +355,13 @@ func TestMuchActivity(t *testing.T) {
 	if got := shards(); got != 1 {
 		t.Errorf("after 1,100: got %d objects more, want 1", got)
 	}
-	// Of what is not there, each click reads one object.
+	// For missing data, each click reads one object.
 	p.Click("main .filters button:nth-child(2)")
 	p.Wait("document.querySelectorAll('main .act').length === 0")
 	p.Click("main .older")
 	p.Wait("document.querySelector('main p[role=status]').innerText.includes('newest 3,000 of')")
 	if got := shards(); got != 1 {
-		t.Errorf("what is not there: got %d objects, want 1", got)
+		t.Errorf("missing data: got %d objects, want 1", got)
 	}
 
 	p.Go(h.at("#/a/" + followed + "/then?of=followers&day=2026-09-26"))
@@ -431,7 +431,7 @@ func TestLiveHistory(t *testing.T) {
 	h.round(t, happened(152), followed, owner(151), owner(152), "151", "152")
 	p.Wait(fmt.Sprintf("%s === '#/a/%s'", newest, owner(152)))
 	if got := p.Text("main p[role=status]"); got != "152 of 152" {
-		t.Errorf("after a round: got %q, want all that was shown, and what is new", got)
+		t.Errorf("after a round: got %q, want the old rows and the new one", got)
 	}
 
 	const figures = "[...document.querySelectorAll('main .figures dd')].map((e) => e.innerText).join(' ')"
@@ -449,8 +449,8 @@ func TestLiveHistory(t *testing.T) {
 	}
 }
 
-// An account as of a day is what a naive replay of a random history says, for both sides, whatever was tagged, taken out
-// and added again, and by whom.
+// An account on a date equals a naive replay of a random history, for both sides, through all tags,
+// removals and repeated adds.
 func TestAsOfRandomHistories(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

@@ -30,7 +30,7 @@ const (
 	avatars     = "avatars.example" // the only host that may be asked
 )
 
-// hostile returns a snapshot whose profiles attack whoever shows them.
+// hostile returns a snapshot whose profiles attack the page that shows them.
 func hostile(t *testing.T) fstest.MapFS {
 	t.Helper()
 	large := svg + "<!--" + strings.Repeat("-x", 600_000) + "--></svg>"
@@ -88,7 +88,7 @@ func hostile(t *testing.T) fstest.MapFS {
 	}
 }
 
-// Marks that are piled on letters, and a name that looks like victim.eth, which fewer follow.
+// Marks piled on letters, and a name that looks like victim.eth but has fewer followers.
 var (
 	piled  = "z\u0337" + strings.Repeat("\u035b\u0346", 300) + "algo\u0337" + strings.Repeat("\u0489", 50)
 	bought = "vi\u0441tim.eth"
@@ -199,7 +199,7 @@ func TestNotices(t *testing.T) {
 	p.Go(h.at("#/" + hostileAddress(0)))
 	shown(t, p)
 	if notices := p.Text(".likeness"); notices != "" {
-		t.Errorf("victim.eth: got %q, want nothing of those that look like it", notices)
+		t.Errorf("victim.eth: got %q, want no notice about lookalikes", notices)
 	}
 }
 
@@ -244,5 +244,5 @@ const inspect = `[
 		.map((a) => 'link to ' + a.href.slice(0, 100) + ' as ' + a.textContent.slice(0, 100)),
 	...[document.title, document.body.innerText, document.body.textContent, ...[...document.querySelectorAll('*')].flatMap((e) =>
 		['title', 'aria-label', 'alt', 'placeholder', 'label', 'content', 'aria-description'].map((name) => e.getAttribute(name) ?? '')), ...[...document.querySelectorAll('option')].map((o) => o.value)]
-		.flatMap((text) => text.match(/.{0,10}[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0].{0,10}/u) ?? []).map((text) => 'what is not seen in ' + escape(text)),
+		.flatMap((text) => text.match(/.{0,10}[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0].{0,10}/u) ?? []).map((text) => 'invisible characters in ' + escape(text)),
 ]`

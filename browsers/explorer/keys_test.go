@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// focus describes what has the focus, and whether somebody sees that.
+// focus describes the focused element, and whether it is visible.
 const focus = `(() => {
 	const e = document.activeElement;
 	const style = getComputedStyle(e);
@@ -77,7 +77,7 @@ func TestSearchByKeys(t *testing.T) {
 	p.Wait("!document.querySelector('[role=listbox]:not([hidden])')?.checkVisibility()")
 }
 
-// With the Tab key everything is reached, in an order that ends, and what has the focus can be seen.
+// The Tab key reaches everything in an order that ends, and the focus is always visible.
 func TestTabOrder(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestTabOrder(t *testing.T) {
 	}
 }
 
-// Rows are reached by keys, also those that are not in the document yet.
+// The keyboard reaches all rows, including rows not in the document yet.
 func TestRowsByKeys(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

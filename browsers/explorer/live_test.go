@@ -25,7 +25,7 @@ import (
 
 // A liveHost serves a live site, whose rounds a test makes. Its methods may be called while it serves.
 type liveHost struct {
-	*host // of its URL
+	*host // host of its URL
 	feed  rounds.Feed
 	made  chan live.RoundEnd
 	block uint64
@@ -151,8 +151,8 @@ func quiet(p *browser.Page) {
 
 const tabCount = "document.querySelector('main .tabs [aria-current] .count')?.innerText"
 
-// A page of a live site shows a round that names what is on the screen, and leaves the reader alone otherwise: the row
-// that has the focus keeps it and stays where it is, and so do a text that was typed and everything else.
+// A page of a live site shows a round that names accounts on the screen. Nothing else moves: the
+// focused row keeps focus and position, and a typed text stays.
 func TestLiveRows(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestLiveRows(t *testing.T) {
 		t.Errorf("announcement: got %q, want that the page is renewed", got)
 	}
 
-	// What is typed stays.
+	// Typed text stays.
 	browser.Eval[any](p, "scrollTo(0, 0)")
 	p.Click("main .asked input")
 	p.Press("0x")
@@ -199,7 +199,7 @@ func TestLiveRows(t *testing.T) {
 	fits(t, p)
 }
 
-// A round about others is not asked for, but what the reader goes to next is of now. Hidden pages wait.
+// A round about other accounts causes no requests, but the next view is current. Hidden pages wait.
 func TestLiveRoundsOfOthers(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -236,7 +236,8 @@ func TestLiveRoundsOfOthers(t *testing.T) {
 	p.Wait("[...document.querySelectorAll('main .ranking .num')].some((e) => e.innerText.startsWith('8'))")
 }
 
-// While the site is away the page stays as it is and says of when; then it catches up, without a word of failure.
+// While the site is unreachable, the page stays and shows its time; then it catches up without an
+// error.
 func TestLiveSiteThatIsAway(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

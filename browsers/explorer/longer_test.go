@@ -83,7 +83,8 @@ const crowded = `(() => {
 	return [...new Set(found)].slice(0, 8);
 })()`
 
-// Every view has room for texts that are half as long again: nothing is beside the window, cut off, or over something else.
+// Every view has room for texts half as long again: nothing is outside the window, cut off, or
+// overlapping.
 func TestLongerTexts(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -102,7 +103,7 @@ func TestLongerTexts(t *testing.T) {
 	} {
 		all = append(all, view{name: strings.TrimPrefix(at, "#/"), at: at})
 	}
-	// What is opened by a button, by the place where that is.
+	// Elements opened by a button, by place.
 	opened := map[string]string{"profile": ".share", "following": ".asked .plain", "home": ".tools button"}
 	for name, test := range map[string]struct {
 		of     *host
@@ -123,7 +124,7 @@ func TestLongerTexts(t *testing.T) {
 				t.Helper()
 				for _, size := range []browser.Size{browser.Phone, browser.Desktop} {
 					p.Resize(size)
-					p.Settle() // charts are drawn anew
+					p.Settle() // charts are redrawn
 					fits(t, p)
 					for _, found := range browser.Eval[[]string](p, crowded) {
 						t.Errorf("%s at %s: %s", what, size, found)

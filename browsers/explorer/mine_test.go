@@ -25,7 +25,8 @@ import (
 	"github.com/followpress/followpress/site/op"
 )
 
-// A relations is what accounts say of each other by their primary lists: "follows", "blocks" or "mutes".
+// A relations holds the states between accounts, by their primary lists: "follows", "blocks" or
+// "mutes".
 type relations map[string]map[string]string
 
 // said reads a snapshot in the shortest way.
@@ -90,7 +91,7 @@ func each(t *testing.T, snapshot fs.FS, name string, row func(map[string]any)) {
 	}
 }
 
-// mark returns what a row says of an account to a reader who is somebody; "" for nothing.
+// mark returns the state shown in a row for a reader with an account; "" for none.
 func (all relations) mark(me, other string) string {
 	mine, theirs := all[me][other], all[other][me]
 	switch {
@@ -133,7 +134,7 @@ func being(url string, accounts ...string) string {
 	return fmt.Sprintf(`localStorage.getItem('followpress mine %[1]s') ?? localStorage.setItem('followpress mine %[1]s', '{"me":%[2]q,"accounts":[%[3]s]}');`, url, accounts[0], strings.Join(rows, ","))
 }
 
-// line is what the head of a profile says of the reader, without the buttons.
+// line is an expression for the line about the reader in the head of a profile, without buttons.
 const line = "[...document.querySelectorAll('.of-mine > :not(button)')].map((e) => e.innerText).join('|')"
 
 // known waits until all is known that the page reads of the reader's account.
@@ -144,7 +145,8 @@ func known(t *testing.T, p *browser.Page) {
 	p.Settle()
 }
 
-// Whoever says who they are sees it everywhere: in the head of profiles, in lists and on leaderboards, as the snapshot has it.
+// A reader who has chosen an account sees its states everywhere: in heads of profiles, in lists and
+// on leaderboards.
 func TestMarks(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -251,7 +253,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A site of the specification does not say who follows an account: what it says is marked all the same.
+// A site of the smaller API does not list followers; the states that it knows are still marked.
 func TestMarksOfTheSpecification(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -322,7 +324,7 @@ func TestAccountsOfAReader(t *testing.T) {
 	p.Reload()
 	known(t, p)
 	is(mira)
-	// What was seen at a visit is kept too.
+	// A later visit keeps them too.
 	p.Go(h.at("#/"))
 	known(t, p)
 	browser.Eval[any](p, fmt.Sprintf("(() => { const s = document.querySelector('.new select'); s.value = %q; s.dispatchEvent(new Event('change', { bubbles: true })); })()", tobi))
@@ -351,8 +353,9 @@ func TestAccountsOfAReader(t *testing.T) {
 	p.Wait("!document.querySelector('.tools .me')")
 }
 
-// Nothing leaves the browser: who the reader is makes no request but for that account's own objects, and for what any reader
-// of a profile may ask. There are no queries, no cookies, no bodies, and no other hosts.
+// Nothing leaves the browser: the reader's account causes only requests for its own objects, and
+// those of any reader of a profile. There are no queries, no cookies, no bodies, and no other
+// hosts.
 func TestNothingSaysWhoTheReaderIs(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -398,7 +401,7 @@ func TestNothingSaysWhoTheReaderIs(t *testing.T) {
 	anybody := asked("")
 	reader := asked(being(h.URL, mira))
 	own := []string{"/api/v1/users/" + mira + "/", "/_search/followers/" + mira + "/", "/_search/lists/4/", "/_search/notifications/" + mira, "/_search/users/", "/_search/tokens/",
-		// What the start shows of those whom the account follows depends on that account only.
+		// The part of the start about followed accounts depends on the reader's account only.
 		"/_search/activity/", "/_search/lists/", "/_search/recommended/0", "/_explore/active"}
 	more := 0
 	for path := range reader {
@@ -457,7 +460,7 @@ func TestHostileStorage(t *testing.T) {
 			before += fmt.Sprintf("localStorage.setItem('followpress %s %s', %s);", what, h.URL, text(value))
 		}
 		p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: before})
-		p.Forgive("404") // of accounts that are none
+		p.Forgive("404") // for invalid accounts
 		for _, place := range []string{"#/a/" + hanneke, "#/boards/followers", "#/a/" + hanneke + "/known", "#/"} {
 			p.Go(h.at(place))
 			known(t, p)
@@ -466,7 +469,7 @@ func TestHostileStorage(t *testing.T) {
 				t.Errorf("%.60s: %s: %s", kept.mine, place, fault)
 			}
 		}
-		// What is no address is nobody, and there are not more than could be kept.
+		// Invalid addresses are ignored, and the number of kept addresses is limited.
 		accounts := p.Count("#settings .account-of")
 		links := browser.Eval[[]string](p, `[...document.querySelectorAll('#settings .account-of a, .viewed .face, .tools .me')].map((a) => a.getAttribute('href')).filter((to) => !/^#\/a\/0x[0-9a-f]{40}$/.test(to))`)
 		if accounts > 8 || len(links) > 0 {
@@ -476,7 +479,7 @@ func TestHostileStorage(t *testing.T) {
 	}
 }
 
-// news are the groups of what is new on the start.
+// news is an expression for the groups of news on the start.
 const news = "[...document.querySelectorAll('.new .row:has(h3), .new > p')].map((e) => e.innerText.replace(/\\n\\w\\n/g, '\\n').replaceAll('\\n', ' '))"
 
 // looked waits until the page has looked whether the site is still the one that it shows.
@@ -498,8 +501,8 @@ func later(t *testing.T, p *browser.Page, h *host) {
 	looked(p)
 }
 
-// What is new since the last visit is on the start: of a site with history from what happened, with names of those who came,
-// went or block; it stays until there is something newer.
+// The start shows news since the last visit. On a site with history they come from operations, with
+// the names of accounts that followed, unfollowed or blocked. They stay until there are newer ones.
 func TestNewsFromHistory(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -560,7 +563,7 @@ func copyOf(t *testing.T, snapshot fs.FS) fstest.MapFS {
 	return files
 }
 
-// Of a site without history, followers and counts are compared with what was seen at the last visit.
+// Without history, followers and counts are compared with those of the last visit.
 func TestNewsFromTheLastVisit(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -581,8 +584,8 @@ func TestNewsFromTheLastVisit(t *testing.T) {
 	equalTexts(t, "many", browser.Eval[[]string](p, news), []string{"Since Nov 1, 2026.", "Followers: 1,004 (was 5)", "Your followers"})
 }
 
-// The start is inviting for whoever knows nobody: words to search for that find something, somebody at random, who followed
-// whom last, and who was looked at; which ends where the reader wants it.
+// Without an account, the start offers search terms that find something, a random account, recent
+// follows and visited accounts, until the reader hides them.
 func TestStart(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -628,7 +631,7 @@ func TestStart(t *testing.T) {
 		p.Go(h.at(to))
 		shown(t, p)
 		if p.Count("main a.person") == 0 {
-			t.Errorf("%s: got nothing, want what is found", to)
+			t.Errorf("%s: got nothing, want results", to)
 		}
 	}
 	p.Go(h.at("#/"))
@@ -701,7 +704,8 @@ func TestStartWithoutTimes(t *testing.T) {
 	barriers(t, p)
 }
 
-// An account that follows more than is read: the newest are marked, and a profile says what it is all the same.
+// For an account that follows more accounts than are read, the newest are marked, and profiles
+// still show the right state.
 func TestManyFollows(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -782,7 +786,7 @@ func TestNewerSite(t *testing.T) {
 		t.Errorf("foot: got %q, want the newer sizes", got)
 	}
 
-	// Whoever goes on while the bar is there is shown the newer site.
+	// A reader who goes on while the bar is shown gets the newer site.
 	p.Settle()
 	h.deploy(lists(6))
 	browser.Eval[any](p, again)

@@ -65,8 +65,8 @@ func controlled(p *browser.Page) {
 	p.Wait("navigator.serviceWorker.controller")
 }
 
-// What was seen can be seen without a network, after a visit and in a new tab of the same browser; what was not says that
-// it cannot be read, and can be tried again.
+// Visited views work without a network, also in a new tab of the same browser. Others show that
+// they cannot be read, and a retry.
 func TestOffline(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -107,7 +107,8 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// A new deployment, of the explorer and of the data, is what the next visit shows; nothing of the old one is kept.
+// The next visit shows a new deployment of the explorer and of the data, and nothing of the old
+// one.
 func TestNewDeployment(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -160,7 +161,7 @@ func TestNoExplorer(t *testing.T) {
 	}
 	h.deploy(without)
 	p.Forgive("status of 404", "404")
-	for range 2 { // the first may be answered late, from what was kept
+	for range 2 { // the first may be answered from the cache
 		p.Go("about:blank")
 		p.Go(h.at("#/"))
 		p.Settle()
@@ -168,7 +169,7 @@ func TestNoExplorer(t *testing.T) {
 	p.Wait("(async () => !(await navigator.serviceWorker.getRegistrations()).length && !(await caches.keys()).length)()")
 }
 
-// What is other than it should be in an object ends the view that shows it. The others go on.
+// A malformed object ends the view that shows it. Other views work.
 func TestOddObject(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

@@ -39,7 +39,7 @@ func withPages(t *testing.T) *host {
 	}), "/")
 }
 
-// TestPages: pages obey their own policy, look like what they are without a script, and lead to the same account in the
+// TestPages: pages obey their own policy, work without scripts, and lead to the same account in the
 // explorer and to other pages.
 func TestPages(t *testing.T) {
 	servers.Wanted(t)
@@ -67,8 +67,8 @@ func TestPages(t *testing.T) {
 	p.WaitForText("lowtide-studio.eth")
 }
 
-// TestSharePage: where an account has a page, the dialog, its QR code and the canonical link lead to that, which others preview,
-// and there are a badge, a card and a feed to copy, which are what the site has.
+// TestSharePage: if an account has a page, the dialog, its QR code and the canonical link lead to
+// it, so that other sites preview it. The dialog offers the badge, card and feed that the site has.
 func TestSharePage(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -116,9 +116,9 @@ func TestSharePage(t *testing.T) {
 	}
 }
 
-// TestFollowCard: the element shows an account on a page of another origin whose policy allows no inline style, and whose rules
-// for all elements do not change it. It follows its attribute, shows hostile names as texts, says what is wrong, and asks once
-// for what several cards show.
+// TestFollowCard: the element shows an account on a page of another origin. It works under a policy
+// without inline styles, and the page's rules for all elements do not change it. It follows its
+// attribute, shows hostile names as text, shows errors, and fetches shared data once.
 func TestFollowCard(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})

@@ -223,6 +223,6 @@ func TestPicturesStandStill(t *testing.T) {
 		return [bytes[0], image.src.split(':')[0]];
 	})()`)
 	if fmt.Sprint(got) != "[0 blob]" {
-		t.Errorf("got %v, want the first frame, black, drawn anew", got)
+		t.Errorf("got %v, want the first frame, black, redrawn", got)
 	}
 }

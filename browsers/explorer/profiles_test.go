@@ -42,8 +42,8 @@ const (
 
 func personAddress(i int) string { return fmt.Sprintf("0x%040x", 0xfeed0000cafe+i*0x1111) }
 
-// people returns a snapshot of accounts that follow, block and mute each other, some with names that attack who shows, copies
-// or exports them. All but vitalik's enemies follow vitalik.
+// people returns a snapshot of accounts that follow, block and mute each other. Some names attack
+// the page, the clipboard or exports. All accounts except vitalik's enemies follow vitalik.
 func people(t *testing.T) fstest.MapFS {
 	t.Helper()
 	red := image.NewRGBA(image.Rect(0, 0, 8, 8))
@@ -161,7 +161,7 @@ func TestProfileHead(t *testing.T) {
 		shown(t, p)
 		beside := browser.Eval[bool](p, "document.querySelector('.who .avatar').getBoundingClientRect().right <= document.querySelector('h1').getBoundingClientRect().left")
 		if beside != (size != browser.Phone) {
-			t.Errorf("at %s: the avatar is beside the name: %v", size, beside)
+			t.Errorf("at %s: the avatar is next to the name: %v", size, beside)
 		}
 	}
 }
@@ -208,16 +208,16 @@ func TestCounts(t *testing.T) {
 		t.Errorf("got %d accounts in the top 8, want the 6 that are followed", n)
 	}
 	if n := p.Count("main a[href*='boards/blocked']"); n != 0 {
-		t.Error("got a link to the leaderboard of those who are blocked, want none")
+		t.Error("got a link to the leaderboard of blocked accounts, want none")
 	}
 	tags := p.Text("main .wait")
 	if !strings.Contains(tags, "free") || strings.Contains(tags, "block") || strings.Contains(tags, "mute") || strings.Contains(tags, "top8") {
-		t.Errorf("got the tags %q, want only those that mean nothing by themselves", tags)
+		t.Errorf("got the tags %q, want only tags without a meaning", tags)
 	}
 	barriers(t, p)
 }
 
-// What tabs, filters and rows count agrees, and rows say who does what to whom.
+// Counts of tabs, filters and rows agree, and rows name subject, action and object.
 func TestNumbersAgree(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -274,7 +274,7 @@ func TestNumbersAgree(t *testing.T) {
 	p.Press(browser.Enter)
 	p.Wait("document.querySelectorAll('[data-index]').length === 2")
 	if !strings.Contains(p.URL(), "show=blocks") {
-		t.Errorf("got the place %s, want what is shown in it", p.URL())
+		t.Errorf("got the place %s, want the shown state in it", p.URL())
 	}
 	barriers(t, p)
 }
@@ -344,7 +344,7 @@ func TestLookalikes(t *testing.T) {
 		} {
 			p.Go(personAt(h, i, ""))
 			shown(t, p)
-			p.Wait("/[A-F]/.test(document.querySelector('.address code').innerText.slice(2))") // what is loaded later is there
+			p.Wait("/[A-F]/.test(document.querySelector('.address code').innerText.slice(2))") // lazily loaded parts have arrived
 			p.Settle()
 			said := p.Text(".likeness")
 			for _, text := range want {
@@ -489,7 +489,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: saved %s with %d accounts, %v, want %d", at, name, len(file.Accounts), err, want)
 		}
 		if bytes.ContainsAny(body, "\u202e\u200b") {
-			t.Errorf("%s: what is not seen is not spelled out", at)
+			t.Errorf("%s: invisible characters are not spelled out", at)
 		}
 	}
 	for _, fault := range browser.Eval[[]string](p, inspect) {
@@ -529,7 +529,7 @@ func TestHostileCards(t *testing.T) {
 			}
 			ground := picture.At(1, 1)
 			for y := range 330 {
-				for _, x := range []int{338, 1130, 1199} { // beside the name
+				for _, x := range []int{338, 1130, 1199} { // next to the name
 					if picture.At(x, y) != ground {
 						t.Fatalf("%s %d: something is drawn at %d, %d", name, i, x, y)
 					}

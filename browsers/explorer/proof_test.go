@@ -69,8 +69,8 @@ func sealed(t *testing.T, p *browser.Page, text string) {
 	p.Wait(fmt.Sprintf("document.querySelector('.seal')?.innerText.includes(%q)", text))
 }
 
-// What is right is shown, and the seal says what was checked, in every view of sites of both APIs. What is not what was
-// signed is never shown, and the seal says why.
+// Verified content is shown, and the seal lists the checks, in every view of sites of both APIs.
+// Content that differs from the signed one is never shown, and the seal says why.
 func TestSeal(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestSeal(t *testing.T) {
 	own := naming(t, site.APIEFP, k.Public)
 	for name, test := range map[string]struct {
 		site    memsite.Site
-		keys    []string // of the reader
+		keys    []string // keys of the reader
 		seal    string
 		refused bool
 	}{
@@ -131,7 +131,7 @@ func TestSeal(t *testing.T) {
 			if test.refused {
 				p.WaitFor(".failed a[href='#/proof']")
 				if got := p.Text("body"); strings.Contains(got, "ALTERED") || strings.Contains(got, bio) {
-					t.Errorf("got %.1000q, want nothing of what is not believed", got)
+					t.Errorf("got %.1000q, want no unverified content", got)
 				}
 				return
 			}
@@ -202,8 +202,9 @@ func TestSealOfOwnObjects(t *testing.T) {
 	}
 }
 
-// The view of the seal says what was signed and what is not checked, at three sizes, in light and dark, without a barrier. A
-// reader who types a key sees the site checked by it, and may forget it.
+// The view of the seal shows signed and unchecked parts, at three sizes, in light and
+// dark, without barriers. A reader who types a key sees the site checked by it, and may remove the
+// key.
 func TestProofView(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -269,7 +270,7 @@ func TestRememberedKeys(t *testing.T) {
 		p.Wait(fmt.Sprintf("localStorage.getItem('followpress first %s') === %q", h.URL, k.Public))
 	}
 	remembers(one)
-	visit(one.Sign(t, naming(t, "", two.Public), 2, two)) // with both keys, as docs/proof.md has it: a page may load twice
+	visit(one.Sign(t, naming(t, "", two.Public), 2, two)) // signed by both keys (docs/proof.md): a page may load twice
 	remembers(two)
 	visit(two.Sign(t, naming(t, "", two.Public), 3))
 	remembers(two)
@@ -334,7 +335,7 @@ func TestSealOffline(t *testing.T) {
 	visit("#/miralund.eth")
 	p.WaitFor(".failed") // without a network nobody knows whether there is a right one
 	if got := p.Text("body"); strings.Contains(got, "ALTERED") {
-		t.Errorf("got %.500q, want nothing of what was altered", got)
+		t.Errorf("got %.500q, want no altered content", got)
 	}
 
 	h.leave(false)

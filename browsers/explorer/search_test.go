@@ -118,8 +118,8 @@ const (
 	linesOf   = "[...document.querySelectorAll('%s')].slice(0, 8).map((e) => e.querySelector('.names').innerText)"
 )
 
-// What is found is counted, in the order of the docs, by few requests; all of it is found once that is asked for. Boxes that
-// choose an account agree with the page.
+// Results are counted and in the documented order, with few requests; all results appear on
+// request. Boxes that choose an account agree with the page.
 func TestSearchOrder(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/site/op"
 )
 
-// suggestedHere are the addresses of suggestions, in their order, with what is said of each.
+// suggestedHere is an expression for the suggested addresses in order, with their texts.
 const suggestedHere = `[...document.querySelectorAll('.suggested li')].map((li) => decodeURIComponent(li.querySelector('a').getAttribute('href').slice(4)) + ' ' + li.querySelector('.known').innerText.split('\n').at(-1).trim())`
 
 // feedHere are the entries of the feed: who, and whom it is about.
@@ -119,7 +119,7 @@ func done(t *testing.T, s memsite.Site, snapshot fs.FS, me string) (all []string
 	return all
 }
 
-// ofSuggestions are requests that only suggestions make, of a reader with such a list.
+// ofSuggestions returns the requests made only by suggestions, for a reader with the given list.
 func ofSuggestions(paths []string, list string) (of []string) {
 	for _, path := range paths {
 		for _, start := range []string{"/_search/recommended/", "/_search/users/", "/_search/tokens/", "/_search/lists/"} {
@@ -131,8 +131,8 @@ func ofSuggestions(paths []string, list string) (of []string) {
 	return of
 }
 
-// The start of a reader who is somebody leads with what is new for them; then come what those whom they follow did, and whom
-// they may want to follow, as a naive computation has it, in few requests.
+// The start of a reader with an account leads with news; then come operations of followed accounts,
+// and suggestions that equal a naive computation, in few requests.
 func TestStartOfAReader(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -151,7 +151,7 @@ func TestStartOfAReader(t *testing.T) {
 			equalTexts(t, me+": suggestions", browser.Eval[[]string](p, suggestedHere), suggested(t, snapshot, me))
 			equalTexts(t, me+": feed", browser.Eval[[]string](p, feedHere), done(t, s, snapshot, me))
 			if order := browser.Eval[[]string](p, "[...document.querySelectorAll('main h2')].slice(0, 3).map((e) => e.id)"); !slices.Equal(order, []string{"new", "feed", "suggested"}) {
-				t.Errorf("%s: got the sections %q, want what is new, the feed and suggestions first", me, order)
+				t.Errorf("%s: got the sections %q, want news, feed and suggestions first", me, order)
 			}
 			// Two of these say where the account itself is.
 			if of := ofSuggestions(h.asked(), "4"); len(of) > 12+2 {
@@ -256,7 +256,8 @@ func alone(t *testing.T) string {
 
 func numbered(i int) string { return fmt.Sprintf("0x%040x", i) }
 
-// popular returns a snapshot in which account 1 follows so many accounts, of which 40 have lists and did something.
+// popular returns a snapshot in which account 1 follows the given number of accounts, 40 of which
+// have lists and operations.
 func popular(follows int) (fstest.MapFS, []deed) {
 	var accounts, lists, records strings.Builder
 	record := func(list, whom int) {

@@ -51,7 +51,7 @@ func views(config site.Config, who, other, list string, more map[string][]string
 	return all
 }
 
-// reports is a list of published reports, which is in a bucket beside the site.
+// reports is an index of published reports, which a bucket holds next to the site.
 const reports = `{"reports":[` +
 	`{"date":"2026-11-01","from":"2026-10-31T00:00:00.000Z","to":"2026-11-01T00:00:00.000Z","follows":41,"unfollows":7,"new_lists":2,"gone_lists":0},` +
 	`{"date":"2026-10-31","from":"2026-10-30T00:00:00.000Z","to":"2026-10-31T00:00:00.000Z","follows":23,"unfollows":12,"new_lists":0,"gone_lists":1},` +
@@ -79,8 +79,8 @@ func demoViews() []view {
 	return views(site.Config{API: site.APIEFP}, "miralund.eth", "tobi-okafor.eth", "4", demoTexts)
 }
 
-// Every view of every kind of site shows its contents at three sizes, without an error, without a barrier, and without
-// anything beside the window.
+// Every view of every kind of site works at three sizes, without errors, without barriers, and
+// within the window.
 func TestViews(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

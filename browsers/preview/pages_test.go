@@ -22,12 +22,12 @@ var places = []string{
 // isThere says that a page has all that it shows. A page that is no view of the explorer has that when it has loaded.
 const isThere = "document.querySelector('h1') && !document.querySelector('.loading, [aria-busy=true], .row-waits[aria-label^=Loading]')"
 
-// tooWide are elements that are beside the window, if there are any.
+// tooWide is an expression for the elements outside the window.
 const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] :
 	[...document.body.querySelectorAll('*')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 150)).slice(-5)`
 
-// looksGood checks that all of a page fits narrow windows, and that axe-core finds nothing, with all that can be opened.
-// What goes wrong meanwhile, such as an error on the console, fails the test too (browser.Page).
+// looksGood checks that all of a page fits narrow windows, and that axe-core finds nothing, with
+// everything opened. Faults such as an error on the console fail the test too (browser.Page).
 func looksGood(t *testing.T, p *browser.Page, but ...string) {
 	t.Helper()
 	p.Wait(isThere)
@@ -63,8 +63,8 @@ func inBoth(t *testing.T, b *browser.Browser, at, before string, do func(*testin
 	}
 }
 
-// No view of the demo logs an error, pans sideways on a small phone or is a barrier: to a visitor, and to somebody whose account
-// the explorer knows. Nor do the pages beside the explorer.
+// No view of the demo logs an error, pans sideways on a small phone or has a barrier, for visitors
+// with and without an account. The same holds for the other pages.
 func TestDemo(t *testing.T) {
 	base := start(t)
 	b := browser.Start(t, browser.Options{Alone: true})
@@ -88,7 +88,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Pages that are files are as good: reports, and what live says of itself. That one renews itself, which its readers want.
+// The same holds for pages in files: reports, and the status of live, which reloads itself on
+// purpose.
 func TestWrittenPages(t *testing.T) {
 	servers.Wanted(t)
 	pages := fstest.MapFS{}

@@ -65,7 +65,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Other hosts are played, and what was requested of them is known.
+// Other hosts are played, and their requests recorded.
 func TestElsewhere(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})

@@ -64,20 +64,20 @@ func Artefacts() string {
 	return filepath.Join(here(), "../../../.tools/screenshots")
 }
 
-// What Compare tolerates. Another version of a font or of Chromium draws the edges of letters otherwise, or moves a line
-// of text by less than a pixel. The mean of a cell of text hardly changes then: by 9 of 255, where all hinting was
-// changed, of the darkest text. Nor does that of a tile, which has hundreds of letters: by less than 1. A word that is
-// missing, or of another colour, changes its cells by 20 and more; another background changes its tiles.
+// Tolerances of Compare. Another version of a font or of Chromium draws the edges of letters differently, or moves a line
+// of text by less than a pixel. Then the mean of a cell hardly changes: by 9 of 255 for the darkest text, when all hinting
+// was changed. The mean of a tile, with hundreds of letters, changes by less than 1. A missing word, or one in another
+// color, changes its cells by 20 and more; another background changes its tiles.
 const (
 	cell     = 8     // pixels in each direction
-	tile     = 64    // the same
-	cellMost = 16    // of 255, by which the mean of a cell may differ in a channel
-	tileMost = 3     // the same of a tile
-	cellsOff = 0.001 // the share of all cells that may differ by more: the caret, a lone glyph
+	tile     = 64    // pixels in each direction
+	cellMost = 16    // tolerated difference of a cell's mean in a channel, of 255
+	tileMost = 3     // tolerated difference of a tile's mean
+	cellsOff = 0.001 // share of cells that may differ by more: the caret, a single glyph
 )
 
-// Compare says how a picture differs from the one that is wanted; nil if by no more than text that is drawn by another
-// version of the same browser. It does not read: another word of the same length may pass.
+// Compare returns an error that describes how a picture differs from the wanted one, or nil if only by the rendering of
+// another version of the same browser. It does not read: another word of the same length may pass.
 func Compare(got, want image.Image) error {
 	if got.Bounds().Size() != want.Bounds().Size() {
 		return fmt.Errorf("got a picture of %v pixels, want %v", got.Bounds().Size(), want.Bounds().Size())
@@ -93,8 +93,8 @@ func Compare(got, want image.Image) error {
 	return nil
 }
 
-// differing cuts two pictures of one size into squares, and returns those whose means differ by more than most in a
-// channel, and how many there are in all.
+// differing cuts two pictures of one size into squares. It returns the squares whose means differ
+// by more than most in a channel, and the number of all squares.
 func differing(got, want *image.RGBA, side int, most float64) (squares []image.Rectangle, all int) {
 	for y := 0; y < got.Rect.Max.Y; y += side {
 		for x := 0; x < got.Rect.Max.X; x += side {

@@ -25,7 +25,7 @@ type traced struct {
 	Process int `json:"pid"`
 	Thread  int `json:"tid"`
 	Args    struct {
-		Name string `json:"name"` // of the thread, in those called "thread_name"
+		Name string `json:"name"` // name of the thread, in events called "thread_name"
 	} `json:"args"`
 }
 

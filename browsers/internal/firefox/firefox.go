@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute       // of everything, on a machine that has other work
+	patience = 2 * time.Minute       // time limit for everything, on a busy machine
 	poll     = 20 * time.Millisecond // how often Wait asks
 )
 
