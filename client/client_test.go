@@ -32,7 +32,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// largest bounds modules by their gzipped bytes. Code that few pages need is in a module of its own.
+// largest bounds modules by their gzipped bytes. Code that few pages need is in its own module.
 var largest = map[string]int{"followpress.js": 9<<10 + 256, "history.js": 2 << 10, "relations.js": 2 << 10, "proof.js": 2560}
 
 func TestFiles(t *testing.T) {

@@ -82,7 +82,7 @@ var subjects = []subject{
 	}, absentAs: site.NoSuchRoute, unseen: []string{"Retry-After"}},
 }
 
-// forEdges runs a test for every kind of edge, but for some.
+// forEdges runs a test for every kind of edge, with the given exceptions.
 func forEdges(t *testing.T, test func(t *testing.T, s subject), except ...string) {
 	for _, s := range subjects {
 		if slices.Contains(except, s.kind) {

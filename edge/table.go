@@ -352,7 +352,7 @@ var (
 	unsafe = sync.OnceValue(func() string { return normalForms(site.UnsafeInName) })
 )
 
-// oneDigit matches a set of one digit, which is longer than the digit.
+// oneDigit matches a set of one digit, which the digit alone can replace.
 var oneDigit = regexp.MustCompile(`\[(.)\]`)
 
 // normalForms matches the normal form of any character of a set. For CloudFront's limit, characters that differ only in

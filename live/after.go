@@ -18,7 +18,7 @@ const (
 	headerPrefer = "Prefer"
 )
 
-// mostAfter is how many blocks an X-After may name.
+// mostAfter is the maximum number of blocks in X-After.
 const mostAfter = 16
 
 // A block is one of a chain.
@@ -99,7 +99,7 @@ type places struct {
 
 	mu  sync.Mutex
 	all int
-	of  map[netip.Addr]int // those with any
+	of  map[netip.Addr]int // per client, if any
 }
 
 func newPlaces(most int) places { return places{most: most, of: map[netip.Addr]int{}} }

@@ -146,7 +146,8 @@ func (l *Live) stream(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no") // nginx
 	control := http.NewResponseController(w)
-	// The limits of other answers do not hold: each write has its own. A writer without deadlines is no connection.
+	// Other limits do not apply: each write has its own. A writer without deadlines is not a
+	// network connection.
 	_ = control.SetReadDeadline(time.Time{})
 	write := func(texts ...[]byte) bool {
 		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))

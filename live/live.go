@@ -188,7 +188,7 @@ func (l *Live) Run(ctx context.Context) error {
 	defer cancel()
 	defer close(l.ended)
 	if l.kept != nil {
-		begin, cancel := context.WithTimeout(ctx, keptFirst) // a bucket that is away is no reason not to answer
+		begin, cancel := context.WithTimeout(ctx, keptFirst) // an unreachable bucket must not delay answers for long
 		if err := l.kept.read(begin); err != nil && ctx.Err() == nil {
 			l.Log.Warn("cannot read what refreshes have kept, will try again", "error", err)
 		}

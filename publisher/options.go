@@ -80,7 +80,7 @@ type Options struct {
 	Signing    *Signing  // how to sign the site; nil means unsigned; Repair keeps the note
 	Refreshers note.Keys // keys that sign refreshes; in a signed bucket, only data signed by one of them counts as a refresh
 
-	Unsigned   bool         // publish without a signature even to a signed bucket, whose note is removed first
+	Unsigned   bool         // publish without a signature, even to a signed bucket; the run removes its note first
 	Inputs     Inputs       // data that the site was made of, to put next to it; nil leaves those in the bucket alone
 	KeepInputs int          // number of sites whose inputs the bucket keeps, including the new one; 0 means defaultKeepInputs; only with Inputs
 	Progress   Progress     // nil means none

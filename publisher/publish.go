@@ -367,7 +367,7 @@ func (r *run) notes() *sign.Notes {
 }
 
 // readNotes reads the notes of the bucket, and rejects a site older than one that readers have
-// seen, whatever the current root.
+// seen, regardless of the current root.
 func (r *run) readNotes(ctx context.Context, s *state) (err error) {
 	if s.notes, err = r.notes().Read(ctx); err != nil {
 		return err
@@ -375,8 +375,8 @@ func (r *run) readNotes(ctx context.Context, s *state) (err error) {
 	return r.refuseRollback(s.notes.Live.AsOf)
 }
 
-// hasOtherRoot reports whether the root differs from the one in a note by the run's keys although
-// no publish was cut off. Then somebody else put it, and perhaps other objects too.
+// hasOtherRoot reports whether the root differs from the one in a note signed by the run's keys
+// although no publish was interrupted. Then somebody else wrote it, and perhaps other objects too.
 func (r *run) hasOtherRoot(s *state) bool {
 	return r.notes().Replaces(s.notes) || s.mark == nil && s.body != nil && s.notes.NamesAnother(s.body)
 }

@@ -135,7 +135,7 @@ func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 		return
 	}
 	w.purge(v.Repaired)
-	for _, key := range v.Foreign.Keys { // foreign objects of another base path are left to a person, who purges too
+	for _, key := range v.Foreign.Keys { // foreign objects of another base path are removed by hand, with a purge
 		delete(w.objects, key)
 		delete(w.cache, key)
 	}

@@ -86,8 +86,8 @@ func (s *countedSite) count(key site.Key, bytes int) {
 	}
 }
 
-// The memory of bodies waiting to be sent is bounded, whatever the number of requests in flight. A
-// body larger than the bound is read alone.
+// The memory of bodies waiting to be sent is bounded, regardless of the number of requests in
+// flight. A body larger than the bound is read alone.
 func TestBodiesInMemoryAreBounded(t *testing.T) {
 	busy := temporary(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -367,8 +367,8 @@ func (d *damaged) List(ctx context.Context, prefix, after site.Key, found func(s
 	})
 }
 
-// A survey finds missing, altered and unknown objects, whatever the number of shards, in constant
-// memory even among many foreign objects.
+// A survey finds missing, altered and unknown objects, regardless of the number of shards, in
+// constant memory even among many foreign objects.
 func TestSurveyAmongForeignObjects(t *testing.T) {
 	const foreign = 120_000
 	for _, digits := range []int{1, 3} {

@@ -92,7 +92,7 @@ func (e *statusError) Error() string {
 }
 
 // do makes a request until an attempt succeeds, and returns the body of the answer. Each
-// attempt has a request of its own, because a signature contains the time.
+// attempt has its own request, because a signature contains the time.
 func (c *client) do(ctx context.Context, request func(context.Context) (*http.Request, error)) (answer []byte, err error) {
 	err = c.retry.Do(ctx, func() (err error) {
 		answer, err = c.attempt(ctx, request)

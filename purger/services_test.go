@@ -326,7 +326,8 @@ func manyTags(n int) []string {
 	return all
 }
 
-// At each service that knows tags, a purge by tags has the documented form, and no more of them in a request than it takes.
+// For each service with tags, a purge by tags has the documented form, and no request exceeds the
+// service's limit of tags.
 func TestTagsAtServices(t *testing.T) {
 	everywhere := []Kind{CloudFront, Cloudflare, Fastly}
 	for _, c := range []struct {
@@ -471,7 +472,7 @@ func TestHTTP(t *testing.T) {
 		}
 	}
 	s.noSecret(t, s.open(t, "http:"+s.URL+"/"+hush+"{path}").service.name)
-	// Nothing to purge is no failure.
+	// Nothing to purge is not a failure.
 	for _, status := range []int{http.StatusNotFound, http.StatusPreconditionFailed} {
 		s.answer = func(_ int, _ told, w http.ResponseWriter) { w.WriteHeader(status) }
 		purge("http:"+s.URL+"{path}", some)

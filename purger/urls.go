@@ -258,7 +258,8 @@ func (p Purge) compact() Purge {
 	return p
 }
 
-// patterns is a tree of the patterns of Each, by segment. The key "/", which is no segment, marks the end of a pattern.
+// patterns is a tree of the patterns of Each, by segment. The key "/", which is not a segment,
+// marks the end of a pattern.
 type patterns map[string]patterns
 
 func (p patterns) add(segments []string) {
@@ -277,7 +278,7 @@ func (p patterns) match(segments []string) bool {
 	return p[segments[0]].match(segments[1:]) || segments[0] != "" && p["*"].match(segments[1:])
 }
 
-// expression returns a regular expression for the paths that a pattern of Each stands for.
+// expression returns a regular expression for the paths that match a pattern of Each.
 func expression(pattern string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, "[^/?]+")
 }

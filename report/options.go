@@ -30,7 +30,7 @@ type Options struct {
 type Progress interface {
 	// Stage begins a part of the run. total is the sum of n over all AddBytes of this stage, or 0 if unknown.
 	Stage(name string, total int64)
-	// AddBytes reports n more items with that many bytes.
+	// AddBytes reports n more items, with the given bytes in total.
 	AddBytes(n, bytes int64)
 }
 

@@ -53,7 +53,7 @@ func byRank(a, b ProfileChange) int {
 // sameProfile reports whether two details start with the same account and profile. Most details differ only in their
 // ranks, at the end, so decoding them would take most of the time.
 func sameProfile(before, after []byte) bool {
-	const end = `},"ranks":{` // in no text of a profile, where quotation marks are escaped
+	const end = `},"ranks":{` // never part of a profile's text, because JSON escapes quotation marks
 	i, j := bytes.LastIndex(before, []byte(end)), bytes.LastIndex(after, []byte(end))
 	return i >= 0 && i == j && bytes.Equal(before[:i], after[:j])
 }

@@ -65,8 +65,8 @@ func checkStored(t *testing.T, h http.Handler, paths []string) {
 	}
 }
 
-// TestLargePagesDelayNobody: while some clients ask for pages with a thousand profiles, one after the other,
-// computed answers take as long as what they read.
+// TestLargePagesDelayNobody: while some clients request one page of a thousand profiles after
+// another, computed answers take no longer than their reads.
 func TestLargePagesDelayNobody(t *testing.T) {
 	t.Parallel()
 	const away = 20 * time.Millisecond

@@ -206,7 +206,7 @@ func TestARefreshWithManyNames(t *testing.T) {
 		rename(base, i)
 		shown("bob.eth", i)
 	}
-	// The next site knows another name, and none of the refreshes.
+	// The next site has another name, and none of the refreshes.
 	second, _ := generatedEFP(t, wholeSnapshot(t, "2026-01-02T00:00:00Z", strings.Replace(staleENS, "bob.eth", "robert.eth", 1), ""), nil)
 	published(t, second, bucket)
 	handler := newHandler(t, bucket, server.Options{Refresh: u.options(), Poll: 10 * time.Millisecond})

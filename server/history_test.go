@@ -231,7 +231,7 @@ func TestHistoryBeforeTheWindow(t *testing.T) {
 	}
 }
 
-// Objects that are damaged, or those of another site, are no answer.
+// Damaged objects, and objects of another site, never become an answer.
 func TestDamagedHistories(t *testing.T) {
 	t.Parallel()
 	good, _ := historySite(t, longHistory(1, 1300), "", wholeWindow)

@@ -157,8 +157,8 @@ func statuses(replies []reply) (all []int) {
 	return all
 }
 
-// Clients that are slower than the limits are disconnected while others are answered at
-// once, and no resources of theirs remain.
+// Clients slower than the limits are disconnected while others get answers at once. Their resources
+// are freed.
 func TestSlowClients(t *testing.T) {
 	base, returned := serveDemo(t, impatient)
 	var group sync.WaitGroup

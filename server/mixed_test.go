@@ -167,7 +167,7 @@ func TestAPageThatStaysMixed(t *testing.T) {
 		if took := time.Since(begun); took > timeout {
 			t.Errorf("got an answer after %v, want one within the timeout", took)
 		}
-		for path, want := range map[string]int{ // what one shard answers is no mixture
+		for path, want := range map[string]int{ // what one shard answers is not a mixture
 			"/api/v1/lists/1/searchFollowing?offset=10":   200,
 			"/api/v1/lists/1/searchFollowing?offset=1010": 200,
 			"/api/v1/lists/1/searchFollowing?term=eth":    200,

@@ -117,8 +117,8 @@ func withProfile(t testing.TB, account string, p site.Profile) afero.Fs {
 	return files
 }
 
-// A refresh answers with the upstream's data in the form of the generator, and stores
-// it in the object and for the next run of the generator.
+// A refresh returns the upstream's data in the generator's format. It stores them in the object,
+// and for the next run of the generator.
 func TestRefreshDetails(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
@@ -506,7 +506,7 @@ func TestRefreshesAreLimited(t *testing.T) {
 	base := listen(t, newHandler(t, b, o))
 	fresh(base, freshDetails)
 	tooMany(base, freshDetails, 3590, 3600)
-	fresh(base, badgeData) // has an interval of its own
+	fresh(base, badgeData) // has its own interval
 	tooMany(base, badgeData, 3590, 3600)
 	fresh(base, "/api/v1/lists/67/details?cache=fresh")
 	if r, _ := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != 200 {

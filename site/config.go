@@ -92,7 +92,7 @@ type Config struct {
 	API string `json:"api,omitempty"`
 	// ProfileURL is the URL of a person's page, with AddressPlaceholder in it; a page of efp.app. Only under APIEFP.
 	ProfileURL string `json:"profile_url,omitempty"`
-	// Names is NamesCopies or, only under APIEFP, NamesLookup.
+	// Names is NamesCopies, or NamesLookup, which requires APIEFP.
 	Names string `json:"names,omitempty"`
 
 	// Explorer adds the explorer, a page for people, and routes for reports. A root without it omits the member.

@@ -156,7 +156,8 @@ func RootDigits(shardDigits int) int {
 
 func validDigits(n int) bool { return 1 <= n && n <= maxHashDigits }
 
-// BucketDigits returns the number of digits of the user buckets of a site with that many users: addresses and names.
+// BucketDigits returns the number of digits of the user buckets of a site. users counts addresses
+// and names.
 func (c Config) BucketDigits(users int) int {
 	if c.EFP() {
 		return HashDigits(users, efpPerBucket)
@@ -164,7 +165,8 @@ func (c Config) BucketDigits(users int) int {
 	return HashDigits(users, usersPerBucket)
 }
 
-// TokenDigits returns the number of digits of the token buckets of a site with that many lists; 0 if it has none.
+// TokenDigits returns the number of digits of the token buckets of a site with the given number of
+// lists; 0 under APISpec.
 func (c Config) TokenDigits(lists int) int {
 	if c.EFP() {
 		return HashDigits(lists, efpPerBucket)
@@ -172,5 +174,6 @@ func (c Config) TokenDigits(lists int) int {
 	return 0
 }
 
-// ShardDigits returns the number of digits of the manifest shards of a site with that many objects.
+// ShardDigits returns the number of digits of the manifest shards of a site with the given number
+// of objects.
 func ShardDigits(objects int) int { return HashDigits(objects, objectsPerShard) }

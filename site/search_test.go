@@ -53,7 +53,7 @@ func TestParseShardHeaderRefuses(t *testing.T) {
 	}
 }
 
-// Entries have the bytes that the endpoint returns, whatever their texts.
+// Entries have the bytes that the endpoint returns, regardless of their texts.
 func TestEntries(t *testing.T) {
 	random := newRandom()
 	for range 500 {

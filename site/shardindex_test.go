@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// An index finds the same entries as a scan of the shard, whatever the texts and terms.
+// An index finds the same entries as a scan of the shard, regardless of the texts and terms.
 func TestShardIndex(t *testing.T) {
 	random := newRandom()
 	for range 300 {

@@ -171,7 +171,7 @@ func TestCopyOrWrite(t *testing.T) {
 	}
 }
 
-// TestTablesSideBySide: each table may have a goroutine of its own.
+// TestTablesSideBySide: each table may have its own goroutine.
 func TestTablesSideBySide(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "snapshot")
 	w := create(t, dir, fast)

@@ -185,7 +185,7 @@ func TestAddresses(t *testing.T) {
 		{[]byte{1, 2, 3}, nil, []byte{1, 2, 3}},
 		{[]byte{1, 2, 3}, []byte{1, 3}, []byte{2}},
 		{[]byte{1, 2, 3}, []byte{1, 2, 3, 4}, []byte{4}},
-		{[]byte{1, 2, 3}, []byte{2, 3, 1}, nil}, // an order is no difference about an account
+		{[]byte{1, 2, 3}, []byte{2, 3, 1}, nil}, // an order is not a difference about an account
 		{[]byte{5, 2, 6}, []byte{7, 2, 8}, []byte{5, 6, 7, 8}},
 		{[]byte{1, 1}, []byte{1}, []byte{1}},
 	} {

@@ -168,8 +168,8 @@ func writeFile(t testing.TB, dir, name, body string) {
 	}
 }
 
-// TestParquet: rows of Parquet are those of the same rows in JSON, whatever the compression, the version
-// of the pages and the size of the row groups.
+// TestParquet: rows of Parquet are those of the same rows in JSON, regardless of the compression,
+// the version of the pages and the size of the row groups.
 func TestParquet(t *testing.T) {
 	want := manyRows(5000)
 	for name, options := range map[string][]parquet.WriterOption{
@@ -521,8 +521,8 @@ func TestUnsuitableParquet(t *testing.T) {
 	}
 }
 
-// Tags may be a column of JSON texts, as fastparquet writes lists. A text that is no list of tags makes an
-// invalid row.
+// Tags may be a column of JSON texts, as fastparquet writes lists. A text that is not a list of
+// tags makes an invalid row.
 func TestTagsAsJSON(t *testing.T) {
 	type record struct {
 		TokenID string  `parquet:"token_id"`

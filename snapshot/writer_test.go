@@ -283,7 +283,7 @@ func TestLongestRow(t *testing.T) {
 	}
 }
 
-// TestMeta: a time that is not known is no time of a snapshot.
+// TestMeta: a snapshot rejects an unknown time.
 func TestMeta(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "snapshot")
 	w := create(t, dir, fast)
@@ -429,7 +429,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestMetaInputs: meta.json says what the snapshot was made of, by chain, and has no such member if nobody knows.
+// TestMetaInputs: meta.json lists the inputs of the snapshot by chain, and omits the member if they
+// are unknown.
 func TestMetaInputs(t *testing.T) {
 	sum := site.Sum256([]byte("x"))
 	one := site.ChainInput{ChainID: 1, Block: 7, Hash: "0x" + strings.Repeat("0a", 32), Events: 3}

@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// TestProfilesTold: what a service told are the profiles that count, whatever primary lists there are, and their times.
+// TestProfilesTold: a service's profiles and their times count, with any primary lists.
 func TestProfilesTold(t *testing.T) {
 	const rest = `","avatar":"","header":"","display":"","records":{},"chains":{},"fresh":`
 	const end = `,"resolver":"","errors":{}}}`

@@ -39,7 +39,7 @@ type Bucket interface {
 	Read(ctx context.Context, key site.Key) ([]byte, Info, error)
 	// Put writes an object and returns its ETag. If the condition does not hold, it returns ErrCondition.
 	Put(ctx context.Context, o Object, condition Condition) (etag string, err error)
-	// Delete deletes objects. Missing objects are no error.
+	// Delete deletes objects. Missing objects are not errors.
 	Delete(ctx context.Context, keys []site.Key) error
 	// List calls found for each object with the prefix whose key is greater than after, in key order.
 	List(ctx context.Context, prefix, after site.Key, found func(Info) error) error

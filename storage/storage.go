@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// Errors that callers tell apart. After any other error, the request may have taken effect.
+// Errors that callers distinguish. After any other error, the request may have taken effect.
 var (
 	// ErrNotFound says that no object has the key. It equals site.ErrNotFound.
 	ErrNotFound = site.ErrNotFound

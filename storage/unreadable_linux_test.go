@@ -53,7 +53,7 @@ func TestLocalListsAroundWhatCannotBeRead(t *testing.T) {
 	}
 	defer func() {
 		for _, name := range []string{"lost+found", "n/o"} {
-			if err := os.Chmod(filepath.Join(folder, name), 0o755); err != nil { // for who removes it
+			if err := os.Chmod(filepath.Join(folder, name), 0o755); err != nil { // allows the cleanup to remove it
 				t.Error(err)
 			}
 		}

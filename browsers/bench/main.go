@@ -41,9 +41,9 @@ type bench struct {
 	only    string // API; "" for all
 	objects storage.Site
 	root    site.Root
-	top     []account // the most followed, in their order
+	top     []account // most followed accounts, in their order
 	centre  account   // the account whose neighborhood is drawn
-	follows int       // how many others it follows
+	follows int       // number of accounts that it follows
 	figures map[string][]float64
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A leaderboard begins high on a phone, and has its columns where they have room.
+// A leaderboard starts near the top of a phone screen, and shows its columns where there is room.
 func TestBoardsUseTheirRoom(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -55,7 +55,8 @@ func TestBoardsUseTheirRoom(t *testing.T) {
 	barriers(t, p)
 }
 
-// A place is found as accounts are: while one types, by a name without .eth, by an address, by keys alone.
+// Finding a place works like the account search: while typing, by a name without .eth, by an
+// address, and by keyboard alone.
 func TestFindPlace(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -93,7 +94,8 @@ func TestFindPlace(t *testing.T) {
 	p.Wait("document.activeElement.closest('[data-index]')?.dataset.index === '11'")
 }
 
-// Rows say how many follow an account, and since when, at every size, and use what room there is.
+// At every size, rows show how many accounts follow an account and since when, and use the
+// available width.
 func TestRowsUseTheirRoom(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -112,7 +114,7 @@ func TestRowsUseTheirRoom(t *testing.T) {
 		if whole != (size == browser.Desktop) {
 			t.Errorf("%v: the whole address is shown: %t", size, whole)
 		}
-		// Nothing is cut that has no end of its own.
+		// Only texts without a length limit may be cut off.
 		if cut := browser.Eval[[]string](p, `[...document.querySelectorAll('.under, .numbers')].filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText)`); len(cut) > 0 {
 			t.Errorf("%v: cut off: %q", size, cut)
 		}
@@ -157,7 +159,7 @@ func TestRowsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// Whom to compare with is found as in the search box.
+// The account to compare with is found as in the search box.
 func TestCompareWith(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -188,7 +190,7 @@ func TestCompareWith(t *testing.T) {
 	barriers(t, p)
 }
 
-// Points and tags of the network lead to accounts, and what the charts say is in words too.
+// Points and tags of the network link to accounts, and each chart has a text alternative.
 func TestNetworkLeadsOn(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -269,13 +271,13 @@ func TestNavigationHasNoReportsWhereThereAreNone(t *testing.T) {
 	shown(t, p)
 	p.Click(entry)
 	shown(t, p)
-	// The chart has the dates of the reports, not of the data.
+	// The chart uses the dates of the reports, not those of the data.
 	x, y := p.Middle(".plot .u-over")
 	p.Mouse(x, y, false)
 	p.Wait("document.querySelector('.u-series .u-value').innerText === 'Oct 31, 2026'")
 }
 
-// Each view has a title of its own, so that tabs, histories and bookmarks tell them apart.
+// Each view has its own title, so that tabs, histories and bookmarks tell them apart.
 func TestTitles(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -299,7 +301,7 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// An address works as chats, mails and pages give it back.
+// Addresses work in the spellings that chats, mails and pages produce.
 func TestCopiedAddresses(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -310,7 +312,7 @@ func TestCopiedAddresses(t *testing.T) {
 	controlled(p)
 	for _, at := range []string{
 		"#/a/saltbread.eth.", "#/saltbread.eth).", "#/a/saltbread.eth/following?sort=earliest&amp;q=e>", "#%2Fa%2Fsaltbread.eth", "#/a/saltbread.eth**",
-		"%23/a/saltbread.eth", // by the worker, from the second visit on
+		"%23/a/saltbread.eth", // made by the worker, from the second visit on
 	} {
 		p.Go("about:blank")
 		p.Go(h.at(at))
@@ -333,7 +335,7 @@ func TestShell(t *testing.T) {
 	} {
 		h := serve(t, generate(t, fixtures.Demo(), config), "/")
 		p := b.Open(t, h.at("#/miralund.eth"), browser.View{Size: browser.Phone, Now: now, NoScripts: true})
-		p.Forgive("csp") // scripts that are loaded ahead, and refused
+		p.Forgive("csp") // preloaded scripts that the policy blocks
 		p.WaitForText("needs JavaScript")
 		heading, header := config.Title, config.Title
 		if config.Title == "" {

@@ -28,10 +28,10 @@ func TestMain(m *testing.M) { os.Exit(browser.Main(m)) }
 
 var update = flag.Bool("update", false, "write the screenshots in testdata/screens and docs/screens again where they differ")
 
-// now is when the pages of the tests are opened: a day after the demo was taken.
+// now is the time at which tests open pages: a day after the demo was taken.
 var now = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 
-// generate renders the site of a snapshot, with the explorer, which leads to reports.
+// generate renders the site of a snapshot with the explorer, which links to reports.
 func generate(t *testing.T, snapshot fs.FS, config site.Config) memsite.Site {
 	t.Helper()
 	config.Explorer, config.Reports = true, true
@@ -60,7 +60,7 @@ func demo(t *testing.T) memsite.Site {
 	return generate(t, fixtures.Demo(), site.Config{API: site.APIEFP})
 }
 
-// A host serves a site below a prefix as buckets do: what a key has, with the type that it was published with, and
+// A host serves a site below a prefix as buckets do: objects with their published types, and
 // nothing else. Its methods may be called while it serves.
 type host struct {
 	URL    string // URL of the site, ending in a slash
@@ -69,7 +69,7 @@ type host struct {
 	mu       sync.Mutex
 	site     memsite.Site
 	gone     bool
-	requests []string // paths
+	requests []string // requested paths
 }
 
 // serve starts a host. The prefix begins and ends with a slash.
@@ -101,7 +101,7 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Content-Type", contentType(key))
 		w.Header().Set("Cache-Control", cacheControl(key))
-		_, _ = io.WriteString(w, body) // a page that is gone needs no answer
+		_, _ = io.WriteString(w, body) // a page that has gone needs no answer
 	}
 }
 
@@ -140,10 +140,11 @@ func contentType(key string) string {
 	return "application/json"
 }
 
-// hashed are names that have a hash of the content.
+// hashed matches names that contain a hash of the content.
 var hashed = regexp.MustCompile(`-[A-Z0-9]{8}\.(js|css)$`)
 
-// cacheControl makes everything be asked again but what never changes, so that no test waits for a cache.
+// cacheControl makes browsers revalidate all objects except immutable ones, so that no test waits
+// for a cache.
 func cacheControl(key string) string {
 	if hashed.MatchString(key) {
 		return "public, max-age=31536000, immutable"
@@ -183,7 +184,7 @@ func fits(t *testing.T, p *browser.Page) {
 	}
 }
 
-// barriers checks that axe-core finds nothing.
+// barriers fails the test if axe-core finds an accessibility problem.
 func barriers(t *testing.T, p *browser.Page) {
 	t.Helper()
 	for _, b := range p.Barriers() {

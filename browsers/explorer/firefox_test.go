@@ -9,7 +9,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// Firefox shows every view as Chromium does, at three sizes, without an error, and a search needs no mouse in it.
+// Firefox shows every view as Chromium does, at three sizes and without errors. Search works there
+// without a mouse.
 func TestFirefox(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

@@ -8,7 +8,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// The graph does not trap who scrolls the page: one finger and the wheel go on, two fingers and Ctrl are for the graph.
+// The graph does not block scrolling: one finger and the wheel scroll the page; two fingers and
+// Ctrl zoom the graph.
 func TestGraphLetsPagesScroll(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -16,7 +17,7 @@ func TestGraphLetsPagesScroll(t *testing.T) {
 	h := serve(t, demo(t), "/")
 	p := b.Open(t, h.at("#/a/miralund.eth/graph"), browser.View{Size: browser.Phone, Now: now, Before: `Object.defineProperty(navigator, 'maxTouchPoints', { value: 5 });`})
 	shown(t, p)
-	p.Wait("performance.getEntriesByName('followpress:graph').length > 0") // it is drawn when it has come to rest
+	p.Wait("performance.getEntriesByName('followpress:graph').length > 0") // measured once the layout has come to rest
 	x, y := p.Middle("main canvas")
 	zoom := func() []float64 {
 		return browser.Eval[[]float64](p, `(({ k, x, y }) => [k, x, y])(document.querySelector('main canvas').__zoom)`)
@@ -74,7 +75,7 @@ func TestGraphLetsPagesScroll(t *testing.T) {
 	same("the wheel with Ctrl", false)
 }
 
-// The graph says what its colours are, and the names in the legend are accounts that one can choose.
+// The graph explains its colors, and the names in the legend link to accounts.
 func TestGraphHasALegend(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

@@ -24,10 +24,10 @@ import (
 	"github.com/followpress/followpress/site/op"
 )
 
-// asOf is the state of the snapshots that have a history here.
+// asOf is the time of all snapshots with a history in these tests.
 var asOf = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// A deed is something that a list did before asOf.
+// A deed is an operation of a list before asOf.
 type deed struct {
 	ago         time.Duration
 	list, about string
@@ -95,7 +95,7 @@ func withHistory(t *testing.T, snapshot fs.FS, deeds []deed) memsite.Site {
 	return generate(t, withOps(t, snapshot, deeds), site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)})
 }
 
-// lines are the entries that a page shows: what they say without their times.
+// lines returns the entries on a page, without their times.
 const lines = "[...document.querySelectorAll('main .act')].map((e) => [...e.querySelectorAll(':scope > :not(time)')].map((part) => part.querySelector('bdi')?.innerText ?? part.innerText).join(' '))"
 
 func equalTexts(t *testing.T, what string, got, want []string) {
@@ -159,7 +159,8 @@ func TestHistoryViews(t *testing.T) {
 	}
 }
 
-// Activity is in the order of the site, day by day, in the reader's words; filters are buttons, and places of their own.
+// Activity keeps the site's order, grouped by day in the reader's language. Filters are buttons
+// with their own URLs.
 func TestActivity(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -177,7 +178,7 @@ func TestActivity(t *testing.T) {
 	days := browser.Eval[[]string](p, "[...document.querySelectorAll('main .day')].map((e) => e.innerText + ' ' + e.parentElement.querySelectorAll('.act').length)")
 	equalTexts(t, "days", days, []string{"Oct 30, 2026 2", "Oct 29, 2026 2", "Oct 28, 2026 1", "Oct 22, 2026 1", "Sep 22, 2026 1"})
 
-	// By keys alone: the second filter, then one more.
+	// With the keyboard only: the second filter, then another one.
 	browser.Eval[any](p, "document.querySelectorAll('main .filters button')[1].focus()")
 	p.Press(" ")
 	p.Wait("location.hash.endsWith('activity?only=unfollow') && document.activeElement.getAttribute('aria-pressed') === 'true'")
@@ -194,7 +195,7 @@ func TestActivity(t *testing.T) {
 		t.Errorf("the other side: got %s, want %s", p.URL(), want)
 	}
 
-	// An account without news, and one without a list: no object is no failure.
+	// An account without news, and one without a list: a missing object is not a failure.
 	p.Forgive("404")
 	p.Go(h.at("#/a/" + nobody + "/activity"))
 	shown(t, p)
@@ -213,7 +214,7 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// A site that says nothing of what happened has no such tabs, and asks for nothing of it.
+// A site without history shows no activity tabs, and requests no activity.
 func TestNoHistory(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -237,7 +238,7 @@ func TestNoHistory(t *testing.T) {
 	}
 }
 
-// The day that one chooses is in the address. What it shows goes with what happened since.
+// The URL contains the chosen day. The counts shown match what happened since.
 func TestAsOf(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -256,9 +257,9 @@ func TestAsOf(t *testing.T) {
 	for _, test := range []struct {
 		day, want string
 	}{
-		{"2026-10-25", fmt.Sprintf("%d %d 1 1", held, held)},   // a week before the state is the usual day: tobi came, nobody left
-		{"2026-11-01", fmt.Sprintf("%d %d 0 0", held, held)},   // the day of the state itself
-		{"2026-10-28", fmt.Sprintf("%d %d 0 1", held+1, held)}, // the day on which tobi came is over
+		{"2026-10-25", fmt.Sprintf("%d %d 1 1", held, held)},   // the default day is a week before the snapshot: tobi came, nobody left
+		{"2026-11-01", fmt.Sprintf("%d %d 0 0", held, held)},   // the day of the snapshot itself
+		{"2026-10-28", fmt.Sprintf("%d %d 0 1", held+1, held)}, // the day after tobi came
 		{"2026-10-27", fmt.Sprintf("%d %d 1 1", held, held)},
 		{"2026-10-21", fmt.Sprintf("%d %d 1 0", held-1, held)}, // before nobody was followed
 		{"2026-09-21", fmt.Sprintf("%d %d 2 0", held-2, held)},
@@ -286,7 +287,7 @@ func TestAsOf(t *testing.T) {
 	}
 	barriers(t, p)
 
-	// A link to a day that has left the period leads on to the report of that day.
+	// A link to a day before the window leads to the report of that day.
 	s := withHistory(t, fixtures.Demo(), lately())
 	s[site.ReportsKey] = strings.ReplaceAll(reports, "2026-11-01T", "2026-09-02T")
 	h.deploy(s)
@@ -312,7 +313,7 @@ func mustRead(t *testing.T, files fs.FS, name string) []byte {
 	return body
 }
 
-// Of an account with much activity, objects are read when they are asked for, and not without bound.
+// Objects of an account with much activity are read on demand, within limits.
 func TestMuchActivity(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -381,7 +382,7 @@ func TestMuchActivity(t *testing.T) {
 	barriers(t, p)
 }
 
-// While a site is published, objects of two sites do not pass for one.
+// A publish in progress never makes a view mix objects of two sites.
 func TestActivityOfTwoSites(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -402,7 +403,7 @@ func TestActivityOfTwoSites(t *testing.T) {
 	h.deploy(s)
 	p.Wait("document.querySelector('main p[role=status]')?.innerText === '7 of 7' && !document.querySelector('.failed')")
 
-	// Lists of another site than what happened.
+	// The lists belong to another site than the activity.
 	missing := slices.DeleteFunc(lately(), func(d deed) bool { return d.about == nobody && d.code == op.Unfollow && d.list == "4" })
 	h.deploy(withHistory(t, fixtures.Demo(), missing))
 	p.Go(h.at("#/a/miralund.eth/then?day=2026-10-20"))
@@ -410,7 +411,8 @@ func TestActivityOfTwoSites(t *testing.T) {
 	barriers(t, p)
 }
 
-// On a live site what happened renews itself: the activity that was read on, the account as of a day, and the start.
+// A live site updates its history: the activity already loaded, the account as of a day, and the
+// start.
 func TestLiveHistory(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -454,7 +456,7 @@ func TestLiveHistory(t *testing.T) {
 func TestAsOfRandomHistories(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
-	const accounts, owners = 9, 6 // list i is the primary one of account i, and list owners+i another one of it
+	const accounts, owners = 9, 6 // list i is the primary list of account i; list owners+i is another one of its lists
 	address := func(i int) string { return fmt.Sprintf("0x%040x", 0x5000+i) }
 	type record struct {
 		list  int
@@ -515,7 +517,7 @@ func TestAsOfRandomHistories(t *testing.T) {
 	h := serve(t, withHistory(t, files, deeds), "/")
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now})
 	shown(t, p)
-	p.Forgive("404") // who has no list has done nothing
+	p.Forgive("404") // an account without a list has no activity
 	const rows = "[...document.querySelectorAll('main [data-index] a.person')].map((e) => e.getAttribute('href').slice(4)).sort()"
 	all := 0
 	for _, who := range []int{0, 3, accounts - 1} {

@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/site/op"
 )
 
-// Each of these would set the variable pwned, if it were anything but text.
+// Each of these would set the variable pwned if it were treated as anything but text.
 const (
 	markup = `<img src=x onerror="pwned=1"><script>pwned=2</script><svg onload=pwned=3><a href="javascript:pwned=4">x</a>'"` + "`" + `{{constructor.constructor('pwned=5')()}}</title></style></textarea>`
 	script = "javascript:pwned=6"
@@ -27,7 +27,7 @@ const (
 		`<image href="https://leak.example/image"/><style>@import "https://leak.example/style";</style><rect width="8" height="8" fill="red"/>`
 	rightToLeft = "مرحبا\u202etxt.exe\u202c עולם"
 	invisible   = "in\u200bvi\u00adsi\u2060ble\u3164\u2800.eth"
-	avatars     = "avatars.example" // the only host that may be asked
+	avatars     = "avatars.example" // the only host that pages may request
 )
 
 // hostile returns a snapshot whose profiles attack the page that shows them.
@@ -69,7 +69,7 @@ func hostile(t *testing.T) fstest.MapFS {
 		row(&accounts, object{"address": hostileAddress(i), "primary_list": fmt.Sprint(i + 1), "ens": profile})
 		row(&lists, object{"token_id": fmt.Sprint(i + 1), "owner": hostileAddress(i)})
 		for j := range profiles {
-			if i != j && (j > 0 || i%3 > 0) { // fewer follow victim.eth than who looks like it
+			if i != j && (j > 0 || i%3 > 0) { // victim.eth has fewer followers than its look-alike
 				row(&records, object{"token_id": fmt.Sprint(i + 1), "version": 1, "record_type": "address", "data": hostileAddress(j), "tags": hostileTags[:1+(i+j)%len(hostileTags)], "added": "2026-01-02T03:04:05.678Z"})
 			}
 		}
@@ -100,7 +100,7 @@ const hostiles = 19
 
 func hostileAddress(i int) string { return fmt.Sprintf("0x%040x", 0xabcdef0000+i) }
 
-// tripwires notice whatever the texts above would do if they were more than texts.
+// tripwires detect a text that takes effect.
 const tripwires = `
 	globalThis.tripped = [];
 	for (const name of ['alert', 'open', 'eval', 'print']) globalThis[name] = () => tripped.push(name);
@@ -108,8 +108,8 @@ const tripwires = `
 	document.addEventListener('securitypolicyviolation', (event) => tripped.push(event.violatedDirective + ' ' + event.blockedURI));
 `
 
-// Nothing that comes from a profile is more than text and pictures: no script runs, no link leads to one, no host is
-// asked but those of avatars, and none at all without pictures.
+// Profiles contribute only text and pictures: no script runs, no link leads to a script, and the
+// page requests only the hosts of avatars, or none without pictures.
 func TestHostileProfiles(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -150,7 +150,8 @@ func TestHostileProfiles(t *testing.T) {
 	}
 }
 
-// No text makes a page wider or a row higher than it is for others, and the question about pictures is one line.
+// No text makes a page wider or a row higher than usual. The question about pictures fits on one
+// line.
 func TestHostileTextsTakeNoRoom(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -177,13 +178,14 @@ func TestHostileTextsTakeNoRoom(t *testing.T) {
 			}
 		}
 	}
-	p.Resize(browser.Size{Width: browser.Phone.Width / 2, Height: browser.Phone.Height / 2}) // as at 200 %
+	p.Resize(browser.Size{Width: browser.Phone.Width / 2, Height: browser.Phone.Height / 2}) // as with a zoom of 200 %
 	if faults := browser.Eval[[]string](p, high); !browser.Eval[bool](p, asked) || len(faults) > 0 {
 		t.Errorf("at half the size: asked %t, and %q, want a line of at most 8 %%", browser.Eval[bool](p, asked), faults)
 	}
 }
 
-// Names that are written like addresses or like others, and check marks in names and tags, are told.
+// Warnings mark names that look like addresses or like other names, and check marks in names and
+// tags.
 func TestNotices(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -203,7 +205,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// hostileDeeds are of all accounts, about all, with all tags.
+// hostileDeeds returns operations of all accounts about all accounts, with all tags.
 func hostileDeeds() (deeds []deed) {
 	for i := range hostiles {
 		for j := range hostiles {
@@ -232,7 +234,7 @@ func hostilePlaces() []string {
 	return places
 }
 
-// inspect lists what should not be in the document.
+// inspect lists content that must not be in the document.
 const inspect = `[
 	...tripped.splice(0),
 	...[...document.querySelectorAll('a[href]')].filter((a) => !['http:', 'https:', 'mailto:'].includes(a.protocol)).map((a) => 'link to ' + a.href.slice(0, 100)),

@@ -30,7 +30,7 @@ type focused struct {
 	Seen, InWindow bool
 }
 
-// Somebody without a mouse finds an account, and comes back.
+// A reader without a mouse finds an account, and goes back.
 func TestSearchByKeys(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -65,13 +65,13 @@ func TestSearchByKeys(t *testing.T) {
 	p.Wait("!location.hash.includes('tobi') && !location.hash.includes('0xefe6')")
 	shown(t, p)
 
-	// Nothing is found, and Escape closes the list.
+	// Without matches, Escape closes the list.
 	if browser.Eval[focused](p, focus).Tag != "INPUT" {
 		p.Press("/")
 	}
 	browser.Eval[any](p, "void document.querySelector('"+input+"').select()")
 	p.Press("zzzzqq")
-	p.Wait("document.querySelectorAll('[role=option]').length === 1") // the way to all accounts
+	p.Wait("document.querySelectorAll('[role=option]').length === 1") // a link to all accounts
 	p.Settle()
 	p.Press(browser.Escape)
 	p.Wait("!document.querySelector('[role=listbox]:not([hidden])')?.checkVisibility()")

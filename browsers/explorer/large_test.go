@@ -32,8 +32,8 @@ func large(t *testing.T) memsite.Site {
 	return generate(t, os.DirFS(dir), site.Config{API: site.APIEFP, Names: site.NamesLookup})
 }
 
-// A network of thousands: rows come as one scrolls, and few are in the document; a neighbourhood is drawn; nothing
-// takes so long that the page stands still.
+// In a network of thousands, scrolling loads rows and keeps few in the document, a neighbourhood is
+// drawn, and no task blocks the page for long.
 func TestLargeNetwork(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
@@ -55,7 +55,7 @@ func TestLargeNetwork(t *testing.T) {
 		p.Go(h.at(place))
 		shown(t, p)
 		last := "Math.max(...[...document.querySelectorAll('[data-index]')].map((row) => Number(row.dataset.index)))"
-		// To the end, however often that moves.
+		// Scroll to the end, which moves as rows are added.
 		for begun := time.Now(); browser.Eval[int](p, last) < rows-1; {
 			if time.Since(begun) > 20*time.Second {
 				t.Fatalf("%s: scrolled to the end: got the last row %d, want %d", place, browser.Eval[int](p, last), rows-1)

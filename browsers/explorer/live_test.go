@@ -23,13 +23,14 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// A liveHost serves a live site, whose rounds a test makes. Its methods may be called while it serves.
+// A liveHost serves a live site whose rounds come from the test. Its methods may be called while it
+// serves.
 type liveHost struct {
 	*host // host of its URL
 	feed  rounds.Feed
 	made  chan live.RoundEnd
 	block uint64
-	begun time.Time // when block 0 was
+	begun time.Time // time of block 0
 
 	server *httptest.Server
 
@@ -75,7 +76,7 @@ func serveLive(t *testing.T, snapshot afero.Fs) *liveHost {
 	return h
 }
 
-// round makes the next round, which names accounts and lists.
+// round publishes the next round, which names accounts and lists.
 func (h *liveHost) round(t *testing.T, snapshot afero.Fs, named ...string) {
 	t.Helper()
 	h.block++
@@ -93,7 +94,7 @@ func (h *liveHost) round(t *testing.T, snapshot afero.Fs, named ...string) {
 	}
 }
 
-// fall makes the host answer nothing but errors, or as before.
+// fall makes the host answer only errors, or restores it.
 func (h *liveHost) fall(down bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,10 +103,10 @@ func (h *liveHost) fall(down bool) {
 
 const followed = "0x00000000000000000000000000000000000000ff"
 
-// owner is who has a list of follow.
+// owner returns the address of the account that has a list of following.
 func owner(list int) string { return fmt.Sprintf("0x%040x", 0x10000+list) }
 
-// following returns some lists, each of which follows one account, the last one latest.
+// following returns a snapshot of lists that follow one account each, the last one latest.
 func following(lists int) afero.Fs {
 	var all, accounts, records strings.Builder
 	for i := 1; i <= lists; i++ {
@@ -127,14 +128,14 @@ func following(lists int) afero.Fs {
 	return afero.FromIOFS{FS: files}
 }
 
-// connected waits until the page hears of rounds.
+// connected waits until the page receives rounds.
 func connected(t *testing.T, p *browser.Page) {
 	t.Helper()
 	there(t, p)
 	p.Wait("document.querySelector('.tools').innerText.includes('Live, as of')")
 }
 
-// hears waits until the page has heard of a round.
+// hears waits until the page has received a round.
 func hears(t *testing.T, p *browser.Page, round func()) {
 	t.Helper()
 	const sign = "document.querySelector('.tools').innerText"
@@ -143,7 +144,7 @@ func hears(t *testing.T, p *browser.Page, round func()) {
 	p.Wait(fmt.Sprintf("%s !== %q", sign, before))
 }
 
-// quiet waits until the page has what it shows: its stream alone goes on.
+// quiet waits until only the event stream of the page is open.
 func quiet(p *browser.Page) {
 	p.Wait("!document.querySelector('main .loading, main [aria-busy=true], main .row-waits')")
 	p.Wait("(() => { const n = performance.getEntriesByType('resource').length; return new Promise((done) => setTimeout(() => done(n === performance.getEntriesByType('resource').length), 400)); })()")
@@ -165,7 +166,7 @@ func TestLiveRows(t *testing.T) {
 	browser.Eval[any](p, "scrollTo(0, 5000)")
 	p.Wait("document.querySelectorAll('main .related a').length > 3 && scrollY > 4000 && Number(document.querySelector('main [data-index]').dataset.index) > 30")
 
-	// A row in the middle of the screen has the focus.
+	// Focus a row in the middle of the screen.
 	const middle = "[...document.querySelectorAll('main [role=list] a.person')].find((a) => a.getBoundingClientRect().top > innerHeight / 2)"
 	focused := browser.Eval[string](p, "(() => { const a = "+middle+"; a.focus({ preventScroll: true }); globalThis.element = a; return a.getAttribute('href'); })()")
 	const at = "(() => { const a = document.activeElement; return [a.getAttribute('href'), Math.round(a.getBoundingClientRect().top), a === element]; })()"
@@ -229,7 +230,7 @@ func TestLiveRoundsOfOthers(t *testing.T) {
 	browser.Eval[any](p, "away = false; document.dispatchEvent(new Event('visibilitychange'))")
 	p.Wait(tabCount + " === '6'")
 
-	// The start changes with every round.
+	// Every round updates the start.
 	browser.Eval[any](p, "location.hash = '#/'")
 	there(t, p)
 	h.round(t, following(8), owner(7), owner(8))
@@ -248,7 +249,7 @@ func TestLiveSiteThatIsAway(t *testing.T) {
 	connected(t, p)
 	p.Wait(tabCount + " === '3'")
 
-	// The stream goes on, but nothing else is answered.
+	// The stream stays open, but all other requests fail.
 	h.fall(true)
 	h.round(t, following(4), followed, owner(4))
 	p.Wait("performance.getEntriesByType('resource').some(({ responseStatus }) => responseStatus === 503)")
@@ -258,7 +259,7 @@ func TestLiveSiteThatIsAway(t *testing.T) {
 	h.fall(false)
 	p.Wait(tabCount + " === '4'")
 
-	// The stream ends too, and a round passes that nobody tells of.
+	// The stream ends too, and the page misses a round.
 	h.fall(true)
 	h.server.CloseClientConnections()
 	p.Wait("!document.querySelector('.tools').innerText.includes('live')")
@@ -268,7 +269,7 @@ func TestLiveSiteThatIsAway(t *testing.T) {
 	connected(t, p)
 }
 
-// A page of a site that is not live asks for no events, and says nothing of it.
+// A page of a static site requests no events, and does not mention them.
 func TestNoEventsOfASiteThatIsNotLive(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

@@ -29,8 +29,8 @@ func longer(t *testing.T, s memsite.Site, config site.Config) memsite.Site {
 	return s
 }
 
-// crowded finds our own texts that are cut off, and texts that are over others. What people write (bdi) and addresses (code,
-// .short) may be cut, and so may the end of the question about pictures, which is one line.
+// crowded finds texts of the explorer that are cut off or overlap. Texts of users (bdi), addresses
+// (code, .short) and the end of the question about pictures, on one line, may be cut.
 const crowded = `(() => {
 	const shown = [], found = [];
 	const walker = document.createTreeWalker(document.querySelector('dialog:modal') ?? document.body, NodeFilter.SHOW_TEXT);

@@ -58,7 +58,7 @@ func said(t *testing.T, snapshot fs.FS) relations {
 	return all
 }
 
-// primaries returns the accounts of the lists that are primary: both say so.
+// primaries returns the owners of primary lists, which list and account both confirm.
 func primaries(t *testing.T, snapshot fs.FS) map[string]string {
 	t.Helper()
 	users, all := map[any]any{}, map[string]string{}
@@ -125,7 +125,7 @@ func (all relations) acquainted(me, other string) (addresses []string) {
 	return addresses
 }
 
-// being returns a script that makes the reader some accounts of a site, of which they are the first.
+// being returns a script that gives the reader accounts of a site, the first one active.
 func being(url string, accounts ...string) string {
 	var rows []string
 	for _, address := range accounts {
@@ -137,7 +137,7 @@ func being(url string, accounts ...string) string {
 // line is an expression for the line about the reader in the head of a profile, without buttons.
 const line = "[...document.querySelectorAll('.of-mine > :not(button)')].map((e) => e.innerText).join('|')"
 
-// known waits until all is known that the page reads of the reader's account.
+// known waits until the page has read everything about the reader's account.
 func known(t *testing.T, p *browser.Page) {
 	t.Helper()
 	shown(t, p)
@@ -224,7 +224,7 @@ func TestMarks(t *testing.T) {
 			want = append(want, fmt.Sprintf("Followed by %d accounts you follow", n))
 		}
 		lines := strings.Split(browser.Eval[string](p, line), "|")
-		for i := range lines { // after the letters in the faces
+		for i := range lines { // skip the letters of avatars
 			lines[i] = lines[i][strings.LastIndex(lines[i], "\n")+1:]
 		}
 		if !slices.Equal(lines, want) {
@@ -281,7 +281,8 @@ func TestMarksOfTheSpecification(t *testing.T) {
 	barriers(t, p)
 }
 
-// A reader may be several accounts, one at a time, here and in other tabs, and may be forgotten. All by keyboard.
+// A reader may have several accounts, one active at a time, in all tabs, and may remove them, by
+// keyboard alone.
 func TestAccountsOfAReader(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -313,7 +314,7 @@ func TestAccountsOfAReader(t *testing.T) {
 	focus("#settings input[name=me]:checked")
 	p.Press(browser.ArrowDown)
 	is(tobi)
-	// Another tab of the same browser, as this one hears of it.
+	// Another tab of the same browser changes the storage.
 	key := "followpress mine " + h.URL
 	elsewhere := func(script string) {
 		t.Helper()
@@ -332,7 +333,7 @@ func TestAccountsOfAReader(t *testing.T) {
 	known(t, p)
 	browser.Eval[any](p, fmt.Sprintf("(() => { const s = document.querySelector('.new select'); s.value = %q; s.dispatchEvent(new Event('change', { bubbles: true })); })()", mira))
 	is(mira)
-	// The other site at this origin knows nothing of it.
+	// Another site at this origin does not share the storage.
 	if got := browser.Eval[[]string](p, "Object.keys(localStorage).filter((key) => key.startsWith('followpress mine '))"); !slices.Equal(got, []string{key}) {
 		t.Errorf("kept: got %q, want %q", got, key)
 	}
@@ -426,7 +427,8 @@ func TestNothingSaysWhoTheReaderIs(t *testing.T) {
 	}
 }
 
-// Whatever somebody has put into the browser's storage, the page works, and shows it as text at most.
+// With any content in the browser's storage, the page works, and shows that content as text at
+// most.
 func TestHostileStorage(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -482,13 +484,13 @@ func TestHostileStorage(t *testing.T) {
 // news is an expression for the groups of news on the start.
 const news = "[...document.querySelectorAll('.new .row:has(h3), .new > p')].map((e) => e.innerText.replace(/\\n\\w\\n/g, '\\n').replaceAll('\\n', ' '))"
 
-// looked waits until the page has looked whether the site is still the one that it shows.
+// looked waits until the page has checked for a newer site.
 func looked(p *browser.Page) {
 	p.Wait("performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/_site')).length > 1")
 	p.Settle()
 }
 
-// later makes the last visit of the reader an hour older, and looks again.
+// later sets the reader's last visit back by an hour, and opens the start again.
 func later(t *testing.T, p *browser.Page, h *host) {
 	t.Helper()
 	browser.Eval[any](p, fmt.Sprintf(`(() => {
@@ -508,7 +510,7 @@ func TestNewsFromHistory(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	ends := asOf.Add(aDay)
-	// The state of the day after, in which one came, one went and one blocks.
+	// The state a day later: one account followed, one unfollowed and one blocked.
 	day := func(deeds ...deed) memsite.Site {
 		files := copyOf(t, withOps(t, fixtures.Demo(), deeds))
 		files["meta.json"] = &fstest.MapFile{Data: fmt.Appendf(nil, `{"format":1,"as_of":%q}`, ends.Format(time.RFC3339))}
@@ -540,7 +542,7 @@ func TestNewsFromHistory(t *testing.T) {
 	known(t, p)
 	equalTexts(t, "again", browser.Eval[[]string](p, news), want)
 	barriers(t, p)
-	// The other account has another story.
+	// The reader's other account has other news.
 	browser.Eval[any](p, fmt.Sprintf("(() => { const s = document.querySelector('.new select'); s.value = %q; s.dispatchEvent(new Event('change', { bubbles: true })); })()", tobi))
 	p.Wait("document.querySelector('.new p')?.innerText.startsWith('Since Oct 26, 2026.')")
 	known(t, p)
@@ -579,7 +581,7 @@ func TestNewsFromTheLastVisit(t *testing.T) {
 	h.deploy(lists(5))
 	later(t, p, h)
 	equalTexts(t, "the second visit", browser.Eval[[]string](p, news), []string{"Since Nov 1, 2026.", "2 new followers 0x0000…0005 0x0000…0004", "Your followers"})
-	h.deploy(lists(1004)) // too many to be told apart
+	h.deploy(lists(1004)) // too many to list by name
 	later(t, p, h)
 	equalTexts(t, "many", browser.Eval[[]string](p, news), []string{"Since Nov 1, 2026.", "Followers: 1,004 (was 5)", "Your followers"})
 }
@@ -598,7 +600,7 @@ func TestStart(t *testing.T) {
 	if len(tries) != 3 || p.Count(".viewed") > 0 || p.Count(".new") > 0 {
 		t.Errorf("got %d words, %d parts of who was viewed and %d of the reader, want 3 and none", len(tries), p.Count(".viewed"), p.Count(".new"))
 	}
-	// Who followed whom last, by the newest record of each account.
+	// The latest follows, by the newest record of each account.
 	newest := map[string][2]string{}
 	all := said(t, fixtures.Demo())
 	owners := primaries(t, fixtures.Demo())
@@ -640,7 +642,7 @@ func TestStart(t *testing.T) {
 	p.Wait("location.hash.startsWith('#/a/0x')")
 	known(t, p)
 
-	// Who was looked at, the last one first, and not more than twelve.
+	// Recently viewed accounts, latest first, at most twelve.
 	var top struct{ Accounts [][]any }
 	if err := json.Unmarshal([]byte(s[site.TopKey]), &top); err != nil {
 		t.Fatal(err)
@@ -666,7 +668,7 @@ func TestStart(t *testing.T) {
 	fits(t, p)
 	p.Click(".viewed button")
 	p.Wait("!document.querySelector('.viewed')")
-	// Off, nothing is kept any more.
+	// When turned off, the browser stores nothing more.
 	p.Go(h.at("#/a/" + tobi))
 	known(t, p)
 	p.Click(".tools button")
@@ -678,7 +680,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// A snapshot without times says not who followed last: the start shows other accounts in its place.
+// Without times in the snapshot, the start shows other accounts instead of the latest follows.
 func TestStartWithoutTimes(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -746,10 +748,11 @@ func TestManyFollows(t *testing.T) {
 
 /* A site that is replaced */
 
-// aClock lets time pass for the page, though not for timers.
+// aClock advances the clock of the page, but not its timers.
 const aClock = "{ const now = performance.now.bind(performance); globalThis.passed = 0; performance.now = () => now() + passed; }"
 
-// A page of a site that is replaced says so, and shows the newer one when its reader wants it, or goes on: then as a whole.
+// A page announces a newer site. It shows the newer site once the reader asks for it or opens
+// another view, and never mixes the two.
 func TestNewerSite(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -794,7 +797,7 @@ func TestNewerSite(t *testing.T) {
 	browser.Eval[any](p, "location.hash = '#/boards/followers'")
 	p.Wait("document.querySelector('main [data-index] .current')?.innerText === '6' && !document.querySelector('.newer')")
 
-	// An older site, as from a cache that has not heard, is no news.
+	// An older site, such as one from a stale cache, is not announced.
 	p.Settle()
 	h.deploy(lists(4))
 	browser.Eval[any](p, again)
@@ -804,8 +807,8 @@ func TestNewerSite(t *testing.T) {
 	}
 }
 
-// A view whose objects are of two sites, since one was published while it loaded, begins again by itself; of one that its
-// reader looks at already, the bar says so.
+// A view whose objects belong to two sites, because of a publish while it loads, reloads by itself.
+// If the reader sees it already, the bar appears instead.
 func TestViewOfTwoSites(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -816,7 +819,7 @@ func TestViewOfTwoSites(t *testing.T) {
 	before, after := lists(2300), lists(2302)
 	h := &host{prefix: "/", site: before}
 	var mu sync.Mutex
-	at := "" // the object before which the newer site is published
+	at := "" // the object that triggers the publish of the newer site
 	published := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -838,7 +841,7 @@ func TestViewOfTwoSites(t *testing.T) {
 	p := b.Open(t, h.at("#/network"), browser.View{Size: browser.Desktop, Now: now, Before: aClock})
 	shown(t, p)
 	looked(p)
-	// The counts of the head are of the site before, the rows of the one after.
+	// The counts of the head come from the older site, the rows from the newer one.
 	set("/_search/followers/")
 	browser.Eval[any](p, fmt.Sprintf("location.hash = '#/a/%s/followers'", followed))
 	p.Wait(tabCount + " === '2,302' && document.querySelector('main [aria-setsize]')?.getAttribute('aria-setsize') === '2302' && !document.querySelector('.newer')")
@@ -846,7 +849,7 @@ func TestViewOfTwoSites(t *testing.T) {
 		t.Fatalf("published %d times, want once", published)
 	}
 
-	// Back at the site before, with its first rows on the screen.
+	// Restore the older site, with its first rows visible.
 	h.deploy(before)
 	p.Reload()
 	p.Wait(tabCount + " === '2,300'")
@@ -862,7 +865,7 @@ func TestViewOfTwoSites(t *testing.T) {
 	p.Wait(tabCount + " === '2,302' && !document.querySelector('.newer')")
 }
 
-// A page asks seldom whether there is a newer site: once after each view, and then only as time goes on.
+// A page rarely checks for a newer site: after each view, and then only as time passes.
 func TestNewerSiteIsAskedForSeldom(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// noticing watches for what a reader of a slow page sees: whether it says that it loads, and how much of it jumps.
+// noticing records what the reader of a slow page sees: the loading message, and layout shifts.
 const noticing = `
 	globalThis.noticed = { loading: false, shift: 0, worst: '' };
 	new MutationObserver(() => { noticed.loading ||= !!document.querySelector('.loading, [aria-busy=true]'); })
@@ -33,8 +33,8 @@ const noticing = `
 	}).observe({ type: 'layout-shift', buffered: true });
 `
 
-// On a slow network each view says that it loads, then shows its contents, and little of it jumps: by less than 0.1, what
-// Core Web Vitals call good.
+// On a slow network each view shows that it loads, then its contents, with a layout shift below
+// 0.1, the limit of Core Web Vitals for "good".
 func TestSlowNetwork(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestSlowNetwork(t *testing.T) {
 	}
 }
 
-// controlled waits until the service worker answers for the page.
+// controlled waits until the service worker controls the page.
 func controlled(p *browser.Page) {
 	p.Wait("navigator.serviceWorker.controller")
 }
@@ -124,8 +124,8 @@ func TestNewDeployment(t *testing.T) {
 	h.deploy(changed(old, "Mira Lund", "Mira Changed"))
 	p.Go("about:blank")
 	p.Go(h.at("#/miralund.eth"))
-	p.WaitForText("Mira Changed") // the data are new at once
-	// The new worker replaces the old one, and with it the app: it alone keeps the new one.
+	p.WaitForText("Mira Changed") // new data appear at once
+	// The new worker replaces the old one and the app, and keeps only the new files.
 	p.Wait("caches.keys().then((names) => Promise.all(names.map(async (name) => (await (await caches.open(name)).keys())))).then((all) => all.flat().some(({ url }) => url.includes('NEWAPP42')))")
 	p.Wait("navigator.serviceWorker.getRegistration().then((r) => !r.installing && !r.waiting)")
 	p.Settle()
@@ -141,7 +141,7 @@ func TestNewDeployment(t *testing.T) {
 	p.WaitForText("Mira Changed")
 }
 
-// A site that is published without the explorer leaves nothing of it in browsers once they have come back.
+// After a site is published without the explorer, browsers delete its files on their next visit.
 func TestNoExplorer(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -203,8 +203,8 @@ func mainScript(s memsite.Site) string {
 	return regexp.MustCompile(`src="([^"]+)"`).FindStringSubmatch(s[site.ExplorerKey(explorer.Page)])[1]
 }
 
-// The explorer asks nothing above the site that it is part of, wherever that is, and works where index.html is another
-// word for its folder, as static file servers have it.
+// The explorer requests nothing above its site, at any path, also on static file servers that
+// redirect index.html to its folder.
 func TestAnywhere(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

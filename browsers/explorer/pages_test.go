@@ -105,7 +105,7 @@ func TestSharePage(t *testing.T) {
 		}
 		p.Close()
 	}
-	// One without a name has no page.
+	// An account without a name has no page.
 	p := b.Open(t, h.at("#/a/0x83d869953c769613a750dd71c461853f5ee82a60"), browser.View{Now: now})
 	shown(t, p)
 	p.Click(".share")
@@ -177,8 +177,9 @@ func TestFollowCard(t *testing.T) {
 	p.Wait(text + `[0].startsWith('bruno-frames.eth')`)
 }
 
-// TestBrand: the page has the title, the logo, the colour and the home of its operator, in light and dark, and asks no other
-// host for that but the logo's. Its own name is in the credit at the foot only.
+// TestBrand: the page shows the title, logo, color and home page of its operator, in light and
+// dark, and requests no other host except the logo's. The explorer's own name appears only in the
+// credit at the foot.
 func TestBrand(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})

@@ -88,11 +88,11 @@ func inline(kind string, body []byte) string {
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(body)
 }
 
-// pictures are the rows of a view that show a picture, by the last digit of the account.
+// pictures lists the rows of a view that show a picture, by the last digit of the account.
 const pictures = `[...document.querySelectorAll('main a.person:has(img)')].filter((a) => a.querySelector('img').naturalWidth > 0).map((a) => a.href.slice(-1)).sort().join('')`
 
-// Only what the bytes say is a small picture of a plain format is shown, and of it only a drawing. Without the flag
-// the reader is asked before another host is, once.
+// The explorer shows only small pictures whose bytes are in a plain format, redrawn on a canvas.
+// Without the setting, it asks the reader once before it loads pictures from another host.
 func TestPictures(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -184,7 +184,7 @@ func TestPictures(t *testing.T) {
 	})
 	t.Run("proxy", func(t *testing.T) {
 		_, p := open(t, "https://proxy.example/w/{url}?w=192")
-		p.Wait("!" + asked + " && " + pictures + " === '46789'") // the proxy makes pictures of all
+		p.Wait("!" + asked + " && " + pictures + " === '46789'") // the proxy returns a picture for every URL
 		var want []string
 		for _, u := range append(img, "https://other.example/b.png") {
 			want = append(want, "https://proxy.example/w/"+strings.NewReplacer(":", "%3A", "/", "%2F").Replace(u)+"?w=192")
@@ -204,7 +204,7 @@ func policy(t *testing.T, p *browser.Page, parts ...string) {
 	}
 }
 
-// Pictures stand still: of one that moves, the first frame is shown.
+// Pictures do not move: an animation shows its first frame.
 func TestPicturesStandStill(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

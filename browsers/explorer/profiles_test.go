@@ -25,7 +25,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// The accounts of people, by their numbers. All have lists.
+// Accounts of people, by number. All have lists.
 const (
 	vitalik = iota
 	cyrillic
@@ -103,7 +103,7 @@ func people(t *testing.T) fstest.MapFS {
 	}
 }
 
-// saves keeps the files that a page saves, instead of a download: saved has [name, file].
+// saves intercepts the files that a page saves: saved has [name, file].
 const saves = tripwires + `
 	globalThis.saved = [];
 	const files = new Map(), make = URL.createObjectURL;
@@ -136,7 +136,8 @@ func peopleHost(t *testing.T, config site.Config) *host {
 
 func personAt(h *host, i int, rest string) string { return h.at("#/a/" + personAddress(i) + rest) }
 
-// Below other tabs than the profile, the head is one line: rows and the graph begin in the first third of the window.
+// In tabs other than the profile, the head is one line: rows and the graph start in the first third
+// of the window.
 func TestProfileHead(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -166,7 +167,7 @@ func TestProfileHead(t *testing.T) {
 	}
 }
 
-// A header is shown above the head of an account that has one, and nothing stands for it elsewhere.
+// An account with a header picture shows it above the head. Other accounts leave no space for it.
 func TestHeader(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -190,7 +191,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// Counts come before places. How often an account is blocked is a count without one.
+// Counts precede ranks. The number of blocks has no rank.
 func TestCounts(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -226,7 +227,7 @@ func TestNumbersAgree(t *testing.T) {
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now})
 	for _, test := range []struct {
 		at    string
-		chips []string // the pressed one first
+		chips []string // the selected one first
 		rows  int
 		marks []string
 	}{
@@ -267,7 +268,7 @@ func TestNumbersAgree(t *testing.T) {
 		}
 	}
 
-	// By keyboard, and the place can be shared.
+	// Filter by keyboard; the URL of the result can be shared.
 	p.Go(personAt(h, vitalik, "/followers"))
 	shown(t, p)
 	browser.Eval[any](p, "void [...document.querySelectorAll('.filters button')].find((e) => e.innerText.startsWith('Blocked')).focus()")
@@ -279,8 +280,8 @@ func TestNumbersAgree(t *testing.T) {
 	barriers(t, p)
 }
 
-// Of every account and every list, the site counts as many follows as there are rows of them, and the others are those
-// with the tags block and mute.
+// For every account and list, the site's count of follows equals the number of such rows. The other
+// rows have the tag block or mute.
 func TestCountsOfAll(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -327,7 +328,8 @@ func TestCountsOfAll(t *testing.T) {
 	}
 }
 
-// Who looks like an account with more followers is told apart from it; who is looked like is not.
+// A look-alike of an account with more followers gets a warning, and the imitated account gets
+// none.
 func TestLookalikes(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -367,7 +369,8 @@ func TestLookalikes(t *testing.T) {
 	}
 }
 
-// A profile is shared by its link, as a QR code and as a picture; nobody else is asked before a link is opened.
+// A profile is shared by its link, as a QR code and as a picture. No other site is requested before
+// the reader opens a link.
 func TestShare(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -423,7 +426,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// A list becomes a file as it is filtered, and leads to the objects that have its rows.
+// A list is exported with the current filter, and the dialog links to the objects with its rows.
 func TestExport(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -437,7 +440,7 @@ func TestExport(t *testing.T) {
 		if p.Count(".folded") > 0 {
 			p.Click(".unfold")
 		}
-		// It stays open from one filter to the next.
+		// The dialog stays open when the filter changes.
 		browser.Eval[any](p, "void document.querySelector('.asked p button[aria-expanded=false]')?.click()")
 		p.WaitForText("apostrophe")
 		p.Settle()
@@ -497,7 +500,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// Names of any kind stay within the card, and are no more than text in a dialog.
+// No name extends beyond the card or becomes more than text in a dialog.
 func TestHostileCards(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -547,7 +550,8 @@ func TestHostileCards(t *testing.T) {
 	}
 }
 
-// Of very many followers among whom some are blocked, the first are read from few objects, and the last ones are found.
+// For an account with very many followers and some blocks, the first rows need few objects, and the
+// last ones are reachable.
 func TestFollowersOfMany(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

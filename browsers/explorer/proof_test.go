@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/site/note"
 )
 
-// newKey returns the same key for the same name and seed, so that pictures can be compared.
+// newKey returns the same key for the same name and seed, so that screenshots stay comparable.
 func newKey(t *testing.T, name string, seed byte) testkey.Key {
 	t.Helper()
 	secret := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
@@ -36,7 +36,7 @@ func newKey(t *testing.T, name string, seed byte) testkey.Key {
 	return testkey.Key{Signer: signer, Public: public}
 }
 
-// chained is a snapshot that says up to which blocks it goes.
+// A chained is a snapshot with the last block of each chain.
 type chained struct{ fs.FS }
 
 const blocks = `"chains":[{"chain_id":10,"block":118000000},{"chain_id":8453,"block":23456789,"hash":"0x` +
@@ -50,7 +50,7 @@ func (c chained) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// naming returns the demo as a site that names keys.
+// naming returns the demo as a site that lists keys.
 func naming(t *testing.T, api string, keys ...string) memsite.Site {
 	return generate(t, chained{fixtures.Demo()}, site.Config{API: api, ExplorerKeys: strings.Join(keys, " ")})
 }
@@ -60,10 +60,10 @@ func knowing(base string, keys ...string) string {
 	return fmt.Sprintf("location.protocol === 'about:' || localStorage.setItem('followpress own %s', %q);", base, strings.Join(keys, " "))
 }
 
-// absent are objects that readers with keys ask for, of which most sites have none.
+// absent lists objects that readers with keys request and that most sites lack.
 var absent = []string{"/_manifest/delta/", "/_next/", "/_site.note"}
 
-// sealed waits until the seal says something.
+// sealed waits until the seal shows a text.
 func sealed(t *testing.T, p *browser.Page, text string) {
 	t.Helper()
 	p.Wait(fmt.Sprintf("document.querySelector('.seal')?.innerText.includes(%q)", text))
@@ -144,7 +144,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// Every view of a signed site shows what it shows of any: all that it reads can be checked.
+// Every view of a signed site equals the same view of an unsigned one: all objects that it reads
+// can be checked.
 func TestSealedViews(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -173,7 +174,7 @@ func TestSealedViews(t *testing.T) {
 	}
 }
 
-// What the explorer reads without the client library is checked too.
+// Objects that the explorer reads without the client library are checked too.
 func TestSealOfOwnObjects(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -248,8 +249,8 @@ func TestProofView(t *testing.T) {
 	sealed(t, p, "Proof")
 }
 
-// Keys that a site names are remembered from the first visit. A root that they have signed may name the next ones; a site
-// that names others by itself is refused, until its reader trusts those.
+// The browser remembers the keys that a site lists on the first visit. A root signed with them may
+// list new keys. An unsigned change of keys is refused until the reader trusts the new keys.
 func TestRememberedKeys(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -285,7 +286,8 @@ func TestRememberedKeys(t *testing.T) {
 	remembers(three)
 }
 
-// An older site than this browser has seen is refused, and what the service worker has kept is checked like what comes.
+// A site older than the last one seen is refused. Objects in the service worker's cache are checked
+// like fetched ones.
 func TestSealOffline(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -333,7 +335,7 @@ func TestSealOffline(t *testing.T) {
 		t.Fatal("the worker has kept no object to alter")
 	}
 	visit("#/miralund.eth")
-	p.WaitFor(".failed") // without a network nobody knows whether there is a right one
+	p.WaitFor(".failed") // without a network, no valid object is available
 	if got := p.Text("body"); strings.Contains(got, "ALTERED") {
 		t.Errorf("got %.500q, want no altered content", got)
 	}
@@ -348,7 +350,7 @@ func TestSealOffline(t *testing.T) {
 	p.WaitFor(".failed")
 }
 
-// What a live site answers is signed by nobody, and the seal says so.
+// Answers of a live site are unsigned, and the seal says so.
 func TestSealOfLiveSite(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

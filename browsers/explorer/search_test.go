@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// searched is an account that a search may find.
+// searched is an account that a search may match.
 type searched struct {
 	address, name string
 	followers     int
@@ -45,12 +45,14 @@ func rankedAccounts(t *testing.T, s memsite.Site) (all []searched) {
 	}
 }
 
-// folded returns a text as the docs say that names are compared: composed, in lower case, letter by letter.
+// folded returns a text in the form that docs/explorer.md defines for comparing names: composed, in
+// lower case, letter by letter.
 func folded(text string) string {
 	return norm.NFC.String(strings.Map(unicode.ToLower, norm.NFC.String(text)))
 }
 
-// found returns the order that docs/explorer.md promises: exact, beginnings, beginnings of words, the rest, each by followers.
+// found returns the matches in the order that docs/explorer.md promises: exact, prefixes, prefixes
+// of words, the rest, each by followers.
 func found(all []searched, typed string) []searched {
 	term := folded(typed)
 	class := func(text string) int {
@@ -98,7 +100,7 @@ func addresses(hits []searched, most int) []string {
 	return all
 }
 
-// first says how the page counts hits.
+// first returns the text in which the page counts hits.
 func first(shown, total int, atLeast string) string {
 	if shown < total {
 		return fmt.Sprintf("First %d of %s%s", shown, strings.ToLower(atLeast), thousands(total))
@@ -126,7 +128,7 @@ func TestSearchOrder(t *testing.T) {
 	b := browser.Start(t, browser.Options{})
 	s := large(t)
 	all := rankedAccounts(t, s)
-	followed := slices.SortedFunc(slices.Values(all), func(a, b searched) int { // the least followed first
+	followed := slices.SortedFunc(slices.Values(all), func(a, b searched) int { // least followers first
 		return cmp.Or(cmp.Compare(a.followers, b.followers), cmp.Compare(b.address, a.address))
 	})
 	last := followed[slices.IndexFunc(followed, func(a searched) bool { return a.name != "" && a.name == folded(a.name) })]
@@ -151,7 +153,7 @@ func TestSearchOrder(t *testing.T) {
 			known := slices.Clone(followed)
 			for _, a := range all {
 				if (a.name == folded(typed) || a.name == folded(typed)+".eth") && !slices.Contains(known, a) {
-					known = append(known, a) // it is looked up
+					known = append(known, a) // the page looks it up
 				}
 			}
 			check := func(hits []searched, rows int, atLeast string) {
@@ -211,7 +213,7 @@ func TestSearchOrder(t *testing.T) {
 	}
 }
 
-// The letters that are marked in hostile names are whole, and texts.
+// Highlighted parts of hostile names consist of whole letters, and stay text.
 func TestSearchMarks(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

@@ -24,10 +24,10 @@ import (
 // suggestedHere is an expression for the suggested addresses in order, with their texts.
 const suggestedHere = `[...document.querySelectorAll('.suggested li')].map((li) => decodeURIComponent(li.querySelector('a').getAttribute('href').slice(4)) + ' ' + li.querySelector('.known').innerText.split('\n').at(-1).trim())`
 
-// feedHere are the entries of the feed: who, and whom it is about.
+// feedHere lists the entries of the feed: actor and target.
 const feedHere = `[...document.querySelectorAll('.feed .act')].map((e) => [...e.querySelectorAll('a')].map((a) => decodeURIComponent(a.getAttribute('href').slice(4))).join(' '))`
 
-// suggested computes suggestions in the shortest way, as docs/explorer.md describes them.
+// suggested computes suggestions naively, as docs/explorer.md describes them.
 func suggested(t *testing.T, snapshot fs.FS, me string) (all []string) {
 	t.Helper()
 	said, followers := said(t, snapshot), map[string]int{}
@@ -91,7 +91,8 @@ func suggested(t *testing.T, snapshot fs.FS, me string) (all []string) {
 	return all
 }
 
-// done returns what those whom somebody follows did, the newest first, from the objects of all of them.
+// done returns the operations of the accounts that an account follows, newest first, from their
+// objects.
 func done(t *testing.T, s memsite.Site, snapshot fs.FS, me string) (all []string) {
 	t.Helper()
 	type entry struct {
@@ -153,7 +154,7 @@ func TestStartOfAReader(t *testing.T) {
 			if order := browser.Eval[[]string](p, "[...document.querySelectorAll('main h2')].slice(0, 3).map((e) => e.id)"); !slices.Equal(order, []string{"new", "feed", "suggested"}) {
 				t.Errorf("%s: got the sections %q, want news, feed and suggestions first", me, order)
 			}
-			// Two of these say where the account itself is.
+			// Two more requests read the reader's own account.
 			if of := ofSuggestions(h.asked(), "4"); len(of) > 12+2 {
 				t.Errorf("%s: got %d requests, want at most 12, and those for the account itself: %q", me, len(of), of)
 			}
@@ -162,15 +163,15 @@ func TestStartOfAReader(t *testing.T) {
 	}
 }
 
-// An account that follows nobody, one that follows 13,000, a site without a history, and one of the specification: the start
-// shows what there is.
+// The start shows all available parts for an account that follows nobody, one that follows 13,000,
+// a site without a history, and a site under the API spec.
 func TestStartOfOddReaders(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	open := func(h *host, me string) *browser.Page {
 		p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: being(h.URL, me)})
-		p.Forgive("/_search/notifications/") // nobody did anything to some of them
+		p.Forgive("/_search/notifications/") // some have no notifications
 		p.WaitFor(".suggested li, .suggested .empty")
 		shown(t, p)
 		fits(t, p)
@@ -294,7 +295,8 @@ func popular(follows int) (fstest.MapFS, []deed) {
 	}, deeds
 }
 
-// The start names the network and the time of its data, as text, before there is any script and after.
+// The start shows the name of the network and the time of its data as text, before and after its
+// script runs.
 func TestStartNamesTheNetwork(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -321,7 +323,7 @@ func TestStartNamesTheNetwork(t *testing.T) {
 			t.Error("the start asked for the accounts that searches need")
 		}
 	}
-	// An older site has no object for the start.
+	// An older site lacks the start's object.
 	delete(h.site, site.ExplorerKey("start"))
 	older := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
 	older.Forgive("404")

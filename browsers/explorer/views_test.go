@@ -16,18 +16,18 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A view is a place in the explorer, and some of what somebody reads there.
+// A view is a path in the explorer, with some of its contents.
 type view struct {
 	name, at string
 	texts    []string
-	parts    []string // selectors of elements that must be there
+	parts    []string // selectors of required elements
 }
 
-// views of a site with two accounts, of which the first one follows the second one.
+// views returns the views of a site with two accounts, the first of which follows the second.
 func views(config site.Config, who, other, list string, more map[string][]string) []view {
 	rows := []string{"[data-index]"}
 	if !config.EFP() {
-		rows = nil // nobody knows the followers
+		rows = nil // the API does not list followers
 	}
 	who, other = url.PathEscape(who), url.PathEscape(other)
 	all := []view{
@@ -74,7 +74,7 @@ var demoTexts = map[string][]string{
 	"board-following": {"everyonesfriend.eth"},
 }
 
-// demoViews returns those of the demo with the whole API.
+// demoViews returns the views of the demo under the full API.
 func demoViews() []view {
 	return views(site.Config{API: site.APIEFP}, "miralund.eth", "tobi-okafor.eth", "4", demoTexts)
 }
@@ -135,7 +135,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// Every account and every list of the conformance snapshots, which have all odd cases, has its views.
+// Every account and list of the conformance snapshots, which cover all odd cases, has its views.
 func TestEveryProfile(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -158,7 +158,8 @@ func TestEveryProfile(t *testing.T) {
 	}
 }
 
-// everyPlace returns the profiles of the accounts with followers, with what belongs to some, and all lists.
+// everyPlace returns the profiles of all accounts with followers, other views for some of them, and
+// all lists.
 func everyPlace(t *testing.T, s memsite.Site) (places []string) {
 	t.Helper()
 	var top struct{ Accounts [][]any }
@@ -193,10 +194,11 @@ func everyPlace(t *testing.T, s memsite.Site) (places []string) {
 	return places
 }
 
-// allowOthers is the answer of a reader who allows pictures of other hosts.
+// allowOthers stores the reader's consent to pictures of other hosts.
 const allowOthers = `localStorage.setItem('followpress', '{"others":true}');`
 
-// Views look as they did. Each is compared at one size at least, the first ones at all.
+// Views match their screenshots. Each is compared at one size at least, the first ones at all
+// sizes.
 func TestScreenshots(t *testing.T) {
 	servers.Nightly(t)
 	servers.Wanted(t)
@@ -261,7 +263,7 @@ func TestScreenshots(t *testing.T) {
 			shown(t, p)
 			if shot.name == "proof" {
 				sealed(t, p, "Signed by follow.example")
-				// What differs from run to run, and with each version of the explorer.
+				// Hide values that differ between runs or versions of the explorer.
 				browser.Eval[any](p, `document.querySelectorAll('main code').forEach((code) => {
 					code.textContent = code.textContent.replace(/\b[0-9a-f]{64}/, '0'.repeat(64)).replace(location.host, 'follow.example');
 				})`)

@@ -77,7 +77,7 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// soon is longer than a server needs to start.
+// soon is a time limit, longer than a server needs to start.
 const soon = 20 * time.Second
 
 func get(ts *testscript.TestScript, neg bool, args []string) {

@@ -165,7 +165,8 @@ func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string
 		t.Errorf("snapshot: got %d lists and %d records, want %d and %d", report.Replay.Lists, report.Replay.Records, len(truth.Lists), records)
 	}
 
-	// The second run finds nothing new, and writes the same snapshot, but for the time at which it asked for badges.
+	// The second run finds nothing new, and writes the same snapshot, except for the time at which
+	// it asked for badges.
 	first := files(t, snapshot)
 	time.Sleep(time.Second) // times have seconds
 	done(t, make...)

@@ -13,7 +13,7 @@ func cardOf(name string) card {
 	return card{name: name, foot: "graph.example", address: site.Address{0xbb, 0x9c, 0x1a, 19: 0x52}, followers: 1234, following: 18, accent: "#0b5cad"}
 }
 
-// TestCards: a card has a fixed size and few bytes, whatever the name; equal cards have equal
+// TestCards: a card has a fixed size and few bytes, regardless of the name; equal cards have equal
 // bytes, also after other cards, and names that differ in a letter have different pictures.
 func TestCards(t *testing.T) {
 	seen := map[string]string{}

@@ -218,7 +218,7 @@ func (d *dataRenderer) accounts() *dataTable {
 	return t
 }
 
-// operations returns all operations of the snapshot, whatever the window of the site.
+// operations returns all operations of the snapshot, regardless of the window of the site.
 func (d *dataRenderer) operations() *dataTable {
 	t := &dataTable{Table: dataset.Table{Name: string(data.Ops), Title: "operations of lists on accounts, newest last", Columns: []dataset.Column{
 		{Name: "time", Type: dataset.Time, Unit: "UTC", Meaning: "when it happened"},

@@ -114,7 +114,7 @@ func (g *Graph) StateOf(r PackedRecord) rules.State {
 	return g.TagSets[r.Tags].State
 }
 
-// Holds reports whether the list holds the record's address, whatever its tags.
+// Holds reports whether the list holds the record's address, regardless of its tags.
 func (g *Graph) Holds(r PackedRecord) bool {
 	return r.Data&OtherData == 0 && g.holds[r.Kind]
 }

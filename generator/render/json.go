@@ -46,7 +46,7 @@ func appendTime(b []byte, ms int64) []byte {
 	return time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
 }
 
-// ShownTime returns a time as shown by the API: 1970 if unknown.
+// ShownTime returns a time as the API shows it. An unknown time is 0: the API shows 1970.
 func ShownTime(added int64) int64 {
 	if added == snapshot.NoTime {
 		return 0

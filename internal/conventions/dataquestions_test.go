@@ -15,8 +15,8 @@ import (
 	"github.com/followpress/followpress/fixtures/odd"
 )
 
-// Whatever is asked by SQL of the tables of a site, the API answers the same: who follows an account, whom it follows, its
-// counts and ranks. Snapshots are random, with every odd case.
+// SQL queries of a site's tables give the API's answers: followers, followed accounts, counts and
+// ranks. Snapshots are random, with every odd case.
 func TestDataAnswersAsTheAPI(t *testing.T) {
 	dataTools(t)
 	questions := 0

@@ -1,5 +1,5 @@
-// Package publicdir makes folders and files that a web server can read, whatever the umask. Sites are
-// public, and a server is usually another user than the one who publishes.
+// Package publicdir makes folders and files that a web server can read, regardless of the umask.
+// Sites are public, and a server is usually another user than the one who publishes.
 package publicdir
 
 import (

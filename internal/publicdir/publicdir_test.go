@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/internal/publicdir"
 )
 
-// Everybody can read new folders and files, whatever the umask. Existing ones stay unchanged.
+// Everybody can read new folders and files, regardless of the umask. Existing ones stay unchanged.
 func TestEverybodyCanRead(t *testing.T) {
 	for _, mask := range []int{0o022, 0o077, 0o027, 0o002} {
 		top := t.TempDir()

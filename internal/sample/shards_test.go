@@ -8,7 +8,8 @@ import (
 	"github.com/followpress/followpress/internal/sample"
 )
 
-// Each item is drawn as often as any other, whatever the size of its shard, and of few items few shards are read.
+// Each item is drawn as often as any other, regardless of the size of its shard, and of few items
+// few shards are read.
 func TestEachItemIsAsLikely(t *testing.T) {
 	const shards, samples, size = 64, 4_000, 8
 	sizes := make([]int, shards)

@@ -31,7 +31,8 @@ func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // A URL is a place that may have credentials. It is printed without its user, query and fragment.
 type URL string
 
-// String returns the URL without what may be secret. A text that is no URL, such as the path of a file, is returned as it is.
+// String returns the URL without what may be secret. A text that is not a URL, such as the path of
+// a file, is returned as it is.
 func (u URL) String() string {
 	scheme, rest, ok := strings.Cut(string(u), "://")
 	if !ok {

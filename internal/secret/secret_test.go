@@ -16,7 +16,7 @@ import (
 
 const key = "Key-0123/abc+xyz~ü"
 
-// However a credential is printed or encoded, nothing of it is told.
+// No way of printing or encoding a credential reveals it.
 func TestText(t *testing.T) {
 	type options struct {
 		Token Text

@@ -53,7 +53,7 @@ var (
 	headerTimes = []int64{1_763_596_800, 0, 1, -1, 1<<33 - 1, 1 << 33, -62_135_596_800, 253_402_300_799}
 )
 
-// TestTarHeaders: headers are those of archive/tar, whatever the object and the time.
+// TestTarHeaders: headers are those of archive/tar, regardless of the object and the time.
 func TestTarHeaders(t *testing.T) {
 	for _, name := range headerNames {
 		for _, size := range headerSizes {

@@ -54,7 +54,7 @@ type Note struct {
 	Root    site.SHA256
 }
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	// ErrUnsigned says that none of the known keys has signed a note.
 	ErrUnsigned = errors.New("no known key has signed it")

@@ -240,7 +240,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// The greatest counter comes first, whatever the order of the joined notes, because the next one must exceed it.
+// The greatest counter comes first, regardless of the order of the joined notes, because the next
+// one must exceed it.
 func TestTheGreatestCounterComesFirst(t *testing.T) {
 	key := testkey.New(t, name)
 	var signed [3][]byte

@@ -274,7 +274,7 @@ func TestKeep(t *testing.T) {
 			if check(kept, err, "b", "a"); !strings.Contains(string(kept), c.has) {
 				t.Errorf("kept: got %s, want %s", kept, c.has)
 			}
-			for _, text := range []string{"c", "d", "e", "f", "g", "h", "i", "j"} { // none of which comes to be put
+			for _, text := range []string{"c", "d", "e", "f", "g", "h", "i", "j"} { // none of these is put
 				if kept, err = c.first.Keep([]byte("b"), []byte(text), kept); err != nil {
 					t.Fatal(err)
 				}

@@ -32,7 +32,8 @@ type Identity[Kind, Data comparable] struct {
 	Data Data
 }
 
-// UsualVersion is the version of most records that hold accounts. Rows of objects store other versions only.
+// UsualVersion is the version of most records that hold accounts. Rows of objects state a version
+// only if it differs.
 const UsualVersion = 1
 
 // heldKinds are the kinds of records that hold accounts.

@@ -87,7 +87,8 @@ func TestTagMetadata(t *testing.T) {
 	}
 }
 
-// Tags are within the limits of all services, whatever the key, and of characters that all take.
+// Tags are within the limits of all services, regardless of the key, and of characters that all
+// take.
 func TestTagsAreWithinLimits(t *testing.T) {
 	for _, c := range []site.Config{{}, {API: site.APIEFP, Explorer: true}, {API: site.APIEFP, Names: site.NamesLookup}} {
 		c, err := c.WithDefaults()

@@ -96,7 +96,7 @@ func (w *world) options() audit.Options {
 // early is before all blocks, also those of a chain without any.
 const early = "1970-01-01T00:00:00Z"
 
-// files returns a snapshot that says what a truth has.
+// files returns a snapshot with the contents of a history.
 func files(t testing.TB, s history.Snapshot, chains []site.ChainInput) afero.Fs {
 	t.Helper()
 	return filesOf(t, s, chains, early)
@@ -400,7 +400,7 @@ func TestAlteredIsFound(t *testing.T) {
 	}
 }
 
-// An object that is not that of the manifest is a difference, whatever it says.
+// An object that differs from the manifest counts as a difference, regardless of its contents.
 func TestObjectsAreThoseOfTheManifest(t *testing.T) {
 	h := history.Random(4, history.Options{})
 	w := newWorld(t, h)
@@ -508,7 +508,8 @@ func TestReplacedMeanwhile(t *testing.T) {
 	}
 }
 
-// A node whose contracts have fewer operations than its logs say lacks some: it has told nothing.
+// If the contracts of a node have fewer operations than its logs, the node lacks data, and its
+// answers do not count.
 func TestFewerOperationsThanLogs(t *testing.T) {
 	untold := 0
 	for seed := range uint64(6) {
@@ -526,8 +527,8 @@ func TestFewerOperationsThanLogs(t *testing.T) {
 	}
 }
 
-// Lists that are left out are named, count as wrong in the bound, and are no success if they are many: who
-// publishes old blocks would have them all left out.
+// Omitted lists are named, and count as wrong in the bound. If they are many, the audit fails:
+// otherwise a publisher of old blocks would have them all omitted.
 func TestLeftOut(t *testing.T) {
 	tried := map[bool]int{}
 	for seed := range uint64(8) {
@@ -579,8 +580,8 @@ func forgets(w *world, chain, after uint64, topic history.Word) meanrpc.Faults {
 	return meanrpc.Faults{State: 1, Forget: func(id meanrpc.LogID) bool { return gone[id] }}
 }
 
-// A node that hides logs is no way to "all right": neither where the site was made by it, nor where it is asked
-// for those after the site's block.
+// A node that hides logs never leads to "all right", whether the site was made from it or the audit
+// asks it for the logs after the site's block.
 func TestHiddenLogs(t *testing.T) {
 	for _, topic := range []history.Word{history.TopicTransfer, history.TopicLocation, history.TopicAccountMetadata, history.TopicListOp, history.TopicListMetadata} {
 		found, of := 0, 0
@@ -593,7 +594,7 @@ func TestHiddenLogs(t *testing.T) {
 			if r := run(t, snapshotOf(t, h.Truth(), w.inputs(h)), w.options()); len(r.Differences)+r.Untold > 0 {
 				found++
 			}
-			// The site of one who was not told of the last log of a kind.
+			// A site made without the last log of a kind.
 			w.set(meanrpc.Faults{})
 			lossy := *h
 			lossy.Blocks = slices.Clone(h.Blocks)
@@ -676,7 +677,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Nodes that cannot tell cause an error that says why, and never equality.
+// If nodes cannot answer, the audit fails with the reason, and never reports equality.
 func TestNobodyTells(t *testing.T) {
 	h, w := later(t, 2)
 	home := h.Chains[slices.IndexFunc(h.Chains, func(c history.Chain) bool { return c.Registry != nil })].ID
@@ -812,7 +813,7 @@ func TestTimeIsThatOfTheBlocks(t *testing.T) {
 	}
 }
 
-// A block without a hash, as databases tell it, is that of the nodes.
+// A block without a hash, as from a database, gets the hash of the nodes.
 func TestBlocksWithoutHashes(t *testing.T) {
 	h := history.Random(1, history.Options{})
 	w := newWorld(t, h)

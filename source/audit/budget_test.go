@@ -20,7 +20,7 @@ func usual(t testing.TB, lists int) *world {
 // mostRequests is the budget of a sample of 1,000 lists, on all chains together.
 const mostRequests = 60
 
-// A sample of 1,000 lists takes few requests, whatever the size of the network.
+// A sample of 1,000 lists takes few requests, regardless of the size of the network.
 func TestBudget(t *testing.T) {
 	w := usual(t, 2000)
 	o := w.options()

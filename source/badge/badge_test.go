@@ -189,7 +189,7 @@ func TestClockGoesBack(t *testing.T) {
 	})
 }
 
-// TestOnly404MeansNo: whatever else the API answers leaves a badge where it is.
+// TestOnly404MeansNo: only a 404 removes a badge. Any other answer of the API keeps it.
 func TestOnly404MeansNo(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault func(w http.ResponseWriter)

@@ -50,8 +50,8 @@ func syncOf(a *asked) (c *chainSync, l *ledger, slot subject) {
 	return c, l, slot
 }
 
-// A host that counts fewer operations than the logs has an older state, which is no contradiction.
-// A host that counts more contradicts the logs, even if all others agree with them.
+// A host that counts fewer operations than the logs has an older state, which is not a
+// contradiction. A host that counts more contradicts the logs, even if all others agree with them.
 func TestCountsThatConfirm(t *testing.T) {
 	for _, tt := range []struct {
 		says  []byte

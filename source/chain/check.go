@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// mostSingly limits the values to ask for if each needs a call of its own. Operations and
+	// mostSingly limits the values to ask for if each needs its own call. Operations and
 	// tokens are always counted.
 	mostSingly  = 2000
 	mostRepairs = 2 // rereads of the same blocks, from other hosts

@@ -225,7 +225,7 @@ func TestAnotherHostRepairs(t *testing.T) {
 	}
 }
 
-// A host that agrees with itself about what another host has told otherwise is not believed.
+// A consistent host that contradicts another host is not believed.
 func TestHostThatAgreesWithItself(t *testing.T) {
 	h := history.Random(32, history.Options{Transactions: 200})
 	forgetful, empty := startNodes(t, h), startNodes(t, h)
@@ -248,7 +248,8 @@ func TestHostThatAgreesWithItself(t *testing.T) {
 	}
 }
 
-// A host of which contracts do not tell counts, as one whose state is before them, is passed over.
+// A host whose contracts do not tell counts is skipped, like one whose state is older than the
+// contracts.
 func TestHostThatDoesNotTell(t *testing.T) {
 	h := history.Random(36, history.Options{Transactions: 100})
 	mute, good := startNodes(t, h), startNodes(t, h)
@@ -270,8 +271,7 @@ func TestHostThatDoesNotTell(t *testing.T) {
 	}
 }
 
-// What the contracts of one chain do not tell ends the check of the others, at whatever moment it
-// comes.
+// A chain whose contracts do not answer ends the check of the other chains, at any moment.
 func TestCheckEndsWithThatOfAnotherChain(t *testing.T) {
 	h := history.Random(36, history.Options{Transactions: 100})
 	nodes := startNodes(t, h)

@@ -171,8 +171,8 @@ func mustEqual(t *testing.T, what string, got, want string) {
 	t.Fatalf("%s: got %d lines, want %d", what, len(g), len(w))
 }
 
-// Whatever limits nodes have, and whatever troubles, their logs make the snapshot that the history
-// has by the shortest computation that is plainly right.
+// With any limits and faults of nodes, their logs give the snapshot of a naive computation from the
+// history.
 func TestHistoriesOverHTTP(t *testing.T) {
 	for seed := range uint64(servers.Rounds(8, 60)) {
 		random := rand.New(rand.NewPCG(seed, 1))

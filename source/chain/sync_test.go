@@ -482,7 +482,7 @@ func TestReorganisationIsUndoneAndReported(t *testing.T) {
 	}
 }
 
-// Nodes of another chain with the same id are no reorganisation.
+// Nodes of another chain with the same ID do not count as a reorganisation.
 func TestAnotherChain(t *testing.T) {
 	h := history.Random(6, history.Options{})
 	all, s := newWorlds(h), open(t, t.TempDir(), h)

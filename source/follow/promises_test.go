@@ -192,7 +192,7 @@ func TestFinalizedIsTheSnapshotOfTheState(t *testing.T) {
 	}
 }
 
-// Without news a chain costs one request a poll, whatever is asked for now and then.
+// Without news a chain costs one request per poll, apart from rare extra requests.
 func TestRequestsWithoutNews(t *testing.T) {
 	run(t, 8, nil, func(w *world, f *Follower) {
 		for id := range w.nodes {
@@ -223,7 +223,7 @@ func TestRequestsWithoutNews(t *testing.T) {
 	})
 }
 
-// What waiting does not mend is an error of Next; what it does is told by Status.
+// Next returns errors that waiting cannot fix. Status reports the others.
 func TestErrors(t *testing.T) {
 	run(t, 9, func(w *world, _ *Options) { w.nodes[10].Set(meanrpc.Faults{ChainID: 99}) }, func(w *world, f *Follower) {
 		if _, err := f.Next(w.t.Context()); err == nil || !strings.Contains(err.Error(), "it is a node of chain 99, not of chain 10") {
@@ -257,7 +257,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// While no node has ever answered, a status says so at once, and knows no lag.
+// Until a node answers for the first time, the status says so, and has no lag.
 func TestNodesThatHaveNeverAnswered(t *testing.T) {
 	run(t, 9, func(w *world, _ *Options) {
 		for _, n := range w.nodes {

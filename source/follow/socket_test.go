@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// A node that tells of new blocks is asked for nothing that it has told; once its connection ends,
-// blocks are asked for as without it, and it is connected to again.
+// A node that announces blocks is not polled for them. Once its connection ends, it is polled
+// again, and the connection is retried.
 func TestBlocksByWebSocket(t *testing.T) {
 	w := newWorld(t, 4)
 	o := w.options(w.open(t.TempDir()))

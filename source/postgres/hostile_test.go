@@ -127,7 +127,8 @@ ALTER TABLE efp_lists ALTER owner TYPE public.owner; ALTER DOMAIN public.owner A
 	}
 }
 
-// TestMissingColumns drops each column that a query may need: what needs it says which schema has it.
+// TestMissingColumns drops each column that a query may need: the error names the schema with that
+// column.
 func TestMissingColumns(t *testing.T) {
 	server := databases.Start(t)
 	h := chain(mint(0, 1), []history.Log{op(0, 1, 9, "")})

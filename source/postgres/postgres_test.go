@@ -253,7 +253,7 @@ func TestV1IsWhatItAccepted(t *testing.T) {
 }
 
 // TestV2IsTheTruthWhereItCanBe compares snapshots of databases of v2 with the truth about the events
-// that v2 has not lost, but for what databases.Doubts says.
+// that v2 has not lost, except for what databases.Doubts says.
 func TestV2IsTheTruthWhereItCanBe(t *testing.T) {
 	server := databases.Start(t)
 	var records, users, lists, ops int

@@ -81,7 +81,8 @@ func onOP(token uint64, owner byte) (mint []history.Log, add func(n byte) histor
 		}
 }
 
-// Tables that lack the records of a chain, or of a list, whose events are there are told.
+// The run reports tables that lack the records of a chain, or of a list, although its events are
+// there.
 func TestMissingRecordsAreTold(t *testing.T) {
 	server := databases.Start(t)
 	minted, add := onOP(1, 2)
@@ -118,7 +119,8 @@ func TestMissingRecordsAreTold(t *testing.T) {
 	}
 }
 
-// A database that does not say what it read, or has views of a table, is told.
+// The run warns of a database that does not state its blocks, or that has a view in place of a
+// table.
 func TestDoubtfulDatabases(t *testing.T) {
 	server := databases.Start(t)
 	h := chain(mint(0, 1), []history.Log{op(0, 1, 9, "")})

@@ -376,7 +376,7 @@ func TestUnresolvable(t *testing.T) {
 	}
 }
 
-// TestHostileEntries: an entry that is no profile of the account fails, and the others do not.
+// TestHostileEntries: an entry that is not a profile of the account fails, and the others do not.
 func TestHostileEntries(t *testing.T) {
 	for name, entry := range map[string]string{
 		"null":                      `null`,

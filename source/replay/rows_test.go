@@ -198,7 +198,8 @@ func checkRows(t *testing.T, seed uint64) {
 			if !change.Any && now != was {
 				t.Fatalf("seed %d: the change is empty, but the rows differ", seed)
 			}
-			// Of operations, those of both windows: rows that come because a window begins earlier are no change.
+			// Compare only operations in both windows: rows added by an earlier start of the window
+			// are not changes.
 			was[2], now[2] = opsSince(t, was[2], max(before, since)), opsSince(t, now[2], max(before, since))
 			checkChange(t, fmt.Sprintf("seed %d", seed), change, was, now)
 			checkAbout(t, fmt.Sprintf("seed %d", seed), change, was[2], now[2])

@@ -8,8 +8,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Errors that callers tell apart. Errors of package note concern the note and the root: Open returns them, and an
-// AlteredError wraps them. Other errors come from the store.
+// Errors that callers distinguish. Errors of package note concern the note and the root: Open
+// returns them, and an AlteredError wraps them. Other errors come from the store.
 var (
 	// ErrAltered says that an object is not what the manifest lists. The error is an *AlteredError.
 	ErrAltered = errors.New("it was altered")

@@ -143,7 +143,7 @@ type store interface {
 	// It fails with ErrBroken if the version is not the wanted one; nil accepts any.
 	read(ctx context.Context, name string, want *object.Version, offset int64, into ...[]byte) (n int64, is object.Version, err error)
 	put(ctx context.Context, name string, body []byte) error
-	remove(ctx context.Context, names []string) error // missing ones are no error
+	remove(ctx context.Context, names []string) error // missing ones are not errors
 	isLeftover(name string) bool
 	sync() error // makes names durable
 }
@@ -257,7 +257,7 @@ func (p *Place) Get(ctx context.Context, name string) (body []byte, err error) {
 	return body, err
 }
 
-// Remove removes parts. Missing ones are no error.
+// Remove removes parts. Missing ones are not errors.
 func (p *Place) Remove(ctx context.Context, names ...string) error {
 	for some := range slices.Chunk(names, s3.MaxDelete) {
 		err := p.do(ctx, 0, "remove "+some[0], func(ctx context.Context) error { return p.store.remove(ctx, some) })

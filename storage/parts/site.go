@@ -26,8 +26,8 @@ import (
 // ErrBroken says that the parts do not belong to one complete run.
 var ErrBroken = errors.New("the parts do not belong to one complete run; write them again")
 
-// A Site is a site in parts. It retries requests, and finds an object where the manifest shard places it. The header
-// there must match the object exactly, which detects parts of another run.
+// A Site is a site in parts. It retries requests. The manifest gives the part and position of each
+// object. The header there must match the object exactly, which detects parts of another run.
 type Site struct {
 	parts    *Place
 	lifetime context.Context

@@ -67,7 +67,7 @@ func putRefreshed(t *testing.T, b storage.Bucket) (keys []site.Key) {
 			keys = append(keys, site.Key(fmt.Sprintf("%s/%d", kind, 1000+i)))
 		}
 	}
-	keys = append(keys, "details/empty", "notes.txt") // no keys of ours, but to be told of
+	keys = append(keys, "details/empty", "notes.txt") // foreign keys, which must be reported
 	for _, key := range keys {
 		objects = append(objects, storetest.Object("_refresh/"+key, bodyOf(key)))
 	}
@@ -150,7 +150,7 @@ func stoppedReading(t *testing.T, b storage.Bucket, at storage.Location, o stora
 		}
 		return nil
 	})
-	if err != errEnough || n != 3 { //nolint:errorlint // its words are those of who found it
+	if err != errEnough || n != 3 { //nolint:errorlint // must be exactly the error of found
 		t.Errorf("error of found: got %v after %d objects, want that error after 3", err, n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -200,7 +200,7 @@ func TestTables(t *testing.T) {
 		for _, efp := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s efp=%t", name, efp), func(t *testing.T) {
 				o := input.Options{EFP: efp, SkipInvalid: true, Limits: limits}
-				if efp && name == "demo" { // others have no operations
+				if efp && name == "demo" { // the other snapshots have no operations
 					o.History = site.Window(100 * time.Hour)
 				}
 				dir := filepath.Join(fixtures, name)

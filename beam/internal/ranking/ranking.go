@@ -1,7 +1,7 @@
 // Package ranking computes the exact places of accounts by each measure: 1 for the largest count,
 // and equal counts by address.
 //
-// An account is moved twice, whatever the number of measures, because accounts are grouped by
+// An account is moved twice, regardless of the number of measures, because accounts are grouped by
 // address and not by count: a place is the number of accounts with a larger count, those with the
 // same count in groups of lower addresses, and those with the same count before it in its own
 // group.
@@ -50,8 +50,8 @@ type Options struct {
 	Zeros bool
 	// BucketMax is the approximate number of accounts grouped under one key; 0 means
 	// DefaultBucketMax. Up to sampleMax accounts it is never exceeded. Beyond, groups have half as
-	// many on average, whatever the addresses; and with more than 2,048 times as many accounts (134
-	// million with the default) groups grow, because there are at most 4,096.
+	// many on average, regardless of the addresses; and with more than 2,048 times as many accounts
+	// (134 million with the default) groups grow, because there are at most 4,096.
 	BucketMax int
 	// Seed selects the sample. It changes no place, but those who know it can choose addresses that
 	// make groups uneven. 0 means a random seed.

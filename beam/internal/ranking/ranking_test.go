@@ -265,7 +265,7 @@ func TestNobodyHasPlaces(t *testing.T) {
 	check(t, none, Options{Measures: 5}, 0)
 }
 
-// Groups stay small with more accounts than the sample, whatever their addresses.
+// Groups stay small with more accounts than the sample, regardless of their addresses.
 func TestGroupsAreBounded(t *testing.T) {
 	for name, address := range map[string]func(*rand.Rand) site.Address{"any": anyAddress, "prefix": commonPrefix, "nested": nested} {
 		t.Run(name, func(t *testing.T) {

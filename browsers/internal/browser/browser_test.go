@@ -40,7 +40,7 @@ const (
 	policy = `<meta http-equiv=content-security-policy content="script-src 'unsafe-inline'; img-src 'self' data: https:">`
 )
 
-// Whatever goes wrong in a page is a fault, and a page where nothing does has none.
+// Every problem in a page is a fault, and a page without problems has no faults.
 func TestFaults(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
@@ -82,7 +82,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// A page is as it is asked for: its size, the system's settings, the clock, the fonts, the speed of its network.
+// A page has the requested size, color scheme, clock and network speed. Fonts are always the same.
 func TestView(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
@@ -120,7 +120,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// Barriers are found, also where the policy of the page allows no other scripts.
+// Barriers finds problems even if the policy of the page allows no other scripts.
 func TestBarriers(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
@@ -139,7 +139,7 @@ func TestBarriers(t *testing.T) {
 	}
 }
 
-// Keys do what they do in a window: characters are typed, unless the page keeps them; Tab and Enter act.
+// Keys act as in a window: they type characters unless the page prevents it; Tab and Enter work.
 func TestKeys(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
@@ -156,7 +156,7 @@ func TestKeys(t *testing.T) {
 	p.Wait("location.hash === '#there'")
 }
 
-// Frames notices one that takes long.
+// Frames reports a slow frame.
 func TestFrames(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
@@ -171,7 +171,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A trace has what a page did while it was traced, and how long that took.
+// A trace has the tasks of a page with their durations.
 func TestTrace(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// A program is told what fails, and cleans up.
+// A failure reaches the program, and its cleanups run.
 func TestRun(t *testing.T) {
 	cleaned := false
 	err := browser.Run(t.Context(), "some", func(r browser.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// The error for an argument that is no snapshot folder names its type and the flag that accepts it.
+// The error for an argument that is not a snapshot folder names its type and the flag that accepts
+// it.
 func TestWhatIsNoSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string) string {

@@ -56,7 +56,7 @@ func (w *world) urls() map[uint64][]string {
 	return urls
 }
 
-// sync reads the nodes into the state in a folder.
+// sync reads all events from the nodes into a state folder.
 func (w *world) sync(t *testing.T, dir string) {
 	t.Helper()
 	state, err := chain.Open(dir, source.Production())

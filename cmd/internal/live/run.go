@@ -118,7 +118,7 @@ func (c *Command) openKept(ctx context.Context) (live.Bucket, error) {
 		location, flag = inside, "refreshed"
 	}
 	if location == "" {
-		return nil, nil //nolint:nilnil // none is no error
+		return nil, nil //nolint:nilnil // none is not an error
 	}
 	at, err := storage.ParsePlace(location)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start starts the command in a process of its own.
+// start starts the command in its own process.
 func start(t *testing.T, args ...string) *process.Process {
 	t.Helper()
 	return process.Start(t, process.Self(t, []string{runMain + "=yes"}, append([]string{"publish"}, args...)...))

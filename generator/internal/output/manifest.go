@@ -47,7 +47,7 @@ func (m *Manifest) Get(key site.Key) ([]byte, error) {
 	return shards.Pack(partition[n%per].manifest(nil).Append(nil)), nil
 }
 
-// A readPartition has the shards of a partition of the manifest.
+// A readPartition caches the manifest shards of one partition.
 type readPartition struct {
 	number int
 	once   sync.Once

@@ -110,7 +110,7 @@ func (b *Bench) CompareRates(ctx context.Context, name string, load Load, ours, 
 	return err
 }
 
-// CompareLoads is CompareRates that also adds the p99 of the answers, which has a target of its own.
+// CompareLoads is CompareRates that also adds the p99 of the answers, which has its own target.
 func (b *Bench) CompareLoads(ctx context.Context, name string, load Load, ours, other, target, p99 string) error {
 	rates, latencies, err := b.loads(ctx, load, ours, other)
 	if err == nil {

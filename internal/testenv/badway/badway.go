@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Fault affects connections, including open ones. The zero value is no fault.
+// A Fault affects connections, including open ones. The zero value has no effect.
 type Fault struct {
 	Up      bool          // affects bytes to the server, not answers
 	Latency time.Duration // later by so much

@@ -28,7 +28,7 @@ type Conditions int
 const (
 	Kept    Conditions = iota
 	Refused            // 501, as servers without conditional writes should
-	Ignored            // the object is put, whatever the condition
+	Ignored            // the object is put, regardless of the condition
 )
 
 // Formats of ETags.

@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// A Geth is geth with a chain of its own. It makes a block as soon as there is a transaction, so it
+// A Geth is geth with its own chain. It makes a block as soon as there is a transaction, so it
 // decides itself which logs are in which block, and the times of blocks.
 type Geth struct {
 	Node

@@ -16,9 +16,10 @@ var opTags = []string{
 	"\U0001F98A", "\u202Ereversed", "]]>", `\`, "a,b", "a+b=c&d", "100%", " ", "null",
 }
 
-// addOps makes the table of operations, from a seed of its own: about accounts and lists that the snapshot knows and
-// others, most of them in the last hours before asOf, some just within an interval and some just not, many at one time,
-// on two chains. Some snapshots have none, and some more about one account, or of one list, than an object holds.
+// addOps makes the table of operations, from its own seed: about accounts and lists that the
+// snapshot knows and others, most of them in the last hours before asOf, some just within an
+// interval and some just not, many at one time, on two chains. Some snapshots have none, and some
+// more about one account, or of one list, than an object holds.
 func (m *maker) addOps(seed uint64, asOf time.Time) {
 	o := &maker{Rand: rand.New(rand.NewPCG(seed, 25)), addresses: m.addresses, tables: m.tables}
 	if o.oneIn(8) {

@@ -1,4 +1,4 @@
-// Package inputs keeps the data that sites were made of next to them in a bucket.
+// Package inputs stores the input data of sites in their bucket.
 package inputs
 
 import (

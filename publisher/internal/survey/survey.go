@@ -114,8 +114,8 @@ func (s *Survey) Take(ctx context.Context) error {
 	return nil
 }
 
-// listingDigits makes 256 parts of a listing, whatever the size of the site: the bucket may hold
-// many more foreign objects.
+// listingDigits makes 256 parts of a listing, regardless of the size of the site: the bucket may
+// hold many more foreign objects.
 const listingDigits = 2
 
 // partOf returns the part of the listing that an object belongs to: the part of the shard that

@@ -276,7 +276,7 @@ func (t *Transfer) searches(p *plan.Plan) iter.Seq2[batch, error] {
 
 // cutSearches makes the batches of search shards. While the shards of a list are replaced, a search
 // may find parts of the old and of the new list, so they are sent close together. The first shard
-// has a request of its own, after the others have arrived: a server may unpack an archive in any
+// has its own request, after the others have arrived: a server may unpack an archive in any
 // order. With archives, several lists share a request for their other shards and one for their
 // first shards.
 func (t *Transfer) cutSearches(shards []site.Entry) []batch {

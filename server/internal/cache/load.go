@@ -117,8 +117,8 @@ func (c *Cache) load(ctx context.Context, k Key, derive bool, by *loaded) (o *Ob
 	return o, nil
 }
 
-// derived makes records without tags from records in memory, if present and not due to be read
-// again. It calls admit with the size before it allocates.
+// derived returns records without tags, made from cached records that are not stale, or nil. It
+// calls admit with the size before it allocates.
 func (c *Cache) derived(ctx context.Context, k Key, admit func(ctx context.Context, size int64) error) (*Object, error) {
 	whole := Key{Version: k.Version, Key: k.Key}
 	records := c.peekYoung(whole)

@@ -53,7 +53,7 @@ func (f *Refresher) Reapply(ctx context.Context, root *site.Root, put func(key s
 	})
 }
 
-// ReapplyKept is Reapply for the entries at keys, whatever their age.
+// ReapplyKept is Reapply for the entries at keys, regardless of their age.
 func (f *Refresher) ReapplyKept(ctx context.Context, root *site.Root, keys []site.Key, put func(key site.Key, body []byte)) (done int, err error) {
 	return f.reapplyEach(ctx, root, put, func(found func(key site.Key)) error {
 		for _, key := range keys {

@@ -54,7 +54,7 @@ func (f *File) Blocks(memory Recycler[byte]) iter.Seq2[Block, error] {
 		err := f.cut(memory, func(b Block) bool { return yield(b, nil) })
 		switch closed := f.Closed(); {
 		case errors.Is(err, ErrStopped):
-		case err != nil: // close only repeats it
+		case err != nil: // Closed would only repeat err
 			yield(Block{}, err)
 		case closed != nil:
 			yield(Block{}, closed)

@@ -76,7 +76,7 @@ type frame struct {
 	rest     io.Reader     // nil for a small frame
 }
 
-// OpenFrames returns an opener of zstd files that unpacks frames with that many goroutines.
+// OpenFrames returns an opener of zstd files that unpacks frames in the given number of goroutines.
 func OpenFrames(workers int) func(io.Reader) (io.ReadCloser, error) {
 	return func(r io.Reader) (io.ReadCloser, error) {
 		in := bufio.NewReaderSize(r, 64<<10)

@@ -21,7 +21,7 @@ type call struct {
 	result any
 }
 
-// one makes a request with one call. The caller holds a slot.
+// one sends a request with a single call. The caller holds a slot.
 func (n *node) one(ctx context.Context, method string, result any, args ...any) error {
 	return n.oneOf(ctx, n.o.MaxAnswer, method, result, args...)
 }
@@ -163,7 +163,7 @@ func (n *node) each(ctx context.Context, calls []call) error {
 	return err
 }
 
-// batchSize returns the number of calls that the node accepts per request, as far as known.
+// batchSize returns the number of calls that the node accepts per request, if known.
 func (n *node) batchSize() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -99,7 +99,7 @@ func TestMayHave(t *testing.T) {
 	}
 }
 
-// Whatever a WebSocket sends, Watch ends with an error that has nothing of the URL but the host.
+// With any input from a WebSocket, Watch ends with an error that contains only the host of the URL.
 func TestWatchOfHostileNodes(t *testing.T) {
 	const id = `{"jsonrpc":"2.0","id":1,"result":"0x2105"}`
 	const subscribed = `{"jsonrpc":"2.0","id":1,"result":"0x9"}`

@@ -54,7 +54,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// Nothing is asked for in an empty range, and nothing of no contract.
+// An empty range, or no contracts, causes no request.
 func TestLogsOfNothing(t *testing.T) {
 	node := newNodeOf(some(1, 10, 0), meanrpc.Faults{})
 	c, _ := dial(t, Options{}, node)
@@ -197,7 +197,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// checkError fails unless an error says something, and has nothing of a key.
+// checkError fails unless an error contains the given texts, and no part of a key.
 func checkError(t *testing.T, name string, err error, says ...string) {
 	t.Helper()
 	if err == nil {

@@ -420,7 +420,8 @@ func TestErrorForABatch(t *testing.T) {
 	})
 }
 
-// A failure that does not pass is an error after the patience, or at once if the node says so.
+// A permanent failure becomes an error after the patience, or at once if the node says that it is
+// permanent.
 func TestPatience(t *testing.T) {
 	blocks := some(1, 1000, 10)
 	for name, test := range map[string]struct {
@@ -496,7 +497,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// overTLS reaches a server with a certificate of its own.
+// overTLS reaches a server with its own certificate.
 func overTLS(t testing.TB, server *httptest.Server, o Options) *Chain {
 	t.Helper()
 	c := &Chain{id: chain, o: o}
@@ -586,7 +587,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Errors about rates are told from those about ranges, in the words of providers.
+// Providers' errors about rates are distinguished from errors about ranges.
 func TestRateWords(t *testing.T) {
 	for _, trouble := range meanrpc.Troubles() {
 		if e := trouble.Error; e != nil && failedCall(e.Code, e.Message).kind != limited {
@@ -627,7 +628,7 @@ func TestRateWords(t *testing.T) {
 	}
 }
 
-// Errors about blocks that a node does not have are told from those about ranges.
+// Errors about blocks that a node lacks are distinguished from errors about ranges.
 func TestBlockWords(t *testing.T) {
 	for text, code := range map[string]int{
 		"block range extends beyond current head block": -32000, "header not found": -32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.": -32000,

@@ -129,7 +129,7 @@ func (s *sizes) failed(size uint64) {
 		}
 		s.span = max(1, min(s.span, size/2))
 	case size > s.span:
-		// Requests that were running when another one failed are no news.
+		// Requests that ran while another one failed say nothing new.
 	default:
 		if s.denser {
 			s.dense = min(2*s.dense, mostNeed)

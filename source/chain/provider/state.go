@@ -93,8 +93,8 @@ func (c *Chain) Again() {
 	}
 }
 
-// Newest returns the newest block of a node, whatever its finality. Only the state of that block is
-// sure to exist.
+// Newest returns the newest block of a node, regardless of its finality. Only the state of that
+// block is sure to exist.
 func (c *Chain) Newest(ctx context.Context) (b Block, err error) {
 	_, err = c.ask(ctx, asking{insist: callInsists, patience: callPatience}, func(ctx context.Context, n *node) error {
 		if err := n.follows(ctx, c.head.Load()); err != nil {
@@ -175,7 +175,7 @@ func (n *node) calls(ctx context.Context, calls []Call, results [][]byte, at Blo
 	return nil
 }
 
-// callSize returns the number of calls that the node accepts per request, as far as known.
+// callSize returns the number of calls that the node accepts per request, if known.
 func (n *node) callSize() int {
 	if n.apart.Load() {
 		return n.batchSize()

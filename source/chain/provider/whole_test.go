@@ -50,7 +50,7 @@ func full(operations, size int) []history.Block {
 	return slices.Replace(blocks, at, end, b)
 }
 
-// Whatever a node limits, and whatever it has of receipts, all logs of one full block come.
+// Under any limits, and with or without receipts, a node gives all logs of a full block.
 func TestFullBlock(t *testing.T) {
 	words := meanrpc.AllWords()
 	for name, test := range map[string]struct {
@@ -83,7 +83,7 @@ func TestFullBlock(t *testing.T) {
 	}
 }
 
-// Where a node has no receipts, a full block is read by contract and topic; if that does not tell
+// If a node has no receipts, a full block is read by contract and topic. If that is not conclusive
 // either, it is an error.
 func TestFullBlockInPieces(t *testing.T) {
 	blocks := full(900, 40)

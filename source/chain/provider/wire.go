@@ -148,7 +148,7 @@ func (a *answers) otherKind(err error) error {
 }
 
 // readOne decodes an answer, whose ID may come before or after its result. A single answer belongs
-// to the first call, whatever its ID.
+// to the first call, regardless of its ID.
 func (a *answers) readOne(alone bool) error {
 	which := -1
 	if alone {

@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
-// A request takes at most some times the bytes of the largest answer, whatever comes instead of an
-// answer, or in any part of it. The answer itself is never in memory more than twice.
+// A request takes at most a few times the bytes of the largest answer, with any bytes in the answer
+// or in place of it. The answer itself is never in memory more than twice.
 func TestWorstAnswers(t *testing.T) {
 	const most = 1 << 20
 	around := map[string]string{

@@ -202,7 +202,7 @@ func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
 	}
 }
 
-// Delete removes files, and folders that become empty. Missing files are no error.
+// Delete removes files, and folders that become empty. Missing files are not errors.
 func (l *Local) Delete(ctx context.Context, keys []site.Key) error {
 	for _, key := range keys {
 		if err := l.delete(ctx, key); err != nil {

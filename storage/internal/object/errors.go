@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Errors that callers tell apart. After any other error, the request may have taken effect.
+// Errors that callers distinguish. After any other error, the request may have taken effect.
 var (
 	ErrNotFound    = site.ErrNotFound
 	ErrCondition   = errors.New("the object has changed")

@@ -337,8 +337,9 @@ func (b *body) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{b})
 }
 
-// Delete removes up to MaxDelete objects with one request. Missing objects are no error. It returns ErrUnsupported,
-// and removes nothing, for several objects on a server that takes one per request.
+// Delete removes up to MaxDelete objects with one request. Missing objects are not errors. It
+// returns ErrUnsupported, and removes nothing, for several objects on a server that takes one per
+// request.
 func (s *Bucket) Delete(ctx context.Context, keys []site.Key) error {
 	if len(keys) == 1 {
 		return explainDelete(keys[0], s.core.RemoveObject(ctx, s.bucket, s.name(keys[0]), minio.RemoveObjectOptions{}))

@@ -26,8 +26,8 @@ const (
 // LeastBytes is the minimum size of Gates.Small and Gates.Large.
 const LeastBytes = firstGrant
 
-// MostPageBytes ends a page early, whatever its limit, because profiles of strangers may have long
-// texts. A page has at least one entry.
+// MostPageBytes ends a page early, regardless of its limit, because profiles of strangers may have
+// long texts. A page has at least one entry.
 const MostPageBytes = 8 << 20
 
 // PageEnds reports whether more bytes would exceed the size limit of a page.
