@@ -70,7 +70,7 @@ func TestExplorerThroughEdges(t *testing.T) {
 						}
 						for _, method := range []string{http.MethodGet, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete} {
 							if method == http.MethodDelete && s.absentAs != nil && api == site.APIEFP {
-								continue // its table does not tell all paths apart that nothing has
+								continue // its table does not distinguish all paths without an object
 							}
 							sameAnswer(t, method+" "+path, ask(t, method, base, path), o.direct(t, method, path), s.unseen...)
 						}

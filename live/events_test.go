@@ -211,8 +211,8 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// 10,000 clients that do not read are dropped after 30 seconds. Until then they hold the same bytes, so they cost
-// nothing but their connections. There is no place for another one.
+// 10,000 clients that do not read are dropped after 30 seconds. Until then they share the same
+// bytes, so they cost only their connections. Another client is rejected.
 func TestStreamsThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t, options(site.APISpec), 1, 1)

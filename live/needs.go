@@ -2,8 +2,8 @@ package live
 
 import "github.com/followpress/followpress/site"
 
-// What a graph takes, as docs/scale.md says it of generate: bytes of an account, half of which are its profile, of a record,
-// and of a record more under the API efp.
+// Memory of a graph in bytes, as docs/scale.md states it for generate: per account, half of which
+// is its profile, per record, and the extra bytes per record under the API efp.
 const (
 	accountBytes   = 615
 	recordBytes    = 10

@@ -231,7 +231,7 @@ func TestRefreshesAreNeverLost(t *testing.T) {
 	}
 }
 
-// A told is an upstream that answers with the version that a test tells it.
+// A told is an upstream that answers with the version chosen by the test.
 type told struct{ asked chan chan int64 }
 
 func (u told) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -31,10 +31,10 @@ type Verification struct {
 	Listed    int                 `json:"listed"`    // objects in the bucket
 	Missing   Found               `json:"missing"`
 	Altered   Found               `json:"altered"`            // bytes differ from the manifest
-	Refreshed Found               `json:"refreshed"`          // bytes come from a refresh, which is no error
+	Refreshed Found               `json:"refreshed"`          // bytes come from a refresh, which is allowed
 	Unknown   Found               `json:"unknown"`            // not named by the manifest, with keys of a site; Repair deletes them
 	Foreign   Found               `json:"foreign"`            // keys of no site and not used by followpress; Repair leaves them
-	Others    Found               `json:"others"`             // unreadable files and folders of others in a local bucket, which is no error
+	Others    Found               `json:"others"`             // unreadable files and folders of others in a local bucket, which is allowed
 	Former    Found               `json:"former"`             // event log of an earlier version, no longer read; a publish leaves it
 	Signed    *SignedVerification `json:"signed,omitempty"`   // set by the caller; nil if no key was given
 	Unlisted  bool                `json:"unlisted,omitempty"` // set by the caller: the location cannot be listed, so only signed objects were compared

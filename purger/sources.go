@@ -12,7 +12,7 @@ import (
 type sources struct {
 	// Own are routes of objects whose paths name the same user or list.
 	Own []routes.ID
-	// Any are routes of which any object may be needed: the path of the request does not tell which.
+	// Any lists the routes that may need any object: the path of the request does not determine it.
 	Any []routes.ID
 }
 

@@ -397,7 +397,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
-	// Objects with the digest of the manifest, that are none of ours.
+	// Invalid objects with the digest from the manifest.
 	for key, body := range map[site.Key]string{records: `{"records":7}`, details: `{}`, board: `[{"rank":0}]`, site.NetworkKey: `[]`} {
 		with := func(s memsite.Site, body string) memsite.Site {
 			return s.With(t, func(objects memsite.Site, _ *site.Root) { objects[key] = body })

@@ -17,8 +17,8 @@ import (
 	"github.com/followpress/followpress/site/ranks"
 )
 
-// TestHeldRanksAreThoseOfTheTwin compares sites of successive snapshots, of which each holds the ranks of one before
-// until they are due, with a naive computation.
+// TestHeldRanksAreThoseOfTheTwin compares sites of successive snapshots with a naive computation.
+// Each site keeps the ranks of an earlier one until new ranks are due.
 func TestHeldRanksAreThoseOfTheTwin(t *testing.T) {
 	t.Parallel()
 	const every = 24 * time.Hour

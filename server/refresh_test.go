@@ -274,8 +274,8 @@ func TestRefreshWithoutNews(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with an upstream, the answer is the stored one and says so, nothing
-// is written, and redirects are not followed.
+// For any fault of an upstream, the answer is the stored one, marked as such. Nothing is written,
+// and redirects are not followed.
 func TestAnUpstreamThatFails(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "0x00000000000000000000000000000000000000aa"

@@ -164,7 +164,7 @@ func TestWithPrimary(t *testing.T) {
 	}
 }
 
-// TestAddresses: what only one of two has, whatever both have around it.
+// TestAddresses: the accounts that only one of two lists contains are found, at any position.
 func TestAddresses(t *testing.T) {
 	rows := func(of ...byte) snapshot.Rows {
 		var records []snapshot.Record

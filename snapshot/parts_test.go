@@ -169,7 +169,7 @@ func TestRowErrorOfPart(t *testing.T) {
 	}
 }
 
-// TestAmbiguousParts: a lost part, or files of which it is not clear which one counts, are one error.
+// TestAmbiguousParts: a missing part, or ambiguous files, cause a single error.
 func TestAmbiguousParts(t *testing.T) {
 	for names, want := range map[string]string{
 		"":                                      "table lists is not there: expected lists.ndjson, lists.ndjson.gz, lists.ndjson.zst or lists.parquet, or parts such as lists-00001.ndjson.zst",

@@ -50,7 +50,7 @@ func TestSpaceAroundRows(t *testing.T) {
 	}
 }
 
-// After the last member of a gzip file there may be zero bytes, as gzip -t has it.
+// Zero bytes may follow the last member of a gzip file; gzip -t accepts them.
 func TestZerosAfterGzip(t *testing.T) {
 	member := func(text string) string {
 		var b bytes.Buffer

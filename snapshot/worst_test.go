@@ -29,8 +29,8 @@ func readLists(t *testing.T, dir string) (rows int, err error) {
 	return rows, err
 }
 
-// TestWorstLines: a line may have 16 MiB. Reading one takes some times that, whatever it has, and
-// however it is compressed.
+// TestWorstLines: a line may have 16 MiB. Reading one takes a small multiple of that, with any
+// contents and any compression.
 func TestWorstLines(t *testing.T) {
 	formats := map[string]func(io.Writer) io.WriteCloser{
 		".ndjson":    func(w io.Writer) io.WriteCloser { return plain{w} },

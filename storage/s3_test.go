@@ -80,7 +80,7 @@ func TestDigest(t *testing.T) {
 				t.Errorf("%q: got %s, %v, want %s", key, digest, err, o.MD5)
 			}
 			after, reads := b.Requests(), 0
-			if i == 0 || plain { // an ETag that is not the digest that somebody expects says nothing
+			if i == 0 || plain { // an ETag that is not the expected digest proves nothing
 				reads = 1
 			}
 			if heads, gets := after[storage.Head]-before[storage.Head], after[storage.Get]-before[storage.Get]; heads != 1 || gets != reads {

@@ -243,7 +243,7 @@ func TestNetworkLeadsOn(t *testing.T) {
 	}
 }
 
-// The navigation has reports if the site names them. Otherwise the explorer does not ask for them.
+// The navigation has reports if the site lists them. Otherwise the explorer does not request them.
 func TestNavigationHasNoReportsWhereThereAreNone(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

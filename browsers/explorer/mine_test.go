@@ -115,7 +115,7 @@ func (all relations) mark(me, other string) string {
 	return ""
 }
 
-// acquainted returns those whom somebody follows among the followers of another one.
+// acquainted returns the accounts that me follows and that follow other.
 func (all relations) acquainted(me, other string) (addresses []string) {
 	for who, what := range all[me] {
 		if what == "follows" && all[who][other] == "follows" {

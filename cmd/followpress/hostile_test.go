@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/testkey"
 )
 
-// A password in a URL is printed by no command, whether somebody answers there or not.
+// No command prints a password in a URL, whether or not a server answers there.
 func TestPasswordsInURLs(t *testing.T) {
 	there := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()

@@ -20,8 +20,8 @@ var nameLike = regexp.MustCompile(`^[a-z]\w*$|^[A-Z][a-z0-9]+[A-Z]\w*$`)
 // proper are names of programs and the like that are spelled so.
 var proper = strings.Fields("nginx CloudFront MinIO JavaScript TypeScript GitHub PostgreSQL")
 
-// A doc comment begins with the name of what it describes, or with a sentence. One that begins with another name has kept
-// it from before a renaming.
+// A doc comment begins with the name of its declaration, or with a sentence. Another name is left
+// over from before a renaming.
 func TestDocCommentsNameTheirDeclarations(t *testing.T) {
 	checked := 0
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {

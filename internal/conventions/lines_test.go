@@ -14,7 +14,7 @@ import (
 // longestLine is the longest line, in bytes, that a reviewer, a diff and an editor can show.
 const longestLine = 20_000
 
-// TestLinesAreShort: whatever is text can be reviewed.
+// TestLinesAreShort: every text file can be reviewed.
 func TestLinesAreShort(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/internal/regular"
 )
 
-// TestOpen: files, folders and links to them are opened. Nothing else is, and nobody waits for it.
+// TestOpen: files, folders and links to them are opened. Anything else fails without blocking.
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

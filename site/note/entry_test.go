@@ -67,7 +67,7 @@ func TestOpenEntry(t *testing.T) {
 	}
 }
 
-// FuzzOpenEntry: whatever opens was signed.
+// FuzzOpenEntry: every entry that opens was signed.
 func FuzzOpenEntry(f *testing.F) {
 	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	k := testkey.New(f, "refresher")

@@ -50,7 +50,7 @@ func openView(ctx context.Context, c source.Chain, in site.ChainInput, urls []st
 		nodes.Close()
 		return nil, err
 	}
-	if in.Hash != "" && v.input.Hash != hash { // a database has no hash, nor has the state of an earlier moment
+	if in.Hash != "" && v.input.Hash != hash { // databases and states of earlier moments have no hash
 		nodes.Close()
 		return nil, fmt.Errorf("chain %d: block %d is %s on the nodes but %s in the audited data, which is of another chain or a replaced block",
 			c.ID, in.Block, v.input.Hash, hash)

@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/source/badge"
 )
 
-// TestWorstAnswers: whatever the API answers, a run asks for at most some times the bytes of the
-// largest answer that it takes, 1 MiB, for each request.
+// TestWorstAnswers: with any answers of the API, a run allocates at most a small multiple of the
+// largest accepted answer, 1 MiB, per request.
 func TestWorstAnswers(t *testing.T) {
 	const requests = 4
 	for _, name := range worst.Names() {

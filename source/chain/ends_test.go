@@ -15,8 +15,7 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// TestEnds: a chain ends at the block in the options, with the same events whatever the state had
-// before.
+// TestEnds: a chain ends at the block in the options, with the same events for any earlier state.
 func TestEnds(t *testing.T) {
 	for seed := range uint64(servers.Rounds(8, 60)) {
 		random := rand.New(rand.NewPCG(seed, 26))

@@ -361,7 +361,7 @@ func TestCommitAfterAFailedOne(t *testing.T) {
 	}
 }
 
-// A part of which only some events could be written is not taken for read.
+// A part whose events were written incompletely does not count as read.
 func TestStoreOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := filled(t, dir, 3)

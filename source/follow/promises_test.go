@@ -48,7 +48,7 @@ func run(t *testing.T, seed uint64, change func(*world, *Options), test func(*wo
 	})
 }
 
-// settle takes rounds until there are no more, and checks that the last one is right, and all are if so.
+// settle takes all rounds, and checks the last one, or every round if checked.
 func (w *world) settle(f *Follower, checked bool) (files map[string]string) {
 	w.t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); {
@@ -158,7 +158,8 @@ func TestLostLogsAreFoundByTheContracts(t *testing.T) {
 	})
 }
 
-// Finalized writes what `snapshot chain` makes of the same state, whatever the newest blocks have.
+// Finalized writes the snapshot that `snapshot chain` makes from the same state, regardless of
+// newer blocks.
 func TestFinalizedIsTheSnapshotOfTheState(t *testing.T) {
 	for seed := range uint64(6) {
 		run(t, 20+seed, nil, func(w *world, f *Follower) {
@@ -400,7 +401,8 @@ func TestANodeThatStandsStill(t *testing.T) {
 	})
 }
 
-// Once another run has replaced the folder of the state, nothing is confirmed into it, and Next says so.
+// If another run replaces the folder of the state, no block is confirmed into it, and Next returns
+// an error.
 func TestAStateThatWasReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	synctest.Test(t, func(t *testing.T) {

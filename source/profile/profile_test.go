@@ -314,7 +314,7 @@ func TestWorkerKnowsNothing(t *testing.T) {
 	})
 }
 
-// TestOutage: whatever a worker answers instead of profiles, it stops the run soon, and nothing is lost.
+// TestOutage: any answer other than profiles stops the run soon, and nothing is lost.
 func TestOutage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault    func(w http.ResponseWriter)
@@ -550,8 +550,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestNeverWrong: whatever the worker does, an account has its own profile or none, and all have theirs
-// once the worker works.
+// TestNeverWrong: with any faults of the worker, an account has its own profile or none. Once the
+// worker recovers, all accounts have theirs.
 func TestNeverWrong(t *testing.T) {
 	for seed := range uint64(servers.Rounds(4, 100)) {
 		synctest.Test(t, func(t *testing.T) {

@@ -80,7 +80,7 @@ func operate(at source.Place, op []byte) source.Event {
 	return source.Event{Kind: source.Op, Contract: at.Contract, Subject: at.Slot, Value: op}
 }
 
-// number gives events positions: three to a block, of which number n has the time n.
+// number sets the positions of events: three per block, and block n has the time n.
 func number(events ...source.Event) []source.Event {
 	for i := range events {
 		events[i].Block, events[i].Index, events[i].Time = uint64(i/3), uint32(i%3), int64(i/3)

@@ -12,7 +12,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/testkey"
 )
 
-// A key may come from a pipe, which is read once. One that nobody writes to is an error, and waits for nobody.
+// A key may come from a pipe, which is read once. A pipe without a writer is an error, and does not
+// block.
 func TestSignFromPipe(t *testing.T) {
 	k, out, folder := testkey.New(t, "follow.example"), demoSite(t, "out"), t.TempDir()
 	r, w, err := os.Pipe()

@@ -109,7 +109,7 @@ func TestRefreshesNeedASignature(t *testing.T) {
 	if got := readSite(t, to); !strings.Contains(got["api/v1/users/signed.eth/account"], "signed.eth") || got["api/v1/users/vitalik.eth/account"] != "" {
 		t.Error("want only signed refreshes merged")
 	}
-	// Without a signature they count as before, and junk stops nobody.
+	// Without a signature they count as before, and invalid entries are ignored.
 	other := filepath.Join(t.TempDir(), "out")
 	status, _, stderr = runPublish("--snapshot", snapshot, "--dest", "file://"+other, "--api", "efp", "--refreshed", filepath.Join(to, "_refresh"))
 	if status != command.Done || !strings.Contains(stderr, "_refresh/details/None") {

@@ -38,10 +38,10 @@ type machine struct {
 	root    string // empty for this machine
 	command string
 	demo    string // the snapshot, as the machine sees it
-	work    string // a folder that nobody may write, as the machine sees it
+	work    string // an unwritable folder, as the machine sees it
 }
 
-// program returns the command as an unprivileged user, with nothing of the environment of this process.
+// program returns the command as an unprivileged user, without the environment of this process.
 func (m *machine) program(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Env, c.Dir = []string{"HOME=" + m.work, "FOLLOWPRESS_NO_SYNC=1"}, m.work

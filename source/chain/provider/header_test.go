@@ -75,7 +75,7 @@ func TestLogsOf(t *testing.T) {
 	}
 }
 
-// A bloom filter without a bit says something only of a block without transactions.
+// A bloom filter with a missing bit proves something only for a block without transactions.
 func TestMayHave(t *testing.T) {
 	addresses, topics := []common.Address{records}, []common.Hash{history.TopicListOp}
 	full := types.Bloom{}

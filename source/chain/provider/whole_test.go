@@ -106,7 +106,8 @@ func TestFullBlockInPieces(t *testing.T) {
 	}
 }
 
-// A cut of any size is noticed in ranges, though it is no round number, and which logs are left.
+// A truncated answer of any size is detected, even if the size is not a round number, for any
+// remaining logs.
 func TestSilentCuts(t *testing.T) {
 	blocks := some(4, 2_500, 600)
 	for _, most := range []int{237, 1_000, 1_024, 2_500} {
