@@ -162,7 +162,7 @@ func TestNightlySteps(t *testing.T) {
 	}
 }
 
-// TestProfilesFromABucket takes the profiles over from a snapshot in a bucket.
+// TestProfilesFromABucket reuses the profiles of a snapshot in a bucket.
 func TestProfilesFromABucket(t *testing.T) {
 	s3 := servers.Start(t, servers.MinIO)
 	s3.Env(t)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The table has what names can hold, with the letters that it looks like in the end.
+// The table has all characters allowed in names, with their final look-alike letters.
 func TestModule(t *testing.T) {
 	made, err := module("\ufeff# confusables.txt\n# Version: 15.0.0\n\n" +
 		"0430 ;\t0061 ;\tMA\t# ( а → a )\n" + // Cyrillic а

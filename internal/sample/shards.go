@@ -45,7 +45,7 @@ func (s *Shards) Draw(n int) map[int][]int {
 	}
 	drawn := map[int][]int{}
 	for n = min(n, mostPlaces); n > 0 && s.places > 0; {
-		shard, place := rand.IntN(len(s.sizes)), rand.IntN(s.places) //nolint:gosec // unpredictable
+		shard, place := rand.IntN(len(s.sizes)), rand.IntN(s.places) //nolint:gosec // randomly seeded, so unpredictable
 		if size := s.sizes[shard]; size == notRead || place < size {
 			drawn[shard] = append(drawn[shard], place)
 			n--

@@ -101,7 +101,8 @@ func (d description) routeOf(path, query string) *site.Route {
 	return nil
 }
 
-// TestOpenAPI: the description is valid, has every endpoint with a name of its own, and does not change with the data.
+// TestOpenAPI: the description is valid, names every endpoint uniquely, and does not depend on the
+// data.
 func TestOpenAPI(t *testing.T) {
 	for name, config := range apis(t) {
 		t.Run(name, func(t *testing.T) {

@@ -346,7 +346,7 @@ func TestReportInOutput(t *testing.T) {
 	}
 }
 
-// TestReportInPipe: a report may go to a program that reads a pipe with a name.
+// TestReportInPipe: a report may go to a program that reads a named pipe.
 func TestReportInPipe(t *testing.T) {
 	dir := demo(t)
 	t.Chdir(t.TempDir())

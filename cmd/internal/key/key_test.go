@@ -62,7 +62,7 @@ func TestNameOfKey(t *testing.T) {
 	}
 }
 
-// A file of a key whose name no key may have is refused by the same rule, and not shown.
+// A key file with an invalid key name is rejected by the same rule, and its contents are not shown.
 func TestMalformedFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	if _, _, stderr := run(t, "host", nil, "--out", file, "--name", "follow.example"); stderr != "" {

@@ -53,7 +53,7 @@ func (s *stand) half(c history.Chain) uint64 {
 	return (c.First + end.Number) / 2
 }
 
-// play adds the blocks of a chain up to the given number, except those that the chain has already.
+// play adds the blocks of a chain up to the given number, skipping blocks that it has already.
 func (s *stand) play(chain, to uint64) {
 	s.t.Helper()
 	n, head := s.anvils[chain], s.anvils[chain].Head()
