@@ -144,7 +144,7 @@ func (k *kept) watch(ctx context.Context) {
 			mark, err = k.restore(ctx, mark)
 		}
 		if err != nil && ctx.Err() == nil {
-			k.live.Log.Warn("cannot read what refreshes have kept, will try again", "error", err)
+			k.live.Log.Warn("cannot read stored refreshes, will retry", "error", err)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func (l *Live) Run(ctx context.Context) error {
 	if l.kept != nil {
 		begin, cancel := context.WithTimeout(ctx, keptFirst) // an unreachable bucket must not delay answers for long
 		if err := l.kept.read(begin); err != nil && ctx.Err() == nil {
-			l.Log.Warn("cannot read what refreshes have kept, will try again", "error", err)
+			l.Log.Warn("cannot read stored refreshes, will retry", "error", err)
 		}
 		cancel()
 		l.working.Go(func() { l.kept.watch(ctx) })

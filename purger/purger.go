@@ -121,11 +121,11 @@ func New(flag string, o Options) (*Purger, error) {
 	case strings.HasPrefix(rest, "//"):
 		return nil, errors.New("a URL alone names no service: put http: before it, http:URL-TEMPLATE")
 	case !ok && safeKind(kind):
-		return nil, fmt.Errorf("there is no service %q: %s", kind, forms())
+		return nil, fmt.Errorf("unknown service %q: %s", kind, forms())
 	case !ok:
 		return nil, errors.New(forms())
 	case rest == "":
-		return nil, fmt.Errorf("%q lacks what follows the service's name: use %s:%s", flag, kind, known.operand)
+		return nil, fmt.Errorf("%q lacks the part after the service: use %s:%s", flag, kind, known.operand)
 	}
 	hide := &secret.Hider{}
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)

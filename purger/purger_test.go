@@ -21,11 +21,11 @@ func TestFlags(t *testing.T) {
 		change     func(*Options)
 	}{
 		{"", "use cloudflare:ZONE, cloudfront:ID", nil},
-		{"akamai:1", `no service "akamai": use `, nil},
-		{"varnish:cache.internal", `no service "varnish": use `, nil},
+		{"akamai:1", `unknown service "akamai": use `, nil},
+		{"varnish:cache.internal", `unknown service "varnish": use `, nil},
 		{"https://cache.example.org/purge", "a URL alone names no service: put http: before it", nil},
 		{hush + ":1", "cloudfront:ID", nil},
-		{"cloudflare", `"cloudflare" lacks what follows the service's name: use `, nil},
+		{"cloudflare", `"cloudflare" lacks the part after the service: use `, nil},
 		{"http:", "use http:URL-TEMPLATE", nil},
 		{"cloudflare:zone", "CLOUDFLARE_API_TOKEN", func(o *Options) { o.CloudflareToken = "" }},
 		{"cloudflare:zone", "--purge-url", func(o *Options) { o.Sites = nil }},

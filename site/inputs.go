@@ -81,7 +81,7 @@ func (i *Inputs) check() error {
 	}
 	for name := range i.Tables {
 		if len(name) > maxTables || name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
-			return fmt.Errorf("tables: %s is no name of a table", Quoted(name))
+			return fmt.Errorf("tables: %s is not a table", Quoted(name))
 		}
 	}
 	return cmp.Or(checkTime("ops_from", i.OpsFrom), checkTime("badges_as_of", i.BadgesAsOf),

@@ -68,7 +68,7 @@ func (c Config) validatePictures() error {
 	for host := range strings.FieldsSeq(c.Pictures) {
 		switch {
 		case host == picturesOff && c.Pictures != picturesOff, host == picturesAsk:
-			return fmt.Errorf("pictures %q: %s stands alone", c.Pictures, host)
+			return fmt.Errorf("pictures %q: %s cannot be combined with hosts", c.Pictures, host)
 		case !pictureHost.MatchString(host):
 			return fmt.Errorf("pictures: %q is not a host; use names like img.example or *.img.example, in ASCII (xn--…)", host)
 		}

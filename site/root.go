@@ -122,7 +122,7 @@ func (r *Root) check() error {
 		return fmt.Errorf("%d digits of token buckets", r.TokenDigits)
 	}
 	if !r.hasItsManifest() {
-		return fmt.Errorf("not the manifest shards that %d digits make", r.ShardDigits)
+		return fmt.Errorf("the manifest shards do not match %d digits", r.ShardDigits)
 	}
 	if _, err := time.Parse(time.RFC3339, r.AsOf); err != nil {
 		return fmt.Errorf("as_of: %w", err)

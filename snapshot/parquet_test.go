@@ -507,7 +507,7 @@ func TestUnsuitableParquet(t *testing.T) {
 	}
 	for want, file := range map[string][]byte{
 		"read records.parquet: column data: missing":                                                       parquetOf(t, []noData{{}}, 9),
-		"read records.parquet: column data: it is there twice":                                             parquetOf(t, []twice{{}}, 9),
+		"read records.parquet: column data: duplicate":                                                     parquetOf(t, []twice{{}}, 9),
 		"read records.parquet: column version: it has the type STRING, not whole numbers of 32 or 64 bits": parquetOf(t, []textVersion{{}}, 9),
 		"read records.parquet: column tags: it has the type INT(32,true), not a list of texts":             parquetOf(t, []flatTags{{}}, 9),
 		"read records.parquet: column tags: it has another structure than a list of texts":                 parquetOf(t, []nestedTags{{}}, 9),

@@ -111,7 +111,7 @@ func filesAlone(t *testing.T, folder afero.Fs, want []string) {
 	}
 	for _, name := range []string{"records-01.ndjson", "lists-.ndjson", "meta.json"} {
 		err := snapshot.Reader[snapshot.List]{Snapshot: folder, File: name, Workers: 1, Done: func(snapshot.Block[snapshot.List]) error { return nil }}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
-		if want := name + " is no file of the table lists"; fmt.Sprint(err) != want {
+		if want := name + " is not a file of the table lists"; fmt.Sprint(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -156,7 +156,7 @@ func (d *Deployment) check() error {
 	}
 	switch {
 	case len(d.Chains) > maxChains:
-		return fmt.Errorf("%d chains, want at most %d, as many as a site can tell of", len(d.Chains), maxChains)
+		return fmt.Errorf("%d chains, want at most %d, the limit of a site", len(d.Chains), maxChains)
 	case registries != 1:
 		return fmt.Errorf("%d chains have a registry, want one", registries)
 	case accounts != 1:

@@ -268,7 +268,7 @@ func (b *bench) fallback(ctx context.Context, bucket string) (*rig.Process, stri
 		}
 		if time.Since(begun) > time.Minute {
 			process.Stop()
-			return nil, "", errors.New("the fallback does not get ready")
+			return nil, "", errors.New("the fallback is not ready in time")
 		}
 	}
 }

@@ -106,7 +106,7 @@ func waitUntilReady(addr string) error {
 			return nil
 		}
 		if time.Since(begun) > time.Minute {
-			return errors.New("the fallback does not get ready")
+			return errors.New("the fallback is not ready in time")
 		}
 	}
 }

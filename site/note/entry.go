@@ -44,7 +44,7 @@ func SignEntry(key site.Key, at time.Time, entry []byte, signer Signer) ([]byte,
 func withMember(entry, signed []byte) ([]byte, error) {
 	open, ok := bytes.CutSuffix(entry, []byte("}"))
 	if !ok {
-		return nil, errors.New("sign an entry: it is no JSON object")
+		return nil, errors.New("sign an entry: not a JSON object")
 	}
 	value, err := json.MarshalWithOption(string(signed), json.DisableHTMLEscape())
 	if err != nil {

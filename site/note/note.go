@@ -81,7 +81,7 @@ func parse(text string) (n Note, err error) {
 	}
 	n.Origin, n.AsOf = lines[1], lines[3]
 	if n.Counter, err = strconv.ParseUint(lines[2], 10, 53); err != nil || n.Counter == 0 { // browsers count to 2^53
-		return n, fmt.Errorf("its third line, %q, is no counter", lines[2])
+		return n, fmt.Errorf("its third line, %q, is not a counter", lines[2])
 	}
 	if _, err := time.Parse(time.RFC3339, n.AsOf); err != nil {
 		return n, fmt.Errorf("its fourth line: %w", err)
@@ -111,7 +111,7 @@ func (n Note) Names(root []byte) error {
 // Ahead returns an error that wraps ErrAhead if the counter is more than MaxAhead after now.
 func (n Note) Ahead(now time.Time) error {
 	if most := max(0, now.Unix()) + int64(MaxAhead/time.Second); n.Counter > uint64(most) {
-		return fmt.Errorf("%w: it is %d, and the clock %d: set the clock, or make a new key if somebody else has this one", ErrAhead, n.Counter, now.Unix())
+		return fmt.Errorf("%w: counter %d, clock %d; set the clock, or make a new key if somebody else has this one", ErrAhead, n.Counter, now.Unix())
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func Public(private string) (string, error) {
 	_, encoded, _ := strings.Cut(key, "+")
 	seed, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(seed) != 1+ed25519.SeedSize { // ParsePrivate would have failed
-		return "", errors.New("read the key: it is none of Ed25519")
+		return "", errors.New("read the key: not an Ed25519 key")
 	}
 	return note.NewEd25519VerifierKey(signer.Name(), ed25519.NewKeyFromSeed(seed[1:]).Public().(ed25519.PublicKey))
 }

@@ -313,7 +313,7 @@ func DecodeCollection(body []byte, account site.Address, eventID string) (site.C
 		return site.Collection{}, fmt.Errorf("event: %w", err)
 	}
 	if id := strconv.FormatUint(event.ID, 10); id != eventID {
-		return site.Collection{}, fmt.Errorf("event: it is %s, not %s", id, site.Quoted(eventID))
+		return site.Collection{}, fmt.Errorf("event is %s, not %s", id, site.Quoted(eventID))
 	}
 	if err := site.CheckTokenID("tokenId", in.TokenID); err != nil {
 		return site.Collection{}, err
@@ -327,7 +327,7 @@ func DecodeCollection(body []byte, account site.Address, eventID string) (site.C
 func checkAccount(member, text string, account site.Address) error {
 	address, err := site.DecodeAddress(member, text)
 	if err == nil && address != account {
-		err = fmt.Errorf("%s: it is that of %s, not of %s", member, address, account)
+		err = fmt.Errorf("%s is %s, not %s", member, address, account)
 	}
 	return err
 }

@@ -47,7 +47,7 @@ const (
 // with their names; Check compares tables. progress is called for each piece.
 func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir string, progress func(n, bytes int64)) (*Fetched, error) {
 	if root.Inputs == nil {
-		return nil, fmt.Errorf("%w: its root does not name them", ErrNone)
+		return nil, fmt.Errorf("%w: its root lists none", ErrNone)
 	}
 	key := kept.IndexKey(site.Sum256(body))
 	text, err := fetch(ctx, key, MaxIndexBytes)
@@ -107,7 +107,7 @@ var pieceName = regexp.MustCompile(`^[0-9a-f]{64}(\.tmp)?$`)
 func (x *Index) matches(root *site.Root) error {
 	want, got := slices.Sorted(keysOf(root.Inputs.Tables)), slices.Sorted(keysOf(x.Tables))
 	if !slices.Equal(want, got) {
-		return fmt.Errorf("it has the tables %q, and the root %q", got, want)
+		return fmt.Errorf("its tables are %q, the root lists %q", got, want)
 	}
 	if (x.Ranks != nil) != (root.Inputs.Ranks != nil) || x.Refreshed != nil && root.Inputs.Refreshed == nil {
 		return errors.New("it has other parts than the root names")

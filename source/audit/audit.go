@@ -185,7 +185,7 @@ const mostAhead = time.Hour
 func (a *audit) compareTime() error {
 	asOf, err := time.Parse(time.RFC3339, a.in.AsOf)
 	if err != nil {
-		return fmt.Errorf("the %s: as_of %s is no time: %w", a.in.Name, site.Quoted(a.in.AsOf), site.ErrMalformed)
+		return fmt.Errorf("the %s: as_of %s is not a time: %w", a.in.Name, site.Quoted(a.in.AsOf), site.ErrMalformed)
 	}
 	for _, c := range a.Deployment.Chains {
 		v := a.views[c.ID]

@@ -212,7 +212,7 @@ func parseRecords(body []byte) (records []Record, err error) {
 		digits, ok := strings.CutPrefix(r.Data, "0x")
 		data, err := hex.DecodeString(digits)
 		if !ok || err != nil {
-			return nil, fmt.Errorf("record %d: %s are no bytes", i+1, site.Quoted(r.Data))
+			return nil, fmt.Errorf("record %d: %s is not hexadecimal data", i+1, site.Quoted(r.Data))
 		}
 		records = append(records, Record{r.Version, r.Type, string(data), r.Tags})
 	}

@@ -62,7 +62,7 @@ func (s *Snapshot) Lists(ctx context.Context) (tokens []string, err error) {
 			l := row.Value
 			l.TokenID = strings.Clone(l.TokenID)
 			if _, again := s.owners[l.TokenID]; again {
-				return fmt.Errorf("%s: line %d: list %s is there twice", b.File, row.Line, l.TokenID)
+				return fmt.Errorf("%s: line %d: duplicate list %s", b.File, row.Line, l.TokenID)
 			}
 			if l.User != nil {
 				user := *l.User

@@ -277,7 +277,7 @@ func (r *refresher) keepOwners(id string, owners map[site.Address]string) error 
 		}
 	}
 	if len(owners) == 0 && len(gone) > 0 {
-		return fmt.Errorf("%w: event %s: no owners, where %d are known", errStatus, id, len(gone))
+		return fmt.Errorf("%w: event %s: no owners, but %d are known from earlier runs", errStatus, id, len(gone))
 	}
 	if err := r.dropOwners(gone, len(gone) > max(fewGone, known/10), asked); err != nil {
 		return err

@@ -272,7 +272,7 @@ func single(ctx context.Context, lane *ask.Lane, address site.Address) (json.Raw
 		return json.Marshal(in)
 	}
 	if answer.Status == http.StatusNotFound { // perhaps from a proxy or another service
-		return nil, fmt.Errorf("%w: a 404 that is not the worker's", ask.ErrFailed)
+		return nil, fmt.Errorf("%w: a 404 that does not come from the worker", ask.ErrFailed)
 	}
 	return nil, fmt.Errorf("%w: status %d", errStopped, answer.Status)
 }

@@ -142,7 +142,7 @@ func (s *Site) readRoot(ctx context.Context) (*openSite, error) {
 		return nil, s3.ExplainNoAnswer(fmt.Errorf("read %s: %w", Root, err))
 	}
 	if size > int64(len(body)) {
-		return nil, fmt.Errorf("%s of %s has %d bytes, more than any root: %w", Root, s.parts.store, size, ErrBroken)
+		return nil, fmt.Errorf("%s of %s has %d bytes, too many for a root: %w", Root, s.parts.store, size, ErrBroken)
 	}
 	o := &openSite{site: s, top: map[site.Key][]byte{}, seed: maphash.MakeSeed(), indexes: newLRU[string, partIndex](maxIndexed)}
 	if err := o.readTop(body); err != nil {

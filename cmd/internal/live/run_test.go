@@ -309,6 +309,6 @@ func TestBucketHangs(t *testing.T) {
 	t.Cleanup(end)
 	r := start(t, append(w.rpc(), "--state", t.TempDir(), "--dest", "s3://bucket", "--endpoint", hangs.URL, "--profile-upstream", hangs.URL+"/{address}")...)
 	r.ready(t)
-	r.logged(t, "cannot read what refreshes have kept")
+	r.logged(t, "cannot read stored refreshes")
 	r.equals(t, w.generated(t, "latest"))
 }

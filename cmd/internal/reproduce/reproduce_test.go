@@ -283,7 +283,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"publish with --inputs"}},
-		"a root without inputs": {rewriteRoot(func(r *site.Root) { r.Inputs = nil }), []string{"its root does not name them"}},
+		"a root without inputs": {rewriteRoot(func(r *site.Root) { r.Inputs = nil }), []string{"its root lists none"}},
 		"a piece missing": {func(t *testing.T, bucket string) {
 			t.Helper()
 			if err := os.Remove(first(t, bucket, "lists")); err != nil {

@@ -82,7 +82,7 @@ func (p *Process) Processor() (time.Duration, error) {
 	fields := strings.Fields(after)
 	const utime, ticks = 14 - 3, 100 // a second, on every system of today
 	if len(fields) < utime+2 {
-		return 0, errors.New("the system does not tell the processor time")
+		return 0, errors.New("the system does not report the processor time")
 	}
 	user, err := strconv.Atoi(fields[utime])
 	if err != nil {

@@ -227,7 +227,7 @@ func named(file *lib.File, name string) (found *lib.Column, err error) {
 			continue
 		}
 		if found != nil {
-			return nil, errors.New("it is there twice")
+			return nil, errors.New("duplicate")
 		}
 		found = c
 	}

@@ -108,7 +108,7 @@ func (s selection) parts(snapshot afero.Fs) ([]part, error) {
 	}
 	t, p, ok := partOf(s.file)
 	if !ok || t != s.table {
-		return nil, fmt.Errorf("%s is no file of the table %s", s.file, s.table)
+		return nil, fmt.Errorf("%s is not a file of the table %s", s.file, s.table)
 	}
 	return []part{p}, nil
 }

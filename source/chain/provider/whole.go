@@ -163,7 +163,7 @@ func (n *node) someReceipts(ctx context.Context, transactions []common.Hash, int
 // is as large as one that was cut.
 func (r *reading) pieces(ctx context.Context, n *node, number uint64) ([]types.Log, error) {
 	if len(r.addresses)*len(r.topics) <= 1 {
-		return nil, errors.New("there is only one of each")
+		return nil, errors.New("one address and one topic cannot be split further")
 	}
 	var all []types.Log
 	for _, address := range r.addresses {

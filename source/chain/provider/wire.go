@@ -28,7 +28,7 @@ type calledError struct {
 func (e *calledError) Error() string { return e.text }
 
 var (
-	errMissing  = errors.New("its answer lacks that to one of the calls")
+	errMissing  = errors.New("its answer omits one of the calls")
 	errNoResult = errors.New("its answer has no result")
 	errNotAList = fail(asked, errors.New("the answer to a batch is not a list"))
 )

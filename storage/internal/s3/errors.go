@@ -58,7 +58,7 @@ func explain(verb string, key site.Key, err error) error {
 	}
 	var malformed *xml.SyntaxError
 	if errors.As(err, &malformed) && verb == "list" {
-		return fmt.Errorf("%s: %w; if keys contain characters that XML cannot hold, use a prefix of its own for the site", what, err)
+		return fmt.Errorf("%s: %w; if keys contain characters that XML cannot hold, use a separate prefix for the site", what, err)
 	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) || answer.Code == "" && answer.StatusCode == 0 {
