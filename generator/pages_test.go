@@ -235,7 +235,7 @@ func TestPagesEqualTheTwin(t *testing.T) {
 		}
 		checkSitemaps(t, got)
 		var leaders struct{ Accounts [][]any }
-		if err := json.Unmarshal([]byte(g.Start()), &leaders); err != nil {
+		if err := json.Unmarshal(g.Start(), &leaders); err != nil {
 			t.Fatal(err)
 		}
 		var wantTop []string

@@ -18,6 +18,7 @@ import (
 // An Outcome is how a run ended.
 type Outcome string
 
+// Outcomes of a run.
 const (
 	Published   Outcome = "published"
 	Unchanged   Outcome = "unchanged" // the bucket already equaled the site

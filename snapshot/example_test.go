@@ -3,7 +3,6 @@ package snapshot_test
 import (
 	"errors"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,13 +15,13 @@ import (
 func ExampleCreate() {
 	parent, err := os.MkdirTemp("", "")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer os.RemoveAll(parent)
 	dir := filepath.Join(parent, "snapshot")
 	w, err := snapshot.Create(dir, snapshot.WriteOptions{Compression: "none"})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer w.Close()
 	alice, bob := site.Address{18: 0x0a, 19: 0x11}, site.Address{18: 0x0b, 19: 0x0b}
@@ -31,15 +30,15 @@ func ExampleCreate() {
 		w.WriteList(snapshot.List{TokenID: "1", Owner: alice}),
 		w.WriteRecord(snapshot.Record{TokenID: "1", Version: 1, Type: "address", Data: bob[:], Tags: []string{"friend"}, Added: snapshot.NoTime}),
 	); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	if err := w.Commit(snapshot.Meta{AsOf: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	for _, name := range []string{"accounts", "lists", "records"} {
 		text, err := os.ReadFile(filepath.Join(dir, name+".ndjson"))
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		fmt.Printf("%s: %s", name, text)
 	}
@@ -52,12 +51,12 @@ func ExampleCreate() {
 func ExampleAccounts() {
 	folder, err := snapshot.Open("../fixtures/demo")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer folder.Close()
 	for account, err := range snapshot.Accounts(folder) {
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		fmt.Println(account.Address, account.ENS.Name)
 		if account.Primary == "9" {

@@ -37,7 +37,7 @@ func TestDecodeProfile(t *testing.T) {
 		"hardly anything in it": {in: `{"name":"","errors":{}}`, want: `{"address":"` + someAddress + `","name":"","avatar":"",` + empty + `5000,"resolver":"","errors":{}}`},
 		"nulls": {in: `{"name":null,"records":null,"chains":{},"fresh":null}`,
 			want: `{"address":"` + someAddress + `","name":"","avatar":"",` + empty + `5000,"resolver":"","errors":{}}`},
-		"somebody else's":   {in: `{"address":"` + otherAddress + `"}`, reason: "not of " + someAddress},
+		"somebody else's":   {in: `{"address":"` + otherAddress + `"}`, reason: "not " + someAddress},
 		"no address":        {in: `{"address":"x"}`, reason: `address: "x" is not an address`},
 		"nothing in it":     {in: `{}`, reason: "without any member of a profile"},
 		"a report":          {in: `{"error":"rate limited","address":"` + someAddress + `"}`, reason: "without any member of a profile"},
@@ -117,8 +117,8 @@ func TestDecodeCollection(t *testing.T) {
 		t.Errorf("got %+v, %v, want the collection of the account", collection, err)
 	}
 	for name, c := range map[string]struct{ in, reason string }{
-		"another event":  {strings.Replace(good, `"id":7`, `"id":8`, 1), "it is 8"},
-		"another owner":  {strings.Replace(good, "AA", "bb", 1), "not of " + someAddress},
+		"another event":  {strings.Replace(good, `"id":7`, `"id":8`, 1), "event is 8"},
+		"another owner":  {strings.Replace(good, "AA", "bb", 1), "not " + someAddress},
 		"token":          {strings.Replace(good, `"12"`, `"012"`, 1), "tokenId"},
 		"token number":   {strings.Replace(good, `"12"`, `12`, 1), "tokenId"},
 		"no event":       {`{"tokenId":"12","owner":"` + someAddress + `"}`, "event"},

@@ -25,6 +25,7 @@ type Column struct {
 // A Type is the type of a column's values.
 type Type int
 
+// Types of columns.
 const (
 	Text     Type = iota // few distinct texts
 	Sorted               // texts in rising order

@@ -133,6 +133,7 @@ func appendCanonical[T string | []byte](b []byte, text T) (all, kept []byte) {
 	return append(b, ','), b[len(b)-len(text) : len(b) : len(b)]
 }
 
+// EndRow ends a row after its last value.
 func (w *Writer) EndRow() {
 	w.column = 0
 	w.rows++
