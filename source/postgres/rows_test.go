@@ -125,9 +125,9 @@ func TestDoubtfulDatabases(t *testing.T) {
 	server := databases.Start(t)
 	h := chain(mint(0, 1), []history.Log{op(0, 1, 9, "")})
 	for _, c := range []struct{ name, change, warning string }{
-		{"no state", "TRUNCATE indexer_state", "indexer_state does not say"},
-		{"no state and no events", "TRUNCATE indexer_state; DROP TABLE events", "indexer_state does not say"},
-		{"an infinite state", "UPDATE indexer_state SET updated_at = 'infinity', last_block = 1", "indexer_state does not say"},
+		{"no state", "TRUNCATE indexer_state", "indexer_state names no blocks"},
+		{"no state and no events", "TRUNCATE indexer_state; DROP TABLE events", "indexer_state names no blocks"},
+		{"an infinite state", "UPDATE indexer_state SET updated_at = 'infinity', last_block = 1", "indexer_state names no blocks"},
 		{"a view of events", "ALTER TABLE events RENAME TO e; CREATE VIEW events AS SELECT * FROM e", "events is a view"},
 		{"a view of profiles", "ALTER TABLE ens_metadata RENAME TO e; CREATE VIEW ens_metadata AS SELECT * FROM e", "ens_metadata is a view"},
 		{"a view of v1", "CREATE VIEW efp_list_metadata AS SELECT 1 AS chain_id", "efp_list_metadata is a view"},

@@ -161,7 +161,7 @@ func TestPublishPartsFromABucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, stderr := runPublish(append(flags, "--site", at+"/part-*", "--dest", "s3://"+viaParts)...)
-	if status != command.Failed || !strings.Contains(lastLine(stderr), "has not ended, or failed") {
+	if status != command.Failed || !strings.Contains(lastLine(stderr), "is unfinished or has failed") {
 		t.Errorf("during a run: got status %d: %s", status, stderr)
 	}
 }
