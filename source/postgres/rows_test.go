@@ -95,8 +95,8 @@ func TestMissingRecordsAreTold(t *testing.T) {
 			order                 postgres.OrderReport
 		}{
 			{"all there", "", "", postgres.OrderReport{Events: 2}},
-			{"a chain", "DELETE FROM efp_list_records WHERE chain_id = 10", "no records of chain 10, whose events give 3 records of 1 lists", postgres.OrderReport{Events: 1, Missing: 1}},
-			{"every chain", "TRUNCATE efp_list_records", "no records of chain 8453, whose events give 1 records of 1 lists", postgres.OrderReport{Missing: 2}},
+			{"a chain", "DELETE FROM efp_list_records WHERE chain_id = 10", "all records of chain 10, but its events give 3 records of 1 lists", postgres.OrderReport{Events: 1, Missing: 1}},
+			{"every chain", "TRUNCATE efp_list_records", "all records of chain 8453, but its events give 1 records of 1 lists", postgres.OrderReport{Missing: 2}},
 			{"a chain without events", "DELETE FROM efp_list_records WHERE chain_id = 10; DELETE FROM events WHERE chain_id = 10", "", postgres.OrderReport{Events: 1, Empty: 1}},
 			{"a part", "DELETE FROM efp_list_records WHERE chain_id = 10 AND ctid = (SELECT max(ctid) FROM efp_list_records WHERE chain_id = 10)", "(2; events 3)", postgres.OrderReport{Events: 1, Tables: 1}},
 		} {
