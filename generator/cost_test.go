@@ -162,8 +162,8 @@ func longAvatars(lists, accounts, size int) snapshot {
 	})...)
 }
 
-// A heapWatcher measures the heap at each write, without garbage, whose amount depends on the load
-// of the machine.
+// A heapWatcher measures the heap at each write, without garbage: the amount of garbage depends on
+// the machine's load.
 type heapWatcher struct {
 	sum     hash.Hash32 // checksum of the written bytes
 	written int64

@@ -275,8 +275,8 @@ func decodeProfile(body []byte, account site.Address, fetched time.Time) (p Kept
 	return p, present, nil
 }
 
-// DecodeKeptProfile decodes an object site.RefreshKey(Details, …) and its address, nil if it has none: then it is
-// that of the list's account. A profile without Fresh gets 0.
+// DecodeKeptProfile decodes an object site.RefreshKey(Details, …) and its address. A nil address
+// means the account of the list. A profile without Fresh gets 0.
 func DecodeKeptProfile(body []byte) (site.Profile, *site.Address, error) {
 	var in struct {
 		Address *string `json:"address"`

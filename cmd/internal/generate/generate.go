@@ -57,7 +57,7 @@ type Content struct {
 	Names        string   `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: copy users' objects under their names, or let edges and fallback look names up (default ${default})."`
 	ProfileURL   string   `placeholder:"URL" help:"With --api=efp: URL of a person's page (default https://efp.app/{address})."`
 	BadgesField  string   `placeholder:"NAME" help:"JSON member with badges (default badges; poaps with --api=efp)."`
-	Explorer     bool     `first:"" default:"true" help:"Add the explorer in _explore/, and index.html, which redirects there."`
+	Explorer     bool     `first:"" default:"true" help:"Add the explorer in _explore/, and index.html, which redirects there; --explorer=false omits both."`
 	Pictures     string   `placeholder:"WHERE" help:"Profile pictures in the explorer: off; a comma-separated list of hosts, *.HOST too; or a proxy, https://HOST/PATH/{url}. They must allow CORS. By default, the page asks its reader."`
 	ExplorerKey  []string `sep:"none" placeholder:"PUBLIC" help:"Public key that signs the site: the explorer then checks what it shows. Repeatable, any key suffices; publish refuses a site signed by none. Not for sites in memory."`
 	Reports      bool     `help:"Link the explorer to reports from report --publish."`

@@ -357,12 +357,12 @@ type transfer struct {
 
 type lock struct {
 	NoLock    bool `help:"Publish without the lock; safe only without other publishers."`
-	BreakLock bool `help:"Publish without the lock; safe only without other publishers."`
+	BreakLock bool `help:"Take the lock even from a running publisher; nothing is written before its lease ends."`
 	lease
 }
 
 type lease struct {
-	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"Validity of the lock after a heartbeat (default ${default}). Others wait 5s longer."`
+	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"Validity of the lock after a heartbeat (default ${default}). Another publisher takes it over 5s later."`
 }
 
 type purging struct {
