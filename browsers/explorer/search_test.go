@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -239,4 +240,23 @@ func TestSearchMarks(t *testing.T) {
 			barriers(t, p)
 		})
 	}
+}
+
+// An account is found by its whole name while the index of the most followed is still on its way.
+func TestSearchBeforeIndex(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	s := demo(t)
+	h := serve(t, s, "/")
+	name := rankedAccounts(t, s)[0].name
+	network := browser.Slow
+	network.Late = map[string]time.Duration{"http://*:*/_explore/top": time.Hour}
+	p := b.OpenSlow(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now}, network)
+	p.WaitFor(".bar input[role=combobox], main input[role=combobox]")
+	p.Click("main input[role=combobox]")
+	for _, key := range name {
+		p.Press(string(key))
+	}
+	p.Wait(fmt.Sprintf("[...document.querySelectorAll('#found [role=option]')].some((option) => !option.querySelector('.all') && option.textContent.includes(%q))", name))
 }

@@ -1,7 +1,7 @@
 // Search: over the most followed accounts as one types, by exact name, address or number, and over all.
 
 import { better, entriesOf, find, same, termOf, type Entry, type Hit } from './match';
-import { isAddress, isWhole, object, once, site, top } from './site';
+import { isAddress, isWhole, object, once, site, top, type Person } from './site';
 
 export { better, marked, same, termOf, type Hit } from './match';
 
@@ -13,10 +13,15 @@ export const ready = once(async () => {
   return entries;
 }, true);
 
+/** The account with what the most followed accounts say about it, as soon as they are read. */
+const indexed = (asked: Person): Person =>
+  entries.find(({ person, folded }) => (asked.address ? person.address === asked.address : folded === asked.name))?.person ?? asked;
+
 /** Hits of both kinds, best first, none twice. */
 function merged(exactly: readonly Hit[], others: readonly Hit[]): Hit[] {
-  const known = new Set(exactly.map(({ person, token }) => (token ? '' : person.address)));
-  return [...exactly, ...others.filter(({ person }) => !known.has(person.address))].sort(better);
+  const looked = exactly.map((hit) => (hit.token ? hit : { ...hit, person: indexed(hit.person) }));
+  const known = new Set(looked.map(({ person, token }) => (token ? '' : person.address)));
+  return [...looked, ...others.filter(({ person }) => !known.has(person.address))].sort(better);
 }
 
 /** What a text finds among the most followed, and exactly, best first. */
@@ -27,13 +32,8 @@ const mostRequests = 6;
 const requestsOfAll = 2;
 
 async function person(user: string): Promise<Hit | null> {
-  const [found, people] = await Promise.all([site.find(user), ready().catch((): Entry[] => [])]);
-  if (!found) {
-    return null;
-  }
-  const known = people.find(({ person, folded }) => (found.address ? person.address === found.address : folded === user))?.person;
-  const name = isAddress(user) ? '' : user;
-  return { rank: same, person: known ?? { address: found.address, name, avatar: '', list: found.token } };
+  const found = await site.find(user);
+  return found && { rank: same, person: indexed({ address: found.address, name: isAddress(user) ? '' : user, avatar: '', list: found.token }) };
 }
 
 async function list(token: string): Promise<Hit | null> {
@@ -139,7 +139,7 @@ export async function* further(found: Found): AsyncGenerator<Found> {
 
 /** What a text finds at first: if the site has few accounts, among all. */
 export async function search(typed: string): Promise<Found> {
-  const [exactly, { length: most }, whole, { counts }] = await Promise.all([exact(typed), ready(), isWhole(), site.root()]);
+  const [exactly, { length: most }, whole, { counts }] = await Promise.all([ready().then(() => exact(typed)), ready(), isWhole(), site.root()]);
   const term = termOf(typed);
   const hits = suggest(typed, exactly);
   const seen = new Set(hits.map(({ person, token }) => (token ? '' : person.address)));
