@@ -1,5 +1,5 @@
-// Command bench compares the commands with the tools that people would use instead, on
-// one machine in one run, and prints a table. `make bench` builds what it needs.
+// Command bench compares the commands with alternative tools, on one machine in one run, and prints
+// a table. `make bench` builds the programs.
 package main
 
 import (
@@ -21,8 +21,8 @@ func main() {
 
 type bench struct{ rig.Bench }
 
-// folder measures folders. Every round writes new ones and nothing is removed
-// before the end: file systems are slow for a while after removing so much.
+// folder measures folders. Every round writes new folders, and removes nothing before the end: file
+// systems are slow for a while after large removals.
 func (b *bench) folder(ctx context.Context) error {
 	var memory []float64
 	fresh, err := measure.Rounds(b.Rounds, func(round int) (p measure.Pair, err error) {
@@ -56,8 +56,8 @@ func (b *bench) folder(ctx context.Context) error {
 	return nil
 }
 
-// changed measures a night in which a hundredth of the lists change, other lists in each round, for
-// a folder updated object by object. The first publish fills the folder and is not measured.
+// changed measures a night in which a hundredth of the lists change, other lists in each round. It
+// updates a folder object by object. The first publish fills the folder and is not measured.
 func (b *bench) changed(ctx context.Context, fresh []measure.Pair) ([]measure.Pair, error) {
 	publish := func(snapshot string) (float64, error) {
 		return timed(ctx, b.Built("followpress"), "publish", "--snapshot", snapshot, "--dest", "file://"+b.Path("bucket"))
@@ -77,7 +77,7 @@ func (b *bench) changed(ctx context.Context, fresh []measure.Pair) ([]measure.Pa
 	})
 }
 
-// siteName returns the folder of a round; the first one's is served later.
+// siteName returns the folder of a round. The first folder is served later.
 func (b *bench) siteName(round int) string {
 	if round == 0 {
 		return "site"
@@ -107,8 +107,7 @@ func timed(ctx context.Context, name string, args ...string) (float64, error) {
 	return usage.Seconds, err
 }
 
-// requests compares details of one list, which the handler then has in its cache,
-// with nginx serving the file.
+// requests compares details of one list, which the handler has cached, with nginx serving the file.
 func (b *bench) requests(ctx context.Context) error {
 	nginx, err := b.Nginx(ctx)
 	if err != nil {
@@ -133,8 +132,7 @@ func (b *bench) startFallback(ctx context.Context) (*rig.Process, error) {
 	})
 }
 
-// search requests terms that need a scan of the whole largest list, one request after
-// the other.
+// search requests terms that require a scan of the whole largest list, one after the other.
 func (b *bench) search(ctx context.Context) error {
 	ours, err := b.startFallback(ctx)
 	if err != nil {

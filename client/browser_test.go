@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// browserPatience is how long the browser may take, to start and to ask for every case.
+// browserPatience limits the time of the browser, from its start to the last case.
 const browserPatience = 3 * time.Minute
 
 // A page in a real browser loads the library from the bucket, which is another origin, and gets the
@@ -45,7 +45,7 @@ func TestAnswersInBrowser(t *testing.T) {
 		"--user-data-dir="+t.TempDir(), "--host-resolver-rules=MAP *.example 127.0.0.1", "--remote-debugging-port=0",
 		asHost(t, page.URL, "app.example")))
 	t.Cleanup(func() {
-		// Its children end with it, and its folder can be removed, only if it is asked.
+		// Only an orderly exit ends its children, so that its folder can be removed.
 		browser.Signal(syscall.SIGTERM)
 		select {
 		case <-browser.Ended():
@@ -66,7 +66,7 @@ func TestAnswersInBrowser(t *testing.T) {
 	}
 }
 
-// pageWork is the script of the page. It gets rounds of the live site from control.
+// pageWork is the script of the page. It triggers rounds of the live site at control.
 type pageWork struct {
 	Jobs    []job  `json:"jobs"`
 	Live    string `json:"live"`
@@ -80,7 +80,7 @@ type result struct {
 	Secure   bool     `json:"secure"`
 }
 
-// pages serves the page and its work, and receives its result.
+// pages serves the page and its jobs, and receives the result.
 func pages(t *testing.T, work pageWork, results chan<- result) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "test/page.html") })
@@ -108,7 +108,7 @@ func pages(t *testing.T, work pageWork, results chan<- result) http.Handler {
 	return mux
 }
 
-// asHost names a server on this machine by another host.
+// asHost returns the address of a server on this machine under another host name.
 func asHost(t *testing.T, address, host string) string {
 	t.Helper()
 	u, err := url.Parse(address)

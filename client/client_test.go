@@ -32,7 +32,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// largest bounds modules by their gzipped bytes. Code that few pages need is in its own module.
+// largest is the maximum gzipped size of each module. Rarely needed code is in modules of its own.
 var largest = map[string]int{"followpress.js": 9<<10 + 256, "history.js": 2 << 10, "relations.js": 2 << 10, "proof.js": 2560}
 
 func TestFiles(t *testing.T) {
@@ -66,7 +66,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// A job is a site in a bucket, with the answers that the library must give.
+// A job is a site in a bucket, and the answers that the library must return.
 type job struct {
 	Name    string  `json:"name"`
 	Base    string  `json:"base"`
@@ -189,7 +189,7 @@ func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	s := testkey.New(t, fmt.Sprintf("random%d.example", seed))
 	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, s.Sign(t, objects, 1)), Key: s.Public, Cases: storedCases(t, objects)}
 	for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 1)), graph, 1500) {
-		// A page sends text. The twin knows no route with an empty user, site.Resolve does.
+		// A page sends text. Unlike site.Resolve, the twin has no route with an empty user.
 		if !utf8.Valid(r.Body) || strings.Contains(r.Path, "//") {
 			continue
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// A page whose import map has the hashes of the modules, as in docs/client.md, does not run an
-// altered module, not even one imported later by another module.
+// A page with the hashes of docs/client.md in its import map does not run an altered module, even
+// if another module imports it later.
 func TestIntegrityInBrowser(t *testing.T) {
 	servers.Wanted(t)
 	for altered, want := range map[string]string{"": "a site", "proof.js": "refused", "followpress.js": "refused"} {

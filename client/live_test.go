@@ -26,8 +26,8 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// startLive serves a live site, as another origin than control, which makes a round of each POST /round?block=. From
-// block 101 on, somebody follows 0x…b0b.
+// startLive serves a live site, from another origin than control. Each POST /round?block= to
+// control makes a round. From block 101 on, an account follows 0x…b0b.
 func startLive(t *testing.T) (base, control string) {
 	t.Helper()
 	feed, made := make(rounds.Feed), make(chan live.RoundEnd, 100)
@@ -92,7 +92,7 @@ func graphAt(block uint64) afero.Fs {
 	return afero.FromIOFS{FS: files}
 }
 
-// In Node, a site that is asked for a block waits for it, and says how new it is.
+// In Node.js, a call after a block waits for the block, and reports the age of the data.
 func TestAfterInNode(t *testing.T) {
 	servers.Wanted(t)
 	base, control := startLive(t)

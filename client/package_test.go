@@ -18,7 +18,8 @@ import (
 // largestPackage bounds the npm tarball, in bytes.
 const largestPackage = 38 << 10
 
-// The npm package resolves in every module system, except by require, and has its license and no file of the tests.
+// The npm package resolves in every module system except require. It has its license and no test
+// files.
 func TestPackage(t *testing.T) {
 	servers.Wanted(t)
 	dir := t.TempDir()
@@ -61,7 +62,8 @@ func program(t *testing.T, name string, args ...string) []byte {
 	return out
 }
 
-// The README is shown on npm, so its links are absolute, and those into the repository lead to a file.
+// The npm site shows the README, so its links are absolute, and links into the repository lead to existing
+// files.
 func TestPackageTexts(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

@@ -26,11 +26,11 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// A proofJob is a bucket, and what a page that knows the keys makes of it.
+// A proofJob is a bucket, and the expected result of a page with keys.
 type proofJob struct {
 	Name   string `json:"name"`
-	Says   string `json:"says"`   // the message of the error; "" if it does not matter
-	Before string `json:"before"` // a site that the page has seen before; "" for none
+	Says   string `json:"says"`   // message of the error; "" for any
+	Before string `json:"before"` // a site that the page has read before; "" for none
 	// BeforeKeys are the earlier keys of the page; nil means Keys.
 	BeforeKeys []string       `json:"before_keys"`
 	Base       string         `json:"base"`
@@ -38,8 +38,8 @@ type proofJob struct {
 	Options    map[string]any `json:"options"`
 	Path       string         `json:"path"`
 	Status     int            `json:"status"`
-	Bodies     []string       `json:"bodies"` // only one body is right
-	Code       string         `json:"code"`   // code of the error; "" for none
+	Bodies     []string       `json:"bodies"` // the only correct bodies
+	Code       string         `json:"code"`   // code of the error; "" without an error
 }
 
 const (
@@ -71,7 +71,7 @@ func proofSite(t *testing.T, digits, version int) memsite.Site {
 	}, objects)
 }
 
-// withDeltas returns the site to as a publish stores it that keeps the shards of from.
+// withDeltas returns the site to in the form after a publish that keeps the shards of from.
 func withDeltas(t *testing.T, from, to memsite.Site) memsite.Site {
 	t.Helper()
 	stored := maps.Clone(to)
@@ -114,8 +114,8 @@ func withDeltas(t *testing.T, from, to memsite.Site) memsite.Site {
 	return stored
 }
 
-// addRefreshed adds refreshed data of a fallback. The page believes the data if it has the key that
-// signed its entry.
+// addRefreshed adds refreshed data of a fallback. The page accepts the data if it has the key that
+// signed the entry.
 func addRefreshed(t *testing.T, is memsite.Site, add func(proofJob, testkey.Key, memsite.Site)) {
 	t.Helper()
 	refresher := testkey.New(t, "refresher")
@@ -191,8 +191,8 @@ func stages(t *testing.T, s testkey.Key, from, to memsite.Site) (all []memsite.S
 	return append(all, s.Sign(t, to, 2))
 }
 
-// Whatever is altered in a bucket, a page that knows the keys gets no answer but an error that says how; and a site that
-// is right is answered from, also while another one is being published.
+// Whatever is altered in a bucket, a page with keys gets an error that describes the alteration. It
+// gets answers from a correct site, even while another one is being published.
 func TestProof(t *testing.T) {
 	servers.Wanted(t)
 	var jobs []proofJob
@@ -322,7 +322,7 @@ func TestProof(t *testing.T) {
 	s = key()
 	add(proofJob{Name: "one of two keys has signed", Keys: []string{key().Public}, Bodies: []string{is[askedKey]}}, s, s.Sign(t, is, 9))
 
-	// What a body is checked by is asked for before that body has come.
+	// The objects to check a body with are requested before the body arrives.
 	s = key()
 	objects := s.Sign(t, is, 1)
 	waits := map[string]string{"/" + string(site.RootKey): "/" + string(note.Key), "/" + string(askedKey): "/" + string(shardOf(askedKey))}
@@ -332,12 +332,12 @@ func TestProof(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := come[r.URL.Path]; c != nil {
-			close(c) // each is asked for once
+			close(c) // each object is requested once
 		}
 		if by := waits[r.URL.Path]; by != "" {
 			select {
 			case <-come[by]:
-			case <-r.Context().Done(): // the client does not wait for longer
+			case <-r.Context().Done(): // the client gives up earlier
 			}
 		}
 		bucket(objects).ServeHTTP(w, r)
@@ -385,7 +385,7 @@ func TestProof(t *testing.T) {
 	if output, err := node.CombinedOutput(); err != nil {
 		t.Errorf("node: %v\n%s", err, output)
 	}
-	// Each body is read three times; bytes sent beyond its bound are in buffers.
+	// Each body is read three times; bytes sent beyond its limit are in buffers.
 	if most := int64(256 << 20); sent.Load() > most || sent.Load() == 0 {
 		t.Errorf("gigabytes: %d bytes were sent, want at most %d", sent.Load(), most)
 	}

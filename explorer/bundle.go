@@ -10,10 +10,10 @@ import (
 	"github.com/followpress/followpress/client"
 )
 
-// embedded is the namespace of the modules that are in this program.
+// embedded is the namespace of modules that are embedded in this program.
 const embedded = "embedded"
 
-// libraries says which file is meant by the import of a library, or of a module of the client.
+// libraries maps imports of libraries and of client modules to files.
 var libraries = map[string]string{
 	"preact":             "lib/preact/dist/preact.mjs",
 	"preact/hooks":       "lib/preact/hooks/dist/hooks.mjs",
@@ -36,11 +36,11 @@ var libraries = map[string]string{
 	"@followpress/qr":     "qr.js",
 }
 
-// clientModule is the client library. Its modules are not among the sources of this package.
+// clientModule is the import path of the client library, whose source is in another package.
 const clientModule = "followpress.js"
 
-// bundle builds from the embedded sources, but for what plugins of the options load. They are fixed, so that a failure is a
-// mistake in them.
+// bundle bundles the embedded sources and the modules that plugins load. The input is constant, so
+// an error is a mistake in the sources.
 func bundle(options api.BuildOptions) api.BuildResult {
 	options.Bundle, options.Outdir, options.LogLevel = true, "/", api.LogLevelSilent
 	options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = true, true, true
@@ -59,7 +59,7 @@ func bundle(options api.BuildOptions) api.BuildResult {
 	return result
 }
 
-// resolve finds the file of an import. Imports of our own modules have no extension.
+// resolve returns the file of an import. Imports of the explorer's modules have no extension.
 func resolve(a api.OnResolveArgs) string {
 	if file, ok := libraries[a.Path]; ok {
 		return file
@@ -90,8 +90,8 @@ func load(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	return api.OnLoadResult{Contents: &text, Loader: loader}, err
 }
 
-// licence returns the licence of a file's library as a legal comment: every output ends with the licences of its
-// libraries, each once.
+// licence returns the license of a file's library as a legal comment: every output ends with the
+// licenses of its libraries, each once.
 func licence(name string) (string, error) {
 	library, ok := strings.CutPrefix(name, "lib/")
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// Addresses have the letter case, and bytes of any number the Keccak-256, that go-ethereum gives them.
+// Checksums of addresses, and Keccak-256 of any number of bytes, equal go-ethereum's.
 func TestChecksums(t *testing.T) {
 	servers.Wanted(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -29,7 +29,7 @@ func TestChecksums(t *testing.T) {
 	for range 200 {
 		cases.WriteString(common.BytesToAddress(bytes(20)).Hex() + "\n")
 	}
-	for n := range 300 { // more than two blocks, and each of their ends
+	for n := range 300 { // more than two blocks, and their boundaries
 		b := bytes(n)
 		cases.WriteString(common.Bytes2Hex(b) + " " + common.Bytes2Hex(crypto.Keccak256(b)) + "\n")
 	}

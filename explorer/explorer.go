@@ -54,19 +54,19 @@ type File struct {
 	Body []byte
 }
 
-// The files whose names stay. All others have a hash of their content in their names.
+// Files with fixed names. All other names contain a hash of the content.
 const (
 	Page   = "index.html"
 	Worker = "sw.js"
 )
 
-// Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
-// the page depends on the configuration: the sources of pictures, public keys, title and home, other parts of the site,
-// and the content without scripts.
+// Files returns the files of the explorer of a site, sorted by name. Callers must not change them.
+// Only the page depends on the configuration: hosts of pictures, public keys, title, home, other
+// parts of the site, and the content without scripts.
 func Files(config site.Config) []File { return bundled().filesFor(config) }
 
-// Spoken returns the files of an explorer whose texts are made by another module in the place of src/texts/own.ts, in
-// TypeScript. Tests try longer texts by it, as other languages have them.
+// Spoken returns the files of an explorer with another TypeScript module instead of
+// src/texts/own.ts for its texts. Tests use it for longer texts, as in other languages.
 func Spoken(config site.Config, own string) []File {
 	return build(api.Plugin{Name: "own", Setup: func(b api.PluginBuild) {
 		b.OnLoad(api.OnLoadOptions{Filter: `^src/texts/own\.ts$`, Namespace: embedded}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
@@ -75,16 +75,16 @@ func Spoken(config site.Config, own string) []File {
 	}}).filesFor(config)
 }
 
-// Bundle does the work that Files needs once, so that it may begin before the configuration is known.
+// Bundle does the one-time work of Files, so that it can begin before the configuration is known.
 func Bundle() { bundled() }
 
-// A firstLoad names what the page loads first.
+// A firstLoad names the files that the page loads first.
 type firstLoad struct {
 	Script, Style string
-	Imported      []string // by the script, so that all of them are loaded at once
+	Imported      []string // modules that the script imports, so that all load at once
 }
 
-// A built explorer lacks its page only.
+// A built explorer lacks only its page.
 type built struct {
 	files  []File
 	loaded firstLoad
@@ -112,10 +112,10 @@ func build(plugins ...api.Plugin) built {
 		all = append(all, File{path.Base(f.Path), f.Contents})
 	}
 	slices.Sort(names)
-	// Another list of names is another worker, so that browsers notice it.
+	// Another list of names changes the worker, so that browsers notice the new version.
 	list, err := json.Marshal(append([]string{Page}, names...))
 	if err != nil {
-		panic("explorer: " + err.Error()) // they are texts
+		panic("explorer: " + err.Error()) // texts always encode
 	}
 	worker := bundle(api.BuildOptions{
 		EntryPoints: []string{"src/sw.ts"}, EntryNames: "[name]",
@@ -124,7 +124,7 @@ func build(plugins ...api.Plugin) built {
 	return built{append(all, File{Worker, worker.OutputFiles[0].Contents}), firstOf(app.Metafile)}
 }
 
-// firstOf finds what the page loads first.
+// firstOf returns the files that the page loads first.
 func firstOf(metafile string) (loaded firstLoad) {
 	var meta struct {
 		Outputs map[string]struct {
@@ -133,7 +133,7 @@ func firstOf(metafile string) (loaded firstLoad) {
 		}
 	}
 	if err := json.Unmarshal([]byte(metafile), &meta); err != nil {
-		panic("explorer: " + err.Error()) // esbuild made it
+		panic("explorer: " + err.Error()) // esbuild wrote it
 	}
 	for name, output := range meta.Outputs {
 		switch strings.TrimPrefix(output.EntryPoint, embedded+":") {
@@ -151,8 +151,8 @@ func firstOf(metafile string) (loaded firstLoad) {
 	return loaded
 }
 
-// pageOf renders the page. Its policy names the hosts of pictures twice: the page reads pictures, to look
-// at their bytes, and shows only its own drawings of them.
+// pageOf renders the page. Its policy names the hosts of pictures twice: the page fetches pictures
+// to check their bytes, and shows only its own drawings of them.
 func pageOf(loaded firstLoad, config site.Config) []byte {
 	source, err := sources.ReadFile("src/index.html")
 	if err != nil {

@@ -40,7 +40,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The first view is the page and all that it names.
+// The first view is the page and all files that it names.
 func TestFirstView(t *testing.T) {
 	bodies := map[string][]byte{}
 	for _, f := range Files(site.Config{Explorer: true}) {
@@ -64,7 +64,7 @@ func TestFirstView(t *testing.T) {
 	}
 }
 
-// Files end with the licences of the libraries that are in them, each once.
+// Files end with the licenses of the libraries in them, each once.
 func TestLicences(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range Files(site.Config{Explorer: true}) {
@@ -99,7 +99,7 @@ func gzipped(t *testing.T, body []byte) int {
 	return packed.Len()
 }
 
-// The copies of libraries are those of the versions that package-lock.json names.
+// The copies of libraries have the versions in package-lock.json.
 func TestLibraries(t *testing.T) {
 	servers.Wanted(t)
 	copies := 0
@@ -126,7 +126,7 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// The page and its worker know different things of a browser.
+// The types check: the page and its worker have different browser APIs.
 func TestTypes(t *testing.T) {
 	servers.Wanted(t)
 	for _, project := range []string{"tsconfig.json", "tsconfig.worker.json"} {

@@ -14,13 +14,13 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A sample holds the parts of the graph that the benchmark asks about.
+// A sample has the parts of the graph that requests of the benchmark need.
 type sample struct {
 	addresses []string // addresses of all accounts, in snapshot order
 	names     map[string]string
 	primary   map[string]string // list by address
 	account   map[string]string // address by list
-	longest   []string          // lists, the one with the most records first
+	longest   []string          // lists, by descending number of records
 	follows   map[string][]string
 }
 

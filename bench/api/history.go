@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// lately is the bucket of a site with operations, and how many there are at most.
+// Buckets, files and size of a site with operations.
 const (
 	lately        = "lately"
 	mostLately    = 200_000
@@ -29,7 +29,7 @@ const (
 	latelyArchive = "lately.tar"
 )
 
-// notifications asks for those of the accounts that most was done to.
+// notifications requests the notifications of the accounts with the most operations.
 func (b *bench) notifications(ctx context.Context) error {
 	busiest, err := b.writeOps()
 	if err != nil {
@@ -58,8 +58,8 @@ func (b *bench) notifications(ctx context.Context) error {
 	return b.Latency(ctx, fmt.Sprintf("notifications of the %d accounts with the most, warm, at 2,000/s", len(busiest)), ours.Addr, load, "≤ 5 ms")
 }
 
-// writeOps makes the snapshot with a table ops: follows of its lists at random times of the window. It returns the accounts that
-// most of them are about.
+// writeOps adds a table ops to the snapshot: follows of its lists at random times of the window. It
+// returns the accounts with the most operations.
 func (b *bench) writeOps() (busiest []string, err error) {
 	folder := b.Path(latelyFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -117,7 +117,7 @@ func (b *bench) writeOps() (busiest []string, err error) {
 	return busiest, os.WriteFile(filepath.Join(folder, "ops.ndjson"), ops.Bytes(), 0o644)
 }
 
-// putLately puts the objects that notifications need into a bucket.
+// putLately puts the objects behind notifications into a bucket.
 func (b *bench) putLately(ctx context.Context) error {
 	there, err := b.server.Client.BucketExists(ctx, lately)
 	if err == nil && !there {

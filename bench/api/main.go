@@ -36,7 +36,7 @@ func main() {
 	b.Main(b.prepare, b.generate, b.run)
 }
 
-// A bench keeps the figures of a run.
+// A bench holds the figures of a run.
 type bench struct {
 	rig.Bench
 	*sample
@@ -49,10 +49,10 @@ type bench struct {
 
 const (
 	bucket = "site"
-	some   = 1000 // accounts or lists that are warm
+	some   = 1000 // number of warm accounts or lists
 )
 
-// prepare makes the requests.
+// prepare prepares the requests.
 func (b *bench) prepare(context.Context) (err error) {
 	b.random = rand.New(rand.NewPCG(1, 1))
 	if b.sample, err = readSample(b.Snapshot); err != nil {
@@ -92,7 +92,7 @@ func (b *bench) prepareStates() error {
 	return nil
 }
 
-// generate compares the time of an object, and measures the memory.
+// generate measures the time per object, compared with the other API, and the memory.
 func (b *bench) generate(ctx context.Context) (err error) {
 	var memory []float64
 	generate := func(out string, flags ...string) (perObject, memory float64, err error) {
@@ -173,8 +173,8 @@ func (b *bench) run(ctx context.Context) error {
 
 const readable = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::` + bucket + `/*"}]}`
 
-// publish puts those objects of the site that the requests need, and all shards, into the bucket: with
-// all of them a run takes an hour.
+// publish puts all shards, and the objects that the requests need, into the bucket. All objects
+// would take an hour.
 func (b *bench) publish(ctx context.Context) error {
 	there, err := b.server.Client.BucketExists(ctx, bucket)
 	if err == nil && !there {
@@ -193,7 +193,7 @@ func (b *bench) publish(ctx context.Context) error {
 	})
 }
 
-// put puts those objects of a site into a bucket that are wanted.
+// put puts the wanted objects of a site into a bucket.
 func (b *bench) put(ctx context.Context, bucket, archive string, wanted func(key string) bool) error {
 	file, err := os.Open(b.Path(archive))
 	if err != nil {
@@ -230,7 +230,7 @@ func (b *bench) put(ctx context.Context, bucket, archive string, wanted func(key
 	return err
 }
 
-// subjects returns the addresses, names and lists that the requests ask for, with the primary lists of the
+// subjects returns the addresses, names and lists in the requests, and the primary lists of the
 // addresses.
 func (b *bench) subjects() map[string]bool {
 	all := map[string]bool{}
@@ -250,7 +250,7 @@ func (b *bench) subjects() map[string]bool {
 	return all
 }
 
-// fallback starts a fallback over a bucket, and says where its metrics are.
+// fallback starts a fallback over a bucket, and returns the address of its metrics.
 func (b *bench) fallback(ctx context.Context, bucket string) (*rig.Process, string, error) {
 	metrics, err := rig.FreeAddr()
 	if err != nil {
@@ -273,7 +273,7 @@ func (b *bench) fallback(ctx context.Context, bucket string) (*rig.Process, stri
 	}
 }
 
-// warm requests each of some paths once.
+// warm requests each path once.
 func warm(addr string, paths []string) error {
 	var group errgroup.Group
 	group.SetLimit(8)
@@ -320,7 +320,7 @@ func (b *bench) accounts(ctx context.Context) error {
 		rig.Load{Paths: b.accountPaths, Time: 5 * time.Second}, ours.Addr, nginx.Addr, "≥ 0.5")
 }
 
-// followers requests the first pages that clients ask for, of the longest lists.
+// followers requests the first pages of the longest lists.
 func (b *bench) followers(ctx context.Context) error {
 	ours, _, err := b.fallback(ctx, bucket)
 	if err != nil {

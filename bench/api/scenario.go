@@ -21,7 +21,7 @@ const (
 	rowsPerPage = 20
 )
 
-// pages returns the requests of some profile pages, as rig.Load has them.
+// pages returns the requests of some profile pages, in the form of rig.Load.
 func (b *bench) pages() ([][]string, error) {
 	var users, viewers []string
 	for _, address := range b.addresses {

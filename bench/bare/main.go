@@ -1,7 +1,6 @@
-// Command bare is the limit that the handler is compared with: net/http with the settings of
-// server.Serve, and nothing between a request and its body. It knows no cache, no metrics and no
-// other headers than the type and the date; with --headers it sends those of details, always the same,
-// to tell what they cost in net/http.
+// Command bare shows the limit of any handler: net/http with the settings of server.Serve and no
+// work between request and body. It has no cache and no metrics, and sends only type and date as
+// headers; with --headers also constant headers like those of details, to measure their cost.
 package main
 
 import (
@@ -54,10 +53,10 @@ func run(ctx context.Context, addr, body, folder string, headers bool) error {
 	return server.Serve(ctx, listener, handler, slog.Default(), server.Limits{})
 }
 
-// header has the headers of every answer, which share its values.
+// header has the headers of every answer. Answers share its values.
 var header = http.Header{"Content-Type": {"application/json"}}
 
-// addHeaders adds those of details. What differs from one answer to the next is as long as there.
+// addHeaders adds headers as long as those of details.
 func addHeaders() {
 	for _, every := range site.EveryHeader() {
 		header.Set(every.Name, every.Value)
@@ -67,13 +66,13 @@ func addHeaders() {
 	header.Set("X-Request-Id", "0123456789abcdef")
 }
 
-// write sends a body. An error means that the client is gone.
+// write sends a body. An error means that the client has gone.
 func write(w http.ResponseWriter, body []byte) {
 	maps.Copy(w.Header(), header)
 	_, _ = w.Write(body)
 }
 
-// always answers every request with the bytes of a file.
+// always answers every request with the content of a file.
 func always(name string) (http.HandlerFunc, error) {
 	body, err := os.ReadFile(name)
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -81,7 +80,7 @@ func always(name string) (http.HandlerFunc, error) {
 	}, err
 }
 
-// fromFolder reads the file of each request. wrk asks for plain paths only.
+// fromFolder answers each request with its file. wrk requests plain paths only.
 func fromFolder(dir string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := os.ReadFile(filepath.Join(dir, r.URL.Path))

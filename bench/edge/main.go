@@ -34,7 +34,7 @@ func main() {
 type bench struct {
 	rig.Bench
 	bucket   *httptest.Server
-	requests atomic.Int64 // to the bucket
+	requests atomic.Int64 // requests to the bucket
 	lists    []string
 }
 
@@ -68,13 +68,13 @@ func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", site.RouteBy(routes.Details).CacheControl)
 	w.Header().Set("ETag", `"`+site.Sum(body).String()+`"`)
-	_, _ = w.Write(body) // an edge that is gone is noticed elsewhere
+	_, _ = w.Write(body) // a failed edge is noticed elsewhere
 }
 
-const some = 1000 // lists that are warm
+const some = 1000 // number of warm lists
 
-// plainProxyCache has the settings of our cache, and nothing else of ours. {host} and {port} are the
-// bucket's, {address} is where to listen, {cache} a folder.
+// plainProxyCache is a configuration of nginx with followpress's cache settings only. {host} and
+// {port} are the bucket's, {address} is the listening address, {cache} a folder.
 const plainProxyCache = `proxy_cache_path {cache} levels=1:2 keys_zone=plain:64m max_size=10g inactive=1d use_temp_path=off;
 upstream bucket { server {host}:{port}; keepalive 64; }
 server {
@@ -124,7 +124,7 @@ func (b *bench) rate(ctx context.Context, other, address, otherAddress, target s
 		rig.Details(b.lists[:min(some, len(b.lists))]), address, otherAddress, target)
 }
 
-// startBare starts nginx without our rules.
+// startBare starts nginx with plainProxyCache.
 func (b *bench) startBare(ctx context.Context) (*rig.Process, error) {
 	host, port, err := net.SplitHostPort(b.bucket.Listener.Addr().String())
 	if err != nil {
@@ -181,7 +181,7 @@ func ask(address string, n int, list func(i int) string) error {
 	return group.Wait()
 }
 
-// startEdge starts nginx, whose configuration configure writes into a folder.
+// startEdge starts nginx with the configuration that configure writes into a folder.
 func (b *bench) startEdge(ctx context.Context, name string, configure func(dir, address string) error) (*rig.Process, error) {
 	return rig.Start(ctx, func(address string) (*exec.Cmd, error) {
 		dir := b.Path(name)

@@ -9,8 +9,8 @@ import (
 	"github.com/followpress/followpress/internal/bench/rig"
 )
 
-// bare compares details from a folder with net/http that has nothing to do but send as many bytes: the
-// limit for any handler. Warm, they come from the cache; with a cache of one byte, every request
+// bare compares details from a folder with a net/http handler that only sends as many bytes: the
+// limit for any handler. Warm answers come from the cache. With a cache of one byte, every request
 // reads a file, and so does the bare handler.
 func (b *bench) bare(ctx context.Context) error {
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func (b *bench) bare(ctx context.Context) error {
 	return nil
 }
 
-// listen starts a server that was built.
+// listen starts a built server.
 func (b *bench) listen(ctx context.Context, name string, args []string) (*rig.Process, error) {
 	return rig.Start(ctx, func(addr string) (*exec.Cmd, error) {
 		return exec.CommandContext(ctx, b.Built(name), append(args, "--addr", addr)...), nil

@@ -23,7 +23,7 @@ func main() {
 	b.Main(b.generate, b.run)
 }
 
-// A bench keeps the figures of a run.
+// A bench holds the figures of a run.
 type bench struct {
 	rig.Bench
 	server  *rig.S3
@@ -33,7 +33,7 @@ type bench struct {
 
 const (
 	bucket = "site"
-	some   = 1000 // lists that are warm
+	some   = 1000 // number of warm lists
 )
 
 func (b *bench) run(ctx context.Context) error {
@@ -49,7 +49,7 @@ func (b *bench) run(ctx context.Context) error {
 	return err
 }
 
-// generate uses the site of an earlier run again, if the folder to work in has one.
+// generate generates the site, unless the work folder has the site of an earlier run.
 func (b *bench) generate(ctx context.Context) error {
 	_, err := os.Stat(b.Path("site"))
 	if err != nil {
@@ -111,14 +111,14 @@ func waitUntilReady(addr string) error {
 	}
 }
 
-// start measures the size of the binary, and how soon it is ready.
+// start measures the size of the binary, and the time until it is ready.
 func (b *bench) start(ctx context.Context) error {
 	info, err := os.Stat(b.Built("fallback"))
 	if err != nil {
 		return err
 	}
 	b.Figure("the binary", "MiB", []float64{float64(info.Size()) / (1 << 20)}, "≤ 20 MiB")
-	// As often as a median of something so short needs.
+	// A short time needs many repetitions.
 	took, err := measure.Repeat(5*b.Rounds, func(int) (float64, error) {
 		addr, err := rig.FreeAddr()
 		if err != nil {
@@ -131,7 +131,7 @@ func (b *bench) start(ctx context.Context) error {
 		}
 		err = waitUntilReady(addr)
 		ready := time.Since(begun)
-		_ = c.Process.Kill() // it has done its part
+		_ = c.Process.Kill() // it is no longer needed
 		_ = c.Wait()
 		return 1000 * ready.Seconds(), err
 	})
@@ -158,8 +158,8 @@ func (b *bench) details(ctx context.Context) error {
 		rig.Details(b.lists[:min(some, len(b.lists))]), ours.Addr, nginx.Addr, "≥ 0.5")
 }
 
-// term searches the largest list. Every second term can match only its last entries, so
-// that the whole list is scanned.
+// term searches the largest list. Every second term can match only its last entry, so the search
+// scans the whole list.
 func (b *bench) term(ctx context.Context) error {
 	ours, err := b.fallback(ctx)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Command live measures followpress live with a graph of the real network's size, which it follows from
-// nodes of this process that have a block every two seconds, and prints a table. `make bench-live` builds
-// what it needs.
+// Command live measures followpress live with a graph of the real network's size. Nodes in this
+// process make a block every two seconds. It prints a table. `make bench-live` builds the programs.
 package main
 
 import (
@@ -31,7 +30,7 @@ import (
 
 const (
 	blockEvery = 2 * time.Second
-	depth      = 30 // number of blocks after the final one
+	depth      = 30 // number of blocks that are not final
 	burstOps   = 33 // operations per block: 1,000 a minute
 	api        = "api/v1"
 )
@@ -45,7 +44,7 @@ func main() {
 	b.Main(b.start, b.sync, b.ready, b.idleness, b.single, b.bursts, b.memory, b.throughput)
 }
 
-// A bench keeps the nodes of a run, and the process that follows them.
+// A bench holds the nodes of a run, and the measured process.
 type bench struct {
 	rig.Bench
 	blocks            int
@@ -56,7 +55,7 @@ type bench struct {
 	rpc    string
 	places []place // places of lists on Base
 	live   *rig.Process
-	status string // its URL
+	status string // URL of the status
 }
 
 // A node is a chain with its newest block.
@@ -67,7 +66,7 @@ type node struct {
 	newest uint64
 }
 
-// A place is where a list has its records.
+// A place locates the records of a list.
 type place struct {
 	token    uint64
 	contract history.Address
@@ -103,7 +102,7 @@ func (b *bench) start(context.Context) error {
 	return nil
 }
 
-// parsePlace reads a location of a chain: bytes as the ABI has them, with version, type, chain, contract and slot.
+// parsePlace parses the ABI-encoded location of a list: version, type, chain, contract and slot.
 func parsePlace(l history.Log, chain uint64) (p place, ok bool) {
 	const head = 64
 	if len(l.Data) < head+86 || history.Number(chain) != history.Word(l.Data[head+2:head+34]) {
@@ -113,7 +112,7 @@ func parsePlace(l history.Log, chain uint64) (p place, ok bool) {
 	return place{token, history.Address(l.Data[head+34 : head+54]), history.Word(l.Data[head+54 : head+86])}, err == nil
 }
 
-// add adds a block with follows of new accounts by random lists, and returns its number and one of the
+// add adds a block in which random lists follow new accounts. It returns its number and one of the
 // lists.
 func (n *node) add(b *bench, ops int) (block uint64, of place) {
 	n.mu.Lock()
@@ -158,7 +157,7 @@ func (b *bench) sync(ctx context.Context) error {
 	return err
 }
 
-// begin starts the process that is measured.
+// begin starts the measured process.
 func (b *bench) begin(ctx context.Context) (*rig.Process, error) {
 	status, err := rig.FreeAddr()
 	if err != nil {
@@ -217,12 +216,12 @@ func (b *bench) asked() (requests []int64, err error) {
 	return requests, nil
 }
 
-// idleness measures what it takes to follow chains without news.
+// idleness measures the cost of following chains without news.
 func (b *bench) idleness(ctx context.Context) error {
 	ticking, stop := context.WithCancel(ctx)
 	defer stop()
 	go b.tick(ticking, true)
-	time.Sleep(10 * time.Second) // what the start has left
+	time.Sleep(10 * time.Second) // let the work of the start end
 	requests, err := b.asked()
 	if err != nil {
 		return err
@@ -253,8 +252,8 @@ func (b *bench) idleness(ctx context.Context) error {
 	return nil
 }
 
-// follow adds blocks to Base, and returns the seconds from each to its answer: a request for the list's numbers
-// that waits for the block.
+// follow adds blocks to Base, and measures the seconds from each block to its answer: a request for
+// the list's counts that waits for the block.
 func (b *bench) follow(ctx context.Context, blocks, ops int) (took []float64, err error) {
 	ticking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -313,7 +312,7 @@ func (b *bench) await(ctx context.Context, block uint64, of place) error {
 	return fmt.Errorf("block %d is not answered within two minutes", block)
 }
 
-// quantile is that of some times, by the nearest rank.
+// quantile returns a quantile of the times, by the nearest rank.
 func quantile(times []float64, q float64) []float64 {
 	slices.Sort(times)
 	return []float64{times[min(len(times)-1, max(0, int(math.Ceil(q*float64(len(times))))-1))]}
@@ -357,7 +356,8 @@ func (b *bench) memory(context.Context) error {
 	return err
 }
 
-// throughput compares the rates of live and serve, of the site of the same blocks in a folder.
+// throughput compares the rates of live and of serve over a folder with the site of the same
+// blocks.
 func (b *bench) throughput(ctx context.Context) error {
 	if _, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "generate", "--snapshot", b.Path("snapshot"), "--out", b.Path("site"),
 		"--api", "efp", "--quiet", "--no-sync")); err != nil {
@@ -377,7 +377,8 @@ func (b *bench) throughput(ctx context.Context) error {
 		details.Paths = append(details.Paths, fmt.Sprintf("/%s/lists/%d/details", api, token))
 		pages.Paths = append(pages.Paths, fmt.Sprintf("/%s/lists/%d/following", api, token))
 	}
-	// It listens before it has read the site, and wrk counts what waits for two seconds as an error.
+	// The server listens before it has read the site, and wrk counts a wait of two seconds as an
+	// error.
 	if _, err := rig.Get("http://" + other.Addr + details.Paths[0]); err != nil {
 		return err
 	}

@@ -26,10 +26,10 @@ func main() {
 type bench struct {
 	rig.Bench
 	transfers map[servers.Kind]int // rclone transfers, tuned for the server
-	tuning    []string             // how the number of transfers was found
+	tuning    []string             // notes on the choice of the number of transfers
 	objects   int                  // number of objects of the site
 	last      report               // result of the previous publish
-	memory    []float64            // the peaks of all publishes
+	memory    []float64            // peak memory of all publishes
 }
 
 // besideRclone compares publish with rclone.
@@ -53,14 +53,14 @@ func (b *bench) serve(ctx context.Context, kind servers.Kind, name string, use f
 const (
 	full     = "site"
 	tagged   = "site-tagged"   // 1 % of the lists have a record with another tag
-	followed = "site-followed" // 1 % of the lists follow somebody more
-	tenth    = "site-tenth"    // for finding the best settings of rclone
+	followed = "site-followed" // 1 % of the lists follow one more account
+	tenth    = "site-tenth"    // for choosing the settings of rclone
 )
 
 // generate makes each site in its own folder, so that all files of a changed site are new, as in a
 // nightly job.
 func (b *bench) generate(ctx context.Context) error {
-	const nth = 50 // list of each hundred
+	const nth = 50 // selects one list of each hundred
 	if err := errors.Join(
 		altered.Snapshot(b.Snapshot, b.Path("snapshot-tagged"), nth, altered.AddTag),
 		altered.Snapshot(b.Snapshot, b.Path("snapshot-followed"), nth, altered.AddFollow),
@@ -142,5 +142,5 @@ func (b *bench) row(name string, rounds []measure.Pair, target string, notes ...
 	b.Compare(name, "s", rounds, target, notes...)
 }
 
-// put says how many objects the last publish had to put.
+// put describes the number of objects that the last publish put.
 func (b *bench) put() string { return fmt.Sprintf("%d objects", b.last.Plan.Put) }

@@ -134,7 +134,7 @@ func warm(site string) error {
 	})
 }
 
-// unchangedRuns are more than of what takes minutes.
+// unchangedRuns is larger than the rounds of slow measurements.
 const unchangedRuns = 5
 
 // unchanged returns the seconds of each publish of an unchanged site.

@@ -1,5 +1,5 @@
-// Command sources measures followpress snapshot chain against nodes of this process that hold a history of
-// the real network's size, and prints a table. `make bench-sources` builds what it needs.
+// Command sources measures followpress snapshot chain against nodes in this process, whose history
+// has the real network's size, and prints a table. `make bench-sources` builds the programs.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	b.Main(b.start, b.first, b.nothingNew, b.replay)
 }
 
-// A bench keeps the nodes of a run.
+// A bench holds the nodes of a run.
 type bench struct {
 	rig.Bench
 	nodes map[uint64]*meanrpc.Node
@@ -124,7 +124,7 @@ func (b *bench) nothingNew(ctx context.Context) error {
 	return nil
 }
 
-// replay measures a run whose time is nearly all for replaying the state into a snapshot.
+// replay measures a run that spends nearly all its time replaying the state into a snapshot.
 func (b *bench) replay(ctx context.Context) error {
 	var memory []float64
 	took, err := measure.Repeat(b.Rounds, func(int) (float64, error) {

@@ -1,6 +1,6 @@
-// Command explorer measures the explorer in Chromium, as somebody with a network of 10 Mbit/s and 40 ms sees it who was
-// never there: a site of a real network in MinIO, behind nginx as followpress edge configures it. `make bench-explorer`
-// builds what it needs.
+// Command explorer measures the explorer in Chromium for a first-time visitor on a network of 10
+// Mbit/s and 40 ms. The site of a real network is in MinIO, behind nginx as followpress edge
+// configures it. `make bench-explorer` builds the programs.
 package main
 
 import (
@@ -35,22 +35,22 @@ func main() {
 	b.Main(b.run)
 }
 
-// A bench has the site that is measured now.
+// A bench has the site that is currently measured.
 type bench struct {
 	rig.Bench
 	only    string // API; "" for all
 	objects storage.Site
 	root    site.Root
-	top     []account // most followed accounts, in their order
+	top     []account // most followed accounts, in order
 	centre  account   // the account whose neighborhood is drawn
 	follows int       // number of accounts that it follows
 	figures map[string][]float64
 }
 
-// An account is one of the object _explore/top.
+// An account is an account of the object _explore/top.
 type account struct{ address, name, list string }
 
-// sites are measured one after the other. The name of the first one is not told.
+// sites are measured in turn. The first one's name is not printed.
 var sites = []struct{ prefix, api string }{{"", site.APIEFP}, {"specification: ", site.APISpec}}
 
 const bucket = "site"
@@ -70,7 +70,7 @@ func (b *bench) run(ctx context.Context) error {
 // site generates a site, and measures it.
 func (b *bench) site(ctx context.Context, prefix, api string) (err error) {
 	tar := b.Path(api + ".tar")
-	if _, err := os.Stat(tar); err != nil { // else it is of an earlier run with --work
+	if _, err := os.Stat(tar); err != nil { // reuse the file of an earlier run with --work
 		_, err = measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "generate", "--snapshot", b.Snapshot, "--api", api, "--no-sync", "--out", tar))
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (b *bench) site(ctx context.Context, prefix, api string) (err error) {
 	return err
 }
 
-// read reads the root, and whom the visits look at.
+// read reads the root, and the accounts that the visits show.
 func (b *bench) read(ctx context.Context) error {
 	body, err := b.objects.Get(ctx, site.RootKey)
 	if err != nil {
@@ -135,10 +135,11 @@ func (b *bench) read(ctx context.Context) error {
 	return err
 }
 
-// neighbours is how many accounts the one follows whose neighbourhood is drawn.
+// neighbours is the number of followed accounts in a drawn neighborhood.
 const neighbours = 300
 
-// middle returns the most followed account that follows enough others, or the one of some that follows most.
+// middle returns the most followed account that follows enough others, or else the one that follows
+// most.
 func (b *bench) middle(ctx context.Context) (middle account, follows int, err error) {
 	for _, a := range b.top[:min(len(b.top), 500)] {
 		if a.list == "" {
@@ -164,8 +165,8 @@ func (b *bench) middle(ctx context.Context) (middle account, follows int, err er
 	return middle, follows, nil
 }
 
-// rehearse makes a visit to the whole site, and returns the keys that it asked for: to put a million others into a bucket
-// takes an hour, and changes no figure.
+// rehearse visits the whole site, and returns the requested keys. Putting a million other objects
+// into a bucket takes an hour and changes no figure.
 func (b *bench) rehearse(ctx context.Context) ([]site.Key, error) {
 	var mu sync.Mutex
 	asked := map[site.Key]bool{site.RootKey: true}
@@ -180,7 +181,7 @@ func (b *bench) rehearse(ctx context.Context) ([]site.Key, error) {
 		asked[key] = true
 		mu.Unlock()
 		w.Header().Set("Content-Type", b.route(key).ContentType)
-		_, _ = w.Write(body) // a page that is gone needs no answer
+		_, _ = w.Write(body) // the page may be gone
 	}))
 	defer server.Close()
 	b.figures = map[string][]float64{}
@@ -203,7 +204,7 @@ func (b *bench) rehearse(ctx context.Context) ([]site.Key, error) {
 	return keys, nil
 }
 
-// route is that of a key, or one with no header.
+// route returns the route of a key, or a route without headers.
 func (b *bench) route(key site.Key) *site.Route {
 	if route, ok := b.root.Config.RouteOf(key); ok {
 		return route
@@ -213,7 +214,7 @@ func (b *bench) route(key site.Key) *site.Route {
 
 const readable = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::` + bucket + `/*"}]}`
 
-// publish puts objects into a bucket that everybody may read.
+// publish puts objects into a public bucket.
 func (b *bench) publish(ctx context.Context, s *rig.S3, keys []site.Key) error {
 	there, err := s.Client.BucketExists(ctx, bucket)
 	if err == nil && !there {
@@ -248,7 +249,7 @@ func (b *bench) publish(ctx context.Context, s *rig.S3, keys []site.Key) error {
 // edge starts nginx in front of the bucket, without a fallback.
 func (b *bench) edge(ctx context.Context, s *rig.S3, tar, api string) (*rig.Process, error) {
 	dir := b.Path("edge-" + api)
-	if err := os.Chmod(b.Work, 0o755); err != nil { // workers of nginx run as another user
+	if err := os.Chmod(b.Work, 0o755); err != nil { // nginx's workers run as another user
 		return nil, err
 	}
 	return rig.Start(ctx, func(addr string) (*exec.Cmd, error) {
@@ -261,7 +262,7 @@ func (b *bench) edge(ctx context.Context, s *rig.S3, tar, api string) (*rig.Proc
 	})
 }
 
-// visit returns a round: every measure once, each in a page whose cache is cold.
+// visit runs one round: every measure once, each in a page with an empty cache.
 func (b *bench) visit(ctx context.Context, base string) error {
 	return browser.Run(ctx, "visit", func(t browser.T) {
 		v := visitor{T: t, bench: b, Browser: browser.Start(t, browser.Options{}), base: base + "/" + string(site.ExplorerKey("index.html"))}
@@ -277,7 +278,7 @@ func (b *bench) visit(ctx context.Context, base string) error {
 	})
 }
 
-// found notes a figure of a round.
+// found records a figure of a round.
 func (b *bench) found(measure string, value float64) {
 	b.figures[measure] = append(b.figures[measure], value)
 }
@@ -311,7 +312,7 @@ func (b *bench) report(prefix string) {
 	}
 }
 
-// percentile returns the value that percent of the samples do not exceed.
+// percentile returns the smallest value that at least percent of the samples do not exceed.
 func percentile(values []float64, of int) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)-1, len(sorted)*of/100)]

@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/browsers/internal/browser"
 )
 
-// The names of the measures.
+// Names of the measures.
 const (
 	first       = "first view usable"
 	words       = "first words, at 400 kbit/s"
@@ -52,21 +52,21 @@ func (v *visitor) open(view string, late map[string]time.Duration) *browser.Page
 	network := browser.Slow
 	network.Late = late
 	p := v.OpenSlow(v.T, v.base+view, browser.View{Size: browser.Desktop, Moving: true, Before: listening}, network)
-	p.Forgive("/_search/users/") // a part of a name may be in a bucket that does not exist
+	p.Forgive("/_search/users/") // the bucket of a name's beginning may not exist
 	return p
 }
 
-// mark is when something was shown, in milliseconds since the visit began.
+// mark returns the time of an event, in milliseconds since the visit began.
 func (v *visitor) mark(p *browser.Page, name string) float64 {
 	entry := fmt.Sprintf("performance.getEntriesByName('followpress:%s')", name)
 	p.Wait(entry + ".length > 0")
 	return browser.Eval[float64](p, entry+"[0].startTime")
 }
 
-// narrow is a network that phones have in a train.
+// narrow is a slow mobile network, as on a train.
 var narrow = browser.Network{BytesPerSecond: 400e3 / 8, Latency: 40 * time.Millisecond}
 
-// words is when something can be read.
+// words measures the time until text is readable.
 func (v *visitor) words() {
 	p := v.OpenSlow(v.T, v.base+"#/", browser.View{Size: browser.Phone, Moving: true}, narrow)
 	v.found(words, browser.Eval[float64](p, "performance.getEntriesByName('first-contentful-paint')[0].startTime"))
@@ -79,14 +79,14 @@ func (v *visitor) first() {
 	p.Close()
 }
 
-// A moment is when a text was typed, or was shown something for.
+// A moment is the time when a text was typed, or when its results appeared.
 type moment struct {
 	Text   string
 	At     float64
 	People bool
 }
 
-// keystrokes returns how long each keystroke took until a list for the text was shown.
+// keystrokes returns the time from each keystroke until the list for the text was shown.
 func keystrokes(p *browser.Page) (all []float64) {
 	typed := browser.Eval[[]moment](p, "typed")
 	listed := browser.Eval[[]moment](p, "listed")
@@ -99,7 +99,7 @@ func keystrokes(p *browser.Page) (all []float64) {
 	return all
 }
 
-// between is how long people who type fast wait between two keys.
+// between is the pause between keys of a fast typist.
 const between = 100 * time.Millisecond
 
 func focusSearch(p *browser.Page) {
@@ -107,7 +107,7 @@ func focusSearch(p *browser.Page) {
 	browser.Eval[any](p, "void document.querySelector('[role=combobox]').focus()")
 }
 
-// texts returns the beginnings of names that are found.
+// texts returns beginnings of names that the search finds.
 func (v *visitor) texts(n int) (texts []string) {
 	for i, a := range v.top {
 		if text, _, ok := strings.Cut(a.name, ".eth"); ok && i%7 == 0 && len(text) >= 3 && len(texts) < n && isASCII(text) {
@@ -128,7 +128,7 @@ func (v *visitor) search() {
 	p := v.open("#/", nil)
 	v.mark(p, "usable")
 	focusSearch(p)
-	p.Settle() // the index is read once the box has the focus
+	p.Settle() // focusing the box loads the index
 	for _, text := range v.texts(12) {
 		browser.Eval[any](p, "void document.querySelector('[role=combobox]').select()")
 		for _, key := range text {
@@ -141,7 +141,7 @@ func (v *visitor) search() {
 	p.Close()
 }
 
-// percentile notes the p95 of the keystrokes in a page. Each must have been answered.
+// percentile records the p95 of the keystrokes in a page. Each keystroke must have results.
 func (v *visitor) percentile(measure string, p *browser.Page) {
 	took := keystrokes(p)
 	if typed := browser.Eval[int](p, "typed.length"); len(took) < typed || typed == 0 {
@@ -150,7 +150,7 @@ func (v *visitor) percentile(measure string, p *browser.Page) {
 	v.found(measure, percentile(took, 95))
 }
 
-// early types while the index is still under way, for which it is held up.
+// early types before the index has arrived; the test delays it.
 func (v *visitor) early() {
 	p := v.open("#/", map[string]time.Duration{"http://*:*/_explore/top": 20 * time.Second})
 	focusSearch(p)
@@ -177,9 +177,8 @@ func (v *visitor) profile() {
 	p.Close()
 }
 
-// board scrolls through the ranked accounts faster than anybody reads: once to measure frames, and
-// once to measure tasks, since tracing takes time itself. Frames depend on other work of the
-// machine, tasks do not.
+// board scrolls quickly through the ranked accounts: once to measure frames, and once to measure
+// tasks, since tracing takes time itself. Frames depend on other work of the machine, tasks do not.
 func (v *visitor) board() {
 	v.scrolling(func(p *browser.Page, scroll func()) {
 		frames := p.Frames(scroll)
@@ -235,7 +234,7 @@ func (v *visitor) graph() {
 	p.Close()
 }
 
-// rate returns how many frames there were in a second.
+// rate returns the number of frames per second.
 func rate(frames []float64) float64 {
 	total := 0.0
 	for _, frame := range frames {

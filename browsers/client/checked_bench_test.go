@@ -17,8 +17,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// BenchmarkChecked says how long one answer takes in Chromium over a slow network, from openSite on, without and with
-// keys. Nothing is in the browser's cache but the library. The object has 4 KiB; the shard that lists it 1,000 objects.
+// BenchmarkChecked measures the time of one answer in Chromium over a slow network, from openSite
+// on, with and without keys. The browser has cached only the library. The object has 4 KiB, and its
+// manifest shard lists 1,000 objects.
 func BenchmarkChecked(b *testing.B) {
 	servers.Wanted(b)
 	objects := map[site.Key]string{}

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A leaderboard starts near the top of a phone screen, and shows its columns where there is room.
+// A leaderboard starts near the top of a phone screen, and shows its columns if there is room.
 func TestBoardsUseTheirRoom(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
@@ -312,7 +312,7 @@ func TestCopiedAddresses(t *testing.T) {
 	controlled(p)
 	for _, at := range []string{
 		"#/a/saltbread.eth.", "#/saltbread.eth).", "#/a/saltbread.eth/following?sort=earliest&amp;q=e>", "#%2Fa%2Fsaltbread.eth", "#/a/saltbread.eth**",
-		"%23/a/saltbread.eth", // made by the worker, from the second visit on
+		"%23/a/saltbread.eth", // URL that the service worker makes, from the second visit on
 	} {
 		p.Go("about:blank")
 		p.Go(h.at(at))

@@ -101,7 +101,7 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Content-Type", contentType(key))
 		w.Header().Set("Cache-Control", cacheControl(key))
-		_, _ = io.WriteString(w, body) // a page that has gone needs no answer
+		_, _ = io.WriteString(w, body) // the page may be gone
 	}
 }
 
@@ -119,7 +119,7 @@ func (h *host) leave(gone bool) {
 	h.gone = gone
 }
 
-// asked returns the paths that were requested, and forgets them.
+// asked returns the paths requested since the last call.
 func (h *host) asked() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -44,7 +44,7 @@ const (
 
 const aDay = 24 * time.Hour
 
-// lately returns a history of the demo, which goes with its records.
+// lately returns a history that produces the records of the demo.
 func lately() []deed {
 	return []deed{
 		{40 * aDay, "4", hanneke, op.Follow, ""},
@@ -257,11 +257,11 @@ func TestAsOf(t *testing.T) {
 	for _, test := range []struct {
 		day, want string
 	}{
-		{"2026-10-25", fmt.Sprintf("%d %d 1 1", held, held)},   // the default day is a week before the snapshot: tobi came, nobody left
+		{"2026-10-25", fmt.Sprintf("%d %d 1 1", held, held)},   // the default day is a week before the snapshot: tobi came, no account left
 		{"2026-11-01", fmt.Sprintf("%d %d 0 0", held, held)},   // the day of the snapshot itself
 		{"2026-10-28", fmt.Sprintf("%d %d 0 1", held+1, held)}, // the day after tobi came
 		{"2026-10-27", fmt.Sprintf("%d %d 1 1", held, held)},
-		{"2026-10-21", fmt.Sprintf("%d %d 1 0", held-1, held)}, // before nobody was followed
+		{"2026-10-21", fmt.Sprintf("%d %d 1 0", held-1, held)}, // before the first follow
 		{"2026-09-21", fmt.Sprintf("%d %d 2 0", held-2, held)},
 	} {
 		if test.day != "2026-10-25" {

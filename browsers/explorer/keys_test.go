@@ -77,7 +77,7 @@ func TestSearchByKeys(t *testing.T) {
 	p.Wait("!document.querySelector('[role=listbox]:not([hidden])')?.checkVisibility()")
 }
 
-// The Tab key reaches everything in an order that ends, and the focus is always visible.
+// The Tab key reaches every control once, and the focus is always visible.
 func TestTabOrder(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()

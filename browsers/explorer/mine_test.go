@@ -29,7 +29,7 @@ import (
 // "mutes".
 type relations map[string]map[string]string
 
-// said reads a snapshot in the shortest way.
+// said computes the relations from a snapshot in the most obvious way.
 func said(t *testing.T, snapshot fs.FS) relations {
 	t.Helper()
 	owner, all := primaries(t, snapshot), relations{}

@@ -39,7 +39,7 @@ func square(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// huge returns a PNG of a few bytes that says it has 20,000 by 20,000 pixels.
+// huge returns a PNG of a few bytes that claims 20,000 by 20,000 pixels.
 func huge(t *testing.T) []byte {
 	t.Helper()
 	body := square(t)
@@ -114,7 +114,7 @@ func TestPictures(t *testing.T) {
 		shown(t, p)
 		return h, p
 	}
-	visit := func(t *testing.T, h *host, p *browser.Page) { // every view with pictures, and it still answers
+	visit := func(t *testing.T, h *host, p *browser.Page) { // visits every view with pictures, and checks that the page still responds
 		t.Helper()
 		for i := range 10 {
 			p.Go(h.at("#/" + hostileAddress(i)))

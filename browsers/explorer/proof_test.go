@@ -50,12 +50,12 @@ func (c chained) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// naming returns the demo as a site that lists keys.
+// naming returns the demo's site with public keys in its settings.
 func naming(t *testing.T, api string, keys ...string) memsite.Site {
 	return generate(t, chained{fixtures.Demo()}, site.Config{API: api, ExplorerKeys: strings.Join(keys, " ")})
 }
 
-// knowing returns a script of a browser that its reader has given keys of a site.
+// knowing returns a script that stores the reader's keys of a site in the browser.
 func knowing(base string, keys ...string) string {
 	return fmt.Sprintf("location.protocol === 'about:' || localStorage.setItem('followpress own %s', %q);", base, strings.Join(keys, " "))
 }

@@ -1,4 +1,5 @@
-// Package preview tests in a browser what followpress serves and writes besides the explorer: pages, examples, and pictures.
+// Package preview tests pages of followpress other than the explorer in a browser: pages, examples,
+// and pictures.
 package preview
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// start starts the preview of the demo, and gives its URL.
+// start starts the preview of the demo, and returns its URL.
 func start(t *testing.T) (base string) {
 	servers.Wanted(t)
 	program := filepath.Join(t.TempDir(), "followpress")

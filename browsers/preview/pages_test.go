@@ -12,14 +12,15 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// places are those of the explorer over the demo, where everything is that it can show.
+// places are views of the explorer over the demo, which has data for all features.
 var places = []string{
 	"", "search?q=ti", "a/miralund.eth", "a/miralund.eth/following", "a/miralund.eth/followers", "a/miralund.eth/common", "a/miralund.eth/common/tobi-okafor.eth",
 	"a/miralund.eth/graph", "a/miralund.eth/activity", "a/miralund.eth/activity?of=others", "a/miralund.eth/then", "a/miralund.eth/then?day=2025-01-01",
 	"a/miralund.eth/known", "a/hanneke.eth", "0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd", "l/4", "boards/followers", "boards/muted", "network", "reports", "proof", "nothing",
 }
 
-// isThere says that a page has all that it shows. A page that is no view of the explorer has that when it has loaded.
+// isThere is true when a page shows its content. Pages outside of the explorer show it as soon as
+// they have loaded.
 const isThere = "document.querySelector('h1') && !document.querySelector('.loading, [aria-busy=true], .row-waits[aria-label^=Loading]')"
 
 // tooWide is an expression for the elements outside the window.
@@ -53,7 +54,7 @@ next:
 	}
 }
 
-// inBoth does something with a page in the light and in the dark.
+// inBoth calls a function with the page in light and in dark.
 func inBoth(t *testing.T, b *browser.Browser, at, before string, do func(*testing.T, *browser.Page)) {
 	for name, dark := range map[string]bool{"light": false, "dark": true} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The same holds for pages in files: reports, and the status of live, which reloads itself on
+// Pages in files pass the same checks: reports, and the status of live, which reloads itself on
 // purpose.
 func TestWrittenPages(t *testing.T) {
 	servers.Wanted(t)
@@ -111,7 +112,7 @@ func TestWrittenPages(t *testing.T) {
 			inBoth(t, b, server.URL+"/"+name, "", func(t *testing.T, p *browser.Page) {
 				p.Forgive("favicon.ico")
 				looksGood(t, p, "meta-refresh")
-				// Letters of charts are as large as elsewhere, and inside.
+				// Letters in charts are as large as elsewhere, and inside of the chart.
 				small := browser.Eval[[]string](p, `[...document.querySelectorAll('figure text')].filter((e) => {
 					const { left, right, height } = e.getBoundingClientRect();
 					return height < 12 || left < 0 || right > innerWidth;

@@ -22,8 +22,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A reader of QR codes finds the address of the person's page in the picture of a user and of a list, as a browser draws
-// it, with the quiet zone of four modules.
+// A QR reader finds the account's page in the QR codes of a user and of a list, as a browser draws
+// them, with a quiet zone of four modules.
 func TestQRCodesAreRead(t *testing.T) {
 	servers.Wanted(t)
 	chromium := browser.Start(t, browser.Options{Alone: true})
@@ -43,7 +43,7 @@ func TestQRCodesAreRead(t *testing.T) {
 		}
 		mux := http.NewServeMux()
 		mux.Handle("/", handler)
-		mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }) // Chromium asks for it
+		mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }) // Chromium requests it
 		host := httptest.NewServer(mux)
 		t.Cleanup(host.Close)
 		if template == "" {

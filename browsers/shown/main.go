@@ -1,5 +1,6 @@
-// Command shown prints what a page shows in its <pre>: the argument is its HTML. Its modules are those of npm that the
-// package browser has, and its data are of another origin. The test of docs/data.md runs it, which is not of this module.
+// Command shown prints the text of a page's <pre>; the argument is the page's HTML. Modules come
+// from the npm packages of package browser, data from another origin. The test of docs/data.md, in
+// another Go module, runs it.
 package main
 
 import (

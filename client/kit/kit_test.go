@@ -1,5 +1,5 @@
-// Package kit_test runs the client that the whole API is for, ethereum-identity-kit from npm, as it is: its functions
-// and its React components against sites of fixtures.ConformanceEFP.
+// Package kit_test runs ethereum-identity-kit from npm, the main client of the whole API,
+// unmodified: its functions and its React components, against sites of fixtures.ConformanceEFP.
 package kit_test
 
 import (
@@ -39,8 +39,8 @@ const (
 
 var update = flag.Bool("update", false, "write bench/api/scenario.ndjson again")
 
-// subjects are the servers that the kit runs against: each starts one and returns the variables for
-// world.mjs.
+// subjects are the servers that the kit runs against. Each starts a server and returns the
+// variables for world.mjs.
 var subjects = map[string]func(*testing.T) []string{
 	"reference": func(t *testing.T) []string { return []string{"KIT_API=" + reference(t)} },
 	"fallback": func(t *testing.T) []string {
@@ -50,7 +50,7 @@ var subjects = map[string]func(*testing.T) []string{
 		}
 		return []string{"KIT_API=" + serve(t, handler) + base}
 	},
-	// No server but that of the files: the shim makes every answer.
+	// The only server serves files: the shim computes every answer.
 	"shim": func(t *testing.T) []string { return []string{"KIT_SITE=" + serve(t, bucket(generate(t)))} },
 }
 
@@ -68,7 +68,7 @@ func TestKit(t *testing.T) {
 	}
 }
 
-// The kit's refresh buttons work however often they are pressed.
+// The kit's refresh buttons keep working when pressed repeatedly.
 func TestRefreshButtons(t *testing.T) {
 	wanted(t)
 	const says = "what the source says"
@@ -91,7 +91,7 @@ func TestRefreshButtons(t *testing.T) {
 	}
 }
 
-// TestScenario: the benchmark asks what the kit asks.
+// TestScenario: the requests of the benchmark are those of the kit.
 func TestScenario(t *testing.T) {
 	wanted(t)
 	got, err := node([]string{"KIT_API=" + reference(t)}, "scenario.mjs")
@@ -121,11 +121,10 @@ func wanted(t *testing.T) {
 	}
 }
 
-// now is the time of the kit's clock, shortly after the time of the snapshot.
+// now is the time of the kit's clock, shortly after the snapshot's.
 const now = "2026-11-20T11:05:00Z"
 
-// operations include the ones in the bell of bob.eth, oldest first, with odd names of
-// accounts and tags.
+// operations include the entries of bob.eth's bell, oldest first, with odd names and tags.
 var operations = []struct {
 	ago         time.Duration // before the snapshot's time
 	list, about string
@@ -136,7 +135,7 @@ var operations = []struct {
 	{50 * time.Hour, "15", bob, 2, ""},
 	{26 * time.Hour, "14", bob, 3, "block"},
 	{5 * time.Hour, "17", bob, 3, "<img src=x onerror=alert(1)>"},
-	{4 * time.Hour, "5", bob, 1, ""}, // nobody's primary list
+	{4 * time.Hour, "5", bob, 1, ""}, // not a primary list
 	{30 * time.Minute, "16", bob, 1, ""},
 	{20 * time.Minute, "1", bob, 4, "top8"},
 	{10 * time.Minute, "1", "0303030303030303030303030303030303030303", 1, ""},
@@ -145,7 +144,7 @@ var operations = []struct {
 
 const bob = "0202020202020202020202020202020202020202"
 
-// snapshot is that of fixtures.ConformanceEFP, with operations.
+// snapshot returns the snapshot of fixtures.ConformanceEFP with operations.
 func snapshot(t *testing.T) fs.FS {
 	t.Helper()
 	files, err := fs.Sub(fixtures.ConformanceEFP(), "snapshot")
@@ -210,7 +209,7 @@ func bucket(objects memsite.Site) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, object) // a client that is gone needs no answer
+		_, _ = io.WriteString(w, object) // the client may have gone
 	}
 }
 
@@ -221,7 +220,7 @@ func serve(t *testing.T, handler http.Handler) (url string) {
 	return s.URL
 }
 
-// longLines are those of the kit, which is minified: Node.js shows the line of an error.
+// longLines matches minified lines of the kit, which Node.js prints with errors.
 var longLines = regexp.MustCompile(`(?m)^(.{500}).*$`)
 
 func node(env []string, args ...string) (out []byte, err error) {

@@ -47,7 +47,7 @@ func run(input string) error {
 
 var versionLine = regexp.MustCompile(`(?m)^# Version: (\S+)`)
 
-// module returns the module of TypeScript that is made of confusables.txt.
+// module returns the TypeScript module for confusables.txt.
 func module(text string) (string, error) {
 	version := versionLine.FindStringSubmatch(text)
 	if version == nil {
@@ -114,18 +114,18 @@ func letters(field string) (string, error) {
 	return b.String(), nil
 }
 
-// fold is that of src/data/lookalikes.ts.
+// fold folds a text as src/data/lookalikes.ts does.
 func fold(text string) string { return norm.NFD.String(strings.ToLower(norm.NFKC.String(text))) }
 
-// Letters that syllables of Hangul are composed of stand alone in no name.
+// jamo are letters of Hangul syllables, which never stand alone in a name.
 var jamo = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 0x1100, Hi: 0x11ff, Stride: 1}, {Lo: 0xa960, Hi: 0xa97f, Stride: 1}, {Lo: 0xd7b0, Hi: 0xd7ff, Stride: 1}}}
 
 func isKept(letter rune) bool {
 	return fold(string(letter)) == string(letter) && unicode.In(letter, unicode.L, unicode.M, unicode.N, unicode.Pd, unicode.Pc) && !unicode.Is(jamo, letter)
 }
 
-// skeleton replaces letters until nothing changes, since a prototype in upper case is folded, and may then be confused
-// with another one.
+// skeleton replaces letters until nothing changes, because folding a prototype may make it
+// confusable again.
 func skeleton(text string, prototypes map[rune]string) (string, error) {
 	for range 10 {
 		var b strings.Builder
@@ -161,7 +161,8 @@ func written(version string, groups map[string][]rune) string {
 	return b.String()
 }
 
-// escaped shows what is not ASCII by its number: marks and letters from right to left cannot be read in a list.
+// escaped writes non-ASCII characters as numbers, because a list of marks and right-to-left letters
+// is unreadable.
 func escaped(text string) string {
 	var b strings.Builder
 	for _, letter := range text {

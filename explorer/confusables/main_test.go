@@ -12,12 +12,12 @@ func TestModule(t *testing.T) {
 	made, err := module("\ufeff# confusables.txt\n# Version: 15.0.0\n\n" +
 		"0430 ;\t0061 ;\tMA\t# ( а → a )\n" + // Cyrillic а
 		"0030 ;\t004F ;\tMA\t# ( 0 → O )\n" + // folded
-		"0410 ;\t0041 ;\tMA\t#\n" + // in upper case, which no name has
+		"0410 ;\t0041 ;\tMA\t#\n" + // upper case, which folded names lack
 		"1D41A ;\t0061 ;\tMA\t#\n" + // compatible with a
 		"006D ;\t0072 006E ;\tMA\t#\n" +
-		"0271 ;\t006D 0326 ;\tMA\t#\n" + // m again
-		"0022 ;\t0027 0027 ;\tMA\t#\n" + // no letter
-		"11A8 ;\t1100 ;\tMA\t#\n") // no letter by itself
+		"0271 ;\t006D 0326 ;\tMA\t#\n" + // back to m
+		"0022 ;\t0027 0027 ;\tMA\t#\n" + // not a letter
+		"11A8 ;\t1100 ;\tMA\t#\n") // not a letter by itself
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestModuleOfNonsense(t *testing.T) {
 	}
 }
 
-// The table that is committed is in the form that the program writes.
+// The committed table is in the form that the program writes.
 func TestCommitted(t *testing.T) {
 	made, err := os.ReadFile("../../" + output)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 
 const module = "github.com/followpress/followpress/"
 
-// mayImport says which of our packages each package may import, tests aside.
-// ARCHITECTURE.md tells why. A package that is not here fails the test.
+// mayImport lists the packages of followpress that each package may import, except in tests.
+// ARCHITECTURE.md gives the reasons. A package that is missing here fails the test.
 var mayImport = map[string][]string{
 	"site":                        {"internal/rawjson", "site/rules", "site/routes"},
 	"site/scan":                   {"internal/rawjson", "site", "site/rules"},
 	"site/ranks":                  {"site", "site/rules"},
 	"site/refresh":                {"site", "site/rules"},
 	"site/note":                   {"site"},
-	"site/op":                     {"site", "site/rules"}, // so is this, and may be imported as that
+	"site/op":                     {"site", "site/rules"}, // pure too; every package that imports site may import it
 	"site/routes":                 {},
 	"site/page":                   {"site", "templates"},
 	"site/shards":                 {"internal/rawjson", "site"},
 	"site/settings":               {"site"},
 	"site/tags":                   {"site", "site/routes"},
-	"site/rules":                  {}, // pure; who may import site may import this too
+	"site/rules":                  {}, // pure; every package that imports site may import it
 	"internal/awskeys":            {},
 	"internal/inorder":            {},
 	"internal/rawjson":            {},
@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"snapshot/internal/rowjson":   {"internal/rawjson", "site", "site/op", "site/rules"},
 	"source":                      {"site", "snapshot"},
 	"snapshot/pieces":             {"site", "site/kept", "snapshot"},
-	"source/audit":                {"internal/sample", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // a second way: neither source/chain nor source/replay
+	"source/audit":                {"internal/sample", "site", "site/op", "site/shards", "snapshot", "source", "source/chain/provider", "storage", "storage/checked"}, // independent: neither source/chain nor source/replay
 	"source/badge":                {"internal/secret", "site", "snapshot", "source", "source/internal/ask", "source/internal/collect", "source/internal/store"},
 	"source/chain":                {"site", "source", "source/chain/provider", "source/replay"},
 	"source/chain/provider":       {"internal/plain", "internal/retry", "internal/secret"},
@@ -115,12 +115,12 @@ var mayImport = map[string][]string{
 	"internal/testenv/databases":  {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},
 	"internal/testenv/fakes3":     {},
 	"fixtures/graph":              {},
-	"fixtures/history":            {}, // ours is compared with it
+	"fixtures/history":            {}, // the tested code is compared with it
 	"internal/testenv/meanrpc":    {"fixtures/history"},
 	"internal/twin/answers":       {},
-	"internal/twin/memsite":       {"site", "site/shards", "site/routes", "storage", "storage/parts"}, // it makes roots and manifests, and answers like a store
+	"internal/twin/memsite":       {"site", "site/shards", "site/routes", "storage", "storage/parts"}, // makes roots and manifests, and answers like a store
 	"internal/testenv/mutations":  {},
-	"internal/twin/naive":         {}, // it is compared with ours
+	"internal/twin/naive":         {}, // the tested code is compared with it
 	"internal/testenv/nodes":      {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},
 	"fixtures/odd":                {"site", "site/refresh", "snapshot"},
 	"internal/testenv/process":    {},
@@ -136,7 +136,7 @@ var mayImport = map[string][]string{
 	"bench/fallback":              {"internal/bench/measure", "internal/bench/rig", "internal/testenv/servers"},
 	"internal/bench/altered":      {},
 	"internal/bench/measure":      {"fixtures/graph"},
-	"bench/bare":                  {"server", "site", "site/routes"}, // the settings of Serve, and the headers
+	"bench/bare":                  {"server", "site", "site/routes"}, // the settings and headers of Serve
 	"bench/edge":                  {"site", "site/routes", "internal/bench/measure", "internal/bench/rig"},
 	"internal/bench/rig":          {"internal/bench/measure", "internal/testenv/servers"},
 	"bench/live":                  {"internal/bench/measure", "internal/bench/rig", "fixtures/history", "internal/testenv/meanrpc"},
@@ -157,9 +157,9 @@ var mayImport = map[string][]string{
 	"cmd/followpress": {"client", "cmd/internal/audit", "cmd/internal/command", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
 		"cmd/internal/key", "cmd/internal/live", "cmd/internal/publish", "cmd/internal/report", "cmd/internal/reproduce", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
-	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site
+	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: no code to make or publish a site
 
-	// The packages that compute answers: routes above the parts that they use.
+	// Packages that compute answers: routes first, then the shared parts.
 	"server/internal/answer/compute": {"site", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/answer/history": {"internal/rawjson", "site", "site/op", "site/scan", "storage", "server/internal/fetch", "server/internal/answer/compute", "server/internal/answer/lookup"},
 	"server/internal/answer/lookup":  {"site", "site/rules", "site/scan", "storage", "server/internal/fetch", "server/internal/answer/compute"},
@@ -170,7 +170,7 @@ var mayImport = map[string][]string{
 	"server/internal/answer/state":   {"internal/rawjson", "site", "site/rules", "site/scan", "storage", "server/internal/answer/compute", "server/internal/answer/lookup"},
 	"server/internal/answer/table":   {"site", "site/rules", "site/scan", "server/internal/fetch", "server/internal/answer/compute", "server/internal/answer/lookup"},
 
-	// A module of its own: nothing above imports it.
+	// A module of its own, which no other package imports.
 	"browsers/bench":            {"site", "storage", "internal/bench/measure", "internal/bench/rig", "browsers/internal/browser", "internal/testenv/servers"},
 	"browsers/internal/browser": {},
 	"browsers/internal/firefox": {"browsers/internal/browser", "internal/testenv/process"},
@@ -188,52 +188,52 @@ var mayImport = map[string][]string{
 	"beam/internal/flink":       {"beam/internal/loopback", "internal/testenv/process", "internal/testenv/servers"},
 }
 
-// mustNotImport are packages that would break what a package promises.
+// mustNotImport lists imports that would break a promise of a package.
 var mustNotImport = map[string][]string{
-	"site":              {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure
+	"site":              {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure functions
 	"snapshot":          {"net", "net/http"},
 	"generator":         {"net", "net/http", "github.com/minio/minio-go/v7"},
 	"generator/render":  {"os", "io/fs", "net", "net/http", "github.com/spf13/afero"}, // no input or output
 	"server":            {"flag", "github.com/alecthomas/kong"},
-	"publisher":         {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"},       // storage knows how
-	"report":            {"flag", "os", "net/http", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // storage knows how
+	"publisher":         {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"},       // S3 belongs to storage
+	"report":            {"flag", "os", "net/http", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // S3 belongs to storage
 	"purger":            {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
-	"internal/retry":    {"net", "net/http", "github.com/minio/minio-go/v7"},  // knows no kind of request
+	"internal/retry":    {"net", "net/http", "github.com/minio/minio-go/v7"},  // independent of the kind of request
 	"templates/openapi": {"os", "net/http", "html/template", "text/template"}, // the last two would make the fallback larger
 	"explorer":          {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"client":            {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"live":              {"os", "flag", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // no nodes, no flags
 	"edge":              {"os", "net/http", "flag", "github.com/alecthomas/kong"},
-	"source/audit":      {module + "site/rules"}, // the rules do not come from source/replay
+	"source/audit":      {module + "site/rules"}, // independent of source/replay
 
 	"beam/internal/wire":     {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
 	"beam/internal/ranking":  {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
-	"beam/internal/input":    {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
-	"beam/internal/pipeline": {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
+	"beam/internal/input":    {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // S3 belongs to storage
+	"beam/internal/pipeline": {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // S3 belongs to storage
 }
 
-// mustNotReach are packages that a package does not even import by way of others, since it finds what they find in a
-// second way.
+// mustNotReach lists packages that a package must not import even indirectly, because it checks
+// their results independently.
 var mustNotReach = map[string][]string{
 	"source/audit": {"generator", "source/chain", "source/follow", "source/replay"},
 }
 
-// onlyIn says in which folder alone imports may begin with a path.
+// onlyIn names the only folder whose imports may begin with a path.
 var onlyIn = map[string]string{
 	"github.com/apache/beam/":                             "beam/",
 	"github.com/chromedp/":                                "browsers/",
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/": "beam/cmd/", // stages know no engine
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx":  "beam/cmd/", // brings the engines
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/": "beam/cmd/", // stages do not depend on the engine
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx":  "beam/cmd/", // contains the engines
 }
 
-// faces are the packages whose root shows what callers use, with their maximum of exported names,
-// not counting methods, and of lines. The bounds may fall, not rise.
+// faces are packages whose exported names are for callers, with their maximum of exported names,
+// not counting methods, and of lines. Lower the bounds, never raise them.
 var faces = map[string]struct{ names, lines int }{
 	"generator": {10, 700}, "publisher": {36, 1_790}, "server": {19, 2_060}, "site": {226, 3_563}, "snapshot": {56, 890},
 	"source": {30, 550}, "storage": {41, 385},
 }
 
-// TestFaces: exported names are promises; the work is done in packages below.
+// TestFaces: exported names are promises; packages below do the work.
 func TestFaces(t *testing.T) {
 	for pkg, most := range faces {
 		names, lines, err := face(pkg)
@@ -243,7 +243,7 @@ func TestFaces(t *testing.T) {
 	}
 }
 
-// TestRooms: the top level shows the product.
+// TestRooms: the top-level folders show the parts of the product.
 func TestRooms(t *testing.T) {
 	const mostFolders = 21
 	entries, err := os.ReadDir(".")
@@ -343,7 +343,7 @@ func TestArchitecture(t *testing.T) {
 			if ok && !slices.Contains(allowed, ours) {
 				t.Errorf("%s imports %s: %s may import only %v", file, ours, pkg, allowed)
 			}
-			face, _, _ := strings.Cut(pkg, "/internal/") // what a package must not import, its rooms must not either
+			face, _, _ := strings.Cut(pkg, "/internal/") // the limits of a package apply to its subpackages
 			if slices.Contains(mustNotImport[pkg], imported) || slices.Contains(mustNotImport[face], imported) {
 				t.Errorf("%s imports %s", file, imported)
 			}
@@ -372,7 +372,7 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// reachedFrom lists the packages that a package imports by any way, and itself.
+// reachedFrom returns a package and all packages that it imports directly or indirectly.
 func reachedFrom(pkg string, imports map[string][]string) []string {
 	reached := []string{pkg}
 	for i := 0; i < len(reached); i++ {

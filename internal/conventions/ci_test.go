@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// stages makes a folder that has .ci/test, and puts a go before that of the machine.
+// stages makes a folder with .ci/test, and puts a fake go first in PATH.
 func stages(t *testing.T, standIn string) (dir string) {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -37,7 +37,7 @@ func stages(t *testing.T, standIn string) (dir string) {
 	return dir
 }
 
-// run runs lines of bash in a folder, which have to exit with that status.
+// run runs lines of bash in a folder, and checks the exit status.
 func run(t *testing.T, dir string, status int, lines string) {
 	t.Helper()
 	bash := exec.Command("bash", "-c", lines)
@@ -48,7 +48,7 @@ func run(t *testing.T, dir string, status int, lines string) {
 	}
 }
 
-// A moved tag of an action has no effect on jobs with secrets.
+// Jobs with secrets name actions by commit, so that a moved tag has no effect.
 func TestPinned(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{".github/workflows/*.yml", "action.yml"} {
@@ -69,13 +69,13 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// A stage whose tests cannot be found, or do not run, fails.
+// A stage fails if its tests cannot be found, or do not run.
 func TestStagesFail(t *testing.T) {
 	const (
 		list  = "if [ $1 = list ]; then echo followpress/a; echo followpress/explorer; exit; fi\n"
 		fine  = "echo '--- PASS: TestA (0.00s)'\n"
 		ended = "echo 'ok  \tfollowpress/a\t0.1s'; echo 'ok  \tfollowpress/explorer\t0.1s'\n"
-		// TestB and TestC need servers.
+		// TestB and TestC need servers
 		alone    = "echo '    --- SKIP: TestB/on_MinIO (0.00s)'; echo 'ok  \tfollowpress/a\t0.1s'; echo '--- SKIP: TestC (0.00s)'; echo 'ok  \tfollowpress/explorer\t0.1s'\n"
 		unlike   = "if [ -z \"$TEST_SERVERS\" ]; then " + "echo '--- PASS: TestA (0.00s)'; " + alone + "exit; fi\n"
 		selected = "case \"$*\" in *'^(TestB|TestC)$'*followpress/a*followpress/explorer | *'-C browsers '* | *'-C beam '*) ;; *) exit 1 ;; esac\n"
@@ -95,13 +95,13 @@ func TestStagesFail(t *testing.T) {
 		dir := stages(t, test.standIn)
 		run(t, dir, test.status, "export CI=true; bash .ci/test "+test.stage)
 	}
-	// .ci/run has run make test before: unit is not run again, and is in the summary.
+	// .ci/run runs make test first, so unit does not run again but appears in the summary
 	dir := stages(t, list+unlike+selected+fine+ended)
 	run(t, dir, 0, "export CI=true; bash .ci/test unit && echo 'test: ; false' >Makefile && UNIT_LOG=.tools/test-unit.log bash .ci/test servers"+
 		" && [ $(grep -c followpress/a .tools/test-summary) = 2 ]")
 }
 
-// Each test that the race detector skips exists, in a package that it runs.
+// Each test that the race stage omits exists, in a package of that stage.
 func TestRaceLeavesOutTests(t *testing.T) {
 	script := read(t, ".ci/test").text
 	var names []string

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// nameLike is a first word of a comment that can only be a name: sentences begin with capital letters, and words have no
-// capital letters inside.
+// nameLike matches first words of comments that can only be names: sentences begin with capital
+// letters, and other words have no capital letters inside.
 var nameLike = regexp.MustCompile(`^[a-z]\w*$|^[A-Z][a-z0-9]+[A-Z]\w*$`)
 
-// proper are names of programs and the like that are spelled so.
+// proper are names of programs and other words that begin in lower case.
 var proper = strings.Fields("nginx CloudFront MinIO JavaScript TypeScript GitHub PostgreSQL")
 
-// A doc comment begins with the name of its declaration, or with a sentence. Another name is left
-// over from before a renaming.
+// A doc comment begins with the name of its declaration, or with a sentence. Any other name is left
+// over from a renaming.
 func TestDocCommentsNameTheirDeclarations(t *testing.T) {
 	checked := 0
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
@@ -57,7 +57,7 @@ func TestDocCommentsNameTheirDeclarations(t *testing.T) {
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
 					doc := d.Doc
-					if d.Lparen.IsValid() { // the comment of a group is about all of them
+					if d.Lparen.IsValid() { // the comment of a group describes all its declarations
 						doc = nil
 					}
 					switch s := spec.(type) {
@@ -100,10 +100,12 @@ func firstWord(doc *ast.CommentGroup) string {
 	return first
 }
 
-// importable are the packages that other modules may import. docs/upgrade.md promises their API.
+// importable are the packages that other modules may import. docs/upgrade.md promises a stable API
+// for them.
 var importable = []string{"client", "site", "snapshot"}
 
-// Packages that others may import have examples that run. All others are internal, or say that their API may change.
+// Importable packages have examples that run. All other packages are internal, or declare that
+// their API may change.
 func TestImportable(t *testing.T) {
 	for pkg := range mayImport {
 		if slices.Contains(strings.Split(pkg, "/"), "internal") {

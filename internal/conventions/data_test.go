@@ -34,7 +34,7 @@ type block struct{ heading, language, text string }
 
 func (b block) String() string { return b.heading + " (" + b.language + ")" }
 
-// blocks returns the fenced blocks of a page, in its order.
+// blocks returns the fenced blocks of a page in order.
 func blocks(t *testing.T, file string) (all []block) {
 	t.Helper()
 	title := ""
@@ -102,7 +102,8 @@ func (s *dataSite) get(t *testing.T, path string, into any) {
 	}
 }
 
-// others returns the addresses of a list of accounts that the API answers, sorted: whom a user follows, for example.
+// others returns the sorted addresses of an answer with a list of accounts, such as whom a user
+// follows.
 func (s *dataSite) others(t *testing.T, user, route string) []string {
 	t.Helper()
 	var answer map[string]json.RawMessage
@@ -122,8 +123,8 @@ func (s *dataSite) others(t *testing.T, user, route string) []string {
 	return all
 }
 
-// dataTools puts the tools of the page, and followpress, before those of the machine. DuckDB finds its extension for HTTP
-// where it would have installed it.
+// dataTools puts the tools of the page, and followpress, first in PATH. DuckDB finds its HTTP
+// extension in its usual place.
 func dataTools(t *testing.T) {
 	t.Helper()
 	servers.Wanted(t)
@@ -166,7 +167,7 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return stdout.String()
 }
 
-// views returns those of the page that a query names. The others would read files for nothing.
+// views returns the views of the page that a query uses, because unused views would read files.
 func views(prelude, query string) string {
 	var chosen strings.Builder
 	for line := range strings.Lines(prelude) {
@@ -177,7 +178,7 @@ func views(prelude, query string) string {
 	return chosen.String()
 }
 
-// decoded reads the rows of duckdb -json.
+// decoded parses the output of duckdb -json.
 func decoded(t *testing.T, text string) (rows []map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &rows); err != nil {
@@ -204,7 +205,7 @@ func TestData(t *testing.T) {
 	output(t, ".", "followpress", "generate", "--snapshot", "fixtures/demo", "--api", "efp", "--data", "--out", folder)
 	page, most := blocks(t, dataPage), map[string]int64{} // number of requests, by the anchor of a question
 	for _, row := range regexp.MustCompile(`(?m)^\| \[.*?\]\(#(.*?)\) \| (\d+) \|`).FindAllStringSubmatch(read(t, dataPage).text, -1) {
-		most[row[1]], _ = strconv.ParseInt(row[2], 10, 64) // they are digits
+		most[row[1]], _ = strconv.ParseInt(row[2], 10, 64) // digits only
 	}
 	for name, start := range map[string]func(*testing.T, string) string{"preview": previewOf, "nginx": nginxOf} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +217,7 @@ func TestData(t *testing.T) {
 					prelude = text
 					continue
 				}
-				if name == "nginx" && b.language == "sh" && text == b.text { // it asks no site
+				if name == "nginx" && b.language == "sh" && text == b.text { // the block does not read the site
 					delete(checks, b.String())
 					continue
 				}
@@ -308,14 +309,14 @@ http {
 	return "http://" + address
 }
 
-// The accounts that the questions of the page name.
+// Accounts in the questions of the page.
 const (
 	me      = "0x8fc28d6b147d1625385172fae01b1dcba2ca4de8"
 	leader  = "0x7e09743099183bcb8b4b6531e6e9540d778e4ad8"
 	distant = "0x6fced44ca7e944095a0752082b40f6737843f853"
 )
 
-// checks say what each block of the page must print, by what the API answers.
+// checks returns a check of the output of each block, by comparison with the API.
 func (s *dataSite) checks(t *testing.T) map[string]func(*testing.T, string) {
 	t.Helper()
 	same := func(t *testing.T, got, want []string) {
@@ -406,7 +407,7 @@ func (s *dataSite) checks(t *testing.T) map[string]func(*testing.T, string) {
 					want[f.Added[:min(len(f.Added), len("2026-01"))]]++
 				}
 			}
-			delete(want, "1970-01") // it is not known when
+			delete(want, "1970-01") // records without a known time
 			if !maps.Equal(got, want) || len(want) == 0 {
 				t.Errorf("got %v, want %v", got, want)
 			}
@@ -442,7 +443,7 @@ func (s *dataSite) checks(t *testing.T) map[string]func(*testing.T, string) {
 			}
 		},
 		"From Farcaster (sh)": func(t *testing.T, out string) {
-			same(t, regexp.MustCompile("0x(a5|a3|a2)+").FindAllString(out, -1), []string{ // the newest first
+			same(t, regexp.MustCompile("0x(a5|a3|a2)+").FindAllString(out, -1), []string{ // newest first
 				"0x" + strings.Repeat("a5", 20), "0x" + strings.Repeat("a3", 20), "0x" + strings.Repeat("a2", 20),
 			})
 		},
@@ -459,7 +460,8 @@ func (s *dataSite) checks(t *testing.T) map[string]func(*testing.T, string) {
 	}
 }
 
-// checkBoard compares a table of accounts and counts with the leaderboard. Accounts with the same count may be others.
+// checkBoard compares a table of accounts and counts with the leaderboard. Accounts with equal
+// counts may differ.
 func (s *dataSite) checkBoard(t *testing.T, out string) {
 	t.Helper()
 	var board []struct {
@@ -482,7 +484,7 @@ func (s *dataSite) checkBoard(t *testing.T, out string) {
 	}
 }
 
-// A followGraph says whom each account follows.
+// A followGraph maps each account to the accounts that it follows.
 type followGraph map[string]map[string]bool
 
 // graph returns the API's data about every account.

@@ -41,7 +41,7 @@ func TestDataAnswersAsTheAPI(t *testing.T) {
 		for _, row := range ask("from '_data/accounts.parquet'") {
 			accounts[row["address"].(string)] = row
 		}
-		// In one answer for all accounts: a process for each question would take minutes.
+		// One query for all accounts, because a process per question would take minutes.
 		followers, following := map[string][]string{}, map[string][]string{}
 		for _, row := range ask("from '_data/follows.parquet' where counts order by follower, followed") {
 			from, to := row["follower"].(string), row["followed"].(string)
@@ -66,7 +66,8 @@ func TestDataAnswersAsTheAPI(t *testing.T) {
 	}
 }
 
-// checkRanks compares the counts and ranks of all accounts with those of the leaderboard, and returns how many there are.
+// checkRanks compares the counts and ranks of all accounts with the leaderboard, and returns their
+// number.
 func (s *dataSite) checkRanks(t *testing.T, accounts map[string]map[string]any) (questions int) {
 	t.Helper()
 	ranked := map[string]map[string]any{}
@@ -86,7 +87,7 @@ func (s *dataSite) checkRanks(t *testing.T, accounts map[string]map[string]any) 
 				questions++
 				want, got := ranked[address][column], fmt.Sprint(row[column])
 				if want == nil {
-					want = "0" // no leaderboard has the account
+					want = "0" // the account is on no leaderboard
 				}
 				if got != want {
 					t.Errorf("%s of %s: got %s by SQL, want %s of the API", column, address, got, want)
@@ -101,7 +102,7 @@ func (s *dataSite) checkRanks(t *testing.T, accounts map[string]map[string]any) 
 	return questions
 }
 
-// A file that is replaced while DuckDB reads it is an error, and no mixture of two.
+// A file that is replaced while DuckDB reads it is an error, never a mixture of both versions.
 func TestDataReplacedDuringAQuery(t *testing.T) {
 	dataTools(t)
 	file := filepath.Join(t.TempDir(), "follows.parquet")

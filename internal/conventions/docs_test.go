@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// width is where lines of Markdown end; tables, code and long URLs may be longer.
+// width is the maximum length of Markdown lines, except tables, code and long URLs.
 const width = 100
 
 // A page is a Markdown file.
@@ -31,12 +31,12 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 
-	// Forms of Markdown that these tests do not read: other fences, definitions of
+	// unread matches forms of Markdown that these tests do not parse: other fences, definitions of
 	// references, HTML, titles of links.
 	unread = regexp.MustCompile("(?m)^ *~~~|^ *\\[[^]]+\\]:|(?i:<(a|img)\\s)|\\]\\([^)\\s]+\\s+[\"'(]|\\]\\(<")
 )
 
-// pages reads every Markdown file by its path, but the templates of .github.
+// pages reads all Markdown files by path, except the templates of .github.
 func pages(t *testing.T) map[string]page {
 	t.Helper()
 	all := map[string]page{}
@@ -71,7 +71,7 @@ func read(t *testing.T, file string) page {
 	return p
 }
 
-// anchor returns what GitHub makes of a heading.
+// anchor returns GitHub's anchor for a heading.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -118,7 +118,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Every link and fence has the form that the other tests read.
+// Every link and fence has a form that the other tests parse.
 func TestForms(t *testing.T) {
 	for name, p := range pages(t) {
 		for _, form := range unread.FindAllString(p.prose, -1) {
@@ -175,10 +175,11 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // A documented route is a row of a table of routes.
 type documented struct {
 	params string // as fmt.Sprint prints their names
-	source string // what the third column says
+	source string // content of the third column
 }
 
-// documentedRoutes reads the rows whose first column has paths, and whose second one has parameters.
+// documentedRoutes parses the rows whose first column has paths, and whose second column has
+// parameters.
 func documentedRoutes(p page) map[string]documented {
 	all, code := map[string]documented{}, regexp.MustCompile("`([^`]+)`")
 	for _, row := range regexp.MustCompile("(?m)^\\| (`/[^|]*) \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(p.prose, -1) {
@@ -217,8 +218,8 @@ func TestTableOfRoutes(t *testing.T) {
 	}
 }
 
-// docs/api-efp.md has every route of the whole API, with its parameters, and says which are files. It has every
-// parameter, and names no object that a site cannot have.
+// docs/api-efp.md has every route of the whole API with its parameters, and marks files. It has
+// every parameter, and names no object that a site cannot have.
 func TestTableOfTheWholeAPI(t *testing.T) {
 	const name = "docs/api-efp.md"
 	config := site.Config{API: site.APIEFP, HistoryWindow: site.Window(site.DefaultHistoryWindow)}
@@ -258,7 +259,7 @@ func TestTableOfTheWholeAPI(t *testing.T) {
 	}
 }
 
-// docs/troubleshooting.md goes by messages that the program prints: each part of a heading between … is in the
+// The headings of docs/troubleshooting.md quote messages: each part between … occurs in the
 // sources.
 func TestMessagesExist(t *testing.T) {
 	const name = "docs/troubleshooting.md"
@@ -290,8 +291,8 @@ func TestMessagesExist(t *testing.T) {
 	}
 }
 
-// The guides name files and identifiers that exist: a code span in them that is one word, or the path of a file, is in
-// the tree.
+// Files and identifiers in the guides exist: each code span with a single word, or with a file
+// path, occurs in the tree.
 func TestGuidesNameWhatExists(t *testing.T) {
 	sources := map[string]string{} // by path
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
@@ -331,7 +332,7 @@ func TestGuidesNameWhatExists(t *testing.T) {
 		found := 0
 		for _, span := range regexp.MustCompile("`([^`\\s]+)`").FindAllStringSubmatch(pages(t)[name].prose, -1) {
 			switch word := span[1]; {
-			case strings.Contains(word, "NAME"), strings.HasPrefix(word, "api/"), strings.HasSuffix(word, "node_modules"): // none of ours
+			case strings.Contains(word, "NAME"), strings.HasPrefix(word, "api/"), strings.HasSuffix(word, "node_modules"): // not from this project
 			case fileName.MatchString(word), folder.MatchString(word):
 				found++
 				if !inTree(word) {

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// longestLine is the longest line, in bytes, that a reviewer, a diff and an editor can show.
+// longestLine is the maximum line length, in bytes, that reviewers, diffs and editors can handle.
 const longestLine = 20_000
 
-// TestLinesAreShort: every text file can be reviewed.
+// TestLinesAreShort: lines of all text files are short enough to review.
 func TestLinesAreShort(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {

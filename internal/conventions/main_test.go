@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain runs the tests at the root of the tree, where all their paths begin.
+// TestMain runs the tests at the root of the tree, because paths are relative to it.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		panic(err)

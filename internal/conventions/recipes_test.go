@@ -18,7 +18,8 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// TestRouteRecipe names the first step of the recipe "Add a route" that a route lacks, in one line.
+// TestRouteRecipe names, in one line, the first step of the recipe "Add a route" that a route
+// lacks.
 func TestRouteRecipe(t *testing.T) {
 	text := func(file string) string {
 		body, err := os.ReadFile(file)
@@ -50,7 +51,7 @@ func TestRouteRecipe(t *testing.T) {
 		if r.Computed {
 			needs(r, computes, id)
 		}
-		if r.ID != routes.Leaderboard { // a row for each board
+		if r.ID != routes.Leaderboard { // one row per board
 			path := strings.NewReplacer("{base}/", "", "{user}", "{u}", "{token_id}", "{id}", "{other}", "{v}").Replace(r.Pattern)
 			needs(r, twin, `"`+path+`"`)
 			words := regexp.MustCompile(`[\w.-]+`).FindAllString(strings.TrimSuffix(path, "/{id}"), -1)
@@ -92,7 +93,7 @@ func TestRouteRecipe(t *testing.T) {
 	}
 }
 
-// keysOfRoutes generates the site of the demo, and reports which routes have objects.
+// keysOfRoutes generates the demo's site, and returns the routes that have objects.
 func keysOfRoutes(t *testing.T, config site.Config) map[*site.Route]bool {
 	t.Helper()
 	folder := t.TempDir()

@@ -15,11 +15,12 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// startPatience is how long all of docs/start.md may take, with a build.
+// startPatience limits the time of all commands in docs/start.md, builds included.
 const startPatience = 8 * time.Minute
 
-// Every line of docs/start.md works, one after the other, over MinIO: the demo gets a URL that answers, the nightly job
-// replaces the site, and the first one comes back. Only where things are is changed.
+// Every command of docs/start.md works over MinIO, in order: the demo gets a URL that answers, the
+// nightly job replaces the site, and the first site comes back. The test changes only addresses and
+// folders.
 func TestOnlineInTenMinutes(t *testing.T) {
 	minio := servers.Start(t, servers.MinIO)
 	minio.Env(t)
@@ -32,7 +33,7 @@ func TestOnlineInTenMinutes(t *testing.T) {
 	var script strings.Builder
 	script.WriteString("trap 'kill $(jobs -p); wait' EXIT\n")
 	for _, block := range blocks {
-		if strings.Contains(block[1], "cat > nightly.sh") { // a night that changes something
+		if strings.Contains(block[1], "cat > nightly.sh") { // the second night changes something
 			script.WriteString("cp -r followpress/fixtures/demo changed; sed -i 1d changed/records.ndjson\n" +
 				"sed -i 's,^export SNAPSHOT=.*,export SNAPSHOT=changed,' settings\ncurl -sSf \"$BUCKET_URL/_site\" > first\n")
 		}
@@ -82,7 +83,8 @@ func TestOnlineInTenMinutes(t *testing.T) {
 	}
 }
 
-// What docs/start.md and its test run is installed by `make test-tools`: a bare Debian has none of it.
+// `make test-tools` installs the programs that docs/start.md and its test run, because a bare
+// Debian lacks them.
 func TestProgramsOfTheFirstPageAreInstalled(t *testing.T) {
 	makefile := read(t, "Makefile").text
 	for _, program := range []string{"caddy", "curl", "git"} {
@@ -92,7 +94,7 @@ func TestProgramsOfTheFirstPageAreInstalled(t *testing.T) {
 	}
 }
 
-// standIns puts programs before those of the machine: a git whose clone is this tree, a crontab that is a file.
+// standIns puts fakes first in PATH: a git that clones this tree, and a crontab that writes a file.
 func standIns(t *testing.T, dir string) {
 	t.Helper()
 	tree, err := os.Getwd()

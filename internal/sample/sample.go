@@ -4,18 +4,18 @@ package sample
 
 import "math"
 
-// Confidence is that of Bound.
+// Confidence is the confidence level of Bound.
 const Confidence = 0.95
 
-// Bound returns the one-sided Clopper-Pearson bound: if that many of n, taken at random, are wrong, then the share of all
-// that are wrong is below it, with a probability of Confidence. Where a sample is a good part of all, the true bound
-// is lower.
+// Bound returns the one-sided Clopper-Pearson bound: if `wrong` of n random items are wrong, the
+// share of wrong items among all is below it, with probability Confidence. If the sample is a large
+// part of all items, the true bound is lower.
 func Bound(wrong, n int) float64 {
 	if wrong >= n {
 		return 1
 	}
 	low, high := 0.0, 1.0
-	for range 100 { // halves: more than a float64 can tell apart
+	for range 100 { // enough halvings for the precision of float64
 		if p := (low + high) / 2; atMost(wrong, n, p) > 1-Confidence {
 			low = p
 		} else {

@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/internal/sample"
 )
 
-// The bound is that of the tables.
+// The bound equals published tables.
 func TestBound(t *testing.T) {
 	for _, test := range []struct {
 		wrong, n int

@@ -6,13 +6,14 @@ import (
 	"sync"
 )
 
-// Shards draws items of shards at random, each item as likely as any other, though nobody knows how many a shard has
-// before it is read: a shard has more places than items, all shards have as many, and a place without an item is drawn
-// again. An item may be drawn more than once, so that Bound holds. Shards of which nothing is drawn need not be read.
+// Shards draws random items from shards whose sizes are unknown until they are read, each item with
+// the same probability. All shards have the same number of places, more than items; a place without
+// an item is drawn again. An item may be drawn more than once, so that Bound holds. Shards without
+// a drawn place need not be read.
 type Shards struct {
 	places int // places per shard
 	mu     sync.Mutex
-	sizes  []int // by shard; notRead if it was not read
+	sizes  []int // items by shard; notRead until it is read
 	unread int
 }
 
@@ -29,7 +30,7 @@ func NewShards(shards, items int) *Shards {
 	return s
 }
 
-// mostPlaces bounds the places that are drawn at a time, which are in memory.
+// mostPlaces limits the places drawn at a time, which are held in memory.
 const mostPlaces = 100_000
 
 // Draw returns up to n random places, by shard. Places beyond the items of a shard do not count:
@@ -54,8 +55,8 @@ func (s *Shards) Draw(n int) map[int][]int {
 	return drawn
 }
 
-// Read notes how many items a shard has. It reports false if the shard has more than places: then items are not drawn
-// by chance alone.
+// Read records the number of items of a shard. It returns false if the shard has more items than
+// places: then the draw is not uniform.
 func (s *Shards) Read(shard, items int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

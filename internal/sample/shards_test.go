@@ -8,8 +8,8 @@ import (
 	"github.com/followpress/followpress/internal/sample"
 )
 
-// Each item is drawn as often as any other, regardless of the size of its shard, and of few items
-// few shards are read.
+// All items are drawn with the same frequency, regardless of the sizes of shards. A few items need
+// few shards.
 func TestEachItemIsAsLikely(t *testing.T) {
 	const shards, samples, size = 64, 4_000, 8
 	sizes := make([]int, shards)
@@ -52,7 +52,8 @@ func TestEachItemIsAsLikely(t *testing.T) {
 			}
 		}
 	}
-	// With that many degrees of freedom chi is nearly normal; six deviations are once in a billion runs.
+	// With this many degrees of freedom chi is nearly normal; six deviations occur once in a
+	// billion runs.
 	if freedom := float64(items - 1); math.Abs(chi-freedom) > 6*math.Sqrt(2*freedom) {
 		t.Errorf("chi square: got %.0f, want about %.0f", chi, freedom)
 	}
@@ -65,7 +66,7 @@ func TestEachItemIsAsLikely(t *testing.T) {
 }
 
 func TestNothingToDraw(t *testing.T) {
-	s := sample.NewShards(4, 100) // it is said to have some
+	s := sample.NewShards(4, 100) // the declared number of items
 	for shard := range 4 {
 		s.Read(shard, 0)
 	}

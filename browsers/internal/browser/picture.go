@@ -26,8 +26,9 @@ func (p *Page) Screenshot() image.Image {
 	return got
 }
 
-// Golden compares a picture of the window with the one in a folder, within the tolerance of Compare, and keeps it in
-// Artefacts in any case. With update it writes the picture into the folder.
+// Golden compares a picture of the window with the one in a folder, within the tolerance of
+// Compare. It always keeps the picture in Artefacts. With update it writes the picture into the
+// folder.
 func (p *Page) Golden(folder, name string, update bool) {
 	p.t.Helper()
 	p.Settle()
@@ -55,8 +56,8 @@ func (p *Page) Golden(folder, name string, update bool) {
 	}
 }
 
-// Artefacts returns the folder of what a run leaves for people: the variable SCREENSHOTS, or .tools/screenshots at the top of
-// the repository.
+// Artefacts returns the folder for pictures to look at: SCREENSHOTS, or .tools/screenshots at the
+// top of the repository.
 func Artefacts() string {
 	if dir := os.Getenv("SCREENSHOTS"); dir != "" {
 		return dir
@@ -64,10 +65,11 @@ func Artefacts() string {
 	return filepath.Join(here(), "../../../.tools/screenshots")
 }
 
-// Tolerances of Compare. Another version of a font or of Chromium draws the edges of letters differently, or moves a line
-// of text by less than a pixel. Then the mean of a cell hardly changes: by 9 of 255 for the darkest text, when all hinting
-// was changed. The mean of a tile, with hundreds of letters, changes by less than 1. A missing word, or one in another
-// color, changes its cells by 20 and more; another background changes its tiles.
+// Tolerances of Compare. Another version of a font or of Chromium draws the edges of letters
+// differently, or moves a line of text by less than a pixel. Then the mean of a cell hardly
+// changes: by 9 of 255 for the darkest text without hinting. The mean of a tile, with hundreds of
+// letters, changes by less than 1. A missing word, or one in another color, changes its cells by 20
+// and more; another background changes its tiles.
 const (
 	cell     = 8     // pixels in each direction
 	tile     = 64    // pixels in each direction
@@ -76,8 +78,9 @@ const (
 	cellsOff = 0.001 // share of cells that may differ by more: the caret, a single glyph
 )
 
-// Compare returns an error that describes how a picture differs from the wanted one, or nil if only by the rendering of
-// another version of the same browser. It does not read: another word of the same length may pass.
+// Compare returns an error that describes how a picture differs from the wanted one. It returns nil
+// if only the rendering differs, as between versions of a browser. It does not read text: another
+// word of the same length may pass.
 func Compare(got, want image.Image) error {
 	if got.Bounds().Size() != want.Bounds().Size() {
 		return fmt.Errorf("got a picture of %v pixels, want %v", got.Bounds().Size(), want.Bounds().Size())
@@ -126,14 +129,14 @@ func mean(picture *image.RGBA, part image.Rectangle) (m [3]float64) {
 	return m
 }
 
-// plain returns a picture whose pixels are easy to reach, from (0, 0).
+// plain returns a copy of a picture with direct access to pixels, from (0, 0).
 func plain(picture image.Image) *image.RGBA {
 	copied := image.NewRGBA(image.Rectangle{Max: picture.Bounds().Size()})
 	draw.Draw(copied, copied.Rect, picture, picture.Bounds().Min, draw.Src)
 	return copied
 }
 
-// marked returns a picture, pale, with what differs in red.
+// marked returns a pale copy of a picture with the differences in red.
 func marked(got, want image.Image) image.Image {
 	out := plain(got)
 	for i := 0; i < len(out.Pix); i += 4 {

@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// The comparison of pictures forgives how letters are drawn, but nothing that somebody changed.
+// Compare ignores differences in the rendering of letters, and reports all other changes.
 func TestCompare(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})

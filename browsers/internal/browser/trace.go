@@ -9,17 +9,17 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A Span is something that a thread of the browser did for a while.
+// A Span is an activity of a browser thread.
 type Span struct {
-	Name string `json:"name"` // Chromium's: "ThreadControllerImpl::RunTask", "Layout", "Paint"
-	Of   string `json:"-"`    // the name of the thread: "CrRendererMain" is that of a page
-	// In microseconds: when it began, by a clock of its own, how long it took, and how much of that on a processor.
+	Name string `json:"name"` // Chromium's name, such as "ThreadControllerImpl::RunTask", "Layout", "Paint"
+	Of   string `json:"-"`    // name of the thread; a page has "CrRendererMain"
+	// Start by the browser's clock, duration, and processor time, in microseconds.
 	Begun float64 `json:"ts"`
 	Took  float64 `json:"dur"`
 	Busy  float64 `json:"tdur"`
 }
 
-// A traced is a span as the browser tells it.
+// A traced is a span in Chromium's format.
 type traced struct {
 	Span
 	Process int `json:"pid"`
@@ -29,7 +29,7 @@ type traced struct {
 	} `json:"args"`
 }
 
-// Trace returns what the browser did while during ran, also for other pages.
+// Trace returns the spans of the browser while during ran, other pages included.
 func (p *Page) Trace(during func()) (spans []Span) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.ctx)

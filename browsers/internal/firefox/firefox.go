@@ -1,8 +1,9 @@
-// Package firefox drives Debian's firefox-esr for tests of pages, by WebDriver BiDi (W3C, https://w3c.github.io/webdriver-bidi/),
-// which Firefox speaks itself: it opens pages, presses keys, and hears of errors in the console and of requests that fail. Package
-// browser can do more, with Chromium; this one shows that a page needs no Chromium.
+// Package firefox drives Debian's firefox-esr for tests of pages, by Firefox's own WebDriver BiDi
+// (https://w3c.github.io/webdriver-bidi/): it opens pages, presses keys, and receives console
+// errors and failed requests. Package browser has more features, with Chromium; this package shows
+// that pages also work elsewhere.
 //
-// No page reaches the world: every host but this machine is asked of a proxy that does not exist.
+// Pages reach no host except this machine: all other requests go to a proxy that does not exist.
 //
 // The API may change at any time: it serves this project only.
 package firefox
@@ -28,11 +29,11 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute       // time limit for everything, on a busy machine
-	poll     = 20 * time.Millisecond // how often Wait asks
+	patience = 2 * time.Minute       // limit of each step, on a busy machine
+	poll     = 20 * time.Millisecond // interval of Wait
 )
 
-// preferences keep Firefox from the world: port 9 of this machine answers nobody.
+// preferences cut Firefox off from the network: nothing listens at port 9 of this machine.
 const preferences = `user_pref("network.proxy.type", 1);
 user_pref("network.proxy.http", "127.0.0.1");
 user_pref("network.proxy.http_port", 9);
@@ -44,22 +45,22 @@ user_pref("network.trr.mode", 5);
 user_pref("ui.prefersReducedMotion", 1);
 `
 
-// A Browser is a Firefox that runs until the end of its test, with one page. Only the goroutine of its test may call its
-// methods.
+// A Browser is a Firefox with one page, which runs until the end of its test. Only the goroutine of
+// its test may call its methods.
 type Browser struct {
 	t       testing.TB
 	socket  *websocket.Conn
-	context string // the page's
-	next    int    // ID of a command
+	context string // ID of the page
+	next    int    // ID of the next command
 
 	mu      sync.Mutex
 	answers map[int]chan answer
 	faults  []string
-	told    int // faults that a test was told
+	told    int // number of faults reported so far
 	ended   chan struct{}
 }
 
-// An answer is that to a command, or an event.
+// An answer is the answer to a command, or an event.
 type answer struct {
 	ID      int
 	Error   string
@@ -71,7 +72,7 @@ type answer struct {
 
 var listening = regexp.MustCompile(`WebDriver BiDi listening on (ws://127\.0\.0\.1:\d+)`)
 
-// Start starts a browser without a window. All faults that its page has until the end of the test fail it.
+// Start starts a headless browser. Faults of its page fail the test.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("firefox-esr")
@@ -90,15 +91,15 @@ func Start(t testing.TB) *Browser {
 	t.Cleanup(func() {
 		b.tell()
 		b.send("browser.close", map[string]any{}, nil)
-		_ = b.socket.Close() // it may be closed by the browser
+		_ = b.socket.Close() // the browser may have closed it
 		<-b.ended
-		running.Wait() // its children end with it, and its folder can be removed, only if it ends by itself
+		running.Wait() // only an orderly exit ends its children, so that its folder can be removed
 	})
 	b.open()
 	return b
 }
 
-// connect connects to a browser once it says where it listens.
+// connect connects to a browser when it has printed its address.
 func (b *Browser) connect(running *process.Process) {
 	b.t.Helper()
 	begun := time.Now()
@@ -119,7 +120,7 @@ func (b *Browser) connect(running *process.Process) {
 	b.t.Fatalf("after %v: Firefox does not listen:\n%s", patience, running.Output())
 }
 
-// open begins a session with the page that the browser has.
+// open starts a session with the browser's page.
 func (b *Browser) open() {
 	b.t.Helper()
 	b.send("session.new", map[string]any{"capabilities": map[string]any{}}, nil)
@@ -159,11 +160,11 @@ func (b *Browser) hear() {
 	}
 }
 
-// ownIcon is the error that Firefox has if a script adds the icon of a page whose policy refuses others: it has asked for
-// /favicon.ico by then.
+// ownIcon matches an error of Firefox itself: it requests /favicon.ico although the page's policy
+// forbids icons.
 var ownIcon = regexp.MustCompile(`^Content-Security-Policy: .* \(img-src\) at http://127\.0\.0\.1:\d+/favicon\.ico `)
 
-// event remembers what went wrong in the page.
+// event records faults of the page.
 func (b *Browser) event(a answer) {
 	var e struct {
 		Level, Text, ErrorText string
@@ -177,7 +178,7 @@ func (b *Browser) event(a answer) {
 	switch {
 	case a.Method == "log.entryAdded" && slices.Contains([]string{"error", "warn"}, e.Level) && !ownIcon.MatchString(e.Text):
 		b.fault("console: %s: %s", e.Level, e.Text)
-	case a.Method == "network.fetchError" && !strings.Contains(e.ErrorText, "ABORT"): // a page that goes elsewhere asks no more
+	case a.Method == "network.fetchError" && !strings.Contains(e.ErrorText, "ABORT"): // navigation cancels requests
 		b.fault("request failed: %s: %s", e.Request.URL, e.ErrorText)
 	case a.Method == "network.responseCompleted" && e.Response.Status >= 400:
 		b.fault("status %d: %s", e.Response.Status, e.Request.URL)
@@ -190,7 +191,7 @@ func (b *Browser) fault(format string, args ...any) {
 	b.faults = append(b.faults, fmt.Sprintf(format, args...))
 }
 
-// For makes what fails from now on fail a part of the test, until its end.
+// For reports later faults to a subtest, until its end.
 func (b *Browser) For(t testing.TB) {
 	whole := b.t
 	b.tell()
@@ -201,7 +202,7 @@ func (b *Browser) For(t testing.TB) {
 	})
 }
 
-// tell fails the test by the faults that it was not told yet.
+// tell reports new faults to the test.
 func (b *Browser) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -244,7 +245,7 @@ func (b *Browser) try(method string, parameters map[string]any, into any) error 
 	}
 }
 
-// Go goes to a URL and waits for the load event, and until the page has drawn something after that.
+// Go goes to a URL and waits for the load event, and until the page has drawn something afterwards.
 func (b *Browser) Go(url string) {
 	b.t.Helper()
 	b.send("browsingContext.navigate", map[string]any{"context": b.context, "url": url, "wait": "complete"}, nil)
@@ -257,8 +258,8 @@ func (b *Browser) Resize(s browser.Size) {
 	b.send("browsingContext.setViewport", map[string]any{"context": b.context, "viewport": map[string]int{"width": s.Width, "height": s.Height}}, nil)
 }
 
-// Press presses keys, one after the other, wherever the focus is. Keys that are no characters are those of WebDriver
-// (https://w3c.github.io/webdriver/#keyboard-actions).
+// Press presses keys, one after the other, wherever the focus is. Special keys have WebDriver's
+// codes (https://w3c.github.io/webdriver/#keyboard-actions).
 func (b *Browser) Press(keys string) {
 	b.t.Helper()
 	var actions []map[string]string
@@ -285,7 +286,7 @@ func Eval[V any](b *Browser, expression string) V {
 	return value
 }
 
-// evaluate has values as JSON, which V is read from: BiDi's own form of values is another one.
+// evaluate returns values as JSON, because BiDi has its own encoding of values.
 func evaluate[V any](b *Browser, expression string) (value V, err error) {
 	var result struct {
 		Type             string
@@ -306,13 +307,13 @@ func evaluate[V any](b *Browser, expression string) (value V, err error) {
 	return value, json.Unmarshal([]byte(result.Result.Value), &value)
 }
 
-// Wait waits until an expression, or what it promises, is true.
+// Wait waits until an expression, or the value of its promise, is true.
 func (b *Browser) Wait(expression string) {
 	b.t.Helper()
 	var last error
 	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(poll) {
 		var ok bool
-		// While the page goes elsewhere there is nobody to ask.
+		// Evaluating fails during a navigation.
 		if ok, last = evaluate[bool](b, "Promise.resolve("+expression+").then(Boolean)"); ok {
 			return
 		}
@@ -321,7 +322,7 @@ func (b *Browser) Wait(expression string) {
 	b.t.Fatalf("after %v: got no %s (%v)\nthe page: %s", patience, expression, last, text)
 }
 
-// Text returns what an element shows.
+// Text returns the visible text of an element.
 func (b *Browser) Text(selector string) string {
 	b.t.Helper()
 	return Eval[string](b, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))

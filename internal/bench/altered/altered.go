@@ -1,5 +1,5 @@
-// Package altered makes snapshots of which a hundredth of the lists differ, for benchmarks of what a
-// change costs.
+// Package altered makes snapshots in which a hundredth of the lists differ, to benchmark the cost
+// of a change.
 package altered
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A Row of the table of records.
+// A Row is a row of the table of records.
 type Row struct {
 	TokenID    string   `json:"token_id"`
 	Version    uint32   `json:"version"`
@@ -25,7 +25,7 @@ type Row struct {
 	Tags       []string `json:"tags,omitempty"`
 }
 
-// A Change turns the first record of a list into others. other is the first record of another list.
+// A Change replaces the first record of a list. other is the first record of another list.
 type Change func(first, other Row) []Row
 
 // AddTag changes the list's records and nothing else.
@@ -44,8 +44,8 @@ func AddFollow(r, other Row) []Row {
 // every is the number of lists per changed list.
 const every = 100
 
-// Snapshot makes a folder with a snapshot that differs in the first record of each hundredth list. nth,
-// from 0 to 99, says which list of a hundred that is.
+// Snapshot writes a changed snapshot to a folder: it changes the first record of each hundredth
+// list. nth, from 0 to 99, selects the list among a hundred.
 func Snapshot(from, to string, nth int, change Change) error {
 	from, err := filepath.Abs(from)
 	if err != nil {
@@ -95,7 +95,7 @@ func alterRows(in io.Reader, out io.Writer, nth int, change Change) error {
 	lines.Buffer(nil, 16<<20)
 	encoder := json.NewEncoder(out)
 	lists := map[string]bool{}
-	var other Row // the first one of the list before
+	var other Row // first record of the previous list
 	for lines.Scan() {
 		var r Row
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {

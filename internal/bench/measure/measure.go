@@ -1,5 +1,5 @@
-// Package measure has what the benchmarks share: running commands, measuring in rounds,
-// and tables of figures with their spread, as Markdown and as JSON.
+// Package measure has shared parts of the benchmarks: running commands, measuring in rounds, and
+// tables of figures with their spread, as Markdown and as JSON.
 package measure
 
 import (
@@ -17,14 +17,14 @@ import (
 
 // Usage is the resource usage of a process.
 type Usage struct {
-	Seconds float64 // by the clock
+	Seconds float64 // elapsed
 	CPU     float64 // seconds of all cores
-	Memory  float64 // at its peak, in MiB; of a small process what its parent had when it began
+	Memory  float64 // peak in MiB; for a small process, that of its parent at the start
 }
 
 // Run runs a command; an error contains its output.
 func Run(c *exec.Cmd) (Usage, error) {
-	syscall.Sync() // do not measure the writes of earlier commands
+	syscall.Sync() // do not count the writes of earlier commands
 	start := time.Now()
 	if output, err := c.CombinedOutput(); err != nil {
 		return Usage{}, fmt.Errorf("%s: %w\n%s", filepath.Base(c.Path), err, output)
@@ -43,7 +43,7 @@ func UsageOf(state *os.ProcessState) Usage {
 	return usage
 }
 
-// The size of a real network (Epinions), whose proportions all snapshots have.
+// The size of a real network (Epinions). All snapshots have its proportions.
 const (
 	Objects  = 359_474
 	accounts = 75_879
@@ -51,8 +51,8 @@ const (
 	records  = 511_524
 )
 
-// Snapshot makes a synthetic snapshot whose site has about the given number of objects, in a folder
-// that must not exist.
+// Snapshot makes a synthetic snapshot whose site has about the given number of objects. The folder
+// must not exist.
 func Snapshot(ctx context.Context, dir string, objects int) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

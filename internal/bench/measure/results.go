@@ -17,8 +17,9 @@ type Results struct {
 	err   error
 }
 
-// Compare adds the rounds of two subjects. The target is a ratio ("≤ 0.8") or has the unit of our
-// figure ("≥ 50,000/s"); it is shown, not checked. Notes are further findings of the run.
+// Compare adds the rounds of two subjects. The target is a ratio ("≤ 0.8") or has the unit of the
+// first subject's figure ("≥ 50,000/s"); it is printed, not checked. Notes are further findings of
+// the run.
 func (r *Results) Compare(measure, unit string, rounds []Pair, target string, notes ...string) {
 	ours, others, ratios := make([]float64, len(rounds)), make([]float64, len(rounds)), make([]float64, len(rounds))
 	for i, p := range rounds {
@@ -28,7 +29,7 @@ func (r *Results) Compare(measure, unit string, rounds []Pair, target string, no
 	show(measure, Text(unit, ours...), Text(unit, others...), Text("", ratios...), target, notes)
 }
 
-// Figure adds the rounds of one thing. The target has the unit: "≤ 256 MiB".
+// Figure adds the rounds of one subject. The target has the unit: "≤ 256 MiB".
 func (r *Results) Figure(measure, unit string, rounds []float64, target string, notes ...string) {
 	for _, v := range rounds {
 		r.line(measure, fmt.Sprintf("%g %s", v, column(unit)), v)
@@ -43,7 +44,7 @@ func (r *Results) line(measure, values string, v float64) {
 	fmt.Fprintf(&r.lines, "Benchmark/%s 1 %s\n", strings.ReplaceAll(measure, " ", "_"), values)
 }
 
-// column returns a unit as the Go benchmark format has it: without spaces, and never empty.
+// column returns a unit in the form of the Go benchmark format: without spaces, and never empty.
 func column(unit string) string {
 	switch {
 	case unit == "":
@@ -63,7 +64,8 @@ func (r *Results) Write(path string) error {
 	return errors.Join(r.err, os.WriteFile(path, []byte(r.lines.String()), 0o644))
 }
 
-// Text returns the median of some rounds, of one at least, and their spread: "2.5 s (1 to 4)". Rates have units like "/s".
+// Text returns the median of the rounds, at least one, and their spread: "2.5 s (1 to 4)". Rates
+// have units like "/s".
 func Text(unit string, rounds ...float64) string {
 	sorted := slices.Sorted(slices.Values(rounds))
 	n := len(sorted)
@@ -77,7 +79,7 @@ func Text(unit string, rounds ...float64) string {
 	return text
 }
 
-// number has three digits that count, or all those before the point.
+// number formats a number with three significant digits, or all digits before the point.
 func number(v float64) string {
 	if v == math.Trunc(v) || math.Abs(v) >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

@@ -22,7 +22,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Every round is a line that benchstat reads.
+// Every round is a line that benchstat can read.
 func TestResults(t *testing.T) {
 	var r Results
 	r.Compare("generate / `cp -r`", "s", []Pair{{1, 4}, {3, 4}}, "≤ 0.8")

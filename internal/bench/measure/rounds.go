@@ -5,14 +5,14 @@ import (
 	"os"
 )
 
-// A Pair is a figure of ours and one to compare it with, measured in the same round.
+// A Pair is a figure of followpress and one to compare it with, from the same round.
 type Pair struct{ Ours, Other float64 }
 
-// Ratio is our figure divided by the other.
+// Ratio returns the figure of followpress divided by the other.
 func (p Pair) Ratio() float64 { return p.Ours / p.Other }
 
-// Rounds repeats a measurement n times, since machines are noisy. The two things of a pair are measured
-// one after the other, so that what slows the machine down for a while slows down both.
+// Rounds repeats a measurement n times, since machines are noisy. Both figures of a pair are
+// measured in succession, so that temporary noise affects both.
 func Rounds(n int, measure func(round int) (Pair, error)) ([]Pair, error) {
 	pairs := make([]Pair, n)
 	for i := range pairs {
@@ -25,7 +25,7 @@ func Rounds(n int, measure func(round int) (Pair, error)) ([]Pair, error) {
 	return pairs, nil
 }
 
-// Repeat is Rounds for a figure that is compared with no other.
+// Repeat is like Rounds, for a figure without a counterpart.
 func Repeat(n int, measure func(round int) (float64, error)) ([]float64, error) {
 	values := make([]float64, n)
 	for i := range values {

@@ -22,19 +22,19 @@ type Bench struct {
 	measure.Results
 	Snapshot string // a folder
 	Bin      string // the folder of the built commands
-	Tools    string // folder of the tools to compare with
+	Tools    string // folder of the other tools
 	Work     string
-	Objects  int    // about how many a synthetic site has; 0 if no snapshot is needed
-	Rounds   int    // how often each thing is measured, since machines are noisy; 0 means 3
+	Objects  int    // approximate number of objects of a synthetic site; 0 if no snapshot is needed
+	Rounds   int    // repetitions of each measurement, since machines are noisy; 0 means 3
 	Notes    string // below the table
 	results  string // the file for the rounds
 }
 
-// longest is for servers and tools that hang.
+// longest limits servers and tools that hang.
 const longest = 3 * time.Hour
 
-// Main parses the flags, does the parts in order, prints a table, and ends the process.
-// Further flags must be defined before.
+// Main parses the flags, runs the parts in order, prints a table, and ends the process. Define
+// further flags first.
 func (b *Bench) Main(parts ...func(context.Context) error) {
 	flag.StringVar(&b.Snapshot, "snapshot", "", "folder of the snapshot; none makes a synthetic one")
 	flag.StringVar(&b.Bin, "bin", "", "folder with the built commands")
@@ -60,8 +60,7 @@ func (b *Bench) Main(parts ...func(context.Context) error) {
 	}
 }
 
-// run leaves everything it makes until the end: file systems are slow for a while
-// after removing so much.
+// run removes its files only at the end: file systems are slow for a while after large removals.
 func (b *Bench) run(ctx context.Context, parts []func(context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -90,18 +89,18 @@ func (b *Bench) run(ctx context.Context, parts []func(context.Context) error) (e
 	return b.Write(b.results)
 }
 
-// Path is that of something in the folder to work in.
+// Path returns the path of a name in the work folder.
 func (b *Bench) Path(name string) string { return filepath.Join(b.Work, name) }
 
 // Built returns the path of a built command.
 func (b *Bench) Built(name string) string { return filepath.Join(b.Bin, name) }
 
-// Generate makes the site of a snapshot, in the folder to work in.
+// Generate makes the site of a snapshot in the work folder.
 func (b *Bench) Generate(ctx context.Context, snapshot, out string) (measure.Usage, error) {
 	return measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "generate", "--snapshot", snapshot, "--out", b.Path(out)))
 }
 
-// CompareRates adds the rates that two servers reach, warm and in turns.
+// CompareRates adds the rates of two warm servers, measured in turns.
 func (b *Bench) CompareRates(ctx context.Context, name string, load Load, ours, other, target string) error {
 	rates, _, err := b.loads(ctx, load, ours, other)
 	if err == nil {
@@ -110,7 +109,8 @@ func (b *Bench) CompareRates(ctx context.Context, name string, load Load, ours, 
 	return err
 }
 
-// CompareLoads is CompareRates that also adds the p99 of the answers, which has its own target.
+// CompareLoads is like CompareRates, and also adds the p99 of the answers, which has its own
+// target.
 func (b *Bench) CompareLoads(ctx context.Context, name string, load Load, ours, other, target, p99 string) error {
 	rates, latencies, err := b.loads(ctx, load, ours, other)
 	if err == nil {
@@ -131,14 +131,15 @@ func (b *Bench) loads(ctx context.Context, load Load, ours, other string) (rates
 		latencies = append(latencies, measure.Pair{Ours: own.P99, Other: theirs.P99})
 		return measure.Pair{Ours: own.Rate, Other: theirs.Rate}, err
 	}
-	if _, err := measured(0); err != nil { // warm
+	if _, err := measured(0); err != nil { // warm up
 		return nil, nil, err
 	}
 	rates, err = measure.Rounds(b.Rounds, measured)
 	return rates, latencies[1:], err
 }
 
-// Latency adds the p99 of the answers to a load at a rate. Errors make it fail.
+// Latency adds the p99 of the answers under a load at a fixed rate. It fails if an answer is an
+// error.
 func (b *Bench) Latency(ctx context.Context, name, addr string, load Load, target string) error {
 	results, err := load.Repeat(ctx, b.Work, addr, b.Rounds)
 	if err != nil {

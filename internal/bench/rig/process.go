@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to listen.
+// patience limits the time until a server listens.
 const patience = 10 * time.Second
 
-// A Process is a server that runs.
+// A Process is a running server.
 type Process struct {
 	Addr    string
 	command *exec.Cmd
@@ -80,7 +80,7 @@ func (p *Process) Processor() (time.Duration, error) {
 	}
 	_, after, _ := strings.Cut(string(text), ") ") // man 5 proc_pid_stat: utime and stime are 14th and 15th, the name the 2nd
 	fields := strings.Fields(after)
-	const utime, ticks = 14 - 3, 100 // a second, on every system of today
+	const utime, ticks = 14 - 3, 100 // ticks per second, the same on every current system
 	if len(fields) < utime+2 {
 		return 0, errors.New("the system does not report the processor time")
 	}
@@ -115,7 +115,7 @@ func (b *Bench) Nginx(ctx context.Context) (*Process, error) {
 		config := b.Path("nginx.conf")
 		return exec.CommandContext(ctx, "nginx", "-c", config), errors.Join(
 			os.WriteFile(config, fmt.Appendf(nil, nginxConfig, b.Work, addr, b.Path("site")), 0o644),
-			os.Chmod(b.Work, 0o755), // workers of nginx run as another user, who must reach the site
+			os.Chmod(b.Work, 0o755), // nginx's workers run as another user and must read the site
 		)
 	})
 }
@@ -126,8 +126,8 @@ events { worker_connections 1024; }
 http { access_log off; include followpress.conf; }
 `
 
-// NginxEdge returns the command of nginx as an edge. followpress edge has written its configuration into
-// the folder.
+// NginxEdge returns the command of nginx as an edge, with the configuration that followpress edge
+// wrote into the folder.
 func NginxEdge(ctx context.Context, dir string) (*exec.Cmd, error) {
 	config := filepath.Join(dir, "nginx.conf")
 	return exec.CommandContext(ctx, "nginx", "-p", dir, "-c", config), os.WriteFile(config, []byte(nginxEdgeConfig), 0o644)

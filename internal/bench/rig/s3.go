@@ -23,23 +23,22 @@ const (
 )
 
 const (
-	// s3Patience is how long a server may take to answer.
+	// s3Patience limits the time of an answer.
 	s3Patience = time.Minute
-	// settle lets a server end what it does after its start.
+	// settle gives a server time to finish the work of its start.
 	settle = time.Second
 )
 
-// S3 is an S3-compatible server that runs.
+// S3 is a running S3-compatible server.
 type S3 struct {
 	Addr   string
 	Client *minio.Client
 	folder string
 }
 
-// ServeS3 runs a server over a folder, which it creates if necessary, until use
-// returns, and returns the usage of the server. Each part of a measurement has a server
-// of its own, so that earlier requests do not affect it. tools is the folder with the
-// server's binary.
+// ServeS3 runs a server over a folder until use returns, and returns the server's resource usage.
+// It creates the folder if necessary. Each part of a measurement has a server of its own, so that
+// earlier requests do not affect it. tools is the folder with the server's binary.
 func ServeS3(ctx context.Context, kind servers.Kind, tools, folder string, use func(*S3) error) (measure.Usage, error) {
 	s := &S3{folder: folder}
 	var err error
@@ -67,7 +66,7 @@ func ServeS3(ctx context.Context, kind servers.Kind, tools, folder string, use f
 	if killed := process.Process.Kill(); killed != nil {
 		err = errors.Join(err, fmt.Errorf("stop %s: %w", kind, killed))
 	}
-	_ = process.Wait() // it was killed: there always is an error
+	_ = process.Wait() // it was killed, so Wait always fails
 	return measure.UsageOf(process.ProcessState), err
 }
 
@@ -89,8 +88,8 @@ func (s *S3) MakeBucket(ctx context.Context, name string) error {
 	return s.Client.MakeBucket(ctx, name, minio.MakeBucketOptions{})
 }
 
-// Command returns the command of a client, with an environment for this server only,
-// without the user's configuration.
+// Command returns the command of a client, with an environment for this server only and without the
+// user's configuration.
 func (s *S3) Command(ctx context.Context, name string, arguments ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, arguments...)
 	c.Env = []string{

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// LargestList finds the list with the most follows of a site in a folder, by its
-// search shards.
+// LargestList returns the list with the most follows in a site's folder, according to its search
+// shards.
 func LargestList(site string) (token string, follows int, err error) {
 	base := filepath.Join(site, "_search", "lists")
 	lists, err := os.ReadDir(base)
@@ -37,7 +37,7 @@ func LargestList(site string) (token string, follows int, err error) {
 	return token, follows, nil
 }
 
-// Lists returns the lists of a site in a folder.
+// Lists returns the lists of a site's folder.
 func Lists(site string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(site, "api", "v1", "lists"))
 	tokens := make([]string, len(entries))

@@ -18,7 +18,7 @@ import (
 // A Load describes the requests that wrk sends.
 type Load struct {
 	Paths []string // requested at random; a body after a space makes it a POST
-	Rate  float64  // requests per second, as far as the server keeps up; 0 means unlimited
+	Rate  float64  // target rate, requests per second; 0 means unlimited
 	Time  time.Duration
 }
 
@@ -26,7 +26,7 @@ type Load struct {
 type Result struct {
 	Rate     float64 `json:"rate"` // requests per second
 	Requests int     `json:"requests"`
-	Errors   int     `json:"errors"` // answers that are not 2xx or 3xx, and none at all
+	Errors   int     `json:"errors"` // missing answers, and answers other than 2xx and 3xx
 	P50      float64 `json:"p50"`
 	P99      float64 `json:"p99"`
 }
@@ -34,7 +34,7 @@ type Result struct {
 //go:embed wrk.lua
 var script []byte
 
-// connections is how many wrk opens.
+// connections is the number of connections of wrk.
 const connections = 50
 
 // Details requests the details of lists as fast as the server answers.
@@ -64,7 +64,7 @@ func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
 	return results[0], nil
 }
 
-// Repeat sends the load several times, for its time each.
+// Repeat sends the load several times, and returns each result.
 func (l Load) Repeat(ctx context.Context, work, addr string, rounds int) ([]Result, error) {
 	scriptFile, paths := filepath.Join(work, "wrk.lua"), filepath.Join(work, "wrk-paths")
 	if err := os.WriteFile(scriptFile, script, 0o644); err != nil {
@@ -88,14 +88,13 @@ func (l Load) Repeat(ctx context.Context, work, addr string, rounds int) ([]Resu
 
 const calibrations = 3
 
-// calibrate finds the milliseconds that a connection waits between two requests.
+// calibrate determines the pause of a connection between two requests, in milliseconds.
 func (l Load) calibrate(ctx context.Context, addr, scriptFile, paths string) (wait float64, err error) {
 	if l.Rate == 0 {
 		return 0, nil
 	}
-	// wrk can only pause between the requests of a connection; short runs find the
-	// pause that gives the rate. A server that falls behind gets fewer requests: the
-	// result contains the rate that was reached.
+	// wrk can only pause between the requests of a connection, so short runs find the pause for the
+	// rate. If a server falls behind, it gets fewer requests; the result contains the actual rate.
 	wait = 1000 * connections / l.Rate
 	for range calibrations {
 		first, err := l.run(ctx, addr, scriptFile, paths, wait, 3*time.Second)

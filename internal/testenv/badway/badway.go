@@ -1,4 +1,5 @@
-// Package badway is a way to a server, for tests, on which connections can be slow, break off or bring nothing.
+// Package badway provides a proxy for tests whose connections can be slow, break off or carry no
+// bytes.
 package badway
 
 import (
@@ -11,14 +12,14 @@ import (
 // A Fault affects connections, including open ones. The zero value has no effect.
 type Fault struct {
 	Up      bool          // affects bytes to the server, not answers
-	Latency time.Duration // later by so much
+	Latency time.Duration // delay of each byte
 	Rate    int           // limit in bytes per second
 	Cut     int           // the connection ends after this number of bytes
 	Hang    bool          // bytes never arrive, and the connection ends with the fault
 	Reset   bool          // the connection is reset
 }
 
-// A Way is a proxy to a server. Its methods may be called from many goroutines.
+// A Way is a proxy to a server. Its methods are safe for concurrent use.
 type Way struct {
 	listener net.Listener
 	server   string
@@ -30,7 +31,7 @@ type Way struct {
 	group   sync.WaitGroup
 }
 
-// To starts a way to a server, HOST:PORT. The end of the test closes it.
+// To starts a proxy to a server, HOST:PORT. The end of the test closes it.
 func To(t testing.TB, server string) *Way {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,7 +44,7 @@ func To(t testing.TB, server string) *Way {
 	return w
 }
 
-// Endpoint returns the URL of the way.
+// Endpoint returns the URL of the proxy.
 func (w *Way) Endpoint() string { return "http://" + w.listener.Addr().String() }
 
 // Set replaces the fault.
@@ -90,7 +91,7 @@ func (w *Way) connect(client *net.TCPConn) {
 	group.Wait()
 }
 
-// keep reports whether connections may be used, and remembers them.
+// keep reports whether connections may be used, and remembers them to close later.
 func (w *Way) keep(all ...*net.TCPConn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

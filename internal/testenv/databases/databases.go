@@ -23,13 +23,13 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// A Server is a PostgreSQL that listens on this machine only. Anybody may connect as the user test, who
-// may do everything.
+// A Server is a PostgreSQL that listens on this machine only. Anybody may connect as the superuser
+// test.
 type Server struct {
 	Address string // 127.0.0.1:port
 
 	folder  string
-	account *syscall.Credential // nil for ours
+	account *syscall.Credential // runs the server; nil means the account of this process
 	process *process.Process
 }
 
@@ -71,7 +71,7 @@ func newServer(t testing.TB) *Server {
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 
-// account is that of PostgreSQL's processes, which refuse to be root's.
+// account returns the account for PostgreSQL's processes, which refuse to run as root.
 func account(t testing.TB) *syscall.Credential {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -112,7 +112,7 @@ func (s *Server) newFolder(t testing.TB) string {
 	return folder
 }
 
-// command returns a command of the account.
+// command returns a command that runs under the server's account.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = s.folder

@@ -1,5 +1,5 @@
-// Package fakes3 is a small S3 server in memory that lacks what some real ones lack. Tests of what no
-// server that can be installed shows use it; internal/testenv/servers has the real ones.
+// Package fakes3 is a small S3 server in memory that can lack features, as some services do. Tests
+// use it where no installable server lacks the feature; internal/testenv/servers has real ones.
 package fakes3
 
 import (
@@ -21,13 +21,13 @@ import (
 	"time"
 )
 
-// Conditions say what becomes of If-Match and If-None-Match on a PUT.
+// Conditions select how the server treats If-Match and If-None-Match of a PUT.
 type Conditions int
 
-// The ways of servers with conditions.
+// Ways to treat conditions.
 const (
 	Kept    Conditions = iota
-	Refused            // 501, as servers without conditional writes should
+	Refused            // the answer is 501, as it should be without conditional writes
 	Ignored            // the object is put, regardless of the condition
 )
 
@@ -49,11 +49,11 @@ type Lacks struct {
 	ListV2     bool // list-type=2 is answered like version 1
 	PutETag    bool // the answer to a PUT has no ETag
 
-	// ETag is the format of ETags in answers; "" means Quoted. Match is the one that If-Match must have;
-	// "" means that any will do.
+	// ETag is the format of ETags in answers; "" means Quoted. Match is the format that If-Match
+	// must have; "" means any.
 	ETag, Match string
 
-	// OtherETags says which bodies get ETags that are not MD5s; nil means none.
+	// OtherETags selects bodies whose ETags are not MD5s; nil selects none.
 	OtherETags func(body []byte) bool
 	// Store changes the stored body; nil stores it unchanged.
 	Store func(key string, body []byte) []byte
@@ -110,7 +110,7 @@ func (s *Server) Body(key string) []byte {
 	return s.objects[key].body
 }
 
-// Keys returns those of all objects, in order.
+// Keys returns the keys of all objects, in order.
 func (s *Server) Keys() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPut && key != "":
 		s.put(w, r, key, body)
-	case r.Method == http.MethodPut && r.URL.RawQuery == "": // the bucket is there
+	case r.Method == http.MethodPut && r.URL.RawQuery == "": // HeadBucket: the bucket exists
 	case r.Method == http.MethodDelete && key != "":
 		delete(s.objects, key)
 		w.WriteHeader(http.StatusNoContent)
@@ -165,7 +165,7 @@ func (l Lacks) matches(header, etag string) bool {
 	return header == fmt.Sprintf(l.Match, etag)
 }
 
-// tag returns an ETag as answers have it.
+// tag formats an ETag for an answer.
 func (l Lacks) tag(etag string) string { return fmt.Sprintf(cmp.Or(l.ETag, Quoted), etag) }
 
 // check compares an object with the conditions of a PUT. It returns the error to answer with, if any.

@@ -145,7 +145,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestFaults: each fault shows as it does with real providers.
+// TestFaults: each fault looks as it does at real providers.
 func TestFaults(t *testing.T) {
 	node := meanrpc.Start(t, chain, slices.Values(blocks(2)))
 	c, ctx := client(t, node.URL), context.Background()

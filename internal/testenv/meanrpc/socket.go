@@ -7,7 +7,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// announce tells those who watch of a new block. The caller has the lock.
+// announce sends the newest block to all subscribers. The caller has the lock.
 func (n *Node) announce() {
 	for c := range n.watching {
 		select {
@@ -17,7 +17,7 @@ func (n *Node) announce() {
 	}
 }
 
-// watch has a channel told of new blocks, or no longer.
+// watch subscribes a channel to new blocks, or unsubscribes it.
 func (n *Node) watch(c chan struct{}, on bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -38,18 +38,18 @@ func (s *Server) CloseSockets() {
 	}
 }
 
-// A watched backend tells of new blocks.
+// A watched backend announces new blocks.
 type watched interface {
 	watch(c chan struct{}, on bool)
 }
 
-// serveSocket answers JSON-RPC over a WebSocket, one call after the other, and eth_subscribe to newHeads,
-// each with the newest block: of several that come at a time, only the last. All faults of calls apply, but those
-// of connections.
+// serveSocket answers JSON-RPC over a WebSocket, one call after the other, and eth_subscribe to
+// newHeads. Of several new blocks at once it sends only the last. Faults of calls apply; faults of
+// connections do not.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
-		return // it has answered
+		return // the library has answered
 	}
 	s.mu.Lock()
 	if s.sockets == nil {

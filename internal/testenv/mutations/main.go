@@ -52,7 +52,7 @@ func run(ctx context.Context, out io.Writer, matching string, schedules, paralle
 	all = slices.DeleteFunc(all, func(m mutation) bool {
 		return !wanted.MatchString(m.promise) && !slices.ContainsFunc(m.hunks, func(h hunk) bool { return wanted.MatchString(h.file) })
 	})
-	// Tests that fail anyway would find everything.
+	// A test that fails without a fault would find every fault.
 	if by, err := test(ctx, "", suites(all, schedules)); err != nil {
 		return fmt.Errorf("without any fault: %w", err)
 	} else if by != "" {
@@ -91,17 +91,17 @@ func run(ctx context.Context, out io.Writer, matching string, schedules, paralle
 	return nil
 }
 
-// A mutation is a fault that somebody could make.
+// A mutation is a fault, like one that a developer could introduce.
 type mutation struct {
 	promise   string // promise that the fault breaks
 	redundant string // why no test finds it; "" if one must
 	hunks     []hunk
 }
 
-// A hunk replaces a text that a file has once.
+// A hunk replaces a text that occurs once in a file.
 type hunk struct{ file, before, after string }
 
-// read reads mutations.txt, which says what its lines mean.
+// read reads mutations.txt, which explains its format.
 func read(name string) (all []mutation, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -149,8 +149,8 @@ func parse(block string) (m mutation, err error) {
 	return m, nil
 }
 
-// files returns the changed files of a module, by name. It is an error if one does not have a text
-// exactly once: the code has changed, and the mutation must follow it.
+// files returns the changed files of a module, by name. A text that does not occur exactly once is
+// an error: the code has changed, and the mutation must follow.
 func (m mutation) files(root string) (map[string]string, error) {
 	changed := map[string]string{}
 	for _, h := range m.hunks {
@@ -176,8 +176,8 @@ type suite struct {
 	arguments []string // arguments of the test binary
 }
 
-// suites returns the tests that have to find some faults. The quick ones come first: most faults do not
-// get as far as the simulation.
+// suites returns the tests that must find the faults. Quick tests come first, because they find
+// most faults before the slow simulation runs.
 func suites(all []mutation, schedules int) (suites []suite) {
 	quick := suite{"publisher", []string{"-test.run=Lease|Lock|Doubt|Tak(en|ing)Over|Answer|Interleaved|SameSite|Wait|Mark|Refreshe|PowerFailure"}}
 	publishing := suite{"publisher", []string{"-test.skip=^TestSimulation"}}
@@ -208,7 +208,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 	return suites
 }
 
-// try returns the test that finds a fault, or "".
+// try returns the name of the test that finds a fault, or "".
 func (m mutation) try(ctx context.Context, schedules int) (by string, err error) {
 	changed, err := m.files(".")
 	if err != nil {
@@ -268,7 +268,7 @@ var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
 // run returns the name of the first test that fails, or "".
 func (s suite) run(ctx context.Context, binary string) (by string, err error) {
-	// A fault that makes a test hang is found too. Most suites take seconds, none but the simulation minutes.
+	// A fault that makes a test hang counts as found. Only the simulation takes minutes.
 	run := exec.CommandContext(ctx, binary, append([]string{"-test.failfast", "-test.timeout=4m"}, s.arguments...)...)
 	run.Dir = s.folder
 	output, err := run.CombinedOutput()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The list stays true: each fault can still be made, and gives code.
+// Each fault of the list can still be put into the code, and the result compiles.
 func TestMutationsApply(t *testing.T) {
 	all, err := read("mutations.txt")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
-// A text that is gone, or there twice, is an error that says so.
+// A text that is missing, or occurs twice, is an error that names the problem.
 func TestMutationsOfOtherCode(t *testing.T) {
 	for before, want := range map[string]string{"no such" + " text": "0 times", "package main": "", "func ": "times, want once"} {
 		m := mutation{promise: "p", hunks: []hunk{{"main.go", before, "x"}}}

@@ -19,17 +19,18 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// An Anvil is a node whose blocks get the numbers, times and logs that they are told. It has a block
-// only when it is told, about a millisecond each, so that histories on it must have small gaps.
+// An Anvil is a node whose blocks have given numbers, times and logs. A block takes about a
+// millisecond, even without logs, so histories on it need small gaps.
 type Anvil struct {
 	Node
 
 	epoch uint64
 }
 
-// StartAnvil starts an anvil for one of the chains. Its newest block is that before the chain's first
-// one. It has Multicall3 unless epoch is odd. Of the newest blocks, 2·epoch are not final, and epoch are not safe. It ends with the test, which
-// is skipped unless TEST_SERVERS is set.
+// StartAnvil starts an anvil for one of the chains. Its newest block is the one before the chain's
+// first. It has Multicall3 unless epoch is odd. The newest 2·epoch blocks are not final, and the
+// newest epoch blocks are not safe. The node ends with the test, which is skipped unless
+// TEST_SERVERS is set.
 func StartAnvil(t testing.TB, chains []history.Chain, id, epoch uint64) *Anvil {
 	t.Helper()
 	servers.Wanted(t)
@@ -60,7 +61,7 @@ func StartAnvil(t testing.TB, chains []history.Chain, id, epoch uint64) *Anvil {
 	return n
 }
 
-// anvil returns where npm has put the program.
+// anvil returns the path of the program that npm installed.
 func anvil(t testing.TB) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -78,9 +79,9 @@ func anvil(t testing.TB) string {
 	return name
 }
 
-// Play adds the blocks that are of the node's chain, with their numbers, times and logs, and blocks
-// without logs where numbers are left out. A block must be at least as many seconds after another as its
-// number is larger. Logs must be of addresses that history.Addresses has.
+// Play adds those blocks that belong to the node's chain, and blocks without logs for missing
+// numbers. Times must grow by at least a second per block number. The addresses of logs must be in
+// history.Addresses.
 func (n *Anvil) Play(blocks ...history.Block) {
 	n.t.Helper()
 	head := n.Head()
@@ -126,9 +127,9 @@ func (n *Anvil) Finalize() {
 	n.Mine(2 * n.epoch)
 }
 
-// Reorg replaces the blocks from first on, like a reorganization. The new chain has the given
-// blocks and is at least as long as the old one. The node sets times that are not later than the
-// old newest block's, a second apart. Reorg returns the blocks from first on that have logs.
+// Reorg replaces the blocks from first on. The new chain has the given blocks and is at least as
+// long as the old one. Times up to that of the old newest block are replaced, a second apart. Reorg
+// returns the blocks from first on that have logs.
 func (n *Anvil) Reorg(first uint64, blocks ...history.Block) []history.Block {
 	n.t.Helper()
 	head := n.Head()
@@ -159,7 +160,7 @@ func (n *Anvil) Reorg(first uint64, blocks ...history.Block) []history.Block {
 	return now
 }
 
-// withTimes are blocks with the times of others.
+// withTimes returns blocks with the times of others.
 func withTimes(blocks, others []history.Block) []history.Block {
 	timed := withLogs(blocks)
 	for i, b := range withLogs(others) {

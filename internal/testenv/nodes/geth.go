@@ -19,8 +19,8 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// A Geth is geth with its own chain. It makes a block as soon as there is a transaction, so it
-// decides itself which logs are in which block, and the times of blocks.
+// A Geth is geth with its own chain. It makes a block as soon as there is a transaction, so geth
+// chooses the logs of each block, and the times.
 type Geth struct {
 	Node
 
@@ -66,7 +66,7 @@ func StartGeth(t testing.TB) *Geth {
 	return g
 }
 
-// geth returns where make has put the program.
+// geth returns the path of the program that make installed.
 func geth(t testing.TB) string {
 	t.Helper()
 	module, err := exec.Command("go", "env", "GOMOD").Output()
@@ -80,8 +80,8 @@ func geth(t testing.TB) string {
 	return name
 }
 
-// Play emits the logs of blocks, in order, and returns the blocks that the node has made of them. Logs of
-// contracts that are not in Chains are emitted by another contract than in the blocks.
+// Play emits the logs of blocks, in order, and returns the resulting blocks of the node. A stranger
+// emits the logs of contracts that are not in Chains.
 func (g *Geth) Play(blocks ...history.Block) []history.Block {
 	g.t.Helper()
 	first := g.Head() + 1
@@ -120,8 +120,8 @@ func (g *Geth) Mine() {
 	g.run(map[string]any{"from": g.sender, "to": common.Address{19: 1}, "gas": hexutil.Uint64(500_000)})
 }
 
-// run sends transactions and waits until they are mined, in their order: geth itself may give two of them
-// one nonce while it makes a block.
+// run sends transactions and waits until they are mined, one by one: geth may give two concurrent
+// ones the same nonce.
 func (g *Geth) run(transactions ...map[string]any) (receipts []*types.Receipt) {
 	g.t.Helper()
 	for _, transaction := range transactions {

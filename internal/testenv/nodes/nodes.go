@@ -21,10 +21,11 @@ import (
 	"github.com/followpress/followpress/internal/testenv/process"
 )
 
-// patience is how long a node may take to start, and to answer. On an idle machine it takes less than a second.
+// patience limits the time of a start, and of an answer. On an idle machine both take less than a
+// second.
 const patience = 2 * time.Minute
 
-// A Node is a process that listens on this machine only. Its methods end the test where they fail, so
+// A Node is a process that listens on this machine only. Its methods end the test on failure, so
 // only the goroutine of the test may call them.
 type Node struct {
 	URL   string // http://127.0.0.1:port
@@ -66,7 +67,7 @@ func (n *Node) connect() {
 	}
 }
 
-// call calls a method, whose result says nothing.
+// call calls a method and ignores its result.
 func (n *Node) call(method string, params ...any) {
 	n.t.Helper()
 	if err := n.client.Client().CallContext(n.ctx, nil, method, params...); err != nil {
@@ -95,7 +96,7 @@ func (n *Node) number(tag rpc.BlockNumber) uint64 {
 	return header.Number.Uint64()
 }
 
-// Blocks returns the blocks from one to another that have logs, as the node has them.
+// Blocks returns the node's blocks with logs, from one number to another.
 func (n *Node) Blocks(from, to uint64) (blocks []history.Block) {
 	n.t.Helper()
 	logs, err := n.client.FilterLogs(n.ctx, ethereum.FilterQuery{FromBlock: number(from), ToBlock: number(to)})
@@ -119,7 +120,7 @@ func (n *Node) Blocks(from, to uint64) (blocks []history.Block) {
 	return blocks
 }
 
-// transaction returns what eth_sendTransaction takes, to emit a log.
+// transaction returns the argument of eth_sendTransaction that emits a log.
 func (n *Node) transaction(l history.Log, to common.Address) map[string]any {
 	b := input(l)
 	return map[string]any{
@@ -166,7 +167,7 @@ func (n *Node) check(hash common.Hash) *types.Receipt {
 	}
 }
 
-// same says how two sequences of blocks differ; "" if they do not.
+// same describes how two sequences of blocks differ; it returns "" if they are equal.
 func same(got, want []history.Block) string {
 	got, want = withLogs(got), withLogs(want)
 	if len(got) != len(want) {

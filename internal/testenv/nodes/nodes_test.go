@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
-// supply returns what totalSupply() of a contract answers at a block.
+// supply returns the result of a contract's totalSupply() at a block.
 func supply(t *testing.T, url string, contract history.Address, block uint64) int {
 	t.Helper()
 	client, err := ethclient.Dial(url)

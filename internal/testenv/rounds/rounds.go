@@ -1,4 +1,4 @@
-// Package rounds is a source of rounds that tests send, instead of one that follows chains.
+// Package rounds is a source whose rounds come from a test instead of chains.
 package rounds
 
 import (

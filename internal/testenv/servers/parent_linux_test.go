@@ -20,8 +20,8 @@ func TestServersEndWhenTheirTestIsKilled(t *testing.T) {
 		}
 		select {}
 	}
-	servers.Start(t, servers.VersityGW) // skips this test too where there are no servers
-	// A killed test cannot clean up: its folders are in one of ours.
+	servers.Start(t, servers.VersityGW) // skips this test too if no servers are wanted
+	// A killed test cannot clean up, so its folders are in a folder of this test.
 	child := process.Start(t, process.Self(t, []string{inChild + "=1", "TMPDIR=" + t.TempDir()}, "-test.run=^"+t.Name()+"$"))
 	var endpoints []string
 	for n := range servers.Kinds() {

@@ -50,8 +50,8 @@ func Wanted(t testing.TB) {
 	}
 }
 
-// Nightly skips the test unless TEST_NIGHTLY is set, as at night: what it proves changes rarely, and others prove most of
-// it on every commit. .ci/expected-skips lists such tests.
+// Nightly skips the test unless TEST_NIGHTLY is set. Such tests cover code that changes rarely,
+// most of which other tests cover on every commit. .ci/expected-skips lists them.
 func Nightly(t testing.TB) {
 	t.Helper()
 	if os.Getenv("TEST_NIGHTLY") == "" {
@@ -59,7 +59,7 @@ func Nightly(t testing.TB) {
 	}
 }
 
-// Rounds returns how often a test tries something random: many times where TEST_SERVERS is set, else a few.
+// Rounds returns the number of repetitions of a random test: many if TEST_SERVERS is set, else few.
 func Rounds(few, many int) int {
 	if os.Getenv("TEST_SERVERS") == "" {
 		return few

@@ -1,5 +1,6 @@
-// Package servers starts real programs for tests and benchmarks: S3-compatible servers, and whatever listens at an
-// address. They end with their test. Tests that need them are skipped unless TEST_SERVERS is set.
+// Package servers starts real programs for tests and benchmarks: S3-compatible servers, and other
+// programs that listen at an address. They end with their test. Tests that need them are skipped
+// unless TEST_SERVERS is set.
 package servers
 
 import (
@@ -27,7 +28,7 @@ import (
 // A Kind is a program that serves S3.
 type Kind string
 
-// The kinds, named as their commands.
+// Kinds of servers, named after their commands.
 const (
 	MinIO     Kind = "minio"
 	VersityGW Kind = "versitygw"
@@ -56,8 +57,7 @@ func StartEncrypting(t testing.TB) *Server {
 	return Start(t, MinIO, "MINIO_KMS_SECRET_KEY=test:"+key, "MINIO_KMS_AUTO_ENCRYPTION=on")
 }
 
-// patience is how long a server may take to answer. On an idle machine, servers take less than a
-// second.
+// patience limits the time of an answer. On an idle machine, servers take less than a second.
 const patience = time.Minute
 
 // Start starts a server without data, which ends with the test. environment adds variables, "NAME=value". The test is
@@ -92,8 +92,8 @@ func (s *Server) Start() {
 	}
 }
 
-// Command returns the command of a server, not started. The server stores everything in folder, which must have the
-// folders data and home, and ends when our process ends.
+// Command returns a command, not started, that runs the server. The server stores everything in
+// folder, which must have the folders data and home, and ends when this process ends.
 func (k Kind) Command(binary, address, folder, accessKey, secretKey string) *exec.Cmd {
 	data := filepath.Join(folder, "data")
 	arguments := []string{"--quiet", "--keep-alive", "--port", address, "posix", data}
@@ -133,7 +133,7 @@ func (s *Server) Env(t testing.TB) {
 	}
 }
 
-// Client returns a plain client, to look at the server without the code under test.
+// Client returns a client that does not use the code under test.
 func (s *Server) Client() *minio.Client {
 	s.t.Helper()
 	return s.clientOf(s.AccessKey)
@@ -175,7 +175,8 @@ func (s *Server) Upload(t testing.TB, bucket, prefix, folder string) {
 	}
 }
 
-// waitUntilReady waits until the server answers. MinIO knows its owner before it knows that others are strangers.
+// waitUntilReady waits until the server answers correctly. MinIO recognizes its owner before it
+// rejects strangers.
 func (s *Server) waitUntilReady() error {
 	owner, stranger := s.Client(), s.clientOf("a-stranger")
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -201,7 +202,7 @@ func (s *Server) waitUntilReady() error {
 	}
 }
 
-// givenAddresses are the addresses returned by FreeAddress, where perhaps no server listens yet.
+// givenAddresses holds the addresses that FreeAddress returned. No server may listen there yet.
 var givenAddresses sync.Map
 
 // FreeAddress returns a loopback address where no process listens. Its port is below the range for
@@ -225,10 +226,10 @@ func FreeAddress(t testing.TB) string {
 	return ""
 }
 
-// binary finds what the Makefile built at the root of the module.
+// binary returns the path of the program that the Makefile built at the root of the module.
 func binary(t testing.TB, kind Kind) string {
 	t.Helper()
-	// Tests of the module in beam need servers too, and it has no tools of its own.
+	// Tests in the module beam use the same programs.
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/followpress/followpress").Output()
 	if err != nil {
 		t.Fatalf("find the root of the module: %v", err)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory returns a folder in memory, or "". Real servers want a disk: not all open files in memory, and some
-// tests kill what would end too soon there.
+// memory returns a folder in memory, or "". Real servers need a disk: some cannot open files in
+// memory, and some tests kill processes that would end too soon there.
 func memory() string {
 	const (
 		folder = "/dev/shm"

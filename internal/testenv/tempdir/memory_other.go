@@ -2,5 +2,5 @@
 
 package tempdir
 
-// memory is "": there is no folder in memory that all such systems have.
+// memory returns "", because other systems have no common folder in memory.
 func memory() string { return "" }

@@ -13,9 +13,8 @@ import (
 const prefix = "followpress-tests-"
 
 // InMemory keeps the temporary files of this process and its children in memory, if the system has
-// a folder there that is large enough and no real servers run (TEST_SERVERS). A TMPDIR that is set
-// takes precedence. Call it in TestMain before tests run. The next process removes files left
-// behind.
+// a large enough folder there and no real servers run (TEST_SERVERS). TMPDIR takes precedence. Call
+// InMemory in TestMain before tests run. The next process removes files left behind.
 func InMemory() {
 	folder := memory()
 	if folder == "" || os.Getenv("TMPDIR") != "" {
@@ -23,13 +22,13 @@ func InMemory() {
 	}
 	sweep(folder)
 	own := filepath.Join(folder, prefix+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(own, 0o755); err != nil { //nolint:gosec // servers that run as other users enter it
+	if err := os.Mkdir(own, 0o755); err != nil { //nolint:gosec // servers that run as other users need access
 		return
 	}
-	_ = os.Setenv("TMPDIR", own) // without it they are on the disk
+	_ = os.Setenv("TMPDIR", own) // after a failure, files are on the disk
 }
 
-// sweep removes what processes left that have ended.
+// sweep removes the files of processes that have ended.
 func sweep(folder string) {
 	left, _ := filepath.Glob(filepath.Join(folder, prefix+"*")) // the pattern is a valid one
 	for _, old := range left {

@@ -9,9 +9,9 @@ import (
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 )
 
-// The folder of a process that was killed is removed, that of this one is used.
+// The folder of a killed process is removed, and the folder of this process is used.
 func TestInMemory(t *testing.T) {
-	const killed = "/dev/shm/followpress-tests-999999999" // more than any process has
+	const killed = "/dev/shm/followpress-tests-999999999" // a process ID beyond all others
 	if os.MkdirAll(killed, 0o750) != nil {
 		return // this system has no folder in memory
 	}

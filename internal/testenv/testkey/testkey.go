@@ -1,6 +1,6 @@
-// Package testkey has keys for tests, and sites that they have signed.
+// Package testkey provides keys for tests, and signs sites with them.
 //
-// Functions that take a testing.TB end its test where they fail.
+// Functions that take a testing.TB end its test on failure.
 package testkey
 
 import (
@@ -18,7 +18,7 @@ import (
 type Key struct {
 	Signer          note.Signer
 	Private, Public string
-	Keys            note.Keys // keys of a reader that knows only this key
+	Keys            note.Keys // keys of a reader that trusts only this key
 }
 
 // New makes a key with a name.
@@ -38,7 +38,7 @@ func New(t testing.TB, name string) Key {
 	return k
 }
 
-// Note returns the note of a site, signed with the key and with others of its name.
+// Note returns the note of a site, signed with this key and with others of the same name.
 func (k Key) Note(t testing.TB, s memsite.Site, counter uint64, others ...Key) string {
 	t.Helper()
 	signers := []note.Signer{k.Signer}
@@ -52,7 +52,7 @@ func (k Key) Note(t testing.TB, s memsite.Site, counter uint64, others ...Key) s
 	return string(signed)
 }
 
-// Sign returns the site with its Note.
+// Sign returns the site with its note.
 func (k Key) Sign(t testing.TB, s memsite.Site, counter uint64, others ...Key) memsite.Site {
 	t.Helper()
 	signed := maps.Clone(s)

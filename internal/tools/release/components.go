@@ -19,12 +19,12 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// A module of Go that the command contains on some platform.
+// A module is a Go module that the command contains on some platform.
 type module struct {
 	Path, Version, Sum, Dir string
 }
 
-// modules returns those, by their paths.
+// modules returns the modules of the command, by path.
 func (r *release) modules() ([]module, error) {
 	all := map[string]module{}
 	for _, p := range platforms {
@@ -40,7 +40,7 @@ func (r *release) modules() ([]module, error) {
 			} else if err != nil {
 				return nil, err
 			}
-			if in.Module != nil && in.Module.Version != "" { // not the standard library, not followpress itself
+			if in.Module != nil && in.Module.Version != "" { // neither the standard library nor followpress itself
 				all[in.Module.Path] = *in.Module
 			}
 		}
@@ -48,7 +48,8 @@ func (r *release) modules() ([]module, error) {
 	return slices.SortedFunc(maps.Values(all), func(a, b module) int { return strings.Compare(a.Path, b.Path) }), nil
 }
 
-// texts joins the licences of Go, of the modules, and of the libraries for browsers. One without a licence is an error.
+// texts joins the licenses of Go, of the modules, and of the libraries for browsers. A missing
+// license is an error.
 func (r *release) texts(modules []module) ([]byte, error) {
 	root, err := r.command(nil, "go", "env", "GOROOT")
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *release) texts(modules []module) ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// components writes what the command consists of, as CycloneDX.
+// components writes the components of the command, as CycloneDX.
 func (r *release) components(modules []module) error {
 	bom := cyclonedx.NewBOM()
 	purl := "pkg:golang/github.com/followpress/followpress@" + r.version
@@ -122,7 +123,7 @@ func (r *release) components(modules []module) error {
 	})
 }
 
-// scripts returns the libraries that the explorer contains, with what they need themselves.
+// scripts returns the libraries in the explorer, with their dependencies.
 func (r *release) scripts() (all []cyclonedx.Component, err error) {
 	text, err := os.ReadFile(filepath.Join(r.tree, "explorer/package-lock.json"))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// An image has the command, certificates, a user and a folder for temporary files: no shell, and nothing of a
-// distribution, so its parts are those of go.sum.
+// An image has the command, certificates, a user and a folder for temporary files. It has no shell
+// and no distribution, so all its components are in go.sum.
 type image struct {
 	*release
 	index v1.ImageIndex
@@ -85,7 +85,7 @@ func (i *image) add(p platform, binary string) error {
 	return nil
 }
 
-// write writes the images of all platforms as one OCI archive, by a folder.
+// write writes the images of all platforms as one OCI archive, through a folder.
 func (i *image) write(folder string) error {
 	written, err := layout.Write(folder, empty.Index)
 	if err != nil {
@@ -114,12 +114,13 @@ func (i *image) write(folder string) error {
 	return i.create("followpress_"+i.number()+"_image.tar", func(w io.Writer) error { return packed(w, files, i.time) })
 }
 
-// certificates returns the roots that Mozilla trusts without a condition: a file cannot state one.
+// certificates returns Mozilla's unconditionally trusted roots, because a file cannot express
+// conditions.
 func certificates() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
+			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writes to a buffer do not fail
 		}
 	}
 	return all.Bytes()

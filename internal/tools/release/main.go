@@ -1,7 +1,7 @@
-// Command release builds what a release consists of from the commit that is checked out: archives with the command
-// for each system, Debian packages, the container image as an OCI archive, the npm package, a list of components
-// (SBOM) and checksums. Equal commits, Go releases and versions make equal bytes. It asks no network once the
-// modules are downloaded, and needs git, npm and dpkg-deb.
+// Command release builds the files of a release from the checked-out commit: archives with the
+// command for each system, Debian packages, the container image as an OCI archive, the npm package,
+// a list of components (SBOM) and checksums. Equal commits, Go releases and versions make equal
+// bytes. After downloading modules it needs no network. It needs git, npm and dpkg-deb.
 package main
 
 import (
@@ -20,12 +20,13 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Every platform has an archive; those of Linux have a package and an image too.
+// Every platform has an archive; Linux platforms also have a package and an image.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
 type platform struct{ os, arch string }
 
-// A release is under way: the tree is a clone of the commit, so nothing that is not committed gets in.
+// A release is a release in progress. Its tree is a clone of the commit, so it contains no
+// uncommitted files.
 type release struct {
 	version   string // version, including the v
 	tree, out string
@@ -99,7 +100,7 @@ func run(version, repository, out string) error {
 	if err := image.write(filepath.Join(temporary, "image")); err != nil {
 		return err
 	}
-	if err := r.npm(); err != nil { // last, since it writes into the tree
+	if err := r.npm(); err != nil { // last, because it writes into the tree
 		return err
 	}
 	return r.checksums()
@@ -108,7 +109,7 @@ func run(version, repository, out string) error {
 // number returns the version without its v.
 func (r *release) number() string { return strings.TrimPrefix(r.version, "v") }
 
-// command runs a program in the tree and returns what it says.
+// command runs a program in the tree and returns its output.
 func (r *release) command(env []string, name string, args ...string) (string, error) {
 	c := exec.Command(name, args...)
 	c.Dir, c.Stderr = r.tree, os.Stderr
@@ -120,7 +121,8 @@ func (r *release) command(env []string, name string, args ...string) (string, er
 	return strings.TrimSpace(string(output)), nil
 }
 
-// clone makes the tree. Its tag lets Go write the version into the command; one of another commit is an error.
+// clone clones the tree. The tag lets Go write the version into the command; a tag of another
+// commit is an error.
 func (r *release) clone(repository string) error {
 	if err := os.Mkdir(r.tree, 0o755); err != nil {
 		return err
@@ -165,7 +167,7 @@ func (r *release) build(p platform, binary string) error {
 	return err
 }
 
-// contents returns the files that accompany the command, by path.
+// contents returns the files next to the command in archives, by path.
 func (r *release) contents() (all []file, err error) {
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		text, err := os.ReadFile(filepath.Join(r.tree, name))
@@ -207,7 +209,7 @@ func (r *release) debian(p platform, binary, folder string) error {
 	if err != nil {
 		return err
 	}
-	// Debian sorts 1.0.0~rc.1 before 1.0.0.
+	// In Debian's order, 1.0.0~rc.1 precedes 1.0.0.
 	control := fmt.Sprintf(`Package: followpress
 Version: %s
 Architecture: %s
@@ -240,7 +242,7 @@ Description: static JSON API of a social follow graph
 			return err
 		}
 	}
-	// The settings have credentials.
+	// The settings contain credentials.
 	if err := os.Chmod(filepath.Join(folder, "etc/followpress.env"), 0o600); err != nil {
 		return err
 	}

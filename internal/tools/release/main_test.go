@@ -32,13 +32,13 @@ const (
 	nobody     = 65534
 )
 
-// A machine is where the command is installed: a folder that it takes for the root, or none.
+// A machine is the place of an installed command: a folder used as the root, or this machine.
 type machine struct {
 	t       *testing.T
 	root    string // empty for this machine
 	command string
-	demo    string // the snapshot, as the machine sees it
-	work    string // an unwritable folder, as the machine sees it
+	demo    string // path of the demo snapshot on the machine
+	work    string // path of an unwritable folder on the machine
 }
 
 // program returns the command as an unprivileged user, without the environment of this process.
@@ -49,7 +49,7 @@ func (m *machine) program(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// says runs a program that has to succeed.
+// says runs a program, which must succeed, and returns its output.
 func (m *machine) says(name string, args ...string) string {
 	m.t.Helper()
 	output, err := m.program(name, args...).CombinedOutput()
@@ -59,7 +59,8 @@ func (m *machine) says(name string, args ...string) string {
 	return string(output)
 }
 
-// works runs the command: its version, the demo, a site that is published, verified and served.
+// works runs the command: it checks the version, then generates, publishes, verifies and serves the
+// demo's site.
 func (m *machine) works(version string) {
 	m.t.Helper()
 	if got := m.says(m.command, "version"); !strings.HasPrefix(got, "followpress "+version+" ") {
@@ -71,7 +72,7 @@ func (m *machine) works(version string) {
 	m.serves(m.program(m.command, "serve", "--site", m.work+"/www"), "--addr", "/api/v1/lists/104/searchFollowing?term=mir")
 }
 
-// serves starts a server with a free address, which has to answer, and ends it as systemd does.
+// serves starts a server at a free address, checks an answer, and ends it as systemd does.
 func (m *machine) serves(c *exec.Cmd, flag, path string) {
 	m.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +104,7 @@ func (m *machine) serves(c *exec.Cmd, flag, path string) {
 	}
 }
 
-// folder makes a folder on a machine, writable by its user, and the demo next to it.
+// folder creates a folder on a machine, writable by its user, with the demo next to it.
 func (m *machine) folder(root string) *machine {
 	m.t.Helper()
 	m.work, m.demo = "/tmp/work", "/tmp/demo"
@@ -122,7 +123,7 @@ func (m *machine) folder(root string) *machine {
 	return m
 }
 
-// shell runs lines of sh as root, which have to succeed.
+// shell runs lines of sh as root, which must succeed.
 func shell(t *testing.T, dir, lines string) string {
 	t.Helper()
 	c := exec.Command("sh", "-euc", lines)
@@ -134,7 +135,7 @@ func shell(t *testing.T, dir, lines string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// open makes a folder that every user may enter.
+// open creates a folder that every user may enter.
 func open(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "followpress-check-")
@@ -193,7 +194,7 @@ func archives(t *testing.T, dist, version string) {
 	}
 }
 
-// npm installs the package without a network, and asks a site with it.
+// npm installs the package without a network, and reads a site with it.
 func npm(t *testing.T, dist, number string) {
 	root := open(t)
 	m := (&machine{t: t}).folder(root)
@@ -211,7 +212,8 @@ func npm(t *testing.T, dist, number string) {
 	}
 }
 
-// debian installs the package on a bare Debian, and starts what its units start, as a user without rights.
+// debian installs the package on a bare Debian, and runs the commands of its units as an
+// unprivileged user.
 func debian(t *testing.T, dist, version string) {
 	root := open(t)
 	shell(t, root, `eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
@@ -246,7 +248,7 @@ func debian(t *testing.T, dist, version string) {
 	live := unit("followpress-live.service")[0]
 	live.Args = append(live.Args, "--addr=127.0.0.1:0", "--metrics-addr=127.0.0.1:0")
 	m.serves(live, "--status-addr", "/status.json")
-	// No node answers: what the first step would have made is the demo.
+	// No node answers, so the demo replaces the snapshot of the first step.
 	nightly := unit("followpress-nightly.service")
 	if output, err := nightly[0].CombinedOutput(); err == nil || !strings.Contains(string(output), "connection refused") {
 		t.Errorf("%v: got %v: %s, want a failure, since no node answers", nightly[0].Args, err, output)
@@ -260,7 +262,7 @@ func debian(t *testing.T, dist, version string) {
 	shell(t, root, "chroot . dpkg --purge followpress; ! ls usr/bin/followpress etc/followpress.env 2>/dev/null")
 }
 
-// container unpacks the image of this machine's platform and runs what it starts.
+// container unpacks the image of this machine's platform and runs its command.
 func container(t *testing.T, dist, version string) {
 	dir, root := open(t), open(t)
 	shell(t, dir, "tar -xf "+dist+"/followpress_"+strings.TrimPrefix(version, "v")+"_image.tar")
@@ -320,7 +322,7 @@ func container(t *testing.T, dist, version string) {
 	m.folder(root).works(version)
 }
 
-// An archive does not depend on the order of its files, or on when it was made.
+// An archive does not depend on the order of its files, or on the time.
 func TestZippedIsReproducible(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	var one, two bytes.Buffer

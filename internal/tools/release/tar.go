@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// A file of an archive; a folder has a name that ends in a slash.
+// A file is a file of an archive. Names of folders end in a slash.
 type file struct {
 	name string
 	mode fs.FileMode
 	text []byte
 }
 
-// packed writes files as a tar file, sorted by name, which belong to root.
+// packed writes files as a tar file, sorted by name and owned by root.
 func packed(w io.Writer, files []file, at time.Time) error {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	t := tar.NewWriter(w)
@@ -37,7 +37,7 @@ func packed(w io.Writer, files []file, at time.Time) error {
 	return t.Close()
 }
 
-// zipped writes them as a .tar.gz file.
+// zipped writes files as a .tar.gz file.
 func zipped(w io.Writer, files []file, at time.Time) error {
 	z := gzip.NewWriter(w)
 	return errors.Join(packed(z, files, at), z.Close())

@@ -1,6 +1,6 @@
-// Package answers has the JSON shapes of the API that no program decodes, as site has the others: with
-// members in the order of section 2 of the specification. Tests hold what encodes and reads answers byte by
-// byte to what a JSON package makes of these types.
+// Package answers has the JSON shapes of the API that no program decodes; package site has the
+// others. Members are in the order of section 2 of the specification. Tests compare encoders and
+// scanners, byte by byte, with the JSON of these types.
 package answers
 
 // A FollowersEntry is a row of the followers leaderboard (2.1).

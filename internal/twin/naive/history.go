@@ -62,7 +62,7 @@ func (g *Graph) loadOps(fsys fs.FS) error {
 	return err
 }
 
-// latest returns the operations of the request's interval that it asks for.
+// latest returns the operations that the request asks for within its interval.
 func (r *request) latest(wanted func(operation) bool) []operation {
 	end := time.UnixMilli(r.asOf.UnixMilli())
 	if start := time.Unix(int64(r.start), 0); r.start >= 0 && start.Before(end) {
@@ -98,7 +98,7 @@ func (r *request) hours() time.Duration {
 	return 168
 }
 
-// isNews reports whether an operation is about the account and by the primary list of an account.
+// isNews reports whether an operation is about the account, and by a primary list.
 func (r *request) isNews(op operation) bool {
 	l := r.byToken[op.token]
 	return op.address == r.address && l != nil && l.account.primary == l
@@ -137,7 +137,7 @@ func (r *request) summary(ops []operation) historySummary {
 	return s
 }
 
-// historyEntry shows an operation with the account at an address.
+// historyEntry renders an operation with the account at an address.
 func (r *request) historyEntry(op operation, address string) historyEntry {
 	p := r.profileOf(address)
 	return historyEntry{
@@ -164,7 +164,7 @@ func (r *request) activity() any {
 	}{r.summary(ops), mapped(ops, func(op operation) historyEntry { return r.historyEntry(op, op.address) })}
 }
 
-// A feed is an Atom document. It encodes as no JSON does.
+// A feed is an Atom document, which is not JSON.
 type feed string
 
 func (r *request) feed() any {
@@ -222,7 +222,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// normalQuery returns the query of a feed without what makes no difference.
+// normalQuery returns the query of a feed without parameters that have no effect.
 func (r *request) normalQuery() string {
 	var all []string
 	add := func(name, value string) { all = append(all, name+"="+value) }
@@ -258,7 +258,7 @@ func (r *request) normalQuery() string {
 	return "?" + strings.Join(all, "&")
 }
 
-// HistoryObjects returns the objects that answers about operations are made of, by key.
+// HistoryObjects returns the objects behind answers about operations, by key.
 func (g *Graph) HistoryObjects() map[string][]byte {
 	objects := map[string][]byte{}
 	add := func(prefix, subject, member string, rows []any) {
@@ -299,7 +299,7 @@ func (g *Graph) HistoryObjects() map[string][]byte {
 	return objects
 }
 
-// everybody has the addresses that operations are about.
+// everybody returns the addresses that operations are about.
 func (g *Graph) everybody() map[string]bool {
 	all := map[string]bool{}
 	for _, op := range g.ops {

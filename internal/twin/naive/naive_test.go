@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/naive"
 )
 
-// TestConformance compares all answers with those of the two suites.
+// TestConformance compares all answers with the two conformance suites.
 func TestConformance(t *testing.T) {
 	for name, suite := range map[string]struct {
 		files  fs.FS
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 			}
 			for _, c := range cases {
 				if name == "spec" && c.Path == "/api/v1/leaderboard/mutuals" {
-					continue // no board of that API
+					continue // a board of the other API
 				}
 				path, query, _ := strings.Cut(c.Path, "?")
 				status, contentType, body := graph.Answer(c.Method, path, query, []byte(c.Sent))
@@ -63,7 +63,7 @@ func TestConformance(t *testing.T) {
 
 var dataOfEntry = regexp.MustCompile(`"data":"(0x[0-9a-f]{40})",`)
 
-// withAddresses adds the member that entries of searchFollowing have under api=efp.
+// withAddresses adds the member address, which entries of searchFollowing have under api=efp.
 func withAddresses(c fixtures.Case) string {
 	if !strings.Contains(c.Path, "/searchFollowing") {
 		return c.Body
@@ -71,7 +71,7 @@ func withAddresses(c fixtures.Case) string {
 	return dataOfEntry.ReplaceAllString(c.Body, `$0"address":"$1",`)
 }
 
-// TestHandler checks what real clients need: answers that pages of any origin may read.
+// TestHandler checks that pages of any origin may read answers.
 func TestHandler(t *testing.T) {
 	snapshot, err := fs.Sub(fixtures.ConformanceEFP(), "snapshot")
 	if err != nil {

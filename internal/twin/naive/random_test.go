@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/naive"
 )
 
-// TestRandom: random graphs are valid, and most requests to them have non-empty answers.
+// TestRandom: random graphs are valid, and most requests to them have nonempty answers.
 func TestRandom(t *testing.T) {
 	statuses, all, news := map[int]int{}, 0, 0
 	for seed := range uint64(25) {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// opTags are tags of operations. Contracts take any UTF-8 without NUL.
+// opTags are tags of operations. Contracts accept any UTF-8 without NUL.
 var opTags = []string{
 	"top8", "block", "mute", "TOP8", "top8 ", "é", "e\u0301", "gm ☀\uFE0F", `<&>"'`, "line\u2028end", "two\nlines\r\t", "\x01\x1b", "\uFFFD", "\uFFFE",
 	"\U0001F98A", "\u202Ereversed", "]]>", `\`, "a,b", "a+b=c&d", "100%", " ", "null",
 }
 
-// addOps makes the table of operations, from its own seed: about accounts and lists that the
-// snapshot knows and others, most of them in the last hours before asOf, some just within an
-// interval and some just not, many at one time, on two chains. Some snapshots have none, and some
-// more about one account, or of one list, than an object holds.
+// addOps makes the table of operations, from its own seed. Operations are about known and unknown
+// accounts and lists. Most happened in the last hours before asOf, some just inside or outside of
+// an interval, many at one time, on two chains. Some snapshots have none. In some, one account or
+// list has more than fit into an object.
 func (m *maker) addOps(seed uint64, asOf time.Time) {
 	o := &maker{Rand: rand.New(rand.NewPCG(seed, 25)), addresses: m.addresses, tables: m.tables}
 	if o.oneIn(8) {
@@ -29,7 +29,7 @@ func (m *maker) addOps(seed uint64, asOf time.Time) {
 	for _, r := range m.tables["lists"] {
 		tokens = append(tokens, r.(row)["token_id"].(string))
 	}
-	ops := map[string]row{} // by place, which no two rows share
+	ops := map[string]row{} // by place in the chains, which is unique
 	count := o.IntN(300)
 	star, busy := o.anybody(), ""
 	if o.oneIn(6) {
@@ -68,7 +68,7 @@ func (m *maker) addOps(seed uint64, asOf time.Time) {
 	m.tables["ops"] = rows
 }
 
-// opTime returns a time at or near the beginning of an interval, or any.
+// opTime returns a time at or near the beginning of an interval, or any time.
 func (m *maker) opTime(asOf time.Time) time.Time {
 	back := time.Duration(pick(m.Rand, []int{0, 0, 1, 1, 24, 168, 168, 720, 999, 999, -1, 2000})) * time.Hour
 	at := asOf.UTC().Truncate(time.Millisecond).Add(-back)
@@ -83,7 +83,7 @@ func (m *maker) opTime(asOf time.Time) time.Time {
 	return at
 }
 
-// op returns an operation as the contract has it, now and then about something else than an account.
+// op returns an operation as the contract logs it, sometimes not about an account.
 func (m *maker) op(about string) []byte {
 	address, err := hex.DecodeString(about[2:])
 	if err != nil {
