@@ -166,7 +166,7 @@ func (b *bench) begin(ctx context.Context) (*rig.Process, error) {
 	b.status = "http://" + status
 	return rig.Start(ctx, func(addr string) (*exec.Cmd, error) {
 		return exec.CommandContext(ctx, b.Built("followpress"), "live", "--state", b.Path("state"), "--rpc", b.rpc, "--api", "efp",
-			"--addr", addr, "--status-addr", status, "--max-lag", "100000h", "--log-level", "warn"), nil
+			"--addr", addr, "--metrics-addr", status, "--max-lag", "100000h", "--log-level", "warn"), nil
 	})
 }
 

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +22,7 @@ import (
 
 // limitsOf runs the command over a site and returns the limits that the collector got until the
 // condition holds.
-func limitsOf(t *testing.T, stderr io.Writer, until func(limits []int64) bool, arguments ...string) []int64 {
+func limitsOf(t *testing.T, until func(limits []int64) bool, arguments ...string) []int64 {
 	t.Helper()
 	var mu sync.Mutex
 	var limits []int64
@@ -44,7 +42,7 @@ func limitsOf(t *testing.T, stderr io.Writer, until func(limits []int64) bool, a
 	ended := make(chan error, 1)
 	stdout, out := io.Pipe()
 	go func() {
-		err := f.Run(ctx, out, stderr)
+		err := f.Run(ctx, out, io.Discard)
 		_ = out.Close() // never fails
 		ended <- err
 	}()
@@ -87,7 +85,7 @@ func TestLimitCountsTheIndex(t *testing.T) {
 	cases := tarOf(t, afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot"), next)
 	replaced := false
 	want := []int64{needed, needed + demo, needed + demo + cases, needed + cases}
-	got := limitsOf(t, io.Discard, func(limits []int64) bool {
+	got := limitsOf(t, func(limits []int64) bool {
 		if len(limits) >= 2 && !replaced {
 			replaced = true
 			if err := os.Rename(next, path); err != nil {
@@ -98,27 +96,5 @@ func TestLimitCountsTheIndex(t *testing.T) {
 	}, "--site="+path)
 	if !slices.Equal(got, want) {
 		t.Errorf("over a tar file of %d bytes of index, then %d: got the limits %d, want %d", demo, cases, got, want)
-	}
-}
-
-// --memory is the limit for every store, unless an index needs more. Then the log says so.
-func TestMemory(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "site.tar")
-	index := tarOf(t, afero.FromIOFS{FS: fixtures.Demo()}, path)
-	const needed = 48 << 20
-	for _, c := range []struct {
-		memory int64
-		want   []int64
-		warned bool
-	}{
-		{64 << 20, []int64{64 << 20}, false},
-		{needed, []int64{needed, needed + index}, true},
-	} {
-		var log strings.Builder
-		got := limitsOf(t, &log, func(limits []int64) bool { return len(limits) >= len(c.want) },
-			"--site="+path, "--memory="+strconv.FormatInt(c.memory, 10))
-		if !slices.Equal(got, c.want) || strings.Contains(log.String(), "--memory is less") != c.warned {
-			t.Errorf("--memory=%d: got the limits %d, want %d, and a warning: %v; log:\n%s", c.memory, got, c.want, c.warned, &log)
-		}
 	}
 }

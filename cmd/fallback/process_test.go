@@ -266,7 +266,7 @@ func TestEndsWithoutItsClients(t *testing.T) {
 		twice  bool
 		status int
 	}{
-		"when the time is over": {"--drain-timeout=100ms", false, command.Done},
+		"when the time is over": {"--drain-delay=0s", false, command.Done},
 		"when told twice":       {"--drain-delay=1h", true, -1}, // the signal's own end
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func TestAudit(t *testing.T) {
 	done(t, "publish", "--site", at("site"), "--dest", "file://"+at("bucket"))
 	online := served(t, http.FileServer(http.Dir(at("bucket"))))
 	for _, place := range []string{at("snapshot"), at("snapshot.tar"), at("site"), "file://" + at("bucket"), online} {
-		done(t, "audit", place, "--all")
+		done(t, "audit", place, "--sample=0")
 		done(t, "audit", place, "--sample", "3", "--seed", "1", "--report", at("report.json"))
 		var report struct {
 			Sampled, Right int
@@ -75,7 +75,7 @@ func TestAudit(t *testing.T) {
 	sites("lossy", "--unchecked")
 	nodes[8453].Set(meanrpc.Faults{})
 	for _, name := range []string{"lossy", "lossy.tar"} {
-		text := failed(t, "audit", at(name), "--all")
+		text := failed(t, "audit", at(name), "--sample=0")
 		for _, f := range findings {
 			if f.command == "audit" {
 				f.isSaidIn(t, text)
@@ -90,7 +90,7 @@ func TestAudit(t *testing.T) {
 	if err := os.WriteFile(lists[0], []byte(`{"records":[]} `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text := failed(t, "audit", at("site"), "--all"); !strings.Contains(text, filepath.Base(filepath.Dir(lists[0]))+", object: ") {
+	if text := failed(t, "audit", at("site"), "--sample=0"); !strings.Contains(text, filepath.Base(filepath.Dir(lists[0]))+", object: ") {
 		t.Errorf("an altered object: %s", text)
 	}
 }

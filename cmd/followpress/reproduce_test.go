@@ -44,7 +44,7 @@ func play(t *testing.T, seed uint64) (*playedSite, *history.History) {
 		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, p.nodes[c.ID].URL))
 	}
 	t.Setenv("RPC_OF_TEST", strings.Join(rpc, ";"))
-	done(t, "snapshot", "chain", "--rpc", p.rpc(), "--state", p.at("state"), "--out", p.at("snapshot"), "--compress", "none")
+	done(t, "snapshot", "chain", "--rpc", p.rpc(), "--state", p.at("state"), "--out", p.at("snapshot"))
 	return p, played
 }
 
@@ -76,7 +76,7 @@ func TestReproduceFromTheChains(t *testing.T) {
 	half := p.publish(t, "half", "half-bucket", "--api", "efp", "--history-window", "50000h")
 	all := p.publish(t, "snapshot", "bucket")
 	for _, place := range []string{half, all, half} { // one state goes forwards and back
-		status, stdout, said := ran("reproduce", place, "--rpc", p.rpc(), "--state", p.at("kept"), "--max-range", "7")
+		status, stdout, said := ran("reproduce", place, "--rpc", p.rpc(), "--state", p.at("kept"))
 		lines := strings.Split(stdout, "\n")
 		if status != command.Done || !strings.HasPrefix(lines[len(lines)-2], "equal ") || strings.Contains(stdout, "differs") {
 			t.Errorf("%s: got status %d and %s", place, status, said)

@@ -17,7 +17,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures/history"
@@ -93,11 +96,22 @@ func files(t *testing.T, folder string) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unpacker, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpacker.Close()
 	found := map[string][]byte{}
 	for _, e := range entries {
-		if found[e.Name()], err = os.ReadFile(filepath.Join(folder, e.Name())); err != nil {
+		body, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		name, packed := strings.CutSuffix(e.Name(), ".zst")
+		if packed && err == nil {
+			body, err = unpacker.DecodeAll(body, nil)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+		found[name] = body
 	}
 	return found
 }
@@ -149,7 +163,7 @@ func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string
 	}
 	make := []string{"snapshot", "chain", "--state", filepath.Join(dir, "state"), "--rpc", strings.Join(rpc, ";"),
 		"--profiles", served(t, ens), "--badges", served(t, poap), "--badge-events", "177709", "--table", "recommended=" + recommended,
-		"--out", snapshot, "--compress", "gzip", "--report", reportFile}
+		"--out", snapshot, "--report", reportFile}
 	done(t, make...)
 
 	var report struct {
@@ -190,7 +204,11 @@ func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string
 	if !ok {
 		t.Fatal("the fallback does not start")
 	}
-	graph, err := naive.Load(os.DirFS(snapshot), naive.Config{HistoryWindow: site.DefaultHistoryWindow})
+	unpacked := fstest.MapFS{}
+	for name, body := range files(t, snapshot) {
+		unpacked[name] = &fstest.MapFile{Data: body}
+	}
+	graph, err := naive.Load(unpacked, naive.Config{HistoryWindow: site.DefaultHistoryWindow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +258,7 @@ func TestKilledRuns(t *testing.T) {
 	ensURL, poapURL := served(t, ens), served(t, poap)
 	args := func(name string) []string {
 		return []string{"snapshot", "chain", "--state", filepath.Join(dir, name+"-state"), "--out", filepath.Join(dir, name), "--rpc", strings.Join(rpc, ";"),
-			"--max-range", "1000000", "--profiles", ensURL, "--badges", poapURL, "--badge-events", "177709"}
+			"--profiles", ensURL, "--badges", poapURL, "--badge-events", "177709"}
 	}
 	begun := time.Now()
 	done(t, args("whole")...)

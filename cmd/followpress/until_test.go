@@ -47,7 +47,7 @@ func TestUntil(t *testing.T) {
 		t.Fatal(err)
 	}
 	chain := func(out string, flags ...string) []string {
-		return slices.Concat([]string{"snapshot", "chain", "--out", at(out), "--compress=none"}, flags)
+		return slices.Concat([]string{"snapshot", "chain", "--out", at(out)}, flags)
 	}
 	done(t, chain("new", slices.Concat([]string{"--state", at("state"), "--rpc", rpc(played)}, services)...)...)
 	done(t, chain("ended", "--state", at("other"), "--rpc", rpc(&ended))...)
@@ -86,7 +86,7 @@ func TestUntil(t *testing.T) {
 	}
 
 	report := at("report.json")
-	done(t, "report", "--from", at("old"), "--to", at("new"), "--json", report)
+	done(t, "report", "--from", at("old"), "--to", at("new"), "--out", report)
 	var changes struct {
 		Lists struct{ New, Gone int } `json:"lists"`
 	}
@@ -96,7 +96,7 @@ func TestUntil(t *testing.T) {
 		t.Errorf("the report of two snapshots: got %+v, want %d lists more", changes, gained)
 	}
 	done(t, "generate", "--snapshot", at("new"), "--out", at("site"))
-	if text := failed(t, "report", "--from", at("old"), "--to", at("site"), "--json", report); !strings.Contains(text, "generate a site from the snapshot") {
+	if text := failed(t, "report", "--from", at("old"), "--to", at("site"), "--out", report); !strings.Contains(text, "generate a site from the snapshot") {
 		t.Errorf("a snapshot and a site: got %s", text)
 	}
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ethereum/go-ethereum/crypto/keccak"
 	json "github.com/goccy/go-json"
-	"golang.org/x/crypto/sha3"
 
 	"github.com/followpress/followpress/internal/plain"
 	"github.com/followpress/followpress/site"
@@ -448,7 +448,7 @@ func (p *pageRenderer) nameOf(account uint32) string {
 // explorer.
 func checksummed(address site.Address) string {
 	text := []byte(address.String())
-	hash := sha3.NewLegacyKeccak256()
+	hash := keccak.NewLegacyKeccak256()
 	_, _ = hash.Write(text[2:]) // a hash never fails
 	sum := hash.Sum(nil)
 	for i, digit := range text[2:] {

@@ -15,8 +15,8 @@
 //     events; after a reorganization or a Sync it first returns to the mark. source/replay.Rows remakes only
 //     changed rows; those of ops, within Options.History, in chunks of 512.
 //  4. tables.go holds the other tables. They are read at the start and after Renew.
-//  5. snapshot.NewMemory combines the rows. They are the bytes of `snapshot chain --finality latest
-//     --compress none`, without the older rows of ops; ops_from shows the omission. A test compares both
+//  5. snapshot.NewMemory combines the rows. They are the rows of `snapshot chain --finality latest`,
+//     without the older rows of ops; ops_from shows the omission. A test compares both
 //     on random histories.
 //
 // # Nodes

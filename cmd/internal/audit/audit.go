@@ -27,14 +27,12 @@ import (
 type Command struct {
 	What string `arg:"" name:"place" help:"A site: folder, .tar file, bucket (s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER), https://HOST, or parts ('FOLDER/part-*', quoted). Or the folder of a snapshot."`
 	snapshot.Nodes
-	Sample int      `default:"1000" placeholder:"N" help:"Number of random lists to compare (default ${default})."`
-	All    bool     `help:"Compare all lists."`
+	Sample int      `default:"1000" placeholder:"N" help:"Number of random lists to compare (default ${default}); 0 means all."`
 	Seed   *uint64  `placeholder:"N" help:"Seed of the sample, to compare the same lists again; by default random, and printed."`
 	Key    []string `sep:"none" placeholder:"PUBLIC" help:"Audit only data signed by this public key; repeatable, any key suffices."`
 	Report string   `placeholder:"FILE" help:"Write results and differences as JSON; - is standard output."`
 	command.S3
-	Concurrency int     `group:"How nodes are asked:" default:"8" placeholder:"N" help:"Concurrent requests to one host (default ${default})."`
-	Rate        float64 `group:"How nodes are asked:" default:"0" placeholder:"N" help:"Requests per second to one host; 0 means no limit (default ${default})."`
+	Rate float64 `group:"How nodes are asked:" default:"0" placeholder:"N" help:"Requests per second to one host; 0 means no limit (default ${default})."`
 }
 
 // Help returns the text below the first line of --help.
@@ -49,10 +47,8 @@ func (c *Command) Validate() error {
 	switch {
 	case len(c.RPC) == 0:
 		return errors.New("missing flags: --rpc=CHAIN=URL,URL")
-	case c.Sample < 1:
-		return fmt.Errorf("--sample=%d: use 1 or more, or --all", c.Sample)
-	case c.Concurrency < 1 || !(c.Rate >= 0): // NaN is a number to strconv
-		return errors.New("--concurrency must be 1 or more, --rate 0 or more")
+	case c.Sample < 0 || !(c.Rate >= 0): // NaN is a number to strconv
+		return errors.New("--sample and --rate must be 0 or more")
 	}
 	if _, err := c.URLs("http", "https"); err != nil {
 		return err
@@ -90,8 +86,8 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	defer func() { err = errors.Join(err, done()) }()
 	progress := command.NewProgress(stderr)
 	r, err := audit.Run(ctx, subject, audit.Options{
-		Deployment: d, URLs: urls, Sample: c.Sample, All: c.All, Seed: seed, Progress: progress,
-		Provider: provider.Options{Concurrency: c.Concurrency, Rate: c.Rate},
+		Deployment: d, URLs: urls, Sample: c.Sample, All: c.Sample == 0, Seed: seed, Progress: progress,
+		Provider: provider.Options{Rate: c.Rate},
 	})
 	progress.End()
 	if err != nil {

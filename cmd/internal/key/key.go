@@ -2,6 +2,7 @@
 package key
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/x509"
@@ -21,8 +22,7 @@ import (
 type Command struct {
 	Name string `placeholder:"NAME" help:"Name of the key in signatures: a host name, such as the site's. All keys of a site share one name. By default, --out uses this machine's host name."`
 	Out  string `placeholder:"KEYFILE" help:"Make a key, and write it to this new file, readable only by its owner."`
-	In   string `placeholder:"KEYFILE" help:"Print the public key of this key file."`
-	From string `placeholder:"FILE" help:"Print the public key for an Ed25519 key in an HSM or KMS, from this file with its public part, in PEM or DER."`
+	From string `placeholder:"FILE" help:"Print the public key of this key file. For an Ed25519 key in an HSM or KMS: a file with its public part, in PEM or DER, with --name."`
 }
 
 // Help returns the text below the first line of --help.
@@ -34,20 +34,10 @@ func (*Command) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
-	given := 0
-	for _, file := range []string{c.Out, c.In, c.From} {
-		if file != "" {
-			given++
-		}
+	if (c.Out == "") == (c.From == "") {
+		return errors.New("name one of --out and --from")
 	}
-	switch {
-	case given != 1:
-		return errors.New("name one of --out, --in and --from")
-	case c.From != "" && c.Name == "":
-		return errors.New("missing flags: --name=NAME")
-	case c.In != "" && c.Name != "":
-		return errors.New("--name is for --out and --from; the key in --in has a name")
-	case c.Name != "":
+	if c.Name != "" {
 		if err := note.CheckName(c.Name); err != nil {
 			return fmt.Errorf("--name: %w", err)
 		}
@@ -88,30 +78,19 @@ func (c *Command) Run(_ context.Context, stdout, stderr io.Writer) error {
 }
 
 func (c *Command) public() (string, error) {
-	switch {
-	case c.In != "":
-		text, err := Read(c.In)
-		if err != nil {
-			return "", err
-		}
-		public, err := note.Public(text)
-		if err != nil {
-			return "", fmt.Errorf("--in=%s: %w", c.In, err)
-		}
-		return public, nil
-	case c.From != "":
-		key, err := publicFrom(c.From)
+	if c.From != "" {
+		public, err := c.publicFrom()
 		if err != nil {
 			return "", fmt.Errorf("--from=%s: %w", c.From, err)
 		}
-		return note.PublicOf(c.Name, key)
+		return public, nil
 	}
 	private, public, err := note.NewKey(c.Name)
 	if err != nil {
 		return "", err
 	}
 	if err := write(c.Out, private+"\n"); errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("--out=%s: the file exists, and keys are never overwritten; name another file, or print its public key with --in", c.Out)
+		return "", fmt.Errorf("--out=%s: the file exists, and keys are never overwritten; name another file, or print its public key with --from", c.Out)
 	} else if err != nil {
 		return "", fmt.Errorf("--out: %w", err)
 	}
@@ -164,11 +143,21 @@ func write(name, text string) (err error) {
 	return os.Link(f.Name(), name) // unlike a rename, it replaces nothing
 }
 
-// publicFrom reads a public key in the form tools write (RFC 8410).
-func publicFrom(name string) (ed25519.PublicKey, error) {
-	text, err := readSmall(name)
+// publicFrom returns the public key of a key file, or of a file with a public key in the form other tools
+// write (RFC 8410).
+func (c *Command) publicFrom() (string, error) {
+	text, err := readSmall(c.From)
 	if err != nil {
-		return nil, err
+		return "", err
+	}
+	private := bytes.HasPrefix(bytes.TrimSpace(text), []byte("PRIVATE+KEY+"))
+	switch {
+	case private && c.Name != "":
+		return "", errors.New("the key in the file has a name; omit --name")
+	case private:
+		return note.Public(string(text))
+	case c.Name == "":
+		return "", errors.New("not a key file of followpress; for a public key in PEM or DER, add --name")
 	}
 	if block, _ := pem.Decode(text); block != nil {
 		text = block.Bytes
@@ -176,7 +165,7 @@ func publicFrom(name string) (ed25519.PublicKey, error) {
 	any, err := x509.ParsePKIXPublicKey(text)
 	key, ok := any.(ed25519.PublicKey)
 	if err != nil || !ok {
-		return nil, errors.New("not an Ed25519 public key; want PEM or DER, such as from `openssl pkey -pubout`")
+		return "", errors.New("not an Ed25519 public key; want PEM or DER, such as from `openssl pkey -pubout`")
 	}
-	return key, nil
+	return note.PublicOf(c.Name, key)
 }

@@ -54,8 +54,8 @@ func TestNameOfKey(t *testing.T) {
 				t.Errorf("got a key file: %t", err == nil)
 			}
 			if status == command.Done {
-				if _, again, _ := run(t, "", nil, "--in", file); again != stdout {
-					t.Errorf("--in: got %q, want %q", again, stdout)
+				if _, again, _ := run(t, "", nil, "--from", file); again != stdout {
+					t.Errorf("--from: got %q, want %q", again, stdout)
 				}
 			}
 		})
@@ -76,7 +76,7 @@ func TestMalformedFile(t *testing.T) {
 		if err := os.WriteFile(file, bytes.Replace(text, []byte("follow.example"), []byte(name), 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		status, _, stderr := run(t, "", nil, "--in", file)
+		status, _, stderr := run(t, "", nil, "--from", file)
 		if status != command.Failed || !strings.Contains(stderr, "use a host name, such as follow.example") || strings.Contains(stderr, string(text[len(text)-20:len(text)-1])) {
 			t.Errorf("the name %q: got status %d, %s", name, status, stderr)
 		}

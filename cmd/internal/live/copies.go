@@ -308,7 +308,7 @@ func (c *copies) restore(ctx context.Context, dir string) (blocks map[uint64]uin
 	defer func() {
 		switch {
 		case errors.Is(err, errDamaged):
-			err = fmt.Errorf("%s: %w; to read all blocks from nodes, remove %s there and start without --state-from", c.where, err, copyKey)
+			err = fmt.Errorf("%s: %w; to read all blocks from nodes, remove %s there", c.where, err, copyKey)
 		case err != nil:
 			err = fmt.Errorf("%s: %w", c.where, err)
 		}

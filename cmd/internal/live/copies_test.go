@@ -233,7 +233,7 @@ func TestDamagedCopies(t *testing.T) {
 			}
 			to := t.TempDir()
 			_, err := c.restore(t.Context(), to)
-			if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "without --state-from") {
+			if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "remove ") {
 				t.Errorf("restore: got %v, want %v and what to do", err, errDamaged)
 			}
 			if chain.IsState(to) {

@@ -22,9 +22,9 @@ func TestWrongFlags(t *testing.T) {
 		"--rpc 1=http://n --state s --dest bucket":                                    "--dest:",
 		"--rpc 1=http://n --state s --purge nowhere:1 --dest s3://bucket":             "--purge",
 		"--rpc 1=http://n --state /d/s --dest file:///d":                              "which is public",
-		"--rpc 1=http://n --state s --dest s3://bkt/a --state-to s3://bkt/a/b":        "which is public",
-		"--rpc 1=http://n --state s --dest s3://bkt --state-from s3://bkt/state":      "which is public",
-		"--rpc 1=http://n --state s --state-to bucket":                                "--state-to:",
+		"--rpc 1=http://n --state s --dest s3://bkt/a --state-copy s3://bkt/a/b":      "which is public",
+		"--rpc 1=http://n --state s --dest s3://bkt --state-copy s3://bkt/state":      "which is public",
+		"--rpc 1=http://n --state s --state-copy bucket":                              "--state-copy:",
 		"--rpc 1=http://n --state s --badges https://poap":                            "--badge-events",
 		"--rpc 1=http://n --state s --quorum 2":                                       "--quorum=2: chain 1 has 1 URLs",
 		"--rpc 1=http://n --state s --profile-upstream nowhere --dest file:///bucket": "upstream",
@@ -37,8 +37,8 @@ func TestWrongFlags(t *testing.T) {
 		})
 	}
 	for _, args := range []string{
-		"--rpc 1=wss://n,https://m;10=http://o --state s --dest s3://bkt/a --state-to s3://bkt/b --state-from s3://other",
-		"--rpc 1=http://n --state s --dest file:///bucket --concurrency 2",
+		"--rpc 1=wss://n,https://m;10=http://o --state s --dest s3://bkt/a --state-copy s3://bkt/b",
+		"--rpc 1=http://n --state s --dest file:///bucket --rate 2",
 	} {
 		if _, err := parse(strings.Fields(args)...); err != nil {
 			t.Errorf("%s: got %v, want no error", args, err)

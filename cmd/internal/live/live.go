@@ -24,8 +24,7 @@ type Command struct {
 	Addr        string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Where to listen; a port alone means this machine only, port 0 any free port (default ${default})."`
 	Poll        time.Duration `default:"2s" placeholder:"DURATION" help:"Interval between requests for each chain's newest block (default ${default})."`
 	MaxLag      time.Duration `default:"15m" placeholder:"DURATION" help:"Answer 503 once a chain's newest block is older, so that edges use the bucket (default ${default})."`
-	StatusAddr  string        `placeholder:"HOST:PORT" help:"Where to serve a status page with plots, and the same as JSON; off by default."`
-	MetricsAddr string        `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, separate from the API; off by default."`
+	MetricsAddr string        `placeholder:"HOST:PORT" help:"Where to serve a status page with plots, /status.json, /metrics for Prometheus, /healthz and /readyz, separate from the API; off by default."`
 	LogLevel    string        `group:"Advanced:" enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"Minimum level of the JSON log on standard error; debug logs every request (default ${default})."`
 	command.S3
 
@@ -33,8 +32,7 @@ type Command struct {
 	PublishEvery time.Duration `first:"" group:"Publishing on a clock:" default:"1h" placeholder:"DURATION" help:"Interval between publishes, requests for profiles and badges, and copies of the state (default ${default})."`
 	publish.Repeated
 
-	StateFrom string `group:"Copies of the state:" placeholder:"URL" help:"If --state is empty, start from the copy in this private bucket or folder."`
-	StateTo   string `group:"Copies of the state:" placeholder:"URL" help:"Copy the state to this private bucket or folder, never over a newer copy: s3://BUCKET/PREFIX or file:///FOLDER."`
+	StateCopy string `group:"Advanced:" placeholder:"URL" help:"Copy the state to this private bucket or folder, never over a newer copy: s3://BUCKET/PREFIX or file:///FOLDER. If --state is empty, start from that copy."`
 
 	generate.Content  `group:"How a snapshot is rendered:"`
 	snapshot.Requests `group:"How nodes are asked:"`
@@ -80,7 +78,7 @@ func (c *Command) checkSource() error {
 	case c.State == "":
 		return errors.New("missing flags: --state=DIR")
 	case strings.Contains(c.State, "://"):
-		return fmt.Errorf("--state=%s: must be a folder on this machine; --state-to keeps a copy elsewhere", c.State)
+		return fmt.Errorf("--state=%s: must be a folder on this machine; --state-copy keeps a copy elsewhere", c.State)
 	}
 	return c.Requests.Check(&c.Nodes, schemes...)
 }
@@ -95,22 +93,20 @@ func (c *Command) checkPlaces() error {
 			return fmt.Errorf("--state=%s is in --dest=%s, which is public; name another folder", c.State, c.Dest)
 		}
 	}
-	for flag, text := range map[string]string{"state-from": c.StateFrom, "state-to": c.StateTo} {
-		if text == "" {
-			continue
-		}
-		at, err := storage.ParseLocation(text)
-		if err != nil {
-			return fmt.Errorf("--%s: %w", flag, err)
-		}
-		to, err := storage.ParseLocation(c.Dest)
-		if err != nil {
-			continue // no destination, or an invalid one, reported elsewhere
-		}
-		if at.Folder != "" && to.Folder != "" && command.Inside(at.Folder, to.Folder) ||
-			at.Bucket != "" && at.Bucket == to.Bucket && strings.HasPrefix(at.Prefix, to.Prefix) {
-			return fmt.Errorf("--%s=%s is in --dest=%s, which is public; name another bucket", flag, text, c.Dest)
-		}
+	if c.StateCopy == "" {
+		return nil
+	}
+	at, err := storage.ParseLocation(c.StateCopy)
+	if err != nil {
+		return fmt.Errorf("--state-copy: %w", err)
+	}
+	to, err := storage.ParseLocation(c.Dest)
+	if err != nil {
+		return nil //nolint:nilerr // no destination, or an invalid one, reported elsewhere
+	}
+	if at.Folder != "" && to.Folder != "" && command.Inside(at.Folder, to.Folder) ||
+		at.Bucket != "" && at.Bucket == to.Bucket && strings.HasPrefix(at.Prefix, to.Prefix) {
+		return fmt.Errorf("--state-copy=%s is in --dest=%s, which is public; name another bucket", c.StateCopy, c.Dest)
 	}
 	return nil
 }

@@ -248,7 +248,7 @@ func (b *background) copyState(ctx context.Context) {
 		b.log.Warn("the state was not copied, will retry", "error", err)
 	default:
 		b.monitor.copyEnded(done)
-		b.log.Info("copied the state", "to", b.StateTo, "seconds", time.Since(begun).Seconds())
+		b.log.Info("copied the state", "to", b.StateCopy, "seconds", time.Since(begun).Seconds())
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/followpress/followpress/cmd/internal/serve"
 	snapshots "github.com/followpress/followpress/cmd/internal/snapshot"
 	"github.com/followpress/followpress/live"
-	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/snapshot"
@@ -52,14 +51,14 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	var copied *copies
-	if c.StateTo != "" {
-		bucket, err := openBucket(ctx, c.StateTo, c.Server())
+	if c.StateCopy != "" {
+		bucket, err := openBucket(ctx, c.StateCopy, c.Server())
 		if err != nil {
-			return fmt.Errorf("--state-to: %w", err)
+			return fmt.Errorf("--state-copy: %w", err)
 		}
-		copied = &copies{bucket, c.StateTo}
+		copied = &copies{bucket, c.StateCopy}
 	}
-	from, closeSource, err := c.open(ctx, log)
+	from, closeSource, err := c.open(ctx, copied, log)
 	if err != nil {
 		return err
 	}
@@ -74,13 +73,13 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 }
 
 // listeners are the listeners of the process; nil if off.
-type listeners struct{ public, metrics, status net.Listener }
+type listeners struct{ public, metrics net.Listener }
 
 func (c *Command) listen() (l listeners, err error) {
 	for _, at := range []struct {
 		to            *net.Listener
 		flag, address string
-	}{{&l.public, "addr", c.Addr}, {&l.metrics, "metrics-addr", c.MetricsAddr}, {&l.status, "status-addr", c.StatusAddr}} {
+	}{{&l.public, "addr", c.Addr}, {&l.metrics, "metrics-addr", c.MetricsAddr}} {
 		if at.address == "" {
 			continue
 		}
@@ -92,7 +91,7 @@ func (c *Command) listen() (l listeners, err error) {
 }
 
 func (l listeners) close() (err error) {
-	for _, one := range []net.Listener{l.public, l.metrics, l.status} {
+	for _, one := range []net.Listener{l.public, l.metrics} {
 		if one != nil {
 			err = errors.Join(err, one.Close())
 		}
@@ -132,7 +131,7 @@ func (c *Command) openKept(ctx context.Context) (live.Bucket, error) {
 }
 
 // open opens the source.
-func (c *Command) open(ctx context.Context, log *slog.Logger) (_ follower, closeAll func() error, err error) {
+func (c *Command) open(ctx context.Context, copied *copies, log *slog.Logger) (_ follower, closeAll func() error, err error) {
 	tables := follow.Tables{State: c.State, ProfilesURL: string(c.ProfilesURL), BadgesURL: string(c.Badges), BadgeEvents: c.BadgeEvents, Files: map[snapshot.Table]string{}}
 	for name, file := range c.Table {
 		tables.Files[snapshot.Table(name)] = file
@@ -142,7 +141,7 @@ func (c *Command) open(ctx context.Context, log *slog.Logger) (_ follower, close
 	if err != nil {
 		return nil, nil, err
 	}
-	state, err := c.openState(ctx, deployment, log)
+	state, err := c.openState(ctx, deployment, copied, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -171,32 +170,28 @@ func (c *Command) window() time.Duration {
 	return c.HistoryWindow
 }
 
-// openState opens the state. An empty state starts from the copy of --state-from, if any.
-func (c *Command) openState(ctx context.Context, d *source.Deployment, log *slog.Logger) (*chain.State, error) {
+// openState opens the state. An empty state starts from the copy, if any.
+func (c *Command) openState(ctx context.Context, d *source.Deployment, copied *copies, log *slog.Logger) (*chain.State, error) {
 	state, err := chain.Open(c.State, d) // locks the state before the restore
 	if errors.Is(err, chain.ErrBusy) {
 		return nil, fmt.Errorf("--state=%s: %w; one process at a time may use a state, so name another folder, or stop the other process", c.State, err)
 	} else if err != nil {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
-	if c.StateFrom == "" || chain.IsState(c.State) {
+	if copied == nil || chain.IsState(c.State) {
 		return state, nil
 	}
 	begun := time.Now()
-	bucket, err := openBucket(ctx, c.StateFrom, c.Server())
-	if err == nil {
-		var blocks map[uint64]uint64
-		blocks, err = (&copies{bucket, c.StateFrom}).restore(ctx, c.State)
-		switch {
-		case errors.Is(err, errNoCopy):
-			log.Warn("no copy of a state yet: reading all blocks from nodes", "state_from", c.StateFrom)
-			return state, nil
-		case err == nil:
-			log.Info("restored the state", "state_from", c.StateFrom, "blocks", blocks, "seconds", time.Since(begun).Seconds())
-			return state, nil
-		}
+	blocks, err := copied.restore(ctx, c.State)
+	switch {
+	case errors.Is(err, errNoCopy):
+		log.Warn("no copy of a state yet: reading all blocks from nodes", "state_copy", c.StateCopy)
+		return state, nil
+	case err == nil:
+		log.Info("restored the state", "state_copy", c.StateCopy, "blocks", blocks, "seconds", time.Since(begun).Seconds())
+		return state, nil
 	}
-	return nil, errors.Join(fmt.Errorf("--state-from: %w", err), state.Close())
+	return nil, errors.Join(fmt.Errorf("--state-copy: %w", err), state.Close())
 }
 
 func (c *Command) importProfiles(ctx context.Context, log *slog.Logger) error {
@@ -286,13 +281,7 @@ func (p *instance) run(ctx context.Context, l listeners) error {
 			return nil
 		},
 	}
-	if l.status != nil {
-		p.log.Info("serving the status", "url", "http://"+l.status.Addr().String())
-		work = append(work, func(rest context.Context) error {
-			return server.Serve(rest, l.status, p.monitor.pages(), p.log, server.Limits{})
-		})
-	}
-	operations := http.NewServeMux()
+	operations := p.monitor.pages()
 	operations.Handle("/metrics", p.live.Metrics())
 	operations.HandleFunc("/healthz", p.health)
 	operations.HandleFunc("/readyz", p.health)

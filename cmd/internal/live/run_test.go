@@ -60,7 +60,7 @@ func parse(args ...string) (*Command, error) {
 // start runs the command until the test ends.
 func start(t *testing.T, args ...string) *run {
 	t.Helper()
-	c, err := parse(append([]string{"--addr", "127.0.0.1:0", "--status-addr", "127.0.0.1:0", "--poll", "50ms", "--max-lag", "200000h", "--no-sync"}, args...)...)
+	c, err := parse(append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--poll", "50ms", "--max-lag", "200000h", "--no-sync"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func start(t *testing.T, args ...string) *run {
 	}
 	r.url = strings.TrimSpace(string(line[:n]))
 	r.until(t, "a status", func() bool {
-		at := regexp.MustCompile(`"serving the status","url":"([^"]+)"`).FindStringSubmatch(r.log.String())
+		at := regexp.MustCompile(`"serving metrics","url":"([^"]+)/metrics"`).FindStringSubmatch(r.log.String())
 		if at != nil {
 			r.status = at[1]
 		}
@@ -223,7 +223,7 @@ func read(t *testing.T, name string) string {
 func TestLive(t *testing.T) {
 	w := newWorld(t, 3, 150)
 	dir := t.TempDir()
-	flags := append(w.rpc(), "--state", dir+"/state", "--dest", "file://"+dir+"/bucket", "--state-to", "file://"+dir+"/copy")
+	flags := append(w.rpc(), "--state", dir+"/state", "--dest", "file://"+dir+"/bucket", "--state-copy", "file://"+dir+"/copy")
 	r := start(t, flags...)
 	r.ready(t)
 	want := w.generated(t, "latest")
@@ -247,7 +247,7 @@ func TestLive(t *testing.T) {
 		t.Errorf("a second one with the same state: got %v, want what to do", err)
 	}
 
-	elsewhere := start(t, append(w.rpc(), "--state", dir+"/elsewhere", "--state-from", "file://"+dir+"/copy")...)
+	elsewhere := start(t, append(w.rpc(), "--state", dir+"/elsewhere", "--state-copy", "file://"+dir+"/copy")...)
 	elsewhere.ready(t)
 	elsewhere.logged(t, `"restored the state"`)
 	elsewhere.equals(t, want)

@@ -27,7 +27,7 @@ var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
 
 // pages serves the status for operators: a page with plots at /, and JSON at /status.json. The page
 // reloads itself without scripts.
-func (m *monitor) pages() http.Handler {
+func (m *monitor) pages() *http.ServeMux {
 	mux := http.NewServeMux()
 	answer := func(path, kind string, body func() ([]byte, error)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {

@@ -184,7 +184,7 @@ func (c *Command) startDemoUpstream(ctx context.Context) (wait func() error, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("--demo-upstream: %w", err)
+		return nil, fmt.Errorf("start the demo's source of fresh data: %w", err)
 	}
 	base := "http://" + listener.Addr().String()
 	c.ProfileUpstream, c.BadgeUpstream = base+"/{address}", base+"/{address}/{event_id}"

@@ -39,7 +39,6 @@ type Command struct {
 
 	command.S3
 
-	DemoUpstream    bool `group:"Fresh data (cache=fresh):" default:"true" help:"For the demo: start a source of fresh profiles and badges on this machine, unless an upstream is set. --demo-upstream=false turns it off."`
 	serve.Upstreams `group:"Fresh data (cache=fresh):"`
 
 	generate.Content `group:"How a snapshot is rendered:"`
@@ -47,7 +46,7 @@ type Command struct {
 
 // Help returns the text below the first line of --help.
 func (*Command) Help() string {
-	return `Without flags it serves the demo from memory, with the whole read API. / is the explorer; /_preview has a live link for every route. A site is reloaded when generate replaces it; cache=fresh does not change it.
+	return `Without flags it serves the demo from memory, with the whole read API and a source of fresh profiles and badges. / is the explorer; /_preview has a live link for every route. A site is reloaded when generate replaces it; cache=fresh does not change it.
 
 	followpress preview --site site.tar`
 }
@@ -92,7 +91,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if c.DemoUpstream && c.Snapshot == "" && c.Site == "" && !c.Refresh().Refreshes() {
+	if c.Snapshot == "" && c.Site == "" && !c.Refresh().Refreshes() {
 		wait, failed := c.startDemoUpstream(ctx)
 		if failed != nil {
 			return failed

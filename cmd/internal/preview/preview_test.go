@@ -495,7 +495,7 @@ func TestAPIOfTheDemo(t *testing.T) {
 				t.Setenv("FOLLOWPRESS_API", c.env)
 			}
 			var f Command
-			if _, err := command.NewParser("preview", "", &f).Parse(c.args); err != nil || f.API != c.want || !f.DemoUpstream {
+			if _, err := command.NewParser("preview", "", &f).Parse(c.args); err != nil || f.API != c.want {
 				t.Errorf("%q in the environment, %q: got the API %q and %v, want %q", c.env, c.args, f.API, err, c.want)
 			}
 			// The demo itself follows the specification. With an explicit API, the badges are those

@@ -358,11 +358,6 @@ type transfer struct {
 type lock struct {
 	NoLock    bool `help:"Publish without the lock; safe only without other publishers."`
 	BreakLock bool `help:"Take the lock even from a running publisher; nothing is written before its lease ends."`
-	lease
-}
-
-type lease struct {
-	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"Validity of the lock after a heartbeat (default ${default}). Another publisher takes it over 5s later."`
 }
 
 type purging struct {
@@ -401,7 +396,7 @@ func reportInSite(report, site string) bool {
 func (w *writing) writeOptions(s session) publisher.Options {
 	o := w.readOptions(s)
 	o.MaxChanged = w.PurgeMax
-	o.NoLock, o.BreakLock, o.Lease = w.NoLock, w.BreakLock, w.LockLease
+	o.NoLock, o.BreakLock = w.NoLock, w.BreakLock
 	return o
 }
 

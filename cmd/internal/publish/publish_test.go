@@ -81,7 +81,6 @@ func TestUsage(t *testing.T) {
 		{"a site to verify", "verify --dest s3://bucket --site x", "--site"},
 		{"report of verify in the destination", "verify --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
 		{"no lock and break it", "publish --site x --dest s3://bucket --no-lock --break-lock", "exclude each other"},
-		{"short lease", "publish --site x --dest s3://bucket --lock-lease 10ms", "between 1s and 1h"},
 		{"a loss without a percent sign", "publish --site x --dest s3://bucket --max-loss 5", "5% or 0.5%"},
 		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "more than 100%"},
 		{"a negative age", "verify --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},

@@ -27,7 +27,6 @@ type Repeated struct {
 	tagging  `group:"Publishing on a clock:"`
 	patience `group:"Publishing on a clock:"`
 	transfer `group:"Publishing on a clock:"`
-	lease    `group:"Publishing on a clock:"`
 }
 
 // A Destination is a bucket for Repeated.
@@ -45,7 +44,7 @@ func (r *Repeated) publishing(to Destination) *publishing {
 	p := &publishing{guards: r.guards, signing: r.signing}
 	p.refreshers = to.Refreshers
 	p.Dest, p.Endpoint, p.Region = to.URL, command.Endpoint(to.Server.Endpoint), to.Server.Region
-	p.caches, p.purging, p.patience, p.transfer, p.lease, p.tagging = r.caches, r.purging, r.patience, r.transfer, r.lease, r.tagging
+	p.caches, p.purging, p.patience, p.transfer, p.tagging = r.caches, r.purging, r.patience, r.transfer, r.tagging
 	return p
 }
 

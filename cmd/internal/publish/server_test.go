@@ -133,7 +133,7 @@ func TestInterrupted(t *testing.T) {
 				t.Parallel()
 				bucket := s.Bucket(t)
 				endpoint, hang, mend := slowWay(t, s)
-				args := []string{"--site", from, "--dest", "s3://" + bucket, "--lock-lease", "2s"}
+				args := []string{"--site", from, "--dest", "s3://" + bucket}
 				p := start(t, append(args, "--endpoint", endpoint)...)
 				for begun := time.Now(); len(contents(t, s, bucket)) < 20; time.Sleep(20 * time.Millisecond) {
 					if time.Since(begun) > time.Minute {

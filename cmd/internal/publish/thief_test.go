@@ -178,7 +178,7 @@ func TestInputsOfASignedSite(t *testing.T) {
 			func(t *testing.T, to string) { writeFile(t, to, "_next/_site.note", v.want["_site.note"]) },
 		},
 		"pieces of `--inputs`, shards of the manifest": {each("_manifest/"), each("_snapshot/")},
-		"the state, and its copy (`--state-from`)":     nil, // no publish reads them: TestDamagedCopies of live
+		"the state, and its copy (`--state-copy`)":     nil, // no publish reads them: TestDamagedCopies of live
 		"`--site`, `--ranks-from FILE`":                nil, // nothing checks them
 	}
 	table, err := os.ReadFile("../../../docs/proof.md")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,14 +21,12 @@ import (
 
 // Command is report with its flags.
 type Command struct {
-	From     string `placeholder:"SITE" help:"The old site: folder, .tar file, bucket (s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER) or parts ('FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', quoted). Or the folder of a snapshot, rendered in memory."`
-	To       string `placeholder:"SITE" help:"The new site, in the same forms."`
-	Saved    string `placeholder:"FILE" help:"Instead of two sites: a report from an earlier --json, for example to publish it after the new site replaced the old one."`
-	Out      string `placeholder:"FILE" help:"Write the report as a single HTML page with plots; - is standard output."`
-	JSON     string `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output."`
-	Markdown string `placeholder:"FILE" help:"Write a short report as Markdown; - is standard output. In GitHub Actions it is also added to the job summary."`
-	Publish  string `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and list them in _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
-	Date     string `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). A second report of a date replaces the first."`
+	From    string   `placeholder:"SITE" help:"The old site: folder, .tar file, bucket (s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER) or parts ('FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', quoted). Or the folder of a snapshot, rendered in memory."`
+	To      string   `placeholder:"SITE" help:"The new site, in the same forms."`
+	Saved   string   `placeholder:"FILE" help:"Instead of two sites: an earlier --out=FILE.json, for example to publish it after the new site replaced the old one."`
+	Out     []string `placeholder:"FILE" help:"Write the report to a file: a page with plots (.html), JSON (.json), or a short form in Markdown (.md; also - for standard output, and the job summary of GitHub Actions). Repeatable."`
+	Publish string   `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and list them in _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	Date    string   `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). A second report of a date replaces the first."`
 	command.S3
 	command.Messages
 	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry temporary failures of a request (default ${default})."`
@@ -47,10 +46,8 @@ func (c *Command) Validate() error {
 		return errors.New("missing flags: --from=SITE and --to=SITE, or --saved=FILE")
 	case c.Saved != "" && (c.From != "" || c.To != "" || c.Date != ""):
 		return errors.New("--saved excludes --from, --to and --date: the saved report has them")
-	case c.Out == "" && c.JSON == "" && c.Markdown == "" && c.Publish == "":
-		return errors.New("missing flags: --out=FILE, --json=FILE, --markdown=FILE or --publish=URL")
-	case isSame(c.Out, c.JSON), isSame(c.Out, c.Markdown), isSame(c.JSON, c.Markdown):
-		return errors.New("only one of --out, --json and --markdown can go to a given file or to standard output")
+	case len(c.Out) == 0 && c.Publish == "":
+		return errors.New("missing flags: --out=FILE or --publish=URL")
 	case c.Patience < 0:
 		return fmt.Errorf("--patience=%v: must not be negative", c.Patience)
 	}
@@ -60,10 +57,7 @@ func (c *Command) Validate() error {
 	return c.checkLocations()
 }
 
-// isSame reports whether two flags name the same file, or both name standard output.
-func isSame(a, b string) bool { return a != "" && b != "" && filepath.Clean(a) == filepath.Clean(b) }
-
-// checkLocations rejects invalid locations, and files inside a site.
+// checkLocations rejects invalid locations, unknown kinds of files, and files inside a site.
 func (c *Command) checkLocations() error {
 	for _, at := range []struct{ flag, text string }{{"from", c.From}, {"to", c.To}, {"publish", c.Publish}} {
 		if at.text == "" || at.flag != "publish" && !strings.Contains(at.text, "://") {
@@ -73,7 +67,10 @@ func (c *Command) checkLocations() error {
 			return fmt.Errorf("--%s: %w", at.flag, err)
 		}
 	}
-	for _, file := range []string{c.Out, c.JSON, c.Markdown} {
+	for _, file := range c.Out {
+		if !slices.Contains([]string{".html", ".json", ".md"}, filepath.Ext(file)) && file != command.StandardOutput {
+			return fmt.Errorf("--out=%s: want FILE.html, FILE.json, FILE.md, or - for Markdown on standard output", file)
+		}
 		for _, folder := range []string{c.From, c.To, c.Publish} {
 			if place, ok := parts.At(folder); ok {
 				folder = place
@@ -102,8 +99,10 @@ func (c *Command) date() (time.Time, error) {
 
 // Run makes or reads the report, and writes it.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	if err := errors.Join(command.CheckFile("out", c.Out, ""), command.CheckFile("json", c.JSON, ""), command.CheckFile("markdown", c.Markdown, "")); err != nil {
-		return err
+	for _, file := range c.Out {
+		if err := command.CheckFile("out", file, ""); err != nil {
+			return err
+		}
 	}
 	get := c.compare
 	if c.Saved != "" {
@@ -167,14 +166,15 @@ func (c *Command) write(r *report.Report, stdout io.Writer) error {
 		return err
 	}
 	markdown := r.Markdown()
-	for _, file := range []struct {
-		name string
-		body []byte
-	}{{c.Out, page}, {c.JSON, figures}, {c.Markdown, []byte(markdown)}} {
-		if file.name == "" {
-			continue
+	for _, file := range c.Out {
+		body := []byte(markdown)
+		switch filepath.Ext(file) {
+		case ".html":
+			body = page
+		case ".json":
+			body = figures
 		}
-		if err := command.WriteFile(file.name, file.body, stdout); err != nil {
+		if err := command.WriteFile(file, body, stdout); err != nil {
 			return err
 		}
 	}

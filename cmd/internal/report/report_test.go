@@ -57,7 +57,7 @@ func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	out, figures, markdown, summary, bucket := filepath.Join(dir, "r.html"), filepath.Join(dir, "r.json"), filepath.Join(dir, "r.md"), filepath.Join(dir, "summary"), filepath.Join(dir, "bucket")
 	t.Setenv("TEST_SUMMARY", summary)
-	status, _, stderr := run(t, "--from", from, "--to", to, "--out", out, "--json", figures, "--markdown", markdown, "--publish", "file://"+bucket, "--date", "2026-11-22")
+	status, _, stderr := run(t, "--from", from, "--to", to, "--out", out, "--out", figures, "--out", markdown, "--publish", "file://"+bucket, "--date", "2026-11-22")
 	if status != command.Done || !strings.Contains(stderr, "0 new, 1 gone, 0 changed") || !strings.Contains(stderr, "the report of 2026-11-22 is published") {
 		t.Fatalf("got status %d: %s", status, stderr)
 	}
@@ -106,7 +106,7 @@ func TestReport(t *testing.T) {
 	if body, err := os.ReadFile(summary); err != nil || string(body) != texts[summary] {
 		t.Errorf("the summary has the report twice (%v)", err)
 	}
-	if status, stdout, _ := run(t, "--from", from, "--to", "file://"+from, "--markdown", "-"); status != command.Done || !strings.Contains(stdout, "sites are equal") {
+	if status, stdout, _ := run(t, "--from", from, "--to", "file://"+from, "--out", "-"); status != command.Done || !strings.Contains(stdout, "sites are equal") {
 		t.Errorf("equal sites: got status %d: %s", status, stdout)
 	}
 }
@@ -115,10 +115,10 @@ func TestReport(t *testing.T) {
 func TestParts(t *testing.T) {
 	from, to, folder, _ := sites(t)
 	parts := to.WriteParts(t, t.TempDir())
-	if status, _, stderr := run(t, "--from", folder, "--to", parts, "--markdown", filepath.Join(t.TempDir(), "r.md")); status != command.Done || !strings.Contains(stderr, "0 new, 1 gone, 0 changed") {
+	if status, _, stderr := run(t, "--from", folder, "--to", parts, "--out", filepath.Join(t.TempDir(), "r.md")); status != command.Done || !strings.Contains(stderr, "0 new, 1 gone, 0 changed") {
 		t.Errorf("got status %d: %s", status, stderr)
 	}
-	if status, stdout, stderr := run(t, "--from", "file://"+from.WriteParts(t, t.TempDir()), "--to", folder, "--markdown", "-"); status != command.Done || !strings.Contains(stdout, "sites are equal") {
+	if status, stdout, stderr := run(t, "--from", "file://"+from.WriteParts(t, t.TempDir()), "--to", folder, "--out", "-"); status != command.Done || !strings.Contains(stdout, "sites are equal") {
 		t.Errorf("equal sites: got status %d: %s", status, stderr)
 	}
 	inside := filepath.Join(filepath.Dir(parts), "report.html")
@@ -133,8 +133,7 @@ func TestUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"missing flags: --from=SITE and --to=SITE": {"--out", "x.html"},
 		"missing flags: --out=FILE":                {"--from", from, "--to", to},
-		"only one of --out, --json":                {"--from", from, "--to", to, "--out", "-", "--json", "-"},
-		"can go to a given file":                   {"--from", from, "--to", to, "--json", "r.json", "--markdown", "./r.json"},
+		"--out=r.txt: want FILE.html":              {"--from", from, "--to", to, "--out", "r.json", "--out", "r.txt"},
 		"--date=today is not a date":               {"--from", from, "--to", to, "--out", "-", "--date", "today"},
 		"--from: ftp://x: use s3://":               {"--from", "ftp://x", "--to", to, "--out", "-"},
 		"--publish: x: use s3://":                  {"--from", from, "--to", to, "--publish", "x"},
@@ -174,10 +173,10 @@ func TestBuckets(t *testing.T) {
 			}
 			saved, local := filepath.Join(t.TempDir(), "r.json"), filepath.Join(t.TempDir(), "local.json")
 			at := "s3://" + bucket + "/a"
-			if status, _, stderr := run(t, "--from", at, "--to", file, "--endpoint", s.Endpoint, "--json", saved, "--date=2026-11-22"); status != command.Done {
+			if status, _, stderr := run(t, "--from", at, "--to", file, "--endpoint", s.Endpoint, "--out", saved, "--date=2026-11-22"); status != command.Done {
 				t.Fatal(stderr)
 			}
-			if status, _, stderr := run(t, "--from", folder, "--to", file, "--json", local, "--date=2026-11-22"); status != command.Done {
+			if status, _, stderr := run(t, "--from", folder, "--to", file, "--out", local, "--date=2026-11-22"); status != command.Done {
 				t.Fatal(stderr)
 			}
 			a, err := os.ReadFile(saved)

@@ -84,10 +84,9 @@ func (u *Upstreams) RefreshPublic() (public string, err error) {
 
 // Limits are the flags for a server's limits and for its shutdown.
 type Limits struct {
-	CacheBytes   uint64        `default:"29360128" placeholder:"BYTES" help:"Memory for the cache of hot objects (default ${default})."`
-	Timeout      time.Duration `default:"5s" placeholder:"DURATION" help:"Time limit for an answer; slower ones become 503 (default ${default})."`
-	DrainDelay   time.Duration `default:"0s" placeholder:"DURATION" help:"How long to serve after SIGTERM with /readyz at 503 (default ${default}): the time a load balancer needs to notice."`
-	DrainTimeout time.Duration `default:"10s" placeholder:"DURATION" help:"How long to wait for requests in flight after that delay (default ${default})."`
+	CacheBytes uint64        `default:"29360128" placeholder:"BYTES" help:"Memory for the cache of hot objects (default ${default})."`
+	Timeout    time.Duration `default:"5s" placeholder:"DURATION" help:"Time limit for an answer; slower ones become 503 (default ${default})."`
+	DrainDelay time.Duration `default:"0s" placeholder:"DURATION" help:"How long to serve after SIGTERM with /readyz at 503 (default ${default}): the time a load balancer needs to notice. Requests in flight then get 10s."`
 }
 
 // Check checks the flags.
@@ -96,7 +95,7 @@ func (l *Limits) Check() error {
 		flag string
 		good bool
 	}{
-		{"timeout", l.Timeout > 0}, {"drain-timeout", l.DrainTimeout > 0}, {"cache-bytes", l.CacheBytes > 0},
+		{"timeout", l.Timeout > 0}, {"cache-bytes", l.CacheBytes > 0},
 	} {
 		if !least.good {
 			return fmt.Errorf("--%s must be positive", least.flag)
@@ -115,10 +114,6 @@ func (l *Limits) Check() error {
 // Handling returns the handler options for these limits.
 func (l *Limits) Handling() server.Options {
 	return server.Options{CacheBytes: l.CacheBytes, Timeout: l.Timeout}
-}
-
-func (l *Limits) connections() server.Limits {
-	return server.Limits{DrainTimeout: l.DrainTimeout}
 }
 
 // A Service runs in Limits.Serve until its context ends.
@@ -146,7 +141,7 @@ func (l *Limits) Serve(ctx context.Context, s Service) error {
 		case <-rest.Done():
 			return nil
 		}
-		s.Log.Info("told to stop", "drain_delay", l.DrainDelay.String(), "drain_timeout", l.DrainTimeout.String())
+		s.Log.Info("told to stop", "drain_delay", l.DrainDelay.String())
 		s.Drain()
 		select {
 		case <-time.After(l.DrainDelay):
@@ -156,14 +151,14 @@ func (l *Limits) Serve(ctx context.Context, s Service) error {
 	})
 	group.Go(func() error {
 		defer end()
-		return server.Serve(draining, s.Public, s.Handler, s.Log, l.connections())
+		return server.Serve(draining, s.Public, s.Handler, s.Log, server.Limits{})
 	})
 	for _, work := range s.Work {
 		group.Go(func() error { return work(rest) })
 	}
 	if s.Metrics != nil {
 		s.Log.Info("serving metrics", "url", "http://"+s.Metrics.Addr().String()+"/metrics")
-		group.Go(func() error { return server.Serve(rest, s.Metrics, s.Operations, s.Log, l.connections()) })
+		group.Go(func() error { return server.Serve(rest, s.Metrics, s.Operations, s.Log, server.Limits{}) })
 	}
 	if err := group.Wait(); err != nil {
 		return err

@@ -35,7 +35,6 @@ type Command struct {
 	Upstreams
 	Checks
 	Limits
-	Memory int64 `placeholder:"BYTES" help:"Memory limit, without the binary's pages, some 17 MiB. More than needed saves garbage collections. The default, 0, means the need: --cache-bytes, 20 MiB, and the index of a .tar file."`
 
 	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"Minimum level of the JSON log on standard error; debug logs every request (default ${default})."`
 
@@ -68,7 +67,7 @@ func (c *Command) Validate() error {
 	if c.Poll <= 0 {
 		return errors.New("--poll must be positive")
 	}
-	return errors.Join(c.CheckMaxAge(), c.Upstreams.Check(), c.check(), c.Limits.Check(), c.checkMemory())
+	return errors.Join(c.CheckMaxAge(), c.Upstreams.Check(), c.check(), c.Limits.Check())
 }
 
 // needed returns the memory that the limits require, in bytes, without the index of a tar file.
@@ -77,41 +76,15 @@ func (c *Command) needed() int64 {
 	return int64(min(c.CacheBytes, uint64(math.MaxInt64-beside))) + beside
 }
 
-func (c *Command) checkMemory() error {
-	available := command.AvailableMemory()
-	switch {
-	case c.Memory == 0:
-		return nil
-	case c.Memory < c.needed():
-		return fmt.Errorf("--memory=%d is less than %d, the sum of --cache-bytes and 20 MiB; allow more, or lower --cache-bytes", c.Memory, c.needed())
-	case c.Memory > available:
-		return fmt.Errorf("--memory=%d exceeds the memory of this machine or its control group: %d", c.Memory, available)
-	}
-	return nil
-}
-
 // limitMemory sets the collector's limit, and updates it when the store's index changes.
-func (c *Command) limitMemory(store storage.Site, log *slog.Logger) {
+func (c *Command) limitMemory(store storage.Site) {
 	if c.LimitMemory == nil {
 		return
 	}
-	limit := max(c.Memory, c.needed())
-	c.LimitMemory(limit)
-	indexed, ok := store.(interface{ OnIndex(told func(bytes int64)) })
-	if !ok {
-		return
+	c.LimitMemory(c.needed())
+	if indexed, ok := store.(interface{ OnIndex(told func(bytes int64)) }); ok {
+		indexed.OnIndex(func(index int64) { c.LimitMemory(c.needed() + index) })
 	}
-	indexed.OnIndex(func(index int64) {
-		next := max(c.Memory, c.needed()+index)
-		if next == limit { // setting a limit stops the world
-			return
-		}
-		if c.Memory != 0 && next > c.Memory {
-			log.Warn("--memory is less than the site's index and the cache need", "memory", c.Memory, "used", next)
-		}
-		limit = next
-		c.LimitMemory(limit)
-	})
 }
 
 // Run serves until interrupted.
@@ -121,7 +94,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	c.limitMemory(store, log)
+	c.limitMemory(store)
 	defer func() { err = errors.Join(err, store.Close()) }()
 	listener, err := command.Listen("addr", c.Addr)
 	if err != nil {

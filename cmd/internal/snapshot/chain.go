@@ -46,11 +46,8 @@ type Nodes struct {
 
 // Requests are the flags for requests to nodes.
 type Requests struct {
-	Quorum      int     `default:"1" placeholder:"N" help:"Hosts of a chain that must give the same answer (default ${default}). Logs from two hosts need no confirmation by contracts."`
-	Concurrency int     `default:"8" placeholder:"N" help:"Concurrent requests per key or host, for all chains together (default ${default})."`
-	Rate        float64 `default:"0" placeholder:"N" help:"Requests per second per key or host; 0 means no limit (default ${default})."`
-	MaxRange    uint64  `default:"10000" placeholder:"BLOCKS" help:"Maximum blocks per request (default ${default}); lowered to each node's limit."`
-	Batch       int     `default:"100" placeholder:"N" help:"Maximum calls per request; 1 turns batches off (default ${default})."`
+	Quorum int     `default:"1" placeholder:"N" help:"Hosts of a chain that must give the same answer (default ${default}). Logs from two hosts need no confirmation by contracts."`
+	Rate   float64 `default:"0" placeholder:"N" help:"Requests per second per key or host; 0 means no limit (default ${default})."`
 }
 
 // Help returns the text below the first line of --help.
@@ -101,8 +98,8 @@ func (c *Chain) checkUntil() error {
 
 // Check checks the flags; schemes are the URL schemes allowed.
 func (r *Requests) Check(nodes *Nodes, schemes ...string) error {
-	if r.Quorum < 1 || r.Concurrency < 1 || r.MaxRange < 1 || r.Batch < 1 || !(r.Rate >= 0) { // NaN is a number to strconv
-		return errors.New("--quorum, --concurrency, --max-range and --batch must be 1 or more, --rate 0 or more")
+	if r.Quorum < 1 || !(r.Rate >= 0) { // NaN is a number to strconv
+		return errors.New("--quorum must be 1 or more, --rate 0 or more")
 	}
 	urls, err := nodes.URLs(schemes...)
 	if err != nil {
@@ -118,9 +115,7 @@ func (r *Requests) Check(nodes *Nodes, schemes ...string) error {
 
 // Options returns the provider's options.
 func (r *Requests) Options(finality string) provider.Options {
-	return provider.Options{
-		Finality: finality, Quorum: r.Quorum, Concurrency: r.Concurrency, Rate: r.Rate, MaxRange: r.MaxRange, Batch: r.Batch,
-	}
+	return provider.Options{Finality: finality, Quorum: r.Quorum, Rate: r.Rate}
 }
 
 // URLs returns the URLs of nodes by chain. Errors contain no URL, which may contain a key.

@@ -25,8 +25,7 @@ type Command struct {
 
 // output are the flags for the output.
 type output struct {
-	Out      string `default:"graph-snapshot" placeholder:"OUT" help:"Folder of the snapshot. The new one replaces the old one atomically (default ${default})."`
-	Compress string `enum:"zstd,gzip,none" default:"zstd" placeholder:"zstd|gzip|none" help:"Compression of the tables (default ${default})."`
+	Out string `default:"graph-snapshot" placeholder:"OUT" help:"Folder of the snapshot. The new one replaces the old one atomically (default ${default})."`
 	command.Messages
 	NoSync bool   `help:"Do not sync the new snapshot to disk before it replaces the old one."`
 	Report string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must be outside the snapshot and the state."`
@@ -99,7 +98,7 @@ func (r *run) make(
 	if err := errors.Join(command.CheckFile("report", r.Report, r.Out), p.check(ctx, r.server)); err != nil {
 		return err
 	}
-	w, err := snapshot.Create(r.Out, snapshot.WriteOptions{Compression: r.Compress, NoSync: r.NoSync})
+	w, err := snapshot.Create(r.Out, snapshot.WriteOptions{NoSync: r.NoSync})
 	if err != nil {
 		return err
 	}

@@ -246,8 +246,8 @@ func debian(t *testing.T, dist, version string) {
 	}
 	m.serves(unit("followpress-serve.service")[0], "--addr", "/api/v1/leaderboard/following?limit=3")
 	live := unit("followpress-live.service")[0]
-	live.Args = append(live.Args, "--addr=127.0.0.1:0", "--metrics-addr=127.0.0.1:0")
-	m.serves(live, "--status-addr", "/status.json")
+	live.Args = append(live.Args, "--addr=127.0.0.1:0")
+	m.serves(live, "--metrics-addr", "/status.json")
 	// No node answers, so the demo replaces the snapshot of the first step.
 	nightly := unit("followpress-nightly.service")
 	if output, err := nightly[0].CombinedOutput(); err == nil || !strings.Contains(string(output), "connection refused") {
