@@ -5,13 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"image"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode"
 
-	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/flate"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
@@ -45,12 +44,17 @@ const (
 	cardSteps   = 3
 )
 
-// A glyph is a letter in steps of an ink, 0 for none.
+// A glyph is a letter as its inked pixels.
 type glyph struct {
-	at      image.Rectangle // relative to the point where it is drawn
-	steps   []uint8
+	dots    []dot
 	advance int
 	missing bool // missing from the font, which shows a box instead
+}
+
+// A dot is a pixel of a glyph, relative to the point where the glyph is drawn.
+type dot struct {
+	x, y int16
+	step uint8 // of an ink, from 1
 }
 
 // A cardFont draws the letters of a font in one size, and caches them.
@@ -87,11 +91,13 @@ func (f *cardFont) glyph(letter rune) *glyph {
 		}
 	}
 	at, mask, point, advance, _ := f.face.Glyph(fixed.P(0, 0), letter)
-	g := &glyph{at: at, advance: advance.Round(), missing: letter == box}
+	g := &glyph{advance: advance.Round(), missing: letter == box}
 	for y := range at.Dy() {
 		for x := range at.Dx() {
 			_, _, _, alpha := mask.At(point.X+x, point.Y+y).RGBA()
-			g.steps = append(g.steps, uint8((alpha*cardSteps+0x7fff)/0xffff))
+			if step := uint8((alpha*cardSteps + 0x7fff) / 0xffff); step > 0 {
+				g.dots = append(g.dots, dot{int16(at.Min.X + x), int16(at.Min.Y + y), step})
+			}
 		}
 	}
 	f.glyphs.Store(letter, g)
@@ -109,9 +115,17 @@ var cardFonts = sync.OnceValue(func() (fonts struct{ initial, name, small, count
 // byte each, in rows that begin with a filter number, 0 for none. image/png would convert from a
 // byte per pixel, which takes several times as long as drawing and compressing.
 type cardDrawer struct {
-	pixels     [cardHeight * cardRow]byte
+	cardPixels
 	compressed bytes.Buffer
-	zlib       *zlib.Writer
+	deflate    *flate.Writer
+}
+
+// cardPixels are the pixels of a card with the two sums of their Adler-32 checksum (RFC 1950), the
+// second of which adds up the first after each byte. Few pixels differ from the background, so
+// updating the sums costs less than adding all bytes.
+type cardPixels struct {
+	bytes     [cardHeight * cardRow]byte
+	sum, sums int
 }
 
 const cardRow = 1 + cardWidth/2
@@ -119,23 +133,29 @@ const cardRow = 1 + cardWidth/2
 var cardDrawers = sync.Pool{New: func() any {
 	d := &cardDrawer{}
 	var err error
-	if d.zlib, err = zlib.NewWriterLevel(&d.compressed, zlib.BestSpeed); err != nil {
+	if d.deflate, err = flate.NewWriter(&d.compressed, flate.BestSpeed); err != nil {
 		panic("render: " + err.Error()) // the level exists
 	}
 	return d
 }}
 
-func (d *cardDrawer) set(x, y int, colour uint8) {
+func (d *cardPixels) set(x, y int, colour uint8) {
 	if x < 0 || x >= cardWidth || y < 0 || y >= cardHeight {
 		return
 	}
 	at, shift := y*cardRow+1+x/2, 4*(1-x%2)
-	d.pixels[at] = d.pixels[at]&^(0xf<<shift) | colour<<shift
+	before := d.bytes[at]
+	after := before&^(0xf<<shift) | colour<<shift
+	d.bytes[at] = after
+	change := int(after) - int(before)
+	d.sum += change
+	d.sums += change * (len(d.bytes) - at)
 }
 
 // cardBlank is the common part of all cards.
-var cardBlank = sync.OnceValue(func() *cardDrawer {
-	d, fonts := &cardDrawer{}, cardFonts()
+var cardBlank = sync.OnceValue(func() *cardPixels {
+	d, fonts := &cardPixels{sum: 1}, cardFonts()
+	d.sums = len(d.bytes)
 	for y := cardHeight - 6; y < cardHeight; y++ {
 		for x := range cardWidth {
 			d.set(x, y, cardAccent)
@@ -148,12 +168,17 @@ var cardBlank = sync.OnceValue(func() *cardDrawer {
 
 // appendPNG appends the picture.
 func (d *cardDrawer) appendPNG(b []byte, palette []byte) []byte {
+	const largestPrime = 65521 // below 1<<16
 	d.compressed.Reset()
-	d.zlib.Reset(&d.compressed)
-	_, err := d.zlib.Write(d.pixels[:])
-	if err = errors.Join(err, d.zlib.Close()); err != nil {
+	d.compressed.WriteString("\x78\x01") // zlib (RFC 1950), compressed for speed
+	d.deflate.Reset(&d.compressed)
+	_, err := d.deflate.Write(d.bytes[:])
+	if err = errors.Join(err, d.deflate.Close()); err != nil {
 		panic("render: " + err.Error()) // a buffer never fails
 	}
+	checksum := d.compressed.AvailableBuffer()
+	checksum = binary.BigEndian.AppendUint16(checksum, uint16(d.sums%largestPrime))
+	d.compressed.Write(binary.BigEndian.AppendUint16(checksum, uint16(d.sum%largestPrime)))
 	header := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, cardWidth), cardHeight)
 	b = append(b, "\x89PNG\r\n\x1a\n"...)
 	b = appendChunk(b, "IHDR", append(header, 4, 3, 0, 0, 0)) // 4 bits, a palette
@@ -182,7 +207,7 @@ type card struct {
 func appendCard(b []byte, c card) []byte {
 	d := cardDrawers.Get().(*cardDrawer)
 	defer cardDrawers.Put(d)
-	d.pixels = cardBlank().pixels
+	d.cardPixels = *cardBlank()
 	fonts := cardFonts()
 	address := checksummed(c.address)
 	name := drawable(fonts.name, c.name)
@@ -251,7 +276,7 @@ func widthIn(f *cardFont, text string) (width int) {
 }
 
 // write draws a text to the right of a point. A text that is too wide ends in an ellipsis.
-func (d *cardDrawer) write(f *cardFont, text string, x, y, most int, ink uint8) {
+func (d *cardPixels) write(f *cardFont, text string, x, y, most int, ink uint8) {
 	end := x + most
 	if widthIn(f, text) > most {
 		end -= f.glyph('…').advance
@@ -267,16 +292,14 @@ func (d *cardDrawer) write(f *cardFont, text string, x, y, most int, ink uint8) 
 	}
 }
 
-func (d *cardDrawer) draw(g *glyph, x, y int, ink uint8) {
-	for i, step := range g.steps {
-		if step > 0 {
-			d.set(x+g.at.Min.X+i%g.at.Dx(), y+g.at.Min.Y+i/g.at.Dx(), ink+step-1)
-		}
+func (d *cardPixels) draw(g *glyph, x, y int, ink uint8) {
+	for _, dot := range g.dots {
+		d.set(x+int(dot.x), y+int(dot.y), ink+dot.step-1)
 	}
 }
 
 // circle draws the background of the letter.
-func (d *cardDrawer) circle() {
+func (d *cardPixels) circle() {
 	const r = cardFace / 2
 	for y := range cardFace {
 		for x := range cardFace {
