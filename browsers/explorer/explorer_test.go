@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/spf13/afero"
@@ -34,7 +35,14 @@ var now = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 // generate renders the site of a snapshot with the explorer, which links to reports.
 func generate(t *testing.T, snapshot fs.FS, config site.Config) memsite.Site {
 	t.Helper()
-	config.Explorer, config.Reports = true, true
+	config.Reports = true
+	return generateOnly(t, snapshot, config)
+}
+
+// generateOnly renders the site of a snapshot with the explorer.
+func generateOnly(t *testing.T, snapshot fs.FS, config site.Config) memsite.Site {
+	t.Helper()
+	config.Explorer = true
 	files, _, err := generator.ToMemory(context.Background(), afero.FromIOFS{FS: snapshot}, generator.Options{Config: config, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +52,24 @@ func generate(t *testing.T, snapshot fs.FS, config site.Config) memsite.Site {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// copied returns the tables of a snapshot, to be changed.
+func copied(t *testing.T, snapshot fs.FS) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	err := fs.WalkDir(snapshot, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := fs.ReadFile(snapshot, name)
+		files[name] = &fstest.MapFile{Data: body, Mode: 0o644}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // part returns the snapshot of a conformance suite.
@@ -160,26 +186,19 @@ func shown(t *testing.T, p *browser.Page) {
 	there(t, p)
 }
 
-// isThere is an expression: the view shows its subject with its rows, or a failure.
-const isThere = "document.querySelector('main h1') && !document.querySelector('.loading, [aria-busy=true], .row-waits[aria-label^=Loading]')"
-
 // there waits until a view shows its subject. It fails the test if the view shows a failure.
 func there(t *testing.T, p *browser.Page) {
 	t.Helper()
-	p.Wait(isThere)
+	p.Wait(browser.Complete)
 	if failed := p.Text(".failed"); failed != "" {
 		t.Errorf("%s: got the failure %q", p.URL(), failed)
 	}
 }
 
-// tooWide is an expression for the elements outside the window.
-const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] :
-	[...document.body.querySelectorAll('*')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 150)).slice(-5)`
-
 // fits checks that no part of a view is outside the window.
 func fits(t *testing.T, p *browser.Page) {
 	t.Helper()
-	if wide := browser.Eval[[]string](p, tooWide); len(wide) > 0 {
+	if wide := browser.Eval[[]string](p, browser.TooWide); len(wide) > 0 {
 		t.Errorf("%s: wider than the window: %q", p.URL(), wide)
 	}
 }

@@ -21,7 +21,7 @@ func TestFirefox(t *testing.T) {
 			b.For(t)
 			b.Resize(browser.Phone)
 			b.Go(h.at(v.at))
-			b.Wait(isThere)
+			b.Wait(browser.Complete)
 			if failed := b.Text(".failed"); failed != "" {
 				t.Errorf("got the failure %q", failed)
 			}
@@ -33,16 +33,16 @@ func TestFirefox(t *testing.T) {
 			}
 			for _, size := range []browser.Size{browser.Phone, browser.Tablet, browser.Desktop} {
 				b.Resize(size)
-				if wide := firefox.Eval[[]string](b, tooWide); len(wide) > 0 {
+				if wide := firefox.Eval[[]string](b, browser.TooWide); len(wide) > 0 {
 					t.Errorf("%s: wider than the window: %q", size, wide)
 				}
 			}
 		})
 	}
 	b.Go(h.at("#/"))
-	b.Wait(isThere)
+	b.Wait(browser.Complete)
 	b.Press("/mira")
 	b.Wait("document.querySelector('[role=option]')")
 	b.Press(firefox.ArrowDown + firefox.Enter)
-	b.Wait("document.title.includes('miralund.eth') && " + isThere)
+	b.Wait("document.title.includes('miralund.eth') && " + browser.Complete)
 }

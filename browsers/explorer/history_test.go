@@ -64,18 +64,7 @@ func lately() []deed {
 // withOps returns a snapshot with a history.
 func withOps(t *testing.T, snapshot fs.FS, deeds []deed) fs.FS {
 	t.Helper()
-	files := fstest.MapFS{}
-	err := fs.WalkDir(snapshot, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		body, err := fs.ReadFile(snapshot, name)
-		files[name] = &fstest.MapFile{Data: body, Mode: 0o644}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := copied(t, snapshot)
 	var rows strings.Builder
 	for i, d := range deeds {
 		about, err := site.ParseAddress(d.about)

@@ -3,6 +3,7 @@ package explorer_test
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -185,23 +186,57 @@ func TestHostileTextsTakeNoRoom(t *testing.T) {
 }
 
 // Warnings mark names that look like addresses or like other names, and check marks in names and
-// tags.
+// tags. Rows too say that a check mark is part of a name.
 func TestNotices(t *testing.T) {
 	servers.Wanted(t)
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	h := serve(t, generate(t, hostile(t), site.Config{API: site.APIEFP}), "/")
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
-	for i, want := range map[int]string{14: "written like an address", 15: "written like an address", 16: "check mark into a name", 17: "Looks like victim.eth"} {
+	for i, wants := range map[int][]string{14: {"written like an address"}, 15: {"written like an address", "check mark into a name"}, 16: {"check mark into a name"}, 17: {"Looks like victim.eth"}} {
 		p.Go(h.at("#/" + hostileAddress(i)))
 		shown(t, p)
-		p.WaitForText(want)
+		for _, want := range wants {
+			p.WaitForText(want)
+		}
 	}
 	p.WaitForText("check mark into a tag")
 	p.Go(h.at("#/" + hostileAddress(0)))
 	shown(t, p)
 	if notices := p.Text(".likeness"); notices != "" {
 		t.Errorf("victim.eth: got %q, want no notice about lookalikes", notices)
+	}
+	// In sight is what is within the line below the name.
+	const named = `Object.fromEntries([...document.querySelectorAll('.names')].map((e) => {
+		const told = e.querySelector('.ticked')?.getBoundingClientRect(), line = e.querySelector('.under').getBoundingClientRect();
+		return [e.querySelector('bdi').innerText, !!told && told.width > 60 && told.bottom <= line.bottom + 1];
+	}))`
+	for _, size := range []browser.Size{browser.Narrow, browser.Phone, browser.Desktop} {
+		me := b.Open(t, h.at("#/"), browser.View{Size: size, Now: now, Before: being(h.URL, hostileAddress(18))})
+		for _, place := range []string{"#/boards/followers", "#/search?q=victim", "#/a/" + hostileAddress(1) + "/followers", "#/a/" + hostileAddress(1) + "/following"} {
+			me.Go(h.at(place))
+			shown(t, me)
+			if place == "#/boards/followers" {
+				me.Click(".bar input[role=combobox]")
+				me.Press("victim")
+				me.Wait("document.querySelectorAll('#found [role=option]').length > 2")
+			}
+			rows, ticked := browser.Eval[map[string]bool](me, named), 0
+			for name, told := range rows {
+				has := strings.ContainsAny(name, "✔✅☑")
+				if told != has {
+					t.Errorf("%s at %s: %q: told of a check mark: %t", place, size, name, told)
+				}
+				if has {
+					ticked++
+				}
+			}
+			if ticked == 0 {
+				t.Errorf("%s at %s: got the rows %q, want one with a check mark", place, size, slices.Collect(maps.Keys(rows)))
+			}
+			fits(t, me)
+		}
+		me.Close()
 	}
 }
 

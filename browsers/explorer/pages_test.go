@@ -3,7 +3,6 @@ package explorer_test
 import (
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -19,21 +18,9 @@ import (
 
 // withPages returns a site of the demo with pages, to be served at the top of a host, and a hostile account.
 func withPages(t *testing.T) *host {
-	files := fstest.MapFS{}
-	entries, err := fs.ReadDir(fixtures.Demo(), ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		body, err := fs.ReadFile(fixtures.Demo(), e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Name() == "accounts.ndjson" {
-			body = append(body, `{"address":"0x00000000000000000000000000000000000000ee","ens":{"name":"<b>x","avatar":"javascript:alert(1)","records":{"description":"<script>alert(1)</script>","url":"javascript:alert(1)"}}}`+"\n"...)
-		}
-		files[e.Name()] = &fstest.MapFile{Data: body}
-	}
+	files := copied(t, fixtures.Demo())
+	accounts := files["accounts.ndjson"]
+	accounts.Data = append(accounts.Data, `{"address":"0x00000000000000000000000000000000000000ee","ens":{"name":"<b>x","avatar":"javascript:alert(1)","records":{"description":"<script>alert(1)</script>","url":"javascript:alert(1)"}}}`+"\n"...)
 	return serve(t, generate(t, files, site.Config{
 		API: site.APIEFP, Pages: true, PublicURL: "https://graph.example", HistoryWindow: site.Window(site.DefaultHistoryWindow),
 	}), "/")
@@ -213,5 +200,50 @@ func TestBrand(t *testing.T) {
 	}
 	if got := b.Requests(); len(got) == 0 || slices.ContainsFunc(got, func(url string) bool { return url != "https://brand.example/logo.png" }) {
 		t.Errorf("requests of other hosts: got %q, want the logo only", got)
+	}
+}
+
+// A site offers only what it has. This one has no badges, no pages, no operations and no reports:
+// nothing leads to them, and nothing requests them.
+func TestNothingMissingIsOffered(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	snapshot := copied(t, fixtures.Demo())
+	snapshot["events.ndjson"], snapshot["badges.ndjson"] = &fstest.MapFile{}, &fstest.MapFile{}
+	for _, config := range []site.Config{{API: site.APIEFP}, {}} {
+		h := serve(t, generateOnly(t, snapshot, config), "/")
+		for _, before := range []string{"", being(h.URL, mira)} {
+			p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: before})
+			for _, v := range demoViews() {
+				if v.name == "reports" {
+					continue
+				}
+				p.Go(h.at(v.at))
+				shown(t, p)
+				if v.name == "profile" {
+					p.Click(".share")
+					p.WaitFor("dialog[open] canvas")
+					p.Settle()
+					if codes := browser.Eval[[]string](p, `[...document.querySelectorAll('dialog .address code')].map((e) => e.textContent)`); len(codes) != 1 {
+						t.Errorf("share: got %q, want the address only", codes)
+					}
+				}
+				for what, selector := range map[string]string{
+					"reports": "a[href='#/reports']", "badges": ".badge", "activity": "a[href$='/activity'], a[href$='/then'], .feed", "a page": "link[rel=canonical], a[href*='/u/']",
+				} {
+					if p.Count(selector) > 0 {
+						t.Errorf("%q %s: got %s, which the site lacks", config.API, v.at, what)
+					}
+				}
+				for _, to := range browser.Eval[[]string](p, "[...document.querySelectorAll('a[href]')].filter((a) => a.origin === location.origin && !a.hash).map((a) => decodeURIComponent(a.pathname).slice(1))") {
+					if _, there := h.site[site.Key(to)]; !there {
+						t.Errorf("%q %s: got a link to %s, which the site lacks", config.API, v.at, to)
+					}
+				}
+				p.Press(browser.Escape)
+			}
+			p.Close()
+		}
 	}
 }

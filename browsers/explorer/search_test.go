@@ -3,6 +3,8 @@ package explorer_test
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/followpress/followpress/browsers/internal/browser"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 )
 
@@ -118,7 +121,7 @@ func thousands(n int) string {
 
 const (
 	rowsFound = "[...document.querySelectorAll('main .ranking a.person')].map((a) => a.hash.replace('#/a/', ''))"
-	linesOf   = "[...document.querySelectorAll('%s')].slice(0, 8).map((e) => e.querySelector('.names').innerText)"
+	linesOf   = "[...document.querySelectorAll('%s')].slice(0, 8).map((e) => e.querySelector('.names').innerHTML)"
 )
 
 // Results are counted and in the documented order, with few requests; all results appear on
@@ -259,4 +262,59 @@ func TestSearchBeforeIndex(t *testing.T) {
 		p.Press(string(key))
 	}
 	p.Wait(fmt.Sprintf("[...document.querySelectorAll('#found [role=option]')].some((option) => !option.querySelector('.all') && option.textContent.includes(%q))", name))
+}
+
+// The search of a 404 page leads to that of the explorer. Any text is only a text there.
+func TestSearchOfMissingPages(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	handler, err := server.New(t.Context(), generate(t, hostile(t), site.Config{API: site.APIEFP}), server.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(handler)
+	t.Cleanup(h.Close)
+	for _, path := range []string{"/u/nobody.eth", "/u/", "/_explore/nothing"} {
+		p := b.Open(t, h.URL+path, browser.View{Size: browser.Narrow, Now: now})
+		p.Forgive("404")
+		fits(t, p)
+		barriers(t, p)
+		if browser.Eval[bool](p, "document.querySelector('form').checkValidity()") {
+			t.Errorf("%s: an empty search can be sent", path)
+		}
+		p.Click("input")
+		p.Press("VICTIM" + browser.Enter)
+		p.Wait("location.pathname === '/_explore/index.html' && !location.search && location.hash === '#/search?q=VICTIM'")
+		shown(t, p)
+		if got := p.Text("main .ranking li"); !strings.Contains(got, "victim.eth") || p.Count("main .ranking mark") == 0 {
+			t.Errorf("%s: got the first result %q, want victim.eth with a mark", path, got)
+		}
+		p.Close()
+	}
+
+	p := b.Open(t, h.URL+"/_explore/index.html", browser.View{Size: browser.Narrow, Now: now, Before: tripwires})
+	asked := map[string]string{"?q=": "", "?q": "", "?q=+": " ", "?q=a&q=b": "a", "?q=%E0%A4%A": "\ufffd%A"}
+	for _, text := range []string{markup, script, page, rightToLeft, invisible, piled, "%", "..", "#/proof", "&q=x", "__proto__", strings.Repeat("W", 5000), "a\nb\x00c"} {
+		asked["?q="+url.QueryEscape(text)] = text
+	}
+	for query, want := range asked {
+		p.Go(h.URL + "/_explore/index.html" + query)
+		shown(t, p)
+		fits(t, p)
+		for _, fault := range browser.Eval[[]string](p, inspect) {
+			t.Errorf("%.50s: %s", query, fault)
+		}
+		if got := browser.Eval[string](p, "new URLSearchParams(location.hash.split('?')[1] ?? '').get('q') ?? ''"); got != want {
+			t.Errorf("%.50s: got a search for %q, want %q", query, got, want)
+		}
+		if isEmpty := strings.Contains(p.Text("main"), "Type a name"); isEmpty != (strings.TrimSpace(want) == "") {
+			t.Errorf("%.50s: got %.200q", query, p.Text("main"))
+		}
+	}
+	p.Go(h.URL + "/_explore/index.html?q=victim#/network")
+	shown(t, p)
+	if got := p.Text("h1"); got != "Network" {
+		t.Errorf("a place and a search: got %q, want the place", got)
+	}
 }

@@ -19,27 +19,19 @@ var places = []string{
 	"a/miralund.eth/known", "a/hanneke.eth", "0x974b780c0cfb5343cbb4a44384cf9a10f80eb9cd", "l/4", "boards/followers", "boards/muted", "network", "reports", "proof", "nothing",
 }
 
-// isThere is true when a page shows its content. Pages outside of the explorer show it as soon as
-// they have loaded.
-const isThere = "document.querySelector('h1') && !document.querySelector('.loading, [aria-busy=true], .row-waits[aria-label^=Loading]')"
-
-// tooWide is an expression for the elements outside the window.
-const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] :
-	[...document.body.querySelectorAll('*')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 150)).slice(-5)`
-
 // looksGood checks that all of a page fits narrow windows, and that axe-core finds nothing, with
 // everything opened. Faults such as an error on the console fail the test too (browser.Page).
 func looksGood(t *testing.T, p *browser.Page, but ...string) {
 	t.Helper()
-	p.Wait(isThere)
+	p.Wait(browser.Complete)
 	p.Settle()
 	browser.Eval[any](p, "void document.querySelectorAll('main details, footer details').forEach((e) => (e.open = true))")
 	p.Settle()
-	p.Wait(isThere)
+	p.Wait(browser.Complete)
 	for _, size := range []browser.Size{browser.Narrow, browser.Phone} {
 		p.Resize(size)
 		p.Settle()
-		if wide := browser.Eval[[]string](p, tooWide); len(wide) > 0 {
+		if wide := browser.Eval[[]string](p, browser.TooWide); len(wide) > 0 {
 			t.Errorf("%s: wider than a window of %s: %q", p.URL(), size, wide)
 		}
 	}
