@@ -5,10 +5,11 @@ import type { Done } from './ops';
 import { followed } from './relations';
 import { optional, type Person } from './site';
 
-/** Lists that are read at once when more is wanted, each in one object. */
+/** Lists that are read at once, each in one object, and how often without being asked again. */
 const step = 12;
-/** The first look reads on until there is a page, but not further than this. */
-const firstSteps = 2;
+const mostSteps = 2;
+/** Entries that are shown at first, and how many more on request. */
+export const few = 10;
 export const pageLength = 50;
 
 type Active = [time: number, token: string, address: string];
@@ -28,7 +29,7 @@ export class Feed {
     readonly period: { from: number; to: number },
   ) {}
 
-  /** Reads the first page; null if nobody is the reader, or the site does not say what happened. */
+  /** Reads the first entries; null if nobody is the reader, or the site does not say what happened. */
   static async open(): Promise<Feed | null> {
     const [of, time] = await Promise.all([followed(), period()]);
     if (!of || !time) {
@@ -37,9 +38,7 @@ export class Feed {
     const feed = new Feed(of.people, of.isAll, time);
     const active = of.people.size ? ((await optional<{ entries: Active[] }>('active'))?.entries ?? []) : [];
     feed.unread = active.filter(([, , address]) => of.people.has(address));
-    for (let i = 0; i < firstSteps && feed.hasMore && feed.entries.length < pageLength; i++) {
-      await feed.more();
-    }
+    await feed.reach(few);
     return feed;
   }
 
@@ -54,8 +53,15 @@ export class Feed {
     return this.unread.length > 0;
   }
 
+  /** Reads on until this many entries are known, within the limit of requests. */
+  async reach(wanted: number): Promise<void> {
+    for (let i = 0; i < mostSteps && this.hasMore && this.entries.length < wanted; i++) {
+      await this.readNext();
+    }
+  }
+
   /** Reads the lists that did something next. */
-  async more(): Promise<void> {
+  private async readNext(): Promise<void> {
     const next = this.unread.slice(0, step);
     const logs = await Promise.all(next.map(([, list, address]) => openLog('by', { list, address }, false).until(1)));
     this.unread = this.unread.slice(next.length);

@@ -72,6 +72,7 @@ export const texts = own({
   found: 'Search results',
   results: (n: number) => (n === 0 ? 'No matches yet' : n === 1 ? '1 result' : `${number(n)} results`),
   searchMore: (typed: string) => `See all results for “${typed}”`,
+  ticked: 'Check mark in name',
   list: (token: string) => `List ${token}`,
   followers: 'followers',
   followersOf: (n: number) => (n === 1 ? '1 follower' : `${number(n)} followers`),

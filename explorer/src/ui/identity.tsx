@@ -19,7 +19,7 @@ export function Likeness({ person }: { person: Profile }) {
   const other = useKept(useLoad(async () => looksLike(person, await known()), [person.address, person.name, person.followers]));
   const scripts = mixedScripts(person.name);
   const spells = spellsAddress(person);
-  const ticked = hasTick(person.name);
+  const ticked = hasTick(person.name) || person.texts.some(([key, text]) => key === 'name' && hasTick(text));
   if (!other && !scripts.length && !spells && !ticked) {
     return null;
   }

@@ -3,6 +3,7 @@
 import type { Children } from '../elements';
 import { useRef } from 'preact/hooks';
 import type { Person } from '../data/site';
+import { hasTick } from '../data/ticks';
 import { usePicture } from '../pictures/picture';
 import { href } from '../router';
 import { gap, named, plain, type Text } from '../text';
@@ -46,6 +47,9 @@ export function Name({ person }: { person: Person }) {
   return <bdi title={plain(person.address)}>{called(person)}</bdi>;
 }
 
+/** Says that a check mark is only a part of the name, where it could pass for a verification. */
+export const Ticked = ({ person }: { person: Person }) => (hasTick(person.name) ? <span class="ticked">{texts.ticked}</span> : null);
+
 interface Props {
   person: Person;
   /** States beside those that it has for the reader. */
@@ -65,6 +69,7 @@ export function PersonLink({ person, marks, brief }: Props) {
         <span class="names">
           <Name person={person} />
           <span class="under quiet small">
+            <Ticked person={person} />
             {marks}
             <Marks address={person.address} />
             {nameOf(person) && person.address && <span class="short">{short(person.address)}</span>}

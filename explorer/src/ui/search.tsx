@@ -9,7 +9,7 @@ import { useSettings } from '../settings';
 import { plain, type Text } from '../text';
 import { texts } from '../texts/first';
 import { Icon } from './icon';
-import { Avatar, called, nameOf, short } from './person';
+import { Avatar, called, nameOf, short, Ticked } from './person';
 
 const most = 8; // shown at once
 const pause = 80; // milliseconds without a keystroke before a name is looked up
@@ -64,6 +64,7 @@ export function Found({ hit, typed, marks }: { hit: Hit; typed: string; marks?: 
     <span class="names">
       <bdi class="line">{name ? <Marked text={name} at={at} /> : address}</bdi>
       <span class="under quiet small">
+        <Ticked person={person} />
         {marks}
         {name && <bdi>{token ? called(person) : address}</bdi>}
       </span>

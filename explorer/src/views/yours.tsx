@@ -1,7 +1,7 @@
 // What the start shows to a reader who is somebody: what those whom they follow did, and whom they may want to follow.
 
 import { useState } from 'preact/hooks';
-import { Feed, pageLength } from '../data/feed';
+import { Feed, few, pageLength } from '../data/feed';
 import { mine } from '../data/mine';
 import { suggestions, type Suggestion } from '../data/suggestions';
 import { actTexts } from '../texts/later';
@@ -10,8 +10,6 @@ import { date } from '../texts/first';
 import { Act } from '../ui/acts';
 import { Show, useLoad } from '../ui/load';
 import { Avatar, PersonLink } from '../ui/person';
-
-const few = 10;
 
 function Entries({ feed }: { feed: Feed }) {
   const [shown, show] = useState(few);
@@ -22,9 +20,7 @@ function Entries({ feed }: { feed: Feed }) {
     const wanted = shown < pageLength ? pageLength : shown + pageLength;
     read(true);
     try {
-      if (feed.hasMore && feed.entries.length < wanted) {
-        await feed.more();
-      }
+      await feed.reach(wanted);
       show(wanted);
     } finally {
       read(false);
