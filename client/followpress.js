@@ -2,18 +2,33 @@
 // objects in the bucket. answer gives exactly the answers of the followpress server, the
 // named functions give their JSON. See docs/client.md.
 
-const optionNames = 'fetch, maxAge, maxLength, timeout, keys, allowRollback, refreshedKeys, verified, checked';
+// typeOf returns the type of an option or parameter. A list may also be an array.
+const typeOf = (name) =>
+  /^(limit|offset|opcode|start|wait|max|time)/.test(name) ? 'number'
+  : /^(includeT|follows|allow)/.test(name) ? 'boolean'
+  : /ed$|^fetch/.test(name) ? 'function'
+  : /eys$/.test(name) ? 'array' : 'string';
+
+// checkOptions throws a TypeError for options that are unknown or of another type.
+function checkOptions(where, options, known) {
+  for (const [name, value] of Object.entries(/^[ou]/.test(typeof options) ? (options ?? {}) : { [options]: 0 })) {
+    const got = Array.isArray(value) ? 'array' : typeof value;
+    const want = typeOf(name);
+    if (!known.includes(name)) {
+      throw new TypeError(`${where}: unknown option ${name}: use ${known.join(', ') || 'none'}`);
+    }
+    if (value != null && got !== want && !(got === 'array' && /^(tags|include)$/.test(name))) {
+      throw new TypeError(`${where}: option ${name}: got ${got}, want ${want}`);
+    }
+  }
+}
 
 /**
  * openSite returns the API of the site at a URL: the folder or bucket that has _site. It throws a TypeError if base
- * is not a URL, or for an unknown option.
+ * is not a URL, and for an option that is unknown or of another type.
  */
 export function openSite(base, options = {}) {
-  for (const name in options) {
-    if (!optionNames.split(', ').includes(name)) {
-      throw new TypeError(`openSite: unknown option ${name}: use ${optionNames}`);
-    }
-  }
+  checkOptions('openSite', options, ['fetch', 'maxAge', 'maxLength', 'timeout', 'keys', 'allowRollback', 'refreshedKeys', 'verified', 'checked']);
   base = String(base).replace(/\/*$/, '/');
   try {
     new URL(base, globalThis.location?.href);
@@ -93,8 +108,9 @@ function api(base, options, shared, since = 0, blocks = '', wait = 0) {
   const about = async (folder, subject, work) =>
     value(await settle(async (site) => ({ status: 200, value: await work(new Asked(site, { folder, subject: bytesOf(subject) })) })));
 
-  /** call returns the JSON of an endpoint below the base path, or throws an ApiError. */
-  async function call(path, params, body) {
+  /** call returns the JSON of an endpoint below the base path, or throws an ApiError. known are its parameters. */
+  async function call(path, params, known = [], body) {
+    checkOptions(path, params, known);
     const query = Object.entries(params ?? {})
       .filter(([, given]) => given !== undefined && given !== null)
       .map(([name, given]) => `${name}=${encodeURIComponent(given)}`);
@@ -104,15 +120,20 @@ function api(base, options, shared, since = 0, blocks = '', wait = 0) {
 
   const methods = (folder, subject, table) => {
     const start = `${folder}/${encodeURIComponent(subject)}/`;
-    const all = { rows: (kind, params) => about(folder, subject, (r) => pageOf(r, kind, params)) };
+    const all = {
+      rows: async (kind, params) => {
+        checkOptions('rows', params, ['limit', 'offset', 'sort', 'tags', 'term', 'follows']);
+        return about(folder, subject, (r) => pageOf(r, kind, params));
+      },
+    };
     for (const name of Object.keys(table)) {
       const method = name.replace(/^\*\/|[-./](.)/g, (_, letter = '') => letter.toUpperCase());
       if (name[0] === '*') {
         all[method] = (user) => call(start + name.replace('*', encodeURIComponent(user)));
       } else if (table[name].post) {
-        all[method] = (body) => call(start + name, {}, body);
+        all[method] = (body) => call(start + name, {}, [], body);
       } else {
-        all[method] = (params) => call(start + name, params);
+        all[method] = (params) => call(start + name, params, table[name].params);
       }
     }
     return all;
@@ -125,17 +146,20 @@ function api(base, options, shared, since = 0, blocks = '', wait = 0) {
     list: (tokenID) => methods('lists', tokenID, listRoutes),
     find: (user) => about('users', user, find).catch((error) => (error.status === 404 ? null : missing(error))),
     exportState: (tokenID) => call('exportState/' + encodeURIComponent(tokenID)),
-    leaderboard: (board, params) => call('leaderboard/' + encodeURIComponent(board), params),
-    ranked: (params) => call('leaderboard/ranked', params),
-    search: (term, params) => call('leaderboard/search', { term, ...params }),
+    leaderboard: (name, params) => call('leaderboard/' + encodeURIComponent(name), params, ['limit']),
+    ranked: (params) => call('leaderboard/ranked', params, board.params),
+    search: (term, params) => call('leaderboard/search', { term, ...params }, search.params),
     leaderboardCount: () => call('leaderboard/count'),
     stats: () => call('stats'),
-    discover: (params) => call('discover', params),
+    discover: (params) => call('discover', params, some.params),
     root: async () => {
       const read = await reads({});
       return (await open((key) => read(key, 0, {}))).root;
     },
-    after: (blocks, { wait = 10 } = {}) => api(base, options, shared, Date.now(), blocksOf(blocks), wait),
+    after: (blocks, given = {}) => {
+      checkOptions('after', given, ['wait']);
+      return api(base, options, shared, Date.now(), blocksOf(blocks), given.wait ?? 10);
+    },
     seen: () => seen,
   };
 }
@@ -357,7 +381,7 @@ const bothRoutes = {
   latestFollowers: { ...some, compute: (r) => followers(r) },
   searchFollowing: { ...search, file: true, compute: searchFollowing },
   searchFollowers: { ...search, compute: searchFollowers },
-  allFollowingAddresses: { compute: async (r) => (await heldBy(r, await r.token())).map(([address]) => address) },
+  allFollowingAddresses: { compute: relations },
   recommended: { ...some, compute: relations },
   'recommended/details': { ...some, compute: relations },
   qr: { type: svg, compute: qr },
@@ -367,10 +391,10 @@ const bothRoutes = {
 const userRoutes = {
   ...bothRoutes,
   lists: file,
-  'primary-list': { compute: async (r) => ({ primary_list: (await r.part('lists')).primary_list }) },
-  ens: { compute: async (r) => ({ ens: profile(await r.part('account'), nobody) }) },
-  'simple-profile': { compute: simpleProfile },
-  'list-records': { compute: listRecords },
+  'primary-list': { compute: relations },
+  ens: { compute: relations },
+  'simple-profile': { compute: relations },
+  'list-records': { compute: relations },
   commonFollowers: { params: ['limit', 'offset', 'leader'], most: 1000, usual: 1000, compute: relations },
   '*/relationship': { compute: relations },
   relationships: { params: ['limit', 'offset', 'direction', 'tag'], most: 1000, usual: 100, compute: relations },
@@ -381,7 +405,7 @@ const userRoutes = {
 };
 const listRoutes = {
   ...bothRoutes,
-  records: { params: ['includeTags'], file: true, compute: withoutTags },
+  records: { params: ['includeTags'], file: true, compute: relations },
   buttonStateBatch: { post: true, compute: relations },
   activity: news,
 };
@@ -415,7 +439,7 @@ function match(site, segments) {
     return shown && (site.efp || spec.includes(name)) ? { route: found, name, folder, subject, other } : null;
   }
   if (site.efp && folder === 'exportState' && count === 2) {
-    return { route: { compute: exportState }, name: folder, folder: 'lists', subject };
+    return { route: { compute: relations }, name: folder, folder: 'lists', subject };
   }
   const found = site.efp && own(otherRoutes, segments.join('/'));
   return found ? { route: found, name: segments.join('/') } : null;
@@ -831,9 +855,8 @@ function chosenBy({ q: { tags, include } }, all) {
   return [all && !tags.length ? null : chosen(all ? null : shown, tags), !tags.length && (all || !(blocked || muted))];
 }
 
-const nobody = (address) => ({ name: null, address, avatar: null, records: null, updated_at: null });
-const profile = ({ address, ens }, none) =>
-  ens.name ? { name: ens.name, address, avatar: ens.avatar, records: ens.records, updated_at: ens.updated_at } : none?.(address);
+const profile = ({ address, ens }) =>
+  ens.name ? { name: ens.name, address, avatar: ens.avatar, records: ens.records, updated_at: ens.updated_at } : undefined;
 
 async function following(r, all) {
   const node = await r.node();
@@ -949,24 +972,6 @@ const heldBy = async (r, token) =>
     .filter((entry) => entry.version === 1 && entry.record_type === 'address' && isAddress(entry.data))
     .map((entry) => [entry.data, entry.tags]);
 
-async function listRecords(r) {
-  return { records: await recordsOf(r, await r.token()) };
-}
-
-async function withoutTags(r) {
-  return { records: (await recordsOf(r, r.subject)).map(({ tags, ...rest }) => rest) };
-}
-
-async function exportState(r) {
-  const held = await heldBy(r, r.subject);
-  return { following: held.filter(([, tags]) => follow(tags)).map(([address, tags]) => record({ address, tags })) };
-}
-
-async function simpleProfile(r) {
-  const [{ address, ens }, stats] = await Promise.all([r.part('account'), r.part('stats')]);
-  return { address, display_name: ens.name || address, avatar: ens.avatar, ...stats, url: profileURL(r, address) };
-}
-
 const profileURL = (r, address) => r.site.config.profile_url.replaceAll('{address}', address);
 
 async function qr(r) {
@@ -980,7 +985,7 @@ async function history(r) {
 }
 
 async function relations(r) {
-  const tools = { addressOf, bytesOf, counts, decode, follow, followerRows, follows, heldBy, rowsOf, shownState, stateOf, table, take, utf8, utf8Bytes: bytes, Problem };
+  const tools = { addressOf, bytesOf, counts, decode, follow, followerRows, follows, heldBy, profile, profileURL, record, recordsOf, rowsOf, shownState, stateOf, table, take, utf8, utf8Bytes: bytes, Problem };
   return (await import('./relations.js')).answers[r.name.replace('*/', '')](r, tools);
 }
 

@@ -1,4 +1,4 @@
-// How accounts stand to each other, for followpress.js, which loads this module when it is first asked for that.
+// How accounts stand to each other, and small answers that few pages need. followpress.js loads this module on first use.
 
 const limit = Infinity;
 
@@ -26,6 +26,27 @@ async function recommended(r, entry, { counts, heldBy, table, take }) {
  * answers has the answers of routes, by the names of the routes. tools are functions of followpress.js.
  */
 export const answers = {
+  allFollowingAddresses: async (r, { heldBy }) => (await heldBy(r, await r.token())).map(([address]) => address),
+  'list-records': async (r, { recordsOf }) => ({ records: await recordsOf(r, await r.token()) }),
+  // Asked for without tags: with them it is a file.
+  records: async (r, { recordsOf }) => ({ records: (await recordsOf(r, r.subject)).map(({ tags, ...rest }) => rest) }),
+  'primary-list': async (r) => ({ primary_list: (await r.part('lists')).primary_list }),
+
+  async ens(r, { profile }) {
+    const account = await r.part('account');
+    return { ens: profile(account) ?? { name: null, address: account.address, avatar: null, records: null, updated_at: null } };
+  },
+
+  async exportState(r, { follow, heldBy, record }) {
+    const held = await heldBy(r, r.subject);
+    return { following: held.filter(([, tags]) => follow(tags)).map(([address, tags]) => record({ address, tags })) };
+  },
+
+  async 'simple-profile'(r, { profileURL }) {
+    const [{ address, ens }, stats] = await Promise.all([r.part('account'), r.part('stats')]);
+    return { address, display_name: ens.name || address, avatar: ens.avatar, ...stats, url: profileURL(r, address) };
+  },
+
   async followerState(r, tools) {
     const [address, follower] = await Promise.all([
       r.isList ? r.node().then((node) => node.address) : tools.addressOf(r, r.subject),

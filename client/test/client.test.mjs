@@ -358,6 +358,37 @@ test('an unknown option is an error that lists the options', () => {
   assert.strictEqual(globalThis.fetch, fetch, 'a failed install leaves fetch alone');
 });
 
+test('an unknown option, or one of another type, is a TypeError before any request', async () => {
+  const { read, counts } = site({ _site: root() });
+  const fp = openSite('https://bucket.example/', { fetch: read });
+  const [user, list] = [fp.user('a.eth'), fp.list('7')];
+  const page = 'use limit, offset, sort, tags, include';
+  for (const [call, message] of [
+    [() => user.followers({ limt: 3 }), `users/a.eth/followers: unknown option limt: ${page}`],
+    [() => user.followers(3), `users/a.eth/followers: unknown option 3: ${page}`],
+    [() => user.followers('limit=3'), `users/a.eth/followers: unknown option limit=3: ${page}`],
+    [() => user.followers({ limit: '3' }), 'users/a.eth/followers: option limit: got string, want number'],
+    [() => user.followers({ tags: 3 }), 'users/a.eth/followers: option tags: got number, want string'],
+    [() => user.followers({ sort: ['latest'] }), 'users/a.eth/followers: option sort: got array, want string'],
+    [() => user.details({ cache: 'fresh' }), 'users/a.eth/details: unknown option cache: use none'],
+    [() => user.commonFollowers({ leader: 1 }), 'users/a.eth/commonFollowers: option leader: got number, want string'],
+    [() => user.notifications({ opcode: '3' }), 'users/a.eth/notifications: option opcode: got string, want number'],
+    [() => list.records({ includeTags: 'false' }), 'lists/7/records: option includeTags: got string, want boolean'],
+    [() => list.rows('following', { include: 'ens' }), 'rows: unknown option include: use limit, offset, sort, tags, term, follows'],
+    [() => list.rows('following', { follows: 1 }), 'rows: option follows: got number, want boolean'],
+    [() => fp.leaderboard('followers', { offset: 3 }), 'leaderboard/followers: unknown option offset: use limit'],
+    [() => fp.ranked({ order: 'asc' }), 'leaderboard/ranked: unknown option order: use limit, offset, sort, direction'],
+    [() => fp.search('fox', { sort: '' }), 'leaderboard/search: unknown option sort: use limit, offset, term'],
+    [() => fp.search(7), 'leaderboard/search: option term: got number, want string'],
+    [() => fp.discover({ limit: true }), 'discover: option limit: got boolean, want number'],
+    [async () => fp.after('1:2', { wait: '3' }), 'after: option wait: got string, want number'],
+    [async () => openSite('https://bucket.example/', { keys: 'followpress' }), 'openSite: option keys: got string, want array'],
+  ]) {
+    await assert.rejects(call, { name: 'TypeError', message });
+  }
+  assert.deepStrictEqual(counts, {});
+});
+
 test('a URL without a site says so', async () => {
   for (const wrong of ['bucket', 'bucket.example/site', undefined, {}]) {
     assert.throws(() => openSite(wrong), (error) => error instanceof TypeError && error.message.includes(`openSite: ${wrong}`), String(wrong));
@@ -425,7 +456,7 @@ test('notifications are those of the interval, by two fetches', async () => {
     [{ interval: 'constructor', limit: 2, offset: 1 }, [3, 4]],
     [{ interval: 'all', opcode: 3 }, [3, 3]],
     [{ interval: 'all', opcode: 3, offset: 1, limit: 1 }, [3]],
-    [{ interval: 'all', opcode: '03' }, [1, 3, 4, 2, 3]],
+    [{ interval: 'all', opcode: 33 }, [1, 3, 4, 2, 3]],
     [{ interval: 'all', tag: 'top8' }, [3]],
     [{ interval: 'all', tag: '' }, [1, 3, 4, 2, 3]],
     [{ tag: 'é<' }, [4]],
