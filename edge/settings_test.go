@@ -24,6 +24,14 @@ func TestSettings(t *testing.T) {
 		}
 		return strings.ReplaceAll(all, settings.Digest(c), "")
 	}
+	for _, kind := range edge.Kinds() {
+		all := renderAll(t, kind, edge.Options{Config: base, Bucket: "http://bucket", Fallback: "http://fallback"})
+		for _, name := range map[edge.Kind][]string{edge.Nginx: {"followpress.conf", "followpress.js"}, edge.Caddy: {"Caddyfile"}, edge.CloudFront: {"cloudfront.yaml"}, edge.Worker: {"worker.js"}}[kind] {
+			if !strings.Contains(all[name], settings.Digest(base)) {
+				t.Errorf("%s: got no digest of the settings, want it for every answer", name)
+			}
+		}
+	}
 	was := files(base)
 	texts := map[string]string{"Names": site.NamesLookup, "Tags": "cloudflare"}
 	for i, field := range reflect.VisibleFields(reflect.TypeFor[site.Config]()) {
