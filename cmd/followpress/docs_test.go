@@ -300,7 +300,8 @@ func (s *stopper) Write(text []byte) (int, error) {
 
 // The README shows the output of commands exactly, except for durations.
 func TestReadmeShowsWhatIsPrinted(t *testing.T) {
-	readme, dir := documents(t)["README.md"], t.TempDir()
+	all, dir := documents(t), t.TempDir()
+	readme := all["README.md"]
 	t.Chdir(dir)
 	t.Setenv("GITHUB_STEP_SUMMARY", "") // a job that runs this test sets it
 	if err := os.CopyFS("fixtures/demo", fixtures.Demo()); err != nil {
@@ -322,6 +323,10 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 			if line = took.ReplaceAllString(line, "…"); !strings.Contains(printed, line) {
 				t.Errorf("README.md, %s: got %q, want the output of the command:\n%s", block[1], line, printed)
 			}
+		}
+		objects := regexp.MustCompile(`(?m)^site +([0-9]+) objects`).FindStringSubmatch(printed)
+		if objects == nil || !strings.Contains(all["docs/costs.md"], "| objects | "+objects[1]+" |") {
+			t.Errorf("docs/costs.md: got another number of objects of the demo than %q", objects)
 		}
 	}
 }
