@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/x509"
+	"debug/elf"
+	"debug/macho"
 	"fmt"
 	"io"
 	"net"
@@ -22,7 +24,6 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/match"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
@@ -187,6 +188,7 @@ func archives(t *testing.T, dist, version string) {
 		if want := "CHANGELOG.md\nLICENSE\nREADME.md\nTHIRD_PARTY_LICENSES\nfollowpress"; got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
+		runs(t, p, filepath.Join(root, name, "followpress"))
 		if p.os == runtime.GOOS && p.arch == runtime.GOARCH {
 			m := &machine{t: t, command: filepath.Join(root, name, "followpress")}
 			m.folder(root).works(version)
@@ -194,7 +196,27 @@ func archives(t *testing.T, dist, version string) {
 	}
 }
 
-// npm installs the package without a network, and reads a site with it.
+// runs checks the platform of a binary.
+func runs(t *testing.T, p platform, binary string) {
+	t.Helper()
+	var got string
+	if f, err := elf.Open(binary); err == nil {
+		defer f.Close()
+		got = "linux " + f.Machine.String()
+	} else if f, err := macho.Open(binary); err == nil {
+		defer f.Close()
+		got = "darwin " + f.Cpu.String()
+	}
+	want := map[platform]string{
+		{"linux", "amd64"}: "linux EM_X86_64", {"linux", "arm64"}: "linux EM_AARCH64",
+		{"darwin", "amd64"}: "darwin CpuAmd64", {"darwin", "arm64"}: "darwin CpuArm64",
+	}[p]
+	if got != want {
+		t.Errorf("%s: got a binary for %q, want %s", binary, got, want)
+	}
+}
+
+// npm installs the package without a network, and runs the example of its README.
 func npm(t *testing.T, dist, number string) {
 	root := open(t)
 	m := (&machine{t: t}).folder(root)
@@ -203,18 +225,33 @@ func npm(t *testing.T, dist, number string) {
 	site := httptest.NewServer(http.FileServer(http.Dir(m.work + "/www")))
 	defer site.Close()
 	shell(t, root, "echo '{\"type\":\"module\"}' >package.json; npm install --offline --no-audit --no-fund --silent "+dist+"/followpress-client-"+number+".tgz")
-	got := shell(t, root, `node --input-type=module -e "
-		import { openSite } from '@followpress/client';
-		const { following } = await openSite('`+site.URL+`/').list('104').following({ limit: 3 });
-		console.log(following.length);"`)
-	if got != "3" {
-		t.Errorf("got %s accounts, want 3", got)
+	readme, err := os.ReadFile(root + "/node_modules/@followpress/client/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(readme), "```js\n")
+	example, _, _ = strings.Cut(example, "```")
+	example = strings.NewReplacer("https://bucket.example/", site.URL+"/", "alice.eth", "everyonesfriend.eth", "await alice", "const page = await alice").Replace(example)
+	if err := os.WriteFile(root+"/example.js", []byte(example+"console.log(page.followers.length);"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := shell(t, root, "node example.js"); got != "20" {
+		t.Errorf("the example of the README: got %s followers, want 20\n%s", got, example)
 	}
 }
 
 // debian installs the package on a bare Debian, and runs the commands of its units as an
 // unprivileged user.
 func debian(t *testing.T, dist, version string) {
+	for _, p := range platforms {
+		if p.os == "linux" {
+			dir, deb := open(t), dist+"/followpress_"+strings.TrimPrefix(version, "v")+"_"+p.arch+".deb"
+			if got := shell(t, dir, "dpkg-deb --extract "+deb+" .; dpkg-deb --field "+deb+" Architecture"); got != p.arch {
+				t.Errorf("%s: got the architecture %s", deb, got)
+			}
+			runs(t, p, dir+"/usr/bin/followpress")
+		}
+	}
 	root := open(t)
 	shell(t, root, `eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
 		[ -z "${http_proxy:-}" ] || export http_proxy
@@ -262,9 +299,9 @@ func debian(t *testing.T, dist, version string) {
 	shell(t, root, "chroot . dpkg --purge followpress; ! ls usr/bin/followpress etc/followpress.env 2>/dev/null")
 }
 
-// container unpacks the image of this machine's platform and runs its command.
+// container unpacks the images, and runs the command of this machine's.
 func container(t *testing.T, dist, version string) {
-	dir, root := open(t), open(t)
+	dir := open(t)
 	shell(t, dir, "tar -xf "+dist+"/followpress_"+strings.TrimPrefix(version, "v")+"_image.tar")
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
@@ -281,45 +318,46 @@ func container(t *testing.T, dist, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found v1.Image
-	platforms, err := all.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
+	images, err := all.IndexManifest()
+	if err != nil || len(images.Manifests) != 2 {
+		t.Fatalf("got %+v (%v), want the images of two platforms", images, err)
 	}
-	for _, d := range platforms.Manifests {
-		if match.Platforms(v1.Platform{OS: "linux", Architecture: runtime.GOARCH})(d) {
-			if found, err = all.Image(d.Digest); err != nil {
-				t.Fatal(err)
-			}
+	for _, d := range images.Manifests {
+		image, err := all.Image(d.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := unpacked(t, image)
+		runs(t, platform{d.Platform.OS, d.Platform.Architecture}, root+"/usr/local/bin/followpress")
+		if d.Platform.Architecture == runtime.GOARCH {
+			m := &machine{t: t, root: root, command: "/usr/local/bin/followpress"}
+			m.folder(root).works(version)
 		}
 	}
-	if len(platforms.Manifests) != 2 || found == nil {
-		t.Fatalf("got %+v, want the images of two platforms", platforms.Manifests)
-	}
-	config, err := found.ConfigFile()
+}
+
+// unpacked returns the root folder of an image, and checks its configuration and certificates.
+func unpacked(t *testing.T, image v1.Image) (root string) {
+	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c := config.Config; c.User != "65532:65532" || strings.Join(c.Entrypoint, " ") != "followpress" || c.Cmd[0] != "preview" {
 		t.Errorf("got the configuration %+v", c)
 	}
-	files := mutate.Extract(found)
+	files := mutate.Extract(image)
 	defer files.Close()
-	tarball, err := os.Create(filepath.Join(dir, "root.tar"))
-	if err != nil {
-		t.Fatal(err)
+	root = open(t)
+	untar := exec.Command("tar", "-xp", "-C", root)
+	untar.Stdin = files
+	if output, err := untar.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
-	if _, err := io.Copy(tarball, files); err != nil {
-		t.Fatal(err)
-	}
-	tarball.Close()
-	shell(t, root, "tar -xpf "+dir+"/root.tar")
 	trusted, err := os.ReadFile(root + "/etc/ssl/certs/ca-certificates.crt")
 	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(trusted) || bytes.Count(trusted, []byte("BEGIN CERTIFICATE")) < 50 {
 		t.Errorf("got %d bytes of certificates (%v), want those of the web", len(trusted), err)
 	}
-	m := &machine{t: t, root: root, command: "/usr/local/bin/followpress"}
-	m.folder(root).works(version)
+	return root
 }
 
 // An archive does not depend on the order of its files, or on the time.
