@@ -76,7 +76,7 @@ var params = map[Param]ParamRule{
 	ParamLimit:       {Kind: ParamNumber, About: "number of entries", Problem: BadLimit, Least: 1, Default: DefaultLimit},
 	ParamOffset:      {Kind: ParamNumber, About: "index of the first entry", Problem: BadOffset, Most: maxOffset},
 	ParamTerm:        {Kind: ParamText, About: "part of an address or a name, letter case ignored", Problem: BadTerm, Most: maxTermBytes},
-	ParamIncludeTags: {Kind: ParamBool, About: "false leaves the tags out", Problem: BadIncludeTags, Values: []string{"false"}, Neutral: "true"},
+	ParamIncludeTags: {Kind: ParamBool, About: "false omits the tags", Problem: BadIncludeTags, Values: []string{"false"}, Neutral: "true"},
 	ParamCache:       {Kind: ParamChoice, About: "fresh asks for the newest data", Values: []string{"fresh"}},
 
 	// Pages and ranked accounts share this rule: each ignores the other's words.
@@ -86,13 +86,13 @@ var params = map[Param]ParamRule{
 	ParamDirection: {Kind: ParamChoice, About: "asc reverses the order", Values: []string{directionAscending, "in", "incoming", "out", "outgoing"},
 		AnyCaseOf: directionAscending},
 	ParamTags: {Kind: ParamList, About: "only entries with one of these tags"},
-	ParamInclude: {Kind: ParamWords, About: "ens adds names and texts, mutuals whether both follow each other, blocked and muted show such entries",
+	ParamInclude: {Kind: ParamWords, About: "ens adds profiles, mutuals adds is_mutual, blocked and muted add those entries",
 		Values: []string{includeBlocked, includeENS, includeMuted, includeMutuals}},
 	ParamLeader: {Kind: ParamUser, About: "address or name of the account that is followed", Problem: BadLeader},
 
-	ParamInterval: {Kind: ParamChoice, About: "how far back from the date of the data", Values: []string{"all", "day", "hour", "month"}, Neutral: "week"},
-	ParamOpcode:   {Kind: ParamChoice, About: "only operations of a kind: 1 follow, 2 unfollow, 3 tag, 4 untag", Values: []string{"1", "2", "3", "4"}},
-	ParamStart: {Kind: ParamNumber, About: "only operations until then, in seconds since 1970; the interval ends there too",
+	ParamInterval: {Kind: ParamChoice, About: "length of the interval, which ends at the time of the data", Values: []string{"all", "day", "hour", "month"}, Neutral: "week"},
+	ParamOpcode:   {Kind: ParamChoice, About: "only one kind of operation: 1 follow, 2 unfollow, 3 tag, 4 untag", Values: []string{"1", "2", "3", "4"}},
+	ParamStart: {Kind: ParamNumber, About: "end of the interval, in seconds since 1970",
 		Default: NoStart, Most: maxStart},
 	ParamTag: {Kind: ParamExact, About: "only operations with exactly this tag"},
 }

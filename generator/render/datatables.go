@@ -19,11 +19,11 @@ import (
 // shows them to readers.
 
 func (d *dataRenderer) follows() *dataTable {
-	t := &dataTable{Table: dataset.Table{Name: string(data.Follows), Title: "records by which lists hold accounts, by follower, followed and list", Columns: []dataset.Column{
+	t := &dataTable{Table: dataset.Table{Name: string(data.Follows), Title: "records of accounts on lists, by follower, followed and list", Columns: []dataset.Column{
 		{Name: "follower", Meaning: "address of the account of the list"},
 		{Name: "followed", Meaning: "address that the list holds"},
 		{Name: "list", Meaning: "token ID of the list, in decimal"},
-		{Name: "counts", Type: dataset.Bool, Meaning: "whether the API counts it: a follow of a primary list, neither blocked nor muted"},
+		{Name: "counts", Type: dataset.Bool, Meaning: "whether the API counts the record: a follow of a primary list, neither blocked nor muted"},
 		{Name: "tags", Type: dataset.Texts, Meaning: "tags of the record, sorted"},
 		{Name: "added", Type: dataset.Time, Null: true, Unit: "UTC", Meaning: "when the record was added, if that is known"},
 	}}}
@@ -155,11 +155,11 @@ var dataMeasures = []struct {
 	rules.Measure
 	name, meaning string
 }{
-	{rules.Followers, "followers", "accounts that follow it"},
-	{rules.Following, "following", "accounts that it follows"},
-	{rules.Mutuals, "mutuals", "other accounts that follow it and that it follows"},
-	{rules.Top8, "top8", "accounts that follow it and have it in their top 8"},
-	{rules.Blocks, "blocks", "accounts that it blocks"},
+	{rules.Followers, "followers", "accounts that follow this account"},
+	{rules.Following, "following", "accounts that this account follows"},
+	{rules.Mutuals, "mutuals", "other accounts that follow this account and that this account follows"},
+	{rules.Top8, "top8", "accounts that follow this account and tag it top8"},
+	{rules.Blocks, "blocks", "accounts that this account blocks"},
 }
 
 func (d *dataRenderer) accounts() *dataTable {
@@ -173,7 +173,7 @@ func (d *dataRenderer) accounts() *dataTable {
 		t.Columns = append(t.Columns, dataset.Column{Name: m.name, Type: dataset.Int, Unit: "accounts", Meaning: m.meaning})
 	}
 	for _, m := range dataMeasures {
-		t.Columns = append(t.Columns, dataset.Column{Name: m.name + "_rank", Type: dataset.Rank, Meaning: "place by " + m.name + ", from 1; 0 without any"})
+		t.Columns = append(t.Columns, dataset.Column{Name: m.name + "_rank", Type: dataset.Rank, Meaning: "rank by " + m.name + ", from 1; 0 means unranked"})
 	}
 	bytes := func(account uint32) int {
 		n := addressData + 2*len(dataMeasures)*indexData
@@ -221,12 +221,12 @@ func (d *dataRenderer) accounts() *dataTable {
 // operations returns all operations of the snapshot, regardless of the window of the site.
 func (d *dataRenderer) operations() *dataTable {
 	t := &dataTable{Table: dataset.Table{Name: string(data.Ops), Title: "operations of lists on accounts, newest last", Columns: []dataset.Column{
-		{Name: "time", Type: dataset.Time, Unit: "UTC", Meaning: "when it happened"},
+		{Name: "time", Type: dataset.Time, Unit: "UTC", Meaning: "time of the operation"},
 		{Name: "list", Meaning: "token ID of the list, in decimal"},
 		{Name: "account", Meaning: "address of the account of the list"},
 		{Name: "action", Meaning: "follow, unfollow, tag or untag"},
-		{Name: "address", Meaning: "address that it is about"},
-		{Name: "tag", Null: true, Meaning: "tag that is given or taken"},
+		{Name: "address", Meaning: "address of the other account"},
+		{Name: "tag", Null: true, Meaning: "tag added or removed"},
 	}}, rows: int64(len(d.History.all))}
 	const row = timeData + 4*indexData
 	most := 2*addressData*len(d.Accounts) + addressData*len(d.History.others)
@@ -268,8 +268,8 @@ func (d *dataRenderer) badges() *dataTable {
 	t := &dataTable{Table: dataset.Table{Name: string(data.Badges), Title: "badges of events, in the order of the events, by owner", Columns: []dataset.Column{
 		{Name: "event", Meaning: "ID of the event, in decimal"},
 		{Name: "name", Meaning: "name of the event"},
-		{Name: "token", Type: dataset.LongText, Meaning: "ID of the badge, the smallest one if the owner has several of the event"},
-		{Name: "owner", Meaning: "address of the account that has it"},
+		{Name: "token", Type: dataset.LongText, Meaning: "ID of the badge; the smallest if the owner has several badges of the event"},
+		{Name: "owner", Meaning: "address of the owner"},
 	}}, rows: int64(len(d.Badges))}
 	const row = 2*indexData + addressData
 	for i := range d.Badges {

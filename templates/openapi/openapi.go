@@ -56,8 +56,8 @@ func Describe(config site.Config) ([]byte, error) {
 	if config.EFP() {
 		title, about = "Follow graph, the whole read API", "Accounts, their lists, whom they follow and who follows them, tags, badges, leaderboards and recommendations, read only."
 	}
-	about += " What can be read with GET answers HEAD too, and every path OPTIONS." +
-		" Unknown parameters are ignored; of a repeated one the first counts, if nothing else is said."
+	about += " Paths that answer GET also answer HEAD, and every path answers OPTIONS." +
+		" Unknown parameters are ignored. The first value of a repeated parameter counts, unless its description differs."
 	var tags []map[string]string
 	for _, name := range slices.Sorted(maps.Keys(sections)) {
 		tags = append(tags, map[string]string{"name": name, "description": sectionTexts[name]})
@@ -104,7 +104,7 @@ func needed(paths any, all map[string]schema) (map[string]json.RawMessage, error
 			}
 			s, ok := all[name]
 			if !ok {
-				return nil, fmt.Errorf("describe the API: there is no schema %s", name)
+				return nil, fmt.Errorf("describe the API: no schema %s", name)
 			}
 			if found[name], err = json.MarshalWithOption(s, json.DisableHTMLEscape()); err != nil {
 				return nil, fmt.Errorf("describe the API: schema %s: %w", name, err)
@@ -127,7 +127,7 @@ func operation(c site.Config, r *site.Route, answer schema) (map[string]any, err
 	for _, name := range variables(r) {
 		p, ok := pathParameter(c, name)
 		if !ok {
-			return nil, fmt.Errorf("describe the API: the variable {%s} of %s is not described", name, r.Pattern)
+			return nil, fmt.Errorf("describe the API: no description of the variable {%s} of %s", name, r.Pattern)
 		}
 		parameters = append(parameters, p)
 	}
@@ -146,7 +146,7 @@ func operation(c site.Config, r *site.Route, answer schema) (map[string]any, err
 	}
 	if r.Post {
 		o["requestBody"] = map[string]any{
-			"description": fmt.Sprintf("addresses in any letter case, or names; a null stands for nobody; at most %d bytes", site.MaxBatchBytes), "required": true,
+			"description": fmt.Sprintf("addresses in any letter case, names, or nulls; at most %d bytes", site.MaxBatchBytes), "required": true,
 			"content": content(r.ContentType, schema{"type": "array", "items": text().orNull(), "minItems": 1, "maxItems": site.MaxBatch}),
 		}
 	}
@@ -179,9 +179,9 @@ func operationID(r *site.Route) string {
 func answeredBy(r *site.Route) string {
 	switch {
 	case r.Computed:
-		return "A server computes the answer, or the client library in a browser."
+		return "A server, or the client library in a browser, computes the answer."
 	case len(r.Params) > 0:
-		return "Without parameters, the answer is a stored file. Otherwise a server computes it, or the client library in a browser."
+		return "Without parameters, the answer is a stored file. Otherwise a server, or the client library in a browser, computes the answer."
 	}
 	return "The answer is a stored file."
 }
@@ -218,7 +218,7 @@ func pathParameter(c site.Config, name string) (parameter map[string]any, ok boo
 		"token_id": {"description": "identifier of a list, a canonical decimal", "schema": tokenID()},
 		"user":     {"description": user, "schema": text()},
 		"other":    {"description": "the other account: " + user, "schema": text()},
-		"data":     {"description": "a table, or a part of one that is too large for one file", "schema": schema{"type": "string", "pattern": "^" + c.Expression("data") + "$"}},
+		"data":     {"description": "a table, or a part of a large table", "schema": schema{"type": "string", "pattern": "^" + c.Expression("data") + "$"}},
 	}[name]
 	parameter = map[string]any{"name": name, "in": "path", "required": true}
 	maps.Copy(parameter, described)
@@ -248,7 +248,7 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 		if p == site.ParamLimit {
 			var most int
 			byDefault, most = c.Limits(r)
-			about += ", at most " + strconv.Itoa(most) + ": a larger number means that"
+			about += ", at most " + strconv.Itoa(most) + "; a larger number means the maximum"
 		}
 		s = schema{"type": "integer", "minimum": rule.Least, "maximum": mostDigits, "default": byDefault}
 	case site.ParamBool:
@@ -257,13 +257,13 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 		s, about = choice(r, p)
 	case site.ParamList:
 		described["style"], described["explode"] = "form", false
-		s, about = array(text()), about+", with commas between them; none means all"
+		s, about = array(text()), about+", separated by commas; empty means all"
 	case site.ParamWords:
 		described["style"], described["explode"] = "form", true
 		s = array(schema{"type": "string", "examples": rule.Values})
-		about += "; it may be repeated, or have commas between values, and other values have no effect"
+		about += "; repeated or separated by commas; other values have no effect"
 	case site.ParamExact:
-		about += ", or all if it is empty"
+		about += "; empty means all"
 	case site.ParamUser:
 		s["minLength"] = 1
 	case site.ParamText:
@@ -308,7 +308,7 @@ func relationshipParameter(p site.Param) map[string]any {
 	if p == site.ParamDirection {
 		s = text()
 		s["enum"] = []string{"in", "incoming", "out", "outgoing"}
-		about = "in or incoming: those whose primary lists hold the user; out or outgoing: those whom the user's list holds"
+		about = "in or incoming: accounts whose primary lists hold the user; out or outgoing: accounts on the user's list"
 	}
 	return map[string]any{"name": p, "in": "query", "required": true, "description": about, "schema": s}
 }
@@ -337,13 +337,13 @@ func responses(r *site.Route, answer schema) map[string]any {
 			"default": problemResponse("any other error"),
 		}
 	} else if !r.Post {
-		all["304"] = map[string]any{"description": "the body is the one that If-None-Match names"}
+		all["304"] = map[string]any{"description": "the answer has not changed: If-None-Match names its ETag"}
 	}
 	if r.Ranges {
-		all["206"] = map[string]any{"description": "the part that Range names, if If-Range names the file as it is, or nothing", "content": ok["content"], "headers": map[string]any{
-			"Content-Range": map[string]any{"description": "which bytes of how many", "schema": text()},
+		all["206"] = map[string]any{"description": "the requested part; If-Range, if sent, names the current file", "content": ok["content"], "headers": map[string]any{
+			"Content-Range": map[string]any{"description": "the bytes of the part, and the size of the file", "schema": text()},
 		}}
-		all["416"] = map[string]any{"description": "the file has no such part"}
+		all["416"] = map[string]any{"description": "the requested part is outside of the file"}
 	}
 	details := map[int][]string{}
 	for _, p := range problems(r) {
@@ -366,9 +366,9 @@ func refreshHeaders() map[string]any {
 	why := text()
 	why["enum"] = []string{"failed", "limited", "unavailable"}
 	return map[string]any{
-		"X-Refresh": map[string]any{"schema": why, "description": "why an answer to cache=fresh is the stored one: " +
-			"the source failed, it was asked for too often (servers that are strict answer 429), or there is nothing to ask"},
-		"Retry-After": map[string]any{"schema": schema{"type": "integer", "minimum": 1}, "description": "beside limited: seconds until the next refresh"},
+		"X-Refresh": map[string]any{"schema": why, "description": "why cache=fresh got the stored answer: " +
+			"the source failed, the limit of refreshes was reached (strict servers answer 429), or there is no source"},
+		"Retry-After": map[string]any{"schema": schema{"type": "integer", "minimum": 1}, "description": "with limited: seconds until the next refresh"},
 	}
 }
 

@@ -116,7 +116,7 @@ func tagsMember() member {
 }
 
 func primaryList() member {
-	return m("primary_list", tokenID().orNull().about("null where the account has no primary list"))
+	return m("primary_list", tokenID().orNull().about("null if the account has no primary list"))
 }
 
 // profileMembers returns those of the whole profile.
@@ -125,12 +125,12 @@ func profileMembers() []member {
 		m("name", text()), m("avatar", text()), m("header", text()), m("display", text()),
 		m("records", texts().about("texts of the profile, by key")), m("chains", texts().about("addresses on other chains")),
 		m("fresh", schema{"type": "integer", "format": "int64"}.about("time of the profile, in milliseconds since 1970")),
-		m("resolver", text()), m("errors", texts().about("what its source failed to read")),
+		m("resolver", text()), m("errors", texts().about("errors of the source of the profile, by key")),
 	}
 }
 
 func shortProfile() member {
-	return m("ens", object(m("name", text()), m("avatar", text())).about("empty texts where the account has none"))
+	return m("ens", object(m("name", text()), m("avatar", text())).about("a missing text is empty"))
 }
 
 func countMembers() []member {
@@ -197,7 +197,7 @@ func components(c site.Config) map[string]schema {
 		"Record": object(
 			m("version", schema{"type": "integer", "minimum": 0, "maximum": 1<<32 - 1}), m("record_type", schema{"type": "string", "minLength": 1}),
 			m("data", hexadecimal()), optional("tags", tagsMember().schema),
-		).about("an entry of a list; includeTags=false leaves tags out"),
+		).about("an entry of a list; includeTags=false omits tags"),
 		"Profile": object(profileMembers()...).about("a profile; a missing text is empty"),
 		"Ranks":   object(ranks...),
 		"Details": object(m("address", address()), m("ens", ref("Profile")), m("ranks", ref("Ranks")), primaryList()),
@@ -212,7 +212,7 @@ func components(c site.Config) map[string]schema {
 			m("collection", anyOf(ref("Collection"), schema{"type": "null"}).about("null for an account without the badge")),
 		),
 
-		"AccountProfile": object(append(profileMembers(), m("updated_at", moment().about("fresh as a time")))...).about("a profile; a missing text is empty"),
+		"AccountProfile": object(append(profileMembers(), m("updated_at", moment().about("the value of fresh, as a time")))...).about("a profile; a missing text is empty"),
 		"ENS": object(
 			m("name", schema{"type": "string", "minLength": 1}), m("address", address()), m("avatar", text()), m("records", texts()), m("updated_at", moment()),
 		).about("the profile of an account that has a name"),
@@ -225,17 +225,17 @@ func components(c site.Config) map[string]schema {
 		"Followed": object(followed()...).about("a record of an account"),
 		"FollowedWithENS": object(append(followed(), isMutual(),
 			optional("is_blocked", boolean().about("only with include=blocked")), optional("is_muted", boolean().about("only with include=muted")),
-			optional("ens", ref("ENS")))...).about("a record of an account; include=ens adds ens where the account has a name"),
+			optional("ens", ref("ENS")))...).about("a record of an account; include=ens adds ens if the account has a name"),
 		"FollowedInSearch": object(found...).about("a record of an account, with its name"),
 		"FollowerOfUser":   follower("the user's primary list"),
 		"FollowerOfList":   follower("the list"),
 		"FollowerInSearch": object(slices.Concat(following(), []member{shortProfile(), tagsMember()}, stateMembers("the list, or the user's primary list,"))...),
-		"State":            object(m("follow", boolean()), m("block", boolean()), m("mute", boolean())).about("what a list says of an account"),
+		"State":            object(m("follow", boolean()), m("block", boolean()), m("mute", boolean())).about("whether a list follows, blocks or mutes an account"),
 		"ListState":        object(m("token_id", tokenID()), m("address", address()), m("state", ref("State"))),
-		"UserState":        object(m("token_id", tokenID().orNull().about("null where the user has no primary list")), m("address", address()), m("state", ref("State"))),
+		"UserState":        object(m("token_id", tokenID().orNull().about("null if the user has no primary list")), m("address", address()), m("state", ref("State"))),
 		"UnknownState": object(
-			m("token_id", tokenID()), m("address", text().orNull().about("as it was sent")), m("state", schema{"type": "null"}), m("error", text()),
-		).about("the item for a name that nobody has, and for null"),
+			m("token_id", tokenID()), m("address", text().orNull().about("the name or null that was sent")), m("state", schema{"type": "null"}), m("error", text()),
+		).about("the item for an unknown name, or for null"),
 		"TagCount":       object(m("tag", text()), m("count", schema{"type": "integer", "minimum": 1})),
 		"TaggedAddress":  object(m("address", address()), m("tag", text())),
 		"CommonFollower": object(m("address", address()), m("name", text()), m("avatar", text()), m("header", text()), m("mutuals_rank", rank())),
@@ -244,7 +244,7 @@ func components(c site.Config) map[string]schema {
 			[]member{
 				m("mutuals_rank", rank()), m("followers_rank", rank()), m("following_rank", rank()), m("blocks_rank", rank()), m("top8_rank", rank()),
 				m("mutuals", decimal()), m("following", decimal()), m("followers", decimal()),
-				m("blocks", decimal().about("by how many the account is blocked")), m("top8", decimal()), m("updated_at", moment()),
+				m("blocks", decimal().about("number of accounts that block this account")), m("top8", decimal()), m("updated_at", moment()),
 			},
 		)...),
 		"Recommended": object(
@@ -257,11 +257,11 @@ func components(c site.Config) map[string]schema {
 			[]member{m("address", address())}, nameAvatarHeader(), []member{m("followers", decimal()), m("following", decimal())},
 		)...),
 		"Operation": object(
-			m("address", address().about("of the other account: who did it, or to whom a list did it")), m("name", text().orNull()), m("avatar", text().orNull()),
-			m("token_id", tokenID().about("of the list")), m("action", schema{"enum": []string{"follow", "unfollow", "tag", "untag"}}),
+			m("address", address().about("the other account: the owner of the acting list, or the target of this list's operation")), m("name", text().orNull()), m("avatar", text().orNull()),
+			m("token_id", tokenID().about("the list that acted")), m("action", schema{"enum": []string{"follow", "unfollow", "tag", "untag"}}),
 			m("opcode", schema{"type": "integer", "minimum": 1, "maximum": 4}), m("op", schema{"type": "string", "pattern": "^0x010[1-4]0101([0-9a-f]{2}){20,}$"}.about("the operation's bytes in hexadecimal")),
-			m("tag", text().about("empty for follow and unfollow")), m("updated_at", moment().about("of the block")),
-		).about("an operation that changed what readers see"),
+			m("tag", text().about("empty for follow and unfollow")), m("updated_at", moment().about("time of the block")),
+		).about("an operation that added or removed a record or a tag"),
 	}
 }
 
@@ -273,7 +273,7 @@ func follower(of string) schema {
 	return object(slices.Concat(
 		following(), []member{tagsMember()}, stateMembers(of),
 		[]member{m("updated_at", moment().about("when the record was added; 1970 if that is unknown")), isMutual(), optional("ens", ref("ENS"))},
-	)...).about("who follows; include=ens adds ens where the account has a name")
+	)...).about("a follower; include=ens adds ens if the account has a name")
 }
 
 // summary describes tags, who gives or has them, and how often.
@@ -292,11 +292,11 @@ var boardFields = map[site.Board]string{
 
 // operations describes operations on a page, and what they add up to.
 func operations(name string, entries schema) schema {
-	counts := []member{m("interval", schema{"enum": intervals()}), m("opcode", schema{"enum": []string{"all", "1", "2", "3", "4"}}.about("the one that was asked for")), m("total", number())}
+	counts := []member{m("interval", schema{"enum": intervals()}), m("opcode", schema{"enum": []string{"all", "1", "2", "3", "4"}}.about("the requested operations")), m("total", number())}
 	for _, action := range []string{"follows", "unfollows", "tags", "untags"} {
 		counts = append(counts, m("total_"+action, number()))
 	}
-	return object(m("summary", object(counts...).about("counts are those of the entries of the page")), m(name, entries))
+	return object(m("summary", object(counts...).about("counts the entries of this page")), m(name, entries))
 }
 
 // intervals returns the texts of all intervals.
@@ -322,7 +322,7 @@ func answers(c site.Config) map[routes.ID]schema {
 	}
 	var boards []schema
 	for _, board := range c.Boards() {
-		boards = append(boards, most(routes.Leaderboard, boardRow(boardFields[board])).about("of the board "+string(board)))
+		boards = append(boards, most(routes.Leaderboard, boardRow(boardFields[board])).about("the leaderboard "+string(board)))
 	}
 	batch := upTo(site.MaxBatch, anyOf(ref("ListState"), ref("UnknownState"))).about("in the order of the body")
 	batch["minItems"] = 1
@@ -359,13 +359,13 @@ func answers(c site.Config) map[routes.ID]schema {
 		routes.UserButtonState:   ref("UserState"),
 		routes.ButtonStateBatch:  batch,
 		routes.CommonFollowers: object(
-			m("results", most(routes.CommonFollowers, ref("CommonFollower"))), m("length", number().about("how many there are, beyond the limit too")),
+			m("results", most(routes.CommonFollowers, ref("CommonFollower"))), m("length", number().about("number of all accounts, regardless of limit")),
 		),
 
 		routes.Relationship: object(m("source", address()), m("target", address()), m("state", object(
 			m("is_following", boolean()), m("is_followed_by", boolean()), m("is_blocked", boolean()), m("is_blocked_by", boolean()),
 			m("is_muted", boolean()), m("is_muted_by", boolean()),
-		).about("what the source's primary list says of the target, and by: what the target's says of the source"))),
+		).about("the source's primary list about the target; members with by: the target's about the source"))),
 		routes.Relationships: object(m("relationships", most(routes.Relationships, object(m("address", address()), tagsMember())))),
 		routes.UserAvatar:    {}, // no body
 
