@@ -180,7 +180,7 @@ func (g *graph) Put(ctx context.Context, o storage.Object, condition storage.Con
 			return o.MD5.String(), nil
 		}
 		if g.live.kept == nil {
-			return "", fmt.Errorf("put %s: there is no bucket that keeps it", o.Key)
+			return "", fmt.Errorf("put %s: no bucket to store it in", o.Key)
 		}
 		return g.live.kept.put(ctx, g, o, condition)
 	}

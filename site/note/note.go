@@ -77,7 +77,7 @@ func (n Note) Text() string {
 func parse(text string) (n Note, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) != 6 || lines[0] != kind {
-		return n, fmt.Errorf("its text is not the five lines that begin with %q", kind)
+		return n, fmt.Errorf("its text does not have five lines that begin with %q", kind)
 	}
 	n.Origin, n.AsOf = lines[1], lines[3]
 	if n.Counter, err = strconv.ParseUint(lines[2], 10, 53); err != nil || n.Counter == 0 { // browsers count to 2^53
@@ -90,7 +90,7 @@ func parse(text string) (n Note, err error) {
 		return n, fmt.Errorf("its fifth line: %w", err)
 	}
 	if n.Text() != text {
-		return n, errors.New("its text is not written as notes are")
+		return n, errors.New("its text is not in canonical form")
 	}
 	return n, nil
 }

@@ -110,7 +110,7 @@ func (x *Index) matches(root *site.Root) error {
 		return fmt.Errorf("its tables are %q, the root lists %q", got, want)
 	}
 	if (x.Ranks != nil) != (root.Inputs.Ranks != nil) || x.Refreshed != nil && root.Inputs.Refreshed == nil {
-		return errors.New("it has other parts than the root names")
+		return errors.New("its parts differ from the root")
 	}
 	// Limit the text relative to the site, which shows its inputs, and to the fetched bytes, with each piece once. A
 	// hostile root may claim any size of its site, and a hostile index may list a piece many times.

@@ -116,7 +116,7 @@ func ParseIndex(body []byte) (*Index, error) {
 			most = maxRanksText
 		}
 		if p.Bytes < 1 || p.Text < 1 || p.Text > most || p.Bytes > most+(maxPieceBytes-maxPieceText) {
-			return nil, fmt.Errorf("%w: the piece %s has %d bytes for %d bytes of text: no piece is like that", ErrIndex, p.SHA256, p.Bytes, p.Text)
+			return nil, fmt.Errorf("%w: the piece %s has %d bytes for %d bytes of text, which is impossible", ErrIndex, p.SHA256, p.Bytes, p.Text)
 		}
 	}
 	return &x, nil

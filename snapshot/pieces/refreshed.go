@@ -72,7 +72,7 @@ func (r *Recorder) Each(ctx context.Context, found func(key site.Key, body []byt
 // each calls put with each piece.
 func (r *Recorder) each(put func(Piece, []byte) error) ([]Piece, error) {
 	if r.file == nil {
-		return nil, errors.New("nobody has read it yet")
+		return nil, errors.New("it was not read yet")
 	}
 	at := int64(0)
 	for _, p := range r.pieces {
@@ -107,7 +107,7 @@ func eachObject(text []byte, found func(key site.Key, body []byte) error) error 
 			return errors.New(site.JSONReason(err))
 		}
 		if row.Bytes < 0 || row.Bytes >= len(rest) || rest[row.Bytes] != '\n' {
-			return fmt.Errorf("%s has not the size that it should have", site.Quoted(string(row.Key)))
+			return fmt.Errorf("%s does not have its stated size", site.Quoted(string(row.Key)))
 		}
 		if err := found(row.Key, rest[:row.Bytes:row.Bytes]); err != nil {
 			return err

@@ -88,11 +88,11 @@ func supply(ctx context.Context, v *view, registry source.Contract) (uint64, err
 		}
 		n, err := asNumber(answers[0])
 		if err != nil {
-			return 0, fmt.Errorf("chain %d: the contract %s did not tell its %s to %s: %w: is that its address?", registry.Chain, registry.Address, totalSupply, v.host, err)
+			return 0, fmt.Errorf("chain %d: contract %s returned no valid %s to %s: %w: is that its address?", registry.Chain, registry.Address, totalSupply, v.host, err)
 		}
 		if v.since != nil {
 			if v.since.minted > n {
-				return 0, fmt.Errorf("chain %d: %s has %d tokens, and %d were minted after block %d by logs: the node is wrong about one of them", registry.Chain, v.host, n, v.since.minted, v.input.Number)
+				return 0, fmt.Errorf("chain %d: %s reports %d tokens, but logs of %d mints after block %d; one of the two is wrong", registry.Chain, v.host, n, v.since.minted, v.input.Number)
 			}
 			n -= v.since.minted
 		}

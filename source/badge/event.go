@@ -17,7 +17,7 @@ func decodeEvent(body []byte, id string) (site.Event, error) {
 		return e, err
 	}
 	if got := strconv.FormatUint(e.ID, 10); got != id {
-		return e, fmt.Errorf("it is event %s", got)
+		return e, fmt.Errorf("got event %s", got)
 	}
 	for _, date := range []*string{&e.StartDate, &e.EndDate, &e.ExpiryDate} {
 		*date = normalDate(*date)

@@ -197,7 +197,7 @@ func (t *Tail) forward(ctx context.Context, n Nodes, h provider.Header) (ok bool
 			return false, err
 		}
 		if found[0].Hash == (common.Hash{}) || found[1].Hash == (common.Hash{}) {
-			return false, fmt.Errorf("%w: block %d is there, and one before it is not", errMoving, h.Number)
+			return false, fmt.Errorf("%w: block %d is available, but an earlier block is not", errMoving, h.Number)
 		}
 		if found[0].Hash != top.Hash {
 			return false, nil
@@ -276,7 +276,7 @@ func (t *Tail) logs(ctx context.Context, n Nodes, from uint64, head provider.Blo
 		return t.events(ctx, n, p, blocks)
 	})
 	if err == nil && last != head.Hash {
-		err = fmt.Errorf("%w: block %d was %s, and is %s", errMoving, head.Number, head.Hash, last)
+		err = fmt.Errorf("%w: block %d had the hash %s, and now has %s", errMoving, head.Number, head.Hash, last)
 	}
 	return err
 }
@@ -288,7 +288,7 @@ func (t *Tail) events(ctx context.Context, n Nodes, p provider.Blocks, blocks ma
 		if known == nil {
 			blocks[b.Number] = &TailBlock{Block: b}
 		} else if known.Hash != b.Hash {
-			return fmt.Errorf("%w: block %d is %s, and its logs are of %s", errMoving, b.Number, known.Hash, b.Hash)
+			return fmt.Errorf("%w: block %d has the hash %s, and its logs have %s", errMoving, b.Number, known.Hash, b.Hash)
 		}
 		return nil
 	}
@@ -378,7 +378,7 @@ func (t *Tail) rewind(ctx context.Context, n Nodes, h provider.Header) error {
 		}
 		for i, hash := range found {
 			if hash.Hash == (common.Hash{}) {
-				return fmt.Errorf("%w: block %d is there, and block %d before it is not", errMoving, h.Number, numbers[i])
+				return fmt.Errorf("%w: block %d is available, but the earlier block %d is not", errMoving, h.Number, numbers[i])
 			}
 		}
 		for i := len(found) - 1; i >= 0; i-- {
@@ -391,7 +391,7 @@ func (t *Tail) rewind(ctx context.Context, n Nodes, h provider.Header) error {
 			}
 		}
 		if from == 0 {
-			return fmt.Errorf("%w: block %d was %s, and is %s", ErrReplaced, t.base.Number, t.base.Hash, found[0].Hash)
+			return fmt.Errorf("%w: block %d had the hash %s, and now has %s", ErrReplaced, t.base.Number, t.base.Hash, found[0].Hash)
 		}
 		end = from
 	}

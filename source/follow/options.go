@@ -46,7 +46,7 @@ func (o *Options) check() error {
 	}
 	for _, c := range o.Deployment.Chains {
 		if len(o.URLs[c.ID]) == 0 {
-			return fmt.Errorf("no node of chain %d (%s) is given", c.ID, c.Name)
+			return fmt.Errorf("no node URL for chain %d (%s)", c.ID, c.Name)
 		}
 	}
 	o.Poll = cmp.Or(o.Poll, 2*time.Second)

@@ -128,7 +128,9 @@ func (r *refresher) askBulk(ctx context.Context) error {
 // tooMany is the worker's limit of accounts per request.
 type tooMany int
 
-func (n tooMany) Error() string { return fmt.Sprintf("the worker takes %d at most", int(n)) }
+func (n tooMany) Error() string {
+	return fmt.Sprintf("the worker accepts at most %d addresses per request", int(n))
+}
 
 // errNoBulk means that the worker has no bulk requests in a known form.
 var errNoBulk = errors.New("no bulk requests")

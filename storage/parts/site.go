@@ -225,7 +225,7 @@ func (o *openSite) get(ctx context.Context, key site.Key, admit func(ctx context
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	if !bytes.Equal(header, want) {
-		return nil, fmt.Errorf("read %s: %s does not hold it where the manifest says: %w", key, o.name(file), ErrBroken)
+		return nil, fmt.Errorf("read %s: not at its place in %s: %w", key, o.name(file), ErrBroken)
 	}
 	return body, nil
 }
@@ -261,7 +261,7 @@ func (o *openSite) getManifest(ctx context.Context, key site.Key) ([]byte, error
 func (o *openSite) shard(ctx context.Context, f *partFile, shard string) (shards.Shard, error) {
 	s, err := o.manifest.Shard(ctx, shard)
 	if errors.Is(err, shards.ErrDamaged) {
-		err = fmt.Errorf("%s does not hold the %s that %s names: %w: %w", o.name(f), site.ManifestKey(shard), Root, err, ErrBroken)
+		err = fmt.Errorf("%s lacks the %s listed in %s: %w: %w", o.name(f), site.ManifestKey(shard), Root, err, ErrBroken)
 	}
 	return s, err
 }

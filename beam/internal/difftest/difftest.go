@@ -175,7 +175,7 @@ func eachObject(parts string, do func(key site.Key, body io.Reader) error) error
 		}
 		last = site.Key(header.Name)
 		if seen[last] || header.Typeflag != tar.TypeReg || header.Mode != 0o644 {
-			return fmt.Errorf("%s is there twice, or is no plain file: %+v", last, header)
+			return fmt.Errorf("%s is duplicate, or not a regular file: %+v", last, header)
 		}
 		seen[last] = true
 		if err := do(last, archive); err != nil {

@@ -155,7 +155,7 @@ func WriteFile(name string, body []byte, stdout io.Writer) (err error) {
 		err = os.WriteFile(name, body, 0o644)
 	}
 	if err != nil {
-		return errors.Join(errors.New("the run is done, but its report is not written"), err)
+		return errors.Join(errors.New("the run is done, but its report cannot be written"), err)
 	}
 	return nil
 }

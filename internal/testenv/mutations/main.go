@@ -144,7 +144,7 @@ func parse(block string) (m mutation, err error) {
 		}
 	}
 	if m.promise != "" && len(m.hunks) == 0 {
-		return m, fmt.Errorf("%s: it changes nothing", m.promise)
+		return m, fmt.Errorf("%s: the fault changes nothing", m.promise)
 	}
 	return m, nil
 }
@@ -163,7 +163,7 @@ func (m mutation) files(root string) (map[string]string, error) {
 			text = string(body)
 		}
 		if n := strings.Count(text, h.before); n != 1 {
-			return nil, fmt.Errorf("%s: %s has %d times, want once:\n%s", m.promise, h.file, n, h.before)
+			return nil, fmt.Errorf("%s: %s contains this text %d times, want once:\n%s", m.promise, h.file, n, h.before)
 		}
 		changed[h.file] = strings.Replace(text, h.before, h.after, 1)
 	}

@@ -136,7 +136,7 @@ func (s *scan) skip(n uint64) {
 func (s *scan) uvarint() uint64 {
 	v, n := binary.Uvarint(s.data)
 	if n < 0 {
-		s.fail(errors.New("a length is not right"))
+		s.fail(errors.New("a length is wrong"))
 		return 0
 	}
 	s.skip(uint64(max(1, n)))

@@ -54,7 +54,7 @@ func (r *Order) Add(o *Op) error {
 	if r.any {
 		switch c := o.Compare(&r.last); {
 		case c == 0:
-			return fmt.Errorf("a second row of %s: each operation is there once for a list", r.last.place())
+			return fmt.Errorf("a second row of %s: an operation has one row per list", r.last.place())
 		case c < 0:
 			return fmt.Errorf("%s comes after %s: sort the rows by time, chain_id, block, log_index, token_id", o.place(), r.last.place())
 		}

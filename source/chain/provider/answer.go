@@ -55,7 +55,7 @@ func (a *blockAnswer) readWith(from *jsontext.Decoder, other func(name string) e
 		err = need.missing()
 	}
 	if err == nil && time > math.MaxInt64/1000 {
-		err = errors.New("a time beyond all times")
+		err = errors.New("the time is out of range")
 	}
 	a.block.Time = int64(time)
 	if err != nil {
@@ -127,13 +127,13 @@ func readLog(from *jsontext.Decoder, l *types.Log) error {
 			l.BlockNumber, err = readQuantity(from)
 		case "blockHash":
 			if from.PeekKind() == 'n' {
-				return &valueError{errors.New("blockHash: null: the log is of no block")}
+				return &valueError{errors.New("blockHash: null: the log has no block")}
 			}
 			err = readFixed(from, l.BlockHash[:])
 		case "logIndex":
 			var index uint64
 			if index, err = readQuantity(from); index > math.MaxUint32 {
-				err = errors.New("an index beyond 32 bits")
+				err = errors.New("the index exceeds 32 bits")
 			}
 			l.Index = uint(index)
 		case "blockTimestamp":
@@ -174,7 +174,7 @@ func readHash(text []byte) (h common.Hash, err error) {
 func readTime(text []byte) (uint64, error) {
 	time, err := quantity(text)
 	if err == nil && time > math.MaxInt64/1000 {
-		err = errors.New("a time beyond all times")
+		err = errors.New("the time is out of range")
 	}
 	return time, err
 }
@@ -226,11 +226,11 @@ func readBytes(from *jsontext.Decoder) ([]byte, error) {
 		return nil, err
 	}
 	if len(text) < 2 || string(text[:2]) != "0x" {
-		return nil, fmt.Errorf("%q are not bytes", quote(text))
+		return nil, fmt.Errorf("%q is not hexadecimal", quote(text))
 	}
 	b := make([]byte, hex.DecodedLen(len(text)-2))
 	if _, err := hex.Decode(b, text[2:]); err != nil {
-		return nil, fmt.Errorf("%q are not bytes", quote(text))
+		return nil, fmt.Errorf("%q is not hexadecimal", quote(text))
 	}
 	return b, nil
 }
@@ -343,7 +343,7 @@ func difference(a, b Blocks) string {
 
 func otherHash(a, b Block) string {
 	if a != b {
-		return fmt.Sprintf("block %d is %s of %d, and block %d is %s of %d", a.Number, a.Hash, a.Time, b.Number, b.Hash, b.Time)
+		return fmt.Sprintf("block %d has the hash %s and the time %d, block %d the hash %s and the time %d", a.Number, a.Hash, a.Time, b.Number, b.Hash, b.Time)
 	}
 	return ""
 }

@@ -65,7 +65,7 @@ func (c *Chain) hear(host string, err error) {
 	}
 }
 
-var errResting = errors.New("the node rests")
+var errResting = errors.New("the node is paused after failures")
 
 // ask asks nodes until one answers, and returns that node. After a temporary failure it waits and
 // asks the same node again, then others. It gives up after Options.Patience without an answer.
@@ -215,7 +215,7 @@ func agree[T any](ctx context.Context, c *Chain, how asking, question func(conte
 		if try == agreeing {
 			return none, different
 		}
-		c.o.Log.Warn("asking again", "error", different)
+		c.o.Log.Warn("retrying", "error", different)
 		if err := sleep(ctx, firstRest<<try); err != nil {
 			return none, err
 		}

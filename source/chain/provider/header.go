@@ -122,7 +122,7 @@ func (c *Chain) Headers(ctx context.Context, numbers []uint64) ([]Header, error)
 	}, func(a, b []Header) string {
 		for i := range a {
 			if a[i].Hash != b[i].Hash {
-				return fmt.Sprintf("block %d is %s or %s", numbers[i], a[i].Hash, b[i].Hash)
+				return fmt.Sprintf("block %d has the hashes %s and %s", numbers[i], a[i].Hash, b[i].Hash)
 			}
 		}
 		return ""
@@ -164,7 +164,7 @@ func (n *node) headers(ctx context.Context, numbers []uint64) (found []Header, e
 // (EIP-234): for a missing block a node returns an error rather than no logs.
 func (c *Chain) LogsOf(ctx context.Context, addresses []common.Address, topics []common.Hash, of []Block) ([]Blocks, error) {
 	if len(addresses) == 0 {
-		return nil, errors.New("logs of no contract") // a node would return the logs of all contracts
+		return nil, errors.New("no contracts to read logs of") // a node would return the logs of all contracts
 	}
 	r := &reading{c: c, question: question{addresses, topics}}
 	found, err := agree(ctx, c, asking{insist: 2}, func(ctx context.Context, n *node) ([]Blocks, error) { return r.byHash(ctx, n, of) }, func(a, b []Blocks) string {
@@ -186,7 +186,7 @@ func (c *Chain) LogsOf(ctx context.Context, addresses []common.Address, topics [
 				return nil, err
 			}
 			if p := &found[len(found)-1]; p.Last.Hash != b.Hash {
-				return nil, fmt.Errorf("chain %d: %w: block %d is %s, and was %s", c.id, ErrDisagree, b.Number, p.Last.Hash, b.Hash)
+				return nil, fmt.Errorf("chain %d: %w: block %d has the hash %s instead of %s", c.id, ErrDisagree, b.Number, p.Last.Hash, b.Hash)
 			}
 		}
 		return found, nil
@@ -221,7 +221,7 @@ func (r *reading) byHash(ctx context.Context, n *node, of []Block) (found []Bloc
 			if n.mayBeCut(len(answers[i])) {
 				p, err = r.block(ctx, n, b.Number, len(p.Logs), fmt.Errorf("its answer has %d logs, which may be a limit", len(answers[i])))
 				if err == nil && p.Last.Hash != b.Hash {
-					err = n.failure(passing, fmt.Errorf("block %d is %s, and was %s", b.Number, p.Last.Hash, b.Hash))
+					err = n.failure(passing, fmt.Errorf("block %d has the hash %s instead of %s", b.Number, p.Last.Hash, b.Hash))
 				}
 				if err != nil {
 					return nil, err

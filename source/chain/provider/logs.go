@@ -30,7 +30,7 @@ func (c *Chain) Logs(ctx context.Context, addresses []common.Address, topics []c
 		return nil
 	}
 	if len(addresses) == 0 {
-		return errors.New("logs of no contract") // a node would return the logs of all contracts
+		return errors.New("no contracts to read logs of") // a node would return the logs of all contracts
 	}
 	r := &reading{c: c, question: question{addresses, topics}, next: from, to: to}
 	r.changed.L = &r.mu

@@ -322,7 +322,7 @@ func (c *Chain) Times(ctx context.Context, blocks map[uint64]common.Hash) (map[u
 func otherTimes(a, b map[uint64]int64) string {
 	for number, time := range a {
 		if b[number] != time {
-			return fmt.Sprintf("block %d is of %d or %d", number, time, b[number])
+			return fmt.Sprintf("block %d has the times %d and %d", number, time, b[number])
 		}
 	}
 	return ""

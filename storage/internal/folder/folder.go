@@ -96,7 +96,7 @@ func (f *Folder) use(key site.Key, read func(file io.Reader, size int64) error) 
 	defer func() { err = errors.Join(err, file.Close()) }()
 	info, err = file.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("look at %s: %w", key, err)
+		return nil, fmt.Errorf("inspect %s: %w", key, err)
 	}
 	if info.IsDir() {
 		return nil, object.ErrNotFound

@@ -31,7 +31,7 @@ func readFile(folder string, key site.Key, admit func(size int64) error) (body [
 	defer func() { err = errors.Join(err, unix.Close(fd)) }()
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
-		return nil, fmt.Errorf("look at %s: %w", key, err)
+		return nil, fmt.Errorf("inspect %s: %w", key, err)
 	}
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
