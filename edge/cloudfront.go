@@ -126,7 +126,7 @@ func (v *view) compactTable() Table {
 		if r.Most == usualMost {
 			r.Most = 0
 		}
-		if v.Alone && r.Computed && r.Empty.Body == "" && !r.Tagged { // nobody can answer: only bad values make a difference
+		if v.Alone && r.Computed && r.Empty.Body == "" && !r.Tagged { // no answer is possible, except errors for bad values
 			r.Params = slices.DeleteFunc(slices.Clone(r.Params), func(p site.Param) bool { return table.Params[p].Problem == "" })
 		}
 		if r.Subject == SubjectStored {

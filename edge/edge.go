@@ -78,7 +78,7 @@ type File struct {
 	Body []byte
 }
 
-// A definition says how a kind of edge is rendered.
+// A definition describes how to render a kind of edge.
 type definition struct {
 	outputs [][2]string              // template and name of each file
 	parts   []string                 // other templates that these use

@@ -36,7 +36,7 @@ type view struct {
 	Missing          string // HTML of a 404 for browsers; "" without the explorer
 	PagePath         string // matches the other paths of pages of accounts, without the first slash; "" without pages
 	Titles           map[int]string
-	AbsentCaching    string // Cache-Control of the problems that say that an object does not exist
+	AbsentCaching    string // Cache-Control of the problems about missing objects
 	LegalNumber      string // matches a legal number
 	UserFolderAt     int    // where the folder of users begins in a path, and where it ends
 	UserAt           int    // where the user begins in a path of EFP without its first slash
@@ -62,7 +62,7 @@ type view struct {
 	Purgers             []netip.Prefix
 }
 
-// absentSeconds is the max-age of the problems that say that an object does not exist.
+// absentSeconds is the max-age of the problems about missing objects.
 var absentSeconds = maxAge(site.NoSuchList.CacheControl)
 
 func maxAge(cacheControl string) int {
@@ -213,7 +213,7 @@ type origin struct {
 	Connect   string // the longest time until there is a connection, in nginx's notation
 	Read      string // between two reads of an answer, and before the first
 	Instead   string // location of nginx that answers if the origin has failed
-	Ranges    bool   // nginx answers parts of what the origin sends, and itself says 416
+	Ranges    bool   // nginx serves ranges of the origin's whole answer, and sends the 416 itself
 }
 
 // passedHeaders are the headers of an origin's answer that an edge passes on. It drops all others, and adds its own.

@@ -33,7 +33,7 @@ type Options struct {
 	// RefreshedLeft returns, after Refreshed was read, how many unsigned objects it omitted, for
 	// the report; nil means none.
 	RefreshedLeft func() int
-	BadgesAsOf    time.Time // time of the snapshot's badges, which refreshed ones must be newer than; zero: as_of
+	BadgesAsOf    time.Time // time of the snapshot's badges; only newer refreshed badges replace them; zero means as_of
 	// Ranks are the ranks that details show until they are due again, if the configuration has
 	// RanksEvery. nil means the ranks of the snapshot.
 	Ranks *ranks.Held

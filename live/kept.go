@@ -177,8 +177,8 @@ func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
 	}
 }
 
-// put writes an object of a refresh. If another graph serves by then, that graph gets the data too, even if the object was
-// stored before: the refresh that stored it may not have shown it yet.
+// put writes an object of a refresh. If another graph serves by then, that graph gets the data too,
+// even if the object was stored before, because that refresh may not have updated the graph yet.
 func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition storage.Condition) (etag string, err error) {
 	etag, serves, err := k.write(ctx, o, condition)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
-// A clock tells the time since the process began, which does not jump, and how old blocks are.
+// A clock measures the time since the process began, which does not jump, and the age of blocks.
 type clock struct {
 	begun   time.Time        // includes a monotonic reading
 	started time.Time        // the same without it
@@ -34,7 +34,7 @@ func (c clock) since(blockTime int64) time.Duration {
 	return max(0, min(now.Sub(block), counted.Sub(block)))
 }
 
-// A seenHead is a head, with the time when it was first seen and its age then.
+// A seenHead is a head, the time when it was first seen, and its age at that time.
 type seenHead struct {
 	source.Head
 	seen   time.Duration // by the clock

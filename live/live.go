@@ -51,7 +51,7 @@ type Options struct {
 	MaxLag     time.Duration // a longer lag of a chain makes every answer a 503; 15 min
 	MaxWait    time.Duration // bounds Prefer: wait, and applies to X-After without Prefer; 10 s
 	MaxWaiting int           // bounds requests that wait for a block; more are answered at once; 1,024. One client has an eighth at most, by Server.Refresh.Proxies
-	MaxStreams int           // bounds event streams; more get a 503; 10,000. One client has an eighth at most, likewise
+	MaxStreams int           // maximum number of event streams, default 10,000; one client may have an eighth of these; more get a 503
 
 	Status http.Handler // answers /_live/status; nil means Status as JSON
 	Hooks  Hooks
@@ -72,7 +72,7 @@ type Hooks struct {
 	Answered func(chain uint64, took time.Duration)
 }
 
-// An Outcome says how a round ended.
+// An Outcome describes how a round ended.
 type Outcome string
 
 // Outcomes of rounds.
@@ -83,7 +83,7 @@ const (
 	Failed    Outcome = "failed"    // the old graph serves on
 )
 
-// A RoundEnd says how a round ended.
+// A RoundEnd describes how a round ended.
 type RoundEnd struct {
 	Outcome Outcome
 	Err     error         // set if Failed
@@ -112,7 +112,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Generator.BadgesAsOf = time.UnixMilli(0)
 	}
 	o.Server.Refresh.BadgesAsOf, o.Server.Refresh.InMemory = o.Generator.BadgesAsOf, true
-	o.Generator.Config.ExplorerKeys = "" // nobody signs what answers from memory
+	o.Generator.Config.ExplorerKeys = "" // answers from memory are not signed
 	var err error
 	o.Generator.Config, err = o.Generator.Config.WithDefaults()
 	return o, err
@@ -130,7 +130,7 @@ type Live struct {
 	state            atomic.Pointer[state] // nil before the first graph
 	waiting, streams places
 	graphs           graphs
-	ended            chan struct{} // closed when Run ends: nobody waits any more
+	ended            chan struct{} // closed when Run ends, which ends all waits
 	merge            chan struct{} // has one element if refreshed objects ask for a new graph
 
 	mostReplaced int64 // see the constant

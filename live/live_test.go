@@ -25,7 +25,7 @@ func generated(t testing.TB, snapshot afero.Fs, o live.Options) server.Store {
 	return storage.NewFolder(files)
 }
 
-// Without a graph, every answer is a 503 that says when to come again.
+// Without a graph, every answer is a 503 with Retry-After.
 func TestWithoutAGraph(t *testing.T) {
 	t.Parallel()
 	l := run(t, options(site.APISpec))

@@ -36,7 +36,7 @@ type Status struct {
 	} `json:"kept"`
 }
 
-// A ChainStatus says how far a chain of the graph was read.
+// A ChainStatus describes how far a chain of the graph was read.
 type ChainStatus struct {
 	Chain     uint64        `json:"chain"`
 	Block     uint64        `json:"block"`

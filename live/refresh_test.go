@@ -231,7 +231,7 @@ func TestRefreshesAreNeverLost(t *testing.T) {
 	}
 }
 
-// A told is an upstream that answers with the version chosen by the test.
+// A told is an upstream whose answers have the version that the test chooses.
 type told struct{ asked chan chan int64 }
 
 func (u told) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -244,7 +244,8 @@ func (u told) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A slowToSay tells the test that it has written an object, and returns when the test allows it.
+// A slowToSay reports to the test that it has written an object, and returns when the test allows
+// it.
 type slowToSay struct {
 	*storage.Local
 	written chan chan struct{}
@@ -258,8 +259,8 @@ func (b slowToSay) Put(ctx context.Context, o storage.Object, c storage.Conditio
 	return etag, err
 }
 
-// Two graphs refresh an account at the same time, and the older graph gets the older data: the data that either answers with
-// is in the newest graph by then, and the newer of both in the graph after that.
+// Two graphs refresh an account at the same time, and the older graph gets older data. Each
+// answer's data is in the newest graph by then, and the newer data stays in the next graph.
 func TestTwoGraphsRefreshAtOnce(t *testing.T) {
 	const target = "/api/v1/lists/104/details"
 	for _, olderWritesFirst := range []bool{false, true} {

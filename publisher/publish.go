@@ -31,10 +31,10 @@ var (
 	errInterleaved = lock.ErrInterleaved
 )
 
-// Publish makes the bucket equal to the site. The report is never nil: after an error it tells how
-// far the run came. When ctx ends, Publish returns its cause, at most grace later because of
-// requests in flight; the next publish, from any machine, resumes. Errors include ErrLocked,
-// ErrLockLost and errInterleaved. Publish may run concurrently on different buckets.
+// Publish makes the bucket equal to the site. The report is never nil, also after an error. When
+// ctx ends, Publish returns its cause after at most grace, because of requests in flight; the next
+// publish, from any machine, resumes. Errors include ErrLocked, ErrLockLost and errInterleaved.
+// Publish may run concurrently on different buckets.
 func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, error) {
 	report := NewReport()
 	defer report.end(time.Now())
@@ -77,7 +77,7 @@ type tenure struct {
 	doubted bool        // whether the bucket may differ from its manifest because of found
 }
 
-// An aftermath tells which doubt to leave in the lock after the steps under it.
+// An aftermath is the doubt to leave in the lock after the steps under it.
 type aftermath struct {
 	ended       *lock.Doubt // the earlier doubt, once this run has made sure that its cause is over
 	marked      []lock.Run  // runs named by this run's mark; nil if it wrote none
@@ -262,7 +262,7 @@ func (r *run) unlock(ctx context.Context, t tenure, left aftermath) {
 	case t.held == nil:
 		r.changeLock(func(lock *lock.Body) bool {
 			was := lock.Doubt
-			if lock.Released { // nobody else publishes
+			if lock.Released { // no other publisher is running
 				lock.ID, lock.Owner = r.id, r.options.Owner
 			}
 			lock.Doubt = r.remainingDoubt(left, t.found.Merge(was.NotInFuture(r.now())))
@@ -459,7 +459,7 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan.Plan, settl
 	if err := notes.Unannounce(ctx, announced); err != nil {
 		return marked, err
 	}
-	if !settled { // the mark tells the next run what may still arrive
+	if !settled { // the mark lists requests that may still arrive, for the next run
 		return marked, nil
 	}
 	return marked, r.bucket.Delete(ctx, site.MarkKey)

@@ -27,7 +27,7 @@ const (
 	Failed      Outcome = "failed"
 )
 
-// A Report tells what a run found and did. Sizes are in bytes, times in seconds.
+// A Report describes what a run found and did. Sizes are in bytes, times in seconds.
 type Report struct {
 	Dest     string      `json:"dest"` // set by Note
 	Outcome  Outcome     `json:"outcome"`

@@ -21,7 +21,7 @@ import (
 // maxKeysListed bounds the listed keys of each kind in a verification; all are counted.
 const maxKeysListed = 1000
 
-// A Verification tells how a bucket differs from its manifest.
+// A Verification describes how a bucket differs from its manifest.
 type Verification struct {
 	Dest      string              `json:"dest"`            // set by Note
 	Error     string              `json:"error,omitempty"` // set by Note
@@ -45,7 +45,7 @@ type Verification struct {
 	announced Found // below _next/
 }
 
-// A SignedVerification tells how a bucket differs from its signed root.
+// A SignedVerification describes how a bucket differs from its signed root.
 type SignedVerification struct {
 	Origin  string   `json:"origin"`
 	Counter uint64   `json:"counter"`

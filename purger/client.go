@@ -32,7 +32,7 @@ const (
 type verdict int
 
 const (
-	byStatus verdict = iota // as its status says
+	byStatus verdict = iota // the status decides
 	good
 	nothing  // success: the cache had nothing to purge
 	tryAgain // retryable

@@ -27,7 +27,7 @@ import (
 	"github.com/followpress/followpress/site/tags"
 )
 
-// A snapshot has the rows of each table. The row of meta.json is a table too.
+// A snapshot has the rows of each table. meta.json is a table with one row.
 type snapshot map[string][]map[string]any
 
 func readSnapshot(t *testing.T, files fs.FS) snapshot {
@@ -230,7 +230,7 @@ func changedKeys(before, after memsite.Site) (keys []site.Key) {
 	return keys
 }
 
-// A forgotten says which URLs a purge covers.
+// A forgotten describes which URLs a purge covers.
 type forgotten struct {
 	purger.Purge
 	each []*regexp.Regexp

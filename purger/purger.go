@@ -29,7 +29,7 @@ type Credentials struct {
 	SecretAccessKey, SessionToken secret.Text
 }
 
-// Options say how to reach the services. Fields that a service does not need may be empty.
+// Options configure the access to services. A service may not need all fields.
 type Options struct {
 	Sites           []string                                   // public URLs of the site, like https://api.example.org
 	Patience        time.Duration                              // give up on a request this long after its first failure; 0 means DefaultPatience
@@ -100,7 +100,7 @@ type service struct {
 	request func(ctx context.Context, b batch) (*http.Request, error)
 	// judge reads answers whose meaning differs from their status; may be nil
 	judge func(status int, body []byte) verdict
-	// finish waits until the purge is complete; nil if the status says so
+	// finish waits until the purge is complete; nil if the status reports completion
 	finish func(ctx context.Context, c *client, answer []byte) error
 }
 
@@ -178,7 +178,7 @@ type Result struct {
 // maxPlanItems bounds Result.First.
 const maxPlanItems = 20
 
-// Plan says what Purge would do, and sends no request.
+// Plan returns what Purge would do, and sends no request.
 func (p *Purger) Plan(purge Purge) Result {
 	r, batches := p.plan(purge)
 	r.Planned = true

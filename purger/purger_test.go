@@ -54,7 +54,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// checkKinds says what a kind of service lacks. TestMain calls it first: every test would fail for that.
+// checkKinds returns an error if a kind of service lacks something. TestMain calls it first,
+// because every test would fail.
 func checkKinds() error {
 	for kind, known := range kinds {
 		if operands[kind] == "" && kind != HTTP {

@@ -67,7 +67,7 @@ func invalidated(t *testing.T, r told) []string {
 	return paths
 }
 
-// A cloud front completes each invalidation when it was asked twice about it.
+// A cloudFrontStub completes each invalidation at the second poll.
 type cloudFrontStub struct {
 	*stub
 	t       *testing.T
@@ -377,7 +377,8 @@ func listOf(t *testing.T, r told, member string) []string {
 	return body[member]
 }
 
-// CloudFront takes tags as items that begin with a #, as many as paths, and one invalidation at a time.
+// CloudFront accepts tags as items that begin with a #, in the same number as paths, one
+// invalidation at a time.
 func TestTagsAtCloudFront(t *testing.T) {
 	s := newCloudFrontStub(t)
 	r := mustPurge(t, s.stub.open(t, "cloudfront:EDFDVBD6EXAMPLE"), Purge{All: true, Tags: manyTags(3001), Tagged: []Kind{CloudFront}})

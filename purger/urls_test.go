@@ -41,7 +41,7 @@ func TestURLs(t *testing.T) {
 		{"search of a name, as edges and as browsers write it", []site.Key{"api/v1/users/bub&o'n/searchFollowing"}, nil,
 			[]string{"/api/v1/users/bub%26o%27n/searchFollowing", "/api/v1/users/bub&o'n/searchFollowing"}},
 		{"search of a name in letters that edges keep as they come", []site.Key{"api/v1/users/büb/searchFollowing"}, nil, []string{users}},
-		// The first page, and so the default object, is as it was; later pages and terms are not.
+		// The first page and the default object do not change; later pages and searches do.
 		{"a later shard", []site.Key{"_search/lists/12/3"}, []string{"/_search/lists/12/3"}, []string{"/api/v1/lists/12/searchFollowing", users}},
 		{"a bucket of users", []site.Key{"_search/users/0f"}, []string{"/_search/users/0f"}, []string{users}},
 		{"users are among all users", []site.Key{"_search/users/0f", "api/v1/users/bob/searchFollowing"}, []string{"/_search/users/0f"}, []string{users}},

@@ -41,7 +41,7 @@ func TestNaive(t *testing.T) {
 				t.Parallel()
 				before := read(t, naive.Random(seed))
 				after := altered(before, seed)
-				if seed%5 == 4 { // nothing in common but chance
+				if seed%5 == 4 { // two independent random snapshots
 					after = read(t, naive.Random(seed+1000))
 				}
 				from, to := generate(t, before, c), generate(t, after, c)

@@ -73,7 +73,7 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 	return p.addToIndex(ctx, IndexEntry{string(r.Date), string(r.From.AsOf), string(r.To.AsOf), r.Follows.Follows, r.Follows.Unfollows, r.Lists.New, r.Lists.Gone})
 }
 
-// ErrUnsafe says that the report was published, but its index entry was written without a condition.
+// ErrUnsafe means that the report was published, but its index entry was written without a condition.
 var ErrUnsafe = errors.New("the server has no conditional writes: if two runs publish reports at the same time, an entry of the index may be lost")
 
 func object(key site.Key, body []byte, id routes.ID) storage.Object {

@@ -234,7 +234,7 @@ func TestLongNamesFit(t *testing.T) {
 	}
 }
 
-// TestEqual: two equal sites give a report that says so, and only the roots are read.
+// TestEqual: the report of two equal sites has equal set, and only the roots are read.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	from, _ := demo(t, site.APISpec)
@@ -437,8 +437,8 @@ func TestExplorerGone(t *testing.T) {
 
 func gone(string) (string, bool) { return "", false }
 
-// TestRefreshed: an object that a refresh has replaced counts as it is now; without the note of the
-// refresh it is damaged.
+// TestRefreshed: an object replaced by a refresh counts with its current content. Without the
+// refresh's note it is damaged.
 func TestRefreshed(t *testing.T) {
 	t.Parallel()
 	from, to := demo(t, site.APISpec)

@@ -28,7 +28,7 @@ type bodyGates struct {
 	receiving *gate.Gate // requests whose body is being read
 	arriving  *gate.Gate // bytes of the first parts of bodies being read
 	growing   *gate.Gate // bytes of the remaining parts
-	read      *gate.Gate // bytes of bodies read completely
+	read      *gate.Gate // bytes of bodies that are read completely
 }
 
 // rereadsAtOnce bounds background reads while the store hangs.

@@ -93,8 +93,8 @@ func (o Options) withDefaults() Options {
 // use.
 type Store interface {
 	// Get returns the whole object. It returns storage.ErrNotFound only if the site has no such
-	// object. Any other error means that the store could not tell, or wraps checked.ErrAltered, and
-	// clients get a 502. The caller must not change the body.
+	// object. Any other error means that the store failed, or wraps checked.ErrAltered, and clients
+	// get a 502. The caller must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }
 

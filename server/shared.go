@@ -65,8 +65,8 @@ func newShared(o Options) (*shared, error) {
 	return s, nil
 }
 
-// newHandler returns a handler that has not read the root yet. live says whether the root may be
-// that of a live site.
+// newHandler returns a handler that has not read the root yet. live reports whether the root may be
+// a live site's.
 func (s *shared) newHandler(store Store, live bool) (_ *Handler, err error) {
 	m := s.metrics
 	h := &Handler{shared: s, fetcher: &fetch.Fetcher{Store: store, Timeout: s.timeout, Observe: m.stored, Live: live}}

@@ -19,8 +19,8 @@ import (
 // A liveSite is the site being served, as last read.
 type liveSite struct {
 	answer.Site
-	info    storage.Info // describes the root; zero if the store cannot tell
-	settled bool         // any later root differs from this one in info
+	info    storage.Info // describes the root; zero if the store does not know
+	settled bool         // every later root has another info
 	checked time.Time    // when the root was last read
 
 	templates *sync.Map // objects for addresses not in the graph: from site.Key to []byte

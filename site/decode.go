@@ -15,11 +15,11 @@ import (
 
 // This file decodes and checks data from outside: rows of snapshots, responses of upstreams, and objects.
 
-// ErrNotFound says that a site or store has no object with the key. It is the only error with this meaning: packages
+// ErrNotFound means that a site or store has no object with the key. It is the only error with this meaning: packages
 // return or wrap it.
 var ErrNotFound = errors.New("no such object")
 
-// ErrMalformed says that an object's body does not have the format that its key demands.
+// ErrMalformed means that an object's body does not have the format that its key demands.
 var ErrMalformed = errors.New("malformed object")
 
 // DecodeObject decodes a JSON object in valid UTF-8 and Unicode. Errors name the member and the expected JSON type,

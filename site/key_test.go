@@ -64,7 +64,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A site has the keys of the explorer if its configuration says so, and no others.
+// A site has the keys of the explorer only if its configuration includes it.
 func TestKeysOfTheExplorer(t *testing.T) {
 	for _, c := range configs(t) {
 		with := withExplorer(c)

@@ -166,7 +166,7 @@ type Change struct {
 	Was    Entry // old entry of an altered object; else zero
 }
 
-// A Reason says how an object differs between two sites.
+// A Reason describes how an object differs between two sites.
 type Reason string
 
 // The reasons.

@@ -10,7 +10,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestWithoutLongTexts: a text of exactly as many bytes as allowed stays, one more does not.
+// TestWithoutLongTexts: a text of exactly the maximum size stays, and one with a byte more is
+// omitted.
 func TestWithoutLongTexts(t *testing.T) {
 	const most = 300
 	fits, long := strings.Repeat("é", most/2), strings.Repeat("x", most+1)
@@ -73,7 +74,7 @@ func quoted(t testing.TB, text string) string {
 	return encode(t, text)
 }
 
-// TestWithin: a profile has as many bytes as it may, and loses the largest parts otherwise.
+// TestWithin: a profile within the limit stays; a larger one loses its largest parts.
 func TestWithin(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	whole := `{"name":"n","avatar":"` + x(300) + `","records":{"a":"` + x(300) + `","b":"` + x(500) + `"},"errors":{"` + x(200) + `":""}}`

@@ -64,7 +64,7 @@ func (r Root) Encode() ([]byte, error) {
 	return body, nil
 }
 
-// ErrNewer says that the site has a greater Format, from a newer version of followpress.
+// ErrNewer means that the site has a greater Format, from a newer version of followpress.
 var ErrNewer = errors.New("a site of a newer format")
 
 // ParseRoot decodes a root and fills in the defaults of its Config. It fails if the root is malformed or that of a

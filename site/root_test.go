@@ -183,7 +183,7 @@ func TestLiveRoot(t *testing.T) {
 	}
 }
 
-// chains returns the inputs of that many chains.
+// chains returns the inputs of n chains.
 func chains(n int) (all []site.ChainInput) {
 	for i := range n {
 		all = append(all, site.ChainInput{ChainID: uint64(i), Hash: "0x" + strings.Repeat("00", 32)})
@@ -227,7 +227,7 @@ func TestCountsNames(t *testing.T) {
 	equal(t, "counts", string(body), want)
 }
 
-// A root of an older format says what to do.
+// The error for a root of an older format names the remedy.
 func TestRootOfAnOlderFormat(t *testing.T) {
 	body := strings.Replace(encodeRoot(t, testRoot(t)), `"format":2`, `"format":1`, 1)
 	for name, parse := range map[string]func([]byte) (site.Root, error){"ParseRoot": site.ParseRoot, "ParseServedRoot": site.ParseServedRoot} {

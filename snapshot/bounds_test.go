@@ -42,7 +42,7 @@ func TestLongRowsOfParquet(t *testing.T) {
 
 const someAddress = "0x00000000000000000000000000000000000000aa"
 
-// TestTooLongRecordOfParquet: a record is too long for Parquet if it is for JSON.
+// TestTooLongRecordOfParquet: the size limit of a record is the same in Parquet and in JSON.
 func TestTooLongRecordOfParquet(t *testing.T) {
 	record := parquetRecord{TokenID: "1", Type: text("9"), Data: append([]byte("0x"), bytes.Repeat([]byte("ab"), 8<<20)...)}
 	dir := t.TempDir()

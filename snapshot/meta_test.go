@@ -22,7 +22,7 @@ func metaOf(t *testing.T, body string) afero.Fs {
 	return snap
 }
 
-// TestInputs: meta.json may tell what a snapshot was made of.
+// TestInputs: meta.json may describe the inputs of a snapshot.
 func TestInputs(t *testing.T) {
 	digest := site.Sum256([]byte("digest"))
 	hash := "0x" + strings.Repeat("0a", 32)

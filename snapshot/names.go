@@ -60,7 +60,7 @@ type Row[T any] = table.Row[T]
 // A Digest is the digest of a table's rows. It does not depend on the files that hold them.
 type Digest = table.Digest
 
-// ErrNoTable says that a snapshot does not have a table.
+// ErrNoTable means that a snapshot does not have a table.
 var ErrNoTable = table.ErrNoTable
 
 // CheckTable checks that the files of a table can be opened. The error wraps ErrNoTable if the table is missing.

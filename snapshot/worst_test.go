@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// readLists reads a file of the table lists, and says how many rows it has, valid or not.
+// readLists reads a file of the table lists, and returns its number of rows, valid or not.
 func readLists(t *testing.T, dir string) (rows int, err error) {
 	err = snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.List]) error {
 		rows += len(b.Rows) + len(b.Invalid)
@@ -178,7 +178,7 @@ func TestWorstFooters(t *testing.T) {
 	}
 }
 
-// TestWorstPageHeaders: so do the headers of pages.
+// TestWorstPageHeaders: hostile page headers do not cost more memory than allowed.
 func TestWorstPageHeaders(t *testing.T) {
 	var rows []parquetList
 	for range 1000 {

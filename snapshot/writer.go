@@ -26,7 +26,7 @@ type WriteOptions struct {
 	NoSync      bool   // do not sync the snapshot before it replaces the old one
 }
 
-// ErrBusy says that another Writer uses the folder.
+// ErrBusy means that another Writer uses the folder.
 var ErrBusy = staging.ErrBusy
 
 // A Writer writes a snapshot. Tables are independent: rows of several tables may be interleaved, and different tables

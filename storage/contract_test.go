@@ -317,7 +317,7 @@ func races(t *testing.T, b storage.Bucket) {
 				_, err := b.Put(t.Context(), o, condition)
 				if err == nil {
 					won.Add(1)
-					winner = o // the race detector would tell if there were two
+					winner = o // the race detector would report a second winner
 				} else if !errors.Is(err, storage.ErrCondition) && !storage.Temporary(err) {
 					t.Errorf("put if %q: got %v, want success or ErrCondition", condition, err)
 				}

@@ -80,7 +80,7 @@ func TestReadingMemoryChangesNothing(t *testing.T) {
 	}
 }
 
-// Another process may hold the lock while suspended. The error must say so.
+// Another process may hold the lock while suspended. The error must name it.
 func TestLocalSaysThatAnotherProcessHoldsIt(t *testing.T) {
 	folder := t.TempDir()
 	b := storage.OpenLocal(folder)
@@ -114,7 +114,7 @@ func (c endsWhenLocked) Err() error {
 	return unix.Flock(int(c.lock.Fd()), unix.LOCK_UN)
 }
 
-// A process suspended beyond its lease while it waits for the lock puts nothing.
+// A process that is suspended beyond its lease, while it waits for the lock, puts nothing.
 func TestLocalPutsNothingIfTheContextEndedMeanwhile(t *testing.T) {
 	folder := t.TempDir()
 	b := storage.OpenLocal(folder)

@@ -58,7 +58,7 @@ func TestParseLocationRepeatsNoSecret(t *testing.T) {
 	}
 }
 
-// Errors say what the path holds instead of a bucket.
+// Errors name what the path holds instead of a bucket.
 func TestWhatIsNoBucket(t *testing.T) {
 	folder := t.TempDir()
 	for name, body := range map[string]string{"site.tar": "x", "snapshot/meta.json": "{}", "both/meta.json": "{}", "both/_site": "{}"} {

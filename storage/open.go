@@ -98,9 +98,10 @@ func checkBucket(folder string) error {
 	return nil
 }
 
-// OpenFiles lists the files at an S3 location, which must not be a local folder. It retries requests. All requests,
-// also later ones, use ctx. A file that is replaced or deleted later cannot be read any more. Stat returns an Info as
-// Sys. A missing folder is an empty one, because S3 does not tell them apart.
+// OpenFiles lists the files at an S3 location, which must not be a local folder. It retries
+// requests. All requests, also later ones, use ctx. A file that is replaced or deleted later
+// becomes unreadable. Stat returns an Info as Sys. A missing folder counts as empty, because S3
+// does not distinguish the two.
 func OpenFiles(ctx context.Context, at Location, o S3Options) (afero.Fs, error) {
 	bucket, err := s3.Open(ctx, at.Bucket, at.Prefix, o)
 	if err != nil {

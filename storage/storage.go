@@ -9,17 +9,17 @@ import (
 
 // Errors that callers distinguish. After any other error, the request may have taken effect.
 var (
-	// ErrNotFound says that no object has the key. It equals site.ErrNotFound.
+	// ErrNotFound means that no object has the key. It equals site.ErrNotFound.
 	ErrNotFound = site.ErrNotFound
-	// ErrCondition says that the condition of a Put did not hold; nothing was written.
+	// ErrCondition means that the condition of a Put did not hold; nothing was written.
 	ErrCondition = object.ErrCondition
-	// ErrUnsupported says that the server does not support this kind of request.
+	// ErrUnsupported means that the server does not support this kind of request.
 	ErrUnsupported = object.ErrUnsupported
-	// ErrDamaged says that a body differs from its digest.
+	// ErrDamaged means that a body differs from its digest.
 	ErrDamaged = object.ErrDamaged
-	// ErrTooLarge says that an object is larger than any object of its kind, so it must not be loaded into memory.
+	// ErrTooLarge means that an object is larger than any object of its kind, so it must not be loaded into memory.
 	ErrTooLarge = object.ErrTooLarge
-	// ErrNoBucket says that the bucket does not exist.
+	// ErrNoBucket means that the bucket does not exist.
 	ErrNoBucket = object.ErrNoBucket
 )
 

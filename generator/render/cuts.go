@@ -6,8 +6,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A cut tells where the rows of a table are cut into shards, so that a shard is rendered without
-// examining the rows of others.
+// A cut determines where a table is cut into shards, so that a shard is rendered without examining
+// the rows of other shards.
 type cut struct {
 	once   sync.Once
 	rows   int      // rows of the table

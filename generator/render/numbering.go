@@ -8,9 +8,9 @@ import "hash/maphash"
 type Numbering[K comparable] struct {
 	seed maphash.Seed
 	keys *[]K // by number
-	// By hash; the length is a power of 2. A slot has, in as many bits as an index of slots, a
-	// number plus 1, or 0 if empty. Its other bits are a mark from the key's hash, which mostly
-	// avoids reading another key, far away in memory.
+	// By hash; the length is a power of 2. A slot holds a number plus 1, in as many low bits as an
+	// index of slots has, or 0 if empty. Its other bits are a mark from the key's hash, which
+	// usually avoids reading another key far away in memory.
 	slots []uint32
 }
 

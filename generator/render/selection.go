@@ -6,7 +6,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A selection tells which object of a unit is read, so that the unit can skip the others. It is a
+// A selection selects an object of a unit to read, so that the unit can skip the others. It is a
 // hint: other objects may still be rendered. The zero value selects all objects.
 type selection struct {
 	object site.ListObject // requested object; "" for units without selection

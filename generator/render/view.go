@@ -55,7 +55,7 @@ func NewRecordForm(version uint32, recordType string, tags []string) RecordForm 
 
 // Shown holds the shown fields of a record's subject.
 type Shown struct {
-	ENS       []byte // profile, which may end after the member header, or for site.APISpec at SearchLen; nil for none
+	ENS       []byte // profile; it may end after the member header, or for site.APISpec at SearchLen; nil for none
 	SearchLen uint32 // as in Profile
 	Followers uint32
 

@@ -18,7 +18,7 @@ const MaxInvalid = 1000
 // maxLongListed bounds the omitted texts in a report.
 const maxLongListed = 10
 
-// A Report tells what a run read, wrote and omitted. Sizes are in bytes, durations in seconds.
+// A Report describes what a run read, wrote and omitted. Sizes are in bytes, durations in seconds.
 type Report struct {
 	Snapshot   string                  `json:"snapshot"`
 	Out        string                  `json:"out"`
@@ -119,7 +119,7 @@ type RefreshedReport struct {
 	WithoutEffect map[string]int `json:"without_effect"` // valid, but about something that does not exist; by reason
 }
 
-// A RanksReport tells which ranks details show.
+// A RanksReport describes which ranks details show.
 type RanksReport struct {
 	AsOf string `json:"as_of"` // time of their snapshot
 	Held bool   `json:"held"`  // whether they are from an earlier snapshot

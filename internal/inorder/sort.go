@@ -18,7 +18,7 @@ func Sort[E any](workers int, s []E, compare func(a, b E) int) {
 	sortInto(workers, s, make([]E, len(s)), false, compare)
 }
 
-// sortInto sorts s, into spare if moved says so. It uses both.
+// sortInto sorts s, in place or, if moved is true, into spare. It overwrites both.
 func sortInto[E any](workers int, s, spare []E, moved bool, compare func(a, b E) int) {
 	if workers < 2 || len(s) < 2*leastSorted {
 		slices.SortFunc(s, compare)

@@ -32,7 +32,7 @@ func Make(files afero.Fs, dir string) error {
 		if info, failed := files.Stat(dir); failed == nil && info.IsDir() {
 			return nil
 		}
-		err = &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR} // as os.MkdirAll says it
+		err = &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR} // the same error as os.MkdirAll
 	}
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ type Scanner struct {
 	scratch []byte
 }
 
-// A memberSpan says where a member of an object is in Scanner.out.
+// A memberSpan locates a member of an object in Scanner.out.
 type memberSpan struct {
 	begin, keyEnd, end int
 	null               bool
@@ -247,7 +247,7 @@ func compareKeys(out []byte, a, b memberSpan) int {
 	return bytes.Compare(out[a.begin+1:a.keyEnd], out[b.begin+1:b.keyEnd])
 }
 
-// appendText takes texts as go-json writes them.
+// appendText scans a string, and appends it as go-json writes it.
 func (s *Scanner) appendText() {
 	s.take('"')
 	begin := s.at

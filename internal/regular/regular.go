@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrIrregular says that something is neither a file nor a folder.
+// ErrIrregular means that something is neither a file nor a folder.
 var ErrIrregular = errors.New("is a pipe, a socket or a device, not a file")
 
 // Flags open a file for reading without waiting. The caller must Check the opened file.

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Policy says which errors to retry, when and for how long. It may be copied and used
+// A Policy describes which errors to retry, when and for how long. It may be copied and used
 // from many goroutines.
 type Policy struct {
 	Retryable func(error) bool // reports whether another attempt may succeed
@@ -27,7 +27,7 @@ type Policy struct {
 	Before func() error
 
 	Hint    string        // what to check, for the error message after giving up; may be empty
-	Log     *slog.Logger  // is told of each retry; nil means none
+	Log     *slog.Logger  // logs each retry; nil means none
 	Retries *atomic.Int64 // counts the retries of all calls that share it; nil means none
 }
 
@@ -98,7 +98,7 @@ func (p Policy) Do(ctx context.Context, attempt func() error, attributes ...any)
 	}
 }
 
-// enough says why there is no attempt after n of them and a wait; "" if there is one.
+// enough returns the reason to stop after n attempts and a wait, or "" to continue.
 func (p Policy) enough(n int, tried, wait time.Duration, asked bool) string {
 	switch {
 	case p.Attempts > 0 && n >= p.Attempts:

@@ -54,10 +54,10 @@ type Staging struct {
 // The system calls that replace a target and make that durable. Tests replace them.
 var swap, move, syncPath = exchange, rename, syncOne
 
-// ErrBusy says that another run writes to the same output.
+// ErrBusy means that another run writes to the same output.
 var ErrBusy = errors.New("another run is writing")
 
-// ErrLeftBehind says that a cancelled run had no time to clean up. The next run does.
+// ErrLeftBehind means that a cancelled run had no time to clean up. The next run does.
 var ErrLeftBehind = errors.New("the next run removes it")
 
 // Open locks the target, prepares the work folder, and cleans up after a killed run. An error wraps
@@ -190,8 +190,8 @@ func (s *Staging) probeMove() error {
 	return s.removeProbe()
 }
 
-// probeReplace tries to move the target onto a folder that is not empty. That must fail (rename(2)),
-// but for a different reason if the target cannot be moved at all.
+// probeReplace tries to move the target onto a nonempty folder. That always fails (rename(2)); the
+// error shows whether the target can be moved at all.
 func (s *Staging) probeReplace() error {
 	entries, err := os.Open(s.Target)
 	if err != nil {
@@ -219,9 +219,9 @@ func (s *Staging) probeReplace() error {
 	return errors.Join(err, os.RemoveAll(s.last()))
 }
 
-// isImmovable reports whether an error of rename says that the source cannot be moved. EPERM means a
-// sticky folder or an immutable one. Other errors may be a file system's code for a folder that is
-// not empty; Commit will tell.
+// isImmovable reports whether an error of rename means that the source cannot be moved. EPERM means
+// a sticky or immutable folder. Other errors may be a file system's code for a nonempty folder;
+// Commit will find out.
 func isImmovable(err error) bool {
 	for _, reason := range []unix.Errno{unix.EXDEV, unix.EBUSY, unix.EACCES, unix.EPERM, unix.EROFS} {
 		if errors.Is(err, reason) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Only errors that say that a folder cannot be moved refuse an output. File systems have
-// several for a folder that is not empty.
+// An output is refused only for errors that mean that a folder cannot be moved. File systems use
+// several errors for a nonempty folder.
 func TestStaysInItsPlace(t *testing.T) {
 	for err, want := range map[unix.Errno]bool{
 		unix.ENOTEMPTY: false, unix.EEXIST: false, unix.EIO: false, unix.EINVAL: false, unix.ENOSYS: false, unix.ENOTSUP: false,

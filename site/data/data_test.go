@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/site/routes"
 )
 
-// TestKeys: a site has the keys of the tables if its configuration says so, for everybody, and no others.
+// TestKeys: a site has the keys of the tables, all public, only if its configuration includes them.
 func TestKeys(t *testing.T) {
 	without, err := site.Config{}.WithDefaults()
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestKeys: the objects are where no base path of a site can be, everybody may read them, and an index is no piece.
+// TestKeys: the objects are outside of all base paths of a site and public, and an index is not a
+// piece.
 func TestKeys(t *testing.T) {
 	if folder := strings.TrimSuffix(string(Prefix), "/"); !slices.Contains(site.Reserved(), folder) || !slices.Contains(site.Config{}.PublicKeys(), folder+"/*") {
 		t.Errorf("%s is not reserved, or not public", folder)

@@ -56,15 +56,15 @@ type Note struct {
 
 // Errors that callers distinguish.
 var (
-	// ErrUnsigned says that none of the known keys has signed a note.
+	// ErrUnsigned means that none of the known keys has signed a note.
 	ErrUnsigned = errors.New("no known key has signed it")
-	// ErrForged says that a signature in the name of a known key is invalid.
+	// ErrForged means that a signature in the name of a known key is invalid.
 	ErrForged = errors.New("a signature is not that of its key")
-	// ErrOtherRoot says that a note names another root.
+	// ErrOtherRoot means that a note names another root.
 	ErrOtherRoot = errors.New("the note is about another root")
-	// ErrAhead says that a counter is more than MaxAhead ahead of the clock.
+	// ErrAhead means that a counter is more than MaxAhead ahead of the clock.
 	ErrAhead = errors.New("its counter is more than a day ahead of the clock")
-	// ErrOlder says that a site is older than one that was seen before.
+	// ErrOlder means that a site is older than one that was seen before.
 	ErrOlder = errors.New("the site is older than one that was seen before")
 )
 
@@ -208,9 +208,10 @@ func newVerifier(text string) (note.Verifier, error) {
 // None reports whether there are no keys.
 func (k Keys) None() bool { return len(k.verifiers) == 0 }
 
-// Open checks a signed note, and returns it and the names of the known keys that signed it. It ignores signatures of
-// unknown keys. The error wraps ErrUnsigned, ErrForged or ErrAhead, or says that the note is malformed. The origin
-// must be the name of a known key; otherwise the error is ErrUnsigned.
+// Open checks a signed note, and returns it and the names of the known keys that signed it. It
+// ignores signatures of unknown keys. The error wraps ErrUnsigned, ErrForged or ErrAhead, or
+// describes why the note is malformed. The origin must be the name of a known key; otherwise the
+// error is ErrUnsigned.
 func (k Keys) Open(signed []byte, now time.Time) (n Note, by []string, err error) {
 	fail := func(err error) (Note, []string, error) {
 		return Note{}, nil, fmt.Errorf("read %s: %w", Key, err)

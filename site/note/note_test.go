@@ -56,7 +56,7 @@ func TestOpen(t *testing.T) {
 			}
 		})
 	}
-	t.Run("one bit flipped", func(t *testing.T) { // the last digit of base64 has bits that say nothing
+	t.Run("one bit flipped", func(t *testing.T) { // some bits of the last digit of base64 are unused
 		for i := range len(good) * 8 {
 			flipped := []byte(good)
 			flipped[i/8] ^= 1 << (i % 8)

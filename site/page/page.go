@@ -18,7 +18,7 @@ import (
 const (
 	// SitemapKey is the index of all sitemaps.
 	SitemapKey site.Key = "sitemap.xml"
-	// RobotsKey tells robots where SitemapKey is.
+	// RobotsKey is the key of the file that names SitemapKey to robots.
 	RobotsKey site.Key = "robots.txt"
 	// StyleKey is the style sheet of all pages. No page name has an underscore.
 	StyleKey site.Key = folder + "/_page.css"

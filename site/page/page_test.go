@@ -79,7 +79,7 @@ func TestPageKeys(t *testing.T) {
 	equal(t, "POST to a page", with.Resolve("POST", "/u/a.eth", "").Problem, site.MethodNotAllowed)
 }
 
-// Invalid settings of pages and branding are errors that say what to use.
+// Invalid settings of pages and branding are errors that name valid values.
 func TestPagesConfig(t *testing.T) {
 	good := site.Config{API: site.APIEFP, Pages: true, PublicURL: "https://graph.example/"}
 	c, err := good.WithDefaults()

@@ -130,7 +130,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestDue: after the time that the configuration says, and for an older snapshot.
+// TestDue: ranks are due after the configured time, and for an older snapshot.
 func TestDue(t *testing.T) {
 	held, err := ranks.Parse(encodeRanks(nil))
 	if err != nil {
@@ -150,7 +150,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// A newer format says what to do.
+// The error for a newer format names the remedy.
 func TestNewerFormat(t *testing.T) {
 	body := bytes.Replace(encodeRanks(nil), []byte(`"format":1`), []byte(`"format":99`), 1)
 	if _, err := ranks.Parse(body); err == nil || !strings.Contains(err.Error(), "format 99") || !strings.Contains(err.Error(), "update followpress") {

@@ -42,7 +42,8 @@ var heldKinds = []Kind{{UsualVersion, TypeAddress}}
 // HeldKinds returns the kinds that hold accounts, the usual one first.
 func HeldKinds() []Kind { return slices.Clone(heldKinds) }
 
-// Holds reports whether records of this kind hold the account that is their data. StateOf tells in which state.
+// Holds reports whether records of this kind hold the account in their data. StateOf returns the
+// state.
 func (k Kind) Holds() bool { return slices.Contains(heldKinds, k) }
 
 // IsFollow reports whether a record of a kind with these tags is a follow.
@@ -139,8 +140,8 @@ func AccountOf[Address any](owner Address, user *Address) Address {
 	return owner
 }
 
-// IsPrimary reports whether the list that an account names as its primary one belongs to that account. A missing list
-// is nobody's primary list.
+// IsPrimary reports whether the list that an account names as its primary one belongs to that
+// account. A missing list belongs to no account.
 func IsPrimary[Account comparable](naming, ofList Account) bool { return naming == ofList }
 
 // A Namesake is one of several accounts with the same name in their profiles.

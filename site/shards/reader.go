@@ -16,7 +16,7 @@ import (
 // to read. It must be safe for concurrent use.
 type Get func(ctx context.Context, key site.Key) ([]byte, error)
 
-// ErrDamaged says that a manifest object is not the one that the root names: it is missing or altered, or another
+// ErrDamaged means that a manifest object is not the one that the root names: it is missing or altered, or another
 // site is being published. Other errors come from Get.
 var ErrDamaged = errors.New("it is not what _site names")
 

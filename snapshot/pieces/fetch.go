@@ -18,10 +18,10 @@ import (
 	"github.com/followpress/followpress/snapshot"
 )
 
-// ErrAltered says that an object in the bucket does not match the inputs of the site.
+// ErrAltered means that an object in the bucket does not match the inputs of the site.
 var ErrAltered = errors.New("it was altered")
 
-// ErrNone says that the bucket has no index for a root.
+// ErrNone means that the bucket has no index for a root.
 var ErrNone = errors.New("the bucket does not hold the site's inputs")
 
 // A Fetch reads an object of at most that many bytes. The error wraps site.ErrNotFound if it is missing.
@@ -70,7 +70,7 @@ func Get(ctx context.Context, fetch Fetch, root *site.Root, body []byte, dir str
 	return f, f.link()
 }
 
-// ErrNotOwn says that a folder has foreign files, which must not be removed.
+// ErrNotOwn means that a folder has foreign files, which must not be removed.
 var ErrNotOwn = errors.New("not created by followpress; move it, or use another folder")
 
 // Own returns the subfolder of dir that belongs to followpress, and creates it. A marker file identifies it.

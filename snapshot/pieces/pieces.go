@@ -87,7 +87,7 @@ func keysOf[V any](m map[string]V) func(yield func(string) bool) {
 	}
 }
 
-// ErrIndex says that an index cannot be read.
+// ErrIndex means that an index cannot be read.
 var ErrIndex = errors.New("not an index of a site's inputs")
 
 // ParseIndex decodes and checks an index.
@@ -132,7 +132,7 @@ type Source struct {
 	Ranks     []byte    // nil if none were used
 }
 
-// ErrOther says that a source does not have the inputs of the site.
+// ErrOther means that a source does not have the inputs of the site.
 var ErrOther = errors.New("these are not the inputs of the site")
 
 // Build splits the inputs of a root's site into pieces, and calls put with each. It fails with ErrOther if the source

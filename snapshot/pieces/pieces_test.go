@@ -85,7 +85,7 @@ func TestFewPiecesChange(t *testing.T) {
 	}
 }
 
-// TestBounds: a piece has no more text than an index may say, whatever the rows are.
+// TestBounds: a piece never has more text than an index allows, whatever the rows are.
 func TestBounds(t *testing.T) {
 	long := fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"x","data":"0x%s"}`, strings.Repeat("a", 15<<20))
 	bodies := built(t, []string{record(1, 1), long, strings.Replace(long, "0xa", "0xb", 1), record(1, 2)})

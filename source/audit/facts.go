@@ -45,7 +45,7 @@ type seat struct {
 	why    string
 }
 
-// A told is a value from a contract, or a doubt about it.
+// A told is a value from a contract, or a doubt about the value.
 type told[T any] struct {
 	value T
 	doubt doubt

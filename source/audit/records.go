@@ -19,7 +19,7 @@ type Record struct {
 	Tags    []string
 }
 
-// An identity tells records apart. It is a struct, since a type may contain any separator.
+// An identity identifies a record. It is a struct, because a type may contain any separator.
 type identity struct {
 	version    uint32
 	kind, data string

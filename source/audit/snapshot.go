@@ -133,7 +133,7 @@ func (s *Snapshot) Choose(ctx context.Context, tokens []string) error {
 	return err
 }
 
-// held is a record of a chosen list; nil for other lists.
+// A held is a record of a chosen list; nil means a record of another list.
 type held struct {
 	token  string
 	record Record

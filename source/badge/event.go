@@ -38,8 +38,8 @@ var dateForms = []string{
 	"Jan 2, 2006", "January 2, 2006", "2 Jan 2006", "2 January 2006",
 }
 
-// normalDate returns a date in the form of scans, without a time such as in
-// 2024-11-12T10:00:00.000Z and 2024-11-12 10:00:00. It returns unknown forms unchanged.
+// normalDate returns a date like 12-Nov-2024, without a time such as in 2024-11-12T10:00:00.000Z
+// and 2024-11-12 10:00:00. It returns unknown forms unchanged.
 func normalDate(text string) string {
 	date := strings.TrimSpace(text)
 	e := site.Event{StartDate: date}

@@ -43,7 +43,7 @@ type comparison struct {
 	block        uint64 // block after which the contracts were asked
 	asked        []subject
 	refused      int              // values that contracts did not answer
-	moved        map[subject]bool // values changed since, whose earlier state nobody knows
+	moved        map[subject]bool // values changed since the block; their state at the block is unknown
 	differences  []difference
 }
 

@@ -17,7 +17,7 @@ const (
 	CheckedEarlier     = "earlier"   // nothing was read since an earlier run that was checked
 )
 
-// A Check tells how missing logs were ruled out.
+// A Check describes how missing logs were ruled out.
 type Check struct {
 	How     string `json:"how"`
 	Host    string `json:"host,omitempty"`    // host that asked the contracts

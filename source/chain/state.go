@@ -251,7 +251,7 @@ func (s *State) Between(from, to Position) source.Events {
 }
 
 // Extends reports whether a State at p may still have its events at an earlier Position. It cannot
-// tell whether they were forgotten and read again; the Report of Sync does.
+// detect events that were forgotten and read again; the Report of Sync does.
 func (p Position) Extends(earlier Position) bool {
 	for id, was := range earlier.points {
 		is := p.points[id]

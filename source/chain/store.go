@@ -56,7 +56,7 @@ type checkpoint struct {
 	Counted  bool `json:"counted"` // contracts confirmed the last of them
 	// Quorum is the minimum number of hosts that had the logs of the other points.
 	Quorum    int    `json:"quorum,omitempty"`
-	Unchecked bool   `json:"unchecked,omitempty"` // nobody could tell whether the other points lack logs
+	Unchecked bool   `json:"unchecked,omitempty"` // it is unknown whether logs are missing between the other points
 	Suspect   string `json:"suspect,omitempty"`   // why the other points must lack logs; "" for no suspicion
 }
 

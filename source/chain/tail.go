@@ -95,8 +95,7 @@ func (t *Tail) WithEvents() (some []TailBlock) {
 // Reorganisations returns the number of times that blocks were replaced.
 func (t *Tail) Reorganisations() uint64 { return t.reorgs }
 
-// Distrust makes the Tail fetch the logs of every block from now on, whatever the bloom filters
-// say.
+// Distrust makes the Tail fetch the logs of every block from now on, regardless of bloom filters.
 func (t *Tail) Distrust() { t.distrust = true }
 
 // Rebase tells the Tail that the State now has the blocks up to base. If the Tail lacks base, it
@@ -345,7 +344,8 @@ func sortedKeys(blocks map[uint64]*TailBlock) []uint64 {
 	return numbers
 }
 
-// thin forgets every second block without events of the older half, if there are many.
+// thin forgets some old blocks without events if there are many: every second one of the older
+// half.
 func (t *Tail) thin() {
 	if len(t.blocks) <= mostKnown {
 		return

@@ -41,7 +41,7 @@ type link struct {
 	nodes  *provider.Chain
 	final  uint64                // newest finalized block reported by a node
 	base   *provider.Block       // new base for the tail
-	doubt  bool                  // tells the tail to ignore bloom filters
+	doubt  bool                  // makes the tail ignore bloom filters
 	polled bool                  // nodes have answered at least once
 	heard  map[string]NodeStatus // by host
 }
@@ -284,7 +284,7 @@ func (l *link) watch(ctx context.Context, nodes *provider.Chain, heads chan prov
 			pause = shortestPause
 			l.subscribe(true)
 			select {
-			case <-heads: // replaces an older one that nobody took
+			case <-heads: // replaces an older head that is still unread
 			default:
 			}
 			heads <- h

@@ -15,7 +15,7 @@ import (
 // Options configure a Follower. State, Deployment and URLs are required; zero values of the others
 // are the defaults.
 type Options struct {
-	State      *chain.State        // open, and used by nobody else until Close, which leaves it open
+	State      *chain.State        // open; only for the Follower until Close, which leaves it open
 	Deployment *source.Deployment  // deployment of the state
 	URLs       map[uint64][]string // nodes by chain ID; each chain of the deployment needs an http or https URL; wss URLs report new heads
 	Provider   provider.Options    // how to ask nodes; its Finality is ignored

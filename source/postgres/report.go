@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Report counts rows read, and tells whether tables or events decided.
+// A Report counts rows read, and states whether tables or events determined order and users.
 type Report struct {
 	Schema   string            `json:"schema"` // "v1" or "v2"
 	Server   string            `json:"server"` // PostgreSQL version

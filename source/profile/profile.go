@@ -92,8 +92,8 @@ func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	return r.report, nil
 }
 
-// queue returns the accounts in the order of requests. A profile whose account was never asked
-// about is as old as it says.
+// queue returns the accounts in the order of requests. A profile whose account was never requested
+// has the age in its own time.
 func queue(wanted map[site.Address]uint32, kept *store.Store[meta], now time.Time) []site.Address {
 	var all []collect.Question
 	for address, lists := range wanted {

@@ -2,7 +2,7 @@ package replay
 
 import "github.com/followpress/followpress/site/op"
 
-// A Reason tells why an event or a record was ignored; "" if it was not.
+// A Reason explains why an event or a record was ignored; "" means that it was not.
 type Reason string
 
 // Reasons. Those of operations depend only on the bytes of the operation, not on earlier

@@ -46,7 +46,7 @@ type shown struct {
 type slotRows struct {
 	rows snapshot.Rows
 	size int // for sharing.has
-	ops  int // size of the rows of operations, for sharing.has
+	ops  int // size of the rows of ops, for sharing.has
 }
 
 // A Change is the result of an Update. Its slices are sorted and have no duplicates.

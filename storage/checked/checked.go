@@ -494,7 +494,7 @@ func (s *Site) Now() time.Time {
 	return time.Now()
 }
 
-// Reopen makes a store switch to a new site if it needs to be told, as a tar file does.
+// Reopen makes a store switch to a new site, if stores like tar files need the request.
 func (s *Site) Reopen(ctx context.Context) error {
 	if store, ok := s.store.(interface {
 		Reopen(ctx context.Context) error

@@ -417,7 +417,7 @@ func withoutNote(s memsite.Site) memsite.Site {
 	return s
 }
 
-// Live answers are not signed, and the error says so.
+// Live answers are not signed, and the error explains this.
 func TestLiveIsNotSigned(t *testing.T) {
 	p := testkey.New(t, origin)
 	s := siteOf(t, 23, 5, 1)

@@ -11,9 +11,9 @@ import (
 // Errors that callers distinguish. Errors of package note concern the note and the root: Open
 // returns them, and an AlteredError wraps them. Other errors come from the store.
 var (
-	// ErrAltered says that an object is not what the manifest lists. The error is an *AlteredError.
+	// ErrAltered means that an object is not what the manifest lists. The error is an *AlteredError.
 	ErrAltered = errors.New("it was altered")
-	// ErrBetween says that one site is replacing another, so that the result is not known yet.
+	// ErrBetween means that one site is replacing another, so that the result is not known yet.
 	ErrBetween = errors.New("a publish is replacing the site; try again")
 )
 

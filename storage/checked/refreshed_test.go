@@ -14,7 +14,8 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// A refreshed object is accepted only if a signed entry says that this body replaced the one in the manifest.
+// A refreshed object is accepted only if a signed entry states that this body replaced the
+// manifest's.
 func TestRefreshedObjects(t *testing.T) {
 	publisher, refresher, thief := testkey.New(t, origin), testkey.New(t, "refresher"), testkey.New(t, "refresher")
 	s := publisher.Sign(t, siteOf(t, 1, 50, 1), 1)

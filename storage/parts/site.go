@@ -23,7 +23,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/s3"
 )
 
-// ErrBroken says that the parts do not belong to one complete run.
+// ErrBroken means that the parts do not belong to one complete run.
 var ErrBroken = errors.New("the parts do not belong to one complete run; write them again")
 
 // A Site is a site in parts. It retries requests. The manifest gives the part and position of each

@@ -171,8 +171,8 @@ func TestOpenSiteKnowsParts(t *testing.T) {
 	equalTo(t, openParts(t, "part-*", storage.S3Options{}), madeUp(t, 1, oddObjects()))
 }
 
-// TestDamagedParts: parts of different runs are detected, at the latest when a differing object is read. The error
-// says what to do, and no answer is wrong.
+// TestDamagedParts: parts of different runs are detected, at the latest when a differing object is
+// read. The error names the remedy, and no answer is wrong.
 func TestDamagedParts(t *testing.T) {
 	made, changed := madeUp(t, 1, oddObjects()), oddObjects()
 	for key := range changed {

@@ -175,7 +175,7 @@ func operationID(r *site.Route) string {
 	return id
 }
 
-// answeredBy tells readers whether a bucket alone answers the route.
+// answeredBy describes whether a bucket alone answers the route.
 func answeredBy(r *site.Route) string {
 	switch {
 	case r.Computed:

@@ -290,7 +290,7 @@ var boardFields = map[site.Board]string{
 	site.Muted: "muted_by_count", site.Mutes: "mutes_count", site.Mutuals: "mutuals_count",
 }
 
-// operations describes operations on a page, and what they add up to.
+// operations describes operations on a page, and their totals.
 func operations(name string, entries schema) schema {
 	counts := []member{m("interval", schema{"enum": intervals()}), m("opcode", schema{"enum": []string{"all", "1", "2", "3", "4"}}.about("the requested operations")), m("total", number())}
 	for _, action := range []string{"follows", "unfollows", "tags", "untags"} {

@@ -1,5 +1,6 @@
 // Command followpress-beam makes the site of a snapshot on Apache Beam, for snapshots that are too
-// large for one machine, or that live in a cluster. beam/README.md tells when this is worthwhile.
+// large for one machine, or that are already in a cluster. beam/README.md explains when it is
+// worthwhile.
 package main
 
 import (

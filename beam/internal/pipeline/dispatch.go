@@ -46,7 +46,7 @@ type dispatchFn struct {
 	value []byte
 }
 
-// An accountState is everything about an account.
+// An accountState is all data of an account.
 type accountState struct {
 	wire.Person
 	isRow, isNamed bool
@@ -196,7 +196,7 @@ func tokensOf(lists []ownList) []string {
 }
 
 // exists reports whether the account is known to be in the graph. Records that do not count may
-// name it too.
+// also name it.
 func (f *dispatchFn) exists(a *accountState) bool {
 	return a.isRow || len(a.lists) > 0 || a.ENS != nil || len(a.badges) > 0 || a.Counts != (wire.Counts{})
 }

@@ -184,7 +184,7 @@ func compare(a, b wire.Position) int {
 type merger struct {
 	runs  []positionedRun
 	first map[identity]int  // index of a record
-	forms map[string]uint32 // forms of the list, by their encoding
+	forms map[string]uint32 // numbers of the list's record forms, by their encoding
 	key   []byte
 	tags  map[int][]string // tags of records with merged tags
 }

@@ -28,7 +28,7 @@ const (
 	kindOwner byte = iota // the account of a list, and whether the list is its primary one
 	kindOp
 	kindActor       // shown fields of an account in entries
-	kindEntry       // entry of a hot account, after its number among those of one key
+	kindEntry       // operation of a hot account, after its number among the operations under one key
 	kindEntryPlaces // places of the entries of one key
 )
 
@@ -221,7 +221,8 @@ func actorAndOps(key string, values func(*[]byte) bool) (actor wire.Actor, ops [
 	return actor, ops, nil
 }
 
-// An aboutFn has the operations on an account under one of its keys, and makes entries of them.
+// An aboutFn receives the operations on an account under one of its keys, and renders them as
+// entries.
 type aboutFn struct {
 	hot   salts
 	stats tally

@@ -36,7 +36,7 @@ const (
 	partAccount              // an address with its sizes
 	partRow                  // the row of a holder of an account
 	partHeader               // header of a shard or the head
-	partDiscover             // a followed account, and when
+	partDiscover             // a followed account and the time
 )
 
 func userPart(user string) string { return keyUser + user }

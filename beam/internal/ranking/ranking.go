@@ -111,7 +111,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A selection tells in which measures an account has a place.
+// A selection lists the measures in which an account has a place.
 type selection struct {
 	Measures int
 	Zeros    bool

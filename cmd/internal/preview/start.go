@@ -74,7 +74,8 @@ func withPages(api *server.Handler, store server.Store, found server.Examples, l
 	})
 }
 
-// withStart tells the explorer's page about the page of the API, so that it links there.
+// withStart adds the address of the API's start page to the explorer's page, which then links
+// there.
 func withStart(page []byte) []byte {
 	first := []byte("<meta ")
 	return bytes.Replace(page, first, append([]byte(`<meta name="followpress-start" content="..`+startPath+`">`+"\n"), first...), 1)

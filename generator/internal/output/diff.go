@@ -34,8 +34,8 @@ func (x *Index) Diff(ctx context.Context, live *Live, files *Look) (*Plan, error
 	return p, nil
 }
 
-// changes calls tell with each object that differs from the live site, sequentially, including the
-// manifest but not the root. It reads only the manifest shards that differ.
+// changes calls tell with each object that differs from the live site, one after the other,
+// including the manifest but not the root. It reads only the manifest shards that differ.
 func (x *Index) changes(ctx context.Context, live *Live, tell func(site.Change)) error {
 	if err := live.openManifest(ctx); err != nil {
 		return err

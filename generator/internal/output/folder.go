@@ -17,7 +17,7 @@ type folder struct {
 	files afero.Fs
 	path  string // path of the new site
 	live  string // path of the live site; "" if there is none
-	plan  *Plan  // tells which live objects are kept; nil for none
+	plan  *Plan  // selects the live objects to keep; nil for none
 }
 
 type folderDestination struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Plan tells how a site differs from the live one.
+// A Plan describes how a site differs from the live one.
 type Plan struct {
 	Same                    bool // whether there is no difference
 	added, altered, removed int  // numbers of objects

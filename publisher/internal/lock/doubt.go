@@ -24,7 +24,7 @@ type Doubt struct {
 // that ends the doubt.
 func (d *Doubt) Settled(now time.Time) bool { return d == nil || now.Sub(d.Since) > requests.Lateness }
 
-// Merge returns a doubt about the requests of both; either may be nil.
+// Merge returns a doubt that covers the requests of both; either may be nil.
 func (d *Doubt) Merge(other *Doubt) *Doubt {
 	if d == nil || other == nil {
 		return cmp.Or(d, other)

@@ -106,7 +106,7 @@ func (b *Bucket) WithoutWindow() *Bucket {
 	return &free
 }
 
-// Under returns the same bucket, sending requests only while a lease is held. md5ETags tells
+// Under returns the same bucket, which sends requests only while a lease is held. md5ETags reports
 // whether ETags of new objects are MD5s.
 func (b *Bucket) Under(lease Lease, md5ETags bool) *Bucket {
 	leased := *b

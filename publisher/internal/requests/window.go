@@ -120,8 +120,8 @@ func (s *window) measure() {
 	s.measured = now
 }
 
-// give ends a request. arrived means success, failed a retryable failure; other failures tell
-// nothing about the server's capacity.
+// give ends a request. arrived means success, failed a retryable failure; other failures do not
+// show the server's capacity.
 func (s *window) give(f flight, arrived, failed bool) {
 	if s == nil {
 		return

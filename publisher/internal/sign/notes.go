@@ -156,8 +156,8 @@ func (n *Notes) sign(s *State) ([]byte, *Signature, error) {
 	return signed, &Signature{Origin: next.Origin, Counter: next.Counter, Keys: len(n.Signing.Signers)}, nil
 }
 
-// Settle puts or removes the note of a bucket that already has the site. changed tells whether this
-// was necessary; signature is nil if the run put no note.
+// Settle puts or removes the note of a bucket that already has the site. changed reports whether
+// this was necessary; signature is nil if the run put no note.
 func (n *Notes) Settle(ctx context.Context, s *State) (signature *Signature, changed bool, err error) {
 	switch {
 	case n.Unsigned && s.Signed != nil:

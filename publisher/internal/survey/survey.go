@@ -52,7 +52,7 @@ type Survey struct {
 	signed    bool        // whether the bucket is signed; set with refreshes
 }
 
-// Progress is told how far a survey has come.
+// Progress receives the progress of a survey.
 type Progress interface {
 	Stage(name string, total int64)
 	AddBytes(n, bytes int64)
@@ -65,7 +65,7 @@ type Finding struct {
 	State      objectState
 }
 
-// An objectState says how an object of the bucket differs from the manifest.
+// An objectState describes how an object of the bucket differs from the manifest.
 type objectState uint8
 
 // The states of objects.

@@ -56,9 +56,9 @@ type infoReader interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 }
 
-// A reopener must be told to look for a new site, like a tar file that was replaced. Reopen returns
-// when the new site is open and indexed. If the new site is unusable, Reopen fails and the store
-// keeps the old one.
+// A reopener looks for a new site only on request, like a tar file that was replaced. Reopen
+// returns when the new site is open and indexed. If the new site is unusable, Reopen fails and the
+// store keeps the old one.
 type reopener interface {
 	Reopen(ctx context.Context) error
 }
@@ -131,8 +131,8 @@ func (f *Fetcher) Read(ctx context.Context, bucket Bucket, key site.Key) (body [
 // ErrUnchanged means that the root was not replaced since it was read.
 var ErrUnchanged = errors.New("the object has not changed")
 
-// Root reads the root of the site. It returns ErrUnchanged if, as far as the store can tell, the
-// root was not put again since was, not even with the same bytes.
+// Root reads the root of the site. It returns ErrUnchanged if the root was not written since was,
+// as far as the store knows; a write of the same bytes counts.
 func (f *Fetcher) Root(ctx context.Context, was storage.Info) (root *site.Root, info storage.Info, err error) {
 	if store, ok := f.Store.(reopener); ok {
 		if err := store.Reopen(ctx); err != nil { // without time limit: this may take long, but does not hang
@@ -192,9 +192,9 @@ func (f *Fetcher) Put(ctx context.Context, bucket Bucket, o storage.Object, cond
 	})
 }
 
-// withRetry makes a request to the store, and a second one if the error is retryable. While a site
-// is being replaced and the store cannot tell which one to use, it makes more. All requests end
-// with ctx and at end, unless end is zero.
+// withRetry makes a request to the store, and a second one if the error is retryable. It makes more
+// requests while a site is being replaced and the store cannot decide between both. All requests
+// end with ctx and at end, unless end is zero.
 func (f *Fetcher) withRetry(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
 	for wait, retried := betweenTries, false; ; wait *= 2 {
 		err := f.attempt(ctx, end, operation, try)

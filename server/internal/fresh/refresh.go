@@ -106,7 +106,7 @@ func (o Options) WithDefaults() Options {
 }
 
 // Validate returns an error that describes the first invalid option. New calls it; commands call it
-// earlier, to tell wrong usage from failure.
+// earlier, to distinguish wrong usage from failure.
 func (o Options) Validate() error {
 	shared, err := NewShared(o, nil)
 	if err == nil {

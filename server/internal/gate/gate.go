@@ -18,7 +18,7 @@ var ErrBusy = errors.New("too many requests are waiting")
 // fields must not change.
 type Gate struct {
 	Size    int64
-	AnySize bool  // a claim larger than Size is granted when half of Size is free; else one slow client could keep it out
+	AnySize bool  // a claim larger than Size is granted when half of Size is free; otherwise one slow client could block it
 	Line    *Gate // bounds the claims waiting in Take; nil for no bound
 	Within  *Gate // also taken from here, without waiting; nil for none
 

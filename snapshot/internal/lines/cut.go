@@ -62,7 +62,7 @@ func (f *File) Blocks(memory Recycler[byte]) iter.Seq2[Block, error] {
 	}
 }
 
-// ErrStopped says that the consumer wants no more blocks.
+// ErrStopped means that the consumer wants no more blocks.
 var ErrStopped = errors.New("stopped")
 
 func (f *File) cut(memory Recycler[byte], yield func(Block) bool) error {

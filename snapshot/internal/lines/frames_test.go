@@ -80,7 +80,7 @@ func randomFile(t *testing.T, r *rand.Rand) (file []byte) {
 			text[i] = byte(r.IntN(1 + i%50))
 		}
 		switch r.IntN(12) {
-		case 0: // one that says its size
+		case 0: // a frame with its size in the header
 			file = whole.EncodeAll(text, file)
 		case 1:
 			file = append(file, "\x50\x2a\x4d\x18\x03\x00\x00\x00abc"...) // skippable

@@ -25,7 +25,7 @@ func Canonical(b []byte, row any) ([]byte, error) {
 	case *Recommended:
 		return AppendRecommended(b, *row)
 	}
-	return nil, fmt.Errorf("%T is not a row of a table", row) // a wrong parser
+	return nil, fmt.Errorf("%T is not a row of a table", row) // the caller passed a wrong parser
 }
 
 // maxSpareRow is the maximum size of the memory that Sum reuses.

@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// FuzzRecord: a record that can be written is read as it was.
+// FuzzRecord: a written record is read back unchanged.
 func FuzzRecord(f *testing.F) {
 	f.Add("1", uint32(1), "address", make([]byte, 20), "top8", "block", int64(1_700_000_000_001))
 	f.Add("0", uint32(math.MaxUint32), "2", []byte{}, "\u2028\\\"", "é\x00", int64(NoTime))
@@ -27,7 +27,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzAccount: an account that can be written is read as it was, whatever its profile holds.
+// FuzzAccount: a written account is read back unchanged, whatever its profile holds.
 func FuzzAccount(f *testing.F) {
 	f.Add("12", "a.eth", `{"b":[1.50, null], "a":{"c":"\ud83e\udd8a"}}`, `{}`, int64(5))
 	f.Add("", "\u2028", ` null `, `{"a":1}}`, int64(math.MinInt64))

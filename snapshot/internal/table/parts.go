@@ -395,7 +395,7 @@ func (b block) size() int64 {
 	return int64(min(n, bytesAhead))
 }
 
-// ErrNoTable says that a snapshot does not have a table.
+// ErrNoTable means that a snapshot does not have a table.
 var ErrNoTable = errors.New("is not there")
 
 // Check checks that the files of a table can be opened. The error wraps ErrNoTable if the table is missing.

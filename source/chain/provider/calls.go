@@ -249,7 +249,7 @@ func (n *node) check(ctx context.Context, want uint64) error {
 	return nil
 }
 
-// follows returns nil if the head is part of the node's chain. The chain ID does not tell: a fork
+// follows returns nil if the head is part of the node's chain. The chain ID is not enough: a fork
 // or a private chain may have the same. Each node is asked once per head.
 func (n *node) follows(ctx context.Context, head *Block) error {
 	if head == nil {

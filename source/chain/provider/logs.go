@@ -159,8 +159,8 @@ func (r *reading) work(ctx context.Context) error {
 	}
 }
 
-// take waits for a job and marks it as running. It returns the sizes that must hear of its outcome;
-// a nil job means that none are left.
+// take waits for a job and marks it as running. It also returns the sizes to update with the job's
+// outcome. A nil job means that none are left.
 func (r *reading) take(ctx context.Context) (j *job, sized map[*sizes]uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

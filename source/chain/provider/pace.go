@@ -137,7 +137,7 @@ func (n *node) restAfter(begun time.Time, f *failure) {
 	}
 	level := slog.LevelInfo
 	if n.cost.Retries == 1 {
-		level = slog.LevelWarn // tells people why nothing moves
+		level = slog.LevelWarn // the log explains the wait
 	}
 	n.log.Log(context.Background(), level, "trying again", "host", n.host, "in", wait.Round(time.Millisecond), "error", f.err)
 }

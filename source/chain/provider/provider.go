@@ -249,7 +249,8 @@ func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 	return head, nil
 }
 
-// findFinal asks a node for the number of its newest final block; 0 if it does not tell.
+// findFinal asks a node for the number of its newest final block; it returns 0 if the node does not
+// know.
 func (c *Chain) findFinal(ctx context.Context, n *node) uint64 {
 	if c.o.Finality == Finalized {
 		return 0 // everything that is read is final

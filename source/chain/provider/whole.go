@@ -35,8 +35,8 @@ func (n *node) wasWhole(logs int) {
 	n.whole = max(n.whole, logs)
 }
 
-// confirm compares an answer with those for both halves of its blocks. A failure of kind asked
-// means that it was cut, or may have been: smaller ranges will tell.
+// confirm compares an answer with the answers for both halves of its blocks. A failure of kind
+// asked means that the answer was, or may have been, cut; smaller ranges then decide.
 func (r *reading) confirm(ctx context.Context, n *node, all Blocks) error {
 	at := all.Logs[len(all.Logs)/2].BlockNumber
 	if at == all.From {

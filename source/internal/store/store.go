@@ -126,7 +126,7 @@ func (s *Store[Meta]) load() error {
 
 func (s *Store[Meta]) path() string { return filepath.Join(s.folder, fileName) }
 
-// openFile opens a database. It rejects a file shorter than its header says, which would cause a
+// openFile opens a database. It rejects a file shorter than its header states, which would cause a
 // memory fault later.
 func openFile(path string, readOnly bool) (*bolt.DB, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 {

@@ -1,3 +1,3 @@
-// Package object defines what all stores share: objects and their metadata, size limits, and errors that callers tell
-// apart.
+// Package object defines the shared parts of all stores: objects and their metadata, size limits,
+// and errors that callers distinguish.
 package object

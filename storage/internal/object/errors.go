@@ -49,7 +49,7 @@ type TemporaryError struct{ Err error }
 func (t *TemporaryError) Error() string { return t.Err.Error() }
 func (t *TemporaryError) Unwrap() error { return t.Err }
 
-// UnknownHost returns the host that DNS does not know if err says so, else "".
+// UnknownHost returns the host that DNS does not know, if that is the error, else "".
 func UnknownHost(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {

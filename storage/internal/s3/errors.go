@@ -182,7 +182,7 @@ func explainDelete(key site.Key, err error) error {
 	return explained
 }
 
-// errOnItsWay says that the server computed another MD5 than the request states.
+// errOnItsWay means that the server computed another MD5 than the request states.
 var errOnItsWay = errors.New("damaged on its way")
 
 // explainPut is explain for requests whose body the server checks.

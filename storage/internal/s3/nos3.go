@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A notS3Error says that the server is no S3 server, because it answered with a web page.
+// A notS3Error means that the server is no S3 server, because it answered with a web page.
 type notS3Error struct{ status int }
 
 // Error returns the message, with what to check.

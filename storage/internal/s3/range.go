@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/storage/internal/object"
 )
 
-// ErrRange says that an object ends before the requested offset.
+// ErrRange means that an object ends before the requested offset.
 var ErrRange = errors.New("it ends before")
 
 // FillRange fills the buffers with the bytes of an object from an offset. It returns the number of bytes read, which

@@ -106,7 +106,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 	}
 	shows("first")
 	rename(t, path, tarOf(t, "second", objects))
-	shows("first") // nobody has looked
+	shows("first") // before any request
 	if err := s.Reopen(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -129,8 +129,8 @@ func takeOperations(a *compute.Answer, h history, p *period, s scan.Shard, to *c
 }
 
 // operations selects the rows of a history that a request asks for. It reads the first shard, and
-// as many others as the page needs: tags and opcodes exclude rows, and the interval ends the
-// reading.
+// further shards until the page is full or the interval ends, because tags and opcodes exclude
+// rows.
 func operations(a *compute.Answer, h history) (selected compute.Rows, err error) {
 	p := asked(a)
 	var first scan.Shard
