@@ -100,7 +100,7 @@ type Row struct {
 	Path    string       `json:"path"` // matches a whole path without its first slash; the first group is the variable
 	Subject Subject      `json:"subject,omitempty"`
 	Legal   string       `json:"legal,omitempty"`   // matches a legal variable
-	Problem string       `json:"problem,omitempty"` // answers any other
+	Problem string       `json:"problem,omitempty"` // the answer to any other value
 	Caching string       `json:"caching,omitempty"` // Cache-Control
 	Absent  string       `json:"absent,omitempty"`  // name of the problem that answers if the object does not exist
 	Params  []site.Param `json:"params,omitempty"`

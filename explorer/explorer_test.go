@@ -60,7 +60,7 @@ func TestFirstView(t *testing.T) {
 		t.Errorf("first view: got %d bytes gzipped in %d files, want at most %d, and a script and a style at least", total, len(names)+1, largest)
 	}
 	if bytes.Contains(bodies[Page], []byte("<script>")) || bytes.Contains(bodies[Page], []byte("style=")) {
-		t.Error("the page has a script or a style of its own, which its policy forbids")
+		t.Error("the page has an inline script or style, which its policy forbids")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestLicences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if in[library] || !bytes.Contains(f.Body, bytes.TrimSpace(text)) {
-				t.Errorf("%s: want the licence of %s, once and as a whole", f.Name, library)
+				t.Errorf("%s: want the whole license of %s, once", f.Name, library)
 			}
 			in[library], found[library] = true, true
 		}
@@ -117,7 +117,7 @@ func TestLibraries(t *testing.T) {
 			return err
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s: got another file than the package has: copy it again", name)
+			t.Errorf("%s: differs from the package's file; copy it again", name)
 		}
 		return nil
 	})
@@ -205,11 +205,11 @@ func TestCasts(t *testing.T) {
 		}
 		body, err := sources.ReadFile(name)
 		if path.Dir(name) != "src/texts" && own.Match(body) {
-			t.Errorf("%s: takes what makes texts from own.ts, which is for the modules of src/texts", name)
+			t.Errorf("%s: imports own.ts, which only modules of src/texts may import", name)
 		}
 		for _, found := range cast.FindAllSubmatch(body, -1) {
 			if kind := string(found[1]); !slices.Contains(strings.Fields(makers[name]), kind) {
-				t.Errorf("%s: got %q, want a function that makes it", name, found[0])
+				t.Errorf("%s: got %q, want a function that returns it", name, found[0])
 			}
 		}
 		return err

@@ -57,7 +57,7 @@ func TestReplacedGraphsAreFreed(t *testing.T) {
 			r := twoChains(number, 1)
 			r.Snapshot = changed
 			if end := l.serve(t, r, live.NewGraph); end.Took != 0 {
-				t.Errorf("round %d took %s, want that it waits for no reader", number, end.Took)
+				t.Errorf("round %d took %s, want no wait for readers", number, end.Took)
 			}
 			synctest.Wait()
 			if got := l.Status().Graphs; got != 1 {

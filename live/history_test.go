@@ -68,7 +68,7 @@ func TestNotifications(t *testing.T) {
 	l.serve(t, round, live.NewGraph)
 	for range paths {
 		if got := <-written; !strings.Contains(got.Body.String(), `"total":2,`) || got.Header().Get("X-Heads") != fmt.Sprintf("%d:101", base) {
-			t.Errorf("a reader that waited for its own operation: got %s, %s", got.Header().Get("X-Heads"), got.Body)
+			t.Errorf("a reader that waits for its own operation: got %s, %s, want it in the answer", got.Header().Get("X-Heads"), got.Body)
 		}
 	}
 	check("both operations", 1, 1)

@@ -20,8 +20,8 @@ func heads(base, optimism uint64, behind time.Duration) source.Round {
 	return r
 }
 
-// A chain lags when no new block came for MaxLag, or when its newest one is as old. Every answer is a 503 then, until
-// it has a newer one.
+// A chain lags when no new block came for MaxLag, or when its newest block is older than that. Then
+// every answer is a 503, until the chain has a newer block.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t, options(site.APISpec), 1, 1)

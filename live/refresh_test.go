@@ -204,7 +204,7 @@ func TestRefreshesAreNeverLost(t *testing.T) {
 				cancel()
 				clients.Wait()
 				if refreshed.Load() < 20 || outcomes[live.Refreshed] == 0 || outcomes[live.Failed] > 0 {
-					t.Errorf("got %d refreshes and the rounds %v, want many, and some for refreshes alone", refreshed.Load(), outcomes)
+					t.Errorf("got %d refreshes and the rounds %v, want many, and some rounds without new blocks", refreshed.Load(), outcomes)
 				}
 				if err := l.stop(); err != nil {
 					t.Error(err)
@@ -212,7 +212,7 @@ func TestRefreshesAreNeverLost(t *testing.T) {
 				for _, object := range []site.ListObject{site.Details, site.Badges} {
 					body, err := bucket.Get(t.Context(), site.RefreshKey(object, "104"))
 					if err != nil || strings.Contains(string(body), `"stored"`) {
-						t.Errorf("kept %s: got %.300s, %v, want no digests of objects that no bucket has", object, body, err)
+						t.Errorf("stored %s: got %.300s, %v, want no digests of objects outside of buckets", object, body, err)
 					}
 				}
 				again := run(t, o)

@@ -41,7 +41,7 @@ type Report struct {
 
 	Plan struct {
 		Put       int   `json:"put"`   // objects to put, without manifest shards
-		Added     int   `json:"added"` // part of Put; the others get other bytes or headers
+		Added     int   `json:"added"` // new objects, part of Put; the others are replaced because their bytes or headers changed
 		Bytes     int64 `json:"bytes"`
 		Manifests int   `json:"manifests"`
 		Delete    int   `json:"delete"`

@@ -235,7 +235,7 @@ func (r *run) repair(ctx context.Context, t tenure) (v *Verification, left after
 	if state.root == nil && len(state.body) == 0 {
 		return nil, left, fmt.Errorf("the bucket has no %s; run followpress publish instead, or check --dest", site.RootKey)
 	}
-	if state.root != nil { // tags are no difference: keep the bucket's
+	if state.root != nil { // tags do not count as a difference; keep the bucket's
 		if err := r.source.Tag(state.root.Config.Tags); err != nil {
 			return nil, left, err
 		}

@@ -306,7 +306,7 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 			for _, purged := range [][]string{few, all} {
 				has := tags.Of(tagged, resolution.Route, resolution.Key)
 				if !isSetting && purged != nil && !slices.ContainsFunc(has, func(tag string) bool { return slices.Contains(purged, tag) }) {
-					t.Errorf("seed %d, %s: %s has the tags %q, but its answer changed, and those are purged: %q", seed, change, url, has, purged)
+					t.Errorf("seed %d, %s: the changed answer %s has the tags %q, none of which is purged: %q", seed, change, url, has, purged)
 				}
 			}
 			if !purge.covers(url) {

@@ -171,7 +171,7 @@ func TestCloudFrontIsBusy(t *testing.T) {
 	}
 	mustPurge(t, p, Everything())
 	if len(references) != 2 {
-		t.Errorf("references: got %v, want another one per purge", references)
+		t.Errorf("references: got %v, want a different one per purge", references)
 	}
 }
 
@@ -571,7 +571,7 @@ func TestSecretsThatServersSpellTheirWay(t *testing.T) {
 			})
 			_, err := s.open(t, "http:"+s.URL+"/?"+query, func(*Options) {}).Purge(t.Context(), some)
 			if err == nil || !strings.Contains(err.Error(), "no, not with") || strings.Contains(err.Error(), "SECRET") || strings.Contains(err.Error(), "abcdef") {
-				t.Errorf("%s, said as %q: got %v, want it hidden", query, answer, err)
+				t.Errorf("%s, repeated as %q: got %v, want it hidden", query, answer, err)
 			}
 		}
 	}
@@ -591,7 +591,7 @@ func TestNothingToForget(t *testing.T) {
 			})
 			r := mustPurge(t, s.open(t, "http:"+s.URL+"{path}"), Purge{Exact: many(20)})
 			if r.Nothing != 20-c.found {
-				t.Errorf("nothing to forget: got %d of %d, want %d", r.Nothing, r.Requests, 20-c.found)
+				t.Errorf("nothing to purge: got %d of %d, want %d", r.Nothing, r.Requests, 20-c.found)
 			}
 			if says := strings.Contains(s.log.String(), "level=WARN"); says != c.says {
 				t.Errorf("warned: got %v, want %v: %s", says, c.says, &s.log)

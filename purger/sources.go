@@ -52,7 +52,7 @@ var routeSources = func() map[routes.ID]sources {
 		routes.ListFollowingAddresses: {Own: ofRecords},
 		routes.ExportState:            {Own: ofRecords},
 
-		// Whether both follow each other is in the followers of the account.
+		// is_mutual depends on the followers of the account.
 		routes.UserFollowing:    {Any: with(with(rows, followers...), routes.UserAccount)},
 		routes.UserAllFollowing: {Any: with(with(rows, followers...), routes.UserAccount)},
 		routes.UserSearch:       {Any: rows},

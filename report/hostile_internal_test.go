@@ -94,7 +94,7 @@ func TestTokenIsCopied(t *testing.T) {
 	key := "api/v1/lists/17/details"
 	at := strings.Index(key, "17")
 	if got := c.tokenOf(site.Key(key)); got != "17" || unsafe.StringData(got) == unsafe.StringData(key[at:]) {
-		t.Errorf("got %q, a part of the key", got)
+		t.Errorf("got %q, which aliases the key", got)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestNaive(t *testing.T) {
 	t.Cleanup(func() {
 		for i := range seen {
 			if seen[i].Load() < int64(seeds)/2 {
-				t.Errorf("kind %d: only %d pairs of sites had a change of it", i, seen[i].Load())
+				t.Errorf("kind %d: only %d pairs of sites had such changes", i, seen[i].Load())
 			}
 		}
 	})

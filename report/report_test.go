@@ -47,7 +47,7 @@ func TestGolden(t *testing.T) {
 		golden(t, "demo-"+api+".md", []byte(r.Markdown()))
 		again, err := compared(report.Options{Concurrency: 1, Memory: 1}).HTML()
 		if err != nil || string(again) != string(page) {
-			t.Errorf("the same sites give another page (%v)", err)
+			t.Errorf("equal sites give different pages (%v)", err)
 		}
 		checkPage(t, page)
 
@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again, err := parsed.HTML(); err != nil || string(again) != string(page) {
-			t.Errorf("the report that was read from its JSON gives another page (%v)", err)
+			t.Errorf("the report parsed from its JSON gives a different page (%v)", err)
 		}
 	}
 	for _, broken := range []string{"", "{}", `{"format":2,"date":"2026-11-22"}`, `{"format":1,"date":"../x"}`} {
@@ -104,7 +104,7 @@ func checkPage(t *testing.T, page []byte) {
 				switch a.Key {
 				case "id":
 					if ids[a.Val] {
-						t.Errorf("the id %s is there twice", a.Val)
+						t.Errorf("duplicate id %s", a.Val)
 					}
 					ids[a.Val] = true
 				case "aria-labelledby":
@@ -210,7 +210,7 @@ func TestPublishedPageLeadsToTheExplorer(t *testing.T) {
 	}
 	kept, err := r.HTML()
 	if err != nil || strings.Contains(string(kept), "href") {
-		t.Errorf("a page that is not published: got %v, or links, want none", err)
+		t.Errorf("a standalone page: got %v, or links, want neither", err)
 	}
 	r.Network = nil // the site has no explorer
 	if page := published(); strings.Contains(string(page), "href") {
@@ -229,7 +229,7 @@ func TestLongNamesFit(t *testing.T) {
 		}
 		label := regexp.MustCompile(`<text class="name"[^>]*><title>([^<]*)</title>([^<]*)</text>`).FindSubmatch(page)
 		if label == nil || string(label[1]) != string(name) || utf8.RuneCount(label[2]) > 28 || !strings.HasSuffix(string(label[2]), "…") {
-			t.Errorf("%s: got the label %q, want its beginning, and all of it as its title", name, label)
+			t.Errorf("%s: got the label %q, want the beginning, with the whole text as title", name, label)
 		}
 	}
 }

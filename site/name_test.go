@@ -56,7 +56,7 @@ func TestNormalizeName(t *testing.T) {
 			t.Errorf("NormalizeName(%q): got %q, %v, want %q", text, got, ok, want)
 		}
 		if site.LookupName(text) != (text == want) {
-			t.Errorf("LookupName(%q): got %v, want what its normal form tells, %q", text, text != want, want)
+			t.Errorf("LookupName(%q): got %v, want the result for its normal form, %q", text, text != want, want)
 		}
 		checkName(t, text)
 	}
@@ -84,7 +84,7 @@ func checkName(t testing.TB, text string) {
 	t.Helper()
 	name, ok := site.NormalizeName(text)
 	if site.LookupName(text) != (ok && name == text) {
-		t.Errorf("LookupName(%q): got %v, want what its normal form tells, %q, %v", text, site.LookupName(text), name, ok)
+		t.Errorf("LookupName(%q): got %v, want the result for its normal form, %q, %v", text, site.LookupName(text), name, ok)
 	}
 	if !ok {
 		return
@@ -124,11 +124,11 @@ func TestEveryNameCanBeListed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.ContainsRune(name, utf8.RuneError) != strings.ContainsRune(listed.String(), utf8.RuneError) {
-			t.Errorf("NormalizeName(a%U): got %+q, want it as a listing shows it, %+q", r, name, &listed)
+			t.Errorf("NormalizeName(a%U): got %+q, want %+q as in a listing", r, name, &listed)
 		}
 	}
 	if names < 1_000_000 {
-		t.Errorf("characters of names: got %d, want at least a million, or the test shows nothing", names)
+		t.Errorf("characters of names: got %d, want at least a million for a meaningful test", names)
 	}
 }
 

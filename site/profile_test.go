@@ -133,9 +133,9 @@ func TestMapsOfTexts(t *testing.T) {
 		}
 	}
 	if p := profileOf(t, `{"records":{"a":1},"chains":{"b":[]},"errors":{"c":false,"d":null}}`); p.NoTexts != 3 {
-		t.Errorf("got %d that are no texts, want those of all three", p.NoTexts)
+		t.Errorf("got %d entries that are not texts, want those of all three", p.NoTexts)
 	}
 	if _, err := (site.Profile{Records: json.RawMessage(`{"a":nope}`)}).Normalize(); err == nil {
-		t.Error("got no error, want that it is no JSON")
+		t.Error("got no error, want one for invalid JSON")
 	}
 }

@@ -94,7 +94,7 @@ func TestEqualRootsAreEqualBytes(t *testing.T) {
 		root := testRoot(t)
 		change(&root)
 		if encodeRoot(t, root) == body || root.Equal(&one) {
-			t.Errorf("another %s: got the same root, want another one", name)
+			t.Errorf("another %s: got an equal root, want a different one", name)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestLiveRoot(t *testing.T) {
 		t.Errorf("ParseServedRoot: got %+v, %v, want %+v", got, err, root)
 	}
 	if got, err := site.ParseRoot([]byte(body)); err == nil || !strings.Contains(err.Error(), "live") || !reflect.DeepEqual(got, site.Root{}) {
-		t.Errorf("ParseRoot: got %+v, %v, want an error that says that it is live", got, err)
+		t.Errorf("ParseRoot: got %+v, %v, want an error for a live root", got, err)
 	}
 	root.Manifest = testRoot(t).Manifest
 	if _, err := site.ParseServedRoot([]byte(encodeRoot(t, root))); err == nil {
@@ -232,7 +232,7 @@ func TestRootOfAnOlderFormat(t *testing.T) {
 	body := strings.Replace(encodeRoot(t, testRoot(t)), `"format":2`, `"format":1`, 1)
 	for name, parse := range map[string]func([]byte) (site.Root, error){"ParseRoot": site.ParseRoot, "ParseServedRoot": site.ParseServedRoot} {
 		if got, err := parse([]byte(body)); err == nil || errors.Is(err, site.ErrNewer) || !strings.Contains(err.Error(), "publish the site again") || !reflect.DeepEqual(got, site.Root{}) {
-			t.Errorf("%s: got %+v, %v, want what to do", name, got, err)
+			t.Errorf("%s: got %+v, %v, want an error with the remedy", name, got, err)
 		}
 	}
 }

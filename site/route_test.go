@@ -13,7 +13,7 @@ func TestRoutes(t *testing.T) {
 	patterns := map[string]bool{}
 	for i, r := range site.AllFeatures().Routes() {
 		if int(r.ID) != i || site.RouteBy(r.ID) != r || patterns[r.Pattern] || r.Summary == "" {
-			t.Errorf("route %d, %s: got it out of order, twice or without a summary", i, r.Pattern)
+			t.Errorf("route %d, %s: out of order, duplicate or without a summary", i, r.Pattern)
 		}
 		patterns[r.Pattern] = true
 		if r.UnderAPI() != strings.HasPrefix(r.Pattern, "{base}/") {
@@ -73,7 +73,7 @@ func TestReserved(t *testing.T) {
 	reserved := append(site.Reserved(), site.AllFeatures().TopLevel()...)
 	for _, r := range site.AllFeatures().Routes() {
 		if first, _, _ := strings.Cut(r.Pattern, "/"); !r.UnderAPI() && !slices.Contains(reserved, first) {
-			t.Errorf("%s: got it not reserved, want it reserved", first)
+			t.Errorf("%s: not reserved", first)
 		}
 	}
 	if !slices.Contains(reserved, "_refresh") {

@@ -137,7 +137,7 @@ func TestCopyRefused(t *testing.T) {
 				t.Error("Commit: got no error, want one")
 			}
 			if _, err := os.Stat(dir); err == nil {
-				t.Error("the snapshot is there")
+				t.Error("got a snapshot, want none")
 			}
 		})
 	}

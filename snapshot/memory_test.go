@@ -198,6 +198,6 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	if other, err := snapshot.RecordRows([]snapshot.Record{{Version: 1, Type: "2", Data: make([]byte, 20), Added: 1}}); err != nil || len(snapshot.Addresses(other, snapshot.Rows{})) > 0 {
-		t.Errorf("a record of another type: got %v, %v", snapshot.Addresses(other, snapshot.Rows{}), err)
+		t.Errorf("a record of another type: got %v, %v, want no address", snapshot.Addresses(other, snapshot.Rows{}), err)
 	}
 }

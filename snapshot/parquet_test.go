@@ -199,7 +199,7 @@ func TestParquet(t *testing.T) {
 				}
 			}
 			if n == 0 {
-				t.Error("Accounts: got none")
+				t.Error("Accounts: got no rows")
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func TestRoundTrip(t *testing.T) {
 			commit(t, dir, r, o)
 			commit(t, again, r, o)
 			if !maps.Equal(bytesOf(t, dir), bytesOf(t, again)) {
-				t.Errorf("seed %d, %s: the same rows made other files", seed, compression)
+				t.Errorf("seed %d, %s: equal rows made different files", seed, compression)
 			}
 			got, err := read(t, dir)
 			if err != nil {
@@ -247,7 +247,7 @@ func TestHostileRows(t *testing.T) {
 		}
 	}
 	if err := account(site.Profile{Name: "now without the long text"}); err != nil {
-		t.Errorf("an account that was refused for its profile: got %v, want it to be taken without", err)
+		t.Errorf("an account rejected for its profile: got %v, want it accepted without the profile", err)
 	}
 	if err := w.Commit(asOf); err != nil {
 		t.Fatal(err)

@@ -240,7 +240,7 @@ func unchanged(t *testing.T, b storage.Bucket) {
 		_, read, err := b.Read(t.Context(), "k")
 		looked, err2 := s.Stat(t.Context(), "k")
 		if err := errors.Join(err, err2); err != nil || looked != read {
-			t.Errorf("Stat: got %+v, %v, want what Read tells: %+v", looked, err, read)
+			t.Errorf("Stat: got %+v, %v, want the same as Read: %+v", looked, err, read)
 		}
 	}
 	if body, err := b.Get(t.Context(), "k"); err != nil || string(body) != "two" {

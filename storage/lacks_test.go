@@ -51,10 +51,10 @@ func TestAServerThatRefusesEveryETag(t *testing.T) {
 		before := server.Requests(http.MethodPut)
 		_, err := b.Put(t.Context(), second, storage.Condition(c.condition.MD5.String()))
 		if !errors.Is(err, c.want) || storage.Temporary(err) {
-			t.Errorf("if it is %q: got %v, want %v", c.condition.Body, err, c.want)
+			t.Errorf("condition %q: got %v, want %v", c.condition.Body, err, c.want)
 		}
 		if n := server.Requests(http.MethodPut) - before; n != c.puts {
-			t.Errorf("if it is %q: got %d puts, want %d", c.condition.Body, n, c.puts)
+			t.Errorf("condition %q: got %d puts, want %d", c.condition.Body, n, c.puts)
 		}
 	}
 	holds(t, b, first)

@@ -198,7 +198,7 @@ func TestLocalSyncsTheRootAndWhenItIsTold(t *testing.T) {
 		}
 		synced = append(synced, string(body))
 		if at, _ := os.ReadFile(filepath.Join(dir, string(site.RootKey))); string(at) == string(body) {
-			t.Errorf("%s: got its name before it was synced", body)
+			t.Errorf("%s: got its name before its sync", body)
 		}
 		return fails
 	}
@@ -271,7 +271,7 @@ func TestLocalFollowsLinks(t *testing.T) {
 	}
 	listsOnly(t, b, "", "", all[3], object("replaced", "6"))
 	if body, err := os.ReadFile(kept); err != nil || string(body) != "5" {
-		t.Errorf("what the links led to: got %q, %v, want it as it was", body, err)
+		t.Errorf("the targets of the links: got %q, %v, want them unchanged", body, err)
 	}
 	if err := errors.Join(b.Delete(t.Context(), []site.Key{"replaced"}), os.Remove(kept)); err != nil {
 		t.Fatal(err)
@@ -336,7 +336,7 @@ func TestWorkFolderIsReserved(t *testing.T) {
 	}
 	for _, e := range entries {
 		if e.Name() != "a" && !slices.Contains(site.Reserved(), e.Name()) {
-			t.Errorf("%s: a base path may begin with it", e.Name())
+			t.Errorf("%s: must not be a valid base path", e.Name())
 		}
 	}
 	if len(entries) < 2 {

@@ -44,7 +44,7 @@ func TestBoardsUseTheirRoom(t *testing.T) {
 	shown(t, p)
 	tabs := func() string { return p.Text("main nav.tabs") }
 	if strings.Contains(tabs(), "Mute") || strings.Contains(p.Text("main"), "Fewest") {
-		t.Errorf("got the tabs %q, want mutes behind More, and nothing of the fewest", tabs())
+		t.Errorf("got the tabs %q, want mutes behind More, and no tab for the smallest boards", tabs())
 	}
 	p.Click("main nav.tabs button")
 	p.Click("a[href='#/boards/muted']")
@@ -227,7 +227,7 @@ func TestNetworkLeadsOn(t *testing.T) {
 	shown(t, p)
 	const files = "a[href$='/_data/datapackage.json']"
 	if n := p.Count(".tag-bars a, .chart details a, " + files); n != 0 {
-		t.Errorf("a site of the specification: got %d links to what it does not have", n)
+		t.Errorf("a site of the API spec: got %d links to missing objects, want none", n)
 	}
 	p.Go(serve(t, generate(t, fixtures.Demo(), site.Config{Data: true}), "/").at("#/network"))
 	shown(t, p)
@@ -239,7 +239,7 @@ func TestNetworkLeadsOn(t *testing.T) {
 	p.Go(spec.at("#/miralund.eth"))
 	shown(t, p)
 	if n := p.Count(".head .tabs a[href$='/followers']"); n != 0 {
-		t.Error("a site of the specification has a tab of followers, whom it does not know")
+		t.Error("a site of the API spec: got a tab of followers, want none")
 	}
 }
 
@@ -295,7 +295,7 @@ func TestTitles(t *testing.T) {
 		shown(t, p)
 		title := browser.Eval[string](p, "document.title")
 		if other, ok := seen[title]; ok || !strings.Contains(title, "followpress") {
-			t.Errorf("%s: got the title %q, as of %q, want one of its own", at, title, other)
+			t.Errorf("%s: got the title %q, which is that of %q, want a different one", at, title, other)
 		}
 		seen[title] = at
 	}

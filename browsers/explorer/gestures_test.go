@@ -51,7 +51,7 @@ func TestGraphLetsPagesScroll(t *testing.T) {
 	touch := func(kind, points string) bool { return browser.Eval[bool](p, gesture+"('"+kind+"', "+points+")") }
 	touch("touchstart", "[[100, 100]]")
 	if touch("touchmove", "[[100, 160]]") {
-		t.Error("one finger: the page is kept from scrolling")
+		t.Error("one finger: the page does not scroll")
 	}
 	same("one finger", true)
 	p.Wait("document.querySelector('.hint').innerText.includes('two fingers')")

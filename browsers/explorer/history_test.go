@@ -199,7 +199,7 @@ func TestActivity(t *testing.T) {
 	p.Go(h.at("#/a/nobody-has-this-name.eth/activity"))
 	shown(t, p)
 	if got := p.Text("h1"); got != "Account not found" {
-		t.Errorf("nobody: got the heading %q", got)
+		t.Errorf("an unknown account: got the heading %q", got)
 	}
 }
 
@@ -214,10 +214,10 @@ func TestNoHistory(t *testing.T) {
 		p.Go(h.at(at))
 		shown(t, p)
 		if got := p.Count("main .tabs a[href$='/activity'], main .tabs a[href$='/then']"); got > 0 {
-			t.Errorf("%s: got %d tabs of what happened, want none", at, got)
+			t.Errorf("%s: got %d activity tabs, want none", at, got)
 		}
 		if strings.Contains(at, "/a/miralund.eth/") && !strings.Contains(p.Text("main"), "This site has no activity data.") {
-			t.Errorf("%s: got %q, want that the site does not say it", at, p.Text("main"))
+			t.Errorf("%s: got %q, want a notice that the site has no history", at, p.Text("main"))
 		}
 	}
 	for _, path := range h.asked() {

@@ -101,7 +101,7 @@ func TestTabOrder(t *testing.T) {
 				}
 			}
 			if len(order) < 4 || !slices.ContainsFunc(order, func(is string) bool { return strings.HasPrefix(is, "input") }) {
-				t.Errorf("got the order %q, want the search box in it, and more", order)
+				t.Errorf("got the tab order %q, want more elements, among them the search box", order)
 			}
 		})
 	}

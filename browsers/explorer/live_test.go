@@ -194,7 +194,7 @@ func TestLiveRows(t *testing.T) {
 		t.Errorf("typed: got %q in the element with the focus, want it to stay", got)
 	}
 	if got := browser.Eval[int](p, "document.querySelectorAll('.failed, .loading').length"); got > 0 {
-		t.Errorf("got %d failures or parts that load, want none", got)
+		t.Errorf("got %d failures or loading parts, want none", got)
 	}
 	barriers(t, p)
 	fits(t, p)
@@ -254,7 +254,7 @@ func TestLiveSiteThatIsAway(t *testing.T) {
 	h.round(t, following(4), followed, owner(4))
 	p.Wait("performance.getEntriesByType('resource').some(({ responseStatus }) => responseStatus === 503)")
 	if got := browser.Eval[string](p, tabCount); got != "3" || p.Count(".failed") > 0 {
-		t.Errorf("away: got the count %s and %d failures, want it as it was", got, p.Count(".failed"))
+		t.Errorf("away: got the count %s and %d failures, want the old count and none", got, p.Count(".failed"))
 	}
 	h.fall(false)
 	p.Wait(tabCount + " === '4'")

@@ -156,7 +156,7 @@ func TestMarks(t *testing.T) {
 	p := b.Open(t, h.at("#/miralund.eth"), browser.View{Size: browser.Desktop, Now: now})
 	known(t, p)
 	if got := browser.Eval[string](p, line); got != "Saved in this browser only" || p.Count(".tools .me") > 0 {
-		t.Errorf("nobody: got %q and %d ways to oneself, want an offer only", got, p.Count(".tools .me"))
+		t.Errorf("no account chosen: got %q and %d links to one, want an offer only", got, p.Count(".tools .me"))
 	}
 	p.Click(".of-mine button")
 	p.WaitFor(".tools .me")
@@ -184,7 +184,7 @@ func TestMarks(t *testing.T) {
 		known(t, p)
 		for address, mark := range browser.Eval[map[string]string](p, marks) {
 			if !slices.Contains(texts, mark) {
-				t.Errorf("own %s: %s: got %q, want what the list does not say already", other, address, mark)
+				t.Errorf("own %s: %s: got %q, want only relations that the list itself does not show", other, address, mark)
 			}
 		}
 	}
@@ -342,13 +342,13 @@ func TestAccountsOfAReader(t *testing.T) {
 	p.WaitFor("#settings input[name=me]")
 	const visits = "Object.keys(JSON.parse(localStorage.getItem(Object.keys(localStorage).find((key) => key.startsWith('followpress visits '))) ?? '{}')).sort()"
 	if got := browser.Eval[[]string](p, visits); !slices.Equal(got, []string{mira, tobi}) {
-		t.Errorf("visits: got %q kept, want both", got)
+		t.Errorf("visits: got %q stored, want both", got)
 	}
 	focus("#settings .account-of:has(:checked) button")
 	p.Press(browser.Enter)
 	is(tobi)
 	if got := browser.Eval[[]string](p, visits); !slices.Equal(got, []string{tobi}) {
-		t.Errorf("visits of one who was forgotten: got %q kept, want the other's only", got)
+		t.Errorf("visits of a removed account: got %q stored, want the other account's only", got)
 	}
 	elsewhere("localStorage.removeItem(key)")
 	p.Wait("!document.querySelector('.tools .me')")
@@ -390,7 +390,7 @@ func TestNothingSaysWhoTheReaderIs(t *testing.T) {
 		}
 		for _, request := range p.Requests() {
 			if !strings.HasPrefix(request, h.URL) && !strings.HasPrefix(request, "blob:") && !strings.HasPrefix(request, "data:") {
-				t.Errorf("asked %s, want nothing but the site", request)
+				t.Errorf("got a request to %s, want the site only", request)
 			}
 		}
 		all := map[string]bool{}
@@ -411,10 +411,10 @@ func TestNothingSaysWhoTheReaderIs(t *testing.T) {
 		}
 		more++
 		if !slices.ContainsFunc(own, func(start string) bool { return strings.HasPrefix(path, start) }) {
-			t.Errorf("asked %s, which no other reader asks, want the account's own objects only", path)
+			t.Errorf("got a request for %s, want only the account's own objects beyond other readers' requests", path)
 		}
 		if strings.HasPrefix(path, "/_search/notifications/") && path != "/_search/notifications/"+mira {
-			t.Errorf("asked %s, want the account's own", path)
+			t.Errorf("got a request for %s, want the account's own objects", path)
 		}
 	}
 	if more == 0 || !reader["/_search/notifications/"+mira] {
@@ -598,7 +598,7 @@ func TestStart(t *testing.T) {
 	shown(t, p)
 	tries := browser.Eval[[]string](p, "[...document.querySelectorAll('.tries a')].map((a) => a.getAttribute('href'))")
 	if len(tries) != 3 || p.Count(".viewed") > 0 || p.Count(".new") > 0 {
-		t.Errorf("got %d words, %d parts of who was viewed and %d of the reader, want 3 and none", len(tries), p.Count(".viewed"), p.Count(".new"))
+		t.Errorf("got %d search terms, %d parts about viewed accounts and %d about the reader, want 3, 0 and 0", len(tries), p.Count(".viewed"), p.Count(".new"))
 	}
 	// The latest follows, by the newest record of each account.
 	newest := map[string][2]string{}
@@ -662,7 +662,7 @@ func TestStart(t *testing.T) {
 	}
 	key := "followpress viewed " + h.URL
 	if n := browser.Eval[int](p, fmt.Sprintf("JSON.parse(localStorage.getItem(%q)).length", key)); n != 12 {
-		t.Errorf("viewed: got %d that are kept, want 12", n)
+		t.Errorf("viewed: got %d stored, want 12", n)
 	}
 	barriers(t, p)
 	fits(t, p)
@@ -676,7 +676,7 @@ func TestStart(t *testing.T) {
 	p.Go(h.at("#/a/" + hanneke))
 	known(t, p)
 	if got := browser.Eval[string](p, fmt.Sprintf("localStorage.getItem(%q)", key)); got != "[]" {
-		t.Errorf("off: got %s kept, want nothing", got)
+		t.Errorf("off: got %s stored, want nothing", got)
 	}
 }
 
@@ -775,7 +775,7 @@ func TestNewerSite(t *testing.T) {
 	browser.Eval[any](p, again)
 	p.WaitFor(".newer button")
 	if got := browser.Eval[string](p, tabCount); got != "3" {
-		t.Errorf("before the reader wants it: got %s followers, want 3 as before", got)
+		t.Errorf("before the reader asks: got %s followers, want 3 as before", got)
 	}
 	barriers(t, p)
 	fits(t, p)
@@ -783,7 +783,7 @@ func TestNewerSite(t *testing.T) {
 	p.Press(browser.Enter)
 	p.Wait(tabCount + " === '5' && document.querySelectorAll('main [data-index] a').length === 5 && !document.querySelector('.newer')")
 	if got := browser.Eval[string](p, "document.activeElement.id"); got != "main" {
-		t.Errorf("the focus: got it at %q, want main", got)
+		t.Errorf("got the focus on %q, want main", got)
 	}
 	if got := p.Text(".foot"); !strings.Contains(got, "5 lists") {
 		t.Errorf("foot: got %q, want the newer sizes", got)
@@ -859,7 +859,7 @@ func TestViewOfTwoSites(t *testing.T) {
 	browser.Eval[any](p, "scrollTo(0, 68 * 1500)")
 	p.WaitFor(".newer button")
 	if got := browser.Eval[string](p, tabCount); got != "2,300" {
-		t.Errorf("a view that was read: got %s followers, want it as it was", got)
+		t.Errorf("a view that is already visible: got %s followers, want it unchanged", got)
 	}
 	p.Click(".newer button")
 	p.Wait(tabCount + " === '2,302' && !document.querySelector('.newer')")

@@ -51,7 +51,7 @@ func TestSlowNetwork(t *testing.T) {
 				Worst   string
 			}](p, "noticed")
 			if !noticed.Loading && v.name != "nothing" {
-				t.Error("it never said that it loads")
+				t.Error("got no loading message")
 			}
 			if noticed.Shift > 0.1 {
 				t.Errorf("its layout shifted by %.3f, want at most 0.1:\n%s", noticed.Shift, noticed.Worst)
@@ -226,7 +226,7 @@ func TestAnywhere(t *testing.T) {
 		tour(t, b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now}), h.at)
 		for _, path := range h.asked() {
 			if !strings.HasPrefix(path, "/a/b/c/") {
-				t.Errorf("requested %s, want nothing above /a/b/c/", path)
+				t.Errorf("got a request for %s, want none above /a/b/c/", path)
 			}
 		}
 	})

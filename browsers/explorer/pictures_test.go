@@ -138,7 +138,7 @@ func TestPictures(t *testing.T) {
 			delete(got, one)
 		}
 		if len(got) > 0 {
-			t.Errorf("requested %v, want nothing but %q", got, want)
+			t.Errorf("got requests for %v, want %q only", got, want)
 		}
 	}
 	img := []string{"https://img.example/bomb.png", "https://img.example/huge.png", "https://img.example/a.png"}

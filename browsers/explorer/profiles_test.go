@@ -187,7 +187,7 @@ func TestHeader(t *testing.T) {
 	p = b.Open(t, h.at("#/a0.eth"), browser.View{Size: browser.Desktop, Now: now})
 	shown(t, p)
 	if n := p.Count(".header"); n != 0 {
-		t.Errorf("of an account without one: got %d headers, want none", n)
+		t.Errorf("an account without a header picture: got %d headers, want none", n)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestShare(t *testing.T) {
 		}
 		for _, request := range append(p.Requests(), b.Requests()...) {
 			if u, err := url.Parse(request); err == nil && u.Host != "" && !strings.HasPrefix(request, h.URL) {
-				t.Errorf("requested %s, want nothing of others", request)
+				t.Errorf("got a request for %s, want none to other hosts", request)
 			}
 		}
 		p.Close()
@@ -478,7 +478,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("got the name %q, want it with an apostrophe", got)
 	}
 	if got := []string{rows[blocker][2], rows[muter][2], rows[enemy][2], rows[friend][2]}; !slices.Equal(got, []string{"blocks", "mutes", "blocks mutes", "follows"}) {
-		t.Errorf("got what they say, %q", got)
+		t.Errorf("got the notices %q", got)
 	}
 
 	for at, want := range map[string]int{whose + "/followers?sort=followers": 6, whose + "/following": 6, "#/l/1?show=all": 8, "#/l/1?q=friend": 1} {

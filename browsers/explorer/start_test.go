@@ -191,7 +191,7 @@ func TestStartOfOddReaders(t *testing.T) {
 		p := open(serve(t, demo(t), "/"), mira)
 		equalTexts(t, "suggestions", browser.Eval[[]string](p, suggestedHere), suggested(t, fixtures.Demo(), mira))
 		if n := p.Count(".feed"); n > 0 {
-			t.Errorf("got a feed of a site that does not say what happened")
+			t.Errorf("a site without history: got a feed, want none")
 		}
 		p.Close()
 	})

@@ -105,7 +105,7 @@ func TestScenario(t *testing.T) {
 	}
 	want, err := os.ReadFile(scenario)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s: got %v and\n%s\nwant what the kit asks: \n%s", scenario, err, want, got)
+		t.Errorf("%s: got %v and\n%s\nwant the requests of the kit: \n%s", scenario, err, want, got)
 	}
 	if requests := bytes.Count(got, []byte("\n")); requests != 57 {
 		t.Errorf("requests of a connected profile page: got %d, want 57", requests)

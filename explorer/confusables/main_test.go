@@ -57,7 +57,7 @@ func TestCommitted(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(table, "];\n"), "\n")
 	for _, line := range lines[:len(lines)-1] {
 		if !regexp.MustCompile(`^  '[^ ']+ [^ ']+',$`).MatchString(line) {
-			t.Errorf("got the line %q, want letters and what looks like them", line)
+			t.Errorf("got the line %q, want letters and their look-alikes", line)
 		}
 	}
 }

@@ -233,7 +233,7 @@ func TestData(t *testing.T) {
 					out := s.run(t, b.language, prelude, text)
 					t.Logf("%d requests, %d bytes", s.requests.Load(), s.bytes.Load())
 					if n := s.requests.Load(); !strings.HasPrefix(b.heading, "From ") && n > most[anchor(b.heading)] {
-						t.Errorf("got %d requests, want at most the %d that the page tells", n, most[anchor(b.heading)])
+						t.Errorf("got %d requests, want at most %d as on the page", n, most[anchor(b.heading)])
 					}
 					check(t, out)
 				})

@@ -98,7 +98,7 @@ func TestLinks(t *testing.T) {
 	}
 	for name, p := range all {
 		if !reached[name] {
-			t.Errorf("%s: no link leads to it from README.md", name)
+			t.Errorf("%s: unreachable by links from README.md", name)
 		}
 		for _, l := range link.FindAllStringSubmatch(p.prose, -1) {
 			file, fragment, _ := strings.Cut(l[1], "#")

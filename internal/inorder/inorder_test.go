@@ -67,7 +67,7 @@ func TestParts(t *testing.T) {
 			return "", err
 		}
 		if !ticket.IsDue() {
-			t.Errorf("item %d: after its turn has come it is not due", i)
+			t.Errorf("item %d: its turn came, but it is not due", i)
 		}
 		return digit + " ", ticket.HandOver(digit)
 	}, func(part string) error {

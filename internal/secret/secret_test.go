@@ -36,7 +36,7 @@ func TestText(t *testing.T) {
 		t.Errorf("got %s, want it hidden", all)
 	}
 	if o.None.String() != "" {
-		t.Errorf("none: got %s, want nothing", o.None)
+		t.Errorf("no secret: got %s, want an empty text", o.None)
 	}
 }
 

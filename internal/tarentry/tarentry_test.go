@@ -103,7 +103,7 @@ func TestTarEntries(t *testing.T) {
 		t.Error("the archive differs from that of archive/tar")
 	}
 	if _, err := tarentry.ForSite("yesterday"); err == nil {
-		t.Error("a time that is none: got no error")
+		t.Error("an invalid time: got no error")
 	}
 }
 

@@ -177,7 +177,7 @@ func TestAfter(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			if err := tt.n.After(note.Note{}); err != nil {
-				t.Errorf("if nothing was seen: %v", err)
+				t.Errorf("without a note seen before: %v", err)
 			}
 		})
 	}
@@ -209,7 +209,7 @@ func TestNames(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "use a host name, such as follow.example") {
 				t.Errorf("%s of the name %q: got %v, want the rule of a host name", what, bad, err)
 			} else if strings.Contains(err.Error(), private[len(private)-8:]) || strings.ContainsAny(err.Error(), "\n\x00\x1b\u202e\u200b") {
-				t.Errorf("%s of the name %q: got %q, want neither the key nor what changes a terminal", what, bad, err)
+				t.Errorf("%s of the name %q: got %q, want neither the key nor control characters", what, bad, err)
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func TestPageKeys(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(string(key), "/")
 		if !slices.Contains(with.TopLevel(), first) || slices.Contains(without.TopLevel(), first) {
-			t.Errorf("%s: want it at the top of a site with pages, and of no other", first)
+			t.Errorf("%s: want it at the top of sites with pages only", first)
 		}
 		public := slices.ContainsFunc(with.PublicKeys(), func(pattern string) bool {
 			prefix, isPrefix := strings.CutSuffix(pattern, "*")

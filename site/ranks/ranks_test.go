@@ -56,7 +56,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("got %v, want %v", got, all)
 		}
 		if !bytes.Equal(encodeRanks(all), body) || held.AsOf != "2026-11-20T00:00:00Z" {
-			t.Fatalf("got other bytes for the same rows, or the time %s", held.AsOf)
+			t.Fatalf("the same rows gave different bytes, or the time %s", held.AsOf)
 		}
 	}
 }

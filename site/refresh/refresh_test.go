@@ -285,7 +285,7 @@ func TestKeep(t *testing.T) {
 		})
 	}
 	if kept, err := profile.Keep([]byte(""), []byte("a"), []byte("damaged")); err != nil || !strings.Contains(string(kept), "new") {
-		t.Errorf("over what cannot be read: got %s, %v, want the new profile", kept, err)
+		t.Errorf("over an unreadable entry: got %s, %v, want the new profile", kept, err)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestCounted(t *testing.T) {
 		}
 	}
 	if !rules.IsMutual("a", "b", true) || rules.IsMutual("a", "b", false) || rules.IsMutual("a", "a", true) {
-		t.Error("IsMutual: got another answer than for two accounts that follow each other")
+		t.Error("IsMutual: the result differs from two follow checks")
 	}
 }
 

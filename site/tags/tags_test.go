@@ -40,7 +40,7 @@ func TestTags(t *testing.T) {
 	} {
 		route, ok := c.config.RouteOf(c.key)
 		if !ok {
-			t.Fatalf("%s: it is no key", c.key)
+			t.Fatalf("%s: not a key", c.key)
 		}
 		if got := strings.Join(tags.Of(c.config, route, c.key), " "); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.key, got, c.want)

@@ -38,7 +38,7 @@ func built(t *testing.T, rows []string) map[site.SHA256]Piece {
 		bodies[p.SHA256] = p
 		text, err := p.unpack(body)
 		if err == nil && (int64(len(text)) != p.Text || p.SHA256 != site.Sum256(body)) {
-			err = fmt.Errorf("a piece of %d bytes of text says %+v", len(text), p)
+			err = fmt.Errorf("a piece of %d bytes of text: got %+v", len(text), p)
 		}
 		return err
 	})

@@ -343,8 +343,8 @@ func (s *Site) getUpTo(ctx context.Context, key site.Key, most int64, admit func
 	})
 }
 
-// pinnedTo returns err unless the Site is pinned and the result holds in newer versions only: then the next site has
-// replaced an object of the pinned one.
+// pinnedTo returns err, unless the Site is pinned and the result is valid only in newer versions:
+// then the next site has replaced an object of the pinned one.
 func (s *Site) pinnedTo(key site.Key, st *state, in []*version, err error) error {
 	if s.options.Pinned && in[0] != st.live {
 		return fmt.Errorf("read %s: the next site is being published: %w", key, ErrBetween)

@@ -456,10 +456,10 @@ func TestNothingOlderIsBelieved(t *testing.T) {
 		case allowed && (err != nil || string(body) != yesterday[detailsOf(60)]):
 			t.Errorf("got %q and %v, want yesterday's", body, err)
 		case !allowed && (!errors.Is(err, checked.ErrAltered) || !errors.Is(err, note.ErrOlder)):
-			t.Errorf("got %q and %v, want that it was altered, by a rollback", body, err)
+			t.Errorf("got %q and %v, want ErrAltered for a rollback", body, err)
 		}
 		if body, err := s.Get(t.Context(), detailsOf(7)); !allowed && (err != nil || string(body) != today[detailsOf(7)]) {
-			t.Errorf("what did not change: got %q and %v", body, err)
+			t.Errorf("an unchanged object: got %q and %v", body, err)
 		}
 	}
 }

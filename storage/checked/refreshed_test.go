@@ -66,7 +66,7 @@ func TestRefreshedObjects(t *testing.T) {
 			}
 			got, err := r.Get(t.Context(), read)
 			if c.good && (err != nil || string(got) != c.put[read]) || !c.good && !errors.Is(err, checked.ErrAltered) {
-				t.Errorf("%s: got %q, %v, want it believed: %v", name, got, err, c.good)
+				t.Errorf("%s: got %q, %v, want it accepted: %v", name, got, err, c.good)
 			}
 		}
 	}

@@ -183,7 +183,7 @@ func TestOpenAPITables(t *testing.T) {
 			of := files.Get
 			if of.OperationID != "getDataDataparquet" || of.Parameters.GetByInAndName("path", "data") == nil || of.Parameters.GetByInAndName("header", "Range") == nil ||
 				of.Responses.Value("206") == nil || of.Responses.Value("416") == nil || about.Get.Responses.Value("206") != nil {
-				t.Errorf("%s: got %+v, want what says how to read parts, and only of tables", name, of)
+				t.Errorf("%s: got %+v, want a Range parameter for tables only", name, of)
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func TestOpenAPIHasTheForms(t *testing.T) {
 			}
 			for _, r := range config.Routes() {
 				if r.UnderAPI() && !seen[r.ID] {
-					t.Errorf("%s: no case has an answer of it", r.Pattern)
+					t.Errorf("%s: no conformance case has an answer of this schema", r.Pattern)
 				}
 			}
 		})

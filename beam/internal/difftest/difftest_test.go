@@ -25,7 +25,7 @@ func TestRandom(t *testing.T) {
 		want, report := c.Want(t)
 		if seed < 4 {
 			if again, _ := difftest.Random(t, seed).Want(t); difftest.Diff(again, want) != "" {
-				t.Errorf("%s: made again, the site is another", c.Name)
+				t.Errorf("%s: two runs made different sites", c.Name)
 			}
 		}
 		add := func(what string, n int) { seen[what] += n }
@@ -43,7 +43,7 @@ func TestRandom(t *testing.T) {
 		}
 		root, err := site.ParseRoot([]byte(want[site.RootKey]))
 		if err != nil || root.Inputs == nil || len(root.Inputs.Tables) < 5 {
-			t.Fatalf("%s: got %+v and the error %v, want the tables that it was made of", c.Name, root.Inputs, err)
+			t.Fatalf("%s: got %+v and the error %v, want its input tables", c.Name, root.Inputs, err)
 		}
 		add("chains in the root", len(root.Inputs.Chains))
 		if seed < 4 {
@@ -83,7 +83,7 @@ func TestRandom(t *testing.T) {
 		"chains in the root", "chains in the root, on Flink", "refreshes in the root",
 	} {
 		if seen[what] == 0 {
-			t.Errorf("%s: in none of the cases, want it in some", what)
+			t.Errorf("%s: got no case with it, want at least one", what)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestDiff(t *testing.T) {
 	got = maps.Clone(want)
 	got[site.RootKey] += " "
 	if diff := difftest.Diff(got, want); !strings.Contains(diff, "different: 1 _site") {
-		t.Errorf("another root: got %q, want that it differs", diff)
+		t.Errorf("another root: got %q, want a difference", diff)
 	}
 }
 

@@ -528,7 +528,7 @@ func TestFindError(t *testing.T) {
 	}
 	// A truncated error is skipped.
 	if got, ok := input.FindError(errors.New(text[:len(text)/2] + "…\n" + input.Fault(errors.New("second")).Error())); !ok || got != "second" {
-		t.Errorf("got %q, %t, want the one that is whole", got, ok)
+		t.Errorf("got %q, %t, want the complete file", got, ok)
 	}
 	if got, ok := input.FindError(errors.New("worker lost")); ok {
 		t.Errorf("another error: got %q", got)

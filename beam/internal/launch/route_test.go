@@ -34,7 +34,7 @@ func TestNewRoute(t *testing.T) {
 		}
 		for i := 0; i < len(change); i += 2 {
 			if n := strings.Count(string(body), change[i]); n != 1 {
-				t.Fatalf("%s: %q is there %d times, want once", file, change[i], n)
+				t.Fatalf("%s: got %q %d times, want once", file, change[i], n)
 			}
 		}
 		changed := filepath.Join(t.TempDir(), filepath.Base(file))

@@ -339,7 +339,7 @@ func (f *hotOrderFn) FinishBundle(_ func(string, []byte), stats func(string, int
 type hotEntriesFn struct{}
 
 func (*hotEntriesFn) ProcessElement(key string, values func(*[]byte) bool, parts func(string, []byte)) error {
-	var entries []wire.Entry // Nth is the index among these
+	var entries []wire.Entry // indexed by Nth
 	var places []uint32
 	of := uint32(0)
 	var value []byte

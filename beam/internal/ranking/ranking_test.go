@@ -282,7 +282,7 @@ func TestSameAddressTwice(t *testing.T) {
 	one := source(s, t.Name(), accounts{{1}: {1}})
 	Places(s, beam.Flatten(s, one, one), Options{})
 	if err := ptest.Run(p); err == nil || !strings.Contains(err.Error(), "counted twice") {
-		t.Errorf("error is %v, want one that says which address was counted twice", err)
+		t.Errorf("got error %v, want one that names the duplicate address", err)
 	}
 }
 

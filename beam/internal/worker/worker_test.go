@@ -58,12 +58,12 @@ func TestAWorkerEndsWithBootAndItsCopyIsRemoved(t *testing.T) {
 		t.Errorf("the folder of the copy: got error %v, want that it does not exist", err)
 	}
 	if err := syscall.Kill(pid, 0); err != nil {
-		t.Errorf("the worker while boot runs: got %v, want that it runs", err)
+		t.Errorf("the worker while boot runs: got %v, want it running", err)
 	}
 	boot.Signal(syscall.SIGKILL)
 	for begun := time.Now(); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > time.Minute {
-			t.Fatal("the worker after boot was killed: it runs, want its end")
+			t.Fatal("the worker after boot was killed: still running, want it ended")
 		}
 	}
 }

@@ -281,7 +281,7 @@ func TestAProxyIsItsNode(t *testing.T) {
 	}
 	node.Set(meanrpc.Faults{MaxBlocks: 10})
 	if _, err := logs(through, 1, 100); err == nil {
-		t.Error("an error of the node: got none")
+		t.Error("an error of the node: got no error")
 	}
 }
 

@@ -74,7 +74,7 @@ func run(ctx context.Context, out io.Writer, matching string, schedules, paralle
 			case by == "":
 				verdict = "redundant"
 			case m.redundant != "":
-				wrong[i] = fmt.Errorf("%s: its fault is called redundant, and %s finds it", m.promise, by)
+				wrong[i] = fmt.Errorf("%s: listed as redundant, but %s finds it", m.promise, by)
 			}
 			fmt.Fprintf(out, "%-60s %4.0f s  %s: %s\n", verdict, time.Since(begun).Seconds(), m.hunks[0].file, m.promise)
 			return ctx.Err()
@@ -87,7 +87,7 @@ func run(ctx context.Context, out io.Writer, matching string, schedules, paralle
 	if len(failed) > 0 {
 		return fmt.Errorf("%d of %d faults: see above", len(failed), len(all))
 	}
-	fmt.Fprintf(out, "%d faults, and each is found or redundant\n", len(all))
+	fmt.Fprintf(out, "%d faults, each found or redundant\n", len(all))
 	return nil
 }
 

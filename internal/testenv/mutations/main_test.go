@@ -16,7 +16,7 @@ func TestMutationsApply(t *testing.T) {
 	promises := map[string]bool{}
 	for _, m := range all {
 		if promises[m.promise] {
-			t.Errorf("%s: it is there twice", m.promise)
+			t.Errorf("%s: duplicate", m.promise)
 		}
 		promises[m.promise] = true
 		changed, err := m.files("../../..")

@@ -193,7 +193,7 @@ func (s *Server) waitUntilReady() error {
 		}
 		select {
 		case <-s.process.Ended():
-			return errors.New("it ended")
+			return errors.New("the server has ended")
 		default:
 		}
 		if time.Since(begun) > patience {

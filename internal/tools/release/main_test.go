@@ -157,7 +157,7 @@ func TestRelease(t *testing.T) {
 		t.Skip("it builds a release twice and installs it as root, which takes minutes: `make release-check` runs it")
 	}
 	if os.Getuid() != 0 {
-		t.Fatal("it makes chroots: run it as root")
+		t.Fatal("this test uses chroot; run it as root")
 	}
 	out := open(t)
 	if err := run(version, repository, out+"/dist"); err != nil {
@@ -371,7 +371,7 @@ func TestZippedIsReproducible(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(one.Bytes(), two.Bytes()) {
-		t.Error("got other bytes for another order")
+		t.Error("another order gives different bytes")
 	}
 	z, err := gzip.NewReader(&one)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestRandom(t *testing.T) {
 	}
 	for _, status := range []int{200, 400, 404, 405, 413} {
 		if statuses[status] == 0 {
-			t.Errorf("status %d: got none, want some", status)
+			t.Errorf("status %d: got no answer with it, want some", status)
 		}
 	}
 	if news < 15 {

@@ -158,7 +158,7 @@ func TestFramesEqualWhole(t *testing.T) {
 		}
 	}
 	if failed < files/10 || failed > 2*files/3 || byFrames < files/2 {
-		t.Errorf("%d of %d files were damaged, and %d had several small frames: the test tests nothing", failed, files, byFrames)
+		t.Errorf("%d of %d files were damaged, and %d had several small frames: want some of each", failed, files, byFrames)
 	}
 }
 

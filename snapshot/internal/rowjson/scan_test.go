@@ -106,7 +106,7 @@ func TestLineEndsInNames(t *testing.T) {
 func TestScannedAsDecoded(t *testing.T) {
 	for _, line := range usualRows {
 		if sameAsDecoder(t, line) == 0 {
-			t.Errorf("%s: got nothing, want that a scanner takes it", line)
+			t.Errorf("%s: the scanner rejects it", line)
 		}
 	}
 	for _, line := range unusualRows {

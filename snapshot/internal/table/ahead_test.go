@@ -140,7 +140,7 @@ func TestWorstRowGroups(t *testing.T) {
 			if got == 0 {
 				synctest.Wait() // until all that may be read ahead is
 				if used := (live() - before) >> 20; used > 320 {
-					t.Errorf("%d MiB are in use, want those of pages of 256 MiB", used)
+					t.Errorf("%d MiB are in use, want about 256 MiB for pages", used)
 				}
 			}
 			got += b.rows.N

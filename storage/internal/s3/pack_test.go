@@ -69,7 +69,7 @@ func TestPackIsTheArchiveOfPutObjectsSnowball(t *testing.T) {
 		for i, o := range objects {
 			our, their := ours[i], theirs[i]
 			if our.header.Name != s.name(o.Key) || !bytes.Equal(our.body, o.Body) {
-				t.Errorf("seed %d: body of %q: got other bytes, want those of the object", seed, o.Key)
+				t.Errorf("seed %d: body of %q: differs from the object", seed, o.Key)
 			}
 			if our.header.Name != their.header.Name || our.header.Size != their.header.Size || our.header.Typeflag != their.header.Typeflag ||
 				our.header.Format != their.header.Format || !maps.Equal(our.header.PAXRecords, their.header.PAXRecords) || !bytes.Equal(our.body, their.body) {
