@@ -23,7 +23,7 @@ type Table struct {
 	Routes   []Row                `json:"routes"`
 	Params   map[site.Param]Param `json:"params"`
 	Problems map[string]Problem   `json:"problems"`
-	Space    string               `json:"space"`  // matches one white space; a text is trimmed of it
+	Space    string               `json:"space"`  // matches a white-space character, which is trimmed from texts
 	Unsafe   string               `json:"unsafe"` // matches a character that no name has
 
 	Every     Headers `json:"every"`          // headers of every answer
@@ -94,7 +94,8 @@ const (
 	SubjectStored Subject = "stored" // an object: the path is the key
 )
 
-// A Row is a row of the table. Under APIEFP it is for all routes that edges treat alike; Route is the first of them.
+// A Row is a row of the table. Under APIEFP it stands for all routes that edges treat alike; Route
+// is the first of them.
 type Row struct {
 	Route   *site.Route  `json:"-"`
 	Path    string       `json:"path"` // matches a whole path without its first slash; the first group is the variable
@@ -129,7 +130,7 @@ type Row struct {
 // query of the request.
 type Variant struct {
 	Board  site.Board
-	URI    string // matches path and query of a request that one of them answers
+	URI    string // matches path and query of requests that have such an object
 	Folder string // URL path
 }
 

@@ -26,9 +26,9 @@ type view struct {
 	HasFallback      bool
 	EFP              bool   // the site has the whole read API
 	History          bool   // the site has operations
-	Data             bool   // the site has tables, of which parts can be read
+	Data             bool   // the site has tables, which are served in ranges too
 	Alone            bool   // EFP without a fallback
-	Compact          bool   // Small and EFP: the table has no column that can do without
+	Compact          bool   // Small and EFP: the table omits every column that is not needed
 	Base             string // path of the API
 	BaseExpression   string // matches it with its last slash
 	LegalList        string // matches a token id

@@ -33,8 +33,8 @@ func started(t *testing.T, o live.Options, base, optimism uint64) *running {
 	return l
 }
 
-// A request that names blocks is answered when the graph has all of them, and not before, or after the time that it
-// prefers to wait.
+// A request that names blocks is answered when the graph has all of them, or after its preferred
+// wait.
 func TestAfter(t *testing.T) {
 	for _, test := range []struct {
 		after, prefer string

@@ -12,7 +12,7 @@ func (l *Live) SetWall(now func() time.Time) { l.clock.wall = now }
 // SetBegin makes the clock of the begin wrong.
 func (l *Live) SetBegin(wrong time.Duration) { l.clock.started = l.clock.started.Add(wrong) }
 
-// Head is that of a chain.
+// Head returns the head of a chain.
 func (s Status) Head(chain uint64) source.Head {
 	for _, c := range s.Chains {
 		if c.Chain == chain {

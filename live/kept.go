@@ -199,7 +199,8 @@ func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition s
 	return etag, nil
 }
 
-// write writes an object, unless the bucket has it already, and notes it. It returns the graph that serves, as set does.
+// write writes an object, unless the bucket has it already, and records it. It returns the serving
+// graph, as set does.
 func (k *kept) write(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, serves *graph, err error) {
 	unlock, err := lock(ctx, k.writes[crc32.ChecksumIEEE([]byte(o.Key))%uint32(len(k.writes))])
 	if err != nil {

@@ -89,7 +89,7 @@ type RoundEnd struct {
 	Err     error         // set if Failed
 	Took    time.Duration // time since the source gave the round
 	Heads   []source.Head // heads of the graph that serves
-	Undone  []uint64      // chains of which blocks were replaced
+	Undone  []uint64      // chains with replaced blocks
 	Report  *summary.Report
 }
 
@@ -353,7 +353,7 @@ func (l *Live) serve(ctx context.Context, r source.Round) (*summary.Report, erro
 	return report, nil
 }
 
-// make makes a graph and swaps it in, with the state that stateOf makes of it.
+// make makes a graph and swaps it in, with the result of stateOf as its state.
 func (l *Live) make(ctx context.Context, snapshot afero.Fs, stateOf func(*graph) *state) (*summary.Report, error) {
 	if err := l.graphs.wait(ctx); err != nil {
 		return nil, err

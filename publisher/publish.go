@@ -165,7 +165,7 @@ func (r *run) publish(ctx context.Context) error {
 	return err
 }
 
-// under returns a copy of the run whose requests are sent only while it holds the lock.
+// under returns a copy of the run that sends requests only while it holds the lock.
 func (r *run) under(t tenure) *run {
 	if t.held == nil {
 		return r

@@ -46,7 +46,7 @@ func invalidated(t *testing.T, r told) []string {
 		t.Errorf("quantity: got %d, want %d", in.Paths.Quantity, len(paths))
 	}
 	for _, p := range paths {
-		if tag, ok := strings.CutPrefix(p, "#"); ok { // visible ASCII without commas, at most 256 of it
+		if tag, ok := strings.CutPrefix(p, "#"); ok { // visible ASCII without commas, at most 256 characters
 			if len(tag) == 0 || len(tag) > 256 || strings.ContainsFunc(tag, func(r rune) bool { return r < 33 || r > 126 || r == ',' }) {
 				t.Errorf("tag: got %q, want one that CloudFront accepts", tag)
 			}
@@ -387,8 +387,8 @@ func TestTagsAtCloudFront(t *testing.T) {
 	}
 }
 
-// Tags are sent where that is less than everything, or fewer requests, and only to services whose tags
-// the site has.
+// Tags are sent if they avoid purging everything, or need fewer requests, and only to services for
+// whose tags the site has headers.
 func TestTagsOrURLs(t *testing.T) {
 	few := Purge{Exact: some.Exact}
 	for _, c := range []struct {

@@ -36,7 +36,7 @@ type counted struct {
 	read func(key site.Key)
 }
 
-// GetAdmitted is that of a store.
+// GetAdmitted implements storage.Reader.
 func (s counted) GetAdmitted(ctx context.Context, key site.Key, admit func(context.Context, int64) error) ([]byte, error) {
 	if s.read != nil {
 		s.read(key)

@@ -36,7 +36,7 @@ func TestRouteRecipe(t *testing.T) {
 	const schemas, computes, twin, script = "templates/openapi/schema.go", "server/internal/answer/answer.go", "internal/twin/naive/endpoints.go", "client/followpress.js"
 	needs := func(r *site.Route, file, word string) {
 		if !regexp.MustCompile(`(?:^|\W)` + regexp.QuoteMeta(word) + `(?:\W|$)`).MatchString(text(file)) {
-			t.Fatalf("%s: lacks %s, the route %s", file, word, r.Pattern)
+			t.Fatalf("%s: lacks %s of the route %s", file, word, r.Pattern)
 		}
 	}
 	whole, spec := site.Config{API: site.APIEFP}, site.Config{}

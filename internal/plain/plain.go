@@ -47,8 +47,8 @@ func Line(text string) string { return strings.Join(strings.Fields(Text(text)), 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
 
 // isUnseen reports whether a character is invisible but changes its surroundings, or makes a text
-// differ from one that looks the same: Default_Ignorable_Code_Point of Unicode, all other formats
-// that enclose nothing, and blanks other than white space.
+// differ from one that looks the same: Default_Ignorable_Code_Point of Unicode, other format
+// characters that enclose nothing, and blanks other than white space.
 func isUnseen(r rune) bool {
 	switch {
 	case unicode.Is(unicode.Prepended_Concatenation_Mark, r):

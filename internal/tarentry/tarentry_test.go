@@ -19,7 +19,7 @@ func libraryHeader(name string, size int64, modTime time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// sameHeader fails the test unless a header is that of archive/tar, which may be none.
+// sameHeader fails the test unless a header equals archive/tar's, which may be missing.
 func sameHeader(t *testing.T, name string, size, unix int64) {
 	t.Helper()
 	modTime := time.Unix(unix, 0)

@@ -172,7 +172,7 @@ func Sign(n Note, signers ...Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// Keys are public keys. A reader trusts each of them alone.
+// Keys are public keys. A reader trusts each of them.
 type Keys struct {
 	verifiers []note.Verifier
 }
