@@ -130,7 +130,7 @@ type Row struct {
 // query of the request.
 type Variant struct {
 	Board  site.Board
-	URI    string // matches path and query of requests that have such an object
+	URI    string // matches path and query of requests for one of these objects
 	Folder string // URL path
 }
 

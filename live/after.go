@@ -21,7 +21,7 @@ const (
 // mostAfter is the maximum number of blocks in X-After.
 const mostAfter = 16
 
-// A block is one of a chain.
+// A block is a block of a chain.
 type block struct{ chain, number uint64 }
 
 // parseAfter parses the values of X-After: blocks, CHAIN:NUMBER, with commas between them.

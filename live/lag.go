@@ -61,7 +61,7 @@ func (l *Live) see(heads []source.Head) []seenHead {
 	return seen
 }
 
-// A header is a header of answers, whose value they share.
+// A header is a header of answers. All answers share its value.
 type header struct {
 	name   string // canonical
 	values []string

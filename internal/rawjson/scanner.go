@@ -8,9 +8,9 @@ import (
 )
 
 // A Scanner reads a JSON document in the form in which programs write rows: texts without escapes,
-// whole numbers, white space wherever JSON allows it. It allocates nothing. Anything else, valid or
-// not, makes it fail, and the document is for a decoder to read: what a Scanner takes, a decoder takes
-// too and with the same result, which tests check.
+// whole numbers, white space wherever JSON allows it. It allocates nothing. It fails for anything
+// else, valid or not; a decoder must then read the document. Tests check that a decoder gives the same
+// result for every document that a Scanner accepts.
 //
 // A failure is remembered: all that follows returns zero values, so it suffices to call Done at the
 // end. A Scanner may be used for one document after another, and keeps its memory.

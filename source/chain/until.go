@@ -117,7 +117,7 @@ func (p *Past) findTime() error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("the state has no event up to block %d of chain %d (%s), so its time is unknown; name a later block, or a time", m.Block, c.ID, c.Name)
+		return fmt.Errorf("the state knows no time up to block %d of chain %d (%s): nothing had happened by then; name a later block, or a time", m.Block, c.ID, c.Name)
 	}
 	p.asOf = ms
 	return nil

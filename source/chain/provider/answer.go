@@ -343,7 +343,7 @@ func difference(a, b Blocks) string {
 
 func otherHash(a, b Block) string {
 	if a != b {
-		return fmt.Sprintf("block %d has the hash %s and the time %d, block %d the hash %s and the time %d", a.Number, a.Hash, a.Time, b.Number, b.Hash, b.Time)
+		return fmt.Sprintf("block %d is %s at %d, and block %d is %s at %d", a.Number, a.Hash, a.Time, b.Number, b.Hash, b.Time)
 	}
 	return ""
 }
