@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +60,27 @@ func TestFlags(t *testing.T) {
 // checkKinds returns an error if a kind of service lacks something. TestMain calls it first,
 // because every test would fail.
 func checkKinds() error {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		return err
+	}
+	var code strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		code.Write(text)
+	}
+	constructors := regexp.MustCompile(`(?m)^func new(\w+)\(.*\) \(service, error\) {$`).FindAllStringSubmatch(code.String(), -1)
+	for _, c := range constructors {
+		if !regexp.MustCompile(`, new` + c[1] + `\}`).MatchString(code.String()) {
+			return fmt.Errorf("purger/purger.go: kinds lacks new%s", c[1])
+		}
+		if !strings.Contains(code.String(), "\nfunc Test"+c[1]+"(t *testing.T) {") {
+			return fmt.Errorf("purger/services_test.go: lacks Test%s", c[1])
+		}
+	}
 	for kind, known := range kinds {
 		if operands[kind] == "" && kind != HTTP {
 			return fmt.Errorf("purger/purger_test.go: operands lacks %s", kind)

@@ -590,15 +590,15 @@ func TestPurgeServices(t *testing.T) {
 	for _, form := range strings.Split(strings.TrimPrefix(err.Error(), "use "), ", ") {
 		kind, _, _ := strings.Cut(form, ":")
 		if !strings.Contains(flag.Tag.Get("help"), kind+":") {
-			t.Errorf("cmd/internal/publish/purge.go: the help of --purge lacks %s", form)
+			t.Fatalf("cmd/internal/publish/purge.go: the help of --purge lacks %s", form)
 		}
 		if !strings.Contains(string(docs), "\n| `"+kind+":") {
-			t.Errorf("docs/purge.md: the table of services lacks %s", form)
+			t.Fatalf("docs/purge.md: the table of services lacks %s", form)
 		}
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[purger.Options]()) {
 		if field.Type == reflect.TypeFor[secret.Text]() && !strings.Contains(string(code), field.Name+":") {
-			t.Errorf("cmd/internal/publish/purge.go: purgers does not set purger.Options.%s", field.Name)
+			t.Fatalf("cmd/internal/publish/purge.go: purgers does not set purger.Options.%s", field.Name)
 		}
 	}
 }
