@@ -1,14 +1,17 @@
 package generator_test
 
 import (
+	"bytes"
 	"fmt"
 	"hash"
 	"hash/crc32"
 	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
 )
 
@@ -125,8 +128,8 @@ func TestRepeatedRecordsEqualModel(t *testing.T) {
 		if want := 201 - decode[struct{ Counts struct{ Records int } }](t, readTree(t, files)["_site"]).Counts.Records; report.Repeated != want {
 			t.Errorf("seed %d: got %d repeated rows, want %d", seed, report.Repeated, want)
 		}
-		if err := readTree(t, files).WithoutIndex().Compare(newModel(t, s).objects(t, small.Config)); err != nil {
-			t.Errorf("seed %d: got another site than the model, want the same: %v", seed, err)
+		if err := readTree(t, files).WithoutIndex().Compare(newReference(t, s, small.Config).specObjects()); err != nil {
+			t.Errorf("seed %d: got another site than the reference, want the same: %v", seed, err)
 		}
 	}
 }
@@ -143,8 +146,8 @@ func TestFormsThatMergingMakes(t *testing.T) {
 			return recordRow(itoa(1+i%3), fmt.Sprintf("0x%040x", i+1), fmt.Sprintf(`"tag %d"`, (i+1)%n))
 		})
 		s := beforeRefreshes().adding("records", append(once, again...)...)
-		if err := inMemory(t, s, small).WithoutIndex().Compare(newModel(t, s).objects(t, small.Config)); err != nil {
-			t.Errorf("%d tags: got another site than the model, want the same: %v", n, err)
+		if err := inMemory(t, s, small).WithoutIndex().Compare(newReference(t, s, small.Config).specObjects()); err != nil {
+			t.Errorf("%d tags: got another site than the reference, want the same: %v", n, err)
 		}
 	}
 }
@@ -234,5 +237,97 @@ func TestPiecesKeepTheOrder(t *testing.T) {
 		if got, _ := writeTar(t, g, workers); got.sum.Sum32() != want.sum.Sum32() || got.written != want.written {
 			t.Errorf("%d workers: got %d bytes (%08x), want %d (%08x) as of one", workers, got.written, got.sum.Sum32(), want.written, want.sum.Sum32())
 		}
+	}
+}
+
+var bench struct {
+	once     sync.Once
+	snapshot snapshot
+}
+
+// benchSnapshot returns a graph of a hundred thousand records, made once.
+func benchSnapshot(b *testing.B) snapshot {
+	b.Helper()
+	bench.once.Do(func() {
+		bench.snapshot = syntheticSnapshot(b, graph.Options{Accounts: 15_000, Lists: 12_000, Records: 100_000, Seed: 1})
+	})
+	return bench.snapshot
+}
+
+func loadBench(b *testing.B) generator.Graph {
+	b.Helper()
+	g, err := generator.Load(b.Context(), benchSnapshot(b).fs(), 2)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return g
+}
+
+// BenchmarkParseRecord parses the rows of the table records one by one.
+func BenchmarkParseRecord(b *testing.B) {
+	table := []byte(benchSnapshot(b)["records.ndjson"])
+	b.SetBytes(int64(len(table)))
+	for b.Loop() {
+		rows := 0
+		for line := range bytes.Lines(table) {
+			if _, _, _, err := generator.ParseRecord(bytes.TrimSuffix(line, []byte("\n")), false); err != nil {
+				b.Fatal(err)
+			}
+			rows++
+		}
+		b.ReportMetric(float64(rows), "rows/op")
+	}
+}
+
+// BenchmarkLoad reads a whole snapshot into a graph.
+func BenchmarkLoad(b *testing.B) {
+	s := benchSnapshot(b)
+	size := 0
+	for _, text := range s {
+		size += len(text)
+	}
+	b.SetBytes(int64(size))
+	files := s.fs()
+	for b.Loop() {
+		if _, err := generator.Load(b.Context(), files, 2); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRank counts and ranks all accounts of a graph.
+func BenchmarkRank(b *testing.B) {
+	g := loadBench(b)
+	for b.Loop() {
+		if err := g.Rank(b.Context(), 2); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRenderList renders the records, details, badges, first page and search
+// shards of the longest list.
+func BenchmarkRenderList(b *testing.B) {
+	g := loadBench(b)
+	render, err := g.ListRenderer(b.Context(), g.LongestList())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(render()))
+	for b.Loop() {
+		render()
+	}
+}
+
+// BenchmarkToMemory makes a whole site in memory.
+func BenchmarkToMemory(b *testing.B) {
+	files := benchSnapshot(b).fs()
+	for b.Loop() {
+		_, report, err := generator.ToMemory(b.Context(), files, generator.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(report.Counts.Bytes)
+		b.ReportMetric(float64(report.Counts.Objects), "objects/op")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/followpress/followpress/fixtures/odd"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
@@ -158,95 +158,98 @@ func orNone(text string) string {
 	return netstring(text)
 }
 
-// naiveData computes the rows of all tables except ops from a snapshot, by loops and maps. times
-// are when records were added, by list and address.
-func naiveData(t testing.TB, s snapshot, efp bool) map[data.Table][]string {
+// naiveData computes the rows of all tables except ops from the reference answers, and the times of
+// records from the snapshot.
+func naiveData(t testing.TB, s snapshot, config site.Config) map[data.Table][]string {
 	t.Helper()
-	m := newModel(t, s)
+	r := newReference(t, s, config)
+	rows, accounts := map[data.Table][]string{}, r.addresses()
+	addRecordRows(r, addedIn(t, s), accounts, rows)
+	ranked := map[string]ranking{}
+	for _, entry := range r.ranked("mutuals") {
+		ranked[entry.Address] = entry
+	}
+	for _, a := range accounts {
+		p, n := r.details[a].ENS, ranked[a]
+		row := netstring(a) + orNone(p.Name) + orNone(p.Avatar) + orNone(r.primary[a])
+		for _, measure := range []string{
+			n.Followers, n.Following, n.Mutuals, n.Top8, n.Blocks, n.FollowersRank, n.FollowingRank, n.MutualsRank, n.Top8Rank, n.BlocksRank,
+		} {
+			row += netstring(cmp.Or(measure, "0"))
+		}
+		rows[data.Accounts] = append(rows[data.Accounts], row)
+	}
+	for event := range r.events {
+		for _, owner := range accounts {
+			badge := r.badges[owner][event]
+			if badge.Participated && (config.EFP() || slices.ContainsFunc(r.tokens, func(token string) bool { return r.lists[token].account == owner })) {
+				c := badge.Collection
+				rows[data.Badges] = append(rows[data.Badges], netstring(c.Event.ID)+netstring(c.Event.Name)+netstring(c.TokenID)+netstring(owner))
+			}
+		}
+	}
+	return rows
+}
+
+// addedIn returns when the records of a snapshot were added, by their texts; the first of repeated
+// rows counts.
+func addedIn(t testing.TB, s snapshot) map[string]int64 {
+	t.Helper()
 	added := map[string]int64{}
 	for _, r := range decodeRows[struct {
 		TokenID string `json:"token_id"`
 		Data    string
 		Type    string `json:"record_type"`
 		Version int
-		Added   *time.Time
+		Added   *string
 	}](t, s, "records") {
 		id := fmt.Sprint(r.TokenID, r.Version, r.Type, strings.ToLower(r.Data))
 		if _, ok := added[id]; !ok {
 			added[id] = noTime
 			if r.Added != nil {
-				added[id] = r.Added.UnixMilli()
+				at, err := time.Parse(time.RFC3339, *r.Added)
+				if err != nil {
+					t.Fatal(err)
+				}
+				added[id] = at.UnixMilli()
 			}
 		}
 	}
-	for owner := range m.badges {
-		for _, e := range m.events {
-			if _, ok := m.badges[owner][e.ID]; ok && efp {
-				m.accounts[owner] = true
-			}
-		}
-	}
-	accounts := slices.Sorted(maps.Keys(m.accounts))
-	rows := map[data.Table][]string{}
+	return added
+}
+
+// addRecordRows adds the rows of follows and edges.
+func addRecordRows(r *reference, added map[string]int64, accounts []string, rows map[data.Table][]string) {
 	type record struct {
-		follower, followed, list string
-		counts                   bool
+		follower, list string
+		counts         bool
 		answers.Record
-		added int64
 	}
 	var records []record
-	for _, l := range m.lists {
-		for _, r := range l.records {
-			if isHeld(r) {
-				records = append(records, record{l.account, r.Data, l.token, isFollow(r) && m.primary[l.account] == l.token, r,
-					added[fmt.Sprint(l.token, r.Version, r.RecordType, r.Data)]})
+	for _, token := range r.tokens {
+		l := r.lists[token]
+		for _, in := range l.records {
+			if isHeld(in) {
+				records = append(records, record{l.account, token, isFollow(in) && r.primary[l.account] == token, in})
 			}
 		}
 	}
 	slices.SortFunc(records, func(a, b record) int {
-		return cmp.Or(strings.Compare(a.follower, b.follower), strings.Compare(a.followed, b.followed), strings.Compare(a.list, b.list))
+		return cmp.Or(strings.Compare(a.follower, b.follower), strings.Compare(a.Data, b.Data), strings.Compare(a.list, b.list))
 	})
-	for _, r := range records {
+	for _, in := range records {
 		tags, at := "", "-,"
-		for _, tag := range r.Tags {
+		for _, tag := range in.Tags {
 			tags += netstring(tag)
 		}
-		if r.added != noTime {
-			at = netstring(r.added)
+		if ms := added[fmt.Sprint(in.list, in.Version, in.RecordType, in.Data)]; ms != noTime {
+			at = netstring(ms)
 		}
-		rows[data.Follows] = append(rows[data.Follows], netstring(r.follower)+netstring(r.followed)+netstring(r.list)+netstring(r.counts)+netstring(tags)+at)
-		if r.counts {
-			rows[data.Edges] = append(rows[data.Edges], netstring(slices.Index(accounts, r.follower))+netstring(slices.Index(accounts, r.followed)))
-		}
-	}
-	followers, following, mutuals, top8, blocks := m.counts()
-	for _, a := range accounts {
-		row := netstring(a) + orNone(m.profiles[a].Name) + orNone(m.profiles[a].Avatar) + orNone(m.primary[a])
-		measures := []map[string]int{followers, following, mutuals, top8, blocks}
-		for _, count := range measures {
-			row += netstring(count[a])
-		}
-		for _, count := range measures {
-			rank := 0
-			if count[a] > 0 {
-				for _, b := range accounts {
-					if count[b] > count[a] || count[b] == count[a] && b <= a {
-						rank++
-					}
-				}
-			}
-			row += netstring(rank)
-		}
-		rows[data.Accounts] = append(rows[data.Accounts], row)
-	}
-	for _, e := range m.events {
-		for _, owner := range accounts {
-			if token, ok := m.badges[owner][e.ID]; ok && (efp || slices.ContainsFunc(m.lists, func(l *modelList) bool { return l.account == owner })) {
-				rows[data.Badges] = append(rows[data.Badges], netstring(e.ID)+netstring(e.Name)+netstring(token)+netstring(owner))
-			}
+		rows[data.Follows] = append(rows[data.Follows], netstring(in.follower)+netstring(in.Data)+netstring(in.list)+netstring(in.counts)+netstring(tags)+at)
+		if in.counts {
+			rows[data.Edges] = append(rows[data.Edges], netstring(slices.Index(accounts, in.follower))+netstring(slices.Index(accounts, in.Data)))
 		}
 	}
-	return rows
 }
 
 const noTime = -1 << 63
@@ -256,11 +259,11 @@ const noTime = -1 << 63
 func TestData(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
-		s := randomSnapshot(seed, shape{accounts: 25, lists: 18, records: 350, events: 5, badges: 60, hostile: true})
+		s := snapshot(odd.Snapshot(seed, odd.Shape{Accounts: 25, Lists: 18, Records: 350, Events: 5, Badges: 60, Hostile: true, Timed: true}))
 		for _, o := range []generator.Options{small, smallEFP} {
 			t.Run(fmt.Sprint(seed, o.Config.API), func(t *testing.T) {
 				got, _ := readData(t, inMemory(t, s, withData(o)))
-				want := naiveData(t, s, o.Config.EFP())
+				want := naiveData(t, s, o.Config)
 				for _, table := range []data.Table{data.Accounts, data.Badges, data.Edges, data.Follows} {
 					if len(want[table]) == 0 {
 						t.Errorf("%s: the snapshot has no rows", table)

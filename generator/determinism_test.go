@@ -43,39 +43,6 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
 }
 
-// TestWorkersDoNotMatterInPieces uses a graph that is parsed, merged and rendered in many pieces,
-// as a tar file only, to avoid many small files.
-func TestWorkersDoNotMatterInPieces(t *testing.T) {
-	t.Parallel()
-	s := syntheticSnapshot(t, graph.Options{Accounts: 1100, Lists: 1100, Records: 8000, Seed: 3})
-	dir := t.TempDir()
-	for _, workers := range []int{1, 2, 7} {
-		onDisk(t, s, filepath.Join(dir, fmt.Sprintf("%d.tar", workers)), generator.Options{Workers: workers, NoSync: true})
-	}
-	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
-	if err := check(readTar(t, filepath.Join(dir, "1.tar"))); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestWorkersDoNotMatterEFP uses a site of the API efp.
-func TestWorkersDoNotMatterEFP(t *testing.T) {
-	t.Parallel()
-	s := hub(150)
-	dir := t.TempDir()
-	for _, workers := range []int{1, 2, 7} {
-		o := smallEFP
-		o.Workers = workers
-		onDisk(t, s, filepath.Join(dir, fmt.Sprintf("%d.tar", workers)), o)
-	}
-	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
-	few := hub(20)
-	onDisk(t, few, filepath.Join(dir, "folder"), smallEFP)
-	if err := readFolder(t, filepath.Join(dir, "folder")).Compare(inMemory(t, few, smallEFP)); err != nil {
-		t.Errorf("folder: got another site than in memory, want the same: %v", err)
-	}
-}
-
 // TestLaterSnapshotEFP: a later snapshot of the same graph changes only objects that show its time,
 // and none of an account or a list.
 func TestLaterSnapshotEFP(t *testing.T) {
@@ -107,29 +74,6 @@ func sameBytes(t testing.TB, dir string, names ...string) {
 		if !bytes.Equal(body, first) {
 			t.Errorf("%s: got other bytes than %s, want the same", name, names[0])
 		}
-	}
-}
-
-// TestCompressionDoesNotMatter: a table has the same meaning as .ndjson, .gz and .zst.
-func TestCompressionDoesNotMatter(t *testing.T) {
-	s := syntheticSnapshot(t, graph.Options{Accounts: 200, Lists: 150, Records: 6000, Seed: 4})
-	want := inMemory(t, s, small)
-	for _, ending := range []string{".gz", ".zst"} {
-		if err := inMemory(t, s.compressed(t, ending), small).Compare(want); err != nil {
-			t.Errorf("%s: got another site, want the same: %v", ending, err)
-		}
-	}
-}
-
-// TestLineEndsDoNotMatter: blank lines, a missing last line end and Windows line ends are neither
-// rows nor errors.
-func TestLineEndsDoNotMatter(t *testing.T) {
-	s := randomSnapshot(1, shape{accounts: 10, lists: 8, records: 60, events: 2, badges: 9})
-	want := inMemory(t, s, small)
-	loose := s.with("records.ndjson", "\r\n  \n"+s["records.ndjson"][:len(s["records.ndjson"])-1])
-	loose = loose.with("lists.ndjson", "\n\n"+s["lists.ndjson"]+"\t\r\n\n")
-	if err := inMemory(t, loose, small).Compare(want); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -2,11 +2,14 @@ package generator_test
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/generator"
@@ -14,7 +17,6 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/routes"
 )
 
 // exploring returns options with the explorer.
@@ -36,8 +38,11 @@ func explorerObjects() []site.Key {
 // TestExplorerEqualsTheTwin compares the explorer's objects with the naive twin, on random graphs.
 func TestExplorerEqualsTheTwin(t *testing.T) {
 	t.Parallel()
+	snapshots := []fs.FS{afero.NewIOFS(emptySnapshot().fs())}
 	for seed := range uint64(servers.Rounds(7, 20)) {
-		fsys := naive.Random(seed)
+		snapshots = append(snapshots, naive.Random(seed))
+	}
+	for n, fsys := range snapshots {
 		g, err := naive.Load(fsys, naive.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -45,13 +50,13 @@ func TestExplorerEqualsTheTwin(t *testing.T) {
 		for api, o := range map[string]generator.Options{site.APISpec: small, site.APIEFP: smallEFP} {
 			got := inMemory(t, readSnapshot(t, fsys), exploring(o))
 			if want := string(g.Top()); got[site.TopKey] != want {
-				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, site.TopKey, got[site.TopKey], want)
+				t.Errorf("snapshot %d, %s: %s: got %s\nwant %s", n, api, site.TopKey, got[site.TopKey], want)
 			}
 			if want := string(g.Start()); got[render.StartKey] != want {
-				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, render.StartKey, got[render.StartKey], want)
+				t.Errorf("snapshot %d, %s: %s: got %s\nwant %s", n, api, render.StartKey, got[render.StartKey], want)
 			}
 			if want := string(g.Network(api == site.APIEFP)); got[site.NetworkKey] != want {
-				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, site.NetworkKey, got[site.NetworkKey], want)
+				t.Errorf("snapshot %d, %s: %s: got %s\nwant %s", n, api, site.NetworkKey, got[site.NetworkKey], want)
 			}
 		}
 	}
@@ -125,60 +130,32 @@ func TestExplorerIsAllThatItAdds(t *testing.T) {
 	}
 }
 
-// TestPictures: only the page and the root depend on the sources of pictures, and their bytes do
-// not depend on how these are written.
-func TestPictures(t *testing.T) {
-	t.Parallel()
-	s := randomSnapshot(12, shape{accounts: 9, lists: 6, records: 30})
-	of := func(pictures string) map[site.Key]string {
-		o := exploring(small)
-		o.Config.Pictures = pictures
-		return inMemory(t, s, o)
-	}
-	usual, some := of(""), of("b.example,A.example")
-	if !maps.Equal(some, of("a.example b.example")) {
-		t.Error("the same hosts in another order: got another site")
-	}
-	for key, body := range some {
-		if usual[key] != body && key != site.RootKey && key != site.ExplorerPageKey && !strings.HasPrefix(string(key), "_manifest/") {
-			t.Errorf("%s: got another object than without hosts of pictures", key)
-		}
-	}
-	for key, part := range map[site.Key]string{
-		site.ExplorerPageKey: "img-src blob: https://a.example https://b.example; connect-src &#39;self&#39; https://a.example https://b.example;", site.RootKey: `"pictures":"a.example b.example"`,
-	} {
-		if !strings.Contains(strings.ReplaceAll(some[key], "'", "&#39;"), part) {
-			t.Errorf("%s: got %s, want %s in it", key, some[key], part)
-		}
-	}
-}
-
-// TestExplorerKeys: only the page and the root depend on keys.
-func TestExplorerKeys(t *testing.T) {
+// TestSettingsOfTheExplorer: only the page and the root depend on the sources of pictures, however
+// these are written, and on keys.
+func TestSettingsOfTheExplorer(t *testing.T) {
 	t.Parallel()
 	const key = "follow.example+1a2b3c4d+AbCd"
 	s := randomSnapshot(12, shape{accounts: 9, lists: 6, records: 30})
-	o := exploring(small)
-	usual := inMemory(t, s, o)
-	o.Config.ExplorerKeys = key
-	for name, body := range inMemory(t, s, o) {
-		names := strings.Contains(strings.ReplaceAll(body, "&#43;", "+"), key)
-		if want := name == site.RootKey || name == site.ExplorerPageKey; names != want {
-			t.Errorf("%s: got the key in it: %t, want %t", name, names, want)
-		}
-		if usual[name] != body && !names && !strings.HasPrefix(string(name), "_manifest/") {
-			t.Errorf("%s: got another object than without keys", name)
+	with := func(pictures, keys string) objects {
+		o := exploring(small)
+		o.Config.Pictures, o.Config.ExplorerKeys = pictures, keys
+		return inMemory(t, s, o)
+	}
+	usual, some := with("", ""), with("b.example,A.example", key)
+	if !maps.Equal(some, with("a.example b.example", key)) {
+		t.Error("the same hosts in another order: got another site")
+	}
+	for name, body := range some {
+		if usual[name] != body && name != site.RootKey && name != site.ExplorerPageKey && !strings.HasPrefix(string(name), "_manifest/") {
+			t.Errorf("%s: got another object than without settings", name)
 		}
 	}
-}
-
-// TestFilesOfTheExplorerHaveRoutes: files without a route would not be published.
-func TestFilesOfTheExplorerHaveRoutes(t *testing.T) {
-	t.Parallel()
-	for _, f := range explorer.Files(site.Config{Explorer: true}) {
-		route, ok := site.Config{Explorer: true}.RouteOf(site.ExplorerKey(f.Name))
-		if !ok || route.ID < routes.Explorer || route.ID > routes.ExplorerStyle {
-			t.Errorf("%s: got the route %+v, want one of the explorer", f.Name, route)
+	for name, pictures := range map[site.Key]string{
+		site.ExplorerPageKey: "img-src blob: https://a.example https://b.example; connect-src 'self' https://a.example https://b.example;", site.RootKey: `"pictures":"a.example b.example"`,
+	} {
+		text := strings.NewReplacer("&#39;", "'", "&#43;", "+").Replace(some[name])
+		if !strings.Contains(text, pictures) || !strings.Contains(text, key) {
+			t.Errorf("%s: got %s, want in it %s and %s", name, text, pictures, key)
 		}
 	}
 }

@@ -59,61 +59,6 @@ func LoadEFP(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
 	return Graph{g}, err
 }
 
-// A TimedRecord is the data of a record and when it was added.
-type TimedRecord struct {
-	Data  string
-	Added int64
-}
-
-// TimedRecords returns the records of each list by its token ID.
-func (g Graph) TimedRecords() map[string][]TimedRecord {
-	all := map[string][]TimedRecord{}
-	for list, token := range g.Tokens {
-		added := g.AddedOf(uint32(list))
-		for i, r := range g.RecordsOf(uint32(list)).All() {
-			data := ""
-			if r.Data&render.OtherData != 0 {
-				data = g.Other[r.Data&^render.OtherData]
-			} else {
-				data = g.Accounts[r.Data].String()
-			}
-			all[token] = append(all[token], TimedRecord{data, render.ShownTime(added[i])})
-		}
-	}
-	return all
-}
-
-// IsTimed reports whether the graph has fields that only the API efp shows.
-func (g Graph) IsTimed() bool { return g.Added != nil || g.Graph.Recommended != nil }
-
-// Recommended returns the addresses and classes of the recommended accounts.
-func (g Graph) Recommended() (all [][2]string) {
-	for _, r := range g.Graph.Recommended {
-		all = append(all, [2]string{r.Address.String(), r.Class})
-	}
-	return all
-}
-
-// Addresses returns the number of counted addresses.
-func (g Graph) Addresses() int { return g.Graph.Addresses }
-
-// ListOps returns the number of operations on lists.
-func (g Graph) ListOps() uint64 { return g.Graph.ListOps }
-
-// BadgesOf returns the token IDs of the badges of an address, by event, and whether the address is
-// an account of the graph.
-func (g Graph) BadgesOf(address string) (tokenIDs []string, known bool) {
-	a, err := site.ParseAddress(address)
-	account, known := g.Numbers.Find(a)
-	if err != nil || !known {
-		return nil, false
-	}
-	for _, b := range g.Graph.BadgesOf(account) {
-		tokenIDs = append(tokenIDs, b.TokenID)
-	}
-	return tokenIDs, true
-}
-
 // Rank ranks all accounts.
 func (g Graph) Rank(ctx context.Context, workers int) error {
 	_, err := rank.All(ctx, g.Graph, workers, site.Config{LeaderboardMax: 100})
@@ -156,28 +101,6 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (size func() int, 
 	}, nil
 }
 
-// Renderer returns a function that renders all objects sequentially and returns their number and
-// size.
-func (g Graph) Renderer(ctx context.Context, config site.Config) (all func() (objects int, size int64), err error) {
-	s, err := g.Reader(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	var t render.Scratch
-	var body []byte
-	return func() (objects int, size int64) {
-		for _, kind := range s.renderer.Kinds {
-			for unit := range kind.Units {
-				kind.Render(unit, &t, func(_ int, render func([]byte) []byte, keys ...site.Key) {
-					body = render(body[:0])
-					objects, size = objects+len(keys), size+int64(len(keys)*len(body))
-				})
-			}
-		}
-		return objects, size
-	}, nil
-}
-
 // Reader reads single objects, as a new Site does.
 func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
 	config, err := config.WithDefaults()
@@ -214,24 +137,6 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	}
 	rendering := output.Rendering{Site: s, Workers: workers, Progress: noProgress{}}
 	return errors.Join(rendering.Objects(ctx, out), end())
-}
-
-// NewTarPieces returns a function that writes a piece of n equal objects of a tar file.
-func NewTarPieces(n int, key site.Key, body []byte) (write func() error, err error) {
-	out, _, err := tarTo(io.Discard)
-	if err != nil {
-		return nil, err
-	}
-	entry := site.NewEntry(key, body)
-	return func() error {
-		b := out.Begin()
-		for range n {
-			if err := b.Put(entry, body); err != nil {
-				return err
-			}
-		}
-		return out.Finish(b)
-	}, nil
 }
 
 // tarTo returns a tar file that is written to w.

@@ -163,22 +163,13 @@ var invalidRows = map[string]map[string]string{ // by table and row; each follow
 		`{"token_id":null,"owner":"` + alice + `"}`:      "token_id: nothing is not a canonical decimal of at most 78 digits",
 		`{"token_id":9,"owner":"` + alice + `"}`:         "token_id: number where a text belongs",
 		`{"token_id":"09","owner":"` + alice + `"}`:      `token_id: "09" is not a canonical decimal of at most 78 digits`,
-		`{"token_id":"-9","owner":"` + alice + `"}`:      `token_id: "-9" is not a canonical decimal of at most 78 digits`,
-		`{"token_id":"+9","owner":"` + alice + `"}`:      `token_id: "+9" is not a canonical decimal of at most 78 digits`,
-		`{"token_id":"9.0","owner":"` + alice + `"}`:     `token_id: "9.0" is not a canonical decimal of at most 78 digits`,
-		`{"token_id":"0x9","owner":"` + alice + `"}`:     `token_id: "0x9" is not a canonical decimal of at most 78 digits`,
-		`{"token_id":"../9","owner":"` + alice + `"}`:    `token_id: "../9" is not a canonical decimal of at most 78 digits`,
 		`{"token_id":"9\u0000","owner":"` + alice + `"}`: `token_id: "9\x00" is not a canonical decimal of at most 78 digits`,
-		`{"token_id":"٩","owner":"` + alice + `"}`:       `token_id: "٩" is not a canonical decimal of at most 78 digits`,
 		`{"token_id":"` + strings.Repeat("9", 300) + `","owner":"` + alice + `"}`: `token_id: "` + strings.Repeat("9", 80) +
 			`"… is not a canonical decimal of at most 78 digits`,
 		`{"token_id":"1","owner":"` + alice + `"}`:                          "token_id: duplicate list 1",
 		`{"token_id":"9"}`:                                                  "owner: nothing is not an address (0x and 40 hexadecimal digits)",
 		`{"token_id":"9","owner":null,"user":"` + alice + `"}`:              "owner: nothing is not an address (0x and 40 hexadecimal digits)",
 		`{"token_id":"9","owner":"alice.eth"}`:                              `owner: "alice.eth" is not an address (0x and 40 hexadecimal digits)`,
-		`{"token_id":"9","owner":"` + alice[:41] + `"}`:                     `owner: "` + alice[:41] + `" is not an address (0x and 40 hexadecimal digits)`,
-		`{"token_id":"9","owner":"` + alice[:41] + `g"}`:                    `owner: "` + alice[:41] + `g" is not an address (0x and 40 hexadecimal digits)`,
-		`{"token_id":"9","owner":" ` + alice + `"}`:                         `owner: " ` + alice + `" is not an address (0x and 40 hexadecimal digits)`,
 		`{"token_id":"9","owner":{}}`:                                       "owner: object where a text belongs",
 		`{"token_id":"9","owner":"` + alice + `","user":""}`:                "user: nothing is not an address (0x and 40 hexadecimal digits)",
 		`{"token_id":"9","owner":"` + alice + `","user":"0x"}`:              `user: "0x" is not an address (0x and 40 hexadecimal digits)`,
@@ -473,7 +464,12 @@ func TestCancelled(t *testing.T) {
 		for stage := 1; ; stage++ {
 			ctx, cancel := context.WithCancel(t.Context())
 			o := small
-			o.Progress = &canceller{after: stage, cancel: cancel}
+			left := stage
+			o.Progress = stages(func(string) {
+				if left--; left == 0 {
+					cancel()
+				}
+			})
 			_, err := generator.ToPath(ctx, next.fs(), p.path, o)
 			cancel()
 			if err == nil {
@@ -496,26 +492,13 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A canceller cancels the run when a stage begins.
-type canceller struct {
-	after  int
-	cancel func()
-}
-
-func (c *canceller) AddBytes(int64, int64) {}
-func (c *canceller) Stage(string, int64) {
-	if c.after--; c.after == 0 {
-		c.cancel()
-	}
-}
-
 // TestTwoRuns starts a run while another one is writing to the same output.
 func TestTwoRuns(t *testing.T) {
 	s, _ := beforeAndAfter()
 	for _, p := range places(t) {
 		o := small
 		once := sync.Once{}
-		o.Progress = stageHook(func() {
+		o.Progress = stages(func(string) {
 			once.Do(func() {
 				_, err := generator.ToPath(t.Context(), s.fs(), p.path, small)
 				if !errors.Is(err, generator.ErrBusy) {
@@ -531,11 +514,6 @@ func TestTwoRuns(t *testing.T) {
 		alone(t, p.path)
 	}
 }
-
-type stageHook func()
-
-func (h stageHook) Stage(string, int64) { h() }
-func (stageHook) AddBytes(int64, int64) {}
 
 // TestManyRunsAtOnce starts runs concurrently. Each must succeed or find another run at work; the
 // scheduler decides which.
@@ -825,12 +803,12 @@ func TestHostileNames(t *testing.T) {
 			adding("accounts", fmt.Sprintf(`{"address":"%s","primary_list":"%d","ens":{"name":%s}}`, address, i, quote(name)))
 	}
 	want := inMemory(t, s, small)
-	m := newModel(t, s)
-	if err := want.WithoutIndex().Compare(m.objects(t, small.Config)); err != nil {
+	r := newReference(t, s, small.Config)
+	if err := want.WithoutIndex().Compare(r.specObjects()); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"ok.eth", "\u202egnp.eth", strings.Repeat("x", 255), "_site", "searchfollowing", ".hidden", "👩‍🚀"} {
-		if m.names[name] == "" && name != "searchfollowing" {
+		if r.names[name] == "" && name != "searchfollowing" {
 			t.Errorf("name %q: got no account, want one", name)
 		}
 	}

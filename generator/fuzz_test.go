@@ -65,10 +65,10 @@ func FuzzSnapshotReader(f *testing.F) {
 		if err := readTree(t, strict).Compare(got); err != nil {
 			t.Fatalf("strict run: got another site, want the same: %v", err)
 		}
-		if ambiguous(lists) || ambiguous(accounts) || ambiguous(records) {
-			return
+		if ambiguous(lists) || ambiguous(accounts) || ambiguous(records) || bytes.Contains(records, []byte("added")) {
+			return // the API spec does not read times
 		}
-		if err := got.WithoutIndex().Compare(newModel(t, s).objects(t, small.Config)); err != nil {
+		if err := got.WithoutIndex().Compare(newReference(t, s, small.Config).specObjects()); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -83,8 +83,12 @@ func FuzzParseRecord(f *testing.F) {
 	for row := range invalidTimes {
 		f.Add([]byte(row))
 	}
-	f.Add([]byte(timed(`"2024-10-14T19:45:38.617999+02:00"`)))
-	f.Add([]byte(timed(`null`)))
+	for _, added := range []string{
+		`null`, `"1970-01-01T00:00:00Z"`, `"2024-10-14T19:45:38.6179999999Z"`, `"2024-10-14T21:45:38.617+02:00"`, `"1969-12-31T23:59:59.9999Z"`,
+		`"9999-12-31T23:59:59.999Z"`, `"2024-10-14\u005419:45:38.617\u005A"`,
+	} {
+		f.Add([]byte(timed(added)))
+	}
 	for line := range strings.Lines(validRows()["records.ndjson"] + randomSnapshot(3, shape{accounts: 9, lists: 2, records: 60, hostile: true})["records.ndjson"]) {
 		f.Add([]byte(strings.TrimSpace(line)))
 	}

@@ -592,19 +592,6 @@ func TestLinksInTheSiteAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestLinkToNowhere: there is nothing to replace, and the link is foreign.
-func TestLinkToNowhere(t *testing.T) {
-	s, _ := beforeAndAfter()
-	for _, name := range []string{"site", "site.tar"} {
-		path := filepath.Join(t.TempDir(), name)
-		link(t, "nowhere", path)
-		before := stateOf(t, filepath.Dir(path))
-		_, err := generator.ToPath(t.Context(), s.fs(), path, small)
-		wantError(t, err, path)
-		untouched(t, filepath.Dir(path), before)
-	}
-}
-
 func link(t testing.TB, to, name string) string {
 	t.Helper()
 	if err := os.Symlink(to, name); err != nil {

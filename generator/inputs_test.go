@@ -237,13 +237,3 @@ func TestHeldRanks(t *testing.T) {
 		}
 	}
 }
-
-// TestMalformedInputs: invalid inputs in meta.json give one clear error, before any table is read.
-func TestMalformedInputs(t *testing.T) {
-	s := emptySnapshot().with("lists.ndjson", "{}\n").withMeta(`"chains":[{"chain_id":1,"block":7,"hash":"0x"}]`)
-	_, _, err := generator.ToMemory(t.Context(), s.fs(), small)
-	const want = `meta.json: chains: hash of the block of chain 1: "0x" is not 0x and 64 hexadecimal digits in lower case`
-	if fmt.Sprint(err) != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}

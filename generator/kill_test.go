@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	tempdir.InMemory()
 	if out := os.Getenv(childOut); out != "" {
 		o := small
-		o.Progress = stageLines{}
+		o.Progress = stages(func(name string) { fmt.Println(name) }) // for the parent process
 		files := afero.NewBasePathFs(afero.NewOsFs(), os.Getenv(childSnapshot))
 		if _, err := generator.ToPath(context.Background(), files, out, o); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -42,12 +42,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-// stageLines prints the stages for the parent process.
-type stageLines struct{}
-
-func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
-func (stageLines) AddBytes(int64, int64)      {}
 
 func TestKilledFolder(t *testing.T) {
 	killOften(t, filepath.Join(t.TempDir(), "site"), servers.Rounds(16, 52), readFolder)

@@ -261,7 +261,7 @@ func TestPowerFailure(t *testing.T) {
 			path := filepath.Join(disk.dir, p.path)
 			onDisk(t, old, path, synced)
 			o := synced
-			o.Progress = stageCalls(func(name string) {
+			o.Progress = stages(func(name string) {
 				if name == stage {
 					disk.fail(t)
 				}
@@ -298,11 +298,6 @@ func TestPowerFailure(t *testing.T) {
 		disk.unmount(t)
 	}
 }
-
-type stageCalls func(name string)
-
-func (c stageCalls) Stage(name string, _ int64) { c(name) }
-func (c stageCalls) AddBytes(int64, int64)      {}
 
 // A disk is an ext4 file system in a file.
 type disk struct{ file, dir string }

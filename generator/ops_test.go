@@ -22,6 +22,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/op"
 	snapshots "github.com/followpress/followpress/snapshot"
@@ -90,9 +91,18 @@ func (s snapshot) withOps(t testing.TB, ops []shownOp) snapshot {
 	return s.with("ops.ndjson", text.String())
 }
 
-// naiveHistory renders operations of historian step by step, by account and list in the order of
-// answers, cut into shards.
-func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
+// naiveHistory returns the objects of operations of historian: shards as package naive makes them,
+// and what the explorer shows, computed step by step.
+func naiveHistory(t testing.TB, s snapshot, ops []shownOp, window time.Duration) map[site.Key]any {
+	t.Helper()
+	g, err := naive.Load(afero.NewIOFS(s.fs()), naive.Config{HistoryWindow: window})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[site.Key]any{}
+	for key, body := range g.HistoryObjects() {
+		all[site.Key(key)] = decode[any](t, string(body))
+	}
 	type person struct{ address, name, avatar string }
 	people := map[string]person{
 		address(1): {address(1), "a.eth", "https://a.example/1.png"}, address(2): {address(2), `<b>"&.eth`, ""}, address(3): {address(3), "", ""},
@@ -111,7 +121,7 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 		m, _ := strconv.Atoi(b.TokenID)
 		return n - m
 	})
-	about, of, recent, active := map[string][]any{}, map[string][]any{}, []any{}, []any{}
+	recent, active, seen := []any{}, []any{}, map[string]bool{}
 	days, first, last := map[string][]any{}, time.Time{}, opsAsOf
 	for _, o := range ops {
 		owner, known := owners[o.TokenID]
@@ -134,20 +144,17 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 		}
 		by, whom := people[owner], people[o.about]
 		whom.address = o.about
-		if primary[o.TokenID] {
-			about[o.about] = append(about[o.about], []any{float64(o.Time), o.TokenID, by.address, by.name, by.avatar, float64(o.code), o.tag})
-			if len(recent) < 100 {
-				recent = append(recent, []any{
-					float64(o.Time), o.TokenID, by.address, by.name, by.avatar, whom.address, whom.name, whom.avatar, float64(o.code), o.tag,
-				})
-			}
+		if primary[o.TokenID] && len(recent) < 100 {
+			recent = append(recent, []any{
+				float64(o.Time), o.TokenID, by.address, by.name, by.avatar, whom.address, whom.name, whom.avatar, float64(o.code), o.tag,
+			})
 		}
-		if primary[o.TokenID] && of[o.TokenID] == nil && len(active) < 2000 {
+		if primary[o.TokenID] && !seen[o.TokenID] && len(active) < 2000 {
 			active = append(active, []any{float64(o.Time), o.TokenID, by.address})
 		}
-		of[o.TokenID] = append(of[o.TokenID], []any{float64(o.Time), whom.address, whom.name, whom.avatar, float64(o.code), o.tag})
+		seen[o.TokenID] = true
 	}
-	all := map[site.Key]any{site.RecentKey: map[string]any{"entries": recent}, render.ActiveKey: map[string]any{"entries": active}}
+	all[site.RecentKey], all[render.ActiveKey] = map[string]any{"entries": recent}, map[string]any{"entries": active}
 	growth := map[string]any{"first": "", "days": []any{}}
 	if !first.IsZero() {
 		growth["first"] = first.Format(time.DateOnly)
@@ -160,23 +167,6 @@ func naiveHistory(ops []shownOp, window time.Duration) map[site.Key]any {
 		}
 	}
 	all[site.GrowthKey] = growth
-	shards := func(member, owner string, entries []any, key func(string, int) site.Key) {
-		n := 0
-		for part := range slices.Chunk(entries, 1000) {
-			object := map[string]any{member: owner, "total": float64(len(entries)), "shards": float64((len(entries) + 999) / 1000), "entries": slices.Clone(part)}
-			if n > 0 {
-				object["shard"] = float64(n)
-			}
-			all[key(owner, n)] = object
-			n++
-		}
-	}
-	for address, entries := range about {
-		shards("address", address, entries, site.NotificationsKey)
-	}
-	for token, entries := range of {
-		shards("list", token, entries, site.ActivityKey)
-	}
 	return all
 }
 
@@ -244,7 +234,7 @@ func TestHistory(t *testing.T) {
 		if err := check(got); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		checkHistory(t, got, naiveHistory(ops, window))
+		checkHistory(t, got, naiveHistory(t, s, ops, window))
 
 		plain := inMemory(t, historian(), o)
 		maps.DeleteFunc(plain, func(key site.Key, body string) bool {
@@ -303,8 +293,8 @@ func TestHistoryWindowEdges(t *testing.T) {
 
 	// It shows its account, which the graph knows, and its tag.
 	first := newOp("1", opsAsOf.Add(-hour), 1, 1, 1, op.Tag, 2, "first")
-	got = inMemory(t, historian().withOps(t, []shownOp{first}), withHistory(hour))
-	checkHistory(t, got, naiveHistory([]shownOp{first}, hour))
+	s := historian().withOps(t, []shownOp{first})
+	checkHistory(t, inMemory(t, s, withHistory(hour)), naiveHistory(t, s, []shownOp{first}, hour))
 }
 
 // Days before 1970 are days too.

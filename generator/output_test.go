@@ -26,6 +26,7 @@ func TestLinkToNowhereAbove(t *testing.T) {
 	disk := filepath.Join(dir, "disk")
 	links := map[string]string{
 		"disk":        filepath.Join(dir, "no", "such", "disk"),
+		"disk.tar":    "nowhere",
 		"to-disk":     "disk",
 		"over-a-disk": filepath.Join("disk", "folder"),
 		"round":       "round",
@@ -39,7 +40,7 @@ func TestLinkToNowhereAbove(t *testing.T) {
 	for _, below := range []string{"", "site", "site.tar", "a/b/c/site"} {
 		for name, reason := range map[string]string{
 			"disk": disk + " is a link to nowhere: mount or make what it points to", "to-disk": " is a link to nowhere", "over-a-disk": " is a link to nowhere",
-			"round": "too many links",
+			"round": "too many links", "disk.tar": " is a link to nowhere",
 		} {
 			_, err := generator.ToPath(t.Context(), s.fs(), filepath.Join(dir, name, below), small)
 			wantError(t, err, reason)
@@ -97,7 +98,11 @@ func TestCancelledCleaningUp(t *testing.T) {
 		onDisk(t, old, path, small)
 		ctx, cancel := context.WithCancel(t.Context())
 		o := small
-		o.Progress = cancelIn{stage, cancel}
+		o.Progress = stages(func(name string) {
+			if name == stage {
+				cancel()
+			}
+		})
 		_, err := generator.ToPath(ctx, next.fs(), path, o)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, generator.ErrLeftBehind) || !strings.Contains(err.Error(), ".site.followpress is left behind") {
 			t.Errorf("cancelled in the stage %q: got the error %v, want one that names the leftovers", stage, err)
@@ -111,18 +116,6 @@ func TestCancelledCleaningUp(t *testing.T) {
 		}
 		onDisk(t, next, path, small)
 		alone(t, path)
-	}
-}
-
-type cancelIn struct {
-	stage  string
-	cancel func()
-}
-
-func (c cancelIn) AddBytes(int64, int64) {}
-func (c cancelIn) Stage(name string, _ int64) {
-	if name == c.stage {
-		c.cancel()
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
-	snapshots "github.com/followpress/followpress/snapshot"
 )
 
 // opened opens the site of a snapshot.
@@ -239,28 +238,6 @@ func TestOpenIsStopped(t *testing.T) {
 	}
 	if _, _, err := generator.Open(ctx, hub(20).fs(), small); !errors.Is(err, context.Canceled) {
 		t.Errorf("open: got %v, want the end of the context", err)
-	}
-}
-
-// TestOpenReportsInvalidRows: an invalid row stops a run, or is skipped and counted, as for a
-// written site.
-func TestOpenReportsInvalidRows(t *testing.T) {
-	t.Parallel()
-	s := hub(20).adding("lists", `{"token_id":"x"}`)
-	_, _, err := generator.Open(t.Context(), s.fs(), small)
-	var invalid *snapshots.RowError
-	if !errors.As(err, &invalid) {
-		t.Errorf("got %v, want an invalid row", err)
-	}
-	o := small
-	o.SkipInvalid = true
-	from, report, err := generator.Open(t.Context(), s.fs(), o)
-	if err != nil || report.Skipped() != 1 {
-		t.Fatalf("got %v and %v, want one row skipped", report, err)
-	}
-	want := inMemory(t, s, o)
-	if err := compareObjects(t.Context(), from, slices.Collect(maps.Keys(want)), want); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"bytes"
 	"encoding/binary"
+	"image/png"
 	"slices"
 	"strings"
 	"testing"
@@ -36,26 +38,29 @@ func TestSitemapsAreSmall(t *testing.T) {
 	}
 }
 
-// TestBadgeWidths: a badge is as wide as its texts, including letters missing from the table, and
-// the count is legible on any color.
-func TestBadgeWidths(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int{"": 0, "1": 70, "1,234": 4*70 + 40, "follower": 39 + 67 + 30 + 30 + 67 + 90 + 66 + 47, "?": letterWidth} {
-		if got := widthOf(text); got != want {
-			t.Errorf("%q: got %d, want %d", text, got, want)
+func cardOf(name string) card {
+	return card{name: name, foot: "graph.example", address: site.Address{0xbb, 0x9c, 0x1a, 19: 0x52}, followers: 1234, following: 18, accent: "#0b5cad"}
+}
+
+// TestCards: a card has a fixed size and few bytes, regardless of the name; equal cards have equal
+// bytes, also after other cards, and names that differ in a letter have different pictures.
+func TestCards(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range []string{
+		"lowtide-studio.eth", "lowtide-studia.eth", "o" + strings.Repeat("\u0301\u0489", 500), strings.Repeat("w", 1000), "\u05d0\u05dc\u05d9\u05e1", "日本.eth",
+		"\ufffdgnp.exe", "émile.eth", "Ω", "", " ", strings.Repeat("日", 1000),
+	} {
+		body := appendCard([]byte("x"), cardOf(name))[1:]
+		if again := appendCard(nil, cardOf(name)); !bytes.Equal(body, again) {
+			t.Errorf("%.20q: got other bytes the second time", name)
 		}
-	}
-	for letter := range strings.SplitSeq("followers0123456789,", "") {
-		if _, ok := letterWidths[[]rune(letter)[0]]; !ok {
-			t.Errorf("%q has no width", letter)
+		picture, err := png.Decode(bytes.NewReader(body))
+		if err != nil || picture.Bounds().Dx() != cardWidth || picture.Bounds().Dy() != cardHeight || len(body) > cardBytes {
+			t.Errorf("%.20q: got %d bytes, %v", name, len(body), err)
 		}
+		seen[string(body)] = name
 	}
-	for colour, want := range map[string]string{"#000000": "#fff", "#ffffff": "#000", "#0b5cad": "#fff", "#ffee00": "#000", "#aa00ff": "#fff"} {
-		if got := inkOn(colour); got != want {
-			t.Errorf("on %s: got %s, want %s", colour, got, want)
-		}
-	}
-	if got := grouped(4294967295); got != "4,294,967,295" {
-		t.Errorf("got %s", got)
+	if len(seen) < 6 {
+		t.Errorf("got %d different pictures", len(seen))
 	}
 }

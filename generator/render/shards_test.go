@@ -2,15 +2,14 @@ package render
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/rules"
 )
 
 // TestHeadPlaces: a head has the first rows of each order, among all rows and among follows,
@@ -67,54 +66,62 @@ func TestHeadPlaces(t *testing.T) {
 	}
 }
 
-// TestHolders: the packed properties of a holder agree with its record.
-func TestHolders(t *testing.T) {
-	t.Parallel()
-	const lists, accounts = 40, 60
-	random := rand.New(rand.NewPCG(3, 4))
-	g := NewGraph("2026-01-01T00:00:00Z")
-	for i := range accounts {
-		g.Account(site.Address{1, byte(i)})
-	}
-	var forms []uint32
-	for _, tags := range [][]string{nil, {"friend"}, {"block"}, {"mute"}, {"block", "top8"}} {
-		forms = append(forms, g.Number(1, "address", tags))
-	}
-	forms = append(forms, g.Number(1, "other", nil), g.Number(1, "other", []string{"friend"}))
-	g.FillAccounts()
-	g.Records = NewRecords(lists * accounts)
-	for list := range uint32(lists) {
-		g.Lists.Add(fmt.Sprint(list))
-		g.Owners, g.Offsets = append(g.Owners, list), append(g.Offsets, uint64(g.Records.Len()))
-		if list%4 != 0 {
-			g.Primary[list] = list
+// TestRounding: counts are rounded down to two digits, and keep their order within the table.
+func TestRounding(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	rounded := 0
+	for range 2000 {
+		rows := make([]uint32, random.IntN(30))
+		for i := range rows {
+			rows[i] = random.Uint32N(1 + []uint32{130, 1300, 130_000, math.MaxUint32 - 1}[random.IntN(4)])
+			if i > 0 && random.IntN(2) == 0 { // close to the previous one
+				rows[i] = max(rows[i-1], 1) - 1 + random.Uint32N(3)
+			}
 		}
-		for account := range uint32(accounts) {
-			if random.IntN(2) == 0 {
-				g.Records.Append(account, forms[random.IntN(len(forms))])
-				g.Added = append(g.Added, int64(random.IntN(5)))
+		r := newRounding(nil, len(rows), func(i int) uint32 { return rows[i] })
+		for i, a := range rows {
+			got := r.round(a)
+			if got != a {
+				rounded++
+			}
+			if a < roundedFrom && got != a || got > a || roundDown(max(got, roundedFrom)) != roundDown(max(a, roundedFrom)) {
+				t.Fatalf("%v: got %d for %d", rows, got, a)
+			}
+			for _, b := range rows[:i] {
+				if cmp.Compare(got, r.round(b)) != cmp.Compare(a, b) {
+					t.Fatalf("%v: got %d and %d for %d and %d, in another order", rows, got, r.round(b), a, b)
+				}
 			}
 		}
 	}
-	g.Offsets = append(g.Offsets, uint64(g.Records.Len()))
-	g.Records.Use(g.ByNumber)
-	r, err := newRelations(context.Background(), g, 2)
-	if err != nil {
-		t.Fatal(err)
+	if rounded < 1000 {
+		t.Errorf("got %d numbers that were rounded, want many", rounded)
 	}
-	kinds := map[[2]bool]int{}
-	for account := range uint32(accounts) {
-		for _, h := range r.holdersOf(account) {
-			record := r.recordOf(h)
-			follows, tags := g.StateOf(record) == rules.Follow, len(g.TagSets[record.Tags].Tags) > 0
-			if record.Data != account || h.follows() != follows || h.hasTags() != tags {
-				t.Errorf("a holder of account %d: got %v and %v for a record of %d with %v and %v",
-					account, h.follows(), h.hasTags(), record.Data, follows, tags)
-			}
-			kinds[[2]bool{follows, tags}]++
+	for n, want := range map[uint32]uint32{99: 99, 100: 100, 101: 100, 327: 320, 999: 990, 1000: 1000, 1099: 1000, math.MaxUint32: 4_200_000_000} {
+		if got := newRounding(nil, 1, func(int) uint32 { return n }); got.round(n) != want {
+			t.Errorf("%d alone: got %d, want %d", n, got.round(n), want)
 		}
 	}
-	if len(kinds) != 3 { // a non-follow always has a tag
-		t.Errorf("got holders of the kinds %v, want three", kinds)
+}
+
+// TestRoundingStays: one more follower changes few tables.
+func TestRoundingStays(t *testing.T) {
+	others := []uint32{3, 40, 105, 260, 1234, 1250, 7000}
+	at := func(n uint32) (values [8]uint32) {
+		all := append([]uint32{n}, others...)
+		r := newRounding(nil, len(all), func(i int) uint32 { return all[i] })
+		for i, n := range all {
+			values[i] = r.round(n)
+		}
+		return values
+	}
+	changed := 0
+	for n := uint32(1000); n < 2000; n++ {
+		if at(n) != at(n+1) {
+			changed++
+		}
+	}
+	if changed > 15 {
+		t.Errorf("got %d changes by 1,000 followers, want 15 at most", changed)
 	}
 }
