@@ -46,6 +46,23 @@ func (f *flaky) Put(ctx context.Context, o storage.Object, c storage.Condition) 
 	return f.Bucket.Put(ctx, o, c)
 }
 
+// A closed bucket refuses all requests.
+type closed struct{ Bucket }
+
+func (closed) Read(context.Context, site.Key) ([]byte, storage.Info, error) {
+	return nil, storage.Info{}, storage.ErrNoBucket
+}
+
+// A failure that a retry cannot fix ends the run at once.
+func TestPermanentFailure(t *testing.T) {
+	bucket := &flaky{Bucket: openLocal(t.TempDir()), broken: closed{}}
+	bucket.failures.Store(1)
+	report, err := Publish(t.Context(), siteOf(t, objectsOf(3, "")), bucket, Options{})
+	if !errors.Is(err, storage.ErrNoBucket) || report.Retries > 0 {
+		t.Errorf("got %v after %d retries, want ErrNoBucket at once", err, report.Retries)
+	}
+}
+
 // Retryable failures are retried, and counted.
 func TestRetries(t *testing.T) {
 	folder := t.TempDir()

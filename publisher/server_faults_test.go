@@ -1,18 +1,14 @@
 package publisher_test
 
 import (
-	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/minio/minio-go/v7/pkg/credentials"
-
 	"github.com/followpress/followpress/internal/testenv/badway"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
-	"github.com/followpress/followpress/storage"
 )
 
 // A harm is a fault of connections, permanent or intermittent.
@@ -136,71 +132,3 @@ func (s onStage) Stage(name string, _ int64) {
 	}
 }
 func (onStage) AddBytes(int64, int64) {}
-
-// Errors that a retry cannot fix end a run at once, with a message that names the remedy.
-func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
-	first := demo(t)
-	onServers(t, func(t *testing.T, server *servers.Server) {
-		p := newPlace(t, server, "")
-		publish(t, first, p.open(t, nil), publisher.Options{})
-		second := first.Changed(t, 2, " ")
-		for _, c := range []struct {
-			name   string
-			env    map[string]string
-			at     storage.Location
-			option storage.S3Options
-			says   string
-		}{
-			{"a wrong secret", map[string]string{"AWS_SECRET_ACCESS_KEY": "a-wrong-secret"}, p.at, storage.S3Options{}, "AWS_SECRET_ACCESS_KEY"},
-			{"an unknown user", map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, p.at, storage.S3Options{}, "AWS_ACCESS_KEY_ID"},
-			{"no bucket", nil, storage.Location{Bucket: "no-such-bucket"}, storage.S3Options{}, "followpress init"},
-			{"a wrong region", nil, p.at, storage.S3Options{Region: "eu-elsewhere-7"}, "--region"}, // any is right for MinIO
-			{"no server", nil, p.at, storage.S3Options{Endpoint: "http://no-such-host.invalid"}, "--endpoint"},
-			{"the wrong scheme", nil, p.at, storage.S3Options{Endpoint: strings.Replace(server.Endpoint, "http:", "https:", 1)}, "--endpoint"},
-			{"credentials that may only read", readOnly(t, p), p.at, storage.S3Options{}, "may do this"},
-		} {
-			if c.name == "credentials that may only read" && c.env == nil || c.name == "a wrong region" && server.Kind == servers.MinIO {
-				continue
-			}
-			env := credentialsOf(server)
-			maps.Copy(env, c.env)
-			if c.option.Endpoint == "" {
-				c.option.Endpoint = server.Endpoint
-			}
-			bucket, err := openAs(env, c.at, c.option)
-			if err != nil {
-				t.Fatal(err)
-			}
-			begun := time.Now()
-			_, err = publisher.Publish(t.Context(), second, bucket, publisher.Options{})
-			if took := time.Since(begun); took > time.Minute { // retries would take longer
-				t.Errorf("%s: got an error after %v, want it at once", c.name, took)
-			}
-			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: got %v, want one line with %q", c.name, err, c.says)
-			}
-			p.holds(t, first)
-		}
-	})
-}
-
-// readOnly returns credentials that may read the bucket but not write to it, or nil if the server
-// cannot create them.
-func readOnly(t *testing.T, p place) map[string]string {
-	t.Helper()
-	if p.server.Kind != servers.MinIO {
-		return nil
-	}
-	assumed, err := credentials.NewSTSAssumeRole(p.server.Endpoint, credentials.STSAssumeRoleOptions{
-		AccessKey: p.server.AccessKey, SecretKey: p.server.SecretKey,
-		Policy: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::*"]}]}`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := assumed.GetWithContext(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return map[string]string{"AWS_ACCESS_KEY_ID": value.AccessKeyID, "AWS_SECRET_ACCESS_KEY": value.SecretAccessKey, "AWS_SESSION_TOKEN": value.SessionToken}
-}

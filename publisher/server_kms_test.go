@@ -2,6 +2,7 @@ package publisher_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -101,5 +102,26 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 	}
 	if again := publish(t, second, p.open(t, nil), publisher.Options{}); again.Outcome != publisher.Unchanged {
 		t.Errorf("published again: got %s, want unchanged", again.Outcome)
+	}
+}
+
+// keptFor returns the entry below _refresh/ of a refresh that replaced a body with "fresh".
+func keptFor(replaced string) string {
+	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte("fresh")), site.Sum([]byte(replaced)))
+}
+
+type found struct{ missing, altered, unknown, foreign, refreshed []site.Key }
+
+func (f found) check(t *testing.T, v *publisher.Verification) {
+	t.Helper()
+	for _, kind := range []struct {
+		name string
+		want []site.Key
+		got  publisher.Found
+	}{{"missing", f.missing, v.Missing}, {"altered", f.altered, v.Altered}, {"unknown", f.unknown, v.Unknown}, {"foreign", f.foreign, v.Foreign}, {"refreshed", f.refreshed, v.Refreshed}} {
+		want := slices.Sorted(slices.Values(kind.want))
+		if !slices.Equal(kind.got.Keys, want) || kind.got.Count != len(want) {
+			t.Errorf("%s: got %v (%d), want %v", kind.name, kind.got.Keys, kind.got.Count, want)
+		}
 	}
 }

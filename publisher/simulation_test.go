@@ -40,24 +40,12 @@ func TestSimulation(t *testing.T) {
 	if *schedules == 1 {
 		t.Log(result.trace)
 	}
-	t.Log(result)
-	for _, seed := range result.failed[:min(3, len(result.failed))] {
-		broken, trace := runSchedule(t, seed, true)
-		t.Errorf("schedule %d (repeat it with -run TestSimulation -seed %[1]d -schedules 1):\n%s\n\n%s", seed, strings.Join(broken.failed, "\n"), trace)
-	}
-	if n := len(result.failed); n > 3 {
-		t.Errorf("%d schedules failed, such as %v", n, result.failed[:min(n, 20)])
-	}
+	result.report(t)
 }
 
 // The same holds for sites of the whole API.
 func TestSimulationOfTheWholeAPI(t *testing.T) {
-	result := simulate(t, wholeAPI, max(1, *schedules/4))
-	t.Log(result)
-	for _, seed := range result.failed[:min(3, len(result.failed))] {
-		broken, trace := runSchedule(t, seed, true)
-		t.Errorf("schedule %d (repeat it with -run TestSimulation$ -seed %[1]d -schedules 1):\n%s\n\n%s", seed, strings.Join(broken.failed, "\n"), trace)
-	}
+	simulate(t, wholeAPI, max(1, *schedules/4)).report(t)
 }
 
 // The seed alone decides a schedule, except for the order of log lines of one instant.
@@ -97,6 +85,19 @@ func (s *simulated) String() string {
 		fmt.Fprintf(&b, "\n%12d %s", s.faults[kind], kind)
 	}
 	return b.String()
+}
+
+// report fails the test if schedules failed, with what happened in the first of them.
+func (s *simulated) report(t *testing.T) {
+	t.Helper()
+	t.Log(s)
+	for _, seed := range s.failed[:min(3, len(s.failed))] {
+		broken, trace := runSchedule(t, seed, true)
+		t.Errorf("schedule %d (repeat it with -run TestSimulation$ -seed %[1]d -schedules 1):\n%s\n\n%s", seed, strings.Join(broken.failed, "\n"), trace)
+	}
+	if n := len(s.failed); n > 3 {
+		t.Errorf("%d schedules failed, such as %v", n, s.failed[:min(n, 20)])
+	}
 }
 
 // simulate runs schedules on all cores; with -failfast until one fails.

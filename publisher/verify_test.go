@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -339,51 +340,50 @@ func TestVerifyWhileAManifestIsReplaced(t *testing.T) {
 	}
 }
 
-// A damaged bucket lacks some objects of a made-up site, and has others with other bytes. It lists
-// some twice.
-type damaged struct {
-	*discarding
-	missing, altered int
-	used             int64 // maximum bytes, sampled while it was listed
+// A crowded bucket has many objects of others, and lists everything twice.
+type crowded struct {
+	*storage.Local
+	foreign int
+	used    int64 // maximum bytes, sampled while it was listed
 }
 
-func (d *damaged) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
-	n := 0
-	return d.discarding.List(ctx, prefix, after, func(info storage.Info) error {
-		if n++; n%100_000 == 0 {
-			d.used = max(d.used, inUse())
+func (c *crowded) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	err := c.Local.List(ctx, prefix, after, func(info storage.Info) error { return errors.Join(found(info), found(info)) })
+	for i := range c.foreign {
+		if i%50_000 == 0 {
+			c.used = max(c.used, inUse())
 		}
-		if _, ours := d.holds.root.Config.RouteOf(info.Key); ours && info.Key != site.RootKey {
-			switch n % 10 {
-			case 3:
-				d.missing++
-				return nil
-			case 5:
-				d.altered++
-				info.ETag = site.Sum([]byte("other")).String()
-			}
+		key := site.Key(fmt.Sprintf("somebody-elses/%040d", i))
+		if key > after && strings.HasPrefix(string(key), string(prefix)) {
+			err = errors.Join(err, found(storage.Info{Key: key}), found(storage.Info{Key: key}))
 		}
-		return errors.Join(found(info), found(info))
-	})
+	}
+	return err
 }
 
-// A survey finds missing, altered and unknown objects, regardless of the number of shards, in
-// constant memory even among many foreign objects.
+// A survey finds missing and altered objects, regardless of the number of shards, in constant memory
+// even among many foreign objects.
 func TestSurveyAmongForeignObjects(t *testing.T) {
-	const foreign = 120_000
 	for _, digits := range []int{1, 3} {
-		bucket := &damaged{discarding: discardingOver(makeUpIn(t, 3000, digits, func(int) bool { return false }))}
-		bucket.foreign = foreign
+		folder := t.TempDir()
+		bucket := &crowded{Local: openLocal(folder), foreign: 120_000}
+		publish(t, siteOf(t, objectsOf(300, ""), func(r *site.Root) { r.ShardDigits = digits }), bucket.Local, Options{})
+		for i := range 30 {
+			if err := os.Remove(filepath.Join(folder, string(listKey(10*i, site.Badges)))); err != nil {
+				t.Fatal(err)
+			}
+			put(t, folder, listKey(10*i, site.Details), "other")
+		}
 		before := inUse()
 		v, err := Verify(t.Context(), bucket, Options{memory: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Missing.Count != bucket.missing || v.Altered.Count != bucket.altered || v.Foreign.Count != foreign || bucket.missing*bucket.altered == 0 {
-			t.Errorf("%d digits: got %d missing, %d altered, %d foreign objects, want %d, %d, %d", digits,
-				v.Missing.Count, v.Altered.Count, v.Foreign.Count, bucket.missing, bucket.altered, foreign)
+		if v.Missing.Count != 30 || v.Altered.Count != 30 || v.Foreign.Count != bucket.foreign {
+			t.Errorf("%d digits: got %d missing, %d altered, %d foreign objects, want 30, 30, %d", digits,
+				v.Missing.Count, v.Altered.Count, v.Foreign.Count, bucket.foreign)
 		}
-		if most, limit := bucket.used-before, int64(10<<20); most > limit || bucket.used == 0 {
+		if most, limit := bucket.used-before, int64(10<<20); most > limit {
 			t.Errorf("%d digits: got %d bytes of memory in use, want at most %d", digits, most, limit)
 		}
 	}
@@ -412,4 +412,64 @@ func TestDryRunInDoubt(t *testing.T) {
 			t.Errorf("dry run: got %s of %+v, resumed %v, want to put the object that arrived late", report.Outcome, report.Plan, report.Resumed)
 		}
 	})
+}
+
+// A closedBucket is a local bucket with an unreadable file.
+type closedBucket struct {
+	Bucket
+	key site.Key
+}
+
+func (b closedBucket) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	err := b.Bucket.List(ctx, prefix, after, found)
+	if err == nil && strings.HasPrefix(string(b.key), string(prefix)) {
+		err = fmt.Errorf("list: %w", &storage.UnreadableError{Keys: []site.Key{"aquota.user", b.key}, Errs: []error{fs.ErrPermission, fs.ErrPermission}})
+	}
+	return err
+}
+
+// Unreadable foreign folders, such as the lost+found of a disk, do not stop a run; an unreadable
+// folder that may hold objects of the site is an error.
+func TestUnreadableFolders(t *testing.T) {
+	from := siteOf(t, objectsOf(5, ""))
+	for key, ours := range map[site.Key]bool{
+		"lost+found/": false, "other": false, "api/v2/": false, "api/v10/": false, "_sites/": false, "apis": false, "_/": false,
+		"api/": true, "api": true, "api/v1/": true, "api/v1/lists/3/": true, "api/v1/lists/3/details": true, "_manifest/": true, "_site/": true, "_site": true,
+		"_refresh/users/": true, "_search/lists/": true,
+	} {
+		t.Run(string(key), func(t *testing.T) {
+			check := func(what string, err error) {
+				t.Helper()
+				if ours && (!errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "read "+string(key)+", which may be part of the site")) {
+					t.Errorf("%s: got %v, want an error that names it", what, err)
+				} else if !ours && err != nil {
+					t.Errorf("%s: got %v, want none", what, err)
+				}
+			}
+			folder := t.TempDir()
+			bucket := closedBucket{openLocal(folder), key}
+			o := Options{BreakLock: true, drain: dead}
+			_, err := Publish(t.Context(), from, bucket, o)
+			check("first publish", err)
+			publish(t, from, bucket.Bucket, o)
+
+			v, err := Verify(t.Context(), bucket, o)
+			check("verify", err)
+			if err == nil && (!v.Good() || v.Others.Count != 2 || !strings.Contains(v.String(), "2 unreadable files and folders")) {
+				t.Errorf("got %+v, want it good, with two that cannot be read", v)
+			}
+			_, err = Repair(t.Context(), from, bucket, o)
+			check("repair", err)
+
+			next := siteOf(t, objectsOf(6, "x"))
+			if _, err := Publish(t.Context(), next, &mortal{Bucket: bucket.Bucket, left: 10}, o); !errors.Is(err, errDead) {
+				t.Fatalf("got %v, want a run that is cut off", err)
+			}
+			report, err := Publish(t.Context(), next, bucket, o)
+			check("resumed", err)
+			if err == nil && !report.Resumed {
+				t.Error("got no listing, want one")
+			}
+		})
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -118,3 +120,29 @@ func (u *unheard) Put(context.Context, storage.Object, storage.Condition) (strin
 func (u *unheard) Delete(context.Context, []site.Key) error                { return u.answer() }
 func (u *unheard) PutMany(context.Context, []storage.Object) error         { return u.answer() }
 func (u *unheard) Unpacks(context.Context, []storage.Object) (bool, error) { return true, u.answer() }
+
+// Requests that give up waiting take no room, even if they were just admitted.
+func TestRoomIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(3, 3))
+		s := newWindow(3)
+		var group sync.WaitGroup
+		for range 2000 {
+			patience, work := time.Duration(random.IntN(50))*time.Millisecond, time.Duration(random.IntN(5))*time.Millisecond
+			bytes, failed := int64(random.IntN(2)*random.IntN(1e6)), random.IntN(10) == 0
+			time.Sleep(time.Millisecond)
+			group.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if taken, err := s.take(ctx, bytes); err == nil {
+					time.Sleep(work)
+					s.give(taken, !failed, failed)
+				}
+			})
+		}
+		group.Wait()
+		if s.taken != 0 || s.bytes != 0 || s.waiting.Len() != 0 || s.limit < 1 || s.limit > 3 {
+			t.Errorf("at the end: got %d with %d bytes, %d waiting, limit %v, want none", s.taken, s.bytes, s.waiting.Len(), s.limit)
+		}
+	})
+}

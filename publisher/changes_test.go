@@ -1,19 +1,22 @@
 package publisher
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
-	"github.com/followpress/followpress/site/shards"
+	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -62,76 +65,6 @@ func (c *counting) log() []site.Key {
 		keys = append(keys, key)
 	}
 	return keys
-}
-
-// Objects come shard by shard, each shard of the manifest after its objects. Search shards, buckets and
-// leaderboards come after all of them, in this order, the root after everything; deletes follow.
-func TestOrder(t *testing.T) {
-	t.Run("shards", func(t *testing.T) { testOrder(t, 1, Options{maxDelta: 1}) })
-	t.Run("delta", func(t *testing.T) { testOrder(t, 1, Options{}) })
-	t.Run("deltas and indexes", func(t *testing.T) { testOrder(t, 3, Options{}) })
-	t.Run("shards and indexes", func(t *testing.T) { testOrder(t, 3, Options{maxDelta: 1}) })
-}
-
-func testOrder(t *testing.T, digits int, o Options) {
-	o.Concurrency = 8
-	cut := func(r *site.Root) { r.ShardDigits = digits }
-	folder := t.TempDir()
-	buckets := func(text string) map[site.Key]string {
-		return map[site.Key]string{site.UserBucketKey("0"): "0" + text, site.UserBucketKey("1"): "1" + text}
-	}
-	publish(t, siteOf(t, merge(objectsOf(60, ""), searchesOf(9, 3, 0), buckets("")), cut), openLocal(folder), Options{})
-	next := merge(objectsOf(40, " anew"), searchesOf(9, 3, 60), buckets(" anew"))
-	bucket := count(openLocal(folder))
-	publish(t, siteOf(t, next, cut), bucket, o)
-
-	log := bucket.log()
-	at := map[site.Key]int{}
-	for i, key := range log {
-		at[key] = i
-	}
-	root := at[site.RootKey]
-	stages := []string{"_search/lists/", "_search/users/", "leaderboard"}
-	stageOf := func(key site.Key) int {
-		return slices.IndexFunc(stages, func(part string) bool { return strings.Contains(string(key), part) })
-	}
-	var first, last [3]int
-	for key := range next {
-		shard := site.ManifestShard(key, digits)
-		manifest := cmp.Or(at[site.ManifestKey(shard)], at[site.DeltaKey(shards.Group(shard))])
-		if index := site.ManifestKey(shard[:site.RootDigits(digits)]); digits > 2 && (at[index] < manifest || manifest == 0 || at[index] > root) {
-			t.Errorf("%s: got it before what it names, or after the root", index)
-		}
-		stage := stageOf(key)
-		if stage >= 0 {
-			last[stage] = max(last[stage], at[key])
-			first[stage] = min(cmp.Or(first[stage], at[key]), at[key])
-		}
-		switch {
-		case stage >= 0:
-			for _, shard := range site.HashPrefixes(digits) {
-				if at[site.ManifestKey(shard)] > at[key] {
-					t.Errorf("%s: got it before shard %s, want it after", key, shard)
-				}
-			}
-		case at[key] > manifest:
-			t.Errorf("%s: got it after its manifest shard, want it before", key)
-		}
-		if at[key] > root {
-			t.Errorf("%s: got it after the root, want it before", key)
-		}
-	}
-	if last[0] == 0 || last[0] > first[1] || last[1] == 0 || last[1] > first[2] {
-		t.Errorf("%s: got them from %v to %v, want them one after the other", stages, first, last)
-	}
-	for key, i := range at {
-		if key[0] == '-' && i < root {
-			t.Errorf("%s: got it before the root, want it after", key)
-		}
-	}
-	if first, last := log[0], log[len(log)-1]; first != site.LockKey || last != site.LockKey || log[len(log)-2] != "-"+site.MarkKey {
-		t.Errorf("the lock is taken first and released last, after the mark is gone; got %s … %s", first, last)
-	}
 }
 
 // An unchanged site takes three requests; k changes in s shards at most k + 2s + 10.
@@ -287,5 +220,161 @@ func TestEntryPointsComeLast(t *testing.T) {
 			last = max(last, at[key])
 		}
 		latest = last
+	}
+}
+
+func sorted(keys []site.Key) []site.Key {
+	keys = slices.Clone(keys)
+	slices.Sort(keys)
+	return keys
+}
+
+// Reports, also of a dry run, name exactly the objects that were put and deleted, except the root.
+func TestReportNamesWhatChanged(t *testing.T) {
+	folder := t.TempDir()
+	first, objects := objectsOf(5, ""), objectsOf(5, "")
+	objects[listKey(3, site.Details)] = "another"
+	objects[listKey(7, site.Records)] = "new"
+	delete(objects, listKey(4, site.Badges))
+	publish(t, siteOf(t, first), openLocal(folder), Options{NoLock: true})
+
+	planned := publish(t, siteOf(t, objects), openLocal(folder), Options{NoLock: true, DryRun: true, MaxChanged: 100})
+	bucket := count(openLocal(folder))
+	done := publish(t, siteOf(t, objects), bucket, Options{NoLock: true, MaxChanged: 100})
+	var written []site.Key
+	for _, key := range bucket.log() {
+		if key = site.Key(strings.TrimPrefix(string(key), "-")); key != site.RootKey && key != site.MarkKey {
+			written = append(written, key)
+		}
+	}
+	if done.Changed.Unknown || len(written) < 4 || !slices.Equal(sorted(done.Changed.Keys), sorted(written)) {
+		t.Errorf("changed keys of the report: got %q, want %q", done.Changed.Keys, written)
+	}
+	if planned.Changed.Unknown || !slices.Equal(sorted(planned.Changed.Keys), sorted(written)) {
+		t.Errorf("changed keys of the dry run: got %q, want %q", planned.Changed.Keys, written)
+	}
+	if again := publish(t, siteOf(t, objects), openLocal(folder), Options{NoLock: true, MaxChanged: 100}); len(again.Changed.Keys) > 0 || again.Changed.Unknown {
+		t.Errorf("an unchanged site: got %+v, want no keys", again.Changed)
+	}
+}
+
+// Changes are not named if there are too many, if the old state is unknown, or if headers changed.
+func TestReportSaysThatChangesAreUnknown(t *testing.T) {
+	folder := t.TempDir()
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+		t.Errorf("the first publish: got %+v, want Unknown", r.Changed)
+	}
+	if r := publish(t, siteOf(t, objectsOf(5, "x")), openLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
+		t.Errorf("more than MaxChanged: got %+v, want Unknown", r.Changed)
+	}
+	older := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.HeaderRules[site.RouteBy(routes.UserSearch).Pattern] = site.MD5{1} })
+	put(t, folder, site.RootKey, older[site.RootKey])
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+		t.Errorf("other headers of answers: got %+v, want Unknown", r.Changed)
+	}
+	if err := os.WriteFile(filepath.Join(folder, string(site.MarkKey)), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+		t.Errorf("after a run that was cut off: got %+v, want Unknown", r.Changed)
+	}
+}
+
+// A publisher that dies after all changes may not have purged them: the next run reports unknown
+// changes.
+func TestReportAfterARunThatDiedLast(t *testing.T) {
+	from := siteOf(t, objectsOf(5, ""))
+	for left := 20; ; left++ {
+		folder := t.TempDir()
+		_, err := Publish(t.Context(), from, &mortal{Bucket: openLocal(folder), left: left}, Options{drain: dead})
+		if err != nil {
+			continue
+		}
+		if !isDoubted(t, folder) {
+			t.Fatal("got a run that released its lock, want one that died before")
+		}
+		r := publish(t, from, openLocal(folder), Options{BreakLock: true, drain: dead, MaxChanged: 1000})
+		if r.Outcome != Unchanged || !r.Resumed || !r.Changed.Unknown {
+			t.Errorf("got %s, resumed %v, changed %+v, want a resumed run that does not know what changed", r.Outcome, r.Resumed, r.Changed)
+		}
+		return
+	}
+}
+
+// The report has the configuration before and after, because answers may be computed from it.
+func TestReportSaysWhichSettingsChanged(t *testing.T) {
+	folder := t.TempDir()
+	publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true})
+	next := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.Config.BadgesField = "b" })
+	for _, dryRun := range []bool{true, false} {
+		r := publish(t, next, openLocal(folder), Options{NoLock: true, MaxChanged: 1000, DryRun: dryRun})
+		if r.Before.BadgesField != "badges" || r.Config.BadgesField != "b" {
+			t.Errorf("dry run %v: got %+v before and %+v after, want those of the two sites", dryRun, r.Before, r.Config)
+		}
+	}
+}
+
+// A repair names what it repaired.
+func TestRepairNamesWhatChanged(t *testing.T) {
+	folder, from := t.TempDir(), siteOf(t, objectsOf(5, ""))
+	publish(t, from, openLocal(folder), Options{NoLock: true})
+	if err := os.Remove(filepath.Join(folder, string(listKey(2, site.Badges)))); err != nil {
+		t.Fatal(err)
+	}
+	v, err := Repair(t.Context(), from, openLocal(folder), Options{NoLock: true, MaxChanged: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := v.Repaired.Changed; c.Unknown || !slices.Equal(c.Keys, []site.Key{listKey(2, site.Badges)}) {
+		t.Errorf("changed by repair: got %+v, want only the key that was put back", c)
+	}
+}
+
+// A metadataBucket records the metadata of the last put of each object.
+type metadataBucket struct {
+	*storage.Local
+	mu  sync.Mutex
+	put map[site.Key]map[string]string
+}
+
+func (b *metadataBucket) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.put[o.Key] = o.Metadata
+	return b.Local.Put(ctx, o, condition)
+}
+
+// A publish with other tags puts all objects again, with those tags, once. A repair keeps the tags,
+// also on what it puts back.
+func TestPublishWithTags(t *testing.T) {
+	next := siteOf(t, objectsOf(50, ""))
+	b := &metadataBucket{openLocal(t.TempDir()), sync.Mutex{}, map[site.Key]map[string]string{}}
+	for _, services := range []string{"", "fastly", "cloudfront fastly", "cloudfront", ""} {
+		clear(b.put)
+		report := publish(t, next, b, Options{Tags: services})
+		if want := len(next) - 17; report.Plan.Put != want || report.Done.Put != want || report.Plan.Manifests != 16 || report.Config.Tags != services {
+			t.Errorf("%q: got %+v, want all %d objects put", services, report.Plan, want)
+		}
+		config := site.Config{BasePath: "api/v1", LeaderboardMax: 100, Tags: services}
+		for key := range next {
+			if got, want := b.put[key], tags.Metadata(config, key); !maps.Equal(got, want) {
+				t.Errorf("%q: %s: got %v, want %v", services, key, got, want)
+			}
+		}
+		if again := publish(t, next, b, Options{Tags: services}); again.Outcome != Unchanged {
+			t.Errorf("%q: again: got %s, want nothing to do", services, again.Outcome)
+		}
+		lost := listKey(3, site.Details)
+		if err := b.Delete(t.Context(), []site.Key{lost}); err != nil {
+			t.Fatal(err)
+		}
+		clear(b.put)
+		v, err := Repair(t.Context(), next, b, Options{})
+		if err != nil || v.Missing.Count != 1 || !maps.Equal(b.put[lost], tags.Metadata(config, lost)) {
+			t.Errorf("%q: repair: got %v, %+v, and %v, want the object with its tags", services, err, v, b.put[lost])
+		}
+	}
+	if _, err := Publish(t.Context(), next, b, Options{Tags: "akamai"}); err == nil {
+		t.Error("tags for an unknown service: got no error, want one")
 	}
 }
