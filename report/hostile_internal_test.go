@@ -3,13 +3,17 @@ package report
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 
+	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/storage"
@@ -114,5 +118,157 @@ func TestParse(t *testing.T) {
 		if _, err := Parse([]byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "read the report: ") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v", bad, err)
 		}
+	}
+}
+
+// TestLimits: changes beyond the limits are counted; those within stay exact.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	accounts := newCounter[site.Address](2)
+	for i := range 10 {
+		accounts.add(site.Address{byte(i % 5)}, 1, 0)
+	}
+	accounts.add(site.Address{9}, 0, 3)
+	if got := accountsOf(&accounts); got.Changed != 2 || got.NotCounted != 9 || len(got.Gained) != 2 || got.Gained[0].Follows != 2 {
+		t.Errorf("accounts: got %+v", got)
+	}
+
+	tags := newCounter[string](2)
+	long := `"` + strings.Repeat("x", maxTag) + `"`
+	for _, change := range [][2]string{{``, `["a","b"]`}, {`["a","c"]`, `["b"]`}, {``, `[` + long + `]`}, {`["a"]`, `["a"]`}} {
+		countTags(&tags, []byte(change[0]), []byte(change[1]))
+	}
+	got := tagsOf(&tags)
+	if got.Changed != 2 || got.NotCounted != 2 || len(got.More) != 1 || got.More[0] != (TagChange{"b", 2, 0}) || len(got.Less) != 0 {
+		t.Errorf("tags: got %+v", got)
+	}
+
+	profiles := newProfileCounter(2)
+	for i := range 4 {
+		profiles.add(site.Address{byte(i)}, shownBy{changed: []Text{"name"}}, ProfileChange{Address: Text(rune('a' + i))})
+	}
+	profiles.add(site.Address{0}, shownBy{primary: true, changed: []Text{"avatar"}}, ProfileChange{Address: "a", AvatarTo: "x"})
+	if got := profiles.result(); got.Changed != 2 || got.NotCounted != 2 || got.Names != 1 || got.Avatars != 1 || got.Examples[0].AvatarTo != "x" {
+		t.Errorf("profiles: got %+v", got)
+	}
+}
+
+func TestTop(t *testing.T) {
+	t.Parallel()
+	first := newTop(3, func(a, b int) int { return a - b })
+	for _, n := range []int{5, 1, 9, 3, 7, 2, 8} {
+		first.add(n)
+	}
+	if !slices.Equal(first.first, []int{1, 2, 3}) {
+		t.Errorf("got %v", first.first)
+	}
+}
+
+// TestBins: every degree is in the bin that begins last before it, however large it is.
+func TestBins(t *testing.T) {
+	t.Parallel()
+	last := 0
+	for degree := 1; degree < 3_000; degree++ {
+		least := leastOf(degree)
+		if least > degree || least < last || least != leastOf(least) {
+			t.Fatalf("degree %d is in the bin of %d, %d before", degree, least, last)
+		}
+		last = least
+	}
+	bins := binned([][2]int{{-1, 5}, {0, 1}, {1, 2}, {1 << 62, 3}}, [][2]int{{5, 1}, {1, 1}})
+	if len(bins) != 3 || bins[0] != (Degrees{1, 2, 1}) || bins[2].From != 3 {
+		t.Errorf("got %+v", bins)
+	}
+}
+
+// TestShorten: texts are cut between characters.
+func TestShorten(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]Text{
+		"": "", "a": "a", "\xff": "\uFFFD", strings.Repeat("é", 100): Text(strings.Repeat("é", 100)), "x" + strings.Repeat("é", 100): Text("x" + strings.Repeat("é", 99) + "…"),
+	} {
+		if got := shorten(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzMarkdown: no text becomes markup of Markdown.
+func FuzzMarkdown(f *testing.F) {
+	for _, seed := range []string{"", "a|b", "<b>", "`x`", "www.x.y", "\u202e", "\u2069]("} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := markdown(plain(text))
+		if strings.ContainsAny(got, "|<>`*_[]()!\\~^$@/:\"'\r\n\u202e\u202d\u2066\u2067") || strings.Contains(strings.ToLower(got), "www.") {
+			t.Errorf("%q: got %q", text, got)
+		}
+		if strings.Count(got, "\u2068") > 1 || strings.Count(got, "\u2068") != strings.Count(got, "\u2069") {
+			t.Errorf("%q: got unbalanced isolates in %q", text, got)
+		}
+	})
+}
+
+// TestHugeObject: an object that claims to be larger than any of ours is refused before it is read.
+func TestHugeObject(t *testing.T) {
+	t.Parallel()
+	s := &source{name: "new"} // reading its site would panic
+	_, err := s.read(t.Context(), site.Entry{Key: "api/v1/lists/1/records", Size: 1 << 40})
+	if err == nil || !strings.HasPrefix(err.Error(), "new: api/v1/lists/1/records: 1099511627776 bytes, expected at most 268435456: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPlain: texts are shown as in the shared cases, which the explorer also follows.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	var cases []struct{ In, Prose, Name string }
+	if err := json.Unmarshal(fixtures.Texts(), &cases); err != nil || len(cases) < 40 {
+		t.Fatalf("got %d cases: %v", len(cases), err)
+	}
+	for _, c := range cases {
+		if got := plain(c.In); string(got) != c.Name || got.String() != c.Name || Text(c.In).String() != c.Name {
+			t.Errorf("%q: got %q, want %q", c.In, got, c.Name)
+		}
+	}
+}
+
+// TestTemplatesGetTexts: all texts that templates receive are Texts; other strings are our own constants.
+func TestTemplatesGetTexts(t *testing.T) {
+	t.Parallel()
+	own := []reflect.Type{
+		reflect.TypeFor[Text](), reflect.TypeFor[id](), reflect.TypeFor[class](), reflect.TypeFor[anchor](), reflect.TypeFor[site.Board](),
+	}
+	seen := map[reflect.Type]bool{}
+	texts := 0
+	var walk func(path string, of reflect.Type)
+	walk = func(path string, of reflect.Type) {
+		switch of.Kind() {
+		case reflect.String:
+			if texts++; !slices.Contains(own, of) {
+				t.Errorf("%s is a %s, want a Text", path, of)
+			}
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			walk(path, of.Elem())
+		case reflect.Map, reflect.Interface:
+			t.Errorf("%s is a %s, whose texts this test cannot check", path, of)
+		case reflect.Struct:
+			if seen[of] {
+				return
+			}
+			seen[of] = true
+			for f := range of.Fields() {
+				if of == reflect.TypeFor[namedStage]() && f.Name == "Stage" {
+					continue // its name is the other field
+				}
+				walk(path+"."+f.Name, f.Type)
+			}
+		}
+	}
+	walk("report", reflect.TypeFor[view]())
+	walk("run", reflect.TypeFor[runView]())
+	walk("change", reflect.TypeFor[fromTo]())
+	if texts < 30 {
+		t.Errorf("found %d texts", texts)
 	}
 }

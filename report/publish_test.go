@@ -8,17 +8,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/minio/minio-go/v7"
-
-	"github.com/followpress/followpress/internal/testenv/process"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/report"
 	"github.com/followpress/followpress/site"
@@ -249,97 +244,7 @@ func TestUnconditional(t *testing.T) {
 	}
 }
 
-// publishTo is a process that publishes a report of a day to a bucket.
-const publishTo = "FOLLOWPRESS_TEST_PUBLISH_TO"
-
 func TestMain(m *testing.M) {
 	tempdir.InMemory()
-	if to := os.Getenv(publishTo); to != "" {
-		os.Exit(publishInProcess(to))
-	}
 	os.Exit(m.Run())
-}
-
-// publishInProcess publishes report after report until the process is killed, or ten of them.
-func publishInProcess(to string) int {
-	var bucket, endpoint string
-	var first int
-	if _, err := fmt.Sscanf(to, "%s %s %d", &bucket, &endpoint, &first); err != nil {
-		panic(err)
-	}
-	b, err := storage.OpenBucket(context.Background(), storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: endpoint})
-	if err != nil {
-		panic(err)
-	}
-	for n := range 10 {
-		if err := report.Publish(context.Background(), b, reportOf(first+n), time.Minute); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		fmt.Println(reportOf(first + n).Date)
-	}
-	return 0
-}
-
-// TestPublishTogether: several processes publish to a real server at the same time, and some of them
-// are killed. No report that was published is missing from the index, and every entry has its report.
-func TestPublishTogether(t *testing.T) {
-	for _, kind := range servers.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			s := servers.Start(t, kind)
-			s.Env(t)
-			bucket := s.Bucket(t)
-			const writers = 5
-			var processes []*process.Process
-			for i := range writers {
-				command := process.Self(t, []string{fmt.Sprintf("%s=%s %s %d", publishTo, bucket, s.Endpoint, 20*i)})
-				processes = append(processes, process.Start(t, command))
-			}
-			for i, p := range processes[:2] { // killed during their second or third report
-				p.Line(i)
-				p.Signal(os.Kill)
-			}
-			var printed [writers][]process.Line
-			for i, p := range processes {
-				p.Wait()
-				printed[i] = p.Lines()
-			}
-			b, err := storage.OpenBucket(t.Context(), storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: s.Endpoint})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var dates []string
-			for _, e := range indexOf(t, b).Reports {
-				dates = append(dates, e.Date)
-				for _, format := range []site.ReportForm{site.ReportPage, site.ReportData} {
-					if _, err := b.Get(t.Context(), site.ReportKey(e.Date, format)); err != nil {
-						t.Errorf("%s of %s: %v", format, e.Date, err)
-					}
-				}
-			}
-			published := 0
-			for i, lines := range printed {
-				for _, line := range lines {
-					published++
-					if !slices.Contains(dates, line.Text) {
-						t.Errorf("the report of %s is published, but not in the index", line.Text)
-					}
-				}
-				if i >= 2 && len(lines) != 10 {
-					t.Errorf("writer %d has published %v", i, lines)
-				}
-			}
-			if published < 10*(writers-2) || len(dates) < published {
-				t.Errorf("%d reports published, %d entries", published, len(dates))
-			}
-			for key, want := range map[site.Key]string{
-				site.ReportsKey: "application/json", site.ReportKey(dates[0], site.ReportData): "application/json", site.ReportKey(dates[0], site.ReportPage): "text/html; charset=utf-8",
-			} {
-				info, err := s.Client().StatObject(t.Context(), bucket, string(key), minio.StatObjectOptions{})
-				if err != nil || info.ContentType != want || info.Metadata.Get("Cache-Control") != "no-cache" {
-					t.Errorf("%s: got %s, %s (%v)", key, info.ContentType, info.Metadata.Get("Cache-Control"), err)
-				}
-			}
-		})
-	}
 }

@@ -157,22 +157,6 @@ func TestHashDigits(t *testing.T) {
 	equal(t, "digits of 16,001 objects", site.ShardDigits(16_001), 2)
 }
 
-// Every hash falls under exactly one prefix, and the prefixes are in order.
-func TestHashPrefixes(t *testing.T) {
-	equal(t, "one digit", strings.Join(site.HashPrefixes(1), ""), "0123456789abcdef")
-	for digits := 1; digits <= 4; digits++ {
-		all := site.HashPrefixes(digits)
-		if len(all) != 1<<(4*digits) || !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
-			t.Errorf("prefixes of %d digits: got another list, want %d different ones in order", digits, 1<<(4*digits))
-		}
-		for _, text := range []string{"", "abc", "alice.eth", alice} {
-			if _, found := slices.BinarySearch(all, site.UserBucket(text, digits)); !found {
-				t.Errorf("%s: got no such prefix of %d digits, want one", site.UserBucket(text, digits), digits)
-			}
-		}
-	}
-}
-
 func TestValidTokenID(t *testing.T) {
 	for text, want := range map[string]bool{
 		"0": true, "1": true, "10": true, largestTokenID: true, strings.Repeat("9", 78): true,

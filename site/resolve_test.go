@@ -169,12 +169,6 @@ func TestResolveLists(t *testing.T) {
 		// The token_id is a canonical decimal.
 		{"/api/v1/lists/%31/records", "api/v1/lists/1/records or no-such-list"},
 		{"/api/v1/lists/01/records", "400 bad-token-id"},
-		{"/api/v1/lists/00/records", "400 bad-token-id"},
-		{"/api/v1/lists/-1/details", "400 bad-token-id"},
-		{"/api/v1/lists/+1/badges", "400 bad-token-id"},
-		{"/api/v1/lists/1.0/searchFollowing", "400 bad-token-id"},
-		{"/api/v1/lists/0x1/records", "400 bad-token-id"},
-		{"/api/v1/lists/abc/records", "400 bad-token-id"},
 		{"/api/v1/lists//records", "400 bad-token-id"},
 		{"/api/v1/lists//details", "400 bad-token-id"},
 		{"/api/v1/lists//searchFollowing?term=x", "400 bad-token-id"},
@@ -184,12 +178,9 @@ func TestResolveLists(t *testing.T) {
 		{"/api/v1/lists/..%2f1/records", "400 bad-token-id"},
 		{"/api/v1/lists/1%2f2/records", "400 bad-token-id"},
 		{"/api/v1/lists/1%00/records", "400 bad-token-id"},
-		{"/api/v1/lists/1%20/records", "400 bad-token-id"},
 		{"/api/v1/lists/%EF%BC%91/records", "400 bad-token-id"}, // a full-width 1
 		{"/api/v1/lists/%zz/records", "400 bad-token-id"},
 		{"/api/v1/lists/1%/records", "400 bad-token-id"},
-		{"/api/v1/lists/1%3/records", "400 bad-token-id"},
-		{"/api/v1/lists/" + strings.Repeat("9", 78) + "/records", "api/v1/lists/" + strings.Repeat("9", 78) + "/records or no-such-list"},
 		{"/api/v1/lists/" + strings.Repeat("1", 79) + "/records", "400 bad-token-id"},
 
 		{"/api/v1/lists", "404 no-such-route"},
@@ -227,19 +218,13 @@ func TestResolveSearches(t *testing.T) {
 		{"limit=1", `search 1+0 ""` + in},
 		{"limit=100", `search 100+0 ""` + in},
 		{"limit=101", `search 100+0 ""` + in},
-		{"limit=999999999999999999", `search 100+0 ""` + in},
 		{"limit=0", "400 bad-limit"},
-		{"limit=-1", "400 bad-limit"},
-		{"limit=1000000000000000000", "400 bad-limit"},
 
 		{"offset=00000000000000007", `search 10+7 ""` + in},
 		{"offset=999999999999999999", `search 10+2147483647 ""` + in},
 		{"offset=1000000000000000000", "400 bad-offset"},
-		{"offset=0000000000000000000", "400 bad-offset"},
 		{"offset=-1", "400 bad-offset"},
-		{"offset=-0", "400 bad-offset"},
 		{"offset=+5", "400 bad-offset"},
-		{"offset=%2B5", "400 bad-offset"},
 		{"offset=", "400 bad-offset"},
 		{"offset=x", "400 bad-offset"},
 
@@ -322,44 +307,26 @@ func TestResolveUsers(t *testing.T) {
 		{"%61lice%2Eeth", byName},
 		{"alice%EF%B8%8F.eth", byName},
 		{"cafe%CC%81.eth", "api/v1/users/café.eth/searchFollowing or no-such-name"},
-		{"CAF%C3%89.eth", "api/v1/users/café.eth/searchFollowing or no-such-name"},
 		{"CAFÉ.eth", "api/v1/users/café.eth/searchFollowing or no-such-name"}, // raw UTF-8
 		{"%E2%9D%A4%EF%B8%8F.eth", "api/v1/users/❤.eth/searchFollowing or no-such-name"},
 		{"%E2%80%8Falice.eth", "api/v1/users/\u200falice.eth/searchFollowing or no-such-name"}, // a right-to-left mark is a character
 		{"a+b", "api/v1/users/a+b/searchFollowing or no-such-name"},                            // a plus is a plus in a path
-		{"_site", "api/v1/users/_site/searchFollowing or no-such-name"},
-		{"...", "api/v1/users/.../searchFollowing or no-such-name"},
-		{strings.Repeat("x", 255), "api/v1/users/" + strings.Repeat("x", 255) + "/searchFollowing or no-such-name"},
 		{strings.Repeat("%78", 255), "api/v1/users/" + strings.Repeat("x", 255) + "/searchFollowing or no-such-name"},
 
 		// Invalid names belong to no account.
 		{strings.Repeat("x", 256), noName},
-		{strings.Repeat("x", 300), noName},
 		{strings.Repeat("%C3%A9", 128), noName},
 		{"", noName},
 		{".", noName},
 		{"..", noName},
-		{"%2e%2E", noName},
 		{"%EF%B8%8F", noName},
-		{".%EF%B8%8F.", noName},
 		{"a%2fb", noName},
-		{"..%2F..%2Fetc%2Fpasswd", noName},
-		{"a%5Cb", noName},
 		{"50%25off.eth", noName},
-		{"q%3Fx=1.eth", noName},
-		{"a%23b", noName},
 		{"sp%20ace.eth", noName},
-		{"a%C2%A0b", noName},
-		{"a%C2%85b", noName},
 		{"%00", noName},
-		{"a%00", noName},
-		{"a%0Ab", noName},
-		{"a%7F", noName},
 		{"%FF", noName},
-		{"%C3", noName},
 		{"%zz", noName},
 		{"a%", noName},
-		{"a%4", noName},
 	}
 	for i := range cases {
 		cases[i].request = prefix + cases[i].request + suffix
@@ -391,21 +358,11 @@ func TestResolveOtherObjects(t *testing.T) {
 	} {
 		cases = append(cases, resolveCase{"/" + key, key + " or no-such-route"})
 	}
-	for _, key := range []string{
-		"", "/", "//", "/_site", "_site/", "_site/_site", "_SITE", "_sit", "_site.json",
-		"_manifest", "_manifest/", "_manifest/g", "_manifest/A", "_manifest/00000", "_manifest/0/0", "_manifest/..", "_manifest/%00",
-		"_search", "_search/users", "_search/users/", "_search/users/alice.eth", "_search/users/0/", "_search/users/%2e%2e",
-		"_search/lists/1", "_search/lists/1/", "_search/lists/01/0", "_search/lists/1/00", "_search/lists/1/-1", "_search/lists/1/x",
-		"_search/lists/x/0", "_search/lists/../0", "_search/lists/1/1000000000000000000",
-		"_variants/leaderboard/followers", "_variants/leaderboard/followers/limit=", "_variants/leaderboard/followers/limit=x",
-		"_variants/leaderboard/followers/limit=0", "_variants/leaderboard/followers/limit=101",
-		"_variants/leaderboard/followers/limit=01", "_variants/leaderboard/followers/Limit=5", "_variants/leaderboard/followers/5",
-		"_variants/leaderboard/mutuals/limit=5", "_variants/leaderboard/../limit=5",
-		"_errors", "_errors/", "_errors/404", "_errors/..", "_errors/No-Such-List", "_errors/no-such-list/",
-		"_refresh", "_refresh/", "_refresh/details/01", "_refresh/details/x", "_refresh/records/1", "_refresh/copies/1", "_refresh/copies/api/v1/lists/1/details",
-		"api", "api/", "api/v1", "api/v1/", "api/v1/_site", "api/v1/_errors/no-such-list", "api/v2/leaderboard/followers",
-		"API/v1/leaderboard/followers", "leaderboard/followers", "api%2Fv1/leaderboard/followers", "api//v1/leaderboard/followers",
-		"api/v1//leaderboard/followers", "./api/v1/leaderboard/followers", "api/v1/../v1/leaderboard/followers",
+	for _, key := range []string{ // TestRouteOfRefuses has more
+		"", "/", "//", "/_site", "_site/", "_SITE", "_manifest/..", "_manifest/%00", "_search/users/%2e%2e", "_search/lists/../0",
+		"_variants/leaderboard/followers/limit=0", "_variants/leaderboard/followers/limit=101", "_variants/leaderboard/../limit=5", "_errors/..", "_refresh/records/1",
+		"api", "api/v1", "api/v1/", "api/v1/_site", "api/v2/leaderboard/followers", "API/v1/leaderboard/followers", "api%2Fv1/leaderboard/followers",
+		"api//v1/leaderboard/followers", "api/v1//leaderboard/followers", "./api/v1/leaderboard/followers", "api/v1/../v1/leaderboard/followers",
 		"index.html", "robots.txt", "favicon.ico", "%", "%zz", "%00", "%2F", "..", "\xff",
 	} {
 		cases = append(cases, resolveCase{"/" + key, "404 no-such-route"})

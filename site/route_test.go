@@ -1,6 +1,8 @@
 package site_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -22,23 +24,6 @@ func TestRoutes(t *testing.T) {
 		if len(r.Params) > 0 && !r.UnderAPI() {
 			t.Errorf("route %s: got parameters, want none outside of the API", r.Pattern)
 		}
-		want := map[routes.ID]string{
-			routes.Error: "application/problem+json", routes.Script: "text/javascript", routes.ScriptTypes: "text/plain; charset=utf-8",
-			routes.Index: "text/html; charset=utf-8", routes.Explorer: "text/html; charset=utf-8", routes.ReportPage: "text/html; charset=utf-8",
-			routes.ExplorerWorker: "text/javascript", routes.ExplorerScript: "text/javascript", routes.ExplorerStyle: "text/css; charset=utf-8",
-			routes.Manifest: "application/gzip", routes.ManifestDelta: "application/gzip",
-			routes.UserQR: "image/svg+xml", routes.ListQR: "image/svg+xml",
-			routes.Ranks: "application/octet-stream", routes.KeptPiece: "application/zstd",
-			routes.Note: "text/plain; charset=utf-8", routes.NextNote: "text/plain; charset=utf-8",
-			routes.NextManifest: "application/gzip", routes.NextDelta: "application/gzip", routes.NotificationsFeed: "application/atom+xml; charset=utf-8",
-			routes.Page: "text/html; charset=utf-8", routes.PageTop: "text/html; charset=utf-8", routes.PageStyle: "text/css; charset=utf-8", routes.Embed: "text/javascript",
-			routes.Sitemap: "application/xml", routes.SitemapPart: "application/xml", routes.Robots: "text/plain; charset=utf-8",
-			routes.Badge: "image/svg+xml", routes.DarkBadge: "image/svg+xml", routes.Card: "image/png", routes.DataFile: "application/vnd.apache.parquet",
-		}[r.ID]
-		if want == "" {
-			want = "application/json"
-		}
-		equal(t, "content type of "+r.Pattern, r.ContentType, want)
 		// Entry points are revalidated every time; everything else may be cached for a limited
 		// time.
 		if r.Post {
@@ -135,6 +120,69 @@ func TestHeaderRules(t *testing.T) {
 			if (rules[one.Pattern] == rules[other.Pattern]) != same {
 				t.Errorf("%s and %s: got %v for equal headers, want the reverse for the digests", one.Pattern, other.Pattern, same)
 			}
+		}
+	}
+}
+
+// The status codes are part of the interface: clients decide by them.
+func TestProblemStatus(t *testing.T) {
+	want := map[string]int{
+		"bad-token-id": 400, "bad-limit": 400, "bad-offset": 400, "bad-include-tags": 400, "bad-term": 400,
+		"no-such-list": 404, "no-such-name": 404, "no-such-route": 404,
+		"method-not-allowed": 405, "too-many-refreshes": 429, "internal-error": 500, "unavailable": 503,
+	}
+	equal(t, "problems", len(site.Config{}.Problems()), len(want))
+	for _, p := range (site.Config{}).Problems() {
+		equal(t, p.Name, p.Status, want[p.Name])
+		// Only problems that are the same for everyone, for a while, may be cached.
+		equal(t, "cached "+p.Name, p.CacheControl != site.NoStore, p.Status == 400 || p.Status == 404)
+	}
+}
+
+func TestProblemBody(t *testing.T) {
+	equal(t, "body", string(site.NoSuchList.Body()),
+		`{"type":"about:blank","title":"Not Found","status":404,`+
+			`"detail":"There is no list with this token_id.","response":"There is no list with this token_id."}`)
+
+	titles := map[int]string{
+		400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 429: "Too Many Requests",
+		500: "Internal Server Error", 503: "Service Unavailable",
+	}
+	for _, p := range (site.Config{}).Problems() {
+		detail, err := json.Marshal(p.Detail)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(`{"type":"about:blank","title":%q,"status":%d,"detail":%s,"response":%s}`, titles[p.Status], p.Status, detail, detail)
+		equal(t, p.Name, string(p.Body()), want)
+		if !strings.HasSuffix(p.Detail, ".") || p.Key() != site.Key("_errors/"+p.Name) {
+			t.Errorf("%s: got another detail or key %s, want a sentence and its own key", p.Name, p.Key())
+		}
+	}
+}
+
+// Every rule of the table can be satisfied, and every parameter of a route has one.
+func TestParams(t *testing.T) {
+	used := map[site.Param]bool{}
+	for _, r := range site.AllFeatures().Routes() {
+		if !slices.IsSorted(r.Params) {
+			t.Errorf("parameters of %s: got %v, want them sorted by name", r.Pattern, r.Params)
+		}
+		for _, p := range r.Params {
+			used[p] = true
+		}
+	}
+	equal(t, "parameters of the routes", len(used), len(site.Params()))
+	for name, rule := range site.Params() {
+		if !used[name] || rule.About == "" {
+			t.Errorf("%s: got %+v, want a route that has it and a description", name, rule)
+		}
+		words := rule.Kind == site.ParamBool || rule.Kind == site.ParamChoice || rule.Kind == site.ParamWords
+		if words != (len(rule.Values) > 0) || words && slices.Contains(rule.Values, rule.Neutral) || words && rule.Least+rule.Default+rule.Most != 0 {
+			t.Errorf("%s: got %+v, want Values for ParamBool and ParamChoice alone, without Neutral", name, rule)
+		}
+		if rule.Kind == site.ParamNumber && (rule.Problem == nil) != (rule.Default < rule.Least) || rule.Kind == site.ParamText && (rule.Problem == nil || rule.Most == 0) {
+			t.Errorf("%s: got %+v, want a problem, unless it has no default, and bounds", name, rule)
 		}
 	}
 }
