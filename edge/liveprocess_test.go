@@ -102,7 +102,7 @@ func serveLive() error {
 	if err != nil {
 		return err
 	}
-	handler, err := liveHandler(context.Background(), os.Getenv(liveAPI), head)
+	handler, err := liveHandler(context.Background(), site.Config{API: os.Getenv(liveAPI)}, head)
 	if err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func serveLive() error {
 }
 
 // liveHandler answers from a graph as of a block of one chain, while blocks of another one come.
-func liveHandler(ctx context.Context, api string, head uint64) (http.Handler, error) {
+func liveHandler(ctx context.Context, config site.Config, head uint64) (http.Handler, error) {
 	files := fixtures.Conformance()
-	if api == site.APIEFP {
+	if config.EFP() {
 		files = fixtures.ConformanceEFP()
 	}
 	blocks := &quietBlocks{head: head, snapshot: afero.NewBasePathFs(afero.FromIOFS{FS: files}, "snapshot")}
 	quiet := slog.New(slog.DiscardHandler)
-	l, err := live.New(blocks, live.Options{Generator: generator.Options{Config: site.Config{API: api}}, Log: quiet})
+	l, err := live.New(blocks, live.Options{Generator: generator.Options{Config: config}, Log: quiet})
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package edge_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -24,7 +23,7 @@ func before(live *origin) func(*edge.Options) { return func(o *edge.Options) { o
 // liveOf is live over the same site, in this process.
 func (o *origins) liveOf(t testing.TB) *origin {
 	t.Helper()
-	handler, err := liveHandler(t.Context(), cmp.Or(o.config.API, site.APISpec), 100)
+	handler, err := liveHandler(t.Context(), o.config, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

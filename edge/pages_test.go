@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,11 +27,7 @@ func TestPagesThroughEdges(t *testing.T) {
 		"/u/caf%C3%A9.eth", "/u/%FF", "/u/_page.css", "/u/_page.css/", "/sitemap.xml", "/robots.txt", "/embed.js", "/_badge/alice.eth.svg", "/_badge/dark/alice.eth.svg", "/_badge/nobody.svg", "/_card/alice.eth.png", "/_card/nobody.png",
 		"/_badge/alice.eth", "/sitemap.xml?x", "/_badge/",
 	}
-	path := filepath.Join(t.TempDir(), "site")
-	o := generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Explorer: true, Pages: true, PagesMin: 1, PublicURL: "https://graph.example"}}
-	if _, err := generator.ToPath(context.Background(), afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot"), path, o); err != nil {
-		t.Fatal(err)
-	}
+	path := pagesSite(t)
 	parts, err := filepath.Glob(filepath.Join(path, "u", "_sitemap-*"))
 	if err != nil || len(parts) == 0 {
 		t.Fatalf("sitemaps: got %q, %v", parts, err)
@@ -55,21 +52,52 @@ func TestPagesThroughEdges(t *testing.T) {
 					sameAnswer(t, method+" "+path, ask(t, method, base, path), o.direct(t, method, path), s.unseen...)
 				}
 			}
-			for _, path := range []string{"/u/nobody.eth", "/u/nobody.eth/index.html", "/u/", "/u/a/b/c", "/_explore/none.css", "/_explore/nothing", "/u/alice.eth", "/_explore/top", "/nothing", "/api/v1/lists/999/details"} {
-				if alone && s.absentAs != nil {
-					break // one body for everything missing
-				}
-				for _, accept := range []string{"*/*", "application/json", browserAccept} {
-					want := ask(t, http.MethodGet, o.fallback.URL, path, "Accept", accept)
-					if isPage := strings.Contains(want.header.Get("Content-Type"), "html"); isPage != (path == "/u/alice.eth" || accept == browserAccept && strings.HasPrefix(path, "/u/") || accept == browserAccept && strings.HasPrefix(path, "/_explore/n")) {
-						t.Fatalf("%s, Accept: %s: got %d %s", path, accept, want.status, want.header.Get("Content-Type"))
-					}
-					sameAnswer(t, path+", Accept: "+accept, ask(t, http.MethodGet, base, path, "Accept", accept), want, s.unseen...)
-				}
+			if !alone || s.absentAs == nil { // otherwise one body for everything missing
+				checkMissing(t, s, base, o.fallback)
 			}
 			if n := o.bucket.requests.Load(); n == 0 {
 				t.Error("requests to the bucket: got none")
 			}
 		}
+	})
+}
+
+// pagesSite returns the path of the conformance site with the explorer and pages.
+func pagesSite(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "site")
+	o := generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Explorer: true, Pages: true, PagesMin: 1, PublicURL: "https://graph.example"}}
+	if _, err := generator.ToPath(context.Background(), afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot"), path, o); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// checkMissing compares an edge with an origin: only browsers, and only below u/ and _explore/, get
+// a 404 page, also right after another client asked for the same path.
+func checkMissing(t *testing.T, s subject, base string, from *origin) {
+	t.Helper()
+	for _, path := range []string{"/u/nobody.eth", "/u/nobody.eth/index.html", "/u/", "/u/a/b/c", "/_explore/none.css", "/_explore/nothing", "/u/alice.eth", "/_explore/top", "/nothing", "/api/v1/lists/999/details"} {
+		for _, accept := range []string{"*/*", browserAccept, "application/json", browserAccept} {
+			want := ask(t, http.MethodGet, from.URL, path, "Accept", accept)
+			if isPage := strings.Contains(want.header.Get("Content-Type"), "html"); isPage != (path == "/u/alice.eth" || accept == browserAccept && strings.HasPrefix(path, "/u/") || accept == browserAccept && strings.HasPrefix(path, "/_explore/n")) {
+				t.Fatalf("%s, Accept: %s: got %d %s", path, accept, want.status, want.header.Get("Content-Type"))
+			}
+			except := s.unseen
+			if want.header.Get("X-Heads") != "" && want.header.Get("Cache-Control") != site.NoStore {
+				except = append(slices.Clone(except), "Cache-Control") // if live is late, the bucket answers
+			}
+			sameAnswer(t, path+", Accept: "+accept, ask(t, http.MethodGet, base, path, "Accept", accept), want, except...)
+		}
+	}
+}
+
+// Missing pages in front of live are those of live, for browsers and for other clients.
+func TestMissingPagesOfLive(t *testing.T) {
+	path := pagesSite(t)
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOriginsOf(t, path, "")
+		live := o.liveOf(t)
+		checkMissing(t, s, s.start(t, o.bucket.URL+"/bucket", o.fallback.URL, before(live)), live)
 	})
 }
