@@ -1,7 +1,9 @@
 package edge_test
 
 import (
+	"cmp"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -41,26 +43,33 @@ type cloudFront struct {
 func startCloudFront(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()
 	// CloudFront takes names only, and the policy needs https: the origins are ours here.
-	dir := render(t, "cloudfront", bucketURL, fallbackURL, "", change...)
-	code, err := os.ReadFile(filepath.Join(dir, "function.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, stack := newCloudFront(t, render(t, "cloudfront", bucketURL, fallbackURL, "", change...))
 	var o edge.Options
 	for _, c := range change {
 		c(&o)
 	}
-	c := &cloudFront{t: t, bucket: bucketURL, fallback: fallbackURL, live: o.Live, vm: goja.New(), kept: map[string]answer{}}
-	stack, err := os.ReadFile(filepath.Join(dir, "cloudfront.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, policy, _ := strings.Cut(string(stack), "- Header: "+strings.ToLower(settings.Header)+"\n")
+	c.bucket, c.fallback, c.live, c.kept = bucketURL, fallbackURL, o.Live, map[string]answer{}
+	_, policy, _ := strings.Cut(stack, "- Header: "+strings.ToLower(settings.Header)+"\n")
 	c.settings = regexp.MustCompile(`Value: "(.*)"`).FindStringSubmatch(policy)[1:]
-	c.load(string(code))
 	s := httptest.NewServer(c)
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// newCloudFront loads the function of a rendered distribution, and returns its stack.
+func newCloudFront(t testing.TB, dir string) (c *cloudFront, stack string) {
+	t.Helper()
+	code, err := os.ReadFile(filepath.Join(dir, "function.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(filepath.Join(dir, "cloudfront.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = &cloudFront{t: t, vm: goja.New()}
+	c.load(string(code))
+	return c, string(body)
 }
 
 // load runs the code without what the runtime of CloudFront Functions lacks.
@@ -125,7 +134,9 @@ func event(r *http.Request, path, query string) value {
 		one["multiValue"] = append(one["multiValue"].([]any), value{"value": text})
 	}
 	headers := value{}
-	for _, name := range []string{"accept", "x-after", "x-signed", "prefer", "last-event-id"} {
+	for _, name := range []string{
+		"accept", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "last-event-id", "prefer", "range", "x-after", "x-signed",
+	} {
 		if r.Header.Get(name) != "" {
 			headers[name] = value{"value": r.Header.Get(name)}
 		}
@@ -142,17 +153,21 @@ func event(r *http.Request, path, query string) value {
 	}
 }
 
-func (c *cloudFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// decide returns the result of the function, and sets the origins that it chooses.
+func (c *cloudFront) decide(r *http.Request) value {
 	path, query, _ := strings.Cut(r.RequestURI, "?")
 	c.chosen = []string{"bucket"}
 	got, err := c.handler(goja.Undefined(), c.vm.ToValue(event(r, path, query)))
 	if err != nil {
-		c.t.Errorf("%s: %v", r.RequestURI, err)
-		return
+		c.t.Fatalf("%s: %v", r.RequestURI, err)
 	}
-	result := got.Export().(map[string]any)
+	return got.Export().(value)
+}
+
+func (c *cloudFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	result := c.decide(r)
 	if status, ok := result["statusCode"]; ok {
 		c.write(w, r, c.made(int(status.(int64)), result))
 		return
@@ -188,10 +203,10 @@ func (c *cloudFront) passed(r *http.Request, uri string) answer {
 	return a
 }
 
-func (c *cloudFront) made(status int, result map[string]any) answer {
+func (c *cloudFront) made(status int, result value) answer {
 	a := answer{status: status, header: http.Header{}}
-	for name, v := range result["headers"].(map[string]any) {
-		a.header.Set(name, v.(map[string]any)["value"].(string))
+	for name, v := range result["headers"].(value) {
+		a.header.Set(name, v.(value)["value"].(string))
 	}
 	a.body, _ = result["body"].(string)
 	return a
@@ -294,4 +309,117 @@ func checkRestrictions(t *testing.T, dir string) {
 			t.Errorf("the stack: got no line %.80s", line)
 		}
 	}
+}
+
+// TestCloudFrontFunction checks which origins CloudFront asks, and which headers of a request stay: they change its answer,
+// or its cache keys.
+func TestCloudFrontFunction(t *testing.T) {
+	const bucketURL, fallbackURL, liveURL = "https://bucket.example.org", "https://fallback.example.org", "https://live.example.org"
+	const stored, live, conditions = "stored", "live", "if-match if-modified-since if-none-match if-range if-unmodified-since range"
+	const list, search = "/api/v1/lists/8/details", "/api/v1/lists/8/searchFollowing?term=a"
+	for _, api := range []string{site.APISpec, site.APIEFP} {
+		functions, stacks := map[string]*cloudFront{}, map[string]string{}
+		for _, kind := range []string{stored, live} {
+			dir := render(t, "cloudfront", bucketURL, fallbackURL, "", func(o *edge.Options) {
+				o.Config = withDefaultsOf(t, site.Config{API: api, Data: kind == stored})
+				if kind == live {
+					o.Live = liveURL
+				}
+			})
+			checkRestrictions(t, dir)
+			functions[kind], stacks[kind] = newCloudFront(t, dir)
+		}
+		functions[live].live = liveURL
+		for _, one := range []struct {
+			kind, method, uri string
+			headers           string // names, and values other than 1
+			origins, left     string
+		}{
+			{stored, "GET", list, conditions, "bucket fallback", "if-none-match"},
+			{stored, "GET", search, conditions, "fallback", "if-none-match"},
+			{stored, "GET", "/_data/follows.parquet", "range if-range if-match", "bucket fallback", "if-range range"},
+			{stored, "GET", "/_data/follows-0002.parquet", "range if-range if-match", "bucket fallback", "if-range range"},
+			{stored, "GET", "/_data/datapackage.json", "range if-range if-match", "bucket fallback", ""},
+			{stored, "GET", "/_site", "range if-range if-match", "bucket fallback", ""},
+			{live, "GET", list, "", "live bucket", ""},
+			{live, "GET", list, "prefer last-event-id", "live bucket", ""},
+			{live, "GET", list, "x-after prefer last-event-id", "patient bucket", "prefer x-after"},
+			{live, "GET", list + "?cache=fresh", "", "patient fallback", ""},
+			{live, "GET", search, "", "live fallback", ""},
+			{live, "GET", search, "x-after", "patient fallback", "x-after"},
+			{live, "GET", "/api/v1/users/CAF%C3%89.eth/searchFollowing", "", "live fallback", ""},
+			{live, "HEAD", "/_site", "", "live bucket", ""},
+			{live, "GET", "/_live/events?x=1", "last-event-id prefer", "patient", "last-event-id"},
+			{live, "GET", "/_live/status", "", "patient", ""},
+			{live, "GET", "/_live/status", "x-signed", "patient", ""},
+			{live, "GET", list, "x-signed", "live bucket", ""},
+			{live, "GET", list, "x-signed:only", "bucket fallback", "x-signed"},
+			{live, "GET", list, "x-signed:only x-after prefer", "bucket fallback", "x-signed"},
+			{live, "GET", search, "x-signed:only", "fallback", "x-signed"},
+			{live, "GET", "/_site", "x-signed:only", "bucket fallback", "x-signed"},
+		} {
+			request := httptest.NewRequest(one.method, one.uri, nil)
+			for _, header := range strings.Fields(one.headers) {
+				name, text, _ := strings.Cut(header, ":")
+				request.Header.Set(name, cmp.Or(text, "1"))
+			}
+			c := functions[one.kind]
+			left := slices.Sorted(maps.Keys(c.decide(request)["headers"].(value)))
+			if origins := strings.Join(c.chosen, " "); origins != one.origins || strings.Join(left, " ") != one.left {
+				t.Errorf("%s, %s: %s %s with %s: got the origins %q and the headers %v, want %q and %q", api, one.kind, one.method, one.uri, one.headers, origins, left, one.origins, one.left)
+			}
+			if one.kind == live && slices.Contains(c.over, any(int64(http.StatusNotFound))) {
+				t.Errorf("failover on %v: a 404 of live is an answer", c.over)
+			}
+		}
+		if got := functions[live].decide(httptest.NewRequest(http.MethodPost, "/_live/events", nil)); got["statusCode"] == nil {
+			t.Errorf("POST of events: got %v, want a problem", got)
+		}
+		for _, line := range []string{"MaxTTL: 2", "Headers: [X-After, Prefer, Last-Event-ID, X-Signed]", "- Id: live", "- Id: patient", "OriginReadTimeout: 1", "ConnectionAttempts: 1", "ConnectionTimeout: 1"} {
+			if !strings.Contains(stacks[live], " "+line+"\n") {
+				t.Errorf("the stack: got no line %q", line)
+			}
+		}
+		// With tables, readers may learn that they can ask for parts.
+		if strings.Contains(stacks[stored], "Header: Accept-Ranges") || !strings.Contains(stacks[live], "Header: Accept-Ranges") {
+			t.Error("the stack: got Accept-Ranges removed where there are tables, or kept where there are none")
+		}
+	}
+}
+
+// The headers policy has the headers of every answer of the handler.
+func TestCloudFrontPolicy(t *testing.T) {
+	body, err := os.ReadFile(filepath.Join(render(t, "cloudfront", "https://bucket.example.org", "", ""), "cloudfront.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stack := strings.ReplaceAll(string(body), `"`, "")
+	said := http.Header{}
+	for _, h := range append(site.EveryHeader(), site.Config{}.PreflightHeaders()...) {
+		said.Set(h.Name, h.Value)
+	}
+	for property, name := range map[string]string{
+		"AccessControlAllowHeaders": "Access-Control-Allow-Headers", "AccessControlAllowMethods": "Access-Control-Allow-Methods",
+		"AccessControlAllowOrigins": "Access-Control-Allow-Origin", "AccessControlExposeHeaders": "Access-Control-Expose-Headers",
+	} {
+		if want := "          " + property + ":\n            Items: [" + said.Get(name) + "]\n"; !strings.Contains(stack, want) {
+			t.Errorf("the policy lacks %s", want)
+		}
+	}
+	if want := "AccessControlMaxAgeSec: " + said.Get("Access-Control-Max-Age") + "\n"; !strings.Contains(stack, want) {
+		t.Errorf("the policy lacks %s", want)
+	}
+	_, removed, _ := strings.Cut(stack, "RemoveHeadersConfig")
+	if n := strings.Count(removed, "- Header: "); n == 0 || n > 10 {
+		t.Errorf("removed headers: got %d, want 1 to 10", n)
+	}
+}
+
+func withDefaultsOf(t testing.TB, c site.Config) site.Config {
+	t.Helper()
+	c, err := c.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -103,6 +103,7 @@ type origin struct {
 	*httptest.Server
 	requests atomic.Int64
 	down     atomic.Bool  // connections are cut
+	hanging  atomic.Bool  // nothing is answered until the test ends
 	failing  atomic.Int64 // the status of all answers, with a body as buckets have them; 0 is none
 	paths    sync.Map     // how often each was asked for
 }
@@ -111,22 +112,30 @@ type origin struct {
 const failure = "<Error><Code>SlowDown</Code></Error>"
 
 func newOrigin(t testing.TB, handler http.Handler) *origin {
-	o := &origin{}
+	o, over := &origin{}, make(chan struct{})
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.requests.Add(1)
 		o.paths.Store(r.URL.RequestURI(), true)
 		if o.down.Load() {
 			panic(http.ErrAbortHandler) // the connection is cut
 		}
+		if o.hanging.Load() {
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+			return
+		}
 		if status := int(o.failing.Load()); status != 0 {
 			w.Header().Set("Content-Type", "application/xml")
+			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, failure)
 			return
 		}
 		handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(o.Close)
+	t.Cleanup(func() { close(over); o.Close() })
 	return o
 }
 

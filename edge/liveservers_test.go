@@ -262,7 +262,7 @@ func askLive(t *testing.T, base, path string) (a answer) {
 
 // If live stalls within a body, the Worker has sent nothing yet, and answers from the bucket. nginx and Caddy
 // have: nginx cuts the answer off, so that the client knows; Caddy has no limit between two reads (docs/deploy/caddy.md).
-// The origins of CloudFront are imitated in these tests: see TestCloudFrontLive.
+// The origins of CloudFront are imitated in these tests: see TestCloudFrontFunction.
 func TestLiveStalls(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)

@@ -1,55 +1,18 @@
 package edge
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates/openapi"
 )
-
-// A forwarded request means the same to the fallback as the original one, and has one
-// normal form.
-func TestForwardIsTheSameRequest(t *testing.T) {
-	random := newRandom()
-	for _, c := range configs(t) {
-		forwarded := map[string]site.Resolution{}
-		for range 20_000 {
-			path := pick(random, []string{"/lists/1/records", "/lists/42/details", "/lists/8/searchFollowing", "/users/ALICE.eth/searchFollowing", "/users/caf%C3%89!'/searchFollowing",
-				"/lists/7/followers", "/users/a.eth/B.eth/buttonState", "/users/a.eth/commonFollowers", "/leaderboard/ranked", "/leaderboard/search"}...)
-			var query []string
-			for range random.IntN(4) {
-				query = append(query, pick(random, []string{"limit", "offset", "term", "includeTags", "cache", "x", "sort", "direction", "tags", "include", "leader"}...)+"="+
-					pick(random, []string{"", "5", "05", "10", "200", "0", "true", "false", "fresh", "fox", "FOX+", "%C3%89t%C3%A9", "e%CC%81t%C3%A9", "%FF%26%2B", "%25", "ens", "a,ens", "ASC", "Followers", "blocked", ",top8,,x"}...))
-			}
-			r, forward := AtEdge(c, "GET", "/"+c.BasePath+path, strings.Join(query, "&"))
-			equal(t, "the resolution at an edge", r, c.Resolve("GET", "/"+c.BasePath+path, strings.Join(query, "&")))
-			equal(t, "whether it is forwarded", forward != "", r.Action == site.AnswerWithoutTags || r.Action == site.AnswerSearch || r.Action == site.AnswerComputed || r.Fresh)
-			if forward == "" {
-				continue
-			}
-			forwardPath, forwardQuery, _ := strings.Cut(forward, "?")
-			if again := c.Resolve("GET", forwardPath, forwardQuery); !reflect.DeepEqual(again, r) {
-				t.Fatalf("%s?%s, forwarded as %s: got %+v, want %+v", path, query, forward, again, r)
-			}
-			_, again := AtEdge(c, "GET", forwardPath, forwardQuery)
-			equal(t, "the form of a normal form", again, forward)
-			forwarded[forward] = r
-		}
-		seen := map[string]string{}
-		for forward, r := range forwarded {
-			id := fmt.Sprintf("%+v", r)
-			if seen[id] != "" {
-				t.Errorf("cache keys: got two, %s and %s, for one request", seen[id], forward)
-			}
-			seen[id] = forward
-		}
-	}
-}
 
 // The expressions of the table match what the rules of keys accept.
 func TestEdgeExpressionsMatchKeys(t *testing.T) {
@@ -89,25 +52,6 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 	}
 }
 
-// Only objects of a site can be requested at an edge, however a path is spelled.
-func TestEdgeHidesWhatIsNoObject(t *testing.T) {
-	c := defaultConfig(t)
-	for _, path := range []string{"/_lock", "/_publishing", "/_publishing.tar", "/_site/../_lock", "//_lock", "/api/v1/../../_lock"} {
-		if a, _ := AtEdge(c, http.MethodGet, path, ""); a.Problem != site.NoSuchRoute {
-			t.Errorf("%s: got %+v, want a 404", path, a)
-		}
-	}
-}
-
-// The bodies of an edge are the objects under _errors/.
-func TestEdgeProblemsAreObjects(t *testing.T) {
-	problems := TableOf(defaultConfig(t)).Problems
-	equal(t, "problems", len(problems), len(site.Config{}.Problems()))
-	for _, p := range (site.Config{}).Problems() {
-		equal(t, p.Name, problems[p.Name].Body, string(p.Body()))
-	}
-}
-
 // configs returns the default configuration and some with other base paths and APIs.
 func configs(t testing.TB) []site.Config {
 	t.Helper()
@@ -142,9 +86,165 @@ func withExplorer(c site.Config) site.Config {
 // newRandom returns a source that gives the same values in every run.
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-func equal[T comparable](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
+// Every row of the edge table matches the paths of its routes and no others, and Direct only keys.
+func TestEdgeGroupsMatchRoutes(t *testing.T) {
+	c, random := withExplorer(efpConfig(t, site.NamesCopies)), newRandom()
+	rows := TableOf(c).Routes
+	if all := c.Routes(); len(rows) > len(all)*2/3 {
+		t.Errorf("rows of the table: got %d for %d routes, want fewer", len(rows), len(all))
 	}
+	var paths, directs []*regexp.Regexp
+	for _, r := range rows {
+		paths = append(paths, regexp.MustCompile(r.Path))
+		directs = append(directs, regexp.MustCompile("^(?:"+r.Direct+")$"))
+	}
+	const address = "0xabababababababababababababababababababab"
+	for range 20_000 {
+		route := c.Routes()[random.IntN(len(c.Routes()))]
+		path := strings.TrimPrefix(route.Path(c), "/")
+		for variable, values := range map[string][]string{
+			"board": {"followers", "muted", "count", "x"}, "token_id": {"1", "01", "x"}, "user": {"alice.eth", address, "ABC", "recommended"}, "other": {"bob.eth", "details"},
+			"address": {address, "0x1"}, "object": {"account", "records"}, "sort": {"followers", "mutuals"}, "script": {"shim.js", "x.js"}, "types": {"shim.d.ts"},
+			"limit": {"1", "101"}, "number": {"0", "01"}, "hash": {"0f", "g"}, "sha256": {strings.Repeat("0a", 32), "0a"}, "problem": {"post-only", "x"},
+			"asset": {"app-ABCD1234", "app"}, "date": {"2026-01-02", "x"},
+		} {
+			path = strings.ReplaceAll(path, "{"+variable+"}", pick(random, values...))
+		}
+		if random.IntN(4) == 0 {
+			path += pick(random, []string{"/", "x", "/details", "/1"}...)
+		}
+		method := http.MethodGet
+		if route.Post {
+			method = http.MethodPost
+		}
+		resolution := c.Resolve(method, "/"+path, "leader=x")
+		found := 0
+		for i, row := range rows {
+			if directs[i].MatchString("/"+path) && row.Direct != "" {
+				if _, isKey := c.RouteOf(site.Key(path)); !isKey || resolution.Key != site.Key(path) || resolution.Action != site.AnswerObject {
+					t.Fatalf("%s: got a key by the expression %s, want %+v", path, row.Direct, resolution)
+				}
+			}
+			if !paths[i].MatchString(path) {
+				continue
+			}
+			found++
+			if r := resolution.Route; r == nil || r.Computed != row.Computed || r.Post != row.Post || r.CacheControl != row.Caching || len(r.Params) != len(row.Params) {
+				t.Fatalf("%s: got the row %s, want one like %+v", path, row.Path, r)
+			}
+		}
+		if want := resolution.Route != nil; found > 1 || (found == 1) != want {
+			t.Fatalf("%s: got %d rows, want one for a route: %t", path, found, want)
+		}
+	}
+}
+
+// Without a fallback an edge never gives the first page for another one.
+func TestWithoutFallback(t *testing.T) {
+	config := efpConfig(t, site.NamesCopies)
+	for request, want := range map[string]string{
+		"users/alice.eth/following?offset=20&sort=followers": `{"following":[]}`,
+		"users/alice.eth/following?tags=a":                   `{"following":[]}`,
+		"users/alice.eth/followers?offset=20":                `{"followers":[]}`,
+		"lists/1/searchFollowing?term=x":                     `{"following":[]}`,
+		"lists/1/recommended/details":                        `{"recommended":[]}`,
+		"discover?offset=10":                                 `{"latestFollows":[]}`,
+		"lists/1/searchFollowing?limit=5":                    "", // the object
+	} {
+		path, query, _ := strings.Cut("/api/v1/"+request, "?")
+		if got, problem := WithoutFallback(config, config.Resolve(http.MethodGet, path, query)); got != want || problem != nil {
+			t.Errorf("%s: got %q, %v, want %q", request, got, problem, want)
+		}
+	}
+}
+
+var badOrder = &site.Problem{Name: "bad-order", Status: 400, Detail: "The order must be rank, name or a/b.", CacheControl: "public, max-age=60"}
+
+// MadeUp are invented parameters, one of every kind.
+var MadeUp = map[site.Param]site.ParamRule{
+	"about": {Kind: site.ParamText, About: "made-up text", Problem: site.BadTerm, Most: 20},
+	"order": {Kind: site.ParamChoice, About: "made-up choice", Problem: badOrder, Values: []string{"name", "a/b"}, Neutral: "rank"},
+	"since": {Kind: site.ParamNumber, About: "made-up number", Problem: site.BadLimit, Least: 3, Default: 7, Most: 5000},
+	"whole": {Kind: site.ParamBool, About: "made-up truth", Problem: site.BadIncludeTags, Values: []string{"true"}, Neutral: "false"},
+}
+
+// AddParam adds a parameter to the tables of site while a test runs, and to every route of the API.
+// The test must not run in parallel with others.
+func AddParam(t testing.TB, name site.Param) {
+	t.Helper()
+	site.Params()[name] = MadeUp[name]
+	t.Cleanup(func() { delete(site.Params(), name) })
+	for _, r := range (site.Config{}).Routes() {
+		if before := r.Params; r.UnderAPI() {
+			r.Params = append(slices.Clone(before), name)
+			slices.Sort(r.Params)
+			t.Cleanup(func() { r.Params = before })
+		}
+	}
+}
+
+// Adding a parameter to the tables of site is enough to have it described, and resolved by the script of the edges.
+func TestNewParameter(t *testing.T) {
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rule := range MadeUp {
+		t.Run(string(name), func(t *testing.T) {
+			AddParam(t, name)
+			api, err := openapi.Describe(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := bytes.Count(api, []byte(`"description":"`+rule.About)); got != 6 {
+				t.Errorf("description of the API: got %d routes with the parameter, want 6", got)
+			}
+			random := rand.New(rand.NewPCG(1, 2))
+			for _, r := range []*resolver{newResolver(t, config, true, false), newResolver(t, config, false, true)} {
+				for range 500 {
+					method, path, query := randomRequest(random, config)
+					value := pick(random, "", "2", "7", "0008", "9999", "name", "a/b", "rank", "true", "false", "+FOX", strings.Repeat("y", 21))
+					r.check(t, method, path, query+"&"+string(name)+"="+value)
+				}
+			}
+		})
+	}
+}
+
+// AtEdge is site.Config.Resolve from an edge's point of view: computed answers and refreshes are
+// forwarded to the fallback. Edges run the equivalent table from TableOf; tests
+// compare the two.
+//
+// forward is the path and query for the fallback in their normal form, which is also the
+// cache key; "" means that the edge answers as the resolution says. An edge without a
+// fallback never forwards: it answers as WithoutFallback says.
+func AtEdge(c site.Config, method, path, rawQuery string) (r site.Resolution, forward string) {
+	r = c.Resolve(method, path, rawQuery)
+	switch {
+	case r.Query != "":
+		forward = r.Key.URLPath() + "?" + r.Query
+	case r.Action == site.AnswerComputed:
+		forward = r.Key.URLPath()
+	}
+	return r, forward
+}
+
+// WithoutFallback returns the answer of an edge without a fallback to a request that AtEdge would
+// forward: a body with status 200, a problem, or if both are zero, the object Key.
+//
+// A later page, or a page of a search, is empty. The first page would show clients some entries
+// twice, or entries that do not match. Other requests without an object are Unavailable, except for
+// the bodies that clients cannot do without.
+func WithoutFallback(c site.Config, r site.Resolution) (body string, problem *site.Problem) {
+	if r.Action != site.AnswerComputed {
+		return "", nil
+	}
+	selected := r.Ask.Offset > 0 || r.Ask.Term != "" || r.Ask.Tags != ""
+	if empty, ok := emptyPages[r.Route.ID]; ok && (selected || r.Route.Computed) {
+		return empty, nil
+	}
+	if selected || r.Route.Computed || c.Names == site.NamesLookup && r.Absent == site.NoSuchName {
+		return "", site.Unavailable
+	}
+	return "", nil
 }

@@ -3,6 +3,7 @@ package edge_test
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/site"
 )
 
 // With an address, Caddy listens there alone, and answers every host name.
@@ -124,6 +126,33 @@ func TestCaddyServesName(t *testing.T) {
 		_ = response.Body.Close() // it has none
 		if to := response.Header.Get("Location"); response.StatusCode/100 != 3 || to != "https://api.example.org"+path {
 			t.Errorf("%s, plain HTTP: got %d to %q, want a redirect to https", what, response.StatusCode, to)
+		}
+	}
+}
+
+// Only the operators learn whether the fallback and live are well. Clients of Caddy get the answer
+// to an unknown path.
+func TestCaddyProbes(t *testing.T) {
+	t.Parallel()
+	for what, o := range map[string]*origins{"spec": newOrigins(t), "efp": newOriginsEFP(t, site.NamesCopies)} {
+		asked := newWitness(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+		live := newWitness(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/_site" { // the health check of Caddy
+				t.Errorf("%s: live was asked for %s", what, r.URL)
+			}
+		})
+		for _, base := range []string{
+			startCaddy(t, o.bucket.URL+"/bucket", ""), startCaddy(t, o.bucket.URL+"/bucket", asked.URL),
+			startCaddy(t, o.bucket.URL+"/bucket", asked.URL, func(o *edge.Options) { o.Live = live.URL }),
+		} {
+			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions} {
+				for _, path := range []string{"/healthz", "/readyz", "/%68ealthz", "/readyz?x=1"} {
+					sameAnswer(t, what+": "+method+" "+path, ask(t, method, base, path), o.direct(t, method, path))
+				}
+			}
+		}
+		if all := asked.all(); len(all) > 0 {
+			t.Errorf("%s: got requests to the fallback %v, want none", what, all)
 		}
 	}
 }

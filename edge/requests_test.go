@@ -1,8 +1,11 @@
 package edge_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,29 +56,6 @@ func TestConformanceEFP(t *testing.T) {
 			return true
 		})
 	})
-}
-
-// The same with a real bucket that publish made, which the fallback does not read.
-func TestConformanceEFPOverMinIO(t *testing.T) {
-	servers.Nightly(t)
-	path, err := efpSites[site.NamesCopies]()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bucketURL := overMinIO(t, path)
-	for _, s := range subjects {
-		t.Run(s.kind, func(t *testing.T) {
-			o := newOriginsEFP(t, site.NamesCopies)
-			base := s.start(t, bucketURL, o.fallback.URL)
-			for _, c := range efpCases(t) {
-				checkCase(t, base, c)
-			}
-			for _, object := range site.UserObjects() {
-				path := "/api/v1/users/" + unknownAddress + "/" + string(object)
-				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)
-			}
-		})
-	}
 }
 
 const unknownAddress = "0x6363636363636363636363636363636363636363"
@@ -273,4 +253,155 @@ func (o *origins) sent(t *testing.T, c fixtures.Case) answer {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// Random variations of the conformance requests get the handler's answers.
+func TestRandomRequests(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) { sendRandom(t, s, newOrigins(t), conformanceCases(t)) })
+}
+
+func TestRandomRequestsEFP(t *testing.T) {
+	forEFP(t, func(t *testing.T, s subject, names string) { sendRandom(t, s, newOriginsEFP(t, names), efpCases(t)) })
+}
+
+func sendRandom(t *testing.T, s subject, o *origins, cases []fixtures.Case) {
+	base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+	random := rand.New(rand.NewPCG(1, 2))
+	tries, compared := servers.Rounds(300, 3_000), 0
+	for range tries {
+		path := bend(random, cases[random.IntN(len(cases))].Path)
+		if !s.receives(path) {
+			continue
+		}
+		got, err := tryAsk(http.MethodGet, base, path)
+		want := o.served(t, path)
+		if err != nil || want.status == 0 {
+			continue // not even a request
+		}
+		sameAnswer(t, path, got, want, s.unseen...)
+		compared++
+	}
+	if least := tries * 2 / 3; compared < least {
+		t.Errorf("compared requests: got %d, want at least %d", compared, least)
+	}
+}
+
+// served returns the answer of the handler over HTTP; status 0 where Go's server refuses the request.
+func (o *origins) served(t testing.TB, path string) answer {
+	t.Helper()
+	a, err := tryAsk(http.MethodGet, o.fallback.URL, path)
+	if err != nil || a.status == http.StatusBadRequest && !strings.HasPrefix(a.body, "{") {
+		return answer{}
+	}
+	return a
+}
+
+func bend(random *rand.Rand, path string) string {
+	path, query, _ := strings.Cut(path, "?")
+	for random.IntN(3) == 0 {
+		at := 1 + random.IntN(len(path))
+		switch random.IntN(3) {
+		case 0:
+			if at < len(path) && path[at] != '%' {
+				path = path[:at] + fmt.Sprintf("%%%02x", path[at]) + path[at+1:]
+			}
+		case 1:
+			path = path[:at] + pick(random, "/", "%25", "%2F", "..", "x", "%41", "&", "=", "+", "0", "%00", "%C3%89", "%FF", "%EF%B8%8F", "%01", "!", "%20") + path[min(len(path), at+random.IntN(2)):]
+		case 2:
+			path = strings.ToUpper(path[:at]) + path[at:]
+		}
+	}
+	for random.IntN(2) == 0 {
+		name := pick(random, "limit", "offset", "term", "includeTags", "cache", "Limit", "l%69mit", "x", "", "%26limit", "%01",
+			"sort", "direction", "tags", "include", "include", "leader", "interval", "opcode", "tag", "tag")
+		value := pick(random, "", "1", "5", "05", "10", "100", "101", "0", "-1", "+5", "%35", "x", "true", "false", "TRUE", "%66alse", "999999999999999999",
+			"9999999999999999999", "fox", "FOX", "+fox%20", "%C3%89t%C3%A9", "%FF", "%E3%80%80", "%C2%A0fox", "a%26limit=5", "%2541", "%3D", "=", "%2B", "%", "%4",
+			strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("%61", 255), strings.Repeat("%C3%A9", 128), "2147483648", "%01A", "%25",
+			"ens", "x,ens", "ens%2Cx%01", "Followers", "EARLIEST", "asc", "ASC", ",a,,%2Cb,", "a%252Cb", "alice.eth", "BOB.eth", "0x", "all", "day", "Day", "w%65ek", "2", "3", "top8", "+top8", "a%2cB", "%25%26=")
+		pair := pick(random, "", "&", "&&") + name + pick(random, "=", "=", "=", "", "==") + value
+		if random.IntN(2) == 0 {
+			query = pair + "&" + query
+		} else {
+			query += "&" + pair
+		}
+	}
+	if query == "" {
+		return path
+	}
+	return path + "?" + query
+}
+
+func pick(random *rand.Rand, all ...string) string { return all[random.IntN(len(all))] }
+
+func newOriginsHistory(t testing.TB, names string) *origins {
+	t.Helper()
+	path, err := historySites[names]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newOriginsOf(t, path, "")
+}
+
+// historyPaths ask about operations. Those of a group have one normal form.
+func historyPaths() [][]string {
+	const of, feed, list = "/api/v1/users/alice.eth/notifications", "/api/v1/users/bob.eth/notifications.atom", "/api/v1/lists/1/activity"
+	return [][]string{
+		{of, of + "?", of + "?interval=week&opcode=0&tag=&limit=10&offset=0&start=x7", of + "?limit=010&interval=Day", of + "?opcode=5", "/api/v1/users/ALICE.eth/notifications?x=1"},
+		{of + "?interval=all", of + "?interval=%61ll&tag", of + "?tag=&interval=all&interval=day"},
+		{of + "?interval=all&limit=50", of + "?limit=50&interval=all"},
+		{of + "?interval=all&tag=top8", of + "?tag=top%38&interval=all&tag=x"}, {of + "?interval=all&tag=Top8"}, {of + "?interval=all&tag=%20top8", of + "?interval=all&tag=+top8"},
+		{of + "?interval=all&tag=a%2CB", of + "?interval=all&tag=a,B&opcode"}, {of + "?interval=all&tag=%2C"}, {of + "?interval=all&tag=%C3%A9", of + "?tag=%c3%a9&interval=all"},
+		{of + "?interval=all&tag=%FF"}, {of + "?interval=all&tag=%25%26%3D"}, {of + "?interval=all&opcode=3"}, {of + "?interval=month&opcode=1&offset=2&limit=3"},
+		{of + "?limit=0"}, {of + "?offset=-1&interval=all"}, {"/api/v1/users/0x0101010101010101010101010101010101010101/notifications?interval=all"},
+		{"/api/v1/users/nobody.eth/notifications"}, {"/api/v1/users/" + unknownAddress + "/notifications"}, {"/api/v1/users/a%2Fb/notifications"},
+		{feed, feed + "?limit=50", feed + "?opcode=9&x"}, {feed + "?interval=all&limit=10"}, {feed + "?interval=all"}, {"/api/v1/users/nobody.eth/notifications.atom"}, {"/api/v1/users/bob.eth/notificationsxatom"},
+		{of + "?interval=all&start=0", of + "?start=00&interval=all&start=5"}, {of + "?interval=all&start=1793404800"},
+		{list, list + "?interval=week"}, {list + "?interval=all&opcode=2"}, {"/api/v1/lists/01/activity"}, {"/api/v1/lists/404/activity"}, {"/api/v1/lists/1/notifications"},
+		{"/api/v1/users/alice.eth/activity"},
+	}
+}
+
+// Answers about operations equal those of the handler, with all methods and their headers. Requests
+// with the same meaning reach the fallback once.
+func TestHistory(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		for _, names := range []string{site.NamesCopies, site.NamesLookup} {
+			o := newOriginsHistory(t, names)
+			base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+			for _, group := range historyPaths() {
+				before := o.fallback.requests.Load()
+				var all []answer
+				for _, path := range group {
+					all = append(all, ask(t, http.MethodGet, base, path))
+				}
+				asked := o.fallback.requests.Load() - before
+				for i, path := range group {
+					sameAnswer(t, path, all[i], o.direct(t, http.MethodGet, path), s.unseen...)
+				}
+				if s.caches && asked > 1 && all[0].status == http.StatusOK {
+					t.Errorf("%s: got %d requests to the fallback for %d of one normal form, want 1", group[0], asked, len(group))
+				}
+			}
+			for _, path := range []string{"/api/v1/users/alice.eth/notifications?interval=all", "/api/v1/users/bob.eth/notifications.atom?interval=all", "/api/v1/lists/1/activity?interval=all"} {
+				for _, method := range []string{"HEAD", "OPTIONS", "POST", "DELETE"} {
+					sameAnswer(t, method+" "+path, ask(t, method, base, path), o.direct(t, method, path), s.unseen...)
+				}
+				sameConditions(t, s, o, base, path)
+			}
+			key := "/" + string(site.NotificationsKey("0x0101010101010101010101010101010101010101", 0))
+			sameAnswer(t, key, ask(t, http.MethodGet, base, key), o.direct(t, http.MethodGet, key), s.unseen...)
+		}
+	})
+}
+
+func TestRandomRequestsHistory(t *testing.T) {
+	var cases []fixtures.Case
+	for _, group := range historyPaths() {
+		for _, path := range group {
+			cases = append(cases, fixtures.Case{Path: path})
+		}
+	}
+	forEFP(t, func(t *testing.T, s subject, names string) {
+		sendRandom(t, s, newOriginsHistory(t, names), slices.Concat(cases, cases, efpCases(t)))
+	})
 }
