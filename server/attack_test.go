@@ -435,23 +435,6 @@ func TestClientsAreLimited(t *testing.T) {
 	}
 }
 
-// TestAProfileOfTheFuture: a wrong time does not keep later answers out.
-func TestAProfileOfTheFuture(t *testing.T) {
-	t.Parallel()
-	u := newUpstream(t)
-	b := local(t, demo(t))
-	handler := newHandler(t, b, server.Options{Refresh: u.options()})
-	defer handler.Close()
-	for i, fresh := range []int64{1 << 62, time.Now().UnixMilli() + 1000} {
-		u.tell(profiles(func(string) site.Profile { return profileOf(fmt.Sprint("n", i), fresh) }).handler(t), nil)
-		w := ask(handler, freshDetails)
-		d, _, err := site.DecodeDetails(w.Body.Bytes())
-		if err != nil || d.ENS.Name != fmt.Sprint("n", i) || d.ENS.Fresh > time.Now().UnixMilli() {
-			t.Errorf("got %+v, %v, want the name n%d and a time that was", d.ENS, err, i)
-		}
-	}
-}
-
 // TestLargeBadges: an upstream decides neither how much memory a refresh takes, nor how large the objects
 // become.
 func TestLargeBadges(t *testing.T) {

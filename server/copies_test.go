@@ -28,7 +28,7 @@ func wholeSnapshot(t testing.TB, asOf, ens, badge string) afero.Fs {
 	snapshot := afero.NewMemMapFs()
 	for name, text := range map[string]string{
 		"meta.json":     `{"format":1,"as_of":"` + asOf + `"}`,
-		"events.ndjson": circleEvent + "\n" + strings.Replace(circleEvent, `"id":1`, `"id":2`, 1),
+		"events.ndjson": anEvent + "\n" + strings.Replace(anEvent, `"id":1`, `"id":2`, 1),
 		"badges.ndjson": badge,
 		"lists.ndjson": fmt.Sprintf(`{"token_id":"1","owner":%q}
 {"token_id":"2","owner":%q}
@@ -58,6 +58,8 @@ func generatedEFP(t testing.TB, snapshot afero.Fs, refreshed generator.Refreshed
 }
 
 const (
+	anEvent = `{"id":1,"fancy_id":"e","name":"e","event_url":"","image_url":"","country":"","city":"","description":"","year":2026,"start_date":"","end_date":"","expiry_date":""}`
+
 	dayOne      = "2026-01-01T00:00:00Z"
 	staleENS    = `{"name":"bob.eth","fresh":1000}`
 	freshENS    = `{"name":"bob.eth","avatar":"https://img.example/<new>.png","records":{"b":1.50,"a":"x"},"fresh":1790000000000}`
@@ -82,7 +84,7 @@ func scans(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	fmt.Fprintf(w, `{"event":%s,"tokenId":"99","owner":%q}`, circleEvent, account)
+	fmt.Fprintf(w, `{"event":%s,"tokenId":"99","owner":%q}`, anEvent, account)
 }
 
 // Whatever is asked for, a refresh replaces every object that shows the profile or the badges of the
@@ -339,7 +341,7 @@ func TestRefreshedCopiesOutliveAPublish(t *testing.T) {
 	next := wholeSnapshot(t, "2026-01-02T00:00:00Z", strings.Replace(staleENS, "1000", "2000", 1), "")
 	for name, change := range map[string]func(string) string{
 		"events.ndjson": func(text string) string {
-			return text + "\n" + strings.Replace(circleEvent, `"id":1`, `"id":3`, 1)
+			return text + "\n" + strings.Replace(anEvent, `"id":1`, `"id":3`, 1)
 		},
 		"lists.ndjson": func(text string) string {
 			return strings.Replace(text, fmt.Sprintf("{\"token_id\":\"4\",\"owner\":%q}\n", numbered(2)), "", 1)

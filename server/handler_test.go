@@ -358,3 +358,109 @@ func TestNoSite(t *testing.T) {
 		t.Errorf("an empty folder: got %v, want an error that says there is no site", err)
 	}
 }
+
+// The code of a person is the same by any way to name it, and another than those of others; an address that the graph does
+// not know has one. Tests in browsers/ read them.
+func TestQRCodes(t *testing.T) {
+	t.Parallel()
+	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot")
+	const bob, unknown = "0x0202020202020202020202020202020202020202", "0x0000000000000000000000000000000000abcdef"
+	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := newHandler(t, storage.NewFolder(files), server.Options{})
+	owners := map[string]string{}
+	for path, owner := range map[string]string{
+		"users/bob.eth/qr": bob, "users/BOB.eth/qr?x=1": bob, "users/" + bob + "/qr": bob, "users/0X" + bob[2:] + "/qr": bob,
+		"users/" + strings.ToUpper(unknown) + "/qr": unknown, "users/" + unknown + "/qr": unknown, "lists/1/qr": "of list 1",
+	} {
+		got := ask(handler, "/api/v1/"+path)
+		if contentType := got.Header().Get("Content-Type"); got.Code != 200 || contentType != "image/svg+xml" {
+			t.Fatalf("%s: got %d, %s, want a picture: %s", path, got.Code, contentType, got.Body)
+		}
+		if of, known := owners[got.Body.String()]; known && of != owner {
+			t.Errorf("%s: got the code of %s, want one of %s", path, of, owner)
+		}
+		owners[got.Body.String()] = owner
+	}
+	if len(owners) != 3 {
+		t.Errorf("got %d codes, want one for each of 3 persons", len(owners))
+	}
+	for path, status := range map[string]int{"users/nobody.eth/qr": 404, "lists/424242/qr": 404, "lists/01/qr": 400, "users/100%25/qr": 404} {
+		if got := ask(handler, "/api/v1/"+path); got.Code != status || got.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: got %d, %s, want the problem %d", path, got.Code, got.Header().Get("Content-Type"), status)
+		}
+	}
+}
+
+// A report that is put into the bucket, replaced or removed shows within a second or so, without a new site.
+func TestReportsAreRead(t *testing.T) {
+	t.Parallel()
+	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Config: site.Config{Explorer: true, LeaderboardMax: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := local(t, files)
+	handler := newHandler(t, to, server.Options{})
+	ask := func(key site.Key) *http.Response {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, key.URLPath(), nil))
+		return w.Result()
+	}
+	for key, contentType := range map[site.Key]string{
+		site.ReportsKey: "application/json", site.ReportKey("2026-01-31", site.ReportPage): "text/html; charset=utf-8",
+		site.ReportKey("2026-01-31", site.ReportData): "application/json",
+	} {
+		if got := ask(key); got.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: got %d, want 404 as long as there is none", key, got.StatusCode)
+		}
+		for _, body := range []string{"first", "second"} {
+			object := storage.Object{Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body)}
+			if _, err := to.Put(t.Context(), object, storage.Always); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, body+" at "+string(key), func() bool {
+				got := ask(key)
+				return got.StatusCode == http.StatusOK && got.Header.Get("Content-Type") == contentType &&
+					got.Header.Get("Cache-Control") == "no-cache" && got.Header.Get("Etag") == `"`+object.MD5.String()+`"`
+			})
+		}
+		if err := to.Delete(t.Context(), []site.Key{key}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "nothing at "+string(key), func() bool { return ask(key).StatusCode == http.StatusNotFound })
+	}
+}
+
+// A term that is not UTF-8 finds nothing, not even names with the replacement character. Only that
+// character finds those names.
+func TestATermThatIsNotUTF8(t *testing.T) {
+	snapshot := afero.NewMemMapFs()
+	var records, accounts strings.Builder
+	for n, name := range []string{"odd\uFFFDname.eth", "\u00e3.eth", "fox.eth"} {
+		records.WriteString(`{"token_id":"1","version":1,"record_type":"address","data":"` + numbered(n) + `"}` + "\n")
+		accounts.WriteString(`{"address":"` + numbered(n) + `","ens":{"name":"` + name + `"}}` + "\n")
+	}
+	for name, text := range map[string]string{
+		"meta.json": `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`, "events.ndjson": "", "badges.ndjson": "",
+		"lists.ndjson": `{"token_id":"1","owner":"` + numbered(99) + `"}`, "records.ndjson": records.String(), "accounts.ndjson": accounts.String(),
+	} {
+		if err := afero.WriteFile(snapshot, name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := serve(t, storage.NewFolder(generated(t, snapshot)))
+	for term, found := range map[string]int{
+		"%EF%BF%BD": 1, "D%EF%BF%BDn": 1, "fox": 1, "%C3%A3": 1, "eth": 3,
+		"%FF": 0, "%C3": 0, "%A3": 0, "fox%FF": 0, "%FFfox": 0, "d%FFn": 0, "%EF%BF": 0, "%ED%A0%80": 0, "+%FF+": 0, "%C0%A6": 0,
+	} {
+		r, body := request(t, http.MethodGet, base+"/api/v1/lists/1/searchFollowing?term="+term)
+		if got := strings.Count(body, `"version"`); r.StatusCode != http.StatusOK || got != found {
+			t.Errorf("term=%s: got status %d and %d entries, want 200 and %d", term, r.StatusCode, got, found)
+		}
+	}
+	if r, _ := request(t, http.MethodGet, base+"/api/v1/lists/2/searchFollowing?term=%FF"); r.StatusCode != http.StatusNotFound {
+		t.Errorf("in a list that is not there: got status %d, want 404", r.StatusCode)
+	}
+}

@@ -14,17 +14,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/internal/testenv/process"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/server"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -232,69 +228,6 @@ func TestClientsThatNeverRead(t *testing.T) {
 	returned()
 }
 
-// Idle connections cost little, and nothing once closed. The test opens 10,000 if the limit of open
-// files allows it; the clients run in another process, which needs as many.
-func TestIdleConnections(t *testing.T) {
-	const inChild = "HOSTILE_IDLE"
-	if address := os.Getenv(inChild); address != "" {
-		holdIdle(t, address)
-		return
-	}
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	count := int(min(uint64(servers.Rounds(1_000, 10_000)), files.Cur-200)) // the rest is for what else is open
-	base, returned := serveDemo(t, server.Limits{})
-	before := measure()
-
-	command := process.Self(t, []string{fmt.Sprintf("%s=%d %s", inChild, count, strings.TrimPrefix(base, "http://"))}, "-test.run=^"+t.Name()+"$")
-	end, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := process.Start(t, command)
-	if !child.WaitFor("idle") {
-		t.Errorf("the clients: got %v, want idle", child.Lines())
-	}
-	with := measure()
-	t.Logf("%d idle connections: %d bytes each", count, (int(with.bytes)-int(before.bytes))/count)
-	if with.goroutines < count {
-		t.Errorf("goroutines: got %d, want at least the %d of the connections", with.goroutines, count)
-	}
-	askDemo(t, base)
-	if err := end.Close(); err != nil {
-		t.Error(err)
-	}
-	if status, _ := child.Wait(); status != 0 {
-		t.Errorf("the clients: got status %d, want 0", status)
-	}
-	returned()
-}
-
-// holdIdle holds connections until standard input ends.
-func holdIdle(t *testing.T, what string) {
-	var count int
-	var address string
-	if _, err := fmt.Sscan(what, &count, &address); err != nil {
-		t.Fatal(err)
-	}
-	answer := make([]byte, 64<<10)
-	for range count {
-		conn := dial(t, address)
-		// Ports of connections that end with a reset are free at once.
-		if err := conn.SetLinger(0); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(conn, "HEAD /_site HTTP/1.1\r\nHost: x\r\n\r\n")
-		if n, err := conn.Read(answer); err != nil || !bytes.HasPrefix(answer[:n], []byte("HTTP/1.1 200")) {
-			t.Fatalf("an idle connection: got %q, %v, want 200", answer[:n], err)
-		}
-	}
-	fmt.Println("idle")
-	_, _ = io.Copy(io.Discard, os.Stdin) // however it ends
-}
-
 // Requests larger than the limit are refused, whichever part is large; smaller ones are
 // not.
 func TestLargeRequests(t *testing.T) {
@@ -483,58 +416,5 @@ func TestTraversal(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// Requests beyond the limit get a 503 with Retry-After at once; requests that wait for
-// the store leave room for answers from the cache.
-func TestTooManyRequests(t *testing.T) {
-	for _, c := range []struct {
-		max, waiting int // limits of requests, and of requests waiting for the store
-	}{{1, 1}, {4, 3}, {100, 75}} {
-		store := &recordingStore{Store: storage.NewFolder(demo(t))}
-		handler, err := server.New(context.Background(), store, server.Options{
-			MaxRequests: c.max, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		base := listen(t, handler)
-		askDemo(t, base)
-		before := measure()
-		arrived, release := make(chan struct{}, c.max), make(chan struct{})
-		store.setFail(func(key site.Key) error {
-			arrived <- struct{}{}
-			<-release
-			return nil
-		})
-		var group sync.WaitGroup
-		for n := range c.waiting {
-			group.Go(func() {
-				if r, _ := request(t, http.MethodGet, fmt.Sprintf("%s/api/v1/lists/%d/details", base, 9000+n)); r.StatusCode != http.StatusNotFound {
-					t.Errorf("a request that had to wait: got %d, want 404", r.StatusCode)
-				}
-			})
-			<-arrived
-		}
-		for path, status := range map[string]int{
-			"/api/v1/lists/9999/details": http.StatusServiceUnavailable,
-			largeList + "details":        map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[c.waiting < c.max],
-		} {
-			r, body := request(t, http.MethodGet, base+path)
-			if r.StatusCode != status || (status != http.StatusOK) != (r.Header.Get("Retry-After") == "5") {
-				t.Errorf("of %d requests, %d wait, %s: got %d %v, want %d and Retry-After unless 200", c.max, c.waiting, path, r.StatusCode, r.Header, status)
-			}
-			if status != http.StatusOK {
-				checkProblem(t, path, r, []byte(body))
-			}
-		}
-		close(release)
-		group.Wait()
-		store.setFail(nil)
-		askDemo(t, base)
-		var after use
-		waitFor(t, func() bool { after = measure(); return after.goroutines <= before.goroutines },
-			func() string { return fmt.Sprintf("%+v, want at most %+v", after, before) })
 	}
 }

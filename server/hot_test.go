@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -11,9 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/ranks"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -86,37 +93,84 @@ func oddRequest(random *rand.Rand, plain, path, etag string) string {
 	return method + " " + target + " " + pick("HTTP/1.1", "HTTP/1.1", "HTTP/1.0") + "\r\n" + headers
 }
 
-// Records without tags are made of the records in the cache, not read again.
-func TestRecordsWithoutTagsOfTheCache(t *testing.T) {
+// TestHeldRanksAreThoseOfTheTwin compares sites of successive snapshots with a naive computation.
+// Each site keeps the ranks of an earlier one until new ranks are due.
+func TestHeldRanksAreThoseOfTheTwin(t *testing.T) {
 	t.Parallel()
-	store := &recordingStore{Store: storage.NewFolder(demo(t))}
-	handler := newHandler(t, store, server.Options{})
-	want := ask(handler, largeList+"records?includeTags=false").Body.String()
-	handler.Forget()
-	ask(handler, largeList+"records")
-	store.objects()
-	if got := ask(handler, largeList+"records?includeTags=false").Body.String(); got != want {
-		t.Errorf("got %.300s, want %.300s", got, want)
+	const every = 24 * time.Hour
+	holding := 0
+	for seed := uint64(servers.Rounds(3, 1)); seed <= uint64(servers.Rounds(3, 24)); seed++ { // in the third, several have many followers
+		random := rand.New(rand.NewPCG(seed, 7))
+		snapshot := naive.Random(seed)
+		var last *naive.Graph
+		var held *ranks.Held
+		for round := range 5 {
+			graph, err := naive.Load(snapshot, naive.Config{})
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if last = graph.HoldRanks(last, every); last != graph {
+				holding++
+			}
+			files, report, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: snapshot}, generator.Options{
+				NoSync: true, Config: site.Config{API: site.APIEFP, RanksEvery: int64(every / time.Second)}, Ranks: held,
+			})
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if report.Ranks.Held != (last != graph) {
+				t.Errorf("seed %d, round %d: got held=%t, want %t", seed, round, report.Ranks.Held, last != graph)
+			}
+			compareSpec(t, snapshot, files, held)
+			handler := efpHandler(t, files)
+			for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, uint64(round))), graph, 600) {
+				if strings.Contains(r.Path, "//") {
+					continue
+				}
+				status, _, want := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)
+				got := answerTo(handler, r.Method, r.URL(), r.Body)
+				if got.Code != status || status == 200 && r.Method != "HEAD" && !bytes.Equal(got.Body.Bytes(), want) {
+					t.Errorf("seed %d, round %d, %s: got %d and %.900s, want %d and %.900s", seed, round, r, got.Code, got.Body, status, want)
+				}
+			}
+			handler.Close()
+			body, err := afero.ReadFile(files, string(site.RanksKey))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held, err = ranks.Parse(body); err != nil {
+				t.Fatal(err)
+			}
+			if snapshot, err = naive.Later(snapshot, random); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if got := store.objects(); len(got) != 0 {
-		t.Errorf("got %d reads, want none: %v", len(got), got)
+	if holding == 0 {
+		t.Error("got no round with held ranks, want some")
 	}
 }
 
-// Records without tags are not made of records that have to be read again.
-func TestOldRecordsAreReadAgain(t *testing.T) {
-	t.Parallel()
-	store := &recordingStore{Store: storage.NewFolder(demo(t))}
-	clock := &stoppedClock{}
-	clock.now.Store(time.Now().UnixNano())
-	o := server.Options{}
-	o.SetClock(clock)
-	handler := newHandler(t, store, o)
-	ask(handler, largeList+"records")
-	clock.pass(6 * time.Minute)
-	store.objects()
-	ask(handler, largeList+"records?includeTags=false")
-	if len(store.objects()) == 0 {
-		t.Error("got no read, want one")
+// compareSpec compares the details and _ranks of the API spec with those of a site of the API efp.
+func compareSpec(t *testing.T, snapshot fs.FS, efp afero.Fs, held *ranks.Held) {
+	t.Helper()
+	spec, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: snapshot}, generator.Options{
+		NoSync: true, Config: site.Config{RanksEvery: 24 * 3600}, Ranks: held,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	details, err := afero.Glob(spec, "/api/v1/lists/*/details")
+	if err != nil || len(details) == 0 {
+		t.Fatalf("got %d details, %v", len(details), err)
+	}
+	for _, name := range append(details, string(site.RanksKey)) {
+		got, err := afero.ReadFile(spec, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err := afero.ReadFile(efp, name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: got %.500s, want %.500s (%v)", name, got, want, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/afero"
@@ -104,25 +106,6 @@ func TestAnswersInFlight(t *testing.T) {
 	}
 }
 
-// In any mix of requests, aborted ones too, with a small cache, nothing is counted as in
-// flight in the end.
-func TestNothingStaysInFlight(t *testing.T) {
-	sites := twoSites(t)
-	handler := newHandler(t, sites[0], server.Options{CacheBytes: 64 << 10, InFlightBytes: 3 << 20})
-	var group sync.WaitGroup
-	for client := range 8 {
-		group.Go(func() {
-			paths := questions()
-			for n := client; n < 4*len(paths); n += 8 {
-				method := []string{http.MethodGet, http.MethodHead}[n%2]
-				handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/api/v1/"+paths[n%len(paths)], nil))
-			}
-		})
-	}
-	group.Wait()
-	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
-}
-
 // A page larger than the budget for pages is answered nevertheless, one at a time, and ends at 8 MiB.
 func TestAPageOfLongTexts(t *testing.T) {
 	for avatar, want := range map[int]int{10 << 10: 100, 200 << 10: 40} {
@@ -148,5 +131,193 @@ func TestAPageOfLongTexts(t *testing.T) {
 		}
 		group.Wait()
 		eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+	}
+}
+
+// shardsOf adds a list to a site, with search shards of the given approximate sizes and number of
+// entries. Every tenth entry contains "fox".
+func shardsOf(t *testing.T, files afero.Fs, list string, entries int, sizes ...int) {
+	t.Helper()
+	for shard, size := range sizes {
+		header := scan.ShardHeader{List: list, Total: len(sizes) * entries, Shards: len(sizes), ShardSize: site.SearchShardSize}
+		body := header.Append(nil)
+		for n := range entries {
+			if n > 0 {
+				body = append(body, ',')
+			}
+			name := "someone"
+			if n%10 == 0 {
+				name = "fox"
+			}
+			body = fmt.Appendf(body, `{"version":1,"record_type":"address","data":"%s","tags":[],"ens":{"name":"%s","avatar":"%s"}}`,
+				numbered(n), name, strings.Repeat("x", size))
+		}
+		if err := afero.WriteFile(files, string(site.SearchShardKey(list, shard)), append(body, "]}"...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Reading ahead never blocks a search from the shard that it needs next, however much
+// larger than the first shard the others are.
+func TestSearchesGiveWay(t *testing.T) {
+	files := demo(t)
+	const entries, large = 100, 40 << 10 // 4 MB a shard
+	shardsOf(t, files, "7000", entries, 10, large, large, large, large, large, large, large)
+	shardsOf(t, files, "7001", entries, large, large, large)
+	for _, c := range []struct {
+		path    string
+		clients int
+		found   int
+	}{
+		{"lists/7000/searchFollowing?term=nobody", 1, 0},
+		{"lists/7000/searchFollowing?term=nobody", 3, 0},
+		{"lists/7001/searchFollowing?term=fox&limit=30", 6, 30}, // 1.2 MB a page
+	} {
+		handler := newHandler(t, storage.NewFolder(files), server.Options{CacheBytes: 1 << 20})
+		var group sync.WaitGroup
+		for range c.clients {
+			group.Go(func() {
+				w := ask(handler, "/api/v1/"+c.path)
+				if got := strings.Count(w.Body.String(), `"version"`); w.Code != http.StatusOK || got != c.found {
+					t.Errorf("%s by %d: got status %d and %d entries, want 200 and %d", c.path, c.clients, w.Code, got, c.found)
+				}
+			})
+		}
+		group.Wait()
+		eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+	}
+}
+
+// A panickingStore panics where a search shard is read.
+type panickingStore struct{ server.Store }
+
+func (s panickingStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	if strings.HasPrefix(string(key), "_search/lists/") {
+		panic("a fault of the store")
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// A search that panics releases its memory.
+func TestAPanicHoldsNothing(t *testing.T) {
+	handler := newHandler(t, panickingStore{storage.NewFolder(demo(t))}, server.Options{})
+	if w := ask(handler, largeList+"searchFollowing?term=a"); w.Code < http.StatusInternalServerError {
+		t.Errorf("got status %d, want a fault", w.Code)
+	}
+	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+}
+
+// While a slow client receives a large object that the cache has dropped, an object
+// larger than the whole in-flight budget is answered too.
+func TestALargeObjectBesideASlowClient(t *testing.T) {
+	files := demo(t)
+	for name, size := range map[string]int{"5000": 2500 << 10, "5001": 7 << 20} {
+		if err := afero.WriteFile(files, "api/v1/lists/"+name+"/records", make([]byte, size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handler := newHandler(t, storage.NewFolder(files), server.Options{CacheBytes: 1 << 20})
+	var asked, done sync.WaitGroup
+	asked.Add(1)
+	slow := &slowClient{ResponseRecorder: httptest.NewRecorder(), asked: &asked, take: make(chan struct{})}
+	done.Go(func() {
+		handler.ServeHTTP(slow, httptest.NewRequest(http.MethodGet, "/api/v1/lists/5000/records", nil))
+	})
+	asked.Wait()
+	if w := ask(handler, "/api/v1/lists/5001/records"); w.Code != http.StatusOK {
+		t.Errorf("the larger object: got status %d, want 200", w.Code)
+	}
+	close(slow.take)
+	done.Wait()
+	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+}
+
+// A farStore takes time for every object, and counts concurrent reads.
+type farStore struct {
+	server.Store
+	away             time.Duration
+	reads, now, most atomic.Int64
+}
+
+func (s *farStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	if strings.HasPrefix(string(key), "_search/lists/") {
+		s.reads.Add(1)
+		now := s.now.Add(1)
+		defer s.now.Add(-1)
+		for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
+		}
+		time.Sleep(s.away)
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// longList returns a site with one list of that many search shards; every entry has a name,
+// and only that of the last one contains "fox".
+func longList(t *testing.T, shards int) server.Store {
+	t.Helper()
+	var records, accounts strings.Builder
+	follows := shards * site.SearchShardSize
+	for n := range follows {
+		name := "someone"
+		if n == follows-1 {
+			name = "fox"
+		}
+		fmt.Fprintf(&records, `{"token_id":"1","version":1,"record_type":"address","data":"%s"}`+"\n", numbered(n))
+		fmt.Fprintf(&accounts, `{"address":"%s","ens":{"name":"%s %d"}}`+"\n", numbered(n), name, n)
+	}
+	snapshot := afero.NewMemMapFs()
+	for name, text := range map[string]string{
+		"meta.json": `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`, "events.ndjson": "", "badges.ndjson": "",
+		"lists.ndjson": `{"token_id":"1","owner":"` + numbered(1<<30) + `"}`, "records.ndjson": records.String(), "accounts.ndjson": accounts.String(),
+	} {
+		if err := afero.WriteFile(snapshot, name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return storage.NewFolder(generated(t, snapshot))
+}
+
+// A search over many shards reads eight at a time, in order, and at most eight beyond
+// the one that fills the page.
+func TestShardsAreReadAhead(t *testing.T) {
+	const shards, away = 40, 100 * time.Millisecond
+	folder := longList(t, shards)
+	for _, c := range []struct {
+		query       string
+		found       int
+		least, most int64 // reads
+	}{
+		{"term=fox", 1, shards, shards},
+		{"term=nobody", 0, shards, shards},
+		{"term=someone", 10, 1, 1},
+		{"term=999&limit=6", 6, 6, 6 + 8}, // one in each of the first six shards
+		{"offset=500", 10, 1, 1},
+		{"offset=995", 10, 2, 2},
+	} {
+		var took time.Duration // on virtual time
+		store := &farStore{Store: folder, away: away}
+		var w *httptest.ResponseRecorder
+		synctest.Test(t, func(t *testing.T) {
+			handler := newHandler(t, store, server.Options{})
+			defer handler.Close()
+			begun := time.Now()
+			w = ask(handler, "/api/v1/lists/1/searchFollowing?"+c.query)
+			took = time.Since(begun)
+			eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+			time.Sleep(2 * away) // until unneeded prefetches have arrived
+		})
+		if got := strings.Count(w.Body.String(), `"version"`); w.Code != http.StatusOK || got != c.found {
+			t.Errorf("%s: got status %d and %d entries, want 200 and %d", c.query, w.Code, got, c.found)
+		}
+		if got := store.reads.Load(); got < c.least || got > c.most {
+			t.Errorf("%s: got %d reads, want %d to %d", c.query, got, c.least, c.most)
+		}
+		if got := store.most.Load(); got > 8 {
+			t.Errorf("%s: got %d reads at once, want at most 8", c.query, got)
+		}
+		if one := time.Duration(store.reads.Load()) * away; c.least == shards && took > one*2/3 {
+			t.Errorf("%s: got an answer after %v, want less than two thirds of the %v that one shard after the other takes", c.query, took, one)
+		}
 	}
 }

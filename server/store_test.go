@@ -116,38 +116,6 @@ func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 	}
 }
 
-// A handler that starts while the store is down is not ready, and becomes ready by itself.
-func TestAStoreThatComesLate(t *testing.T) {
-	files := demo(t)
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		at := storage.Location{Bucket: s.Bucket(t)}
-		published(t, files, openS3(t, s, at, s.Endpoint))
-		s.Stop()
-		handler := newHandler(t, openS3(t, s, at, s.Endpoint), server.Options{Timeout: storeTimeout, Poll: 50 * time.Millisecond})
-		comesLate(t, handler, s.Start)
-	})
-}
-
-func comesLate(t *testing.T, handler *server.Handler, come func()) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go handler.Watch(ctx)
-	probes := handler.Probes()
-	if w := ask(probes, "/readyz"); w.Code != http.StatusServiceUnavailable || ask(probes, "/healthz").Code != http.StatusOK {
-		t.Errorf("/readyz without a store: got %d, want 503, and 200 of /healthz", w.Code)
-	}
-	w := ask(handler, largeList+"details")
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
-		t.Errorf("without a store: got %d %v, want 503 and Retry-After", w.Code, w.Header())
-	}
-	come()
-	eventually(t, "ready", func() bool { return ask(probes, "/readyz").Code == http.StatusOK })
-	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
-		t.Errorf("with the store: got %d, want 200", w.Code)
-	}
-}
-
 // A hanging store gives no answer until the context ends.
 type hanging struct {
 	bucket
@@ -219,7 +187,7 @@ func TestTheTimeLimitIsForAllReads(t *testing.T) {
 	}
 }
 
-// If requests wait for both the store and refreshes, cached objects are still answered.
+// If requests wait for both the store and refreshes, cached objects are still answered. Others get a 503 with Retry-After at once.
 func TestRoomForWhatIsCached(t *testing.T) {
 	t.Parallel()
 	store := &hanging{bucket: local(t, demo(t)), err: temporary(t), release: make(chan struct{})}
@@ -232,7 +200,13 @@ func TestRoomForWhatIsCached(t *testing.T) {
 	var group sync.WaitGroup
 	var ended atomic.Int64
 	for n := range 90 {
-		group.Go(func() { ask(handler, fmt.Sprintf("/api/v1/lists/%d/details", 1_000_000+n)); ended.Add(1) })
+		group.Go(func() {
+			w := ask(handler, fmt.Sprintf("/api/v1/lists/%d/details", 1_000_000+n))
+			if refused := w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "5"; !refused && w.Code != http.StatusNotFound {
+				t.Errorf("a missing object: got %d %v, want 404, or 503 with Retry-After", w.Code, w.Header())
+			}
+			ended.Add(1)
+		})
 		group.Go(func() { ask(handler, freshDetails); ended.Add(1) })
 	}
 	eventually(t, "all but 75 were sent away", func() bool { return ended.Load() >= 180-75 })

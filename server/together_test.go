@@ -186,37 +186,6 @@ func TestTwoFallbacksRefreshOneList(t *testing.T) {
 	})
 }
 
-// If two fallbacks got different data, the newer stays, whichever writes first.
-func TestTheNewerProfileStays(t *testing.T) {
-	t.Parallel()
-	folder := inFolder(t, demo(t))
-	for round := range 10 {
-		newest := fmt.Sprintf(`"name":"x%d-1"`, round)
-		var arrive sync.WaitGroup
-		arrive.Add(2)
-		var won, lost, unexpected atomic.Int64
-		var group sync.WaitGroup
-		for i := range 2 {
-			u := newUpstream(t)
-			u.tell(profiles(func(string) site.Profile {
-				return profileOf(fmt.Sprintf("x%d-%d", round, i), 1_795_300_000_000+int64(10*round+i))
-			}).handler(t), nil)
-			handler := newHandler(t, &gate{bucket: storage.OpenLocal(folder), key: "api/v1/lists/104/details", waitsFor: &arrive, won: &won, lost: &lost,
-				unexpected: &unexpected}, server.Options{Refresh: u.options()})
-			group.Go(func() {
-				if w := ask(handler, freshDetails); w.Code != http.StatusOK {
-					t.Errorf("got %d %v, want 200", w.Code, w.Header())
-				}
-			})
-		}
-		group.Wait()
-		stored, err := storage.OpenLocal(folder).Get(t.Context(), "api/v1/lists/104/details")
-		if err != nil || !strings.Contains(string(stored), newest) {
-			t.Errorf("got %s, %v, want %s", stored, err, newest)
-		}
-	}
-}
-
 // A refresh that was overtaken by another fallback's refresh with newer data changes nothing:
 // neither the object, nor its copies, nor badges, which do not show their age.
 func TestAnOvertakenRefreshChangesNothing(t *testing.T) {
