@@ -336,16 +336,3 @@ func TestStartsBeforeTheStore(t *testing.T) {
 	}
 	p.logLines()
 }
-
-// conformanceCases returns every nth case of the conformance suite.
-func conformanceCases(t *testing.T, every int) (cases []fixtures.Case) {
-	t.Helper()
-	all, err := fixtures.Cases()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := every - 1; n < len(all); n += every {
-		cases = append(cases, all[n])
-	}
-	return cases
-}

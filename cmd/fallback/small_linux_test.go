@@ -51,7 +51,6 @@ func TestReleased(t *testing.T) {
 	}
 	t.Run("is small and static", func(t *testing.T) { isSmallAndStatic(t, binary) })
 	t.Run("starts in a blink", func(t *testing.T) { startsInABlink(t, binary, s) })
-	t.Run("conforms", func(t *testing.T) { conforms(t, binary, s) })
 	t.Run("takes little memory", func(t *testing.T) { takesLittleMemory(t, binary, s) })
 	t.Run("takes little memory for slow clients", func(t *testing.T) { takesLittleForSlowClients(t, binary, s) })
 }
@@ -97,18 +96,6 @@ func startsInABlink(t *testing.T, binary string, s *servers.Server) {
 	t.Logf("ready after %v", best)
 	if best > maxStart {
 		t.Errorf("ready: got it after %v, want at most %v", best, maxStart)
-	}
-}
-
-// conforms sends a part of the conformance suite; the tests of server send all of it.
-func conforms(t *testing.T, binary string, s *servers.Server) {
-	bucket := published(t, s, afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot"))
-	p := run(t, binary, "--site=s3://"+bucket, "--endpoint="+s.Endpoint)
-	for _, c := range conformanceCases(t, 10) {
-		response, body := get(t, p.base+c.Path)
-		if response.StatusCode != c.Status || c.Status == http.StatusOK && body != c.Body {
-			t.Errorf("%s:\n got %d %.300s\nwant %d %.300s", c.Path, response.StatusCode, body, c.Status, c.Body)
-		}
 	}
 }
 

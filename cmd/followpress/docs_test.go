@@ -12,12 +12,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/preview"
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md again")
@@ -327,6 +330,125 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 		objects := regexp.MustCompile(`(?m)^site +([0-9]+) objects`).FindStringSubmatch(printed)
 		if objects == nil || !strings.Contains(all["docs/costs.md"], "| objects | "+objects[1]+" |") {
 			t.Errorf("docs/costs.md: got another number of objects of the demo than %q", objects)
+		}
+	}
+}
+
+// example returns the history that docs/sources.md shows: a list is minted, and its account follows others.
+func example() *history.History {
+	h := &history.History{Chains: history.Production()}
+	base := h.Chains[0]
+	account := func(n byte) history.Address { return history.Address(bytes.Repeat([]byte{n}, 20)) }
+	token, slot := history.Number(0), history.Number(0xabc)
+	add := func(chain uint64, number uint64, logs ...history.Log) {
+		h.Blocks = append(h.Blocks, history.Block{Chain: chain, Number: number, Time: 1_727_000_000 + int64(number%1000)*2, Logs: logs})
+	}
+	op := func(code byte, of history.Address, tag string) history.Log {
+		return history.Op(base.Records[0], slot, slices.Concat([]byte{1, code, 1, 1}, of[:], []byte(tag)))
+	}
+	owner := account(0x11)
+	add(base.ID, 20190000,
+		history.Transfer(*base.Registry, history.Address{}, owner, token),
+		history.Location(*base.Registry, token, history.LocationBytes(history.Number(base.ID), base.Records[0], slot)),
+		history.AccountMetadata(*base.Accounts, owner, "primary-list", token[:]),
+		history.ListMetadata(base.Records[0], slot, "user", owner[:]))
+	add(base.ID, 20190100, op(1, account(0x22), ""), op(1, account(0x33), ""), op(3, account(0x33), "top8"))
+	add(base.ID, 20190200, op(1, account(0x22), ""), op(3, account(0x22), ""), op(2, account(0x22), ""))
+	for _, c := range h.Chains[1:] {
+		add(c.ID, c.First+100)
+	}
+	return h
+}
+
+var sourceSample = regexp.MustCompile("(?s)```console\n\\$ followpress (snapshot chain [^\n]*)\n(.*?)```")
+
+// TestSourcesSampleOutput runs the commands of docs/sources.md whose output it shows.
+func TestSourcesSampleOutput(t *testing.T) {
+	samples := sourceSample.FindAllStringSubmatch(documents(t)[filepath.Join("docs", "sources.md")], -1)
+	if len(samples) != 2 {
+		t.Errorf("docs/sources.md: got %d examples with output, want 2", len(samples))
+	}
+	t.Chdir(t.TempDir())
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	played := example()
+	var rpc, hosts []string
+	for i, c := range played.Chains {
+		node := meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
+		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, node.URL))
+		hosts = append(hosts, strings.TrimPrefix(node.URL, "http://"), []string{"base.example", "op.example", "eth.example"}[i])
+	}
+	t.Setenv("FOLLOWPRESS_RPC", strings.Join(rpc, ";"))
+	for _, s := range samples {
+		var out bytes.Buffer
+		if status := command.Run("followpress", about, &verbs{}, strings.Fields(s[1]), &out, &out); status != command.Done {
+			t.Fatalf("%s: got status %d, %s", s[1], status, &out)
+		}
+		got := strings.NewReplacer(hosts...).Replace(progressLine.ReplaceAllString(out.String(), ""))
+		if got, want := timing.ReplaceAllString(got, "TIME"), timing.ReplaceAllString(s[2], "TIME"); got != want {
+			t.Errorf("%s: got\n%s\nwant as in docs/sources.md\n%s", s[1], got, want)
+		}
+	}
+}
+
+// Each command says in a few lines what it does, with an example, and explains each flag
+// with its variable.
+func TestEachCommandHasHelp(t *testing.T) {
+	for _, leaf := range commands(t) {
+		name, verb := leaf.Path, leaf.Node
+		if verb.Help == "" || verb.ClosestGroup() == nil {
+			t.Errorf("%s: got help %q in group %v, want both", name, verb.Help, verb.ClosestGroup())
+		}
+		if _, example, _ := strings.Cut(verb.Detail, "\n\t"); name != "version" && !strings.Contains(example, "followpress "+name) {
+			t.Errorf("%s: got %q, want an example", name, verb.Detail)
+		}
+		if words := len(strings.Fields(verb.Detail)); words > 70 {
+			t.Errorf("%s: got %d words before the flags, want four lines", name, words)
+		}
+		var help, stderr bytes.Buffer
+		if status := command.Run("followpress", about, &verbs{}, append(strings.Fields(name), "--help-all"), &help, &stderr); status != command.Done || stderr.Len() > 0 {
+			t.Errorf("%s --help-all: got status %d, %s", name, status, &stderr)
+		}
+		text := strings.Join(strings.Fields(help.String()), " ")
+		for _, flag := range verb.Flags {
+			variables := len(flag.Envs) > 0 && strings.Contains(text, "$"+flag.Envs[0])
+			if flag.Name == "help" || flag.Name == "version" {
+				variables = len(flag.Envs) == 0
+			}
+			if !strings.Contains(text, "--"+flag.Name) || !variables || flag.Help == "" || flag.Hidden {
+				t.Errorf("%s: --%s and %q are explained: got no, want yes", name, flag.Name, flag.Envs)
+			}
+		}
+	}
+}
+
+// --help fits on a screen or two, and counts the flags that only --help-all shows.
+func TestHelpIsShort(t *testing.T) {
+	const most = 80
+	shown := regexp.MustCompile(`(?m)^ {2,6}(?:-\w, +)?--[a-z]`)
+	left := regexp.MustCompile(`(?m)^  .*\((\d+)\)$`)
+	for _, leaf := range commands(t) {
+		ask := func(how string) string {
+			var help bytes.Buffer
+			if status := command.Run("followpress", about, &verbs{}, append(strings.Fields(leaf.Path), how), &help, &help); status != command.Done {
+				t.Errorf("%s %s: got status %d", leaf.Path, how, status)
+			}
+			return help.String()
+		}
+		short, all := ask("--help"), ask("--help-all")
+		if lines := strings.Count(short, "\n"); lines > most {
+			t.Errorf("%s --help: got %d lines, want at most %d", leaf.Path, lines, most)
+		}
+		first, more, _ := strings.Cut(short, "\nMore flags, ")
+		sum := len(shown.FindAllString(first, -1))
+		for _, count := range left.FindAllStringSubmatch(more, -1) {
+			n, err := strconv.Atoi(count[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+		if want := len(shown.FindAllString(all, -1)); sum != want {
+			t.Errorf("%s --help: got %d shown and counted flags, want the %d of --help-all", leaf.Path, sum, want)
 		}
 	}
 }

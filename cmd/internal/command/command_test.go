@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"net"
 	"os"
 	"path/filepath"
-	"regexp"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 )
 
@@ -69,31 +73,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-type speaker struct{ Messages }
-
-func (*speaker) Run(_ context.Context, _, stderr io.Writer) error {
-	fmt.Fprintln(stderr, "as always")
-	Warn(stderr, "look out")
-	return errors.New("broken")
-}
-
-// --quiet leaves warnings and errors; in JSON they have their levels.
-func TestMessages(t *testing.T) {
-	for args, want := range map[string]string{
-		"":                          "as always\nlook out\nsay: broken\n",
-		"--quiet":                   "look out\nsay: broken\n",
-		"--log-format=json":         `"INFO","msg":"as always"}` + "\n" + `"WARN","msg":"look out"}` + "\n" + `"ERROR","msg":"say: broken"}` + "\n",
-		"--quiet --log-format=json": `"WARN","msg":"look out"}` + "\n" + `"ERROR","msg":"say: broken"}` + "\n",
-	} {
-		var stdout, stderr bytes.Buffer
-		status := Run("say", "Says something.", new(speaker), strings.Fields(args), &stdout, &stderr)
-		got := regexp.MustCompile(`\{"time":"[^"]+","level":`).ReplaceAllString(stderr.String(), "")
-		if status != Failed || got != want {
-			t.Errorf("%s: got status %d, %q, want %d, %q", args, status, got, Failed, want)
-		}
-	}
-}
-
 // Off a terminal every stage is a line with its count.
 func TestProgressInPlainLines(t *testing.T) {
 	var out bytes.Buffer
@@ -120,5 +99,91 @@ func TestSummariesAreClean(t *testing.T) {
 	body, err := os.ReadFile(name)
 	if want := "### done\n\n- a\ufffdb \ufffd[31m \ufffd \ufffd\n"; err != nil || string(body) != want {
 		t.Errorf("got %q and %v, want %q", body, err, want)
+	}
+}
+
+// A port alone listens on this machine only. An invalid address fails with an error that names the
+// expected form.
+func TestListen(t *testing.T) {
+	for _, address := range []string{"0", "127.0.0.1:0", "localhost:0"} {
+		l, err := Listen("addr", address)
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		if at := l.Addr().(*net.TCPAddr); !at.IP.IsLoopback() || at.Port == 0 {
+			t.Errorf("%s: got %v, want a port of this machine only", address, at)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if _, err := Listen("addr", fmt.Sprint(port)); err == nil || !strings.Contains(err.Error(), "choose another address with --addr") {
+			t.Errorf("port %d twice: got %v, want an error that names the flag", port, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, wrong := range []string{"nowhere", "127.0.0.1", "[::1", "65536", "80 80", "-1"} {
+		if _, err := Listen("metrics-addr", wrong); err == nil || !strings.Contains(err.Error(), "--metrics-addr") || strings.Contains(err.Error(), "chooses") {
+			t.Errorf("%q: got %v, want an error with the flag and what it wants", wrong, err)
+		}
+	}
+}
+
+// TestAvailableMemory: the smallest limit counts, of the machine and of all groups above the
+// process.
+func TestAvailableMemory(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"another system": {nil, math.MaxInt64},
+		"no group":       {map[string]string{"proc/meminfo": "MemTotal:       2048 kB\nMemFree: 1 kB\n"}, 2 << 20},
+		"a container of version 2": {map[string]string{
+			"proc/meminfo": "MemTotal: 2048 kB\n", "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1048576\n",
+		}, 1 << 20},
+		"no limit in version 2": {map[string]string{
+			"proc/meminfo": "MemTotal: 2048 kB\n", "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "max\n",
+		}, 2 << 20},
+		"a group above in version 2": {map[string]string{
+			"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "7000\n", "sys/fs/cgroup/a/b/memory.max": "9000\n",
+		}, 7000},
+		"version 1": {map[string]string{
+			"proc/self/cgroup":                                 "4:cpu,cpuacct:/x\n3:memory:/x\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":       "9223372036854771712\n",
+			"sys/fs/cgroup/memory/x/memory.limit_in_bytes":     "8000\n",
+			"sys/fs/cgroup/memory/other/memory.limit_in_bytes": "10\n",
+		}, 8000},
+		"nonsense": {map[string]string{
+			"proc/meminfo": "MemTotal: lots\nMemTotal:\n", "proc/self/cgroup": "0::\n::\n\nx\n0::../../..\n", "sys/fs/cgroup/memory.max": "-5",
+		}, math.MaxInt64},
+	} {
+		root := fstest.MapFS{}
+		for file, text := range test.files {
+			root[file] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if got := availableMemory(root); got != test.want {
+			t.Errorf("%s: got %d bytes, want %d", name, got, test.want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	commit := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef0123"}, {Key: "vcs.time", Value: "2026-11-21T10:00:00Z"}}
+	for want, info := range map[string]debug.BuildInfo{
+		"v1.2.3":            {Main: debug.Module{Version: "v1.2.3"}},
+		"development build": {Main: debug.Module{Version: "(devel)"}},
+		"v1.2.3 (commit 0123456789ab of 2026-11-21T10:00:00Z)": {Main: debug.Module{Version: "v1.2.3"}, Settings: commit},
+		"development build (commit 0123456789ab of 2026-11-21T10:00:00Z, with local changes)": {
+			Settings: append(commit, debug.BuildSetting{Key: "vcs.modified", Value: "true"}),
+		},
+	} {
+		want += ", " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
+		if got := describe(&info); got != want {
+			t.Errorf("version: got %q, want %q", got, want)
+		}
+	}
+	if got := Version("followpress"); !strings.HasPrefix(got, "followpress development build, go") {
+		t.Errorf("version of a test: got %q, want a development build", got)
 	}
 }

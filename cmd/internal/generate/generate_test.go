@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
+	"github.com/followpress/followpress/storage"
 )
 
 // TestMain turns syncing off: it would wait for the files of all other tests.
@@ -78,37 +79,6 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-func TestWrongUsage(t *testing.T) {
-	dir := demo(t)
-	for name, args := range map[string][]string{
-		"no snapshot":      {},
-		"unknown flag":     {"--snapshot", dir, "--no-such-flag"},
-		"an argument":      {"--snapshot", dir, "extra"},
-		"unknown choice":   {"--snapshot", dir, "--on-invalid=ask"},
-		"no number":        {"--snapshot", dir, "--leaderboard-max=many"},
-		"flag, no value":   {"--snapshot"},
-		"unknown boolean":  {"--snapshot", dir, "--rebuild=perhaps"},
-		"unknown API":      {"--snapshot", dir, "--api=v2"},
-		"unknown names":    {"--snapshot", dir, "--api=efp", "--names=both"},
-		"no whole maximum": {"--snapshot", dir, "--leaderboard-max=1e3"},
-		"a whole bucket":   {"--snapshot", dir, "--refreshed=s3://bucket"},
-		"an empty place":   {"--snapshot", dir, "--refreshed="},
-		"another scheme":   {"--snapshot", dir, "--refreshed=https://host/_refresh"},
-		"report in there":  {"--snapshot", dir, "--refreshed=copy/_refresh", "--report=copy/_refresh/report.json"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			status, stdout, stderr := generate(args...)
-			if status != command.Usage || stdout != "" || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, "--help") {
-				t.Errorf("got status %d, want %d and one line that names --help: %q, %q", status, command.Usage, stdout, stderr)
-			}
-			if exists("out") {
-				t.Error("there is an output")
-			}
-		})
-	}
-}
-
 // failedWith reports whether the output of a command ends with one line that gives the reason for
 // the failure. Progress may precede it.
 func failedWith(stderr, reason string) bool {
@@ -134,86 +104,6 @@ func TestFlagOutOfRange(t *testing.T) {
 		if exists(out) {
 			t.Errorf("%s: there is an output", flag)
 		}
-	}
-}
-
-// TestAPI: the root says which API a site has, if it is not that of the specification.
-func TestAPI(t *testing.T) {
-	dir := demo(t)
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--api=spec", "--names=copies", "--explorer=false"}, `"badges_field":"badges","leaderboard_max":100,"max_profile_text":65536}`},
-		{[]string{"--api=efp"}, `"badges_field":"poaps","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://efp.app/{address}","explorer":true,"history_window":"999h0m0s"}`},
-		{[]string{"--api=efp", "--history-window=0"}, `"profile_url":"https://efp.app/{address}","explorer":true}`},
-		{[]string{"--api=efp", "--names=lookup", "--profile-url=https://x.example/{address}", "--badges-field=b", "--history-window=36h"},
-			`"badges_field":"b","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://x.example/{address}","names":"lookup","explorer":true,"history_window":"36h0m0s"}`},
-	} {
-		out := filepath.Join(t.TempDir(), "site")
-		if status, _, stderr := generate(append([]string{"--snapshot", dir, "--out", out}, c.args...)...); status != command.Done {
-			t.Fatalf("%q: got status %d: %s", c.args, status, stderr)
-		}
-		root, err := os.ReadFile(filepath.Join(out, "_site"))
-		if err != nil || !strings.Contains(string(root), c.want) {
-			t.Errorf("%q: got %.400s, %v, want %s in it", c.args, root, err, c.want)
-		}
-	}
-}
-
-func TestFailure(t *testing.T) {
-	for name, test := range map[string]struct {
-		spoil  func(t *testing.T, dir string) (args []string)
-		reason string
-	}{
-		"no such folder": {func(_ *testing.T, dir string) []string { return []string{"--snapshot", dir + "x"} },
-			"x/meta.json is not there: is this the folder of a snapshot? name the one that holds"},
-		"a table is missing": {func(t *testing.T, dir string) []string {
-			if err := os.Remove(filepath.Join(dir, "lists.ndjson")); err != nil {
-				t.Fatal(err)
-			}
-			return nil
-		}, "table lists is not there: expected lists.ndjson, lists.ndjson.gz, lists.ndjson.zst or lists.parquet, or parts such as lists-00001.ndjson.zst"},
-		"an invalid row": {func(t *testing.T, dir string) []string { addRow(t, dir, "events", "{}"); return nil },
-			"events.ndjson:6: id or year: missing"},
-		"a file as a folder": {func(_ *testing.T, dir string) []string {
-			return []string{"--snapshot", filepath.Join(dir, "lists.ndjson")}
-		},
-			"is a file, and a snapshot is a folder; name the folder with meta.json and the tables"},
-		"a file as the output": {func(_ *testing.T, dir string) []string { return []string{"--out", filepath.Join(dir, "lists.ndjson")} },
-			"is a file; name a folder, or a file that ends in .tar"},
-		"no such refreshes": {func(_ *testing.T, dir string) []string { return []string{"--refreshed", filepath.Join(dir, "_refesh")} },
-			"name the folder _refresh of a bucket"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, out := demo(t), filepath.Join(t.TempDir(), "site")
-			args := append([]string{"--snapshot", dir, "--out", out}, test.spoil(t, dir)...)
-			status, stdout, stderr := generate(args...)
-			if status != command.Failed || stdout != "" || !failedWith(stderr, test.reason) {
-				t.Errorf("got status %d, want %d: %q, want it to end in a line with %q", status, command.Failed, stderr, test.reason)
-			}
-			if exists(out) {
-				t.Error("there is an output")
-			}
-		})
-	}
-}
-
-func TestReport(t *testing.T) {
-	dir, out := demo(t), filepath.Join(t.TempDir(), "site")
-	file := filepath.Join(t.TempDir(), "report.json")
-	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--report", file)
-	if status != command.Done || stdout != "" {
-		t.Fatalf("got status %d, %q on standard output: %s", status, stdout, stderr)
-	}
-	body, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := parseReport(t, string(body))
-	if report.Snapshot != dir || report.Out != out || report.Counts.Lists != 32 || report.Written.Added != report.Counts.Objects+17 ||
-		report.Tables["records"].WithoutEffect["unknown list"] != 1 || report.Duration.Read <= 0 || report.Duration.Render <= 0 {
-		t.Errorf("report: got %s", body)
 	}
 }
 
@@ -470,4 +360,148 @@ func (s *signaller) Write(p []byte) (int, error) {
 		time.Sleep(200 * time.Millisecond) // until it has arrived
 	}
 	return s.text.Write(p)
+}
+
+// The error for an argument that is not a snapshot folder names its type and the flag that accepts
+// it.
+func TestWhatIsNoSnapshot(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string) string {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for path, want := range map[string]string{
+		write("site.tar"):                          "is a file, and a snapshot is a folder; for a generated site use --site",
+		write("accounts.ndjson"):                   "is a file, and a snapshot is a folder; name the folder with meta.json",
+		filepath.Dir(write("site/_site")):          "is a site, not a snapshot; use --site",
+		filepath.Dir(write("snapshot/meta.json")):  "",
+		filepath.Dir(write("both/meta.json")):      "",
+		filepath.Dir(write("both/_site")):          "",
+		filepath.Dir(write("tables/lists.ndjson")): "", // reading says that meta.json is missing
+		filepath.Join(dir, "nothing"):              "",
+		"https://x.example/snapshot":               "is a URL; a snapshot is a folder",
+	} {
+		_, closeFiles, err := OpenSnapshot(t.Context(), path, storage.S3Options{})
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
+			t.Errorf("%s: got %v, want %q", path, err, want)
+		}
+		if err == nil {
+			if err := closeFiles(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Pages need the address of the site, and the error names the flag.
+func TestPagesNeedAnAddress(t *testing.T) {
+	c := Content{API: "efp", Pages: true}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--public-url") {
+		t.Errorf("got %v, want an error that names --public-url", err)
+	}
+	c.PublicURL = "https://graph.example"
+	if err := c.Validate(); err != nil {
+		t.Errorf("with an address: %v", err)
+	}
+}
+
+// later returns the demo snapshot some hours later, with one more follow.
+func later(t *testing.T, asOf string) string {
+	t.Helper()
+	dir := demo(t)
+	addRow(t, dir, "records", `{"token_id":"1","version":1,"record_type":"address","data":"0x`+strings.Repeat("c", 40)+`"}`)
+	meta := `{"format":1,"as_of":"` + asOf + `"}`
+	if err := os.WriteFile(filepath.Join(dir, "meta.json"), []byte(meta), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// made generates a site with --ranks-every=24h, and returns the time of its ranks.
+func made(t *testing.T, snapshot, out string, args ...string) string {
+	t.Helper()
+	status, stdout, stderr := generate(append([]string{"--snapshot", snapshot, "--out", out, "--ranks-every=24h", "--report=-"}, args...)...)
+	if status != command.Done {
+		t.Fatalf("%q: got status %d: %s", args, status, stderr)
+	}
+	var report summary.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Ranks == nil {
+		t.Fatalf("%q: got %s, want a report about ranks (%v)", args, stdout, err)
+	}
+	if said := "ranks     in details are of " + report.Ranks.AsOf; report.Ranks.Held != strings.Contains(stderr, said) {
+		t.Errorf("%q: got held=%t and %s", args, report.Ranks.Held, stderr)
+	}
+	return report.Ranks.AsOf
+}
+
+// TestRanksFrom: the ranks are those of a folder, a tar file, or a copy of the object, until they are due.
+func TestRanksFrom(t *testing.T) {
+	const first, hours, day = "2026-01-01T00:00:00Z", "2026-01-01T23:00:00Z", "2026-01-02T00:00:00Z"
+	folder := filepath.Join(t.TempDir(), "site")
+	tar, copied := folder+".tar", folder+"-ranks"
+	for _, out := range []string{folder, tar} {
+		if asOf := made(t, later(t, first), out); asOf != first {
+			t.Errorf("without --ranks-from: got ranks of %s", asOf)
+		}
+	}
+	ranks, err := os.ReadFile(filepath.Join(folder, "_ranks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, ranks, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{folder, "file://" + folder, tar, copied} {
+		out := filepath.Join(t.TempDir(), "site")
+		if asOf := made(t, later(t, hours), out, "--ranks-from", from); asOf != first {
+			t.Errorf("--ranks-from=%s: got ranks of %s, want %s", from, asOf, first)
+		}
+		if again, err := os.ReadFile(filepath.Join(out, "_ranks")); err != nil || !bytes.Equal(again, ranks) {
+			t.Errorf("--ranks-from=%s: got another object (%v), want the same", from, err)
+		}
+		if asOf := made(t, later(t, day), out, "--ranks-from", from); asOf != day {
+			t.Errorf("--ranks-from=%s, a day later: got ranks of %s", from, asOf)
+		}
+	}
+	if asOf := made(t, later(t, hours), filepath.Join(t.TempDir(), "site"), "--ranks-from", t.TempDir()); asOf != hours {
+		t.Errorf("from a folder without: got ranks of %s", asOf)
+	}
+}
+
+// TestRanksFromFails: a place that is not there, or has something else, is an error before any output.
+func TestRanksFromFails(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(other, []byte("ranks"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	huge := filepath.Join(t.TempDir(), "huge")
+	if err := os.WriteFile(huge, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(huge, 2<<30); err != nil {
+		t.Fatal(err)
+	}
+	for from, want := range map[string]string{
+		filepath.Join(t.TempDir(), "gone"): "no such file",
+		other:                              "_ranks: it is cut off, or something else: malformed object; repair it, or delete it there",
+		huge:                               "2147483648 bytes, more than any site has",
+		"/dev/zero":                        "neither a folder nor a regular file",
+	} {
+		out := filepath.Join(t.TempDir(), "site")
+		status, _, stderr := generate("--snapshot", demo(t), "--out", out, "--ranks-every=24h", "--ranks-from", from)
+		if status != command.Failed || !failedWith(stderr, want) || exists(out) {
+			t.Errorf("%s: got status %d and %s, want %q", from, status, stderr, want)
+		}
+	}
+	for _, args := range [][]string{{"--ranks-every=-1h"}, {"--ranks-every=1500ms"}, {"--ranks-every=99999999h"}, {"--ranks-from=x"}, {"--ranks-every=1h", "--ranks-from=ftp://x"}} {
+		if status, _, stderr := generate(append(args, "--snapshot", demo(t), "--out", filepath.Join(t.TempDir(), "site"))...); status != command.Usage || !strings.Contains(stderr, "ranks") {
+			t.Errorf("%q: got status %d and %s, want wrong usage", args, status, stderr)
+		}
+	}
 }

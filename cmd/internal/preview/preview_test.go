@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,10 +27,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
-	"github.com/followpress/followpress/internal/twin/naive"
-	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/site/routes"
 )
 
 func TestMain(m *testing.M) {
@@ -260,100 +258,6 @@ func TestCompresses(t *testing.T) {
 	}
 }
 
-func TestOpenAPINamesEveryEndpoint(t *testing.T) {
-	base, _ := preview(t, Command{Addr: "127.0.0.1:0"})
-	_, _, body := get(t, base+"/openapi.json")
-	var api struct {
-		OpenAPI string `json:"openapi"`
-		Paths   map[string]struct {
-			Get struct {
-				Parameters []struct{ Name, In, Description string } `json:"parameters"`
-			} `json:"get"`
-		} `json:"paths"`
-	}
-	if err := json.Unmarshal([]byte(body), &api); err != nil {
-		t.Fatal(err)
-	}
-	for path, parameters := range map[string]int{
-		"/api/v1/leaderboard/{board}": 2, "/api/v1/lists/{token_id}/records": 2, "/api/v1/lists/{token_id}/details": 2,
-		"/api/v1/lists/{token_id}/badges": 2, "/api/v1/lists/{token_id}/searchFollowing": 4, "/api/v1/users/{user}/searchFollowing": 4,
-	} {
-		if got := len(api.Paths[path].Get.Parameters); got != parameters {
-			t.Errorf("%s has %d parameters, want %d", path, got, parameters)
-		}
-		for _, p := range api.Paths[path].Get.Parameters {
-			if p.Description == "" {
-				t.Errorf("%s: %s is not described", path, p.Name)
-			}
-		}
-	}
-	if len(api.Paths) != 8 {
-		t.Errorf("%d paths, want the six endpoints, the tables and their description", len(api.Paths))
-	}
-}
-
-// The start page of the whole API has every endpoint, in a few groups, with links that are answered.
-func TestStartPageOfTheWholeAPI(t *testing.T) {
-	config, err := site.Config{API: site.APIEFP, BasePath: "v2", HistoryWindow: site.Window(site.DefaultHistoryWindow)}.WithDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshot := t.TempDir()
-	if err := os.CopyFS(snapshot, fixtures.ConformanceEFP()); err != nil {
-		t.Fatal(err)
-	}
-	snapshot = filepath.Join(snapshot, "snapshot")
-	if err := os.WriteFile(filepath.Join(snapshot, "ops.ndjson"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	twin, err := naive.Load(os.DirFS(snapshot), naive.Config{BasePath: "v2", HistoryWindow: site.DefaultHistoryWindow})
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := &site.Root{Config: config, BucketDigits: 1, TokenDigits: 1, ShardDigits: 1}
-	x := server.Examples{
-		TokenID: "5", Address: "0x0101010101010101010101010101010101010101", Name: "alice.eth", Term: "fox",
-		Other: "0x0202020202020202020202020202020202020202", Listless: "0x2121212121212121212121212121212121212121",
-	}
-	all := groups(root, x, func(r row) row { return r })
-	if len(all) > 6 {
-		t.Errorf("got %d groups, want a few", len(all))
-	}
-	answered := func(method string, l link) {
-		path, query, _ := strings.Cut(l.URL, "?")
-		if status, _, body := twin.Answer(method, path, query, []byte(l.Body)); status != http.StatusOK && status != http.StatusFound {
-			t.Errorf("%s %s: got %d %s, want an answer", method, l.URL, status, body)
-		}
-	}
-	rows := map[routes.ID]bool{}
-	for _, g := range all {
-		for _, row := range g.Rows {
-			if rows[row.Route.ID] || len(row.Links)+len(row.Posts) == 0 {
-				t.Errorf("%s: got no link or a second row", row.Path)
-			}
-			rows[row.Route.ID] = true
-			for _, l := range row.Posts {
-				answered("POST", l)
-			}
-			for _, l := range row.Links {
-				if row.Route.UnderAPI() {
-					answered("GET", l)
-				} else if r, ok := config.RouteOf(site.Key(l.URL[1:])); !ok || r.ID != row.Route.ID {
-					t.Errorf("%s: no object of the route has the key %s", row.Path, l.URL)
-				}
-			}
-		}
-	}
-	for _, r := range config.Routes() {
-		if r.UnderAPI() && !rows[r.ID] {
-			t.Errorf("%s: not on the page", r.Pattern)
-		}
-	}
-	if n := len(firstLinks(root, x, func(r row) row { return r })); n < 6 || n > 10 {
-		t.Errorf("got %d requests to begin with, want 6 to 10", n)
-	}
-}
-
 func TestOtherMethodsOfThePages(t *testing.T) {
 	base, _ := preview(t, Command{Addr: "127.0.0.1:0"})
 	response, err := http.Post(base+"/", "text/plain", nil)
@@ -380,74 +284,6 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	}
 	if told.Len() > 0 {
 		t.Errorf("it began to render: %s", &told)
-	}
-}
-
-// Without --addr, the next port is taken if the first one is busy.
-func TestTheNextPort(t *testing.T) {
-	if busy, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil {
-		defer busy.Close()
-	}
-	listener, err := (&Command{}).listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	if port := listener.Addr().(*net.TCPAddr).Port; port <= 8080 || port > 8100 {
-		t.Errorf("got port %d, want one after 8080", port)
-	}
-}
-
-// A snapshot is rendered as by generate with the same flags.
-func TestFlagsOfASnapshot(t *testing.T) {
-	snapshot, refreshed := t.TempDir(), t.TempDir()
-	const account = "0x00000000000000000000000000000000000000aa"
-	for name, text := range map[string]string{
-		"meta.json": `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`, "badges.ndjson": "",
-		"records.ndjson":  `{"token_id":"1","version":1,"record_type":"address","data":"` + account + `"}` + "\nnot a row\n",
-		"lists.ndjson":    `{"token_id":"1","owner":"` + account + `"}`,
-		"accounts.ndjson": `{"address":"` + account + `","primary_list":"1","ens":{"name":"old.eth","fresh":1,"avatar":"` + strings.Repeat("x", 301) + `"}}`,
-		"events.ndjson":   "",
-	} {
-		if err := os.WriteFile(filepath.Join(snapshot, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	kept := filepath.Join(refreshed, "details", "1")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o755),
-		os.WriteFile(kept, []byte(`{"address":"`+account+`","name":"new.eth","fresh":2,"avatar":"`+strings.Repeat("long", 16_400)+`"}`), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	var f Command
-	parser, err := kong.New(&f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"--addr=127.0.0.1:0", "--snapshot=" + snapshot, "--base-path=v2", "--badges-field=poaps", "--refreshed=" + refreshed}
-	if _, err := parser.Parse(args); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Run(t.Context(), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "records.ndjson") {
-		t.Errorf("an invalid row: got %v, want an error that names its table", err)
-	}
-	f.OnInvalid = "skip"
-	base, _ := preview(t, f)
-	if status, _, body := get(t, base+"/v2/lists/1/badges"); status != http.StatusOK || body != `{"poaps":[]}` {
-		t.Errorf("badges: got %d %s, want 200 with poaps", status, body)
-	}
-	if _, _, body := get(t, base+"/v2/lists/1/details"); !strings.Contains(body, "new.eth") || strings.Contains(body, "longlong") {
-		t.Errorf("details: got %s, want the refreshed details without the long text", body)
-	}
-	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1",
-		"--api=v2", "--api=spec --names=lookup", "--profile-upstream=https://x"} {
-		var f Command
-		parser, err := kong.New(&f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := parser.Parse(strings.Fields(wrong)); err == nil {
-			t.Errorf("%s: got no error", wrong)
-		}
 	}
 }
 
@@ -554,5 +390,89 @@ func TestSourceOfTheSite(t *testing.T) {
 				t.Errorf("%v %v: snapshot %q, site %q, %v", c.env, c.args, f.Snapshot, f.Site, err)
 			}
 		})
+	}
+}
+
+// refreshed requests a URL, and returns the body and the value of X-Refresh.
+func refreshed(t *testing.T, url string) (body, why string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: got %d, %v", url, response.StatusCode, err)
+	}
+	return string(text), response.Header.Get("X-Refresh")
+}
+
+// The commands printed by the demo show a newer answer from the first time, and then that refreshes
+// are limited.
+func TestDemoIsFresh(t *testing.T) {
+	base, printed := preview(t, Command{Addr: "127.0.0.1:0"})
+	shown := 0
+	for _, url := range printed {
+		stored, isFresh := strings.CutSuffix(url, "?cache=fresh")
+		if !isFresh {
+			continue
+		}
+		shown++
+		before, _ := refreshed(t, stored)
+		newer, why := refreshed(t, url)
+		if newer == before || why != "" {
+			t.Errorf("%s: got X-Refresh %q and %s, want an answer other than the stored one", url, why, newer)
+		}
+		if strings.HasSuffix(stored, "/details") && !strings.Contains(newer, "says the demo's upstream]") {
+			t.Errorf("%s: got %s, want what the demo's upstream says", url, newer)
+		}
+		if strings.HasSuffix(stored, "/badges") && (strings.Contains(newer, `"participated":false`) || !strings.Contains(before, `"participated":false`)) {
+			t.Errorf("%s: got\n%s\nwant a badge of every event, instead of\n%s", url, newer, before)
+		}
+		if again, why := refreshed(t, url); again != newer || why != "limited" {
+			t.Errorf("%s again: got X-Refresh %q and %s, want limited and the stored answer", url, why, again)
+		}
+		if after, _ := refreshed(t, stored); after != newer {
+			t.Errorf("%s afterwards: got %s, want the refreshed answer", stored, after)
+		}
+	}
+	if shown != 2 {
+		t.Errorf("got the commands %q, want two with cache=fresh", printed)
+	}
+	if _, why := refreshed(t, base+"/api/v1/lists/4/details?cache=fresh"); why != "" {
+		t.Errorf("another list: got X-Refresh %q, want a fresh answer", why)
+	}
+}
+
+// Preview does not change a site. A new site replaces all refreshed answers.
+func TestPreviewOfASiteChangesNothing(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "out")
+	demo := afero.Fs(afero.FromIOFS{FS: fixtures.Demo()})
+	if _, err := generator.ToPath(t.Context(), demo, folder, generator.Options{NoSync: true}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, "api/v1/lists/4/details")
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"name":"newer.eth","fresh":1795300000000}`)
+	}))
+	defer upstream.Close()
+	c := Command{Addr: "127.0.0.1:0", Site: folder}
+	c.ProfileUpstream = upstream.URL + "/{address}"
+	base, _ := preview(t, c)
+	for _, path := range []string{"?cache=fresh", ""} {
+		if body, why := refreshed(t, base+"/api/v1/lists/4/details"+path); !strings.Contains(body, `"newer.eth"`) || why != "" {
+			t.Errorf("got X-Refresh %q and %s, want what the upstream says", why, body)
+		}
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("got %v and the object %s, want it as it was", err, after)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "_refresh")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want no folder of refreshed objects", err)
 	}
 }

@@ -4,18 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/minio/minio-go/v7"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
@@ -26,7 +21,6 @@ import (
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage"
 )
 
 // verbs are the commands of this package.
@@ -80,6 +74,9 @@ func TestUsage(t *testing.T) {
 		{"dry run of verify", "verify --dest s3://bucket --dry-run", "--dry-run"},
 		{"a site to verify", "verify --dest s3://bucket --site x", "--site"},
 		{"report of verify in the destination", "verify --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
+		{"inputs of a site", "publish --site x --dest s3://bucket --inputs", "--inputs needs --snapshot"},
+		{"inputs without rows", "publish --snapshot x --dest s3://bucket --inputs --on-invalid=skip", "--inputs excludes --on-invalid=skip"},
+		{"inputs of no sites", "publish --snapshot x --dest s3://bucket --inputs --keep-inputs=0", "--keep-inputs must be 1 or more"},
 		{"no lock and break it", "publish --site x --dest s3://bucket --no-lock --break-lock", "exclude each other"},
 		{"a loss without a percent sign", "publish --site x --dest s3://bucket --max-loss 5", "5% or 0.5%"},
 		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "more than 100%"},
@@ -102,73 +99,6 @@ func TestUsage(t *testing.T) {
 				t.Errorf("got status %d, %q, %q", status, stdout, stderr)
 			}
 		})
-	}
-}
-
-// A run that cannot start fails with a one-line error. The report and the job summary contain the
-// same line.
-func TestFailures(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
-	t.Setenv("AWS_PROFILE", "")
-	summary := filepath.Join(t.TempDir(), "summary")
-	t.Setenv("GITHUB_STEP_SUMMARY", summary)
-	empty := t.TempDir()
-	for _, c := range []struct{ name, args, says string }{
-		{"no such site", "publish --site " + empty + "/none --dest file://" + empty + "/out", "no such file"},
-		{"no site in it", "publish --site " + empty + " --dest file://" + empty + "/out", "generate it first"},
-		{"neither folder nor tar", "publish --site publish_test.go --dest file://" + empty + "/out", "neither a folder nor a .tar file"},
-		{"nothing to verify", "verify --dest file://" + empty + "/out", "publish a site first"},
-		{"no credentials", "verify --dest s3://bucket --endpoint http://127.0.0.1:1", "AWS_ACCESS_KEY_ID"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			report := filepath.Join(t.TempDir(), "report.json")
-			status, stdout, stderr := run(strings.Fields(c.args)[0], append(strings.Fields(c.args)[1:], "--report", report)...)
-			if line := lastLine(stderr); status != command.Failed || stdout != "" || !strings.HasPrefix(line, "followpress ") || !strings.Contains(line, c.says) {
-				t.Errorf("got status %d, %q, %q", status, stdout, stderr)
-			}
-			body, err := os.ReadFile(report)
-			var told struct{ Error string }
-			if err != nil || json.Unmarshal(body, &told) != nil || !strings.Contains(told.Error, c.says) {
-				t.Errorf("the report: %s, %v", body, err)
-			}
-		})
-	}
-	if body, err := os.ReadFile(summary); err != nil || strings.Count(string(body), "error") < 5 {
-		t.Errorf("the summary: %s, %v", body, err)
-	}
-}
-
-// A site from a folder or a tar file is published to a folder byte for byte. The next
-// run finds it unchanged. The numbers of the report add up.
-func TestPublishToAFolder(t *testing.T) {
-	folder := demoSite(t, "site")
-	for _, from := range []string{folder, demoSite(t, "site.tar")} {
-		to := filepath.Join(t.TempDir(), "out")
-		dry, _, stderr := runPublish("--site", from, "--dest", "file://"+to, "--dry-run")
-		if _, err := os.Stat(to); dry != command.Done || err == nil {
-			t.Fatalf("a dry run: got status %d, made the folder: %v\n%s", dry, err == nil, stderr)
-		}
-		status, stdout, stderr := runPublish("--site", from, "--dest", "file://"+to, "--report", "-")
-		if status != command.Done {
-			t.Fatalf("got status %d: %s", status, stderr)
-		}
-		var report publisher.Report
-		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-			t.Fatalf("%v: %s", err, stdout)
-		}
-		if report.Outcome != publisher.Published || report.Done.Put != report.Site.Objects || report.Plan.Put != report.Done.Put ||
-			report.Plan.Bytes != report.Site.Bytes || report.Done.Manifests != 16 || report.Dest != "file://"+to {
-			t.Errorf("report: got %s", stdout)
-		}
-		equalFolders(t, to, folder)
-		if status, _, stderr := runPublish("--site", from, "--dest", "file://"+to); status != command.Done || !strings.Contains(stderr, "unchanged") {
-			t.Errorf("again: got status %d: %s", status, stderr)
-		}
-		if status, _, stderr := run("verify", "--dest", "file://"+to); status != command.Done {
-			t.Errorf("verify: got status %d: %s", status, stderr)
-		}
 	}
 }
 
@@ -241,48 +171,6 @@ func TestPublishThroughALink(t *testing.T) {
 	must("verify")
 }
 
-// A folder is synced unless --no-sync or its variable is set.
-func TestNoSync(t *testing.T) {
-	for _, c := range []struct {
-		name, environment string
-		args              []string
-		want              bool
-	}{
-		{"default", "", nil, false},
-		{"flag", "", []string{"--no-sync"}, true},
-		{"environment", "true", nil, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Setenv("FOLLOWPRESS_NO_SYNC", c.environment)
-			from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
-			g := &grammar{}
-			var stderr bytes.Buffer
-			if status := command.Run("publish", "", g, append(c.args, "--site", from, "--dest", "file://"+to), io.Discard, &stderr); status != command.Done {
-				t.Fatal(stderr.String())
-			}
-			equalFolders(t, to, from)
-			if g.opened.NoSync != c.want {
-				t.Errorf("NoSync: got %v, want %v", g.opened.NoSync, c.want)
-			}
-		})
-	}
-}
-
-// A grammar keeps the folder that its flags open.
-type grammar struct {
-	Publish
-	opened *storage.Local
-}
-
-func (g *grammar) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	to, err := g.openToWrite(ctx, session{}, true)
-	if err != nil {
-		return err
-	}
-	g.opened = to.(*storage.Local)
-	return g.Publish.Run(ctx, stdout, stderr)
-}
-
 // onServers runs a test with each server, its credentials in the environment.
 func onServers(t *testing.T, test func(t *testing.T, s *servers.Server)) {
 	for _, kind := range servers.Kinds() {
@@ -292,122 +180,6 @@ func onServers(t *testing.T, test func(t *testing.T, s *servers.Server)) {
 			test(t, s)
 		})
 	}
-}
-
-// One command creates a bucket with a site that everybody can read. Its output does not
-// contain the secret, at any log level.
-func TestInitAndPublish(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		from := demoSite(t, "site.tar")
-		summary := filepath.Join(t.TempDir(), "summary")
-		t.Setenv("GITHUB_STEP_SUMMARY", summary)
-		report := filepath.Join(t.TempDir(), "report.json")
-		args := []string{"--site", from, "--dest", "s3://new-bucket/a/prefix", "--endpoint", s.Endpoint, "--log-level", "debug", "--report", report}
-		status, stdout, stderr := runPublish(args...)
-		if status != command.Failed || !strings.Contains(lastLine(stderr), "followpress init") {
-			t.Errorf("without a bucket: got status %d: %s", status, stderr)
-		}
-		status, _, more := run("init", args...)
-		if status != command.Done {
-			t.Fatalf("got status %d: %s", status, more)
-		}
-		for path, want := range map[string]int{
-			"api/v1/leaderboard/followers": http.StatusOK, "_site": http.StatusOK,
-			"_lock": http.StatusForbidden, "_lock/1": http.StatusForbidden,
-		} {
-			response, err := http.Get(s.Endpoint + "/new-bucket/a/prefix/" + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if response.Body.Close(); response.StatusCode != want {
-				t.Errorf("anonymous GET %s: got %d, want %d", path, response.StatusCode, want)
-			}
-		}
-		var told strings.Builder
-		told.WriteString(stdout + stderr + more)
-		for _, name := range []string{summary, report} {
-			body, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			told.Write(body)
-		}
-		for _, secret := range []string{s.SecretKey, "Signature=", "Authorization"} {
-			if strings.Contains(told.String(), secret) {
-				t.Errorf("output: got the secret %q in it", secret)
-			}
-		}
-		if !strings.Contains(told.String(), "| objects put | 439 |") {
-			t.Errorf("summary of the job: got %s", told.String())
-		}
-	})
-}
-
-// A dry run writes nothing, and counts the requests of a publish.
-func TestDryRunCounts(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		bucket := s.Bucket(t)
-		status, stdout, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "s3://"+bucket, "--endpoint", s.Endpoint,
-			"--dry-run", "--report", "-")
-		var report publisher.Report
-		if err := json.Unmarshal([]byte(stdout), &report); status != command.Done || err != nil {
-			t.Fatalf("got status %d, %v: %s", status, err, stderr)
-		}
-		puts := report.Site.Objects + 16 + 4 // manifest; lock, its probe, mark, root
-		if report.Outcome != publisher.Planned || report.Requests[storage.Put] != puts {
-			t.Errorf("report: got %s", stdout)
-		}
-		for object := range s.Client().ListObjectsIter(context.Background(), bucket, minio.ListObjectsOptions{Recursive: true}) {
-			t.Errorf("the bucket holds %s (%v)", object.Key, object.Err)
-		}
-	})
-}
-
-// If a server refuses conditional writes, the command warns once and continues.
-func TestServerWithoutConditionalWrites(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		behind, err := url.Parse(s.Endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = behind.Scheme, behind.Host }}
-		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != http.MethodPut || r.Header.Get("If-Match")+r.Header.Get("If-None-Match") == "" {
-				proxy.ServeHTTP(w, r)
-				return
-			}
-			w.WriteHeader(http.StatusNotImplemented)
-			_, _ = io.WriteString(w, "<Error><Code>NotImplemented</Code><Message>no conditions here</Message></Error>")
-		}))
-		t.Cleanup(front.Close)
-		dest := "s3://" + s.Bucket(t)
-		status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", dest, "--endpoint", front.URL)
-		if status != command.Done || strings.Count(stderr, "no conditional writes") != 1 || !strings.Contains(stderr, "without a lock") {
-			t.Fatalf("got status %d: %s", status, stderr)
-		}
-		if status, _, stderr := run("verify", "--dest", dest, "--endpoint", front.URL); status != command.Done {
-			t.Errorf("verify: got status %d: %s", status, stderr)
-		}
-	})
-}
-
-// Errors that a retry cannot fix stop the run at once, and name what to check.
-func TestPermanentErrors(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		from, dest := demoSite(t, "site"), "s3://"+s.Bucket(t)
-		for _, c := range []struct{ name, variable, value, says string }{
-			{"wrong secret", "AWS_SECRET_ACCESS_KEY", "another-secret-key", "AWS_SECRET_ACCESS_KEY"},
-			{"unknown key", "AWS_ACCESS_KEY_ID", "nobody", "AWS_ACCESS_KEY_ID"},
-		} {
-			t.Run(c.name, func(t *testing.T) {
-				t.Setenv(c.variable, c.value)
-				status, _, stderr := runPublish("--site", from, "--dest", dest, "--endpoint", s.Endpoint, "--log-level", "debug")
-				if status != command.Failed || !strings.Contains(lastLine(stderr), c.says) || strings.Contains(stderr, "trying again") || strings.Contains(stderr, s.SecretKey) {
-					t.Errorf("got status %d: %s", status, stderr)
-				}
-			})
-		}
-	})
 }
 
 // Without a site, init makes every key public that a later site may have, including those of the
@@ -433,5 +205,118 @@ func TestPublicKeys(t *testing.T) {
 				t.Errorf("%s: got it to match %s, want no private key", pattern, private)
 			}
 		}
+	}
+}
+
+// withoutRecords empties the lists of the demo snapshot, as nodes do that have lost the logs.
+func withoutRecords(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "records.ndjson"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Publish refuses a snapshot that lacks much of the live site, from every source and under either
+// API, unless a flag allows it.
+func TestMaxLoss(t *testing.T) {
+	good, bad := demoSnapshot(t, asItIs), demoSnapshot(t, withoutRecords)
+	const plain = "--explorer=false"
+	t.Setenv("FOLLOWPRESS_HISTORY_WINDOW", "0")
+	refused := func(t *testing.T, args ...string) {
+		t.Helper()
+		status, _, stderr := runPublish(args...)
+		if status != command.Failed || !strings.Contains(lastLine(stderr), "0 follows instead of ") || !strings.Contains(lastLine(stderr), "--max-loss 100%") {
+			t.Errorf("%q: got status %d: %s", args, status, stderr)
+		}
+	}
+	for _, api := range []string{site.APISpec, site.APIEFP} {
+		t.Run(api, func(t *testing.T) {
+			other := map[string]string{site.APISpec: site.APIEFP, site.APIEFP: site.APISpec}[api]
+			bucket := filepath.Join(t.TempDir(), "out")
+			dest := "file://" + bucket
+			publishedFrom(t, good, dest, "--api", api, plain, "--max-loss", "0%") // a first one
+			want := generated(t, good, "site", site.Config{API: api})
+			lesser := generated(t, bad, "bad.tar", site.Config{API: api})
+			refused(t, "--snapshot", bad, "--api", api, plain, "--dest", dest)
+			refused(t, "--snapshot", bad, "--api", other, plain, "--dest", dest)
+			refused(t, "--snapshot", bad, "--api", api, plain, "--dest", dest, "--dry-run")
+			refused(t, "--site", lesser, "--dest", dest)
+			refused(t, "--site", lesser, "--dest", dest, "--dry-run")
+			refused(t, "--site", lesser, "--dest", dest, "--no-lock", "--max-loss", "99.9999%")
+			status, _, stderr := run("init", "--site", lesser, "--dest", dest)
+			if status != command.Failed || !strings.Contains(stderr, "0 follows instead of ") {
+				t.Errorf("init: got status %d: %s", status, stderr)
+			}
+			t.Setenv("FOLLOWPRESS_MAX_LOSS", "30%")
+			refused(t, "--site", lesser, "--dest", dest)
+			equalFolders(t, bucket, want)
+			if status, _, stderr := runPublish("--snapshot", good, "--api", other, plain, "--dest", dest, "--max-loss", "0%"); status != command.Done {
+				t.Errorf("the same snapshot under the other API: got status %d: %s", status, stderr)
+			}
+			t.Setenv("FOLLOWPRESS_MAX_LOSS", "100%")
+			if status, _, stderr := runPublish("--site", lesser, "--dest", dest); status != command.Done {
+				t.Errorf("got status %d: %s", status, stderr)
+			}
+		})
+	}
+}
+
+// snapshotAsOf returns the demo's snapshot, as of another time.
+func snapshotAsOf(t *testing.T, asOf time.Time) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../../fixtures/demo")); err != nil {
+		t.Fatal(err)
+	}
+	meta := `{"format":1,"as_of":"` + asOf.UTC().Format(time.RFC3339) + `"}`
+	if err := os.WriteFile(filepath.Join(dir, "meta.json"), []byte(meta), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A stale snapshot makes publish fail after it has published, even if nothing changed. It makes
+// verify fail too. One flag allows going back to an older site.
+func TestMaxAge(t *testing.T) {
+	now := time.Now()
+	stale, good := snapshotAsOf(t, now.Add(-49*time.Hour)), snapshotAsOf(t, now.Add(-47*time.Hour))
+	soon, future := snapshotAsOf(t, now.Add(23*time.Hour)), snapshotAsOf(t, now.Add(25*time.Hour))
+	dest := "file://" + t.TempDir()
+	const says = "ago, and --max-age=48h0m0s"
+	for _, tt := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"publish --dry-run --max-age 48h --snapshot " + stale, command.Failed, says},
+		{"publish --max-age 48h --snapshot " + stale, command.Failed, says},
+		{"publish --max-age 48h --snapshot " + stale, command.Failed, says}, // unchanged
+		{"publish --max-age 50h --snapshot " + stale, command.Done, ""},
+		{"publish --snapshot " + stale, command.Done, ""},
+		{"verify --max-age 48h", command.Failed, says},
+		{"verify --max-age 50h", command.Done, ""},
+		{"publish --max-age 48h --snapshot " + good, command.Done, ""},
+		{"verify --max-age 48h", command.Done, ""},
+		{"publish --max-loss 100% --snapshot " + stale, command.Failed, "use --allow-rollback"},
+		{"verify --max-age 48h", command.Done, ""}, // the newer one is live
+		{"publish --allow-rollback --snapshot " + stale, command.Done, ""},
+		{"verify --max-age 48h", command.Failed, says},
+		{"publish --dry-run --allow-rollback --snapshot " + future, command.Failed, "the site's time is in the future: as_of is"},
+		{"publish --allow-rollback --snapshot " + future, command.Failed, "the site's time is in the future: as_of is"},
+		{"publish --snapshot " + soon, command.Done, ""},
+		{"verify", command.Done, ""},
+	} {
+		args := append(strings.Fields(tt.args), "--dest", dest)
+		status, _, stderr := run(args[0], args[1:]...)
+		if status != tt.status || !strings.Contains(lastLine(stderr), tt.says) {
+			t.Errorf("%s: got status %d and %q, want %d and %q", tt.args, status, lastLine(stderr), tt.status, tt.says)
+		}
+	}
+	ahead := filepath.Join(t.TempDir(), "out") // not published
+	if _, err := generator.ToPath(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), future), ahead, generator.Options{NoSync: true}); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := run("verify", "--dest", "file://"+ahead); status != command.Failed || !strings.Contains(lastLine(stderr), "more than a day ahead of the clock") {
+		t.Errorf("verify of a site of a time to come: got status %d and %q", status, lastLine(stderr))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,14 +19,12 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/minio/minio-go/v7"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/secret"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/purger"
 	"github.com/followpress/followpress/server"
@@ -451,98 +448,6 @@ func TestPurgeAfterDeletesThatFail(t *testing.T) {
 	}
 }
 
-// refusing returns a proxy that refuses some requests and forwards the others.
-func refusing(t *testing.T, endpoint string, refuse func(r *http.Request) bool) string {
-	t.Helper()
-	to, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host }}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !refuse(r) {
-			proxy.ServeHTTP(w, r)
-			return
-		}
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, "<Error><Code>SlowDown</Code><Message>not now</Message></Error>")
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
-// The same with real servers that refuse to delete old objects, or only the mark, and with repair.
-// An interrupted run purges nothing, and says so.
-func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		first, second := demoSite(t, "site"), changedDemo(t, withoutLastList)
-		cache := newForgetful(t, http.NotFoundHandler())
-		deletes := func(r *http.Request) bool { return r.URL.Query().Has("delete") }
-		mark := func(r *http.Request) bool {
-			return r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/"+string(site.MarkKey))
-		}
-		args := func(bucket, endpoint string, more ...string) []string {
-			return append([]string{"--dest", "s3://" + bucket, "--endpoint", endpoint, "--patience", "10ms", "--purge", "http:" + cache.URL + "{path}", "--purge-wait", "0s"}, more...)
-		}
-		for name, refuse := range map[string]func(*http.Request) bool{"objects": deletes, "mark": mark} {
-			t.Run(name, func(t *testing.T) {
-				bucket := s.Bucket(t)
-				if status, _, stderr := runPublish("--site", first, "--dest", "s3://"+bucket, "--endpoint", s.Endpoint); status != command.Done {
-					t.Fatal(stderr)
-				}
-				front := refusing(t, s.Endpoint, refuse)
-				for _, want := range []string{"/lists/140/details", "/*"} { // the run that resumes does not know which objects changed
-					status, _, stderr := runPublish(args(bucket, front, "--site", second)...)
-					if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || !about(told, want) {
-						t.Errorf("got status %d, got requests for %q, want %s: %s", status, told, want, stderr)
-					}
-				}
-			})
-		}
-		t.Run("repair", func(t *testing.T) {
-			bucket := s.Bucket(t)
-			if status, _, stderr := runPublish("--site", second, "--dest", "s3://"+bucket, "--endpoint", s.Endpoint); status != command.Done {
-				t.Fatal(stderr)
-			}
-			for _, key := range []string{"api/v1/lists/140/details", "api/v1/lists/140/records", "api/v1/lists/133/details"} {
-				if _, err := s.Client().PutObject(t.Context(), bucket, key, strings.NewReader("x"), 1, minio.PutObjectOptions{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			status, _, stderr := run("repair", args(bucket, refusing(t, s.Endpoint, deletes), "--site", second)...)
-			if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || !about(told, "/lists/133/details") {
-				t.Errorf("got status %d, got requests for %q: %s", status, told, stderr)
-			}
-		})
-		t.Run("interrupt", func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			bucket := s.Bucket(t)
-			endpoint := refusing(t, s.Endpoint, func(r *http.Request) bool {
-				if mark(r) {
-					cancel()
-				}
-				return mark(r)
-			})
-			p := parsed(t, "--site", first, "--dest", "s3://"+bucket, "--endpoint", endpoint, "--purge", "http:"+cache.URL+"{path}", "--purge-wait", "1h", "--patience", "1m")
-			var stderr strings.Builder
-			err := p.Run(ctx, io.Discard, &stderr)
-			if told := cache.wasTold(); !errors.Is(err, context.Canceled) || len(told) > 0 || !strings.Contains(stderr.String(), "the site is published") || !strings.Contains(stderr.String(), "followpress purge") {
-				t.Errorf("%v, got requests for %q: %s", err, told, &stderr)
-			}
-		})
-	})
-}
-
-// Any failure after the publish says what to do next.
-func TestPurgeCannotBegin(t *testing.T) {
-	report := publisher.NewReport()
-	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
-	w := &writing{caches: caches{Purge: []string{"nowhere:1"}}}
-	if _, err := w.purge(t.Context(), session{stderr: io.Discard}, &published{Report: report}, false); err == nil || !strings.Contains(err.Error(), "the site is published") || !strings.Contains(err.Error(), "followpress purge") {
-		t.Error(err)
-	}
-}
-
 // A run that takes up one that died after its last change purges everything, though it changes nothing.
 func TestAResumedRunPurges(t *testing.T) {
 	report := publisher.NewReport()
@@ -600,5 +505,129 @@ func TestPurgeServices(t *testing.T) {
 		if field.Type == reflect.TypeFor[secret.Text]() && !strings.Contains(string(code), field.Name+":") {
 			t.Fatalf("cmd/internal/publish/purge.go: purgers does not set purger.Options.%s", field.Name)
 		}
+	}
+}
+
+// A tagCache caches answers under their tags, as Fastly does, until a purge of one of the tags or
+// of everything.
+type tagCache struct {
+	*httptest.Server
+	kept map[string]string
+	tags map[string][]string
+	told []string
+}
+
+func newTagCache(t *testing.T) *tagCache {
+	t.Helper()
+	c := &tagCache{kept: map[string]string{}, tags: map[string][]string{}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		c.told = append(c.told, r.URL.Path)
+		var body struct {
+			Keys []string `json:"surrogate_keys"`
+		}
+		if strings.HasSuffix(r.URL.Path, "/purge") && json.NewDecoder(r.Body).Decode(&body) != nil {
+			t.Error("the body is no JSON")
+		}
+		for uri, tags := range c.tags {
+			if strings.HasSuffix(r.URL.Path, "/purge_all") || slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(body.Keys, tag) }) {
+				delete(c.kept, uri)
+			}
+		}
+	}))
+	t.Cleanup(c.Close)
+	t.Setenv("FASTLY_API_URL", c.URL)
+	t.Setenv("FASTLY_API_TOKEN", "token")
+	return c
+}
+
+// fill asks the origin for the answers missing from the cache.
+func (c *tagCache) fill(origin http.Handler, uris []string) {
+	for _, uri := range uris {
+		if _, ok := c.kept[uri]; ok {
+			continue
+		}
+		w := httptest.NewRecorder()
+		origin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, uri, nil))
+		c.kept[uri], c.tags[uri] = w.Body.String(), strings.Fields(w.Header().Get("X-Amz-Meta-Surrogate-Key"))
+	}
+}
+
+// A cache that is purged by tags serves nothing that has changed, under any query. The publish that switches tags on or
+// off puts all objects and purges everything.
+func TestPurgeByTags(t *testing.T) {
+	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
+	to := filepath.Join(t.TempDir(), "out")
+	cache := newTagCache(t)
+	type told struct {
+		publisher.Report
+		Purged []purger.Result
+	}
+	publish := func(site string, more ...string) *told {
+		t.Helper()
+		cache.told = nil
+		r := &told{}
+		status, stdout, stderr := runPublish(append([]string{"--site", site, "--dest", "file://" + to, "--report", "-", "--purge", "fastly:service1",
+			"--purge-url", "https://api.example.org", "--purge-wait", "0s"}, more...)...)
+		if err := json.Unmarshal([]byte(stdout), r); err != nil || status != command.Done {
+			t.Fatalf("publish: got status %d, %v: %s", status, err, stderr)
+		}
+		return r
+	}
+	publish(first)
+	on := publish(first, "--tags", "fastly")
+	if on.Outcome != publisher.Published || on.Plan.Put != on.Site.Objects || len(on.Purged) != 1 || !on.Purged[0].Everything {
+		t.Errorf("switched on: got %s, %+v, want all objects put again, and everything purged", &on.Report, on.Purged)
+	}
+	uris := slices.Compact(slices.Sorted(slices.Values(append(urisOf(t, first), urisOf(t, second)...))))
+	cache.fill(now(t, to), uris)
+	before := len(cache.kept)
+
+	r := publish(second, "--tags=fastly")
+	if len(r.Purged) != 1 || !r.Purged[0].Tags || r.Purged[0].Everything || r.Purged[0].Requests != 1 || !slices.Equal(cache.told, []string{"/service/service1/purge"}) {
+		t.Errorf("purge: got %+v in %q, want one request with tags", r.Purged, cache.told)
+	}
+	if kept := len(cache.kept); kept < 100 || kept == before {
+		t.Errorf("kept: got %d of %d answers, want most of them", kept, before)
+	}
+	cache.fill(now(t, to), uris)
+	for _, uri := range uris {
+		fresh := httptest.NewRecorder()
+		now(t, to).ServeHTTP(fresh, httptest.NewRequest(http.MethodGet, uri, nil))
+		if cache.kept[uri] != fresh.Body.String() {
+			t.Errorf("%s: got an old answer, with the tags %q", uri, cache.tags[uri])
+		}
+	}
+
+	if r := publish(second, "--tags=fastly"); r.Outcome != publisher.Unchanged || len(cache.told) > 0 {
+		t.Errorf("again: got %s and %q, want nothing", r.Outcome, cache.told)
+	}
+	if status, _, stderr := run("repair", "--site", second, "--dest", "file://"+to); status != command.Done {
+		t.Errorf("repair, which keeps the tags: got status %d: %s", status, stderr)
+	}
+	if off := publish(second); off.Outcome != publisher.Published || off.Plan.Put != off.Site.Objects || !off.Purged[0].Everything {
+		t.Errorf("switched off: got %s, %+v, want all objects put again, and everything purged", &off.Report, off.Purged)
+	}
+	if status, _, stderr := runPublish("--site", second, "--dest", "file://"+to, "--tags", "akamai"); status != command.Usage || !strings.Contains(stderr, "akamai") {
+		t.Errorf("an unknown service: got status %d: %s", status, stderr)
+	}
+}
+
+// More objects than --purge-max are purged by the tag of their group, if there are tags.
+func TestTagsForManyObjects(t *testing.T) {
+	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
+	to := filepath.Join(t.TempDir(), "out")
+	newTagCache(t)
+	args := func(site string, most string) []string {
+		return []string{"--site", site, "--dest", "file://" + to, "--tags", "fastly", "--tags", "cloudfront", "--purge", "fastly:service1",
+			"--purge-url", "https://api.example.org", "--purge-wait", "0s", "--purge-max", most}
+	}
+	if status, _, stderr := runPublish(args(first, "10")...); status != command.Done {
+		t.Fatal(stderr)
+	}
+	if status, _, stderr := runPublish(args(second, "10")...); status != command.Done || !strings.Contains(stderr, " tags, in 1 request;") {
+		t.Errorf("got status %d: %s, want tags", status, stderr)
+	}
+	if status, _, stderr := runPublish(args(first, "0")...); status != command.Done || !strings.Contains(stderr, "fastly:service1: everything") {
+		t.Errorf("always everything: got status %d: %s", status, stderr)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/signer"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
@@ -284,116 +282,6 @@ func otherSite(t *testing.T, path string) {
 	}
 }
 
-// A server that ignores conditions is detected before the lock is relied on. The
-// command warns once and continues.
-func TestServerThatIgnoresConditions(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		f := newFront(t, s, func(out *http.Request) {
-			out.Header.Del("If-Match")
-			out.Header.Del("If-None-Match")
-			out.Header.Del("Authorization") // it signs the headers
-			out.Header = signer.SignV4(*out, s.AccessKey, s.SecretKey, "", "us-east-1").Header
-		})
-		from, bucket := demoSite(t, "site"), s.Bucket(t)
-		args := []string{"--site", from, "--dest", "s3://" + bucket, "--endpoint", f.URL}
-		for range 2 {
-			status, _, stderr := runPublish(args...)
-			if status != command.Done || strings.Count(stderr, "no conditional writes") != 1 || !strings.Contains(stderr, "without a lock") {
-				t.Errorf("got status %d: %s", status, stderr)
-			}
-			got, want := contents(t, s, bucket), digests(t, from)
-			for _, all := range []map[site.Key]string{got, want} { // the bucket may have a delta; what it adds up to is in the root
-				maps.DeleteFunc(all, func(key site.Key, _ string) bool { return strings.HasPrefix(string(key), string(site.ManifestKey(""))) })
-			}
-			if !maps.Equal(got, want) {
-				t.Error("the bucket is not the site")
-			}
-			otherSite(t, from)
-		}
-		if status, _, stderr := runPublish(append(args, "--no-lock")...); status != command.Done || strings.Contains(stderr, "no conditional writes") {
-			t.Errorf("with --no-lock: got status %d: %s", status, stderr)
-		}
-	})
-}
-
-// Ceph and DigitalOcean Spaces are said to refuse quotes in If-Match. Such servers get the header
-// without quotes and a valid signature, so locks and replacements work.
-func TestServerThatRefusesQuotes(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		behind, err := url.Parse(s.Endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = behind.Scheme, behind.Host }}
-		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.Header.Get("If-Match"), `"`) {
-				w.WriteHeader(http.StatusPreconditionFailed)
-				_, _ = io.WriteString(w, "<Error><Code>PreconditionFailed</Code><Message>no quotes here</Message></Error>")
-				return
-			}
-			proxy.ServeHTTP(w, r) // the server compares the signature, and accepts this form too
-		}))
-		t.Cleanup(front.Close)
-		from, bucket := demoSite(t, "site"), s.Bucket(t)
-		for range 2 {
-			status, _, stderr := runPublish("--site", from, "--dest", "s3://"+bucket, "--endpoint", front.URL)
-			if status != command.Done || strings.Contains(stderr, "conditional writes") {
-				t.Fatalf("got status %d: %s", status, stderr)
-			}
-			otherSite(t, from)
-		}
-	})
-}
-
-// The status of verify is 1 if objects are missing, altered or unknown, and that of
-// repair if foreign objects are left.
-func TestStatusOfVerifyAndRepair(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Server) {
-		from, bucket := demoSite(t, "site"), s.Bucket(t)
-		dest := []string{"--dest", "s3://" + bucket, "--endpoint", s.Endpoint}
-		put := func(key, body string) {
-			if _, err := s.Client().PutObject(context.Background(), bucket, key, strings.NewReader(body), int64(len(body)), minio.PutObjectOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, step := range []struct {
-			name   string
-			before func()
-			args   string
-			status int
-			says   string
-		}{
-			{"verify nothing", func() {}, "verify", command.Failed, "publish a site first"},
-			{"publish", func() {}, "publish --site", command.Done, ": published"},
-			{"verify", func() {}, "verify", command.Done, "missing            0"},
-			{"verify an altered one", func() { put("api/v1/leaderboard/followers", "{}") }, "verify", command.Failed, "0 missing, 1 altered, 0 unknown; run followpress repair"},
-			{"repair", func() {}, "repair --site", command.Done, "1 objects put"},
-			{"verify a refreshed one", func() {
-				put("api/v1/lists/4/details", "{}")
-				put("_refresh/details/4", `{"stored":[{"md5":"`+site.Sum([]byte("{}")).String()+`","from":"`+digests(t, from)["api/v1/lists/4/details"]+`"}]}`)
-			}, "verify", command.Done, "refreshed          1"},
-			{"verify what a site may have had", func() { put("api/v1/lists/4444/details", "{}") }, "verify", command.Failed, "0 missing, 0 altered, 1 unknown"},
-			{"repair that", func() {}, "repair --site", command.Done, "1 deleted"},
-			{"repair with a foreign object", func() { put("robots.txt", "somebody's") }, "repair --site", command.Failed, "1 foreign objects, such as robots.txt; name them with --exclude"},
-			{"verify after a publish that was cut off", func() {
-				put("_publishing", "{}")
-				put("api/v1/leaderboard/followers", "{}")
-			}, "verify", command.Failed, "1 altered, 0 unknown; run followpress publish once no publish is running"},
-			{"repair then", func() {}, "repair --site", command.Failed, "run followpress publish instead"},
-		} {
-			step.before()
-			args := append(slices.Clone(dest), strings.Fields(step.args)[1:]...)
-			if strings.HasSuffix(step.args, "--site") {
-				args = append(args, from)
-			}
-			status, stdout, stderr := run(strings.Fields(step.args)[0], args...)
-			if status != step.status || stdout != "" || !strings.Contains(stderr, step.says) {
-				t.Errorf("%s: got status %d: %s", step.name, status, stderr)
-			}
-		}
-	})
-}
-
 // However the command ends, its output contains neither the secret nor a signature, not
 // even at the level debug.
 func TestNoSecretIsTold(t *testing.T) {
@@ -440,17 +328,4 @@ func TestNoSecretIsTold(t *testing.T) {
 			t.Errorf("%d lines of the level debug: the test looks at too little", n)
 		}
 	})
-}
-
-// A folder becomes each of the sites that are published to it, in any order.
-func TestPublishSitesToAFolder(t *testing.T) {
-	to := filepath.Join(t.TempDir(), "out")
-	first, second, archive := demoSite(t, "site"), demoSite(t, "second"), demoSite(t, "site.tar")
-	otherSite(t, second)
-	for _, step := range []struct{ from, holds string }{{first, first}, {second, second}, {archive, first}, {first, first}, {second, second}} {
-		if status, _, stderr := runPublish("--site", step.from, "--dest", "file://"+to); status != command.Done {
-			t.Fatalf("got status %d: %s", status, stderr)
-		}
-		equalFolders(t, to, step.holds)
-	}
 }

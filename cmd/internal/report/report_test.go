@@ -203,20 +203,3 @@ func TestBuckets(t *testing.T) {
 		})
 	}
 }
-
-// TestWriteRun: the name of a file decides whether the report of a run is JSON or a page.
-func TestWriteRun(t *testing.T) {
-	dir := t.TempDir()
-	stages := []command.Stage{{Name: "read", Seconds: 1, Items: 2, Bytes: 3}}
-	for name, want := range map[string]string{"r.json": "{\n  \"version\": 1,\n  \"out\": \"x\"\n}\n", "r.HTML": "<!DOCTYPE html>", "": ""} {
-		if name != "" {
-			name = filepath.Join(dir, name)
-		}
-		if err := WriteRun(name, "generate: x", map[string]string{"out": "x"}, stages, nil); err != nil {
-			t.Fatal(err)
-		}
-		if body, err := os.ReadFile(name); name != "" && (err != nil || !strings.HasPrefix(string(body), want)) {
-			t.Errorf("%s: got %s (%v)", name, body, err)
-		}
-	}
-}

@@ -2,9 +2,9 @@ package reproduce
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
@@ -25,7 +25,6 @@ import (
 	"github.com/followpress/followpress/fixtures/odd"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
-	"github.com/followpress/followpress/internal/testenv/testkey"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/kept"
 	"github.com/followpress/followpress/snapshot/pieces"
@@ -464,26 +463,6 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestRefused: publish says why it cannot put the inputs.
-func TestRefused(t *testing.T) {
-	for name, tc := range map[string]struct {
-		args []string
-		want string
-	}{
-		"a site":        {[]string{"--site", "site.tar"}, "--inputs needs --snapshot"},
-		"rows skipped":  {[]string{"--snapshot", "s", "--on-invalid=skip"}, "--inputs excludes --on-invalid=skip"},
-		"keeps nothing": {[]string{"--snapshot", "s", "--keep-inputs=0"}, "--keep-inputs must be 1 or more"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			args := append(tc.args, "--inputs", "--dest", "file://"+t.TempDir())
-			if status := command.Run("publish", "", &publish.Publish{}, args, io.Discard, &out); status == command.Done || !strings.Contains(out.String(), tc.want) {
-				t.Errorf("got status %d: %s, want %q", status, &out, tc.want)
-			}
-		})
-	}
-}
-
 // TestKeeps: a bucket keeps the inputs of the last sites, and stores shared inputs once. An
 // unchanged site puts nothing.
 func TestKeeps(t *testing.T) {
@@ -629,49 +608,93 @@ func TestKeepsWhatWasLive(t *testing.T) {
 	}
 }
 
-// TestSigned: with --key, only a root signed by the key is reproduced. The note exposes altered
-// inputs, even if the root names them.
-func TestSigned(t *testing.T) {
-	signer, other := testkey.New(t, "site.example"), testkey.New(t, "site.example").Public
-	key, public := signer.File(t), signer.Public
-	bucket := filepath.Join(t.TempDir(), "bucket")
-	published(t, "--snapshot", demo(t), "--dest", "file://"+bucket, "--sign", key)
-	equals(t, "file://"+bucket, "--key", public)
-	equals(t, "file://"+bucket)
-	if status, stdout, stderr := runReproduce("file://"+bucket, "--key", other); status != command.Failed {
-		t.Errorf("another key: got status %d, %q and %s", status, stdout, stderr)
-	}
-	forged := filepath.Join(t.TempDir(), "forged")
-	from := demo(t)
-	write(t, filepath.Join(from, "records.ndjson"), append(read(t, filepath.Join(from, "records.ndjson")),
-		`{"token_id":"4","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000aa"}`+"\n"...))
-	published(t, "--snapshot", from, "--dest", "file://"+forged)
-	write(t, filepath.Join(forged, "_site.note"), read(t, filepath.Join(bucket, "_site.note")))
-	equals(t, "file://"+forged)
-	if status, stdout, stderr := runReproduce("file://"+forged, "--key", public); status != command.Failed || !strings.Contains(stderr, "the note is about another root") {
-		t.Errorf("a forged site: got status %d, %q and %s", status, stdout, stderr)
+// texts are rows of a test.
+func texts(all []string, err error) rows {
+	return func(_ context.Context, found func([]byte) error) error {
+		for _, text := range all {
+			if err := found([]byte(text)); err != nil {
+				return err
+			}
+		}
+		return err
 	}
 }
 
-// TestLeavesNothing: whether the run finds the site equal, finds none or is refused, the folder of temporary files is as
-// it was.
-func TestLeavesNothing(t *testing.T) {
-	bucket := demoBucket(t)
-	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	left := func(after string) {
-		t.Helper()
-		if entries, err := os.ReadDir(temp); err != nil || len(entries) > 0 {
-			t.Errorf("after %s: got %v, %v in the folder of temporary files, want nothing", after, entries, err)
+// TestDiffRows: diffRows counts the rows that only one of two tables has, including repeated rows,
+// and shows some of them. Order and number of rows do not matter.
+func TestDiffRows(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		var site []string
+		for range random.IntN(3 * rowsAtOnce) {
+			site = append(site, fmt.Sprint("row ", random.IntN(400)))
+		}
+		chains := slices.Clone(site)
+		if random.IntN(3) == 0 {
+			random.Shuffle(len(chains), func(i, j int) { chains[i], chains[j] = chains[j], chains[i] })
+		}
+		for range random.IntN(4) {
+			if at := random.IntN(len(chains) + 1); at < len(chains) && random.IntN(2) == 0 {
+				chains = slices.Delete(chains, at, at+1)
+			} else {
+				chains = slices.Insert(chains, at, fmt.Sprint("row ", random.IntN(500)))
+			}
+		}
+		left, want := map[string]int{}, [sides]int{}
+		for _, row := range chains {
+			left[row]++
+		}
+		for _, row := range site {
+			left[row]--
+		}
+		for _, n := range left {
+			want[onlySite] -= min(n, 0)
+			want[onlyChains] += max(n, 0)
+		}
+		d, err := diffRows(t.Context(), texts(site, nil), texts(chains, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := slices.Equal(site, chains); same || d == nil {
+			if !same || d != nil {
+				t.Fatalf("seed %d: got %v, want a difference: %v", seed, d, !same)
+			}
+			continue
+		}
+		if d.count != want {
+			t.Fatalf("seed %d: got %v, want %v", seed, d.count, want)
+		}
+		for side, first := range d.first {
+			if len(first) != min(mostRows, want[side]) {
+				t.Fatalf("seed %d: got %q, want some of %d rows", seed, first, want[side])
+			}
+			for _, row := range first {
+				if n := left[row]; n == 0 || n > 0 != (side == onlyChains) {
+					t.Fatalf("seed %d: got %q of side %d, want rows that the other lacks", seed, row, side)
+				}
+			}
 		}
 	}
-	equals(t, "file://"+bucket)
-	left("a success")
-	if err := os.RemoveAll(filepath.Join(bucket, "_snapshot")); err != nil {
-		t.Fatal(err)
+}
+
+// TestDiffRowsFails: a read error is not a difference, and ends both sides.
+func TestDiffRowsFails(t *testing.T) {
+	broken := errors.New("broken")
+	many := slices.Repeat([]string{"row"}, 10*rowsAtOnce)
+	if _, err := diffRows(t.Context(), texts(nil, broken), texts(many, nil)); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
 	}
-	if status, _, stderr := runReproduce("file://" + bucket); status != command.Failed {
-		t.Errorf("without inputs: got status %d and %s, want a failure", status, stderr)
+	if _, err := diffRows(t.Context(), texts(many, nil), texts(nil, broken)); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
 	}
-	left("a failure")
+}
+
+// TestPrintableRow: a row is cut and cannot control the terminal.
+func TestPrintableRow(t *testing.T) {
+	if got := printableRow([]byte("a\x1b[2J\u202eb\xff é")); got != "a\uFFFD[2J\uFFFDb é" {
+		t.Errorf("got %q", got)
+	}
+	if got := printableRow([]byte(strings.Repeat("é", 1000))); len(got) > mostShown+len("…") || !strings.HasSuffix(got, "é…") {
+		t.Errorf("got %q", got)
+	}
 }
