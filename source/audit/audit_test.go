@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"math/big"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/sample"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/nodes"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
@@ -813,23 +815,6 @@ func TestTimeIsThatOfTheBlocks(t *testing.T) {
 	}
 }
 
-// A block without a hash, as from a database, gets the hash of the nodes.
-func TestBlocksWithoutHashes(t *testing.T) {
-	h := history.Random(1, history.Options{})
-	w := newWorld(t, h)
-	in := w.inputs(h)
-	for i := range in {
-		in[i].Hash = ""
-	}
-	r, err := audit.Run(t.Context(), snapshotOf(t, h.Truth(), in), w.options())
-	if err == nil {
-		err = r.Err()
-	}
-	if err != nil {
-		t.Errorf("got %v, want that nothing differs\n%v", err, r)
-	}
-}
-
 // If a node lacks the state of the site's block and hides a log of a later operation, the
 // operations of the contract reveal it, although the altered site looks right.
 func TestLaterOperationsAreThoseOfTheContract(t *testing.T) {
@@ -859,5 +844,97 @@ func TestLaterOperationsAreThoseOfTheContract(t *testing.T) {
 		if err := r.Err(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("log %d hidden: got %v, want %q\n%s", hidden, err, want, r)
 		}
+	}
+}
+
+// A real node, with contracts in Solidity and Multicall3 or without, answers as the nodes of the other tests do.
+func TestAnvil(t *testing.T) {
+	for epoch := range uint64(2) {
+		h := history.Random(3+epoch, history.Options{Chains: history.Production(), Transactions: 60})
+		w := &world{History: h}
+		o := audit.Options{Deployment: w.deployment(), URLs: map[uint64][]string{}, All: true}
+		var in []site.ChainInput
+		for _, c := range h.Chains {
+			node := nodes.StartAnvil(t, h.Chains, c.ID, 2+epoch)
+			node.Play(slices.Collect(h.Of(c.ID))...)
+			at := node.Head()
+			node.Mine(5) // blocks after that of the site
+			o.URLs[c.ID] = []string{node.URL}
+			chain, err := provider.Dial(t.Context(), c.ID, o.URLs[c.ID], provider.Options{Finality: provider.Latest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := chain.Block(t.Context(), at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain.Close()
+			in = append(in, site.ChainInput{ChainID: c.ID, Block: b.Number, Hash: b.Hash.String()})
+		}
+		slices.SortFunc(in, func(a, b site.ChainInput) int { return cmp.Compare(a.ChainID, b.ChainID) })
+		r := run(t, snapshotOf(t, h.Truth(), in), o)
+		if err := r.Err(); err != nil || r.Right != len(h.Truth().Lists) || r.LeftOut > 0 || r.Compared.Operations == 0 {
+			t.Errorf("epoch %d: %v\n%s", 2+epoch, err, r)
+		}
+		altered := clone(h.Truth())
+		list, fact := alters["a record more"](&altered)
+		if r := run(t, snapshotOf(t, altered, in), o); len(r.Differences) != 1 || r.Differences[0].List != list || r.Differences[0].Fact != fact {
+			t.Errorf("epoch %d, a record more: %s", 2+epoch, r)
+		}
+	}
+}
+
+// usual returns a part of the real network, with as many operations a list.
+func usual(t testing.TB, lists int) *world {
+	real := history.Real()
+	n := history.Network{Lists: lists, Ops: lists * real.Ops / real.Lists, Blocks: 1_000_000}
+	return newWorld(t, &history.History{Chains: history.Production(), Blocks: slices.Collect(history.Usual(1, n))})
+}
+
+// mostRequests is the budget of a sample of 1,000 lists, on all chains together.
+const mostRequests = 60
+
+// A sample of 1,000 lists takes few requests, regardless of the size of the network.
+func TestBudget(t *testing.T) {
+	w := usual(t, 2000)
+	o := w.options()
+	o.All, o.Sample, o.Seed = false, 1000, 1
+	r := run(t, snapshotOf(t, w.Truth(), w.inputs(w.History)), o)
+	requests := int64(0)
+	for _, c := range r.Chains {
+		requests += c.Requests
+	}
+	if r.Err() != nil || r.Right != 1000 || requests > mostRequests {
+		t.Errorf("%d requests, want at most %d:\n%s", requests, mostRequests, r)
+	}
+}
+
+// BenchmarkAudit audits a sample of 1,000 lists, and all of them, with nodes that take 20 ms for each answer.
+//
+//	go test -run '^$' -bench Audit -benchtime 1x ./source/audit
+func BenchmarkAudit(b *testing.B) {
+	w := usual(b, 11_000)
+	truth, in := w.Truth(), w.inputs(w.History)
+	w.set(meanrpc.Faults{Latency: 20 * time.Millisecond})
+	for name, all := range map[string]bool{"sample": false, "all": true} {
+		b.Run(name, func(b *testing.B) {
+			s := snapshotOf(b, truth, in)
+			runtime.GC()
+			for b.Loop() {
+				o := w.options()
+				o.All, o.Seed = all, 1
+				r := run(b, s, o)
+				requests := int64(0)
+				for _, c := range r.Chains {
+					requests += c.Requests
+				}
+				if err := r.Err(); err != nil {
+					b.Error(err)
+				}
+				b.ReportMetric(float64(requests), "requests")
+				b.ReportMetric(float64(r.Compared.Operations), "operations")
+				b.ReportMetric(r.Seconds, "s")
+			}
+		})
 	}
 }

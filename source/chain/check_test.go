@@ -3,7 +3,6 @@ package chain
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -459,7 +458,6 @@ func TestPlacedSlotWithoutEvents(t *testing.T) {
 	mustEqual(t, "once the node is right", snapshotOf(t, s), truthOf(t, h, r))
 }
 
-// The selectors are those of the contracts.
 // A value that has changed since cannot be compared at a node without the older state. The next run
 // compares it, also if there is nothing new.
 func TestValueThatHasChangedSince(t *testing.T) {
@@ -494,15 +492,6 @@ func TestValueThatHasChangedSince(t *testing.T) {
 	}
 	if check := mustSync(t, s, o).Chains[0].Check; check.How != CheckedEarlier {
 		t.Errorf("after it: got %+v", check)
-	}
-}
-
-func TestSelectors(t *testing.T) {
-	want := map[question]uint32{supply: 0x18160ddd, ops: 0x02dc2af9, owner: 0x6352211e}
-	for q, selector := range want {
-		if got := binary.BigEndian.Uint32(functions[q]); got != selector {
-			t.Errorf("question %d: got %08x, want %08x", q, got, selector)
-		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	real "github.com/followpress/followpress/internal/testenv/nodes"
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
@@ -202,195 +202,6 @@ func TestHistoriesOverHTTP(t *testing.T) {
 	}
 }
 
-// A node that lies, or has not got everything: the snapshot is right, or there is an error.
-func TestLies(t *testing.T) {
-	mint := func(h *history.History) (id meanrpc.LogID) {
-		for b := range h.Of(h.Chains[0].ID) {
-			for i, l := range b.Logs {
-				if l.Address == *h.Chains[0].Registry && l.Topics[0] == history.TopicTransfer && l.Topics[1] == (history.Word{}) {
-					id = meanrpc.LogID{Block: b.Number, Index: uint64(i)}
-				}
-			}
-		}
-		return id
-	}
-	for name, test := range map[string]struct {
-		faults func(h *history.History) meanrpc.Faults
-		want   int
-	}{
-		"another chain id": {func(*history.History) meanrpc.Faults { return meanrpc.Faults{ChainID: 99} }, mustFail},
-		"lags secretly":    {func(*history.History) meanrpc.Faults { return meanrpc.Faults{Lag: 5} }, mayFail},
-		"lags":             {func(*history.History) meanrpc.Faults { return meanrpc.Faults{Lag: 5, LagKnown: true} }, mustBeRight},
-		"forgot a mint": {func(h *history.History) meanrpc.Faults {
-			m := mint(h)
-			return meanrpc.Faults{Forget: func(l meanrpc.LogID) bool { return l == m }}
-		}, mustFail},
-		"pruned":       {func(h *history.History) meanrpc.Faults { return meanrpc.Faults{Pruned: mint(h).Block + 1} }, mustFail},
-		"removed":      {func(*history.History) meanrpc.Faults { return meanrpc.Faults{Removed: true} }, mustBeRight},
-		"foreign":      {func(*history.History) meanrpc.Faults { return meanrpc.Faults{Foreign: true} }, mayFail},
-		"out of range": {func(*history.History) meanrpc.Faults { return meanrpc.Faults{OutOfRange: true} }, mayFail},
-		"twice":        {func(*history.History) meanrpc.Faults { return meanrpc.Faults{Twice: true} }, mayFail},
-		"bad data":     {func(*history.History) meanrpc.Faults { return meanrpc.Faults{BadData: true} }, mustFail},
-		"another supply": {func(*history.History) meanrpc.Faults {
-			return meanrpc.Faults{Says: more("totalSupply")}
-		}, mustFail},
-		"no state": {func(*history.History) meanrpc.Faults { return meanrpc.Faults{NoState: true} }, mustFail},
-		"always overloaded": {func(*history.History) meanrpc.Faults {
-			return meanrpc.Faults{Trouble: meanrpc.Every(1, meanrpc.Trouble{Status: 503})}
-		}, mustFail},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, half := range []bool{false, true} {
-				lie(t, half, test.faults, test.want)
-			}
-		})
-	}
-}
-
-// more lets a function of contracts answer a number that is one more than the truth.
-func more(function string) func(string, []byte) []byte {
-	return func(asked string, true []byte) []byte {
-		if asked == function {
-			return new(big.Int).Add(big.NewInt(1), new(big.Int).SetBytes(true)).FillBytes(make([]byte, 32))
-		}
-		return true
-	}
-}
-
-// What Sync must do when a node lies.
-const (
-	mayFail = iota
-	mustFail
-	mustBeRight
-)
-
-// lie has the node of the first chain lie, from the beginning or once half of the chains was read.
-// Afterwards it is right again.
-func lie(t *testing.T, half bool, faults func(*history.History) meanrpc.Faults, want int) {
-	t.Helper()
-	h := history.Random(11, history.Options{Transactions: 300})
-	nodes := startNodes(t, h)
-	o, s, id := from(nodes), open(t, t.TempDir(), h), h.Chains[0].ID
-	o.Provider.Patience, o.Provider.MaxRange = 300*time.Millisecond, 50
-	if half {
-		for _, c := range h.Chains {
-			end, _ := h.Last(c.ID)
-			head := (c.First + end.Number) / 2
-			nodes[c.ID].SetHead(head, head, head)
-		}
-		mustSync(t, s, o)
-		for _, c := range h.Chains {
-			end, _ := h.Last(c.ID)
-			nodes[c.ID].SetHead(end.Number, end.Number, end.Number)
-		}
-	}
-	nodes[id].Set(faults(h))
-	r, err := s.Sync(t.Context(), o)
-	if err == nil {
-		mustEqual(t, "while the node lies", snapshotOf(t, s), truthOf(t, h, r))
-	}
-	if (err != nil) != (want == mustFail) && want != mayFail {
-		t.Fatalf("half was read: %v: got error %v", half, err)
-	}
-	if err == nil {
-		return
-	}
-	if !strings.Contains(err.Error(), fmt.Sprint(id)) {
-		t.Errorf("got %v, want the chain in it", err)
-	}
-	nodes[id].Set(meanrpc.Faults{})
-	o.Provider.Patience = 10 * time.Second
-	r = mustSync(t, s, o)
-	mustEqual(t, "once the node is right", snapshotOf(t, s), truthOf(t, h, r))
-}
-
-// A node of another chain with the same id is not believed once the right one was read.
-func TestAnotherChainOverHTTP(t *testing.T) {
-	h := history.Random(16, history.Options{})
-	nodes := startNodes(t, h)
-	o, s := from(nodes), open(t, t.TempDir(), h)
-	mustSync(t, s, o)
-	nodes[h.Chains[0].ID].Set(meanrpc.Faults{OtherChain: true})
-	if _, err := s.Sync(t.Context(), o); err == nil || !strings.Contains(err.Error(), "another chain") {
-		t.Fatalf("got %v, want that it is another chain", err)
-	}
-	nodes[h.Chains[0].ID].Set(meanrpc.Faults{})
-	r := mustSync(t, s, o)
-	mustEqual(t, "once the node is right", snapshotOf(t, s), truthOf(t, h, r))
-}
-
-// A log that one of two nodes has left out is found if both must agree.
-func TestQuorumFindsForgottenLogs(t *testing.T) {
-	servers.Wanted(t) // it takes seconds until nodes are believed to disagree
-	h := history.Random(12, history.Options{Transactions: 100})
-	nodes, others := startNodes(t, h), startNodes(t, h)
-	o := from(nodes)
-	o.Provider.Quorum, o.Provider.Patience = 2, 300*time.Millisecond
-	for id, n := range others {
-		// Hosts are told apart by their names; these are two names of this machine.
-		o.URLs[id] = append(o.URLs[id], strings.Replace(n.URL, "127.0.0.1", "localhost", 1))
-	}
-	c := h.Chains[1].ID
-	var op history.Block
-	for b := range h.Of(c) {
-		for _, l := range b.Logs {
-			if l.Address == h.Chains[1].Records[0] && l.Topics[0] == history.TopicListOp {
-				op = b
-			}
-		}
-	}
-	others[c].Set(meanrpc.Faults{Forget: func(l meanrpc.LogID) bool { return l.Block == op.Number }})
-	s := open(t, t.TempDir(), h)
-	if _, err := s.Sync(t.Context(), o); !errors.Is(err, provider.ErrDisagree) {
-		t.Fatalf("got %v, want that they disagree", err)
-	}
-	others[c].Set(meanrpc.Faults{})
-	o.Provider.Patience = 10 * time.Second
-	r := mustSync(t, s, o)
-	mustEqual(t, "once both agree", snapshotOf(t, s), truthOf(t, h, r))
-}
-
-func TestFewRequestsWithNothingNew(t *testing.T) {
-	h := history.Random(13, history.Options{})
-	nodes := startNodes(t, h)
-	s := open(t, t.TempDir(), h)
-	mustSync(t, s, from(nodes))
-	for _, n := range nodes {
-		n.Reset()
-	}
-	r := mustSync(t, s, from(nodes))
-	for _, c := range r.Chains {
-		if n := nodes[c.Chain].Counts().Requests; n > 10 || c.Events > 0 || int64(n) != c.Cost[0].Requests {
-			t.Errorf("chain %d: %d requests, want at most 10 and no events: %+v", c.Chain, n, c)
-		}
-	}
-}
-
-func TestReorganisationOverHTTP(t *testing.T) {
-	h := history.Random(14, history.Options{Transactions: 600})
-	nodes := startNodes(t, h)
-	o := from(nodes)
-	o.Provider.Finality, o.Provider.MaxRange = provider.Latest, 10
-	s := open(t, t.TempDir(), h)
-	mustSync(t, s, o)
-	for i, c := range h.Chains {
-		end, _ := h.Last(c.ID)
-		var instead []history.Block
-		h, instead = h.Fork(c.ID, end.Number-20, uint64(i), history.Options{Transactions: 30})
-		nodes[c.ID].Reorg(end.Number-20, instead...)
-		head := end.Number + 30
-		nodes[c.ID].SetHead(head, head, head)
-	}
-	r := mustSync(t, s, o)
-	mustEqual(t, "after it", snapshotOf(t, s), truthOf(t, h, r))
-	for _, c := range r.Chains {
-		if c.Undone == nil {
-			t.Errorf("chain %d: nothing was undone", c.Chain)
-		}
-	}
-}
-
 // inChild has the job of a process that syncs until it is killed.
 const inChild = "FOLLOWPRESS_TEST_SYNC"
 
@@ -478,6 +289,92 @@ func allEvents(t *testing.T, s *State) func(func(source.Event) bool) {
 			if !yield(cloned(e)) {
 				return
 			}
+		}
+	}
+}
+
+// Histories that real nodes play make the snapshots that they should: as they grow, and after a
+// reorganisation.
+func TestHistoriesOnAnvil(t *testing.T) {
+	servers.Wanted(t)
+	for seed := range uint64(servers.Rounds(1, 12)) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { onAnvil(t, seed) })
+	}
+}
+
+func onAnvil(t *testing.T, seed uint64) {
+	h := history.Random(seed, history.Options{Transactions: 300, Gap: 8})
+	o := Options{URLs: map[uint64][]string{}, NoSync: true, Progress: noProgress{}, every: time.Nanosecond}
+	o.Provider.MaxRange, o.Provider.Finality = 7, finalities[seed%3]
+	anvils, ends := map[uint64]*real.Anvil{}, map[uint64]uint64{}
+	for _, c := range h.Chains {
+		n := real.StartAnvil(t, h.Chains, c.ID, 1+c.ID%2)
+		anvils[c.ID], o.URLs[c.ID] = n, []string{n.URL}
+		end, _ := h.Last(c.ID)
+		if ends[c.ID] = end.Number; end.Number < c.First+17 {
+			t.Fatalf("chain %d has too few blocks", c.ID)
+		}
+		n.Play(h.Upto(c.ID, (c.First+end.Number)/2).Blocks...)
+	}
+	s := open(t, t.TempDir(), h)
+	mustBeRight := func(what string) *Report {
+		t.Helper()
+		r := mustSync(t, s, o)
+		mustEqual(t, what, snapshotOf(t, s), truthOf(t, h, r))
+		for _, c := range r.Chains {
+			if c.Check == nil || c.Check.How != CheckedByContracts || c.Check.Refused > 0 || len(c.Repairs) > 0 {
+				t.Errorf("%s: got %+v and repairs %v, want that contracts answered all", what, c.Check, c.Repairs)
+			}
+		}
+		return r
+	}
+	mustBeRight("half of it")
+
+	for id, n := range anvils {
+		head := n.Head()
+		var rest []history.Block
+		for b := range h.Of(id) {
+			if b.Number > head {
+				rest = append(rest, b)
+			}
+		}
+		n.Play(rest...)
+		n.Finalize()
+	}
+	for _, c := range mustBeRight("all of it").Chains {
+		if c.To < ends[c.Chain] || c.From > ends[c.Chain] || c.Undone != nil {
+			t.Errorf("got %+v, want blocks up to %d", c, ends[c.Chain])
+		}
+	}
+
+	for id, n := range anvils {
+		first := ends[id] - 8
+		_, instead := h.Fork(id, first, seed+1000, history.Options{Transactions: 20})
+		h = h.Upto(id, first-1).With(n.Reorg(first, instead...)...)
+		n.Finalize()
+	}
+	for _, c := range mustBeRight("after a reorganisation").Chains {
+		if c.Undone == nil {
+			t.Errorf("chain %d: nothing was undone", c.Chain)
+		}
+	}
+}
+
+// TestGeth reads a history from geth, in two runs, the second one to its end.
+func TestGeth(t *testing.T) {
+	g := real.StartGeth(t)
+	h := history.Random(1, history.Options{Chains: g.Chains})
+	o := Options{URLs: map[uint64][]string{g.Chain: {g.URL}}, NoSync: true, Progress: noProgress{}, every: time.Nanosecond}
+	o.Provider.MaxRange = 50
+	played := &history.History{Chains: g.Chains}
+	s := open(t, t.TempDir(), played)
+	for blocks := range slices.Chunk(h.Blocks, (len(h.Blocks)+1)/2) {
+		played = played.With(g.Play(blocks...)...)
+		g.Finalize()
+		r := mustSync(t, s, o)
+		mustEqual(t, "the history", snapshotOf(t, s), truthOf(t, played, r))
+		if last, _ := played.Last(g.Chain); r.Chains[0].To < last.Number || r.Chains[0].Check.How != CheckedByContracts {
+			t.Errorf("got %+v, want blocks up to %d and equal supplies", r.Chains[0], last.Number)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package chain
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -181,48 +182,6 @@ func TestPointsThinOut(t *testing.T) {
 	}
 }
 
-func TestStoreForgetsWhatIsAfterTheCheckpoint(t *testing.T) {
-	dir := t.TempDir()
-	s := filled(t, dir, 3)
-	want := stored(t, s)
-	garbage := append(bytes.Clone(s.batch.finish()), "what a killed run has left"...)
-	if _, err := s.file.WriteAt(garbage, s.size); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, checkpointFile)+".new", []byte("half a ch"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s = newStore(t, dir, nil)
-	if err := errors.Join(s.append(want[:1], 1, last(s.next())), s.commit()); err != nil {
-		t.Fatal(err)
-	}
-	if got := stored(t, s); !slices.EqualFunc(got, append(want, want[0]), equal) {
-		t.Errorf("got %d events, want 4", len(got))
-	}
-}
-
-func TestStoreGoesBack(t *testing.T) {
-	dir := t.TempDir()
-	s := filled(t, dir, 10)
-	all := stored(t, s)
-	if err := s.keep(7); err != nil {
-		t.Fatal(err)
-	}
-	if got := stored(t, s); !slices.EqualFunc(got, all[:7], equal) {
-		t.Errorf("got %d events, want 7", len(got))
-	}
-	reread := base.Registry.FirstBlock + 4
-	s = newStore(t, dir, &reread)
-	if got := stored(t, s); !slices.EqualFunc(got, all[:4], equal) || s.next() != reread {
-		t.Errorf("got %d events and block %d, want 4 and %d", len(got), s.next(), reread)
-	}
-	reread = 0
-	s = newStore(t, dir, &reread)
-	if info, err := os.Stat(filepath.Join(dir, logsFile)); err != nil || info.Size() != 0 || s.top() != nil || s.check.Origin != nil {
-		t.Errorf("after all is forgotten: got %v, %+v", err, s.check)
-	}
-}
-
 // Any damage is an error that says what to do, and reading again helps.
 func TestDamagedStore(t *testing.T) {
 	dir := t.TempDir()
@@ -386,5 +345,114 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	}
 	if got := stored(t, newStore(t, dir, nil)); !slices.EqualFunc(got, want, equal) {
 		t.Errorf("got %d events, want the 3 that were committed", len(got))
+	}
+}
+
+// asked are nodes whose hosts say, one after the other, how many operations a slot has. Between two answers the newest
+// block may be replaced.
+type asked struct {
+	*world
+	head provider.Block
+	logs common.Hash // newest block hash in logs
+	then common.Hash // hash of that block, once contracts have answered
+	says []byte      // number of operations, by host
+}
+
+func (a *asked) Newest(context.Context) (provider.Block, error) { return a.head, nil }
+func (a *asked) Hosts() int                                     { return len(a.says) }
+
+func (a *asked) Block(_ context.Context, number uint64) (provider.Block, error) {
+	return provider.Block{Number: number, Hash: a.then}, nil
+}
+
+func (a *asked) Logs(_ context.Context, _ []common.Address, _ []common.Hash, from, to uint64, done func(provider.Blocks) error) error {
+	return done(provider.Blocks{From: from, To: to, Last: provider.Block{Number: to, Hash: a.logs}})
+}
+
+func (a *asked) Call(_ context.Context, calls []provider.Call, _ provider.Block, except []string) (provider.State, error) {
+	for i, n := range a.says {
+		if name := string(rune('a' + i)); !slices.Contains(except, name) {
+			return provider.State{Host: name, Origin: name, Results: slices.Repeat([][]byte{common.BytesToHash([]byte{n}).Bytes()}, len(calls))}, nil
+		}
+	}
+	return provider.State{}, provider.ErrNoState
+}
+
+// syncOf reads base from nodes, up to block 100. Its logs have five operations of a slot, which the returned ledger has.
+func syncOf(a *asked) (c *chainSync, l *ledger, slot subject) {
+	c = &chainSync{chain: base, decoder: newDecoder(base), store: &store{contracts: newDecoder(base).addresses()}, nodes: a, head: provider.Block{Number: 100}, doubted: map[subject]bool{}}
+	slot = subject{question: ops, contract: base.Records[0].Address}
+	l = newLedger()
+	l.ops[slot] = 5
+	return c, l, slot
+}
+
+// A host that counts fewer operations than the logs has an older state, which is not a
+// contradiction. A host that counts more contradicts the logs, even if all others agree with them.
+func TestCountsThatConfirm(t *testing.T) {
+	for _, tt := range []struct {
+		says  []byte
+		wrong int
+	}{
+		{[]byte{5, 5}, 0}, {[]byte{4, 5}, 0}, {[]byte{5, 4}, 0}, {[]byte{0, 0}, 0}, {[]byte{5, 6}, 1}, {[]byte{6, 5}, 1}, {[]byte{4, 6}, 1},
+	} {
+		c, l, slot := syncOf(&asked{head: provider.Block{Number: 100}, says: tt.says})
+		c.doubted[slot] = true
+		if wrong, err := c.confirm(t.Context(), l); err != nil || len(wrong) != tt.wrong {
+			t.Errorf("hosts that count %v: got %v and %v, want %d that are wrong", tt.says, wrong, err, tt.wrong)
+		}
+	}
+}
+
+// Answers of contracts after the newest block count only if its logs were read, and if it is still
+// part of the chain afterwards.
+func TestNewestBlockIsReplacedMeanwhile(t *testing.T) {
+	is, other := common.Hash{1}, common.Hash{2}
+	for name, tt := range map[string]struct {
+		logs, then common.Hash
+		ok         bool
+	}{
+		"it stays": {is, is, true}, "while logs are read": {other, is, false}, "while contracts are asked": {is, other, false},
+		"before logs are read": {other, other, false},
+	} {
+		c, l, slot := syncOf(&asked{head: provider.Block{Number: 101, Hash: is}, logs: tt.logs, then: tt.then, says: []byte{5}})
+		found, err := c.askLater(t.Context(), l, []subject{slot}, nil)
+		if tt.ok && (err != nil || len(found.asked) != 1) || !tt.ok && !errors.Is(err, errUnknown) {
+			t.Errorf("%s: got %+v and %v, want an answer: %t", name, found, err, tt.ok)
+		}
+	}
+}
+
+// Where no contract can be asked, two hosts that agree are enough, and one is not. What fewer hosts had given is read
+// again.
+func TestQuorumThatIsEnough(t *testing.T) {
+	for _, tt := range []struct {
+		quorum, had int
+		unchecked   bool // allowed
+		how         string
+		again       bool
+	}{
+		{quorum: 0, had: 1}, {quorum: 1, had: 1},
+		{quorum: 1, had: 1, unchecked: true, how: CheckedNot},
+		{quorum: 2, had: 2, how: CheckedByQuorum}, {quorum: 3, had: 3, how: CheckedByQuorum},
+		{quorum: 2, had: 1, again: true}, {quorum: 3, had: 2, again: true},
+		{quorum: 2, had: 3, how: CheckedByQuorum},
+	} {
+		s := newStore(t, t.TempDir(), nil)
+		s.check.Origin = &anchor{}
+		s.begin(tt.had)
+		if err := errors.Join(s.append(nil, 0, last(base.Registry.FirstBlock)), s.commit()); err != nil {
+			t.Fatal(err)
+		}
+		c, _, _ := syncOf(&asked{world: &world{}})
+		c.store, c.options.Provider.Quorum, c.options.Unchecked = s, tt.quorum, tt.unchecked
+		err := c.unchecked(errUnknown)
+		how := ""
+		if c.report.Check != nil {
+			how = c.report.Check.How
+		}
+		if how != tt.how || c.again != tt.again || (err != nil) != (tt.how == "" && !tt.again) {
+			t.Errorf("quorum %d of what %d hosts had: got %q, again %t, %v; want %q and %t", tt.quorum, tt.had, how, c.again, err, tt.how, tt.again)
+		}
 	}
 }

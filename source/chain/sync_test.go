@@ -19,6 +19,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
@@ -594,5 +595,92 @@ func TestFirstBlockTooLate(t *testing.T) {
 	defer s.Close()
 	if _, err := s.Sync(t.Context(), all.options()); err == nil || !strings.Contains(err.Error(), fmt.Sprint("first_block ", late)) {
 		t.Errorf("got %v, want that the first block may be wrong", err)
+	}
+}
+
+// TestEnds: a chain ends at the block in the options, with the same events for any earlier state.
+func TestEnds(t *testing.T) {
+	for seed := range uint64(servers.Rounds(8, 60)) {
+		random := rand.New(rand.NewPCG(seed, 26))
+		h := history.Random(seed, history.Options{Transactions: 150})
+		all := newWorlds(h)
+		for _, w := range all {
+			w.step = 1 + random.Uint64N(20)
+		}
+		s := open(t, t.TempDir(), h)
+		for range 5 {
+			o, want := all.options(), h
+			o.Ends = map[uint64]provider.Block{}
+			for _, c := range h.Chains {
+				last, _ := h.Last(c.ID)
+				end := c.First + random.Uint64N(max(c.First, last.Number)-c.First+1)
+				o.Ends[c.ID] = provider.Block{Number: end, Hash: all[c.ID].block(end).Hash}
+				want = want.Upto(c.ID, end)
+			}
+			if random.IntN(3) == 0 { // as a run for snapshots would
+				mustSync(t, s, all.options())
+			}
+			r := mustSync(t, s, o)
+			mustEqual(t, "tables", snapshotOf(t, s), linesOf(t, want))
+			for _, c := range r.Chains {
+				if end := o.Ends[c.Chain]; c.To != end.Number {
+					t.Fatalf("seed %d, chain %d: got block %d, want %d", seed, c.Chain, c.To, end.Number)
+				}
+			}
+		}
+	}
+}
+
+// TestEndsThatAreNot: a block with another hash and a block unknown to nodes are errors, and the
+// state stays as it was. A block before the contracts is not an error.
+func TestEndsThatAreNot(t *testing.T) {
+	h := history.Random(3, history.Options{Transactions: 60})
+	all := newWorlds(h)
+	c := h.Chains[0]
+	s := open(t, t.TempDir(), h)
+	at := func(end provider.Block) error {
+		o := all.options()
+		o.Ends = map[uint64]provider.Block{c.ID: end}
+		_, err := s.Sync(t.Context(), o)
+		return err
+	}
+	had := mustSync(t, s, all.options())
+	other := common.Hash(binary.BigEndian.AppendUint64(make([]byte, 24), 7))
+	if err := at(provider.Block{Number: c.First + 2, Hash: other}); !errors.Is(err, ErrOtherBlock) || !Lasts(err) || !strings.Contains(err.Error(), other.String()) {
+		t.Errorf("another hash: got %v", err)
+	}
+	if err := at(provider.Block{Number: all[c.ID].head + 1}); !errors.Is(err, provider.ErrBehind) || !strings.Contains(err.Error(), "wait") {
+		t.Errorf("a later block: got %v", err)
+	}
+	if err := at(provider.Block{Number: c.First - 1, Hash: other}); err != nil {
+		t.Errorf("before the contracts: got %v", err)
+	}
+	if asOf, err := s.AsOf(); err != nil || asOf.Before(time.Unix(0, 0)) {
+		t.Errorf("got %v and %v", asOf, err)
+	}
+	if again := mustSync(t, s, all.options()); again.Chains[0].Stored != had.Chains[0].Stored {
+		t.Errorf("got %d events, want the %d that were there", again.Chains[0].Stored, had.Chains[0].Stored)
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := &Report{Seconds: 1.5, Chains: []PerChain{
+		{
+			Chain: 8453, Name: "Base", From: 100, To: 199, AsOf: "2026-11-22T03:00:00Z", Events: 7, Stored: 20, Tokens: 3, Check: &Check{How: CheckedByContracts, Host: "a.example", Block: 199, Tokens: 3, Slots: 4, Values: 10},
+			Cost: []provider.Cost{{Host: "node.example", Requests: 5, Calls: map[string]int64{"eth_getLogs": 4, "eth_chainId": 1}, Received: 2_500_000, Retries: 2, Limited: 1, Waited: time.Second}},
+		},
+		{Chain: 10, Name: "OP Mainnet", From: 50, To: 49, Undone: &Undone{Blocks: 3, Events: 1}},
+	}}
+	want := `Base (8453): read blocks 100 to 199, 7 new events of 20, as of 2026-11-22T03:00:00Z; confirmed by the contracts (a.example, block 199): 3 tokens, the operations of 4 slots, 10 values
+  node.example: 5 requests with 5 calls, 2.5 MB received, 2 tried again, 1 of them because of a rate limit
+OP Mainnet (10): read no blocks, 0 new events of 0; forgot 3 blocks with 1 events, which may no longer be part of the chain
+`
+	if got := r.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	got, err := json.Marshal(r.Chains[1])
+	wantJSON := `{"chain":10,"name":"OP Mainnet","from":50,"to":49,"as_of":"","events":0,"stored":0,"tokens":0,"check":null,"undone":{"blocks":3,"events":1},"repairs":null,"cost":null}`
+	if err != nil || string(got) != wantJSON {
+		t.Errorf("got %s, %v, want %s", got, err, wantJSON)
 	}
 }

@@ -119,38 +119,6 @@ func TestUntilEqualsTheChainThatEndsThere(t *testing.T) {
 	}
 }
 
-// TestUntilSaysWhatIsMissing: if the state cannot answer for a moment, the error names the remedy.
-func TestUntilSaysWhatIsMissing(t *testing.T) {
-	h := history.Random(3, history.Options{})
-	dir := t.TempDir()
-	s := open(t, dir, h)
-	if _, err := s.Until(Moment{Time: time.Unix(0, 0)}); err == nil {
-		t.Error("a state that has read nothing: got no error")
-	}
-	mustSync(t, s, from(startNodes(t, h)))
-	last, _ := h.Last(h.Chains[0].ID)
-	for name, c := range map[string]struct {
-		moment Moment
-		want   string
-	}{
-		"later":             {Moment{Time: time.Unix(1<<33, 0)}, "only: read more without --until"},
-		"a later block":     {Moment{Chain: last.Chain, Block: last.Number + 1}, "only: read more without --until"},
-		"an unknown chain":  {Moment{Chain: 77, Block: 1}, "the deployment has no chain 77"},
-		"before all events": {Moment{Chain: last.Chain, Block: 1}, "knows no time up to block 1"},
-	} {
-		if _, err := s.Until(c.moment); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
-	}
-	p, err := s.Until(Moment{Time: time.Unix(0, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for e, err := range p.Events() {
-		t.Errorf("before all events: got %+v, %v", e, err)
-	}
-}
-
 // TestOtherFoldersAreNoState: the folder of a snapshot or of a site is refused and stays as it is. A folder in which no
 // Sync has read a block is a state that has read nothing.
 func TestOtherFoldersAreNoState(t *testing.T) {

@@ -18,7 +18,9 @@ import (
 	"time"
 
 	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/fixtures/worst"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/testenv/upstreams"
@@ -723,4 +725,72 @@ kept      2 profiles that the worker lacks, because it lacked most profiles in t
 stopped   the budget is spent
 left      9 accounts for the next run, 8 of them for the first time
 `)
+}
+
+// TestHostileRecords: whatever JSON a worker sends, the state can be read again, and so can a snapshot of it.
+func TestHostileRecords(t *testing.T) {
+	hostile := []string{"1e999", "-0", `"\u0000"`, `"\u2028\n"`, `{"a":1,"a":2}`, "1e99999999999999999", "00", "+1", ".5", "nul", "NaN", "1 2",
+		"\"\x00\"", "\"\n\"", "\"\x01\"", `"\x"`, `"\ud800"`, "[1,]", `{"a":1,}`, "\xff", strings.Repeat("9", 50_000)}
+	for _, levels := range []int{1, 98, 99, 100, 9_994, 9_995, 9_996, 9_997, 9_998, 9_999, 100_000} {
+		for _, brackets := range []string{`{"a":,}`, `[,]`} {
+			opening, closing, _ := strings.Cut(brackets, ",")
+			hostile = append(hostile, strings.Repeat(opening, levels)+"1"+strings.Repeat(closing, levels))
+		}
+	}
+	w, state := worker(0), t.TempDir()
+	w.MaxBulk = 0
+	found := 0
+	for n, value := range hostile {
+		w.Profiles[address(n).String()] = fmt.Sprintf(`{"name":"%d.eth","records":{"a":%s}}`, n, value)
+		found += refresh(t, state, w, profile.Options{Wanted: map[site.Address]uint32{address(n): 1}}).Found
+	}
+	out := filepath.Join(t.TempDir(), "snapshot")
+	writer, err := snapshot.Create(out, snapshot.WriteOptions{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if err := source.WriteAccounts(writer, &source.Graph{}, profile.Profiles(state)); err != nil {
+		t.Fatalf("write: %.300s", err)
+	}
+	if err := writer.Commit(snapshot.Meta{AsOf: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, err := range snapshot.Accounts(afero.NewBasePathFs(afero.NewOsFs(), out)) {
+		if err != nil {
+			t.Fatalf("read: %.300s", err)
+		}
+		rows++
+	}
+	check(t, "rows", rows, found)
+	if found < 10 {
+		t.Errorf("found: got %d profiles, want 10 at least", found)
+	}
+}
+
+// TestWorstAnswers: whatever a worker answers, a run asks for at most some times the bytes of the
+// largest answer that it takes, 1 MiB for each account.
+func TestWorstAnswers(t *testing.T) {
+	const accounts = 2
+	wanted := map[site.Address]uint32{}
+	for n := range accounts {
+		wanted[address(n)] = 1
+	}
+	for _, name := range worst.Names() {
+		for where, begin := range map[string]string{
+			"alone": ``, "response": `{"response_length":2,"response":`, "unknown": `{"unknown":`,
+			"profile": `{"response_length":2,"response":[{"name":"a.eth","records":`,
+		} {
+			worst.Check(t, where+": "+name, 20*accounts<<20, func() {
+				report, err := profile.Refresh(t.Context(), profile.Options{
+					State: t.TempDir(), URL: "https://worker.example", Wanted: wanted, Budget: source.Budget{Requests: 2},
+					Progress: silent{}, Transport: worst.JSON[name].Around(begin).Answer(worst.Size),
+				})
+				if err != nil || report.Found > 0 {
+					t.Errorf("%s, %s: got %+v and %v", where, name, report, err)
+				}
+			})
+		}
+	}
 }

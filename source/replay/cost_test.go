@@ -152,26 +152,3 @@ func TestCostFollowsEvents(t *testing.T) {
 		})
 	}
 }
-
-// A List allocates nothing for what it ignores, nor for a small slot when it is used again.
-func TestAllocations(t *testing.T) {
-	var l replay.List
-	l.Apply(op(add, 1), 0)
-	long := op(tag, 1, strings.Repeat("x", 24<<10))
-	if allocations := testing.AllocsPerRun(100, func() { l.Apply(long, 0) }); allocations > 0 {
-		t.Errorf("a tag of 24 KiB: got %v allocations, want none", allocations)
-	}
-	n, b := uint64(0), op(add, 1)
-	reused := testing.AllocsPerRun(100, func() {
-		n++
-		l.Reset()
-		binary.BigEndian.PutUint64(b[4:], n)
-		for range 10 {
-			l.Apply(b, 0)
-		}
-		l.Records()
-	})
-	if reused > 0 {
-		t.Errorf("a List used again: got %v allocations, want none", reused)
-	}
-}

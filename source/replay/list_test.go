@@ -1,10 +1,17 @@
 package replay_test
 
 import (
+	"bytes"
+	"errors"
+	"flag"
 	"fmt"
+	"math"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -182,26 +189,356 @@ func location(p source.Place) []byte {
 	return append(append(b, p.Address[:]...), p.Slot[:]...)
 }
 
-func TestMetadata(t *testing.T) {
-	a := account(3)
-	for _, test := range []struct {
-		value []byte
-		want  bool
+// TestOps: rows are operations whose effect readers can see, in their order, for each list that has the slot.
+func TestOps(t *testing.T) {
+	at5, at6, there := place(5), place(6), source.Place{Contract: elsewhere, Slot: word(5)}
+	set := func(token uint64, at source.Place) []source.Event {
+		return []source.Event{transfer(byte(token), 0x10), locate(byte(token), location(at))}
+	}
+	// Events before the operations are of block 0, those of the operations number n of block n+1 and time n.
+	for name, test := range map[string]struct {
+		lists []source.Event
+		ops   []source.Event
+		want  string
 	}{
-		{a[:], true}, {nil, false}, {a[:19], false}, {append(bytesOf(12), a[:]...), false}, {bytesOf(20), false},
+		"add":             {set(1, at5), []source.Event{operate(at5, op(add, 1)), operate(at5, op(add, 1))}, "0:1 follow 1"},
+		"remove":          {set(1, at5), []source.Event{operate(at5, op(remove, 1)), operate(at5, op(add, 1)), operate(at5, op(remove, 1)), operate(at5, op(remove, 1))}, "1:1 follow 1; 2:1 unfollow 1"},
+		"removal of tags": {set(1, at5), []source.Event{operate(at5, op(add, 1)), operate(at5, op(tag, 1, "a")), operate(at5, op(remove, 1)), operate(at5, op(untag, 1, "a"))}, "0:1 follow 1; 1:1 tag 1#a; 2:1 unfollow 1"},
+		"tags":            {set(1, at5), []source.Event{operate(at5, op(add, 1)), operate(at5, op(tag, 1, "a")), operate(at5, op(tag, 1, "a")), operate(at5, op(untag, 1, "b")), operate(at5, op(untag, 1, "a"))}, "0:1 follow 1; 1:1 tag 1#a; 4:1 untag 1#a"},
+		"tags kept aside": {set(1, at5), []source.Event{operate(at5, op(tag, 1, "a")), operate(at5, op(tag, 1, "b")), operate(at5, op(untag, 1, "b")), operate(at5, op(add, 1)), operate(at5, op(untag, 1, "a"))}, "3:1 follow 1; 4:1 untag 1#a"},
+		"dropped tags":    {set(1, at5), []source.Event{operate(at5, op(tag, 1, "a")), operate(at5, op(remove, 1)), operate(at5, op(add, 1))}, "2:1 follow 1"},
+		"ignored":         {set(1, at5), []source.Event{operate(at5, op(tag, 1, "\xff")), operate(at5, op(9, 1)), operate(at5, nil)}, ""},
+		"other records":   {set(1, at5), []source.Event{operate(at5, []byte{1, add, 9, 9, 7})}, "0:1 follow 7"},
+		"no list":         {set(1, at5), []source.Event{operate(at6, op(add, 1))}, ""},
+		"moved":           {slices.Concat(set(1, at5), []source.Event{locate(1, location(at6))}), []source.Event{operate(at5, op(add, 1)), operate(at6, op(add, 2))}, "1:1 follow 2"},
+		"burned":          {slices.Concat(set(1, at5), []source.Event{transfer(1, 0)}), []source.Event{operate(at5, op(add, 1))}, ""},
+		"shared":          {slices.Concat(set(10, at5), set(9, at5)), []source.Event{operate(at5, op(add, 1)), operate(at5, op(add, 2))}, "0:9 follow 1; 0:10 follow 1; 1:9 follow 2; 1:10 follow 2"},
+		"other chains":    {slices.Concat(set(1, at5), set(2, there)), []source.Event{operate(at5, op(add, 1)), operate(there, op(add, 2)), operate(at5, op(add, 3))}, "0:1 follow 1; 1:2 follow 2; 2:1 follow 3"},
 	} {
-		if got, ok := replay.User(test.value); ok != test.want || ok && got != a {
-			t.Errorf("user %x: got %v, %v", test.value, got, ok)
+		t.Run(name, func(t *testing.T) {
+			events := slices.Clone(test.lists)
+			for i := range events {
+				events[i].Index, events[i].Time = uint32(i), 0
+			}
+			for i, e := range test.ops {
+				e.Block, e.Time = uint64(i+1), int64(i)
+				events = append(events, e)
+			}
+			got, _, report := replayed(t, events)
+			var short []string
+			for _, row := range got.ops {
+				at, what, _ := strings.Cut(row, " ")
+				ms, _, _ := strings.Cut(at, ":")
+				list, what, _ := strings.Cut(what, " ")
+				verb, about, _ := strings.Cut(what, " ")
+				record, tag, tagged := strings.Cut(about, "#")
+				if tagged {
+					tag = "#" + tag
+				}
+				short = append(short, fmt.Sprintf("%s:%s %s %s%s", ms, list, verb, strings.TrimLeft(record, "0"), tag))
+			}
+			if text := strings.Join(short, "; "); text != test.want {
+				t.Errorf("got %q, want %q", text, test.want)
+			}
+			if report.Ops != uint64(len(got.ops)) {
+				t.Errorf("the report has %d rows, want %d", report.Ops, len(got.ops))
+			}
+		})
+	}
+}
+
+// TestOpsOrder: times that run backwards between the blocks of a chain, and chains with equal times.
+func TestOpsOrder(t *testing.T) {
+	at5, there := place(5), source.Place{Contract: elsewhere, Slot: word(5)}
+	on := func(e source.Event, block uint64, index uint32, time int64) source.Event {
+		e.Block, e.Index, e.Time = block, index, time
+		return e
+	}
+	got, _, report := replayed(t, []source.Event{
+		on(transfer(1, 0x10), 1, 0, 0), on(locate(1, location(at5)), 1, 1, 0), on(transfer(2, 0x10), 1, 2, 0), on(locate(2, location(there)), 1, 3, 0),
+		on(operate(at5, op(add, 1)), 2, 0, 2000), on(operate(at5, op(add, 2)), 3, 0, 1000), on(operate(at5, op(add, 3)), 4, 7, 2000), on(operate(at5, op(add, 4)), 4, 8, 2000),
+		on(operate(at5, op(add, 5)), 5, 0, source.NoTime),
+		on(operate(there, op(add, 1)), 2, 0, 2000), on(operate(there, op(add, 2)), 3, 0, 2000), on(operate(there, op(add, 3)), 4, 0, 500),
+	})
+	want := []string{
+		"500:1/4.0 2 follow 3", "1000:8453/3.0 1 follow 2",
+		"2000:1/2.0 2 follow 1", "2000:1/3.0 2 follow 2", "2000:8453/2.0 1 follow 1", "2000:8453/4.7 1 follow 3", "2000:8453/4.8 1 follow 4",
+	}
+	if !slices.Equal(got.ops, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got.ops, "\n"), strings.Join(want, "\n"))
+	}
+	if n := report.Ignored[replay.UntimedOp]; n != 1 || report.Records != 8 {
+		t.Errorf("got %d operations without a time, of %d records, want 1 of 8", n, report.Records)
+	}
+	if _, err := snapshot.OpRows(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLongOps: an operation that is too long for a row is counted, and its record is there.
+func TestLongOps(t *testing.T) {
+	events := number(transfer(1, 0x10), locate(1, location(place(5))),
+		operate(place(5), append([]byte{1, add, 9, 9}, bytesOf(snapshot.MaxOp-4)...)), operate(place(5), append([]byte{1, add, 9, 9}, bytesOf(snapshot.MaxOp-3)...)))
+	var c counted
+	r := replay.New(deployment())
+	for _, e := range events {
+		if err := r.Add(e); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for _, test := range []struct {
-		value []byte
-		want  string // "" for none
-	}{
-		{nil, ""}, {bytesOf(31), ""}, {bytesOf(33), ""}, {bytesOf(32), "0"}, {append(bytesOf(30), 1, 0), "256"},
-	} {
-		if got, ok := replay.PrimaryList(test.value); ok != (test.want != "") || got != test.want {
-			t.Errorf("primary list %x: got %q, %v, want %q", test.value, got, ok, test.want)
+	for range 2 { // counts are those of the last snapshot
+		c = counted{}
+		if _, err := r.Write(t.Context(), &c); err != nil {
+			t.Fatal(err)
 		}
 	}
+	if c.records != 2 || c.ops != 1 || r.Report().Ignored[replay.LongOp] != 1 {
+		t.Errorf("got %d records, %d operations and %v, want 2, 1 and one that is too long", c.records, c.ops, r.Report().Ignored)
+	}
+}
+
+// TestSharedOps: lists that share a slot with many operations, but few records, cannot make the table large.
+func TestSharedOps(t *testing.T) {
+	const lists, ops = 3000, 3000 // 9 million rows
+	var events []source.Event
+	for n := range uint64(lists) {
+		events = append(events, source.Event{Kind: source.Transfer, Contract: registry, Subject: wordOf(int(n)), Value: slices.Repeat([]byte{0x10}, 20)},
+			source.Event{Kind: source.Location, Contract: registry, Subject: wordOf(int(n)), Value: location(place(5))})
+	}
+	for n := range ops {
+		events = append(events, operate(place(5), op(byte(add+n%2), 1)))
+	}
+	events = append(events, number(operate(place(5), op(add, 2)))...)
+	r := replay.New(deployment())
+	for i, e := range events {
+		e.Block, e.Index, e.Time = uint64(i), 0, int64(i)
+		if err := r.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c counted
+	if _, err := r.Write(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	missing := int(r.Report().Ignored[replay.SharedOp])
+	if c.records != lists || c.ops+missing != lists*(ops+1) || missing == 0 || c.ops > math.MaxInt32 || c.ops*190 > 600<<20 || c.ops%(ops+1) != 0 {
+		t.Errorf("got %d records, %d operations and %d that are not shared", c.records, c.ops, missing)
+	}
+}
+
+func sequence(events []source.Event) func() source.Events {
+	return func() source.Events {
+		return func(yield func(source.Event, error) bool) {
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	at5, at6 := place(5), source.Place{Contract: elsewhere, Slot: word(6)}
+	unknown := place(5)
+	unknown.Chain = 7
+	a := account(0x10)
+	token := bytesOf(31)
+	events := number(
+		primary(0x20, append(token, 1)...), user(at5, 0x20), operate(at5, op(tag, 3, "a\n")), operate(at5, op(add, 3)),
+		transfer(1, 0x10), transfer(2, 0x10), locate(1, location(at5)), locate(2, location(at5)),
+		operate(at5, op(add, 3)), operate(at5, op(add, 4)), operate(at5, op(tag, 4, "x")), operate(at5, op(untag, 4, "x")), operate(at5, op(remove, 4)),
+		operate(at5, op(remove, 9)), operate(at5, op(tag, 9, "b")), operate(at5, op(tag, 9, "b")), operate(at5, op(remove, 9)), operate(at5, op(untag, 9, "b")),
+		operate(at5, op(tag, 3)), operate(at5, []byte{1, add, 9, 8, 7}), operate(place(7), op(add, 3)), operate(at5, append([]byte{2}, bytesOf(200)...)),
+		slotMetadata(at5, "manager", a[:]), slotMetadata(at5, "odd\x1b", nil), slotMetadata(at5, "user", a[:19]), user(at5, 0),
+		locate(1, location(unknown)), locate(1, []byte{1, 2}), locate(1, location(at6)), user(at6, 0x21), operate(at6, op(add, 1)),
+		transfer(1, 0x11), primary(0x21, append(token, 1)...), primary(0x22, append(token, 1)...), primary(0x22), primary(0x23), primary(0x20, 1),
+		metadata(0x20, "other", nil),
+	)
+	events[len(events)-1].Time = source.NoTime
+	for _, test := range []struct {
+		token byte
+		file  string
+	}{{1, "moved"}, {2, "shared"}, {3, "missing"}} {
+		var out strings.Builder
+		if err := replay.Explain(sequence(events), deployment(), word(test.token), &out); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "testdata/explain-"+test.file+".txt", out.String())
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares with a file.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+func TestExplainReportsErrors(t *testing.T) {
+	lost := errors.New("lost")
+	failing := func() source.Events {
+		return func(yield func(source.Event, error) bool) { yield(source.Event{}, lost) }
+	}
+	if err := replay.Explain(failing, deployment(), word(1), &strings.Builder{}); !errors.Is(err, lost) {
+		t.Errorf("got %v, want %v", err, lost)
+	}
+	foreign := transfer(1, 1)
+	foreign.Contract.Chain = 5
+	if err := replay.Explain(sequence([]source.Event{foreign}), deployment(), word(1), &strings.Builder{}); err == nil {
+		t.Error("event of an unknown contract: got no error")
+	}
+	if err := replay.Explain(sequence(slices.Repeat([]source.Event{transfer(1, 1)}, 2)), deployment(), word(1), &strings.Builder{}); err == nil {
+		t.Error("event twice: got no error")
+	}
+}
+
+// A plainList does what a List does, in the words of the rules and without care for speed.
+type plainList struct {
+	records []*plainRecord // present ones in order
+	aside   map[string]map[string]bool
+}
+
+type plainRecord struct {
+	record string // version, type and data
+	tags   map[string]bool
+	added  int64
+}
+
+func (l *plainList) apply(op string, time int64) (effective bool) {
+	if len(op) < 5 || op[0] != 1 {
+		return false
+	}
+	record := op[2:]
+	isAddress := strings.HasPrefix(record, "\x01\x01")
+	if isAddress && len(record) < 22 {
+		return false
+	}
+	var tag string
+	if code := op[1]; code == 3 || code == 4 {
+		if !isAddress {
+			return false
+		}
+		record, tag = record[:22], record[22:]
+		if tag == "" || len(tag) > 255 || !utf8.ValidString(tag) || strings.Contains(tag, "\x00") {
+			return false
+		}
+	} else if isAddress && len(record) != 22 {
+		return false
+	}
+	at := slices.IndexFunc(l.records, func(r *plainRecord) bool { return r.record == record })
+	switch op[1] {
+	case 1:
+		if at < 0 {
+			tags := l.aside[record]
+			delete(l.aside, record)
+			if tags == nil {
+				tags = map[string]bool{}
+			}
+			l.records = append(l.records, &plainRecord{record, tags, time})
+		}
+	case 2:
+		delete(l.aside, record)
+		if at >= 0 {
+			l.records = slices.Delete(l.records, at, at+1)
+		}
+	case 3:
+		if at >= 0 {
+			l.records[at].tags[tag] = true
+			break
+		}
+		if l.aside[record] == nil {
+			l.aside[record] = map[string]bool{}
+		}
+		l.aside[record][tag] = true
+	case 4:
+		if at >= 0 {
+			delete(l.records[at].tags, tag)
+		} else {
+			delete(l.aside[record], tag)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (l *plainList) show() string {
+	var rows []snapshot.Record
+	for _, r := range l.records {
+		row := snapshot.Record{Version: uint32(r.record[0]), Type: strconv.Itoa(int(r.record[1])), Data: []byte(r.record[2:]), Added: r.added}
+		if strings.HasPrefix(r.record, "\x01\x01") {
+			row.Type = "address"
+		}
+		for tag := range r.tags {
+			row.Tags = append(row.Tags, tag)
+		}
+		slices.Sort(row.Tags)
+		rows = append(rows, row)
+	}
+	return show(rows)
+}
+
+// FuzzList gives a List operations: each is a length and bytes, and bytes of a kind are replaced by
+// the start of a valid operation so that records meet again.
+func FuzzList(f *testing.F) {
+	join := func(ops ...[]byte) []byte {
+		var b []byte
+		for _, op := range ops {
+			b = append(append(b, byte(len(op))), op...)
+		}
+		return b
+	}
+	f.Add(join(op(add, 1), op(tag, 1, "a"), op(remove, 1), op(add, 1), op(untag, 1, "a")))
+	f.Add(join([]byte{1, add, 3, 4, 5}, []byte{1, remove, 3, 4, 5}, []byte{1, add, 1, 1}, []byte{2, add, 1, 1, 5}))
+	f.Add(join([]byte{200, add, 1}, []byte{200, tag, 1, 'x'}, []byte{200, remove, 1}, []byte{200, tag, 1, 0xff}, []byte{200, add, 1, 'x'}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var got replay.List
+		got.Apply(op(add, 1), 1)
+		got.Reset()
+		want := plainList{aside: map[string]map[string]bool{}}
+		for n := int64(0); len(b) > 0; n++ {
+			length := min(int(b[0]), len(b)-1)
+			one := b[1 : 1+length]
+			b = b[1+length:]
+			if len(one) > 2 && one[0] == 200 {
+				one = op(one[1], one[2]&3, string(one[3:]))
+			}
+			before := slices.Clone(one)
+			ignored := got.Apply(one, n)
+			if effective := want.apply(string(one), n); effective != (ignored == "") {
+				t.Fatalf("operation %x: ignored for %q, want %v", one, ignored, !effective)
+			}
+			if !bytes.Equal(one, before) {
+				t.Fatalf("operation %x was changed to %x", before, one)
+			}
+			clear(one) // List keeps no part
+		}
+		if got, want := show(got.Records()), want.show(); got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func FuzzParseLocation(f *testing.F) {
+	f.Add(location(place(5)))
+	f.Add([]byte{1, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, ignored := replay.ParseLocation(b)
+		if ignored == "" && !bytes.Equal(location(got), b) {
+			t.Errorf("%x: got %+v, which is %x", b, got, location(got))
+		}
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -337,78 +336,4 @@ func splitLines(text string) func(func(string) bool) {
 			text = text[end+1:]
 		}
 	}
-}
-
-// BenchmarkRows keeps the rows of a network of the real size: what the first ones cost, and those of a
-// round with one operation, in time and memory.
-func BenchmarkRows(b *testing.B) {
-	h := &history.History{Chains: history.Production()}
-	d := deploymentOf(h)
-	r := replay.New(d)
-	var last source.Event
-	for e := range eventsOf(d, history.Usual(1, history.Real())) {
-		if err := r.Add(e); err != nil {
-			b.Fatal(err)
-		}
-		if e.Kind == source.Op && e.Contract.Chain == h.Chains[0].ID {
-			last = e
-			last.Value = slices.Clone(e.Value)
-		}
-	}
-	r.Mark()
-	used := func() float64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return float64(m.HeapAlloc) / (1 << 20)
-	}
-	for _, window := range []time.Duration{0, 999 * time.Hour} {
-		b.Run(fmt.Sprintf("window=%s", window), func(b *testing.B) { benchmarkRows(b, r, last, window, used) })
-	}
-}
-
-func benchmarkRows(b *testing.B, r *replay.Replay, last source.Event, window time.Duration, used func() float64) {
-	since := int64(replay.NoOps)
-	if window > 0 {
-		since = last.Time - window.Milliseconds()
-	}
-	r.Undo()
-	before, begun := used(), time.Now()
-	rows := r.Rows()
-	if _, err := rows.Update(b.Context(), since); err != nil {
-		b.Fatal(err)
-	}
-	first := time.Since(begun)
-	after := used()
-	last.Value = slices.Clone(last.Value)
-	next := func() {
-		last.Block++
-		last.Value[len(last.Value)-1]++
-		if err := r.Add(last); err != nil {
-			b.Fatal(err)
-		}
-		if c, err := rows.Update(b.Context(), since); err != nil || len(c.Lists) == 0 {
-			b.Fatal(c, err)
-		}
-		ops, err := rows.Ops(since)
-		if err != nil {
-			b.Fatal(err)
-		}
-		files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Unix(1, 0)}, map[snapshot.Table][]snapshot.Piece{
-			snapshot.TableLists: {rows.Lists().Piece()}, snapshot.TableRecords: rows.Records(), snapshot.TableOps: ops,
-		})
-		if err != nil {
-			b.Fatal(err, files)
-		}
-	}
-	last.Block += 1_000_000
-	for b.Loop() {
-		next()
-	}
-	b.ReportMetric(first.Seconds(), "s/first")
-	kept, _ := rows.OpsKept()
-	b.ReportMetric(float64(kept), "rows-of-ops")
-	b.ReportMetric(before, "MiB/replay")
-	b.ReportMetric(after-before, "MiB/rows")
-	runtime.KeepAlive(rows)
 }

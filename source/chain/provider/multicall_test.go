@@ -110,20 +110,3 @@ func TestHostileMulticall(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkMulticall(b *testing.B) {
-	calls, returned := make([]Call, mostCalls), make([]result3, mostCalls)
-	for i := range calls {
-		calls[i], returned[i] = Call{common.Address{1}, make([]byte, 36)}, result3{true, make([]byte, 32)}
-	}
-	answer, err := aggregate3ABI(b).Outputs.Pack(returned)
-	if err != nil {
-		b.Fatal(err)
-	}
-	results := make([][]byte, mostCalls)
-	for b.Loop() {
-		if packCalls(calls); !unpackResults(answer, results) {
-			b.Fatal("refused")
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,7 +23,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/gorilla/websocket"
 
+	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/secret"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
@@ -165,31 +168,6 @@ func TestNoFinalizedBlock(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A log of no block is an error soon.
-func TestLogOfNoBlock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := newNodeOf(nil, meanrpc.Faults{})
-		node.SetHead(100, 100, 100)
-		c, _ := dial(t, Options{}, node)
-		const answer = `{"jsonrpc":"2.0","id":0,"result":[{"address":"0x0000000000000000000000000000000000000001","blockHash":null}]}`
-		node.Set(meanrpc.Faults{Trouble: func(r meanrpc.Request) *meanrpc.Trouble {
-			switch {
-			case !slices.Contains(r.Methods, "eth_getLogs"):
-				return nil
-			case len(r.Methods) > 1:
-				return &meanrpc.Trouble{Body: "[" + answer + "]"}
-			}
-			return &meanrpc.Trouble{Body: answer}
-		}})
-		began := time.Now()
-		_, _, err := collect(t.Context(), c, 1, 100)
-		checkError(t, "blockHash", err, "0.test: log 0 of the answer: blockHash: null")
-		if took := time.Since(began); took > 30*time.Second {
-			t.Errorf("an error after %v, want it soon", took)
-		}
-	})
 }
 
 // Some nodes refuse a call with a list of errors.
@@ -587,62 +565,25 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Providers' errors about rates are distinguished from errors about ranges.
-func TestRateWords(t *testing.T) {
-	for _, trouble := range meanrpc.Troubles() {
-		if e := trouble.Error; e != nil && failedCall(e.Code, e.Message).kind != limited {
-			t.Errorf("%d %s: want a rate limit", e.Code, e.Message)
-		}
-	}
-	for _, words := range meanrpc.AllWords() {
-		var all []*meanrpc.RPCError
-		if words.Blocks != nil {
-			all = append(all, words.Blocks(1, 100_000, 10_000))
-		}
-		if words.Results != nil {
-			all = append(all, words.Results(1, 100_000, 500, 10_000))
-		}
-		for _, e := range all {
-			if failedCall(e.Code, e.Message).kind != asked {
-				t.Errorf("%s: %d %s: want a limit of ranges", words.Provider, e.Code, e.Message)
-			}
-		}
-	}
-	for text, code := range map[string]int{
-		"Too many requests, reason: call rate limit exhausted, retry in 10s": -32090, "exceeded the quota usage": -32000,
-		"Request rate exceeded; see Retry-After": -32005, "Your app has exceeded its concurrent requests capacity": 429,
-		"max requests per second reached": -32000, "slow down": -32029,
+// What the errors of providers are about is told by their words. TestTroubles and TestLimits have those that nodes in use send.
+func TestWords(t *testing.T) {
+	for text, want := range map[string]struct {
+		code int
+		kind kind
+	}{
+		"Too many requests, reason: call rate limit exhausted, retry in 10s": {-32090, limited}, "exceeded the quota usage": {-32000, limited},
+		"Request rate exceeded; see Retry-After": {-32005, limited}, "Your app has exceeded its concurrent requests capacity": {429, limited},
+		"max requests per second reached": {-32000, limited}, "slow down": {-32029, limited},
+		"eth_getLogs requests with up to a 500 block range": {-32005, asked}, "query exceeds max results 20000, retry with the range 1-2": {-32005, asked},
+		"limited to 1024 blocks per request": {-32005, asked}, "exceed maximum block range: 5000": {-32005, asked},
+		"requested too many blocks from 1 to 9, maximum is set to 2048": {-32005, asked}, "execution timeout": {-32005, asked},
+		"please limit the query to at most 1000 blocks": {-32005, asked},
+		"block range extends beyond current head block": {-32000, behind}, "header not found": {-32000, behind},
+		"One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.": {-32000, behind},
+		"pruned history unavailable": {4444, behind}, "history has been pruned for this block": {-32000, behind}, "toBlock is greater than latest block": {-32602, behind},
 	} {
-		if failedCall(code, text).kind != limited {
-			t.Errorf("%d %s: want a rate limit", code, text)
-		}
-	}
-	for _, text := range []string{
-		"eth_getLogs requests with up to a 500 block range", "query exceeds max results 20000, retry with the range 1-2",
-		"limited to 1024 blocks per request", "exceed maximum block range: 5000", "requested too many blocks from 1 to 9, maximum is set to 2048",
-		"execution timeout", "please limit the query to at most 1000 blocks",
-	} {
-		if failedCall(-32005, text).kind != asked {
-			t.Errorf("%s: want a limit of ranges", text)
-		}
-	}
-}
-
-// Errors about blocks that a node lacks are distinguished from errors about ranges.
-func TestBlockWords(t *testing.T) {
-	for text, code := range map[string]int{
-		"block range extends beyond current head block": -32000, "header not found": -32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.": -32000,
-		"pruned history unavailable": 4444, "history has been pruned for this block": -32000, "toBlock is greater than latest block": -32602,
-	} {
-		if f := failedCall(code, text); f.kind != behind {
-			t.Errorf("%d %s: got kind %d, want behind", code, text, f.kind)
-		}
-	}
-	for _, words := range meanrpc.AllWords() {
-		if words.Blocks != nil {
-			if e := words.Blocks(1, 100_000, 10_000); failedCall(e.Code, e.Message).kind != asked {
-				t.Errorf("%s: %s: want a range that is too large", words.Provider, e.Message)
-			}
+		if f := failedCall(want.code, text); f.kind != want.kind {
+			t.Errorf("%d %s: got kind %d, want %d", want.code, text, f.kind, want.kind)
 		}
 	}
 }
@@ -680,6 +621,7 @@ func TestHarmfulAnswers(t *testing.T) {
 		"deep": deep(1 << 20), "deep, in a log": `[{"id":1,"jsonrpc":"2.0","result":[{"blockTimestamp":` + deep(9_900) + `}]}]`,
 		"deep, in an object": strings.Repeat(`{"a":`, 1<<18), "nulls": "[null,null]", "none": "[]", "null": "null", "a number": "1e999999999",
 		"deep, in an error": `[{"id":1,"jsonrpc":"2.0","error":{"code":1,"message":"a","data":` + deep(9_900) + `}}]`,
+		"a log of no block": `[{"id":1,"jsonrpc":"2.0","result":[{"address":"0x0000000000000000000000000000000000000001","blockHash":null}]}]`,
 		"one result twice":  `[{"id":2,"jsonrpc":"2.0","result":[]},{"id":2,"jsonrpc":"2.0","result":[]}]`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -693,5 +635,271 @@ func TestHarmfulAnswers(t *testing.T) {
 				t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
 			}
 		})
+	}
+}
+
+// Whatever a node takes in a request, and whichever node has the state: all calls are answered, or it
+// is an error that says why of each node.
+func TestCall(t *testing.T) {
+	const slots, at = 1200, 150
+	var blocks []history.Block
+	for n := range uint64(200) {
+		blocks = append(blocks, history.Block{Chain: chain, Number: 1 + n, Logs: []history.Log{
+			history.Op(records, history.Number(n%7), nil), history.ListMetadata(records, history.Number(n%7), "user", []byte{byte(n)}),
+		}})
+	}
+	var calls []Call
+	contracts := meanrpc.NewContracts()
+	for _, b := range blocks {
+		for _, l := range b.Logs {
+			contracts.Log(b.Number, l)
+		}
+	}
+	for n := range uint64(slots) {
+		slot := history.Number(n)
+		calls = append(calls, Call{records, append([]byte{0x02, 0xdc, 0x2a, 0xf9}, slot[:]...)})
+		if n%100 == 0 {
+			calls = append(calls, Call{records, []byte{1, 2, 3, 4}}) // a call that the contract refuses
+		}
+	}
+	fails := func(err meanrpc.RPCError) meanrpc.Faults {
+		return meanrpc.Faults{Methods: map[string]func() *meanrpc.RPCError{"eth_call": func() *meanrpc.RPCError { return &err }}}
+	}
+	slow := meanrpc.Faults{Methods: map[string]func() *meanrpc.RPCError{"eth_call": meanrpcSometimes(3, meanrpc.RPCError{Code: -32005, Message: "rate limit exceeded"})}}
+	for name, test := range map[string]struct {
+		nodes []meanrpc.Faults
+		host  string // "" for none
+		most  int    // calls of eth_call in all
+		says  string
+	}{
+		"good":              {[]meanrpc.Faults{{}}, "0.test", 3, ""},
+		"little gas":        {[]meanrpc.Faults{{MaxCalls: 60}}, "0.test", 60, ""},
+		"no Multicall3":     {[]meanrpc.Faults{{NoMulticall: true}}, "0.test", slots + 20, ""},
+		"nor batches":       {[]meanrpc.Faults{{NoMulticall: true, NoBatches: true}}, "0.test", slots + 300, ""},
+		"small batches":     {[]meanrpc.Faults{{NoMulticall: true, MaxBatch: 30}}, "0.test", slots + 300, ""},
+		"old state":         {[]meanrpc.Faults{{State: 10}, {}}, "1.test", 3, ""},
+		"rate limits":       {[]meanrpc.Faults{slow}, "0.test", 8, ""},
+		"no state":          {[]meanrpc.Faults{{NoState: true}, {State: 10}}, "", 0, "0.test: no node has the state of the contracts: error -32000: missing trie node"},
+		"no eth_call":       {[]meanrpc.Faults{fails(meanrpc.RPCError{Code: -32601, Message: "the method eth_call does not exist/is not available"})}, "", 0, "does not exist"},
+		"odd words":         {[]meanrpc.Faults{fails(meanrpc.RPCError{Code: -32603, Message: "no"})}, "", 0, "no node has the state of the contracts: error -32603: no"},
+		"unknown to it yet": {[]meanrpc.Faults{fails(meanrpc.RPCError{Code: -32000, Message: "header not found"})}, "", 0, "header not found"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var handlers []http.Handler
+			var nodes []*meanrpc.Node
+			for _, f := range test.nodes {
+				n := newNodeOf(blocks, f)
+				handlers, nodes = append(handlers, n), append(nodes, n)
+			}
+			c, _ := dial(t, Options{}, handlers...)
+			s, err := c.Call(t.Context(), calls, Block{Number: at}, nil)
+			if test.host == "" {
+				if !errors.Is(err, ErrNoState) || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s: got %v, want %q", name, err, test.says)
+				}
+				return
+			}
+			if err != nil || s.Host != test.host || len(s.Results) != len(calls) {
+				t.Fatalf("%s: got %d answers of %q, %v, want %d of %s", name, len(s.Results), s.Host, err, len(calls), test.host)
+			}
+			for i, call := range calls {
+				if want, _ := contracts.Answer(call.To, call.Data, at); !bytes.Equal(s.Results[i], want) || (want == nil) != (s.Results[i] == nil) {
+					t.Fatalf("%s: call %d: got %x, want %x", name, i, s.Results[i], want)
+				}
+			}
+			asked := 0
+			for _, n := range nodes {
+				asked += n.Counts().Calls["eth_call"]
+			}
+			if asked > test.most+len(test.nodes) {
+				t.Errorf("%s: got %d times eth_call, want at most %d", name, asked, test.most)
+			}
+			if _, err := c.Call(t.Context(), calls, Block{Number: at}, []string{s.Origin}); err == nil && len(test.nodes) == 1 {
+				t.Errorf("%s: without the host: got no error", name)
+			}
+		})
+	}
+}
+
+// meanrpcSometimes fails every nth call.
+func meanrpcSometimes(n int64, err meanrpc.RPCError) func() *meanrpc.RPCError {
+	var calls atomic.Int64
+	return func() *meanrpc.RPCError {
+		if calls.Add(1)%n == 0 {
+			return &err
+		}
+		return nil
+	}
+}
+
+// After a doubt, another node is asked first, and answers as large as the earlier ones are fetched
+// in parts, so that truncated answers become complete.
+func TestAgain(t *testing.T) {
+	blocks := some(3, 2000, 300)
+	synctest.Test(t, func(t *testing.T) {
+		cut, other := newNodeOf(blocks, meanrpc.Faults{SilentCap: 77}), newNodeOf(blocks, meanrpc.Faults{SilentCap: 77})
+		good, _ := dial(t, Options{}, newNodeOf(blocks, meanrpc.Faults{}))
+		want, _, err := collect(t.Context(), good, 1, 2000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := dial(t, Options{}, cut, other)
+		if got, _, err := collect(t.Context(), c, 1, 2000); err != nil || len(got) >= len(want) {
+			t.Fatalf("got %d logs, %v, want fewer than %d", len(got), err, len(want))
+		}
+		c.Again()
+		other.Reset()
+		if got, _, err := collect(t.Context(), c, 1, 2000); err != nil || len(got) != len(want) || other.Counts().Calls["eth_getLogs"] == 0 {
+			t.Errorf("got %d logs, %v, after %v, want %d from the other node", len(got), err, other.Counts().Calls, len(want))
+		}
+	})
+}
+
+// Logs by the hashes of blocks are those of the range, also from nodes that do not know such questions;
+// one that does not have a block answers no logs.
+func TestLogsOf(t *testing.T) {
+	blocks := some(1, 60, 500)
+	for name, faults := range map[string]meanrpc.Faults{
+		"":                     {},
+		"no batches":           {NoBatches: true},
+		"small batches":        {MaxBatch: 3},
+		"no questions by hash": {NoHashes: true},
+		"removed, shuffled":    {Removed: true, Shuffled: true},
+	} {
+		n := meanrpc.New(chain, slices.Values(blocks))
+		n.Set(faults)
+		c, _ := dial(t, Options{Finality: Latest}, n)
+		head, err := c.Latest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var numbers []uint64
+		for number := uint64(20); number <= head.Number; number++ {
+			numbers = append(numbers, number)
+		}
+		headers, err := c.Headers(t.Context(), numbers)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var of []Block
+		for i, h := range headers {
+			if i > 0 && h.Parent != headers[i-1].Hash || h.Number != numbers[i] {
+				t.Fatalf("%s: got block %d with parent %s after %v", name, h.Number, h.Parent, headers[i-1])
+			}
+			of = append(of, h.Block)
+		}
+		addresses, topics := []common.Address{records}, []common.Hash{history.TopicListOp}
+		found, err := c.LogsOf(t.Context(), addresses, topics, of)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var got, want []types.Log
+		for i, p := range found {
+			got = append(got, p.Logs...)
+			if len(p.Logs) > 0 != headers[i].MayHave(addresses, topics) {
+				t.Errorf("%s: block %d has %d logs, and its bloom filter says otherwise", name, of[i].Number, len(p.Logs))
+			}
+		}
+		err = c.Logs(t.Context(), addresses, topics, 20, head.Number, func(p Blocks) error {
+			want = append(want, p.Logs...)
+			return nil
+		})
+		if err != nil || len(want) == 0 || !slices.EqualFunc(got, want, sameLog) {
+			t.Errorf("%s: got %d logs, want %d: %v", name, len(got), len(want), err)
+		}
+	}
+}
+
+// A bloom filter with a missing bit proves something only for a block without transactions.
+func TestMayHave(t *testing.T) {
+	addresses, topics := []common.Address{records}, []common.Hash{history.TopicListOp}
+	full := types.Bloom{}
+	for i := range full {
+		full[i] = 0xff
+	}
+	var other, both types.Bloom
+	other.Add(registry[:])
+	other.Add(history.TopicListOp[:])
+	both.Add(records[:])
+	both.Add(history.TopicListOp[:])
+	for _, test := range []struct {
+		h    Header
+		want bool
+	}{
+		{Header{Empty: true}, false}, {Header{}, true}, {Header{Bloom: full}, true}, {Header{Bloom: other}, false}, {Header{Bloom: both}, true},
+	} {
+		if got := test.h.MayHave(addresses, topics); got != test.want {
+			t.Errorf("bloom %x…, empty %v: got %v, want %v", test.h.Bloom[:4], test.h.Empty, got, test.want)
+		}
+	}
+}
+
+// With any input from a WebSocket, Watch ends with an error that contains only the host of the URL.
+func TestWatchOfHostileNodes(t *testing.T) {
+	const id = `{"jsonrpc":"2.0","id":1,"result":"0x2105"}`
+	const subscribed = `{"jsonrpc":"2.0","id":1,"result":"0x9"}`
+	for name, test := range map[string]struct {
+		messages []string
+		want     string
+	}{
+		"no WebSocket":      {nil, "status 404"},
+		"another chain":     {[]string{`{"jsonrpc":"2.0","id":1,"result":"0x1"}`}, "not of chain 8453"},
+		"no subscriptions":  {[]string{id, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"secret-key is not allowed"}}`}, "[hidden] is not allowed"},
+		"no JSON":           {[]string{id, subscribed, "<html>"}, "a value beginning with '<'"},
+		"a long message":    {[]string{id, subscribed, `{"x":"` + strings.Repeat("x", 2*largestMessage) + `"}`}, "read limit"},
+		"a header of lies":  {[]string{id, subscribed, `{"params":{"result":{"number":"0x1","hash":"0x12"}}}`}, "does not have 32 bytes"},
+		"half of a header":  {[]string{id, subscribed, `{"params":{"result":{"number":"0x1"}}}`}, "it has no hash"},
+		"something else":    {[]string{id, subscribed, `{"method":"other","params":{"x":1}}`}, "close"},
+		"an answer of null": {[]string{id, `null`}, "no result"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if test.messages == nil {
+				http.NotFound(w, r)
+				return
+			}
+			if user, password, _ := r.BasicAuth(); user != "user" || password != "pass-word" {
+				t.Errorf("%s: got user %q, password %q", name, user, password)
+			}
+			conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			for i, m := range test.messages {
+				if i < 2 {
+					if _, _, err := conn.ReadMessage(); err != nil {
+						return
+					}
+				}
+				if conn.WriteMessage(websocket.TextMessage, []byte(m)) != nil {
+					return
+				}
+			}
+		}))
+		s, ok := newSocket(strings.Replace(server.URL, "http://", "ws://user:pass-word@", 1) + "/v2/secret-key")
+		if !ok {
+			t.Fatal("no socket")
+		}
+		c := &Chain{id: chain, sockets: []*socket{s}}
+		err := c.Watch(t.Context(), 0, func(Header) { t.Errorf("%s: got a header", name) })
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret-key") || strings.Contains(err.Error(), "pass-word") {
+			t.Errorf("%s: got %v, want %q and no secret", name, err, test.want)
+		}
+		server.Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := &Chain{id: chain, sockets: []*socket{{url: "ws://127.0.0.1:1", hide: &secret.Hider{}}}}
+	if err := c.Watch(ctx, 0, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: got %v", err)
+	}
+}
+
+// A host that DNS does not know may be there again soon, so it is asked again, and the error names the flag, and no key.
+func TestUnknownHost(t *testing.T) {
+	unknown := &net.DNSError{Err: "no such host", Name: "nodes.example", IsNotFound: true}
+	err := classify(t.Context(), &url.Error{Op: "Post", URL: "https://nodes.example/a-key", Err: unknown}, new(secret.Hider))
+	if text := err.Error(); !strings.Contains(text, "no such host") || !strings.Contains(text, "check --rpc") || strings.Contains(text, "a-key") {
+		t.Errorf("got %v, want the host and what to check", err)
 	}
 }

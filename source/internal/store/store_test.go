@@ -248,23 +248,6 @@ func TestDiskFull(t *testing.T) {
 	closed(t, s)
 }
 
-func TestForget(t *testing.T) {
-	folder := t.TempDir()
-	s := open(t, folder)
-	for _, key := range []string{"a", "b"} {
-		if err := s.Put(key, meta{1}, json.RawMessage(`{}`)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.Forget("a")
-	closed(t, s)
-	s = open(t, folder)
-	if got := s.Keys(); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("entries: got %v, want b", got)
-	}
-	closed(t, s)
-}
-
 // Set in the environment, this makes the test binary a writer that can be killed.
 const childFolder = "FOLLOWPRESS_TEST_STORE"
 
