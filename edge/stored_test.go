@@ -109,8 +109,8 @@ func TestStoredFiles(t *testing.T) {
 							continue // Caddy alone does not decode these
 						}
 						for _, method := range []string{http.MethodGet, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete} {
-							if method == http.MethodDelete && s.absentAs != nil && c.config.EFP() {
-								continue // its table does not distinguish all paths without an object
+							if method == http.MethodDelete && (s.absentAs != nil && c.config.EFP() || s.degrades && strings.HasPrefix(path, "/u/")) {
+								continue // their tables do not distinguish all paths without an object
 							}
 							sameAnswer(t, method+" "+path, ask(t, method, base, path), o.direct(t, method, path), s.unseen...)
 						}

@@ -183,7 +183,7 @@ func AddParam(t testing.TB, name site.Param) {
 	}
 }
 
-// Adding a parameter to the tables of site is enough to have it described, and resolved by the script of the edges.
+// Adding a parameter to the tables of site is enough to have it described, to render every edge, and to resolve it in their script.
 func TestNewParameter(t *testing.T) {
 	config, err := site.Config{}.WithDefaults()
 	if err != nil {
@@ -198,6 +198,11 @@ func TestNewParameter(t *testing.T) {
 			}
 			if got := bytes.Count(api, []byte(`"description":"`+rule.About)); got != 6 {
 				t.Errorf("description of the API: got %d routes with the parameter, want 6", got)
+			}
+			for _, kind := range Kinds() {
+				if _, err := Render(kind, Options{Config: config, Bucket: "http://bucket", Fallback: "http://fallback"}); err != nil {
+					t.Errorf("%s: %v", kind, err)
+				}
 			}
 			random := rand.New(rand.NewPCG(1, 2))
 			for _, r := range []*resolver{newResolver(t, config, true, false), newResolver(t, config, false, true)} {

@@ -87,7 +87,7 @@ func get(t *testing.T, url string) (status int, contentType, body string) {
 	return response.StatusCode, response.Header.Get("Content-Type"), string(text)
 }
 
-// Every URL that the command prints and every link of the start page is answered.
+// The start page has every endpoint. Every URL that the command prints, and every link of that page, is answered.
 func TestEveryLinkWorks(t *testing.T) {
 	tar := t.TempDir() + "/site.tar"
 	snapshot := afero.NewBasePathFs(afero.NewOsFs(), "../../../fixtures/conformance/snapshot")
@@ -109,6 +109,15 @@ func TestEveryLinkWorks(t *testing.T) {
 			status, contentType, page := get(t, base+"/")
 			if status != http.StatusOK || contentType != "text/html; charset=utf-8" {
 				t.Fatalf("the start page: %d %s", status, contentType)
+			}
+			config, err := site.Config{API: f.API}.WithDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range config.Routes() {
+				if r.UnderAPI() && !strings.Contains(html.UnescapeString(page), r.Path(config)) {
+					t.Errorf("the start page lacks %s", r.Path(config))
+				}
 			}
 			for _, link := range regexp.MustCompile(`<a href="([^"]+)"`).FindAllStringSubmatch(page, -1) {
 				urls = append(urls, base+html.UnescapeString(link[1]))
