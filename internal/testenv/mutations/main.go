@@ -186,7 +186,7 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"publisher": {{"publisher/internal/lock", nil}, {"publisher/internal/requests", nil}, {"publisher/internal/transfer", nil}, quick, publishing, {"purger", []string{"-test.run=Naive"}}, simulation},
 		"purger":    {{"purger", nil}},
 		"generator": {{"generator", []string{"-test.run=Inputs|MissingObjects|HeldRanks|WindowEdges|RefreshedMerge|OutputThatIsRefused"}}, {"generator/internal/output", nil}, {"server", []string{"-test.run=Histor"}}},
-		"server": {{"server", []string{"-test.run=Refresh|Reappl|Republish|Cop(y|ies)|Replaced|ComesBack|TooOld"}}, {"server", []string{"-test.run=Histor|Feed"}},
+		"server": {{"server", []string{"-test.run=Refresh|Reappl|Cop(y|ies)|Replaced|ComesBack|TooOld"}}, {"server", []string{"-test.run=Histor|Feed"}},
 			{"publisher", []string{"-test.run=Refreshe"}}, simulation},
 		"storage":  {{"storage/checked", nil}, {"storage", nil}, publishing},
 		"site":     {{"site/shards", nil}, {"site/rules", nil}, {"site/refresh", nil}, {"site/note", nil}, publishing},
