@@ -121,7 +121,7 @@ func TestOriginsReceive(t *testing.T) {
 	}, "cloudfront")
 }
 
-// soonStale is the Cache-Control of answers that edges may give for long while the bucket fails.
+// soonStale makes answers stale after a second. Edges may serve them for ten more minutes while the bucket fails.
 const soonStale = "public, max-age=1, stale-if-error=600"
 
 // Whatever the failure of an origin, its body does not reach the client, it is not cached, and cached answers are served on.
@@ -140,7 +140,7 @@ func TestFailingOrigins(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond)
 			}
 			statuses := []int64{301, 302, 307, 400, 401, 402, 405, 409, 411, 412, 416, 429, 500, 501, 502, 503, 504, 507}
-			if s.kind != "nginx" { // it passes on what no bucket says to a whole GET
+			if s.kind != "nginx" { // it passes these on; no bucket sends them for a plain GET
 				statuses = append(statuses, 204, 206)
 			}
 			for _, status := range statuses {
@@ -161,7 +161,7 @@ func TestFailingOrigins(t *testing.T) {
 			for _, path := range []string{other, root} {
 				sameAnswer(t, "bucket up again", ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), "Cache-Control")
 			}
-			if fallbackURL == "" || s.kind == "worker" { // it passes on the refusals of a fallback
+			if fallbackURL == "" || s.kind == "worker" { // it passes on 4xx of the fallback
 				continue
 			}
 			for _, status := range []int64{301, 401, 403, 410, 500, 501, 502, 503, 504, 520} {

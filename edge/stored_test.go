@@ -27,14 +27,14 @@ const (
 // anyDigest is like a SHA-256.
 var anyDigest = strings.Repeat("0a", 32)
 
-// storedFiles are reports, and inputs of the site, which those who reproduce it fetch.
+// storedFiles are reports and kept inputs.
 var storedFiles = map[site.Key]string{
 	site.ReportsKey: `["2026-01-31"]`, site.ReportKey("2026-01-31", site.ReportPage): "<!doctype html><title>x</title>",
 	site.ReportKey("2026-01-31", site.ReportData): `{"x":1}`,
 	kept.PieceKey(site.Sum256([]byte("piece"))):   strings.Repeat("\x00\xffpiece", 150_000), kept.IndexKey(site.Sum256([]byte("root"))): `{"format":1,"tables":{}}`,
 }
 
-// storedSite makes a site of the conformance cases in a folder, with those files, and a large table if it has tables.
+// storedSite generates a site of the conformance cases, and adds storedFiles, and a large table if config has tables.
 func storedSite(t testing.TB, config site.Config) (path string) {
 	t.Helper()
 	cases := afero.FromIOFS{FS: fixtures.Conformance()}
@@ -59,7 +59,7 @@ func storedSite(t testing.TB, config site.Config) (path string) {
 	return path
 }
 
-// explorerPaths are those of the pages and files of the explorer.
+// explorerPaths returns the paths of all pages and files of the explorer.
 func explorerPaths() []string {
 	paths := []string{site.IndexKey.URLPath(), site.TopKey.URLPath(), site.NetworkKey.URLPath()}
 	for _, f := range explorer.Files(site.Config{Explorer: true}) {

@@ -565,7 +565,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// What the errors of providers are about is told by their words. TestTroubles and TestLimits have those that nodes in use send.
+// Errors of providers are classified by their text. TestTroubles and TestLimits have the texts of known providers.
 func TestWords(t *testing.T) {
 	for text, want := range map[string]struct {
 		code int
