@@ -34,6 +34,9 @@ var storedFiles = map[site.Key]string{
 	kept.PieceKey(site.Sum256([]byte("piece"))):   strings.Repeat("\x00\xffpiece", 150_000), kept.IndexKey(site.Sum256([]byte("root"))): `{"format":1,"tables":{}}`,
 }
 
+// pagesConfig is a site with the explorer and pages.
+var pagesConfig = site.Config{API: site.APIEFP, Explorer: true, Pages: true, PagesMin: 1, PublicURL: "https://graph.example"}
+
 // storedSite generates a site of the conformance cases, and adds storedFiles, and a large table if config has tables.
 func storedSite(t testing.TB, config site.Config) (path string) {
 	t.Helper()
