@@ -206,7 +206,7 @@ func TestNotices(t *testing.T) {
 	if notices := p.Text(".likeness"); notices != "" {
 		t.Errorf("victim.eth: got %q, want no notice about lookalikes", notices)
 	}
-	// In sight is what is within the line below the name.
+	// Only notices within the line below the name are visible.
 	const named = `Object.fromEntries([...document.querySelectorAll('.names')].map((e) => {
 		const told = e.querySelector('.ticked')?.getBoundingClientRect(), line = e.querySelector('.under').getBoundingClientRect();
 		return [e.querySelector('bdi').innerText, !!told && told.width > 60 && told.bottom <= line.bottom + 1];

@@ -203,7 +203,7 @@ func TestBrand(t *testing.T) {
 	}
 }
 
-// A site offers only what it has. This one has no badges, no pages, no operations and no reports:
+// A site offers only its own features. This one has no badges, no pages, no operations and no reports:
 // nothing leads to them, and nothing requests them.
 func TestNothingMissingIsOffered(t *testing.T) {
 	servers.Wanted(t)

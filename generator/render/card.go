@@ -54,7 +54,7 @@ type glyph struct {
 // A dot is a pixel of a glyph, relative to the point where the glyph is drawn.
 type dot struct {
 	x, y int16
-	step uint8 // of an ink, from 1
+	step uint8 // step of an ink, from 1
 }
 
 // A cardFont draws the letters of a font in one size, and caches them.
