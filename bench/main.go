@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/followpress/followpress/internal/bench/altered"
-	"github.com/followpress/followpress/internal/bench/measure"
-	"github.com/followpress/followpress/internal/bench/rig"
+	"github.com/followpress/followpress/bench/altered"
+	"github.com/followpress/followpress/bench/measure"
+	"github.com/followpress/followpress/bench/rig"
 )
 
 func main() {

@@ -35,7 +35,6 @@ type Verification struct {
 	Unknown   Found               `json:"unknown"`            // not named by the manifest, with keys of a site; Repair deletes them
 	Foreign   Found               `json:"foreign"`            // keys of no site and not used by followpress; Repair leaves them
 	Others    Found               `json:"others"`             // unreadable files and folders of others in a local bucket, which is allowed
-	Former    Found               `json:"former"`             // event log of an earlier version, no longer read; a publish leaves it
 	Signed    *SignedVerification `json:"signed,omitempty"`   // set by the caller; nil if no key was given
 	Unlisted  bool                `json:"unlisted,omitempty"` // set by the caller: the location cannot be listed, so only signed objects were compared
 	Marked    bool                `json:"marked"`             // whether a publish is running or was cut off
@@ -128,7 +127,7 @@ func NewVerification() *Verification {
 }
 
 func (v *Verification) kinds() []*Found {
-	return []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others, &v.Former}
+	return []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others}
 }
 
 func (v *Verification) add(f survey.Finding) {
@@ -145,8 +144,6 @@ func (v *Verification) add(f survey.Finding) {
 		v.announced.add(f.Key)
 	case survey.Foreign:
 		v.Foreign.add(f.Key)
-	case survey.Former:
-		v.Former.add(f.Key)
 	}
 }
 
@@ -325,9 +322,6 @@ func (v *Verification) tellListed(b *strings.Builder) {
 	if v.Others.Count > 0 {
 		fmt.Fprintf(b, "others    %10d unreadable files and folders that are not part of the site, such as %s\n", v.Others.Count, v.Others.Keys[0])
 	}
-	if v.Former.Count > 0 {
-		fmt.Fprintf(b, "former    %10d objects below %s, an event log that is no longer used; you may delete them\n", v.Former.Count, site.FormerLogPrefix)
-	}
 }
 
 func (s *SignedVerification) tell(b *strings.Builder) {
@@ -363,9 +357,6 @@ func (v *Verification) Markdown() string {
 		fmt.Fprintf(&b, "to do: %d objects and %d manifest shards to put, %d to delete\n\n", r.Plan.Put, r.Plan.Manifests, r.Plan.Delete)
 	} else if r != nil {
 		fmt.Fprintf(&b, "repaired: %d objects and %d manifest shards put, %d deleted\n\n", r.Done.Put, r.Done.Manifests, r.Done.Deleted)
-	}
-	if v.Former.Count > 0 {
-		fmt.Fprintf(&b, "former: %d objects below %s\n\n", v.Former.Count, site.FormerLogPrefix)
 	}
 	if v.Error != "" {
 		fmt.Fprintf(&b, "error: %s\n\n", strings.ReplaceAll(v.Error, "\n", " "))

@@ -40,7 +40,6 @@ func TestVerifyAndRepair(t *testing.T) {
 		damage                    func(t *testing.T, folder string)
 		missing, altered, unknown string
 		refreshed, foreign        string
-		former                    string
 	}{
 		{name: "nothing", damage: func(*testing.T, string) {}},
 		{name: "missing", missing: "api/v1/lists/3/details",
@@ -94,11 +93,6 @@ func TestVerifyAndRepair(t *testing.T) {
 				put(t, folder, listKey(3, site.Details), "fresh")
 				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3"))
 			}},
-		{name: "a log of events of an earlier version", former: "_log/0 _log/index",
-			damage: func(t *testing.T, folder string) {
-				put(t, folder, "_log/0", "a bundle")
-				put(t, folder, "_log/index", "{}")
-			}},
 		{name: "lock", damage: func(t *testing.T, folder string) { put(t, folder, site.LockKey, `{"lease_seconds":0}`) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +106,7 @@ func TestVerifyAndRepair(t *testing.T) {
 				for _, kind := range []struct {
 					name, want string
 					found      Found
-				}{{"missing", missing, v.Missing}, {"altered", altered, v.Altered}, {"unknown", unknown, v.Unknown}, {"foreign", c.foreign, v.Foreign}, {"refreshed", c.refreshed, v.Refreshed}, {"former", c.former, v.Former}} {
+				}{{"missing", missing, v.Missing}, {"altered", altered, v.Altered}, {"unknown", unknown, v.Unknown}, {"foreign", c.foreign, v.Foreign}, {"refreshed", c.refreshed, v.Refreshed}} {
 					var keys []string
 					for _, key := range kind.found.Keys {
 						keys = append(keys, string(key))

@@ -17,7 +17,7 @@ import (
 // Limits of the API and of the layout of a site.
 const (
 	DefaultLimit        = 10            // entries of a leaderboard or search without ?limit
-	SearchMax           = 100           // largest ?limit of a search
+	searchMax           = 100           // largest ?limit of a search
 	pageMax             = 1_000         // largest ?limit of other pages
 	feedLimit           = 50            // entries of a feed without ?limit
 	HistoryShardSize    = 1_000         // operations in a history shard

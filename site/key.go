@@ -83,10 +83,6 @@ const (
 	// ReportsKey is the list of the published reports.
 	ReportsKey = ReportsPrefix + "index"
 
-	// FormerLogPrefix begins the keys of an event log that versions before 1 published. Nothing reads it, and a
-	// publish leaves it alone.
-	FormerLogPrefix Key = formerLogFolder + "/"
-
 	// NoteKey is the signed note that names the root in the bucket (package note). Only signed sites have one.
 	NoteKey Key = "_site.note"
 	// NextPrefix begins the keys of announcements, which precede a publish of a signed site.
@@ -125,7 +121,6 @@ const (
 	exploreFolder           = "_explore"
 	explorePrefix           = exploreFolder + "/"
 	reportsFolder           = "_reports"
-	formerLogFolder         = "_log"
 	nextFolder              = "_next"
 	keptFolder              = "_snapshot"
 	refreshFolder           = "_refresh"
@@ -425,7 +420,7 @@ const workFolder = ".followpress"
 // Reserved returns the first segments of keys outside the base path, and the work folder. No base path may begin with
 // one of them.
 func Reserved() []string {
-	return []string{workFolder, "_client", dataFolder, "_errors", exploreFolder, "_lock", formerLogFolder, "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
+	return []string{workFolder, "_client", dataFolder, "_errors", exploreFolder, "_lock", "_manifest", nextFolder, "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
 		"_search", "_site", string(NoteKey), keptFolder, "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
 }
 

@@ -21,20 +21,20 @@ type Param string
 const (
 	ParamLimit       Param = "limit"
 	ParamOffset      Param = "offset"
-	ParamTerm        Param = "term"
-	ParamIncludeTags Param = "includeTags"
+	paramTerm        Param = "term"
+	paramIncludeTags Param = "includeTags"
 	ParamCache       Param = "cache"
 
 	// Only under APIEFP.
 	ParamSort      Param = "sort"
 	ParamDirection Param = "direction"
 	ParamTags      Param = "tags"
-	ParamInclude   Param = "include"
+	paramInclude   Param = "include"
 	ParamLeader    Param = "leader"
 
 	// Only with Config.HistoryWindow.
 	ParamInterval Param = "interval"
-	ParamOpcode   Param = "opcode"
+	paramOpcode   Param = "opcode"
 	ParamStart    Param = "start"
 	ParamTag      Param = "tag" // also of relationships
 )
@@ -74,9 +74,9 @@ type ParamRule struct {
 
 var params = map[Param]ParamRule{
 	ParamLimit:       {Kind: ParamNumber, About: "number of entries", Problem: BadLimit, Least: 1, Default: DefaultLimit},
-	ParamOffset:      {Kind: ParamNumber, About: "index of the first entry", Problem: BadOffset, Most: maxOffset},
-	ParamTerm:        {Kind: ParamText, About: "part of an address or a name, letter case ignored", Problem: BadTerm, Most: maxTermBytes},
-	ParamIncludeTags: {Kind: ParamBool, About: "false omits the tags", Problem: BadIncludeTags, Values: []string{"false"}, Neutral: "true"},
+	ParamOffset:      {Kind: ParamNumber, About: "index of the first entry", Problem: badOffset, Most: maxOffset},
+	paramTerm:        {Kind: ParamText, About: "part of an address or a name, letter case ignored", Problem: BadTerm, Most: maxTermBytes},
+	paramIncludeTags: {Kind: ParamBool, About: "false omits the tags", Problem: BadIncludeTags, Values: []string{"false"}, Neutral: "true"},
 	ParamCache:       {Kind: ParamChoice, About: "fresh asks for the newest data", Values: []string{"fresh"}},
 
 	// Pages and ranked accounts share this rule: each ignores the other's words.
@@ -86,18 +86,18 @@ var params = map[Param]ParamRule{
 	ParamDirection: {Kind: ParamChoice, About: "asc reverses the order", Values: []string{directionAscending, "in", "incoming", "out", "outgoing"},
 		AnyCaseOf: directionAscending},
 	ParamTags: {Kind: ParamList, About: "only entries with one of these tags"},
-	ParamInclude: {Kind: ParamWords, About: "ens adds profiles, mutuals adds is_mutual, blocked and muted add those entries",
+	paramInclude: {Kind: ParamWords, About: "ens adds profiles, mutuals adds is_mutual, blocked and muted add those entries",
 		Values: []string{includeBlocked, includeENS, includeMuted, includeMutuals}},
-	ParamLeader: {Kind: ParamUser, About: "address or name of the account that is followed", Problem: BadLeader},
+	ParamLeader: {Kind: ParamUser, About: "address or name of the account that is followed", Problem: badLeader},
 
 	ParamInterval: {Kind: ParamChoice, About: "length of the interval, which ends at the time of the data", Values: []string{"all", "day", "hour", "month"}, Neutral: "week"},
-	ParamOpcode:   {Kind: ParamChoice, About: "only one kind of operation: 1 follow, 2 unfollow, 3 tag, 4 untag", Values: []string{"1", "2", "3", "4"}},
+	paramOpcode:   {Kind: ParamChoice, About: "only one kind of operation: 1 follow, 2 unfollow, 3 tag, 4 untag", Values: []string{"1", "2", "3", "4"}},
 	ParamStart: {Kind: ParamNumber, About: "end of the interval, in seconds since 1970",
 		Default: NoStart, Most: maxStart},
 	ParamTag: {Kind: ParamExact, About: "only operations with exactly this tag"},
 }
 
-// Values of ParamInclude.
+// Values of paramInclude.
 const (
 	includeBlocked = "blocked" // also blocked entries
 	includeENS     = "ens"     // profiles

@@ -22,7 +22,7 @@ var (
 		"The token_id must be a whole decimal number without sign or leading zeros, of at most 78 digits.", cacheError}
 	BadLimit = &Problem{"bad-limit", http.StatusBadRequest,
 		"The limit must be a whole number of at least 1, digits only, at most 18 of them.", cacheError}
-	BadOffset = &Problem{"bad-offset", http.StatusBadRequest,
+	badOffset = &Problem{"bad-offset", http.StatusBadRequest,
 		"The offset must be a whole number of at least 0, digits only, at most 18 of them.", cacheError}
 	BadIncludeTags = &Problem{"bad-include-tags", http.StatusBadRequest,
 		"includeTags must be true or false.", cacheError}
@@ -46,7 +46,7 @@ var (
 
 // Problems of APIEFP only.
 var (
-	BadLeader = &Problem{"bad-leader", http.StatusBadRequest,
+	badLeader = &Problem{"bad-leader", http.StatusBadRequest,
 		"The leader must be an address or a name.", cacheError}
 	BadRelationships = &Problem{"bad-relationships", http.StatusBadRequest,
 		"The tag must not be empty, and the direction must be in, incoming, out or outgoing.", cacheError}
@@ -63,11 +63,11 @@ var (
 // Problems returns all problems in the order in which the generator renders them.
 func (c Config) Problems() []*Problem {
 	all := []*Problem{
-		BadTokenID, BadLimit, BadOffset, BadIncludeTags, BadTerm, NoSuchList, NoSuchName, NoSuchRoute,
+		BadTokenID, BadLimit, badOffset, BadIncludeTags, BadTerm, NoSuchList, NoSuchName, NoSuchRoute,
 		MethodNotAllowed, TooManyRefreshes, InternalError, Unavailable,
 	}
 	if c.EFP() {
-		all = append(all, BadLeader, BadRelationships, NoAvatar, BadBatch, BodyTooLarge, PostOnly)
+		all = append(all, badLeader, BadRelationships, NoAvatar, BadBatch, BodyTooLarge, PostOnly)
 	}
 	known := c.Params()
 	for _, name := range slices.Sorted(maps.Keys(known)) {

@@ -222,7 +222,7 @@ func (c Config) compute(r *Resolution, q query, ask Ask) {
 			board := Board(path.Base(string(r.Key)))
 			r.Key, r.Query = LeaderboardLimitKey(board, ask.Limit), ""
 		}
-	case q[ParamIncludeTags] != "":
+	case q[paramIncludeTags] != "":
 		r.Action = AnswerWithoutTags
 	case c.Names == NamesLookup && r.Absent == NoSuchName, c.EFP() && !r.Fresh && (route.Computed || r.Query != ""):
 		r.Action, r.Ask = AnswerComputed, ask
@@ -233,14 +233,14 @@ func (c Config) compute(r *Resolution, q query, ask Ask) {
 }
 
 func (c Config) ask(route *Route, q query) Ask {
-	term := q[ParamTerm]
+	term := q[paramTerm]
 	if term != noText {
 		term = Fold(term)
 	}
-	opcode, _ := strconv.Atoi(q[ParamOpcode]) // 0 if missing
-	include := strings.Split(q[ParamInclude], ",")
+	opcode, _ := strconv.Atoi(q[paramOpcode]) // 0 if missing
+	include := strings.Split(q[paramInclude], ",")
 	return Ask{
-		Limit: c.number(route, q, ParamLimit), Offset: c.number(route, q, ParamOffset), Term: term, TermRunes: utf8.RuneCountInString(q[ParamTerm]),
+		Limit: c.number(route, q, ParamLimit), Offset: c.number(route, q, ParamOffset), Term: term, TermRunes: utf8.RuneCountInString(q[paramTerm]),
 		Sort: q[ParamSort], Ascending: lowerASCII(q[ParamDirection]) == directionAscending, Incoming: strings.HasPrefix(q[ParamDirection], "in"),
 		ENS: slices.Contains(include, includeENS), Mutuals: slices.Contains(include, includeMutuals),
 		Blocked: slices.Contains(include, includeBlocked), Muted: slices.Contains(include, includeMuted),

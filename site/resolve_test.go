@@ -66,7 +66,7 @@ func TestResolveLeaderboards(t *testing.T) {
 		followers = "api/v1/leaderboard/followers or no-such-route"
 		following = "api/v1/leaderboard/following or no-such-route"
 		variant   = "_variants/leaderboard/followers/limit="
-		badLimit  = "400 bad-limit"
+		BadLimit  = "400 bad-limit"
 	)
 	testResolve(t, defaultConfig(t), []resolveCase{
 		{"/api/v1/leaderboard/followers", followers},
@@ -85,31 +85,31 @@ func TestResolveLeaderboards(t *testing.T) {
 		{"/api/v1/leaderboard/followers?limit=999999999999999999", variant + "100 or no-such-route"},
 
 		// A limit is 1 to 18 digits and at least 1.
-		{"/api/v1/leaderboard/followers?limit", badLimit},
-		{"/api/v1/leaderboard/followers?limit=", badLimit},
-		{"/api/v1/leaderboard/followers?limit=0", badLimit},
-		{"/api/v1/leaderboard/followers?limit=000", badLimit},
-		{"/api/v1/leaderboard/followers?limit=-1", badLimit},
-		{"/api/v1/leaderboard/followers?limit=+5", badLimit}, // a space and 5
-		{"/api/v1/leaderboard/followers?limit=%2B5", badLimit},
-		{"/api/v1/leaderboard/followers?limit=5%20", badLimit},
-		{"/api/v1/leaderboard/followers?limit=1.5", badLimit},
-		{"/api/v1/leaderboard/followers?limit=1e2", badLimit},
-		{"/api/v1/leaderboard/followers?limit=0x5", badLimit},
-		{"/api/v1/leaderboard/followers?limit=5_0", badLimit},
-		{"/api/v1/leaderboard/followers?limit=%D9%A5", badLimit}, // Arabic-Indic five
-		{"/api/v1/leaderboard/followers?limit=5%00", badLimit},
+		{"/api/v1/leaderboard/followers?limit", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=0", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=000", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=-1", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=+5", BadLimit}, // a space and 5
+		{"/api/v1/leaderboard/followers?limit=%2B5", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=5%20", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=1.5", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=1e2", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=0x5", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=5_0", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=%D9%A5", BadLimit}, // Arabic-Indic five
+		{"/api/v1/leaderboard/followers?limit=5%00", BadLimit},
 		{"/api/v1/leaderboard/followers?limit=%35", variant + "5 or no-such-route"},
-		{"/api/v1/leaderboard/followers?limit=5=5", badLimit},
-		{"/api/v1/leaderboard/followers?limit=5;limit=6", badLimit},
-		{"/api/v1/leaderboard/followers?limit=1000000000000000000", badLimit},
-		{"/api/v1/leaderboard/followers?limit=0000000000000000007", badLimit},
+		{"/api/v1/leaderboard/followers?limit=5=5", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=5;limit=6", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=1000000000000000000", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=0000000000000000007", BadLimit},
 
 		// Of a repeated parameter the first counts, good or bad.
 		{"/api/v1/leaderboard/followers?limit=2&limit=5", variant + "2 or no-such-route"},
 		{"/api/v1/leaderboard/followers?limit=2&limit=x", variant + "2 or no-such-route"},
-		{"/api/v1/leaderboard/followers?limit=x&limit=2", badLimit},
-		{"/api/v1/leaderboard/followers?limit=&limit=2", badLimit},
+		{"/api/v1/leaderboard/followers?limit=x&limit=2", BadLimit},
+		{"/api/v1/leaderboard/followers?limit=&limit=2", BadLimit},
 
 		// Names of parameters are decoded, and have one spelling.
 		{"/api/v1/leaderboard/followers?%6Cimi%74=3", variant + "3 or no-such-route"},
@@ -537,7 +537,7 @@ func checkSearch(c site.Config, r site.Resolution, broken func(string)) {
 		}
 		return
 	}
-	if s.Limit < 1 || s.Limit > site.SearchMax || s.Offset < 0 {
+	if s.Limit < 1 || s.Limit > 100 || s.Offset < 0 {
 		broken("limit and offset are within their bounds")
 	}
 	if s.Limit == site.DefaultLimit && s.Offset == 0 && s.Term == "" {

@@ -54,22 +54,22 @@ var routesOf = func() map[routeSet][]*Route {
 
 // allRoutes is the table of routes. has decides which of them a site includes.
 var allRoutes = func() []*Route {
-	search := []Param{ParamLimit, ParamOffset, ParamTerm}
-	page := []Param{ParamInclude, ParamLimit, ParamOffset, ParamSort, ParamTags}
+	search := []Param{ParamLimit, ParamOffset, paramTerm}
+	page := []Param{paramInclude, ParamLimit, ParamOffset, ParamSort, ParamTags}
 	part := []Param{ParamLimit, ParamOffset}
-	events := []Param{ParamInterval, ParamLimit, ParamOffset, ParamOpcode, ParamStart, ParamTag}
+	events := []Param{ParamInterval, ParamLimit, ParamOffset, paramOpcode, ParamStart, ParamTag}
 	table := []*Route{
 		{ID: routes.Leaderboard, Pattern: "{base}/leaderboard/{board}", Params: []Param{ParamLimit}, CacheControl: cacheBoard,
 			Summary: "accounts with the most followers, or that follow the most"},
-		{ID: routes.Records, Pattern: "{base}/lists/{token_id}/records", Params: []Param{ParamIncludeTags}, CacheControl: cacheData,
+		{ID: routes.Records, Pattern: "{base}/lists/{token_id}/records", Params: []Param{paramIncludeTags}, CacheControl: cacheData,
 			Summary: "records of a list, in the list's order"},
 		{ID: routes.Details, Pattern: "{base}/lists/{token_id}/details", Params: []Param{ParamCache}, CacheControl: cacheData,
 			Summary: "address, profile, ranks and primary list of a list's account"},
 		{ID: routes.Badges, Pattern: "{base}/lists/{token_id}/badges", Params: []Param{ParamCache}, CacheControl: cacheData,
 			Summary: "event badges of a list's account"},
-		{ID: routes.ListSearch, Pattern: "{base}/lists/{token_id}/searchFollowing", Params: search, Most: SearchMax, CacheControl: cacheData,
+		{ID: routes.ListSearch, Pattern: "{base}/lists/{token_id}/searchFollowing", Params: search, Most: searchMax, CacheControl: cacheData,
 			Summary: "search within the accounts that a list follows"},
-		{ID: routes.UserSearch, Pattern: "{base}/users/{user}/searchFollowing", Params: search, Most: SearchMax, CacheControl: cacheData,
+		{ID: routes.UserSearch, Pattern: "{base}/users/{user}/searchFollowing", Params: search, Most: searchMax, CacheControl: cacheData,
 			Summary: "search within the accounts that a user follows"},
 		{ID: routes.LeaderboardLimit, Pattern: "_variants/leaderboard/{board}/limit={limit}", CacheControl: cacheBoard,
 			Summary: "a leaderboard with another limit"},
@@ -128,9 +128,9 @@ var allRoutes = func() []*Route {
 			Summary: "newest followers of a user"},
 		{ID: routes.ListLatestFollowers, Pattern: "{base}/lists/{token_id}/latestFollowers", Params: part, Computed: true,
 			Summary: "newest followers of a list's account"},
-		{ID: routes.UserSearchFollowers, Pattern: "{base}/users/{user}/searchFollowers", Params: search, Most: SearchMax, Computed: true,
+		{ID: routes.UserSearchFollowers, Pattern: "{base}/users/{user}/searchFollowers", Params: search, Most: searchMax, Computed: true,
 			Summary: "search within the followers of a user"},
-		{ID: routes.ListSearchFollowers, Pattern: "{base}/lists/{token_id}/searchFollowers", Params: search, Most: SearchMax, Computed: true,
+		{ID: routes.ListSearchFollowers, Pattern: "{base}/lists/{token_id}/searchFollowers", Params: search, Most: searchMax, Computed: true,
 			Summary: "search within the followers of a list's account"},
 		{ID: routes.UserFollowingAddresses, Pattern: "{base}/users/{user}/allFollowingAddresses", Computed: true,
 			Summary: "addresses that a user's list holds"},

@@ -16,8 +16,8 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/internal/bench/measure"
-	"github.com/followpress/followpress/internal/bench/rig"
+	"github.com/followpress/followpress/bench/measure"
+	"github.com/followpress/followpress/bench/rig"
 	"github.com/followpress/followpress/site"
 )
 

@@ -20,8 +20,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/followpress/followpress/internal/bench/measure"
-	"github.com/followpress/followpress/internal/bench/rig"
+	"github.com/followpress/followpress/bench/measure"
+	"github.com/followpress/followpress/bench/rig"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 )

@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/followpress/followpress/internal/bench/rig"
+	"github.com/followpress/followpress/bench/rig"
 )
 
 // bare compares details from a folder with a net/http handler that only sends as many bytes: the

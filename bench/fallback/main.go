@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/followpress/followpress/internal/bench/measure"
-	"github.com/followpress/followpress/internal/bench/rig"
+	"github.com/followpress/followpress/bench/measure"
+	"github.com/followpress/followpress/bench/rig"
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 

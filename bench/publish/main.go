@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/followpress/followpress/internal/bench/altered"
-	"github.com/followpress/followpress/internal/bench/measure"
-	"github.com/followpress/followpress/internal/bench/rig"
+	"github.com/followpress/followpress/bench/altered"
+	"github.com/followpress/followpress/bench/measure"
+	"github.com/followpress/followpress/bench/rig"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )

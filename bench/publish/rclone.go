@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/followpress/followpress/internal/bench/measure"
-	"github.com/followpress/followpress/internal/bench/rig"
+	"github.com/followpress/followpress/bench/measure"
+	"github.com/followpress/followpress/bench/rig"
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 

@@ -21,9 +21,9 @@ import (
 	"github.com/minio/minio-go/v7"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/bench/measure"
+	"github.com/followpress/followpress/bench/rig"
 	"github.com/followpress/followpress/browsers/internal/browser"
-	"github.com/followpress/followpress/internal/bench/measure"
-	"github.com/followpress/followpress/internal/bench/rig"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"

@@ -182,9 +182,9 @@ func urisOf(t *testing.T, folder string) []string {
 				all = append(all, uri+"?limit=3", uri+"?limit=100")
 			case site.ParamOffset:
 				all = append(all, uri+"?limit=50&offset=2")
-			case site.ParamTerm:
+			case "term":
 				all = append(all, uri+"?term=0x")
-			case site.ParamIncludeTags:
+			case "includeTags":
 				all = append(all, uri+"?includeTags=false")
 			}
 		}

@@ -49,12 +49,10 @@ func checkFolder(files afero.Fs, path string, config site.Config) (*Live, error)
 	return live, checkEntries(files, path, config)
 }
 
-// Folders in buckets next to a site, written by fallbacks, report --publish, publish --inputs, or a
-// former version.
+// Folders in buckets next to a site, written by fallbacks, report --publish, or publish --inputs.
 var (
 	refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 	reportsFolder = strings.TrimSuffix(string(site.ReportsPrefix), "/")
-	logFolder     = strings.TrimSuffix(string(site.FormerLogPrefix), "/")
 	inputsFolder  = strings.TrimSuffix(string(kept.Prefix), "/")
 )
 
@@ -63,7 +61,6 @@ var (
 var bucketEntries = []struct{ name, meaning string }{
 	{refreshFolder, "refreshed data, which would be lost"},
 	{reportsFolder, "reports, which would be lost"},
-	{logFolder, "an event log of an earlier version, which would be lost"},
 	{string(site.NoteKey), "the signed note of a bucket, which would be about another site"},
 	{inputsFolder, "inputs of sites, which would be lost"},
 	{".followpress", "the work folder of a bucket"},

@@ -78,7 +78,6 @@ const (
 	Unknown   // not expected, with a key of a site
 	Announced // below _next/, used only while a publish runs
 	Foreign   // not expected, with a key that followpress does not use
-	Former    // part of the former event log, which is no longer read
 )
 
 // Take lists the bucket and compares it with the manifest.
@@ -300,8 +299,6 @@ func (s *Survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 			s.Marked = true
 		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)),
 			strings.HasPrefix(string(key), string(kept.Prefix)):
-		case strings.HasPrefix(string(key), string(site.FormerLogPrefix)):
-			s.Found(Finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, Shard: shard, State: Former})
 		case strings.HasPrefix(string(key), string(site.NextPrefix)):
 			s.Found(Finding{Entry: site.Entry{Key: site.Key(strings.Clone(string(key)))}, Shard: shard, State: Announced})
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.Root.Config}):

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/followpress/followpress/internal/bench/measure"
+	"github.com/followpress/followpress/bench/measure"
 )
 
 // A Bench holds the flags, the work folder and the results of a benchmark.

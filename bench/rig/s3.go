@@ -12,7 +12,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
-	"github.com/followpress/followpress/internal/bench/measure"
+	"github.com/followpress/followpress/bench/measure"
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
