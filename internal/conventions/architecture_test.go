@@ -229,8 +229,8 @@ var onlyIn = map[string]string{
 // faces are packages whose exported names are for callers, with their maximum of exported names,
 // not counting methods, and of lines. Lower the bounds, never raise them.
 var faces = map[string]struct{ names, lines int }{
-	"generator": {10, 700}, "publisher": {36, 1_790}, "server": {19, 2_060}, "site": {226, 3_563}, "snapshot": {56, 890},
-	"source": {30, 550}, "storage": {41, 385},
+	"generator": {10, 680}, "publisher": {35, 1_745}, "server": {19, 2_060}, "site": {218, 3_535}, "snapshot": {56, 880},
+	"source": {30, 550}, "storage": {41, 375},
 }
 
 // TestFaces: exported names are promises; packages below do the work.
