@@ -97,7 +97,7 @@ func TestFramingOfServers(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), server.Limits{}) }()
+		go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler)) }()
 		base := "http://" + listener.Addr().String()
 		sendFramings(t, name, base, o, []string{"Cache-Control"})
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {

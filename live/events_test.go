@@ -279,7 +279,7 @@ func TestStreamsOfConnections(t *testing.T) {
 		listener := make(pipes)
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
-		go func() { served <- server.Serve(ctx, listener, l, slog.New(slog.DiscardHandler), server.Limits{}) }()
+		go func() { served <- server.Serve(ctx, listener, l, slog.New(slog.DiscardHandler)) }()
 		connect := func() *bufio.Reader {
 			client, other := net.Pipe()
 			listener <- other

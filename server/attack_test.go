@@ -336,7 +336,7 @@ func TestAStalledBody(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
 		serving.Go(func() {
-			if err := server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), server.Limits{}); err != nil {
+			if err := server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler)); err != nil {
 				t.Errorf("Serve: got %v, want no error", err)
 			}
 		})

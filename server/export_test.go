@@ -9,6 +9,12 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
+// Limits are for ServeWithin.
+type Limits = limits
+
+// ServeWithin is Serve with other limits.
+var ServeWithin = serve
+
 // SetClock gives the cache a clock of the test's.
 func (o *Options) SetClock(c otter.Clock) { o.clock = c }
 

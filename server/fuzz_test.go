@@ -83,7 +83,7 @@ func fuzzServe(f *testing.F, config site.Config) {
 	listener := &pipes{make(chan net.Conn), make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener, handler.Probes(), log, server.Limits{}) }()
+	go func() { ended <- server.Serve(ctx, listener, handler.Probes(), log) }()
 	f.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// Limits bound the time and size of connections. Slower clients are disconnected. Each field's
+// limits bound the time and size of connections. Slower clients are disconnected. Each field's
 // comment ends with its default, used for the zero value.
-type Limits struct {
+type limits struct {
 	HeaderTimeout  time.Duration // until the request line and headers have arrived; 5 s
 	RequestTimeout time.Duration // until the whole request has arrived; 10 s
 	WriteTimeout   time.Duration // from the end of the headers until the answer is sent; 30 s
 	IdleTimeout    time.Duration // between two requests of a connection; 2 min
 	DrainTimeout   time.Duration // for requests in flight when Serve ends; 10 s
-	HeaderBytes    int           // limit for request line and headers, more than LeastHeaderBytes; 16 KiB
+	HeaderBytes    int           // limit for request line and headers, more than leastHeaderBytes; 16 KiB
 }
 
-// WriteTimeout is the default of Limits.WriteTimeout.
+// WriteTimeout is how long clients have to take an answer.
 const WriteTimeout = 30 * time.Second
 
-func (l Limits) withDefaults() Limits {
+func (l limits) withDefaults() limits {
 	l.HeaderTimeout = cmp.Or(l.HeaderTimeout, 5*time.Second)
 	l.RequestTimeout = cmp.Or(l.RequestTimeout, 10*time.Second)
 	l.WriteTimeout = cmp.Or(l.WriteTimeout, WriteTimeout)
@@ -36,9 +36,13 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Serve answers requests on a listener until ctx ends. Then it closes the listener and gives the
-// requests in flight Limits.DrainTimeout to finish. It returns nil after that, and an error only if
+// requests in flight 10 seconds to finish. It returns nil after that, and an error only if
 // the listener or the shutdown fails. Serve logs misbehaving clients to log at debug level.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, l Limits) error {
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
+	return serve(ctx, listener, handler, log, limits{})
+}
+
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, l limits) error {
 	l = l.withDefaults()
 	s := &http.Server{
 		Handler:           endAfterBody(handler),
@@ -46,7 +50,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		ReadTimeout:       l.RequestTimeout,
 		WriteTimeout:      l.WriteTimeout,
 		IdleTimeout:       l.IdleTimeout,
-		MaxHeaderBytes:    max(1, l.HeaderBytes-LeastHeaderBytes),
+		MaxHeaderBytes:    max(1, l.HeaderBytes-leastHeaderBytes),
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // misbehaving clients
 	}
 	failed := make(chan error, 1)
@@ -71,9 +75,9 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	return nil
 }
 
-// LeastHeaderBytes is the number of bytes that net/http reads beyond its own limit before it
+// leastHeaderBytes is the number of bytes that net/http reads beyond its own limit before it
 // rejects a request. Limits.HeaderBytes must be larger.
-const LeastHeaderBytes = 4096
+const leastHeaderBytes = 4096
 
 // endAfterBody prevents request smuggling (RFC 9112, sections 6.1 and 11.2). It closes the
 // connection after a request that has a body or uses HTTP/1.0, unless the handler has read a body

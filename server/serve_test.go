@@ -34,7 +34,7 @@ func listenWithin(t *testing.T, handler http.Handler, limits server.Limits) (bas
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), limits) }()
+	go func() { ended <- server.ServeWithin(ctx, listener, handler, slog.New(slog.DiscardHandler), limits) }()
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		stop()
@@ -59,7 +59,7 @@ func TestServeDrains(t *testing.T) {
 		fmt.Fprint(w, "done")
 	})
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), server.Limits{}) }()
+	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler)) }()
 	go func() {
 		<-begun
 		stop()

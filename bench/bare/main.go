@@ -50,7 +50,7 @@ func run(ctx context.Context, addr, body, folder string, headers bool) error {
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx, listener, handler, slog.Default(), server.Limits{})
+	return server.Serve(ctx, listener, handler, slog.Default())
 }
 
 // header has the headers of every answer. Answers share its values.

@@ -190,7 +190,7 @@ func (c *Command) startDemoUpstream(ctx context.Context) (wait func() error, err
 	c.ProfileUpstream, c.BadgeUpstream = base+"/{address}", base+"/{address}/{event_id}"
 	var serving errgroup.Group
 	serving.Go(func() error {
-		return server.Serve(ctx, listener, upstream, slog.New(slog.DiscardHandler), server.Limits{})
+		return server.Serve(ctx, listener, upstream, slog.New(slog.DiscardHandler))
 	})
 	return serving.Wait, nil
 }

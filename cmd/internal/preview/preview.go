@@ -125,7 +125,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	go handler.Watch(ctx)
-	return server.Serve(ctx, listener, pages, log, server.Limits{})
+	return server.Serve(ctx, listener, pages, log)
 }
 
 // listen listens at --addr, by default at the first free port from 8080 on.

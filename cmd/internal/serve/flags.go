@@ -151,14 +151,14 @@ func (l *Limits) Serve(ctx context.Context, s Service) error {
 	})
 	group.Go(func() error {
 		defer end()
-		return server.Serve(draining, s.Public, s.Handler, s.Log, server.Limits{})
+		return server.Serve(draining, s.Public, s.Handler, s.Log)
 	})
 	for _, work := range s.Work {
 		group.Go(func() error { return work(rest) })
 	}
 	if s.Metrics != nil {
 		s.Log.Info("serving metrics", "url", "http://"+s.Metrics.Addr().String()+"/metrics")
-		group.Go(func() error { return server.Serve(rest, s.Metrics, s.Operations, s.Log, server.Limits{}) })
+		group.Go(func() error { return server.Serve(rest, s.Metrics, s.Operations, s.Log) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
