@@ -42,6 +42,10 @@ const (
 
 // Types of internal packages that callers need.
 type (
+	// Bucket is the part of object storage that the publisher uses.
+	Bucket = requests.Store
+	// Progress reports how far a run has come.
+	Progress = requests.Progress
 	// Inputs provides the data that a site was made of, which a bucket can keep next to it.
 	Inputs = inputs.Inputs
 	// Signing configures how to sign a site.
@@ -92,15 +96,6 @@ type Options struct {
 	anyRules bool                               // accept the header rules of another version, in tests
 	maxDelta int                                // 0 means shards.MaxDelta; less in tests in which small sites put shards again
 	memory   int                                // 0 means spool.Memory; less in tests in which small sites need the temporary file
-}
-
-// Progress reports how far a run has come. Its methods are called from many goroutines.
-type Progress interface {
-	// Stage begins a part of the run. total is the sum of n over all AddBytes of this stage, or 0
-	// if unknown.
-	Stage(name string, total int64)
-	// AddBytes reports n more finished items, of that many bytes.
-	AddBytes(n, bytes int64)
 }
 
 type noProgress struct{}

@@ -89,24 +89,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Store holds a site: a folder, a tar file, memory or a bucket. It must be safe for concurrent
-// use.
-type Store interface {
-	// Get returns the whole object. It returns storage.ErrNotFound only if the site has no such
-	// object. Any other error means that the store failed, or wraps checked.ErrAltered, and clients
-	// get a 502. The caller must not change the body.
-	Get(ctx context.Context, key site.Key) ([]byte, error)
-}
-
-// A Bucket is a store that can replace objects, as refreshes need. Package storage has two.
-type Bucket interface {
-	Store
-	// Read is Get, and also returns the ETag for the condition of a Put.
-	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
-	// Put writes an object and returns its ETag. If the condition does not hold, Put changes
-	// nothing and returns storage.ErrCondition.
-	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
-}
+type (
+	// A Store holds a site.
+	Store = fetch.Store
+	// A Bucket is a Store that can replace objects.
+	Bucket = fetch.Bucket
+)
 
 // A Handler answers the requests of the API from a store. It is safe for concurrent use.
 type Handler struct {

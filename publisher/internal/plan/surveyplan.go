@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/publisher/internal/lock"
+	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/publisher/internal/spool"
 	"github.com/followpress/followpress/publisher/internal/survey"
 	"github.com/followpress/followpress/site"
@@ -13,7 +14,7 @@ import (
 
 // FromListing makes a plan from a listing. It skips objects that a run put before it was cut off,
 // and deletes leftovers that do not belong to the site.
-func (p *Planner) FromListing(ctx context.Context, found *lock.Mark, progress survey.Progress) (*Plan, error) {
+func (p *Planner) FromListing(ctx context.Context, found *lock.Mark, progress requests.Progress) (*Plan, error) {
 	if found == nil {
 		found = &lock.Mark{}
 	}

@@ -8,14 +8,24 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Store receives the requests. Its methods are called concurrently; package storage documents
-// them and their errors.
+// A Store is the part of object storage that the publisher uses. Package storage documents
+// the methods and their errors. They are called from many goroutines.
 type Store interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 	Delete(ctx context.Context, keys []site.Key) error
 	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
+	// Now returns the time by the bucket's clock, which also sets Info.Modified.
 	Now() time.Time
+}
+
+// Progress reports how far a run has come. Its methods are called from many goroutines.
+type Progress interface {
+	// Stage begins a part of the run. total is the sum of n over all AddBytes of this stage, or 0
+	// if unknown.
+	Stage(name string, total int64)
+	// AddBytes reports n more finished items, of that many bytes.
+	AddBytes(n, bytes int64)
 }
 
 // An Unpacker is a Store whose server may unpack an archive of many objects.

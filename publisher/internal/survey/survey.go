@@ -35,7 +35,7 @@ type Survey struct {
 	Configs  []site.Config           // configurations of the sites whose objects the bucket may have
 	Exclude  []string                // patterns of foreign keys to ignore
 	Found    func(Finding)           // receives every difference; shards come in order, unknown objects first
-	Progress Progress
+	Progress requests.Progress
 	Memory   int // bytes that a scratch keeps in memory
 
 	Refreshers note.Keys // see publisher.Options
@@ -50,12 +50,6 @@ type Survey struct {
 	digests   digestCount
 	refreshes *refreshSet // nil until needed
 	signed    bool        // whether the bucket is signed; set with refreshes
-}
-
-// Progress receives the progress of a survey.
-type Progress interface {
-	Stage(name string, total int64)
-	AddBytes(n, bytes int64)
 }
 
 // A Finding is an object that differs between the bucket and the manifest.

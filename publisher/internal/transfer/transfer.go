@@ -42,7 +42,7 @@ type Transfer struct {
 	bucket   *requests.Bucket
 	bulk     string     // a publisher.Bulk
 	sent     func(Sent) // receives counts of sent objects, from many goroutines
-	progress Progress
+	progress requests.Progress
 	bodies   *semaphore.Weighted // BodyBytes in total
 	Packs    bool                // whether one request carries many objects; set by Put
 }
@@ -64,14 +64,8 @@ type Sent struct {
 
 // New returns a transfer of the objects of source to a bucket. bulk is a publisher.Bulk. told
 // receives the counts of finished requests, from many goroutines.
-func New(source *origin.Site, bucket *requests.Bucket, bulk string, progress Progress, told func(Sent)) *Transfer {
+func New(source *origin.Site, bucket *requests.Bucket, bulk string, progress requests.Progress, told func(Sent)) *Transfer {
 	return &Transfer{source: source, bucket: bucket, bulk: bulk, sent: told, progress: progress, bodies: semaphore.NewWeighted(BodyBytes)}
-}
-
-// Progress reports how far a transfer has come.
-type Progress interface {
-	Stage(name string, total int64)
-	AddBytes(n, bytes int64)
 }
 
 // A batch is the content of one request.

@@ -15,15 +15,22 @@ import (
 	"github.com/followpress/followpress/storage/checked"
 )
 
-// A Store reads objects (see server.Store).
+// A Store holds a site: a folder, a tar file, memory or a bucket. It must be safe for concurrent
+// use.
 type Store interface {
+	// Get returns the whole object. It returns storage.ErrNotFound only if the site has no such
+	// object. Any other error means that the store could not tell, or wraps checked.ErrAltered, and
+	// clients get a 502. The caller must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }
 
-// A Bucket is a store that can replace objects (see server.Bucket).
+// A Bucket is a store that can replace objects, as refreshes need. Package storage has two.
 type Bucket interface {
 	Store
+	// Read is Get, and also returns the ETag for the condition of a Put.
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
+	// Put writes an object and returns its ETag. If the condition does not hold, Put changes
+	// nothing and returns storage.ErrCondition.
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 }
 
