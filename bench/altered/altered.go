@@ -1,5 +1,7 @@
 // Package altered makes snapshots in which a hundredth of the lists differ, to benchmark the cost
 // of a change.
+//
+// The API may change in any release.
 package altered
 
 import (

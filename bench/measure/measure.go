@@ -1,5 +1,7 @@
 // Package measure has shared parts of the benchmarks: running commands, measuring in rounds, and
 // tables of figures with their spread, as Markdown and as JSON.
+//
+// The API may change in any release.
 package measure
 
 import (

@@ -1,4 +1,6 @@
 // Package rig starts servers and wrk for the benchmarks.
+//
+// The API may change in any release.
 package rig
 
 import (
