@@ -28,7 +28,7 @@ type reference struct {
 	t        testing.TB
 	config   site.Config
 	graph    *naive.Graph
-	tokens   []string                 // of all lists, sorted as texts
+	tokens   []string                 // token IDs of all lists, sorted as texts
 	lists    map[string]referenceList // by token ID
 	accounts map[string]bool          // every address of an account, a list, or a record of any version
 	owners   map[string]bool          // owners of badges of known events

@@ -361,7 +361,7 @@ func encodeJSON(t testing.TB, value any) []byte {
 	return body
 }
 
-// The tests of package server compare what is read from rows, shards and buckets with answers of
+// The tests of package server compare the content of rows, shards and buckets with answers of
 // package naive. Rows of other versions of records are in no site yet.
 func TestRowsOfOtherVersions(t *testing.T) {
 	for _, version := range []int{0, 2, math.MaxUint32} {
