@@ -161,7 +161,7 @@ func TestFailingOrigins(t *testing.T) {
 			for _, path := range []string{other, root} {
 				sameAnswer(t, "bucket up again", ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), "Cache-Control")
 			}
-			if fallbackURL == "" || s.kind == "worker" { // it passes on 4xx of the fallback
+			if fallbackURL == "" {
 				continue
 			}
 			for _, status := range []int64{301, 401, 403, 410, 500, 501, 502, 503, 504, 520} {

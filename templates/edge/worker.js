@@ -5,6 +5,7 @@ const bucketURL = '{{.Bucket.URL}}';
 const fallbackURL = '{{with .Fallback}}{{.URL}}{{end}}';
 const staleHeader = 'x-followpress-until'; // of a cached answer: the time when it becomes stale, in milliseconds
 const gone = [403, 404]; // statuses of a bucket for an object that does not exist
+const final = [200, 400, 404, 405, 413, 429]; // statuses of the fallback and of live; any other is a failure
 const patience = 12000; // milliseconds until an origin must begin to answer
 
 export default {
@@ -85,7 +86,6 @@ async function respond(a, request, env, context) {
 {{if .Live -}}
 const liveURL = '{{.Live.URL}}';
 const liveFor = 2000; // milliseconds for which an answer of live is kept; it is not served at all when it is older
-const liveFinal = [200, 400, 404, 405, 413, 429]; // any other status is a failure of live
 
 // failures counts, in this isolate, how often live has failed since it last answered. Slow computed answers do not count
 // against objects.
@@ -165,7 +165,7 @@ async function fetchLive(path, options, limit) {
   const controller = new AbortController();
   const all = Object.assign({ cf: { cacheTtl: 0 }, redirect: 'manual', signal: controller.signal }, options);
   const response = await within(limit, controller, fetch(liveURL + path, all));
-  if (!liveFinal.includes(response.status)) {
+  if (!final.includes(response.status)) {
     throw new Error(path + ': live says ' + response.status);
   }
   const body = await within(400, controller, response.arrayBuffer());
@@ -178,7 +178,7 @@ async function fetchEvents(path, request) {
   const controller = new AbortController();
   const options = { method: request.method, headers: headers, redirect: 'manual', signal: controller.signal };
   const response = await within(1000, controller, fetch(liveURL + path, options));
-  if (!liveFinal.includes(response.status)) {
+  if (!final.includes(response.status)) {
     throw new Error(path + ': live says ' + response.status);
   }
   return plain(response);
@@ -390,7 +390,7 @@ async function fetchPart(env, path, request) {
 {{end -}}
 async function fetchFallback(forward{{if .EFP}}, body{{end}}) {
   const response = await ask(fallbackURL + forward{{if .EFP}}, body{{end}});
-  if (response.status >= 300 && response.status < 400{{if .EFP}} && !/\/ens\/avatar$/.test(forward){{end}}) {
+  if (!final.includes(response.status){{if .EFP}} && !(response.status === 302 && /\/ens\/avatar$/.test(forward)){{end}}) {
     throw new Error(forward + ': the fallback says ' + response.status);
   }
   return response;
