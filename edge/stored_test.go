@@ -121,7 +121,7 @@ func TestStoredFiles(t *testing.T) {
 					for key := range storedFiles {
 						sameConditions(t, s, o, base, key.URLPath())
 					}
-					if c.config.Pages && !(alone && s.absentAs != nil) { // CloudFront alone has one body for everything missing
+					if c.config.Pages && (!alone || s.absentAs == nil) { // CloudFront alone has one body for everything missing
 						checkMissing(t, s, base, o.fallback)
 					}
 					if n := o.bucket.requests.Load(); n == 0 {
