@@ -235,8 +235,8 @@ func npm(t *testing.T, dist, number string) {
 	if err := os.WriteFile(root+"/example.js", []byte(example+"console.log(page.followers.length);"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := shell(t, root, "node example.js"); got != "20" {
-		t.Errorf("the example of the README: got %s followers, want 20\n%s", got, example)
+	if got := shell(t, root, "node example.js"); got != "4" {
+		t.Errorf("the example of the README: got %s followers, want 4\n%s", got, example)
 	}
 }
 
