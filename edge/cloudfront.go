@@ -213,7 +213,8 @@ func minify(source string) (string, error) {
 	result := api.Transform(script, api.TransformOptions{
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, Target: api.ES2015, Charset: api.CharsetUTF8,
 		// Only the function reads these. No parameter, header or property of CloudFront has one of these names.
-		MangleProps: "^(computed|forward|matcher|params|problems|routes|selects|uncertain)$", MangleQuoted: api.MangleQuotedTrue,
+		MangleProps: "^(address|anyCase|computed|default|exact|forward|kind|least|legal|list|matcher|most|number|only|other|params|path|post|" +
+			"problem|problems|routes|selects|tagged|text|uncertain|user|variant|words)$", MangleQuoted: api.MangleQuotedTrue,
 	})
 	if len(result.Errors) > 0 {
 		return "", fmt.Errorf("minify: %s", result.Errors[0].Text)

@@ -279,8 +279,8 @@ func TestCloudFrontRestrictions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, fallbackURL := range []string{"", "https://fallback.example.org"} {
-			checkRestrictions(t, render(t, "cloudfront", "https://bucket.example.org", fallbackURL, "", func(o *edge.Options) { o.Config = config }))
+		for _, urls := range [][2]string{{}, {"https://fallback.example.org"}, {"https://fallback.example.org", "https://live.example.org"}} {
+			checkRestrictions(t, render(t, "cloudfront", "https://bucket.example.org", urls[0], "", func(o *edge.Options) { o.Config, o.Live = config, urls[1] }))
 		}
 	}
 }
