@@ -3,8 +3,8 @@ package purger
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -13,6 +13,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/followpress/followpress/internal/secret"
 )
@@ -29,8 +32,8 @@ const (
 )
 
 // cloudFront creates invalidations and waits until each is completed, because edges serve old
-// answers until then. One is in progress at a time, to stay within the limits. The AWS SDK
-// would add megabytes for two requests.
+// answers until then. One is in progress at a time, to stay within the limits. Only the signer
+// of the AWS SDK is used: its CloudFront client would add megabytes for two requests.
 type cloudFront struct {
 	endpoint, id string
 	credentials  func(context.Context) (Credentials, error)
@@ -152,7 +155,8 @@ func (c *cloudFront) request(ctx context.Context, b batch) (*http.Request, error
 	return c.signed(ctx, http.MethodPost, "", append([]byte(xml.Header), body...))
 }
 
-// signed returns a request about invalidations of the distribution.
+// signed returns a request about invalidations of the distribution. CloudFront is one
+// service for all regions, which signs for us-east-1.
 func (c *cloudFront) signed(ctx context.Context, method, id string, body []byte) (*http.Request, error) {
 	to := c.endpoint + "/" + cloudFrontVersion + "/distribution/" + url.PathEscape(c.id) + "/invalidation"
 	if id != "" {
@@ -169,40 +173,10 @@ func (c *cloudFront) signed(ctx context.Context, method, id string, body []byte)
 	if err != nil {
 		return nil, err
 	}
-	if got.SessionToken != "" {
-		r.Header.Set("X-Amz-Security-Token", c.hide.Use(got.SessionToken))
-	}
-	signAWS(r, body, got.AccessKeyID, c.hide.Use(got.SecretAccessKey), time.Now().UTC())
-	return r, nil
-}
-
-// signAWS signs a request without a query as AWS Signature Version 4
-// (docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html). CloudFront is one
-// service for all regions, which signs for us-east-1.
-func signAWS(r *http.Request, body []byte, id, secret string, now time.Time) {
-	date := now.Format("20060102T150405Z")
-	r.Header.Set("X-Amz-Date", date)
-	headers, names := "", []string(nil)
-	for _, name := range []string{"content-type", "host", "x-amz-date", "x-amz-security-token"} {
-		value := r.Header.Get(name)
-		if name == "host" {
-			value = r.URL.Host
-		}
-		if value != "" {
-			headers, names = headers+name+":"+value+"\n", append(names, name)
-		}
-	}
-	signed := strings.Join(names, ";")
-	canonical := sha256.Sum256([]byte(strings.Join([]string{r.Method, r.URL.EscapedPath(), "", headers, signed, fmt.Sprintf("%x", sha256.Sum256(body))}, "\n")))
-	scope := []string{date[:8], "us-east-1", "cloudfront", "aws4_request"}
-	text := fmt.Sprintf("AWS4-HMAC-SHA256\n%s\n%s\n%x", date, strings.Join(scope, "/"), canonical)
-	key := []byte("AWS4" + secret)
-	for _, part := range append(slices.Clone(scope), text) {
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(part))
-		key = mac.Sum(nil)
-	}
-	r.Header.Set("Authorization", fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%x", id, strings.Join(scope, "/"), signed, key))
+	sum := sha256.Sum256(body)
+	err = v4.NewSigner().SignHTTP(ctx, aws.Credentials{AccessKeyID: got.AccessKeyID, SecretAccessKey: c.hide.Use(got.SecretAccessKey), SessionToken: c.hide.Use(got.SessionToken)},
+		r, hex.EncodeToString(sum[:]), "cloudfront", "us-east-1", time.Now())
+	return r, err
 }
 
 // judgeCloudFront handles throttling, for which CloudFront answers 400 instead of 429.
