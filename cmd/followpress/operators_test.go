@@ -60,15 +60,21 @@ func TestTwoOperators(t *testing.T) {
 	})
 	t.Run("anvil", func(t *testing.T) {
 		played := history.Random(12, history.Options{Chains: history.Production(), Transactions: 150})
-		var rpc []string
-		for _, c := range played.Chains {
-			node := nodes.StartAnvil(t, played.Chains, c.ID, 1)
-			node.Play(slices.Collect(played.Of(c.ID))...)
-			node.Finalize()
-			rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, node.URL))
-		}
+		rpc := startAnvils(t, played)
 		twoOperators(t, played, rpc, func(uint64, uint64) {})
 	})
+}
+
+// startAnvils starts a node per chain with all blocks of the history final, and returns them as --rpc takes them.
+func startAnvils(t *testing.T, played *history.History) (rpc []string) {
+	t.Helper()
+	for _, c := range played.Chains {
+		node := nodes.StartAnvil(t, played.Chains, c.ID, 1)
+		node.Play(slices.Collect(played.Of(c.ID))...)
+		node.Finalize()
+		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, node.URL))
+	}
+	return rpc
 }
 
 // twoOperators is TestTwoOperators with nodes, whose chains grow to some part of their blocks.
@@ -301,13 +307,7 @@ func TestFromTheChainsToAnAnswer(t *testing.T) {
 	})
 	t.Run("anvil, MinIO", func(t *testing.T) {
 		played := history.Random(2, history.Options{Chains: history.Production(), Transactions: 300})
-		var rpc []string
-		for _, c := range played.Chains {
-			node := nodes.StartAnvil(t, played.Chains, c.ID, 1)
-			node.Play(slices.Collect(played.Of(c.ID))...)
-			node.Finalize()
-			rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, node.URL))
-		}
+		rpc := startAnvils(t, played)
 		s3 := servers.Start(t, servers.MinIO)
 		t.Setenv("AWS_ACCESS_KEY_ID", s3.AccessKey)
 		t.Setenv("AWS_SECRET_ACCESS_KEY", s3.SecretKey)

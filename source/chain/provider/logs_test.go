@@ -432,7 +432,7 @@ func TestRightOrError(t *testing.T) {
 	t.Logf("%d had an error", wrong)
 }
 
-// without are methods that a node does not have.
+// without returns faults for methods that a node lacks.
 func without(methods ...string) map[string]func() *meanrpc.RPCError {
 	all := map[string]func() *meanrpc.RPCError{}
 	for _, method := range methods {
