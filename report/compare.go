@@ -91,9 +91,10 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 	c.config.Pages = c.config.Pages || c.from.root.Config.Pages
 	c.report = &Report{
 		Format: Format, Date: plain(o.Date.UTC().Format(dateFormat)), API: plain(apiOf(c.config)), Brand: brandOf(c.to.root.Config),
-		From:  SiteSummary{plain(from.Name), plain(c.from.root.AsOf), c.from.root.Counts},
-		To:    SiteSummary{plain(to.Name), plain(c.to.root.AsOf), c.to.root.Counts},
-		Equal: c.from.root.ShardDigits == c.to.root.ShardDigits && maps.Equal(c.from.root.Manifest, c.to.root.Manifest),
+		From:     SiteSummary{plain(from.Name), plain(c.from.root.AsOf), c.from.root.Counts},
+		To:       SiteSummary{plain(to.Name), plain(c.to.root.AsOf), c.to.root.Counts},
+		Explorer: c.to.root.Config.Explorer,
+		Equal:    c.from.root.ShardDigits == c.to.root.ShardDigits && maps.Equal(c.from.root.Manifest, c.to.root.Manifest),
 	}
 	return c, nil
 }
@@ -262,9 +263,6 @@ func (c *comparison) finish(ctx context.Context) error {
 	}
 	c.Progress.Stage("names", 0)
 	if err := c.fillNames(ctx); err != nil {
-		return err
-	}
-	if err := c.compareNetworks(ctx); err != nil {
 		return err
 	}
 	r.Read = ReadSummary{

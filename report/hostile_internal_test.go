@@ -164,23 +164,6 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// TestBins: every degree is in the bin that begins last before it, however large it is.
-func TestBins(t *testing.T) {
-	t.Parallel()
-	last := 0
-	for degree := 1; degree < 3_000; degree++ {
-		least := leastOf(degree)
-		if least > degree || least < last || least != leastOf(least) {
-			t.Fatalf("degree %d is in the bin of %d, %d before", degree, least, last)
-		}
-		last = least
-	}
-	bins := binned([][2]int{{-1, 5}, {0, 1}, {1, 2}, {1 << 62, 3}}, [][2]int{{5, 1}, {1, 1}})
-	if len(bins) != 3 || bins[0] != (Degrees{1, 2, 1}) || bins[2].From != 3 {
-		t.Errorf("got %+v", bins)
-	}
-}
-
 // TestShorten: texts are cut between characters.
 func TestShorten(t *testing.T) {
 	t.Parallel()
@@ -237,7 +220,7 @@ func TestPlain(t *testing.T) {
 func TestTemplatesGetTexts(t *testing.T) {
 	t.Parallel()
 	own := []reflect.Type{
-		reflect.TypeFor[Text](), reflect.TypeFor[id](), reflect.TypeFor[class](), reflect.TypeFor[anchor](), reflect.TypeFor[site.Board](),
+		reflect.TypeFor[Text](), reflect.TypeFor[id](), reflect.TypeFor[class](), reflect.TypeFor[site.Board](),
 	}
 	seen := map[reflect.Type]bool{}
 	texts := 0
@@ -258,15 +241,11 @@ func TestTemplatesGetTexts(t *testing.T) {
 			}
 			seen[of] = true
 			for f := range of.Fields() {
-				if of == reflect.TypeFor[namedStage]() && f.Name == "Stage" {
-					continue // its name is the other field
-				}
 				walk(path+"."+f.Name, f.Type)
 			}
 		}
 	}
 	walk("report", reflect.TypeFor[view]())
-	walk("run", reflect.TypeFor[runView]())
 	walk("change", reflect.TypeFor[fromTo]())
 	if texts < 30 {
 		t.Errorf("found %d texts", texts)

@@ -41,19 +41,17 @@ type fromTo struct{ From, To Text }
 
 // pages are the templates. They are cloned for each page, with functions for its links.
 var pages = template.Must(template.New("pages").Funcs(links("")).Funcs(dressed("")).Funcs(template.FuncMap{
-	"count": func(n any) Text { return number(wholeNumber(n)) },
+	"count": number,
 	"bytes": size,
 	"orDash": func(n int) Text {
 		if n == 0 {
 			return "–"
 		}
-		return number(int64(n))
+		return number(n)
 	},
 	"table":      func(caption Text, rows any) captioned { return captioned{caption, rows} },
 	"pair":       func(from, to Text) fromTo { return fromTo{from, to} },
 	"toPut":      func(k ObjectKind) Text { return size(k.Added.Bytes + k.Altered.Bytes) },
-	"rate":       rate,
-	"seconds":    func(s float64) Text { return textf("%.3f", s) },
 	"boardTitle": boardTitle,
 	"moment":     moment,
 	"day":        day,
@@ -95,16 +93,6 @@ func links(explorer Text) template.FuncMap {
 	}
 }
 
-func wholeNumber(n any) int64 {
-	switch n := n.(type) {
-	case int:
-		return int64(n)
-	case int64:
-		return n
-	}
-	panic(fmt.Sprintf("report: a template counts %T", n)) // a mistake in the template
-}
-
 func boardTitle(board site.Board) Text {
 	switch board {
 	case site.Blocked:
@@ -122,38 +110,31 @@ func boardTitle(board site.Board) Text {
 type sizeRow struct{ What, From, To, Difference Text }
 
 func countRow(what Text, from, to int) sizeRow {
-	return sizeRow{what, number(int64(from)), number(int64(to)), signed(int64(to) - int64(from))}
+	return sizeRow{what, number(from), number(to), signed(to - from)}
 }
 
 func (r *Report) sizes() []sizeRow {
 	a, b := r.From.Counts, r.To.Counts
-	of := func(c site.Counts) NetworkSizes {
-		return NetworkSizes{c.Accounts, c.Lists, c.Primary, c.Records, c.Follows, c.Names}
-	}
 	difference := size(b.Bytes - a.Bytes)
 	if b.Bytes > a.Bytes {
 		difference = "+" + difference
 	}
-	return append(networkSizes(of(a), of(b)), countRow("events", a.Events, b.Events), countRow("objects", a.Objects, b.Objects),
-		sizeRow{"bytes", size(a.Bytes), size(b.Bytes), difference})
-}
-
-func networkSizes(a, b NetworkSizes) []sizeRow {
 	return []sizeRow{
 		countRow("accounts", a.Accounts, b.Accounts), countRow("lists", a.Lists, b.Lists), countRow("primary lists", a.Primary, b.Primary),
 		countRow("records", a.Records, b.Records), countRow("follows", a.Follows, b.Follows), countRow("names", a.Names, b.Names),
+		countRow("events", a.Events, b.Events), countRow("objects", a.Objects, b.Objects),
+		{"bytes", size(a.Bytes), size(b.Bytes), difference},
 	}
 }
 
 // A view is the input of a report's template: the report and its pictures, nil for none.
 type view struct {
-	Title        Text
-	Home         Text // target of the title; "" for none
-	Report       *Report
-	Sizes        []sizeRow
-	NetworkSizes []sizeRow
+	Title  Text
+	Home   Text // target of the title; "" for none
+	Report *Report
+	Sizes  []sizeRow
 
-	Summary, Largest, Moved, Tags, Objects, Followers, Following, Growth *chart
+	Summary, Largest, Moved, Tags, Objects *chart
 
 	Boards []*chart
 }
@@ -174,24 +155,10 @@ func (r *Report) page(explorer Text) ([]byte, error) {
 	if !r.Equal {
 		v.draw(r)
 	}
-	if n := r.Network; n != nil {
-		v.NetworkSizes = networkSizes(n.From, n.To)
-		v.Followers = drawDegrees("followers", "Accounts by number of followers, before and now", "followers", n.Followers)
-		v.Following = drawDegrees("following", "Accounts by number followed, before and now", "accounts followed", n.Following)
-		months := make([]column, len(n.Growth))
-		for i, m := range n.Growth {
-			months[i] = column{m.Month, float64(m.Count), m.Month + ": " + number(int64(m.Count))}
-		}
-		v.Growth = columns("growth", "Entries of primary lists by month added", months)
-	}
-	return render("report", v, explorer, r.Brand.Colour)
-}
-
-func render(name string, data any, explorer, colour Text) ([]byte, error) {
 	var b bytes.Buffer
 	copied, err := pages.Clone()
 	if err == nil {
-		err = copied.Funcs(links(explorer)).Funcs(dressed(colour)).ExecuteTemplate(&b, name, data)
+		err = copied.Funcs(links(explorer)).Funcs(dressed(r.Brand.Colour)).ExecuteTemplate(&b, "report", v)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("render the page: %w", err)
@@ -209,12 +176,12 @@ func balance(name Text, more, less int) bar {
 	b := bar{Label: name, Value: "0"}
 	var value Text
 	if more > 0 {
-		value = "+" + number(int64(more))
-		b.Parts = []part{{float64(more), "s1", name + ": +" + number(int64(more))}}
+		value = "+" + number(more)
+		b.Parts = []part{{more, "s1", name + ": +" + number(more)}}
 	}
 	if less > 0 {
-		value += " −" + number(int64(less))
-		b.Left = []part{{float64(less), "s2", name + ": −" + number(int64(less))}}
+		value += " −" + number(less)
+		b.Left = []part{{less, "s2", name + ": −" + number(less)}}
 	}
 	if value != "" {
 		b.Value = plain(strings.TrimSpace(string(value)))
@@ -257,10 +224,10 @@ func (v *view) draw(r *Report) {
 	v.Tags = bars("tags", "Times a tag was added and removed", moreLess, tags)
 	for _, k := range r.Objects {
 		of := func(n Count, class class, what Text) part {
-			return part{float64(n.Objects), class, k.Kind + ": " + number(int64(n.Objects)) + " " + what}
+			return part{n.Objects, class, k.Kind + ": " + number(n.Objects) + " " + what}
 		}
 		kinds = append(kinds, bar{
-			Label: shortKind(k.Kind), Value: number(int64(k.Added.Objects + k.Altered.Objects + k.Removed.Objects)),
+			Label: shortKind(k.Kind), Value: number(k.Added.Objects + k.Altered.Objects + k.Removed.Objects),
 			Parts: []part{of(k.Added, "s1", "new"), of(k.Altered, "s4", "changed"), of(k.Removed, "s2", "removed")},
 		})
 	}
@@ -281,28 +248,8 @@ func drawBoard(b Board) *chart {
 	var rows []bar
 	for _, p := range append(firstOf(b.Risen, mostPlaces), firstOf(b.Fallen, mostPlaces)...) {
 		row := balance(nameOr(p.Name, p.Address), max(p.From-p.To, 0), max(p.To-p.From, 0))
-		row.Value = number(int64(p.From)) + " → " + number(int64(p.To))
+		row.Value = number(p.From) + " → " + number(p.To)
 		rows = append(rows, row)
 	}
 	return bars(id("board-"+b.Board), "Change in rank by "+boardTitle(b.Board), []legend{{"s1", "rose"}, {"s2", "fell"}}, rows)
-}
-
-func drawDegrees(id id, title, xTitle Text, all []Degrees) *chart {
-	if len(all) == 0 {
-		return nil
-	}
-	var points []point
-	for _, d := range all {
-		for _, of := range []struct {
-			count int
-			class class
-			when  Text
-		}{{d.From, "s2", "before"}, {d.To, "s1", "now"}} {
-			if of.count > 0 {
-				points = append(points, point{float64(d.Least), float64(of.count), of.class,
-					number(int64(d.Least)) + " " + xTitle + ": " + number(int64(of.count)) + " accounts " + of.when})
-			}
-		}
-	}
-	return logLog(id, title, xTitle, "accounts", []legend{{"s2", "before"}, {"s1", "now"}}, points)
 }

@@ -14,14 +14,14 @@ func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### What changed: %s to %s\n\n", r.From.AsOf, r.To.AsOf)
 	if r.Equal {
-		fmt.Fprintf(&b, "The two sites are equal: all %s objects are the same.\n\n", number(int64(r.To.Counts.Objects)))
+		fmt.Fprintf(&b, "The two sites are equal: all %s objects are the same.\n\n", number(r.To.Counts.Objects))
 		return b.String()
 	}
 	b.WriteString("| | before | now | difference |\n|---|---:|---:|---:|\n")
 	for _, row := range r.sizes() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.What, row.From, row.To, row.Difference)
 	}
-	n := func(count int) Text { return number(int64(count)) }
+	n := number
 	f := r.Follows
 	fmt.Fprintf(&b, "\n| | began | ended |\n|---|---:|---:|\n| lists | %s | %s |\n| follows | %s | %s |\n| blocks | %s | %s |\n| mutes | %s | %s |\n",
 		n(r.Lists.New), n(r.Lists.Gone), n(f.Follows), n(f.Unfollows), n(f.Blocks), n(f.Unblocks), n(f.Mutes), n(f.Unmutes))

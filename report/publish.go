@@ -48,9 +48,8 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 	shown := *r
 	shown.From.Site, shown.To.Site = "", "" // may be local paths
 	r = &shown
-	// Reports and the explorer are in the same bucket.
 	explorer := Text("")
-	if r.Network != nil {
+	if r.Explorer { // in the same bucket as the reports
 		explorer = Text("../" + string(site.ExplorerKey("index.html")))
 	}
 	page, err := r.page(explorer)

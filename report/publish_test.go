@@ -94,7 +94,7 @@ func TestPublishedBrand(t *testing.T) {
 	if r, err = report.Parse(saved); err != nil {
 		t.Fatal(err)
 	}
-	r.Network = &report.Networks{} // as if both had an explorer
+
 	r.From.Counts.Bytes, r.To.Counts.Bytes, r.Read.Bytes = 2_000_000, 1_900_000, 600_000
 	b := storage.OpenLocal(t.TempDir())
 	if err := report.Publish(t.Context(), b, r, 0); err != nil {

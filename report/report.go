@@ -26,8 +26,8 @@ type Report struct {
 	Boards   []Board       `json:"boards"`
 	Tags     Tags          `json:"tags"`
 	Profiles Profiles      `json:"profiles"`
-	Objects  []ObjectKind  `json:"objects"`           // kinds with changes, in the order of the table of routes
-	Network  *Networks     `json:"network,omitempty"` // nil unless both sites have an explorer
+	Objects  []ObjectKind  `json:"objects"`            // kinds with changes, in the order of the table of routes
+	Explorer bool          `json:"explorer,omitempty"` // whether the new site has one
 	Read     ReadSummary   `json:"read"`
 	Elapsed  time.Duration `json:"-"` // not in the JSON: equal sites give equal reports
 }

@@ -1,10 +1,14 @@
 package report_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,8 +16,6 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
-
-	"golang.org/x/net/html"
 
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
@@ -28,7 +30,7 @@ func TestGolden(t *testing.T) {
 	for _, api := range []string{site.APISpec, site.APIEFP} {
 		from, to := demo(t, api)
 		compared := func(o report.Options) *report.Report {
-			r := compare(t, withNetwork(t, from, 1), withNetwork(t, to, 2), o)
+			r := compare(t, withExplorer(t, from, 1), withExplorer(t, to, 2), o)
 			// Those of the sites change with the client library and the description of the API in them.
 			r.From.Counts.Bytes, r.To.Counts.Bytes, r.Read.Bytes = 2_000_000, 1_900_000, 600_000
 			return r
@@ -66,63 +68,50 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// withNetwork returns a site with an explorer, whose sizes depend on n.
-func withNetwork(t testing.TB, s memsite.Site, n int) memsite.Site {
+// withExplorer returns a site with an explorer, one of whose objects depends on n.
+func withExplorer(t testing.TB, s memsite.Site, n int) memsite.Site {
 	t.Helper()
 	return s.With(t, func(objects memsite.Site, root *site.Root) {
 		root.Config.Explorer = true
-		objects[site.NetworkKey] = fmt.Sprintf(`{"as_of":"`+root.AsOf+`","accounts":%d,"lists":32,"primary_lists":31,"records":322,"follows":305,`+
-			`"names":38,"followers":[[1,%d],[2,10],[9,1],[30,1],[1200,2]],"following":[[1,4],[12,%[1]d]],"tags":[["top8",9]],"growth":[["2026-01",%d],["2026-02",7]]}`,
-			40+n, 20*n, n)
+		objects[site.NetworkKey] = fmt.Sprintf(`{"accounts":%d}`, n)
 	})
 }
 
-// checkPage parses a page as a browser does. It has no scripts, loads nothing, has only our markup, and its pictures
-// have titles.
+// checkPage checks that a page has no scripts, loads nothing, has only our markup, and that its pictures have
+// titles.
 func checkPage(t *testing.T, page []byte) {
 	t.Helper()
-	root, err := html.Parse(strings.NewReader(string(page)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	ours := strings.Fields("html head meta title style body header main footer h1 h2 h3 p br div " +
-		"table caption thead tbody tr th td code bdi strong span time figure figcaption svg line rect circle text details summary a nav")
-	attributes := strings.Fields("lang charset http-equiv content name class scope datetime viewbox viewBox role aria-labelledby aria-label aria-hidden open href id x y x1 x2 y1 y2 width height cx cy r dx text-anchor tabindex")
+		"table caption thead tbody tr th td code bdi strong span time figure figcaption svg line rect text details summary a nav")
+	attributes := strings.Fields("lang charset http-equiv content name class scope datetime viewbox viewBox role aria-labelledby aria-label aria-hidden open href id x y x1 x2 y1 y2 width height text-anchor tabindex")
 	ids := map[string]bool{}
 	var labelled []string
 	policy := false
-	var walk func(*html.Node)
-	walk = func(n *html.Node) {
-		if n.Type == html.ElementNode {
-			if !slices.Contains(ours, n.Data) {
-				t.Errorf("element %s", n.Data)
-			}
-			for _, a := range n.Attr {
-				if !slices.Contains(attributes, a.Key) {
-					t.Errorf("attribute %s=%q of %s", a.Key, a.Val, n.Data)
-				}
-				switch a.Key {
-				case "id":
-					if ids[a.Val] {
-						t.Errorf("duplicate id %s", a.Val)
-					}
-					ids[a.Val] = true
-				case "aria-labelledby":
-					labelled = append(labelled, a.Val)
-				case "href": // links lead only to the explorer next to the reports
-					if n.Data != "a" || !strings.HasPrefix(a.Val, "../_explore/index.html#/") || strings.ContainsAny(a.Val, " <>\"'") {
-						t.Errorf("%s leads to %q", n.Data, a.Val)
-					}
-				case "http-equiv":
-					policy = a.Val == "Content-Security-Policy"
-				}
-			}
+	for n := range elements(t, page) {
+		if !slices.Contains(ours, n.Name.Local) {
+			t.Errorf("element %s", n.Name.Local)
 		}
-		for c := n.FirstChild; c != nil; c = c.NextSibling {
-			walk(c)
+		for _, a := range n.Attr {
+			if !slices.Contains(attributes, a.Name.Local) {
+				t.Errorf("attribute %s=%q of %s", a.Name.Local, a.Value, n.Name.Local)
+			}
+			switch a.Name.Local {
+			case "id":
+				if ids[a.Value] {
+					t.Errorf("duplicate id %s", a.Value)
+				}
+				ids[a.Value] = true
+			case "aria-labelledby":
+				labelled = append(labelled, a.Value)
+			case "href": // links lead only to the explorer next to the reports
+				if n.Name.Local != "a" || !strings.HasPrefix(a.Value, "../_explore/index.html#/") || strings.ContainsAny(a.Value, " <>\"'") {
+					t.Errorf("%s leads to %q", n.Name.Local, a.Value)
+				}
+			case "http-equiv":
+				policy = a.Value == "Content-Security-Policy"
+			}
 		}
 	}
-	walk(root)
 	for _, id := range labelled {
 		if !ids[id] {
 			t.Errorf("a picture is labelled by %s, which is not there", id)
@@ -133,6 +122,25 @@ func checkPage(t *testing.T, page []byte) {
 	}
 	if m := regexp.MustCompile(`(?i)https?://[^<"]*["']|url\(|@import|ZgotmplZ`).Find(page); m != nil {
 		t.Errorf("the page may load something: %s", m)
+	}
+}
+
+// elements yields the elements of a page whose elements are all closed, except for those that HTML closes.
+func elements(t *testing.T, page []byte) iter.Seq[xml.StartElement] {
+	return func(yield func(xml.StartElement) bool) {
+		d := xml.NewDecoder(bytes.NewReader(page))
+		d.Strict, d.AutoClose = false, []string{"meta", "br"}
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if element, ok := token.(xml.StartElement); ok && !yield(element) {
+				return
+			}
+		}
 	}
 }
 
@@ -152,7 +160,6 @@ func TestHostileTexts(t *testing.T) {
 			Boards:   []report.Board{{Board: "followers", Risen: []report.PlaceOnIt{{Name: name, From: 2, To: 1}}}},
 			Tags:     report.Tags{Changed: 1, More: []report.TagChange{{Tag: name, Added: 1}}},
 			Profiles: report.Profiles{Changed: 1, Examples: []report.ProfileChange{{NameFrom: name, NameTo: name + "!", AvatarTo: name}}},
-			Network:  &report.Networks{Growth: []report.Month{{Month: name, Count: 1}}},
 		}
 		page, err := r.HTML()
 		if err != nil {
@@ -188,7 +195,7 @@ func TestPublishedPageLeadsToTheExplorer(t *testing.T) {
 		Accounts: report.Accounts{Gained: []report.AccountChange{{Address: who, Name: "<b>", Follows: 1}}},
 		Boards:   []report.Board{{Board: site.Followers, Risen: []report.PlaceOnIt{{Address: who, From: 2, To: 1}}}},
 		Profiles: report.Profiles{Changed: 1, Examples: []report.ProfileChange{{Address: who}}},
-		Network:  &report.Networks{},
+		Explorer: true,
 	}
 	bucket := storage.OpenLocal(t.TempDir())
 	published := func() []byte {
@@ -212,7 +219,7 @@ func TestPublishedPageLeadsToTheExplorer(t *testing.T) {
 	if err != nil || strings.Contains(string(kept), "href") {
 		t.Errorf("a standalone page: got %v, or links, want neither", err)
 	}
-	r.Network = nil // the site has no explorer
+	r.Explorer = false
 	if page := published(); strings.Contains(string(page), "href") {
 		t.Error("a report of a site without an explorer has links")
 	}
@@ -398,12 +405,9 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	// Invalid objects with the digest from the manifest.
-	for key, body := range map[site.Key]string{records: `{"records":7}`, details: `{}`, board: `[{"rank":0}]`, site.NetworkKey: `[]`} {
+	for key, body := range map[site.Key]string{records: `{"records":7}`, details: `{}`, board: `[{"rank":0}]`} {
 		with := func(s memsite.Site, body string) memsite.Site {
 			return s.With(t, func(objects memsite.Site, _ *site.Root) { objects[key] = body })
-		}
-		if key == site.NetworkKey {
-			from, to = withNetwork(t, from, 1), withNetwork(t, to, 2)
 		}
 		if got := refused(t, from, with(to, body)); !strings.HasPrefix(got, "new: "+string(key)+": ") || !strings.Contains(got, "malformed") {
 			t.Errorf("%s of %s: got %q", key, body, got)
@@ -415,23 +419,11 @@ func TestDamaged(t *testing.T) {
 func TestExplorerGone(t *testing.T) {
 	t.Parallel()
 	from, to := demo(t, site.APISpec)
-	r := compare(t, withNetwork(t, from, 1), to, report.Options{})
-	if r.Network != nil || !slices.ContainsFunc(r.Objects, func(k report.ObjectKind) bool {
+	r := compare(t, withExplorer(t, from, 1), to, report.Options{})
+	if r.Explorer || !slices.ContainsFunc(r.Objects, func(k report.ObjectKind) bool {
 		return k.Kind.String() == string(site.NetworkKey) && k.Removed.Objects == 1
 	}) {
-		t.Errorf("got the network %+v and the objects %+v", r.Network, r.Objects)
-	}
-	// An old explorer's leftovers in a bucket are not part of the site.
-	left := to.With(t, func(objects memsite.Site, _ *site.Root) { objects[site.NetworkKey] = `[]` })
-	if r := compare(t, withNetwork(t, from, 1), left, report.Options{}); r.Network != nil {
-		t.Errorf("got %+v", r.Network)
-	}
-	// One of the next site, which was published after the root was read.
-	next := withNetwork(t, to, 2).With(t, func(objects memsite.Site, root *site.Root) {
-		objects[site.NetworkKey] = strings.Replace(objects[site.NetworkKey], root.AsOf, "2030-01-01T00:00:00Z", 1)
-	})
-	if got := refused(t, withNetwork(t, from, 1), next); !strings.HasPrefix(got, "new: _explore/network: malformed") || !strings.Contains(got, "was just replaced") {
-		t.Errorf("got %q", got)
+		t.Errorf("got the objects %+v", r.Objects)
 	}
 }
 
@@ -534,26 +526,4 @@ func TestCanceled(t *testing.T) {
 	if _, err := report.Compare(ctx, sideOf("old", from), side, report.Options{}); !errors.Is(err, stopped) && !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, stopped)
 	}
-}
-
-// TestRunPage: a page about a run has its stages and the figures of its JSON.
-func TestRunPage(t *testing.T) {
-	t.Parallel()
-	stages := []report.Stage{{Name: "read", Seconds: 1.5, Items: 1000, Bytes: 2_000_000}, {Name: "rank", Seconds: 0.5}, {Name: "<write>", Seconds: 2, Items: 10, Bytes: 30}}
-	body := `{"out":"<b>","counts":{"lists":7,"none":null},"invalid":[],"rows":[` + strings.Repeat(`{"a":1},`, 11) + `{"a":2}],"dry":true}`
-	page, err := report.RunPage("generate: out", []byte(body), stages)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkPage(t, page)
-	golden(t, "run.html", page)
-	for _, broken := range []string{"", "{", `{"a":[1`, `[1,]`} {
-		if _, err := report.RunPage("x", []byte(broken), nil); err == nil {
-			t.Errorf("%q: got no error", broken)
-		}
-	}
-	if page, err = report.RunPage("x", []byte("{}"), nil); err != nil {
-		t.Fatal(err)
-	}
-	checkPage(t, page)
 }

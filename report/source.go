@@ -17,11 +17,10 @@ type Site = storage.Reader
 
 // Size limits of objects in bytes, far above what followpress writes.
 const (
-	maxRoot    = site.MaxRootBytes
-	maxShard   = 4 << 20
-	maxObject  = 256 << 20
-	maxNetwork = 4 << 20
-	maxBucket  = 16 << 20 // maximum bucket of users
+	maxRoot   = site.MaxRootBytes
+	maxShard  = 4 << 20
+	maxObject = 256 << 20
+	maxBucket = 16 << 20 // maximum bucket of users
 )
 
 // A source reads one of the sites.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
-	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/release"
@@ -31,7 +30,7 @@ import (
 type Command struct {
 	Snapshot string `required:"" placeholder:"DIR" help:"Folder of the snapshot, or s3://BUCKET/PREFIX: meta.json and tables as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, optionally in parts (accounts-00001.ndjson.zst)."`
 	Out      string `default:"out" placeholder:"OUT" help:"Output folder, or a file that ends in .tar (default ${default})."`
-	Report   string `placeholder:"FILE" help:"Write a report: JSON with time and bytes by stage, or a page with plots if the name ends in .html; - is standard output. Must be outside the output folder."`
+	Report   string `placeholder:"FILE" help:"Write a report as JSON, with time and bytes by stage; - is standard output. Must be outside the output folder."`
 	DryRun   bool   `help:"Render everything, compare it with the old site, and write nothing. The report shows what a run would write."`
 	NoSync   bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may destroy both."`
 	Rebuild  bool   `help:"Rewrite every object, even unchanged ones."`
@@ -315,7 +314,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		fmt.Fprint(stderr, report)
 	}
 	told.Snapshot = c.Snapshot
-	return errors.Join(err, reports.WriteRun(c.Report, "generate: "+c.Out, told, told.Stages, stdout))
+	return errors.Join(err, command.WriteReport(c.Report, told, stdout))
 }
 
 type staged struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/followpress/followpress/cmd/internal/command"
-	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator/summary"
 	"github.com/followpress/followpress/internal/plain"
 	"github.com/followpress/followpress/internal/secret"
@@ -272,7 +271,7 @@ type result interface {
 // reporting are the flags of all commands in this package.
 type reporting struct {
 	patience `group:"Advanced:"`
-	Report   string `placeholder:"FILE" help:"Write a report: JSON, or a page with a plot if the name ends in .html; - is standard output. Must be outside sites and bucket folders."`
+	Report   string `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Must be outside sites and bucket folders."`
 	command.Messages
 	LogLevel string `group:"Advanced:" enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"Minimum level of the log on standard error; debug logs every request (default ${default})."`
 }
@@ -295,11 +294,10 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 	}
 	told.Note(dest, err)
 	fmt.Fprint(stderr, plain.Text(told.String())) // anyone may have named the keys in a bucket
-	stages := s.progress.Stages()
 	if staged, ok := told.(interface{ setStages([]command.Stage) }); ok {
-		staged.setStages(stages)
+		staged.setStages(s.progress.Stages())
 	}
-	return errors.Join(err, reports.WriteRun(r.Report, dest, told, stages, stdout), command.WriteSummary(told.Markdown()))
+	return errors.Join(err, command.WriteReport(r.Report, told, stdout), command.WriteSummary(told.Markdown()))
 }
 
 // destination are the flags of commands that read a bucket.
