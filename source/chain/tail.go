@@ -117,16 +117,11 @@ func (t *Tail) Rebase(base provider.Block) {
 // Poll fetches the newest block and all new blocks before it. If nothing is new, it makes one
 // request. After an error the Tail is unchanged or has some of the new blocks.
 func (t *Tail) Poll(ctx context.Context, n Nodes) error {
+	const tries = 3 // a reorganization, and another one during it
 	h, err := n.Latest(ctx)
 	if err != nil {
 		return err
 	}
-	return t.Take(ctx, n, h)
-}
-
-// Take takes a block reported as the newest, with all new blocks before it.
-func (t *Tail) Take(ctx context.Context, n Nodes, h provider.Header) error {
-	const tries = 3 // a reorganization, and another one during it
 	n.At(nil)
 	for range tries {
 		top := t.Head()

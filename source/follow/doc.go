@@ -3,10 +3,10 @@
 //
 // # The path of a block
 //
-//  1. link.go runs a goroutine per chain, which asks for the newest block every two seconds or subscribes
-//     at a wss URL. A chain.Tail keeps the blocks after those of the state in memory. A block costs one
-//     request if its bloom filter rules out logs of the contracts, else two. A reorganization only replaces
-//     blocks of the tail.
+//  1. link.go runs a goroutine per chain, which asks for the newest block every two seconds. A
+//     chain.Tail keeps the blocks after those of the state in memory. A block costs one request if its
+//     bloom filter rules out logs of the contracts, else two. A reorganization only replaces blocks of the
+//     tail.
 //  2. confirm.go runs chain.State.Sync, which reads final blocks and compares everything with the contracts:
 //     at most every Confirm if there was a final event, and every six hours. The state on disk is always what
 //     `snapshot chain` reads. If Sync finds other events than the tail, the next round has them; if the state

@@ -55,7 +55,7 @@ func Open(o Options) (*Follower, error) {
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	now := clock{time.Now()}
 	for _, c := range o.Deployment.Chains {
-		l := &link{o: &f.o, chain: c, clock: now, notify: f.notify, kick: f.kick, wake: make(chan struct{}, 1), heard: map[string]NodeStatus{}}
+		l := &link{o: &f.o, chain: c, clock: now, notify: f.notify, kick: f.kick, heard: map[string]NodeStatus{}}
 		l.now = ChainStatus{Name: c.Name, Head: source.Head{Chain: c.ID}}
 		f.links = append(f.links, l)
 	}

@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	auditEvery    = 5 * time.Minute  // between two requests for logs that bloom filters ruled out
-	finalEvery    = time.Minute      // between two requests for the finalized block, while events are waiting
-	watchedPoll   = 30 * time.Second // between polls while a subscription is active
-	stalled       = time.Minute      // without a new block before another node is asked
-	dialAgain     = 5                // consecutive failures before nodes are asked for their chain again
+	auditEvery    = 5 * time.Minute // between two requests for logs that bloom filters ruled out
+	finalEvery    = time.Minute     // between two requests for the finalized block, while events are waiting
+	stalled       = time.Minute     // without a new block before another node is asked
+	dialAgain     = 5               // consecutive failures before nodes are asked for their chain again
 	mostDebt      = 20
 	longestPause  = time.Minute // between attempts to connect
 	shortestPause = time.Second
@@ -30,9 +29,8 @@ type link struct {
 	o      *Options
 	chain  source.Chain
 	clock  clock
-	notify func()        // reports a change of a field below
-	kick   func()        // the state must be read again
-	wake   chan struct{} // the subscription ended
+	notify func() // reports a change of a field below
+	kick   func() // the state must be read again
 
 	mu     sync.Mutex
 	tail   tailState
@@ -94,16 +92,11 @@ func (l *link) requests() (all int64) {
 
 // run follows the chain after a block until ctx ends.
 func (l *link) run(ctx context.Context, base provider.Block) {
-	t := &tailing{link: l, tail: chain.NewTail(l.chain, base), audited: time.Now(), moved: time.Now(), heads: make(chan provider.Header, 1)}
+	t := &tailing{link: l, tail: chain.NewTail(l.chain, base), audited: time.Now(), moved: time.Now()}
 	if !t.dial(ctx) {
 		return
 	}
 	defer func() { t.nodes.Close() }()
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	if first := t.nodes; first.Sockets() > 0 {
-		watching.Go(func() { l.watch(ctx, first, t.heads) })
-	}
 	for ctx.Err() == nil {
 		t.take()
 		spent := l.spending()
@@ -114,7 +107,7 @@ func (l *link) run(ctx context.Context, base provider.Block) {
 			return
 		}
 		t.tell(err)
-		if t.tail.Head() != head || t.subscribed() {
+		if t.tail.Head() != head {
 			t.moved = time.Now()
 		} else if time.Since(t.moved) > stalled {
 			t.nodes.Turn()
@@ -141,9 +134,7 @@ func (l *link) run(ctx context.Context, base provider.Block) {
 // A tailing is one run of a link.
 type tailing struct {
 	*link
-	tail  *chain.Tail
-	heads chan provider.Header // last header from the subscription
-	given *provider.Header     // taken from heads, for the next poll
+	tail *chain.Tail
 
 	audited, asked time.Time // time of the last request for logs, and for the finalized block
 	moved          time.Time // time of the last new block or change of node
@@ -204,12 +195,7 @@ func (t *tailing) take() {
 
 // poll fetches new blocks, and now and then audits the nodes.
 func (t *tailing) poll(ctx context.Context) (err error) {
-	if h := t.given; h != nil {
-		t.given = nil
-		err = t.tail.Take(ctx, t.nodes, *h)
-	} else {
-		err = t.tail.Poll(ctx, t.nodes)
-	}
+	err = t.tail.Poll(ctx, t.nodes)
 	if err == nil && time.Since(t.audited) > auditEvery {
 		t.audited = time.Now()
 		err = t.tail.Audit(ctx, t.nodes)
@@ -244,29 +230,14 @@ func (t *tailing) tell(err error) {
 	t.notify()
 }
 
-// wait waits until the next poll, or until a node reports a new block.
+// wait waits until the next poll.
 func (t *tailing) wait(ctx context.Context) {
 	pause := t.o.Poll
-	if t.subscribed() {
-		pause = max(pause, watchedPoll)
-	}
 	if t.debt > 0 {
 		t.debt -= 0.1
 		pause += t.o.Poll / 10
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(pause):
-	case <-t.wake:
-	case h := <-t.heads:
-		t.given = &h
-	}
-}
-
-func (l *link) subscribed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.now.Subscribed
+	sleep(ctx, pause)
 }
 
 // spending returns the number of requests so far.
@@ -274,37 +245,6 @@ func (l *link) spending() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.spent + l.requests()
-}
-
-// watch subscribes to new blocks until ctx ends.
-func (l *link) watch(ctx context.Context, nodes *provider.Chain, heads chan provider.Header) {
-	pause := shortestPause
-	for i := 0; ctx.Err() == nil; i++ {
-		err := nodes.Watch(ctx, i, func(h provider.Header) {
-			pause = shortestPause
-			l.subscribe(true)
-			select {
-			case <-heads: // replaces an older head that is still unread
-			default:
-			}
-			heads <- h
-		})
-		l.subscribe(false)
-		signal(l.wake)
-		if ctx.Err() == nil {
-			l.o.Log.Info("blocks are asked for", "chain", l.chain.ID, "error", err)
-		}
-		if !sleep(ctx, pause) {
-			return
-		}
-		pause = min(2*pause, longestPause)
-	}
-}
-
-func (l *link) subscribe(on bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.now.Subscribed = on
 }
 
 // rebase makes the tail begin after a block that the state now has. doubt makes it ignore bloom

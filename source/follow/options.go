@@ -17,7 +17,7 @@ import (
 type Options struct {
 	State      *chain.State        // open; only for the Follower until Close, which leaves it open
 	Deployment *source.Deployment  // deployment of the state
-	URLs       map[uint64][]string // nodes by chain ID; each chain of the deployment needs an http or https URL; wss URLs report new heads
+	URLs       map[uint64][]string // nodes by chain ID; each chain of the deployment needs an http or https URL
 	Provider   provider.Options    // how to ask nodes; its Finality is ignored
 
 	Poll    time.Duration // between two requests for the newest block of a chain; 0 means 2 s

@@ -28,13 +28,12 @@ type ChainStatus struct {
 	Error           string       // error of the last attempt to ask nodes, with only the host of a URL; "" for none
 	Nodes           []NodeStatus // nodes asked, by name
 	Requests        int64        // HTTP requests to nodes
-	Subscribed      bool         // a subscription reports new blocks
 	Reorganisations uint64       // number of times that blocks were replaced
 }
 
 // A NodeStatus is the condition of the node at one URL.
 type NodeStatus struct {
-	Host     string    // as named in errors; with the scheme for a subscription
+	Host     string    // as named in errors
 	Answered time.Time // time of the last answer; zero for never
 	Failing  bool      // the last attempt failed
 	Error    string    // last error, perhaps resolved; "" for none

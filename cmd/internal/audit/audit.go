@@ -50,7 +50,7 @@ func (c *Command) Validate() error {
 	case c.Sample < 0 || !(c.Rate >= 0): // NaN is a number to strconv
 		return errors.New("--sample and --rate must be 0 or more")
 	}
-	if _, err := c.URLs("http", "https"); err != nil {
+	if _, err := c.URLs(); err != nil {
 		return err
 	}
 	if _, err := note.ParseKeys(c.Key...); err != nil {
@@ -71,7 +71,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	urls, err := c.URLs("http", "https")
+	urls, err := c.URLs()
 	if err != nil {
 		return err
 	}

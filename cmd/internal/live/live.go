@@ -52,8 +52,6 @@ func (*Command) Help() string {
 	followpress live --state state --rpc 8453=URL --rpc 10=URL --rpc 1=URL --dest s3://BUCKET`
 }
 
-var schemes = []string{"ws", "wss", "http", "https"}
-
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
 	if err := c.checkSource(); err != nil {
@@ -80,7 +78,7 @@ func (c *Command) checkSource() error {
 	case strings.Contains(c.State, "://"):
 		return fmt.Errorf("--state=%s: must be a folder on this machine; --state-copy keeps a copy elsewhere", c.State)
 	}
-	return c.Requests.Check(&c.Nodes, schemes...)
+	return c.Requests.Check(&c.Nodes)
 }
 
 // checkPlaces checks the bucket, and that its readers cannot see copies of the state.

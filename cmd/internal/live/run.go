@@ -145,7 +145,7 @@ func (c *Command) open(ctx context.Context, copied *copies, log *slog.Logger) (_
 	if err != nil {
 		return nil, nil, err
 	}
-	urls, err := c.URLs(schemes...)
+	urls, err := c.URLs()
 	if err == nil {
 		err = c.importProfiles(ctx, log)
 	}

@@ -380,8 +380,8 @@ func TestWrongFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"--state s":                                                                   "--rpc=CHAIN=URL,URL",
 		"--rpc 1=http://n":                                                            "--state=DIR",
-		"--rpc 1=ftp://n --state s":                                                   "chain 1: want URLs like https://HOST/KEY",
-		"--rpc 1=wss://n --state s3://b":                                              "must be a folder on this machine",
+		"--rpc 1=wss://n --state s":                                                   "chain 1: want URLs like https://HOST/KEY",
+		"--rpc 1=http://n --state s3://b":                                             "must be a folder on this machine",
 		"--rpc 1=http://n --state s --max-lag 2s":                                     "a minute or more",
 		"--rpc 1=http://n --state s --publish-every 5s":                               "a minute or more",
 		"--rpc 1=http://n --state s --poll 0s":                                        "--poll must be positive",
@@ -403,7 +403,7 @@ func TestWrongFlags(t *testing.T) {
 		})
 	}
 	for _, args := range []string{
-		"--rpc 1=wss://n,https://m;10=http://o --state s --dest s3://bkt/a --state-copy s3://bkt/b",
+		"--rpc 1=http://n,https://m;10=http://o --state s --dest s3://bkt/a --state-copy s3://bkt/b",
 		"--rpc 1=http://n --state s --dest file:///bucket --rate 2",
 	} {
 		if _, err := parse(strings.Fields(args)...); err != nil {

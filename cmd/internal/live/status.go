@@ -39,7 +39,6 @@ type chainStatus struct {
 	Lag             *float64     `json:"lag_seconds"`     // null before the first block
 	Error           string       `json:"error,omitempty"` // from the last request to nodes
 	Requests        int64        `json:"requests"`        // HTTP requests to nodes
-	Subscribed      bool         `json:"subscribed"`      // a node announces new blocks
 	Reorganisations uint64       `json:"reorganisations"`
 	Nodes           []nodeStatus `json:"nodes"` // nodes asked
 }
@@ -56,11 +55,8 @@ type nodeStatus struct {
 // Mode names the way blocks arrive, for the page.
 func (c chainStatus) Mode() string {
 	never := len(c.Nodes) > 0 && !slices.ContainsFunc(c.Nodes, func(n nodeStatus) bool { return !n.Answered.IsZero() })
-	switch {
-	case never:
+	if never {
 		return "never answered"
-	case c.Subscribed:
-		return "subscribed"
 	}
 	return "polled"
 }
@@ -89,7 +85,7 @@ func (m *monitor) chains(graph live.Status) []chainStatus {
 	for _, c := range m.follows().Chains {
 		s := chainStatus{
 			Chain: c.Chain, Name: c.Name, Block: c.Block, Finalized: c.Finalized,
-			Error: c.Error, Requests: c.Requests, Subscribed: c.Subscribed, Reorganisations: c.Reorganisations, Nodes: []nodeStatus{},
+			Error: c.Error, Requests: c.Requests, Reorganisations: c.Reorganisations, Nodes: []nodeStatus{},
 		}
 		var lag time.Duration
 		lag, s.Read = c.Lag()

@@ -162,7 +162,7 @@ func TestStatusGolden(t *testing.T) {
 		s := &stage{answers: live.Status{AsOf: time.Now(), Rounds: map[live.Outcome]uint64{live.NewGraph: 1234, live.Failed: 2}, Graphs: 2}}
 		s.follows.Additions = refused
 		s.follows.Chains = []follow.ChainStatus{
-			{Name: "Base", Head: source.Head{Chain: 8453, Block: 23_456_789, Finalized: 23_456_000}, Seen: time.Now(), Requests: 98_765, Subscribed: true, Nodes: []follow.NodeStatus{
+			{Name: "Base", Head: source.Head{Chain: 8453, Block: 23_456_789, Finalized: 23_456_000}, Seen: time.Now(), Requests: 98_765, Nodes: []follow.NodeStatus{
 				{Host: "a.example", Answered: time.Now()}, {Host: strings.Repeat("b", 120) + ".example", Failing: true, Error: refused, Failed: time.Now()},
 			}},
 			{Name: "OP Mainnet", Head: source.Head{Chain: 10}, Error: refused, Nodes: []follow.NodeStatus{{Host: "c.example", Failing: true, Error: refused, Failed: time.Now()}}},

@@ -64,7 +64,7 @@ func (r *run) readChains(ctx context.Context) (_ *facts, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
-	urls, err := r.URLs("http", "https")
+	urls, err := r.URLs()
 	if err != nil {
 		return nil, err
 	}

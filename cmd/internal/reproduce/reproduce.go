@@ -44,7 +44,7 @@ func (*Command) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
-	if err := c.Check(&c.Nodes, "http", "https"); err != nil {
+	if err := c.Check(&c.Nodes); err != nil {
 		return err
 	}
 	if _, err := note.ParseKeys(c.Key...); err != nil {

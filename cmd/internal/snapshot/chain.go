@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +67,7 @@ func (c *Chain) Validate() error {
 	if _, err := source.ParseDecimal(c.Explain); err != nil && c.Explain != "" {
 		return fmt.Errorf("--explain: %w", err)
 	}
-	if err := c.Requests.Check(&c.Nodes, "http", "https"); err != nil {
+	if err := c.Requests.Check(&c.Nodes); err != nil {
 		return err
 	}
 	if _, err := parseReread(c.Reread); err != nil {
@@ -96,12 +95,12 @@ func (c *Chain) checkUntil() error {
 	return nil
 }
 
-// Check checks the flags; schemes are the URL schemes allowed.
-func (r *Requests) Check(nodes *Nodes, schemes ...string) error {
+// Check checks the flags.
+func (r *Requests) Check(nodes *Nodes) error {
 	if r.Quorum < 1 || !(r.Rate >= 0) { // NaN is a number to strconv
 		return errors.New("--quorum must be 1 or more, --rate 0 or more")
 	}
-	urls, err := nodes.URLs(schemes...)
+	urls, err := nodes.URLs()
 	if err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func (r *Requests) Options(finality string) provider.Options {
 }
 
 // URLs returns the URLs of nodes by chain. Errors contain no URL, which may contain a key.
-func (n *Nodes) URLs(schemes ...string) (map[uint64][]string, error) {
+func (n *Nodes) URLs() (map[uint64][]string, error) {
 	urls := map[uint64][]string{}
 	for _, flag := range n.RPC {
 		if flag = strings.TrimSpace(flag); flag == "" {
@@ -135,8 +134,8 @@ func (n *Nodes) URLs(schemes ...string) (map[uint64][]string, error) {
 		}
 		for text := range strings.SplitSeq(list, ",") {
 			text = strings.TrimSpace(text)
-			if u, err := url.Parse(text); err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" {
-				return nil, fmt.Errorf("--rpc: chain %d: want URLs like %s://HOST/KEY", chain, schemes[len(schemes)-1])
+			if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+				return nil, fmt.Errorf("--rpc: chain %d: want URLs like https://HOST/KEY", chain)
 			}
 			urls[chain] = append(urls[chain], text)
 		}
@@ -246,7 +245,7 @@ func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
 }
 
 func (c *Chain) syncOptions(r *run) (chain.Options, error) {
-	urls, err := c.URLs("http", "https")
+	urls, err := c.URLs()
 	if err != nil {
 		return chain.Options{}, err
 	}

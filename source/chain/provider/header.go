@@ -35,7 +35,7 @@ func (h *Header) MayHave(addresses []common.Address, topics []common.Hash) bool 
 		slices.ContainsFunc(topics, func(t common.Hash) bool { return h.Bloom.Test(t[:]) })
 }
 
-// A headerAnswer is the answer of eth_getBlockByNumber, or a header sent by eth_subscribe.
+// A headerAnswer is the answer of eth_getBlockByNumber with the members of a Header.
 type headerAnswer struct {
 	blockAnswer
 	parent common.Hash

@@ -56,7 +56,7 @@ type Options struct {
 	// for an answer. It is called concurrently, and must return quickly. nil for none.
 	Heard func(chain uint64, host string, err error)
 
-	Transport http.RoundTripper // nil for a default one; not used for wss URLs
+	Transport http.RoundTripper // nil for a default one
 }
 
 func (o *Options) check() error {
@@ -100,20 +100,16 @@ type Blocks struct {
 	Logs []types.Log
 }
 
-// Dial prepares requests to the nodes of a chain at http and https URLs; ws and wss URLs are for
-// Watch only. It asks each node for its chain ID, and fails if one differs. An unreachable URL is
-// tried again before it is used; Dial fails only if none is reachable for half a minute. Errors
-// contain only the host of a URL, because the rest may be a key.
+// Dial prepares requests to the nodes of a chain at http and https URLs. It asks each node for its
+// chain ID, and fails if one differs. An unreachable URL is tried again before it is used; Dial fails
+// only if none is reachable for half a minute. Errors contain only the host of a URL, because the rest
+// may be a key.
 func Dial(ctx context.Context, chain uint64, urls []string, o Options) (*Chain, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	c := &Chain{id: chain, o: o}
 	for i, text := range urls {
-		if s, ok := newSocket(text); ok {
-			c.sockets = append(c.sockets, s)
-			continue
-		}
 		n, err := c.newNode(i, text, urls[:i])
 		if err != nil {
 			c.Close()
@@ -189,13 +185,12 @@ func (c *Chain) checkChains(ctx context.Context) error {
 
 // A Chain asks the nodes of one chain. It is safe for concurrent use.
 type Chain struct {
-	id      uint64
-	o       Options
-	nodes   []*node
-	sockets []*socket
-	final   atomic.Uint64         // blocks up to this one are known to be final
-	first   atomic.Int64          // number of the node to ask first
-	head    atomic.Pointer[Block] // last result of Head; nodes that lack it are not asked
+	id    uint64
+	o     Options
+	nodes []*node
+	final atomic.Uint64         // blocks up to this one are known to be final
+	first atomic.Int64          // number of the node to ask first
+	head  atomic.Pointer[Block] // last result of Head; nodes that lack it are not asked
 }
 
 // Close closes idle connections.

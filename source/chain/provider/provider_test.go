@@ -23,7 +23,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/gorilla/websocket"
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/secret"
@@ -831,67 +830,6 @@ func TestMayHave(t *testing.T) {
 		if got := test.h.MayHave(addresses, topics); got != test.want {
 			t.Errorf("bloom %x…, empty %v: got %v, want %v", test.h.Bloom[:4], test.h.Empty, got, test.want)
 		}
-	}
-}
-
-// With any input from a WebSocket, Watch ends with an error that contains only the host of the URL.
-func TestWatchOfHostileNodes(t *testing.T) {
-	const id = `{"jsonrpc":"2.0","id":1,"result":"0x2105"}`
-	const subscribed = `{"jsonrpc":"2.0","id":1,"result":"0x9"}`
-	for name, test := range map[string]struct {
-		messages []string
-		want     string
-	}{
-		"no WebSocket":      {nil, "status 404"},
-		"another chain":     {[]string{`{"jsonrpc":"2.0","id":1,"result":"0x1"}`}, "not of chain 8453"},
-		"no subscriptions":  {[]string{id, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"secret-key is not allowed"}}`}, "[hidden] is not allowed"},
-		"no JSON":           {[]string{id, subscribed, "<html>"}, "a value beginning with '<'"},
-		"a long message":    {[]string{id, subscribed, `{"x":"` + strings.Repeat("x", 2*largestMessage) + `"}`}, "read limit"},
-		"a header of lies":  {[]string{id, subscribed, `{"params":{"result":{"number":"0x1","hash":"0x12"}}}`}, "does not have 32 bytes"},
-		"half of a header":  {[]string{id, subscribed, `{"params":{"result":{"number":"0x1"}}}`}, "it has no hash"},
-		"something else":    {[]string{id, subscribed, `{"method":"other","params":{"x":1}}`}, "close"},
-		"an answer of null": {[]string{id, `null`}, "no result"},
-	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if test.messages == nil {
-				http.NotFound(w, r)
-				return
-			}
-			if user, password, _ := r.BasicAuth(); user != "user" || password != "pass-word" {
-				t.Errorf("%s: got user %q, password %q", name, user, password)
-			}
-			conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
-			if err != nil {
-				return
-			}
-			defer conn.Close()
-			for i, m := range test.messages {
-				if i < 2 {
-					if _, _, err := conn.ReadMessage(); err != nil {
-						return
-					}
-				}
-				if conn.WriteMessage(websocket.TextMessage, []byte(m)) != nil {
-					return
-				}
-			}
-		}))
-		s, ok := newSocket(strings.Replace(server.URL, "http://", "ws://user:pass-word@", 1) + "/v2/secret-key")
-		if !ok {
-			t.Fatal("no socket")
-		}
-		c := &Chain{id: chain, sockets: []*socket{s}}
-		err := c.Watch(t.Context(), 0, func(Header) { t.Errorf("%s: got a header", name) })
-		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret-key") || strings.Contains(err.Error(), "pass-word") {
-			t.Errorf("%s: got %v, want %q and no secret", name, err, test.want)
-		}
-		server.Close()
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	c := &Chain{id: chain, sockets: []*socket{{url: "ws://127.0.0.1:1", hide: &secret.Hider{}}}}
-	if err := c.Watch(ctx, 0, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end: got %v", err)
 	}
 }
 
