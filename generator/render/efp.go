@@ -37,9 +37,7 @@ func newEFPRenderer(ctx context.Context, g *Graph, r *Ranks, config site.Config,
 		relations: relations, viewRenderer: viewRenderer{config, encodeEvents(g.Events)}, ranks: r,
 		lastUpdated: lastUpdated,
 		boards:      newRankedBoards(r),
-	}
-	if e.newest, err = relations.newestFollowed(ctx, workers); err != nil {
-		return nil, err
+		newest:      relations.newestFollowed(),
 	}
 	if e.texts, err = apiTexts(config); err != nil {
 		return nil, err

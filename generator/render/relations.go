@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -128,7 +126,7 @@ func (f *Forms) holderForms() []holderForm {
 func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers int) error {
 	total := r.holderOffsets[len(r.Accounts)]
 	r.holders, r.states = make([]holder, total), make([]rules.State, total)
-	if err := r.distribute(ctx, byToken, workers); err != nil {
+	if err := r.distribute(ctx, byToken); err != nil {
 		return err
 	}
 	// Each goroutine has marks for all accounts, so there are few goroutines, with an equal number
@@ -158,79 +156,23 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 	return group.Wait()
 }
 
-// A heldRecord is a holder not yet grouped by account.
-type heldRecord struct {
-	account uint32
-	holder
-}
-
-// Limits of distribute: ranges of accounts, and records that a goroutine takes at a time.
-const (
-	holderRanges   = 64
-	recordsAtATime = 1 << 15
-)
-
-// distribute fills in holders, by account and in reverse order of token IDs. Goroutines take lists
-// in this order, several at a time, and sort their holders by range of accounts. A range must get
-// the holders of earlier lists first: one goroutine fills the first range while the next one waits
-// for it, and then the second range.
-func (r *relations) distribute(ctx context.Context, byToken []uint32, workers int) error {
-	shift := max(bits.Len(uint(len(r.Accounts)))-bits.Len(holderRanges-1), 0)
+// distribute fills in holders, by account and in reverse order of token IDs.
+func (r *relations) distribute(ctx context.Context, byToken []uint32) error {
 	next, forms := slices.Clone(r.holderOffsets[:len(r.Accounts)]), r.holderForms()
-	before := make([]chan struct{}, holderRanges) // by range: closed once all earlier holders are in it
-	for i := range before {
-		before[i] = make(chan struct{})
-		close(before[i])
-	}
-	var spare sync.Pool // per-goroutine buffers of all ranges
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	for end := len(byToken); end > 0 && groupCtx.Err() == nil; {
-		begin, n := end, 0
-		for ; begin > 0 && n < recordsAtATime; begin-- {
-			n += r.Length(byToken[begin-1])
+	for _, list := range slices.Backward(byToken) {
+		if !r.isPrimary(list) {
+			continue
 		}
-		lists, turns, done := byToken[begin:end], before, make([]chan struct{}, holderRanges)
-		for i := range done {
-			done[i] = make(chan struct{})
+		records := r.RecordsOf(list)
+		for at := range records.Len() {
+			form := &forms[records.Form(at)]
+			if about := records.data[at]; about&OtherData == 0 && form.holds {
+				r.holders[next[about]] = holder{list, uint32(at) | form.packed}
+				next[about]++
+			}
 		}
-		before, end = done, begin
-		group.Go(func() error {
-			ranges, ok := spare.Get().(*[holderRanges][]heldRecord)
-			if !ok {
-				ranges = new([holderRanges][]heldRecord)
-			}
-			defer spare.Put(ranges)
-			for _, list := range slices.Backward(lists) {
-				if !r.isPrimary(list) {
-					continue
-				}
-				records := r.RecordsOf(list)
-				for at := range records.Len() {
-					form := &forms[records.Form(at)]
-					if about := records.data[at]; about&OtherData == 0 && form.holds {
-						of := &ranges[about>>shift]
-						*of = append(*of, heldRecord{about, holder{list, uint32(at) | form.packed}})
-					}
-				}
-			}
-			for i, held := range ranges {
-				select {
-				case <-turns[i]:
-				case <-groupCtx.Done():
-					return groupCtx.Err()
-				}
-				for _, h := range held {
-					r.holders[next[h.account]] = h.holder
-					next[h.account]++
-				}
-				ranges[i] = held[:0]
-				close(done[i])
-			}
-			return nil
-		})
 	}
-	return cmp.Or(group.Wait(), ctx.Err())
+	return ctx.Err()
 }
 
 // sortLatest sorts the holders of an account, which are in reverse order of token IDs, by time,
@@ -299,7 +241,7 @@ func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
 }
 
 // newestFollowed returns the accounts that were followed last, for discover.
-func (r *relations) newestFollowed(ctx context.Context, workers int) ([]uint32, error) {
+func (r *relations) newestFollowed() (accounts []uint32) {
 	type follow struct {
 		holder
 		account uint32
@@ -314,30 +256,17 @@ func (r *relations) newestFollowed(ctx context.Context, workers int) ([]uint32, 
 		})
 		return all[:min(len(all), site.DiscoverMax)]
 	}
-	const some = 1 << 14 // accounts
-	newest := make([][]follow, (len(r.Accounts)+some-1)/some)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	for i := range newest {
-		group.Go(func() error {
-			for account := i * some; account < min((i+1)*some, len(r.Accounts)); account++ {
-				if h, ok := r.newestFollow(uint32(account)); ok {
-					newest[i] = append(newest[i], follow{h, uint32(account)})
-				}
-				if len(newest[i]) == 8*site.DiscoverMax {
-					newest[i] = newestOf(newest[i])
-				}
-			}
-			newest[i] = newestOf(newest[i])
-			return ctx.Err()
-		})
+	var newest []follow
+	for account := range uint32(len(r.Accounts)) {
+		if h, ok := r.newestFollow(account); ok {
+			newest = append(newest, follow{h, account})
+		}
+		if len(newest) == 8*site.DiscoverMax {
+			newest = newestOf(newest)
+		}
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	var accounts []uint32
-	for _, f := range newestOf(slices.Concat(newest...)) {
+	for _, f := range newestOf(newest) {
 		accounts = append(accounts, f.account)
 	}
-	return accounts, nil
+	return accounts
 }

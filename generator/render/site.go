@@ -205,14 +205,6 @@ func (s *Site) renderBoard(unit int, t *Scratch, emit Emitter) {
 	s.views.emitBoard(t, board, limit, t.leaders, emit)
 }
 
-// NameCopies returns the names that are parts of keys.
-func (s *Site) NameCopies() []LookupName {
-	if s.Config.Names == site.NamesLookup {
-		return nil
-	}
-	return s.Graph.Names
-}
-
 // Objects returns the number of objects of the site, without manifest and root.
 func (s *Site) Objects() int64 {
 	g, c := s.Graph, s.Config

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 )
 
@@ -16,8 +15,6 @@ type Destination interface {
 	Check(ctx context.Context) (live *Live, err error)
 	// Look returns an output that finds objects without a file in the live site.
 	Look() *Look
-	// CheckNames returns an error if two names are equal on the file system of next.
-	CheckNames(ctx context.Context, next string, names []render.LookupName) error
 	// Create returns an output at the path next. The caller must call end, even after a failure.
 	Create(next string, p *Plan, asOf string) (out Output, end func() error, err error)
 }

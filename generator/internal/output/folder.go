@@ -2,13 +2,15 @@ package output
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"hash/maphash"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 )
 
@@ -28,10 +30,6 @@ type folderDestination struct {
 
 func (d *folderDestination) Check(context.Context) (*Live, error) {
 	return checkFolder(d.files, d.path, d.config)
-}
-
-func (d *folderDestination) CheckNames(ctx context.Context, next string, names []render.LookupName) error {
-	return checkNames(ctx, d.files, next, names)
 }
 
 func (d *folderDestination) Create(next string, p *Plan, _ string) (Output, func() error, error) {
@@ -60,7 +58,11 @@ func (b *folderBatch) Put(entry site.Entry, body []byte) error {
 	if b.plan != nil && b.plan.isUnchanged(entry.Key) && b.link(entry.Key, name) {
 		return nil
 	}
-	return writeFile(b.files, name, body)
+	err := writeFile(b.files, name, body)
+	if errors.Is(err, fs.ErrExist) { // the folder was empty: APFS, NTFS and others fold letter case or normalize Unicode
+		return fmt.Errorf("the file system of the output treats another name as equal to %s; use a .tar file, or a folder on a case-sensitive file system", name)
+	}
+	return err
 }
 
 // link makes the new file a hard link to the live site's file. It returns false on failure; then

@@ -3,7 +3,11 @@ package output
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/generator/summary"
@@ -12,13 +16,17 @@ import (
 	"github.com/followpress/followpress/site/shards"
 )
 
-// An Index is the manifest and the root of a site.
+// An Index is the manifest and the root of a site. After Render, its methods may be called
+// concurrently.
 type Index struct {
 	entries *entryStore
 	Root    site.Root
 	digests shards.Digests // digests of the manifest shards
 	indexes []shards.Index // indexes of the shards
 	workers int
+
+	mu     sync.Mutex
+	recent []*readPartition // latest first; guarded by mu
 }
 
 // A Rendering configures the rendering of a site.
@@ -171,5 +179,69 @@ func (x *Index) WriteRoot(out Output) error {
 // Kinds returns the bytes by kind of object, largest first.
 func (x *Index) Kinds() []summary.KindReport { return x.entries.kinds.report() }
 
-// Close frees the temporary file, if there is one.
+// Close frees the temporary file, if there is one. No other method may be called during or after
+// it.
 func (x *Index) Close() error { return x.entries.close() }
+
+// Get returns a shard or an index, or site.ErrNotFound.
+func (x *Index) Get(key site.Key) ([]byte, error) {
+	name := strings.TrimPrefix(string(key), string(site.ManifestKey("")))
+	for _, index := range x.indexes {
+		if index.Name == name {
+			return index.Body, nil
+		}
+	}
+	s, err := x.shardEntries(name)
+	if err != nil {
+		return nil, err
+	}
+	return shards.Pack(s.manifest(nil).Append(nil)), nil
+}
+
+// shard returns the entries of a shard.
+func (x *Index) shard(_ context.Context, name string) ([]site.Entry, error) {
+	s, err := x.shardEntries(name)
+	return slices.Collect(s.all()), err
+}
+
+// digest returns the digest of a shard or an index.
+func (x *Index) digest(name string) site.SHA256 {
+	if len(name) == x.Root.ShardDigits {
+		return x.digests.Of(name)
+	}
+	return x.Root.Manifest[name]
+}
+
+// A readPartition caches the manifest shards of one partition.
+type readPartition struct {
+	number int
+	once   sync.Once
+	shards []shardEntries
+	err    error
+}
+
+// shardEntries returns a shard. It reads the partition of the shard once for shards that are
+// requested roughly in order.
+func (x *Index) shardEntries(name string) (shardEntries, error) {
+	n, ok := slices.BinarySearch(x.entries.shardNames, name)
+	if !ok {
+		return shardEntries{}, fmt.Errorf("%s: %w", site.ManifestKey(name), site.ErrNotFound)
+	}
+	per := x.entries.shardsPerPartition()
+	x.mu.Lock()
+	at := slices.IndexFunc(x.recent, func(p *readPartition) bool { return p.number == n/per })
+	if at < 0 {
+		at = 0
+		x.recent = slices.Insert(x.recent[:min(len(x.recent), 1+x.workers/per)], 0, &readPartition{number: n / per})
+	}
+	p := x.recent[at]
+	x.mu.Unlock()
+	p.once.Do(func() { p.shards, p.err = x.entries.shards(p.number) })
+	if p.err != nil { // the next call reads again
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.recent = slices.DeleteFunc(x.recent, func(other *readPartition) bool { return other == p })
+		return shardEntries{}, p.err
+	}
+	return p.shards[n%per], nil
+}

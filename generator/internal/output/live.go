@@ -50,17 +50,12 @@ func unreadable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrManifest, err)
 }
 
-// isResharded reports whether the number of manifest shards changes.
-func (l *Live) isResharded(next *site.Root) bool {
-	return l.root.ShardDigits != next.ShardDigits
-}
-
-// addedOrAltered returns how a changed manifest object of the new site differs.
-func (l *Live) addedOrAltered(name string) site.Reason {
-	if shards.Has(&l.root, name) {
-		return site.Altered
+// digest returns the digest of a shard or an index.
+func (l *Live) digest(name string) site.SHA256 {
+	if len(name) == l.root.ShardDigits {
+		return l.manifest.Digest(name)
 	}
-	return site.Added
+	return l.root.Manifest[name]
 }
 
 // openLive reads the root of the live site. It returns nil if there is none that this version can

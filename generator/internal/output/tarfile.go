@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/tarentry"
 	"github.com/followpress/followpress/site"
 )
@@ -33,9 +32,6 @@ type tarDestination struct {
 	files afero.Fs
 	path  string
 }
-
-// CheckNames accepts all names: a tar file can hold any two.
-func (d *tarDestination) CheckNames(context.Context, string, []render.LookupName) error { return nil }
 
 func (d *tarDestination) Create(next string, _ *Plan, asOf string) (Output, func() error, error) {
 	format, err := tarentry.ForSite(asOf)
