@@ -37,7 +37,7 @@ func Files() []File { return files() }
 
 var files = sync.OnceValue(func() []File {
 	var all []File
-	for _, name := range append(site.Scripts(), site.ScriptTypes()...) {
+	for _, name := range site.ClientFiles() {
 		body, err := sources.ReadFile(name)
 		if err != nil {
 			panic("client: " + err.Error()) // it is embedded

@@ -52,7 +52,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: got %d bytes gzipped, want at most %d", f.Name, packed.Len(), most)
 		}
 	}
-	if got, want := strings.Join(names, " "), strings.Join(append(site.Scripts(), site.ScriptTypes()...), " "); got != want {
+	if got, want := strings.Join(names, " "), strings.Join(site.ClientFiles(), " "); got != want {
 		t.Errorf("files: got %s, want %s", got, want)
 	}
 }

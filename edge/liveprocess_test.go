@@ -182,7 +182,7 @@ func (q *quietBlocks) Next(ctx context.Context) (source.Round, error) {
 
 // heads says that an answer is of a live graph as of a block.
 func heads(a answer, head int) bool {
-	return strings.HasPrefix(a.header.Get(site.HeaderHeads), fmt.Sprintf("8453:%d,", head))
+	return strings.HasPrefix(a.header.Get("X-Heads"), fmt.Sprintf("8453:%d,", head))
 }
 
 const liveCaching = live.DefaultCacheControl

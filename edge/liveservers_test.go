@@ -134,7 +134,7 @@ func checkPreflight(t *testing.T, base string) {
 		}
 	}
 	a := askLive(t, base, "/api/v1/lists/1/details")
-	for _, name := range []string{site.HeaderAsOf, site.HeaderHeads, site.HeaderFinalized} {
+	for _, name := range []string{"X-As-Of", "X-Heads", "X-Finalized"} {
 		if a.header.Get(name) == "" || !strings.Contains(a.header.Get("Access-Control-Expose-Headers"), name) {
 			t.Errorf("%s: got %q, exposed %q", name, a.header.Get(name), a.header.Get("Access-Control-Expose-Headers"))
 		}

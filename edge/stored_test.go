@@ -29,9 +29,9 @@ var anyDigest = strings.Repeat("0a", 32)
 
 // storedFiles are reports and kept inputs.
 var storedFiles = map[site.Key]string{
-	site.ReportsKey: `["2026-01-31"]`, site.ReportKey("2026-01-31", site.ReportPage): "<!doctype html><title>x</title>",
-	site.ReportKey("2026-01-31", site.ReportData): `{"x":1}`,
-	kept.PieceKey(site.Sum256([]byte("piece"))):   strings.Repeat("\x00\xffpiece", 150_000), kept.IndexKey(site.Sum256([]byte("root"))): `{"format":1,"tables":{}}`,
+	site.ReportsKey: `["2026-01-31"]`, site.ReportKey("2026-01-31", "html"): "<!doctype html><title>x</title>",
+	site.ReportKey("2026-01-31", "json"):        `{"x":1}`,
+	kept.PieceKey(site.Sum256([]byte("piece"))): strings.Repeat("\x00\xffpiece", 150_000), kept.IndexKey(site.Sum256([]byte("root"))): `{"format":1,"tables":{}}`,
 }
 
 // pagesConfig is a site with the explorer and pages.

@@ -207,10 +207,10 @@ var badOrder = &site.Problem{Name: "bad-order", Status: 400, Detail: "The order 
 
 // MadeUp are invented parameters, one of every kind.
 var MadeUp = map[site.Param]site.ParamRule{
-	"about": {Kind: site.ParamText, About: "made-up text", Problem: site.BadTerm, Most: 20},
+	"about": {Kind: site.ParamText, About: "made-up text", Problem: site.Params()["term"].Problem, Most: 20},
 	"order": {Kind: site.ParamChoice, About: "made-up choice", Problem: badOrder, Values: []string{"name", "a/b"}, Neutral: "rank"},
-	"since": {Kind: site.ParamNumber, About: "made-up number", Problem: site.BadLimit, Least: 3, Default: 7, Most: 5000},
-	"whole": {Kind: site.ParamBool, About: "made-up truth", Problem: site.BadIncludeTags, Values: []string{"true"}, Neutral: "false"},
+	"since": {Kind: site.ParamNumber, About: "made-up number", Problem: site.Params()[site.ParamLimit].Problem, Least: 3, Default: 7, Most: 5000},
+	"whole": {Kind: site.ParamBool, About: "made-up truth", Problem: site.Params()["includeTags"].Problem, Values: []string{"true"}, Neutral: "false"},
 }
 
 // AddParam adds a parameter to the tables of site while a test runs, and to every route of the API.

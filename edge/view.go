@@ -93,8 +93,8 @@ func newView(o Options) (*view, error) {
 		UserFolderAt:   len(o.Config.BasePath + "/"),
 		UserAt:         len(o.Config.BasePath + "/users/"),
 		MaxBody:        site.MaxBatchBytes,
-		Allow:          site.AllowedMethods,
-		AllowPost:      site.PostMethods,
+		Allow:          site.MethodNotAllowed.Allow(),
+		AllowPost:      site.PostOnly.Allow(),
 		UnknownAddress: site.UnknownAddress,
 		RetryAfter:     strconv.Itoa(int(site.RetryAfter.Seconds())),
 		CloudFrontTags: tags.For(o.Config, "cloudfront"), CloudflareTags: tags.For(o.Config, "cloudflare"),
@@ -167,7 +167,7 @@ func (v *view) LiveHeaders() []string {
 	if v.Live == nil {
 		return nil
 	}
-	return []string{strings.ToLower(site.HeaderAsOf), strings.ToLower(site.HeaderHeads), strings.ToLower(site.HeaderFinalized)}
+	return []string{"x-as-of", "x-heads", "x-finalized"}
 }
 
 // ForPeople matches the paths at which browsers get Missing.

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/shards"
 )
@@ -35,7 +36,7 @@ type reference struct {
 	primary  map[string]string        // account → token ID of its primary list
 	details  map[string]site.ListDetails
 	names    map[string]string // lookup name → account
-	badges   map[string][]site.Badge
+	badges   map[string][]refresh.Badge
 	events   int
 }
 
@@ -52,7 +53,7 @@ func newReference(t testing.TB, s snapshot, config site.Config) *reference {
 	}
 	r := &reference{
 		t: t, config: config, lists: map[string]referenceList{}, accounts: map[string]bool{}, owners: map[string]bool{},
-		primary: map[string]string{}, details: map[string]site.ListDetails{}, names: map[string]string{}, badges: map[string][]site.Badge{},
+		primary: map[string]string{}, details: map[string]site.ListDetails{}, names: map[string]string{}, badges: map[string][]refresh.Badge{},
 	}
 	if r.graph, err = naive.Load(afero.NewIOFS(s.fs()), naive.Config{
 		BasePath: config.BasePath, BadgesField: config.BadgesField, LeaderboardMax: config.LeaderboardMax, ProfileURL: config.ProfileURL,
@@ -97,7 +98,7 @@ func (r *reference) readLists(account string) {
 func (r *reference) readAccount(address string) {
 	r.t.Helper()
 	r.details[address] = decode[site.ListDetails](r.t, r.answer("users/"+address+"/details", ""))
-	r.badges[address] = decode[map[string][]site.Badge](r.t, r.answer("users/"+address+"/badges", ""))[r.config.BadgesField]
+	r.badges[address] = decode[map[string][]refresh.Badge](r.t, r.answer("users/"+address+"/badges", ""))[r.config.BadgesField]
 }
 
 // readOwners reads the tables of events and badges, since no answer lists all owners of badges.
@@ -107,7 +108,7 @@ func (r *reference) readOwners(s snapshot) {
 	for _, row := range decodeRows[struct{ Owner string }](r.t, s, "badges") {
 		owner := strings.ToLower(row.Owner)
 		r.readAccount(owner)
-		r.owners[owner] = slices.ContainsFunc(r.badges[owner], func(b site.Badge) bool { return b.Participated })
+		r.owners[owner] = slices.ContainsFunc(r.badges[owner], func(b refresh.Badge) bool { return b.Participated })
 	}
 }
 
@@ -355,7 +356,7 @@ func recode(t testing.TB, route routes.ID, key site.Key, body string) string {
 		return text(t, canonical(t, decode[site.ListDetails](t, body)))
 	case routes.Badges:
 		return text(t, decode[struct {
-			Badges []site.Badge `json:"badges"`
+			Badges []refresh.Badge `json:"badges"`
 		}](t, body))
 	case routes.ListSearch, routes.UserSearch:
 		return text(t, decode[answers.FollowingPage](t, body))

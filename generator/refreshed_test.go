@@ -170,7 +170,7 @@ func TestRefreshedMerge(t *testing.T) {
 func tokensOf(t *testing.T, body string) string {
 	t.Helper()
 	var tokens []string
-	for _, b := range decode[map[string][]site.Badge](t, body)["badges"] {
+	for _, b := range decode[map[string][]refresh.Badge](t, body)["badges"] {
 		if b.Collection == nil {
 			tokens = append(tokens, "-")
 		} else {
@@ -343,7 +343,7 @@ func (r *reference) mergeBadges(account string, events []site.Event, kept refres
 			if id := account + b.EventID; b.EventID == strconv.FormatUint(e.ID, 10) && kept.Fetched > max(asOf, latest[id]) {
 				latest[id] = kept.Fetched
 				if b.Participated {
-					b.Collection = &site.Collection{Event: e, TokenID: b.Collection.TokenID, Owner: account}
+					b.Collection = &refresh.Collection{Event: e, TokenID: b.Collection.TokenID, Owner: account}
 				}
 				r.badges[account][i] = b
 			}
@@ -444,6 +444,6 @@ func FuzzRefreshed(f *testing.F) {
 			t.Fatal(err)
 		}
 		decode[site.ListDetails](t, o["api/v1/lists/2/details"])
-		decode[map[string][]site.Badge](t, o["api/v1/lists/2/badges"])
+		decode[map[string][]refresh.Badge](t, o["api/v1/lists/2/badges"])
 	})
 }

@@ -1,12 +1,10 @@
 package live
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 )
 
@@ -81,9 +79,9 @@ func (s *state) fill(maxLag time.Duration, asOf time.Time) {
 		s.lagsAt = min(s.lagsAt, h.seen+maxLag-h.behind)
 	}
 	s.headers = [3]header{
-		{http.CanonicalHeaderKey(site.HeaderAsOf), []string{s.asOf.Format(time.RFC3339)}},
-		{http.CanonicalHeaderKey(site.HeaderHeads), []string{strings.Join(blocks, ", ")}},
-		{http.CanonicalHeaderKey(site.HeaderFinalized), []string{strings.Join(finalized, ", ")}},
+		{"X-As-Of", []string{s.asOf.Format(time.RFC3339)}},
+		{"X-Heads", []string{strings.Join(blocks, ", ")}},
+		{"X-Finalized", []string{strings.Join(finalized, ", ")}},
 	}
 }
 

@@ -174,7 +174,7 @@ func TestReportsAreKept(t *testing.T) {
 	with := objectsOf(5, "")
 	with[site.ExplorerPageKey], with[site.IndexKey], with[site.ExplorerKey("app-ABCD1234.js")] = "page", "index", "script"
 	explored, plain := siteOf(t, with, withExplorer), siteOf(t, objectsOf(5, " plain"))
-	reports := []site.Key{site.ReportsKey, site.ReportKey("2026-01-31", site.ReportPage), site.ReportKey("2026-01-31", site.ReportData)}
+	reports := []site.Key{site.ReportsKey, site.ReportKey("2026-01-31", "html"), site.ReportKey("2026-01-31", "json")}
 	folder := t.TempDir()
 	bucket := openLocal(folder)
 	publish(t, plain, bucket, Options{})

@@ -156,7 +156,7 @@ func TestURLsOfEveryRoute(t *testing.T) {
 		site.RefreshKey(site.Details, "1"), site.RefreshKey(site.Badges, "1"), site.RefreshCopyKey("a"),
 		site.NoteKey, site.NextPrefix + site.NoteKey, site.NextKey(7, site.RootKey), site.NextKey(7, site.ManifestKey("a")), site.NextKey(7, site.DeltaKey("a")),
 		site.IndexKey, site.ExplorerPageKey, site.ExplorerKey("sw.js"), site.ExplorerKey("app-ABCD1234.js"), site.ExplorerKey("app-ABCD1234.css"),
-		site.TopKey, site.ExplorerKey("start"), site.NetworkKey, site.ReportsKey, site.ReportKey("2026-01-31", site.ReportPage), site.ReportKey("2026-01-31", site.ReportData),
+		site.TopKey, site.ExplorerKey("start"), site.NetworkKey, site.ReportsKey, site.ReportKey("2026-01-31", "html"), site.ReportKey("2026-01-31", "json"),
 	} {
 		if got := purger.URLs(c, c, []site.Key{key}); got.All || len(got.Exact)+len(got.Wide) < 2 {
 			t.Errorf("%s: got %+v, want URLs", key, got)
@@ -386,7 +386,7 @@ func (s snapshot) setProfile(r *rand.Rand, member string, value any) bool {
 
 // settings are the ways in which its operator may change a site, on which computed answers depend.
 var settings = map[string]func(*site.Config){
-	"where profiles are":        func(c *site.Config) { c.ProfileURL = "https://people.example/" + site.AddressPlaceholder },
+	"where profiles are":        func(c *site.Config) { c.ProfileURL = "https://people.example/{address}" },
 	"the limit of leaderboards": func(c *site.Config) { c.LeaderboardMax = 20 },
 	"the name of badges":        func(c *site.Config) { c.BadgesField = "tokens" },
 	"an explorer":               func(c *site.Config) { c.Explorer = !c.Explorer },

@@ -62,8 +62,8 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 	}
 	p := &publication{to, retrying(cmp.Or(patience, DefaultPatience))}
 	for _, o := range []storage.Object{
-		object(site.ReportKey(string(r.Date), site.ReportPage), page, routes.ReportPage),
-		object(site.ReportKey(string(r.Date), site.ReportData), figures, routes.ReportData),
+		object(site.ReportKey(string(r.Date), "html"), page, routes.ReportPage),
+		object(site.ReportKey(string(r.Date), "json"), figures, routes.ReportData),
 	} {
 		if err := p.put(ctx, o, storage.Always); err != nil {
 			return err

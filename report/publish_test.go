@@ -66,11 +66,11 @@ func TestPublish(t *testing.T) {
 	if string(body) != want {
 		t.Errorf("got %s, want %s", body, want)
 	}
-	page, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", site.ReportPage))
+	page, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", "html"))
 	if err != nil || !strings.Contains(string(page), "<td class=\"n\">70</td>") {
 		t.Errorf("the page of the second report is not there (%v)", err)
 	}
-	figures, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", site.ReportData))
+	figures, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", "json"))
 	var r report.Report
 	if err != nil || json.Unmarshal(figures, &r) != nil || r.Follows.Follows != 70 {
 		t.Errorf("the JSON of the second report is not there (%v)", err)
@@ -101,7 +101,7 @@ func TestPublishedBrand(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := ""
-	for _, form := range []site.ReportForm{site.ReportPage, site.ReportData} {
+	for _, form := range []string{"html", "json"} {
 		body, _, err := b.Read(t.Context(), site.ReportKey("2026-11-22", form))
 		if err != nil {
 			t.Fatal(err)

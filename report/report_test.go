@@ -202,7 +202,7 @@ func TestPublishedPageLeadsToTheExplorer(t *testing.T) {
 		if err := report.Publish(t.Context(), bucket, r, 0); err != nil {
 			t.Fatal(err)
 		}
-		page, _, err := bucket.Read(t.Context(), site.ReportKey(string(r.Date), site.ReportPage))
+		page, _, err := bucket.Read(t.Context(), site.ReportKey(string(r.Date), "html"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -208,7 +208,7 @@ func checkAnswer(t *testing.T, request *http.Request, response *http.Response, b
 			checkProblem(t, request.RequestURI, &problem, body)
 		}
 		allow := header.Get("Allow")
-		if header.Get("ETag") != "" || (status == http.StatusMethodNotAllowed) != (allow == site.AllowedMethods || allow == site.PostMethods) {
+		if header.Get("ETag") != "" || (status == http.StatusMethodNotAllowed) != (allow == site.MethodNotAllowed.Allow() || allow == site.PostOnly.Allow()) {
 			t.Errorf("%d: got %v, want no ETag, and Allow with 405 only", status, header)
 		}
 	}

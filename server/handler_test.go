@@ -409,8 +409,8 @@ func TestReportsAreRead(t *testing.T) {
 		return w.Result()
 	}
 	for key, contentType := range map[site.Key]string{
-		site.ReportsKey: "application/json", site.ReportKey("2026-01-31", site.ReportPage): "text/html; charset=utf-8",
-		site.ReportKey("2026-01-31", site.ReportData): "application/json",
+		site.ReportsKey: "application/json", site.ReportKey("2026-01-31", "html"): "text/html; charset=utf-8",
+		site.ReportKey("2026-01-31", "json"): "application/json",
 	} {
 		if got := ask(key); got.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got %d, want 404 as long as there is none", key, got.StatusCode)

@@ -12,20 +12,19 @@ const AddressTextLen = 2 + 2*len(Address{})
 // An Address is the 20-byte identifier of an account.
 type Address [20]byte
 
-// ErrNotAddress is returned by ParseAddress.
-var ErrNotAddress = errors.New("not an address (0x and 40 hexadecimal digits)")
+var errNotAddress = errors.New("not an address (0x and 40 hexadecimal digits)")
 
-// ParseAddress parses "0x" and 40 hexadecimal digits, in any letter case. The only error is ErrNotAddress.
+// ParseAddress parses "0x" and 40 hexadecimal digits, in any letter case. It fails for any other text.
 func ParseAddress[T ~string | ~[]byte](text T) (Address, error) {
 	var a Address
 	if len(text) != AddressTextLen || text[0] != '0' || text[1]|0x20 != 'x' {
-		return Address{}, ErrNotAddress
+		return Address{}, errNotAddress
 	}
 	for i := range a {
 		hi, okHi := hexDigit(text[2+2*i])
 		lo, okLo := hexDigit(text[3+2*i])
 		if !okHi || !okLo {
-			return Address{}, ErrNotAddress
+			return Address{}, errNotAddress
 		}
 		a[i] = hi<<4 | lo
 	}

@@ -63,16 +63,8 @@ const (
 	NamesLookup = "lookup" // they are stored under the address only, and readers look names up
 )
 
-// AddressPlaceholder stands for an address in Config.ProfileURL.
-const AddressPlaceholder = "{address}"
-
-const (
-	defaultProfileURL = "https://efp.app/" + AddressPlaceholder
-	defaultEFPBadges  = "poaps"
-)
-
-// DefaultBadges is the default of Config.BadgesField under APISpec.
-const DefaultBadges = "badges"
+// addressPlaceholder stands for an address in Config.ProfileURL.
+const addressPlaceholder = "{address}"
 
 // Config is the operator's configuration of a site. It is part of the root, so that all servers and edges of a site
 // agree. The comment of a field gives the default that its zero value means.
@@ -90,7 +82,7 @@ type Config struct {
 
 	// API is APISpec or APIEFP. With APISpec, the root omits this member and the next two.
 	API string `json:"api,omitempty"`
-	// ProfileURL is the URL of a person's page, with AddressPlaceholder in it; a page of efp.app. Only under APIEFP.
+	// ProfileURL is the URL of a person's page, with {address} in it; a page of efp.app. Only under APIEFP.
 	ProfileURL string `json:"profile_url,omitempty"`
 	// Names is NamesCopies, or NamesLookup, which requires APIEFP.
 	Names string `json:"names,omitempty"`
@@ -166,6 +158,11 @@ func AllFeatures() Config {
 // EFP reports whether the site has the complete read API.
 func (c Config) EFP() bool { return c.API == APIEFP }
 
+// ProfilePage returns the URL of an account's page, by ProfileURL.
+func (c Config) ProfilePage(address string) string {
+	return strings.ReplaceAll(c.ProfileURL, addressPlaceholder, address)
+}
+
 // ProfileLimits returns the limits of the site's profiles.
 func (c Config) ProfileLimits() ProfileLimits {
 	return ProfileLimits{Text: c.MaxProfileText, Whole: cmp.Or(c.MaxProfile, defaultProfile)}
@@ -184,10 +181,10 @@ func (c Config) WithDefaults() (Config, error) {
 		c.Names = ""
 	}
 	if c.EFP() {
-		c.BadgesField = cmp.Or(c.BadgesField, defaultEFPBadges)
-		c.ProfileURL = cmp.Or(c.ProfileURL, defaultProfileURL)
+		c.BadgesField = cmp.Or(c.BadgesField, "poaps")
+		c.ProfileURL = cmp.Or(c.ProfileURL, "https://efp.app/"+addressPlaceholder)
 	}
-	c.BadgesField = cmp.Or(c.BadgesField, DefaultBadges)
+	c.BadgesField = cmp.Or(c.BadgesField, "badges")
 	if c.LeaderboardMax == 0 {
 		c.LeaderboardMax = 100
 	}
@@ -281,8 +278,8 @@ func (c Config) validateAPI() error {
 		return fmt.Errorf("names %q: use %s or %s", c.Names, NamesCopies, NamesLookup)
 	case !c.EFP() && c.Names != "":
 		return fmt.Errorf("names %q: only with the api %s", c.Names, APIEFP)
-	case c.EFP() && !validProfileURL(c.ProfileURL):
-		return fmt.Errorf("profile URL %q: it must be like https://HOST/%s, of at most %d bytes with an address in it", c.ProfileURL, AddressPlaceholder, maxProfileURLBytes)
+	case c.EFP() && !c.hasValidProfileURL():
+		return fmt.Errorf("profile URL %q: it must be like https://HOST/%s, of at most %d bytes with an address in it", c.ProfileURL, addressPlaceholder, maxProfileURLBytes)
 	}
 	switch w := time.Duration(c.HistoryWindow); {
 	case w < 0 || w > largestWindow || w%time.Second != 0:
@@ -293,12 +290,12 @@ func (c Config) validateAPI() error {
 	return nil
 }
 
-// validProfileURL reports whether a template yields a web URL for every account.
-func validProfileURL(template string) bool {
-	filled := strings.ReplaceAll(template, AddressPlaceholder, Address{}.String())
+// hasValidProfileURL reports whether ProfilePage returns a web URL for every account.
+func (c Config) hasValidProfileURL() bool {
+	filled := c.ProfilePage(Address{}.String())
 	u, err := url.Parse(filled)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
-		strings.Contains(template, AddressPlaceholder) && len(filled) <= maxProfileURLBytes && utf8.ValidString(template)
+		strings.Contains(c.ProfileURL, addressPlaceholder) && len(filled) <= maxProfileURLBytes && utf8.ValidString(c.ProfileURL)
 }
 
 // plainPath reports whether a path has only characters that every edge, shell and configuration format takes

@@ -5,14 +5,6 @@ import "time"
 // A Header is an HTTP header of a response.
 type Header struct{ Name, Value string }
 
-// Headers of a live site's responses: the time of the graph, how far its chains were read, and the last finalized
-// blocks.
-const (
-	HeaderAsOf      = "X-As-Of"
-	HeaderHeads     = "X-Heads"
-	HeaderFinalized = "X-Finalized"
-)
-
 // EveryHeader returns the headers of every response of the fallback and of edges. They let pages of any origin read
 // it (CORS) and keep browsers from guessing its type.
 func EveryHeader() []Header {
@@ -25,7 +17,7 @@ func EveryHeader() []Header {
 
 // PreflightHeaders returns the headers of responses to OPTIONS, in addition to EveryHeader.
 func (c Config) PreflightHeaders() []Header {
-	methods := AllowedMethods
+	methods := allowedMethods
 	if c.EFP() {
 		methods = allMethods
 	}

@@ -234,33 +234,22 @@ func UnknownKey(object ListObject) Key { return Key(unknownPrefix + string(objec
 // UnknownAddress is the placeholder in objects of UnknownKey.
 var UnknownAddress = Address{}.String()
 
-// ClientKey returns the key of a file of the client library: one of Scripts or ScriptTypes.
+// ClientKey returns the key of a file of the client library: one of ClientFiles.
 func ClientKey(name string) Key { return Key(clientPrefix + name) }
 
 // ExplorerKey returns the key of a file of the explorer, such as index.html.
 func ExplorerKey(name string) Key { return Key(explorePrefix + name) }
 
-// ReportKey returns the key of a day's report in one of its forms. The date is like 2026-01-31.
-func ReportKey(date string, form ReportForm) Key {
-	return ReportsPrefix + Key(date+"."+string(form))
-}
+// ReportKey returns the key of a day's report as a page, "html", or as data, "json". The date is like 2026-01-31.
+func ReportKey(date, form string) Key { return ReportsPrefix + Key(date+"."+form) }
 
-// A ReportForm is the file extension of a published report.
-type ReportForm string
+// ClientFiles returns the names of the client library's modules, then those of their type declarations.
+func ClientFiles() []string { return append(slices.Clone(clientScripts), clientTypes...) }
 
-// The forms of reports.
-const (
-	ReportPage ReportForm = "html"
-	ReportData ReportForm = "json"
+var (
+	clientScripts = []string{"followpress.js", "shim.js", "qr.js", "history.js", "relations.js", "proof.js"}
+	clientTypes   = []string{"followpress.d.ts", "shim.d.ts"}
 )
-
-// Scripts returns the modules of the client library.
-func Scripts() []string {
-	return []string{"followpress.js", "shim.js", "qr.js", "history.js", "relations.js", "proof.js"}
-}
-
-// ScriptTypes returns the type declarations of the client library.
-func ScriptTypes() []string { return []string{"followpress.d.ts", "shim.d.ts"} }
 
 // UserBucketKey returns the key of a bucket that maps users to their lists.
 func UserBucketKey(bucket string) Key { return Key(searchUsersPrefix + bucket) }

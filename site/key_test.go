@@ -82,8 +82,8 @@ func TestKeysOfTheExplorer(t *testing.T) {
 			{site.ExplorerKey("start"), "_explore/start", routes.Start},
 			{site.NetworkKey, "_explore/network", routes.Network},
 			{site.ReportsKey, "_reports/index", routes.Reports},
-			{site.ReportKey("2026-01-31", site.ReportPage), "_reports/2026-01-31.html", routes.ReportPage},
-			{site.ReportKey("2026-01-31", site.ReportData), "_reports/2026-01-31.json", routes.ReportData},
+			{site.ReportKey("2026-01-31", "html"), "_reports/2026-01-31.html", routes.ReportPage},
+			{site.ReportKey("2026-01-31", "json"), "_reports/2026-01-31.json", routes.ReportData},
 		} {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, with, tc.key, tc.route)

@@ -15,26 +15,26 @@ const MaxNameBytes = 255
 // emojiPresentation is U+FE0F. Name services drop it, so that an emoji with and without it is the same name.
 const emojiPresentation = "\uFE0F"
 
-// NormalizeName returns the form in which names are looked up: lower case, NFC, without U+FE0F. ok is false if the
+// normalizeName returns the form in which names are looked up: lower case, NFC, without U+FE0F. ok is false if the
 // result is empty, longer than MaxNameBytes, unsafe as a path segment, or an address.
-func NormalizeName(text string) (name string, ok bool) {
+func normalizeName(text string) (name string, ok bool) {
 	if !utf8.ValidString(text) {
 		return "", false
 	}
-	name = Fold(strings.ReplaceAll(text, emojiPresentation, ""))
+	name = fold(strings.ReplaceAll(text, emojiPresentation, ""))
 	return name, safeName(name)
 }
 
 // LookupName reports whether an account whose profile has this name can be looked up by it. The name must be
 // normalized.
 func LookupName(text string) bool {
-	name, ok := NormalizeName(text)
+	name, ok := normalizeName(text)
 	return ok && name == text
 }
 
-// Fold returns the form in which texts are compared regardless of letter case and composition: lower case, NFC. It
+// fold returns the form in which texts are compared regardless of letter case and composition: lower case, NFC. It
 // lowers each letter independently of its context.
-func Fold(text string) string {
+func fold(text string) string {
 	return norm.NFC.String(strings.ToLower(strings.ReplaceAll(norm.NFC.String(text), string(dottedI), lowerDottedI)))
 }
 
@@ -45,7 +45,7 @@ const (
 	lowerDottedI = "i\u0307"
 )
 
-// AppendLower appends the lower case of a letter, as Fold does.
+// AppendLower appends the lower case of a letter, as fold does.
 func AppendLower(b []byte, letter rune) []byte {
 	if letter == dottedI {
 		return append(b, lowerDottedI...)

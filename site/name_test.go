@@ -3,7 +3,6 @@ package site_test
 import (
 	"bytes"
 	"encoding/xml"
-	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -170,7 +169,7 @@ func TestParseAddress(t *testing.T) {
 		"0x" + strings.Repeat("/", 40), "0x" + strings.Repeat(":", 40), "0x" + strings.Repeat("é", 20), "0x" + strings.Repeat("\x00", 40),
 		"0x" + strings.Repeat("\xE1", 40),
 	} {
-		if address, err := site.ParseAddress(text); !errors.Is(err, site.ErrNotAddress) || address != (site.Address{}) {
+		if address, err := site.ParseAddress(text); err == nil || address != (site.Address{}) {
 			t.Errorf("ParseAddress(%q): got %s, %v, want an error", text, address, err)
 		}
 	}

@@ -73,10 +73,10 @@ type ParamRule struct {
 }
 
 var params = map[Param]ParamRule{
-	ParamLimit:       {Kind: ParamNumber, About: "number of entries", Problem: BadLimit, Least: 1, Default: DefaultLimit},
+	ParamLimit:       {Kind: ParamNumber, About: "number of entries", Problem: badLimit, Least: 1, Default: DefaultLimit},
 	ParamOffset:      {Kind: ParamNumber, About: "index of the first entry", Problem: badOffset, Most: maxOffset},
-	paramTerm:        {Kind: ParamText, About: "part of an address or a name, letter case ignored", Problem: BadTerm, Most: maxTermBytes},
-	paramIncludeTags: {Kind: ParamBool, About: "false omits the tags", Problem: BadIncludeTags, Values: []string{"false"}, Neutral: "true"},
+	paramTerm:        {Kind: ParamText, About: "part of an address or a name, letter case ignored", Problem: badTerm, Most: maxTermBytes},
+	paramIncludeTags: {Kind: ParamBool, About: "false omits the tags", Problem: badIncludeTags, Values: []string{"false"}, Neutral: "true"},
 	ParamCache:       {Kind: ParamChoice, About: "fresh asks for the newest data", Values: []string{"fresh"}},
 
 	// Pages and ranked accounts share this rule: each ignores the other's words.
@@ -93,7 +93,7 @@ var params = map[Param]ParamRule{
 	ParamInterval: {Kind: ParamChoice, About: "length of the interval, which ends at the time of the data", Values: []string{"all", "day", "hour", "month"}, Neutral: "week"},
 	paramOpcode:   {Kind: ParamChoice, About: "only one kind of operation: 1 follow, 2 unfollow, 3 tag, 4 untag", Values: []string{"1", "2", "3", "4"}},
 	ParamStart: {Kind: ParamNumber, About: "end of the interval, in seconds since 1970",
-		Default: NoStart, Most: maxStart},
+		Default: noStart, Most: maxStart},
 	ParamTag: {Kind: ParamExact, About: "only operations with exactly this tag"},
 }
 
@@ -111,8 +111,8 @@ const directionAscending = "asc"
 // relationshipDirection matches the values of ParamDirection for relationships.
 var relationshipDirection = regexp.MustCompile("^(?:in|out)")
 
-// NoStart is Ask.Start without ParamStart.
-const NoStart = -1
+// noStart is Ask.Start without ParamStart.
+const noStart = -1
 
 // maxStart is the last second that RFC 3339 can express, in seconds since 1970.
 const maxStart = 253402300799
@@ -188,7 +188,7 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 		}
 		// Matching depends on the number of runes, so keep letters whose lower case changes it.
 		value = norm.NFC.String(strings.TrimSpace(value))
-		if folded := Fold(value); utf8.RuneCountInString(folded) == utf8.RuneCountInString(value) {
+		if folded := fold(value); utf8.RuneCountInString(folded) == utf8.RuneCountInString(value) {
 			return folded, true
 		}
 		return value, true

@@ -20,13 +20,13 @@ type Problem struct {
 var (
 	BadTokenID = &Problem{"bad-token-id", http.StatusBadRequest,
 		"The token_id must be a whole decimal number without sign or leading zeros, of at most 78 digits.", cacheError}
-	BadLimit = &Problem{"bad-limit", http.StatusBadRequest,
+	badLimit = &Problem{"bad-limit", http.StatusBadRequest,
 		"The limit must be a whole number of at least 1, digits only, at most 18 of them.", cacheError}
 	badOffset = &Problem{"bad-offset", http.StatusBadRequest,
 		"The offset must be a whole number of at least 0, digits only, at most 18 of them.", cacheError}
-	BadIncludeTags = &Problem{"bad-include-tags", http.StatusBadRequest,
+	badIncludeTags = &Problem{"bad-include-tags", http.StatusBadRequest,
 		"includeTags must be true or false.", cacheError}
-	BadTerm = &Problem{"bad-term", http.StatusBadRequest,
+	badTerm = &Problem{"bad-term", http.StatusBadRequest,
 		"The term must not be longer than 255 bytes.", cacheError}
 	NoSuchList = &Problem{"no-such-list", http.StatusNotFound,
 		"There is no list with this token_id.", cacheError}
@@ -63,7 +63,7 @@ var (
 // Problems returns all problems in the order in which the generator renders them.
 func (c Config) Problems() []*Problem {
 	all := []*Problem{
-		BadTokenID, BadLimit, badOffset, BadIncludeTags, BadTerm, NoSuchList, NoSuchName, NoSuchRoute,
+		BadTokenID, badLimit, badOffset, badIncludeTags, badTerm, NoSuchList, NoSuchName, NoSuchRoute,
 		MethodNotAllowed, TooManyRefreshes, InternalError, Unavailable,
 	}
 	if c.EFP() {
@@ -81,9 +81,9 @@ func (c Config) Problems() []*Problem {
 // Allow returns the value of the Allow header of a 405 response.
 func (p *Problem) Allow() string {
 	if p == PostOnly {
-		return PostMethods
+		return postMethods
 	}
-	return AllowedMethods
+	return allowedMethods
 }
 
 // Key returns the key of the object that holds the body.

@@ -65,7 +65,7 @@ type Ask struct {
 	// For operations, with Config.HistoryWindow.
 	Interval time.Duration // how far back from the root's AsOf or from Start, whichever is earlier; the start is included
 	Opcode   int           // 1 to 4; 0 means all
-	Start    int           // latest time in seconds since 1970; NoStart means no limit
+	Start    int           // latest time in seconds since 1970; -1 means no limit
 	Tag      string        // exact tag, perhaps invalid UTF-8; "" means all; also for relationships
 }
 
@@ -208,7 +208,7 @@ func ParseUser(text string) (user string, isAddress, ok bool) {
 	if address, err := ParseAddress(text); err == nil {
 		return address.String(), true, true
 	}
-	user, ok = NormalizeName(text)
+	user, ok = normalizeName(text)
 	return user, false, ok
 }
 
@@ -235,7 +235,7 @@ func (c Config) compute(r *Resolution, q query, ask Ask) {
 func (c Config) ask(route *Route, q query) Ask {
 	term := q[paramTerm]
 	if term != noText {
-		term = Fold(term)
+		term = fold(term)
 	}
 	opcode, _ := strconv.Atoi(q[paramOpcode]) // 0 if missing
 	include := strings.Split(q[paramInclude], ",")

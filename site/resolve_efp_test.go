@@ -137,7 +137,7 @@ func TestResolveHistory(t *testing.T) {
 		{"lists/7/activity", "tag=,a,,B", "tag=%2Ca%2C%2CB", site.Ask{TokenID: "7", Limit: 10, Interval: week, Tag: ",a,,B"}},
 	} {
 		if !strings.HasPrefix(test.normal, "start=") {
-			test.ask.Start = site.NoStart
+			test.ask.Start = -1
 		}
 		r := c.Resolve(http.MethodGet, "/api/v1/"+test.path, test.query)
 		if r.Action != site.AnswerComputed || r.Query != test.normal || r.Ask != test.ask {

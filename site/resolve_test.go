@@ -445,7 +445,7 @@ func TestResolveMethods(t *testing.T) {
 			checkResolution(t, c, method, request, "limit=3", r)
 		}
 	}
-	equal(t, "Allow", site.AllowedMethods, "GET, HEAD, OPTIONS")
+	equal(t, "Allow", site.MethodNotAllowed.Allow(), "GET, HEAD, OPTIONS")
 }
 
 // checkResolution checks the promises that hold for every resolution.

@@ -12,9 +12,9 @@ import (
 
 // Values of the Allow header: for GET routes, for POST routes, and for both.
 const (
-	AllowedMethods = "GET, HEAD, OPTIONS"
-	PostMethods    = "OPTIONS, POST"
-	allMethods     = AllowedMethods + ", POST"
+	allowedMethods = "GET, HEAD, OPTIONS"
+	postMethods    = "OPTIONS, POST"
+	allMethods     = allowedMethods + ", POST"
 )
 
 // Content types of objects.
@@ -298,9 +298,9 @@ func (c Config) words(variable string) []string {
 	case "sort":
 		return RankedSorts()
 	case "script":
-		return Scripts()
+		return slices.Clone(clientScripts)
 	case "types":
-		return ScriptTypes()
+		return slices.Clone(clientTypes)
 	case "problem":
 		var names []string
 		for _, p := range c.Problems() {

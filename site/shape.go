@@ -37,20 +37,6 @@ type Ranks struct {
 	Blocks    string `json:"blocks_rank"`
 }
 
-// A Badge reports whether an account took part in an event (2.6). Collection is null if it did not.
-type Badge struct {
-	EventID      string      `json:"eventId"`
-	Participated bool        `json:"participated"`
-	Collection   *Collection `json:"collection"`
-}
-
-// A Collection is a token of an event and the account that owns it.
-type Collection struct {
-	Event   Event  `json:"event"`
-	TokenID string `json:"tokenId"`
-	Owner   string `json:"owner"`
-}
-
 // An Event describes an event, in snapshots and answers.
 type Event struct {
 	ID          uint64 `json:"id"`

@@ -31,7 +31,7 @@ func TestQRCodesAreRead(t *testing.T) {
 	const bob, unknown = "0x0202020202020202020202020202020202020202", "0x0000000000000000000000000000000000abcdef"
 	for _, template := range []string{
 		"", "https://people.example/{address}/?a=b&c={address}#x",
-		"https://people.example/" + strings.Repeat("é/", 300) + site.AddressPlaceholder,
+		"https://people.example/" + strings.Repeat("é/", 300) + "{address}",
 	} {
 		files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, ProfileURL: template}})
 		if err != nil {
@@ -66,7 +66,7 @@ func TestQRCodesAreRead(t *testing.T) {
 					}
 				}
 			}
-			want := strings.ReplaceAll(template, site.AddressPlaceholder, address)
+			want := strings.ReplaceAll(template, "{address}", address)
 			if got := readQR(t, picture); got != want {
 				t.Errorf("%s: got a code of %q, want %q", path, got, want)
 			}

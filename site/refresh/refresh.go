@@ -40,9 +40,23 @@ type KeptProfile struct {
 type KeptBadges struct {
 	Address string        `json:"address"`
 	Fetched int64         `json:"fetched"` // milliseconds since the Unix epoch
-	Badges  []site.Badge  `json:"badges"`
+	Badges  []Badge       `json:"badges"`
 	Stored  []Replacement `json:"stored,omitempty"`
 	Writes  int           `json:"writes,omitempty"` // as in KeptProfile
+}
+
+// A Badge reports whether an account took part in an event (2.6). Collection is null if it did not.
+type Badge struct {
+	EventID      string      `json:"eventId"`
+	Participated bool        `json:"participated"`
+	Collection   *Collection `json:"collection"`
+}
+
+// A Collection is a token of an event and the account that owns it.
+type Collection struct {
+	Event   site.Event `json:"event"`
+	TokenID string     `json:"tokenId"`
+	Owner   string     `json:"owner"`
 }
 
 // A Replacement is a body that a refresh has stored or is about to store.
@@ -299,29 +313,29 @@ func DecodeKeptProfile(body []byte) (site.Profile, *site.Address, error) {
 
 // DecodeCollection decodes an event's token from an upstream. It fails unless the event has that ID and the account
 // owns the token.
-func DecodeCollection(body []byte, account site.Address, eventID string) (site.Collection, error) {
+func DecodeCollection(body []byte, account site.Address, eventID string) (Collection, error) {
 	var in struct {
 		Event   json.RawMessage `json:"event"`
 		TokenID string          `json:"tokenId"`
 		Owner   string          `json:"owner"`
 	}
 	if err := site.DecodeObject(body, &in); err != nil {
-		return site.Collection{}, err
+		return Collection{}, err
 	}
 	event, err := site.DecodeEvent(in.Event)
 	if err != nil {
-		return site.Collection{}, fmt.Errorf("event: %w", err)
+		return Collection{}, fmt.Errorf("event: %w", err)
 	}
 	if id := strconv.FormatUint(event.ID, 10); id != eventID {
-		return site.Collection{}, fmt.Errorf("event is %s, not %s", id, site.Quoted(eventID))
+		return Collection{}, fmt.Errorf("event is %s, not %s", id, site.Quoted(eventID))
 	}
 	if err := site.CheckTokenID("tokenId", in.TokenID); err != nil {
-		return site.Collection{}, err
+		return Collection{}, err
 	}
 	if err := checkAccount("owner", in.Owner, account); err != nil {
-		return site.Collection{}, err
+		return Collection{}, err
 	}
-	return site.Collection{Event: event, TokenID: in.TokenID, Owner: account.String()}, nil
+	return Collection{Event: event, TokenID: in.TokenID, Owner: account.String()}, nil
 }
 
 func checkAccount(member, text string, account site.Address) error {

@@ -203,8 +203,8 @@ func TestKeepOfAnotherAccount(t *testing.T) {
 		kept, next keeper
 		has        string
 	}{
-		"badges": {refresh.KeptBadges{Address: other, Fetched: 9, Badges: []site.Badge{{EventID: "1"}}},
-			refresh.KeptBadges{Address: someAddress, Fetched: 2, Badges: []site.Badge{{EventID: "2"}}}, `"eventId":"2"`},
+		"badges": {refresh.KeptBadges{Address: other, Fetched: 9, Badges: []refresh.Badge{{EventID: "1"}}},
+			refresh.KeptBadges{Address: someAddress, Fetched: 2, Badges: []refresh.Badge{{EventID: "2"}}}, `"eventId":"2"`},
 		"profiles": {refresh.KeptProfile{Address: other, Profile: site.Profile{Name: "other", Fresh: 9}},
 			refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "mine", Fresh: 2}}, `"name":"mine"`},
 	} {
@@ -237,8 +237,8 @@ func replacement(text, from string) refresh.Replacement {
 func TestKeep(t *testing.T) {
 	profile := refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "new", Fresh: 2}}
 	older := refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "old", Fresh: 1}}
-	badges := refresh.KeptBadges{Address: someAddress, Fetched: 2, Badges: []site.Badge{{EventID: "2"}}}
-	earlier := refresh.KeptBadges{Address: someAddress, Fetched: 1, Badges: []site.Badge{{EventID: "1"}}}
+	badges := refresh.KeptBadges{Address: someAddress, Fetched: 2, Badges: []refresh.Badge{{EventID: "2"}}}
+	earlier := refresh.KeptBadges{Address: someAddress, Fetched: 1, Badges: []refresh.Badge{{EventID: "1"}}}
 	type keeper interface {
 		Keep(replaced, by, kept []byte) ([]byte, error)
 	}

@@ -188,7 +188,7 @@ func unescape(b []byte) []byte {
 	return []byte(text)
 }
 
-// fold is site.Fold, without allocations for text in NFC, as most names are. The result is valid until the next call.
+// fold is the folding of search terms, without allocations for text in NFC, as most names are. The result is valid until the next call.
 func (m *Matcher) fold(text []byte) []byte {
 	lower := m.scratch[:0]
 	for i, c := range text {

@@ -55,11 +55,12 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 		return err
 	}
 	err = r.eachOf(ctx, r.profileQuery(), profileRows, func(v [][]byte) error {
-		p, err := r.profile(v)
-		if errors.Is(err, site.ErrNotAddress) {
+		address, err := site.ParseAddress(v[0])
+		if err != nil {
 			r.ignore("profile of something that is no address")
 			return nil
 		}
+		p, err := r.profile(address, v)
 		if err != nil {
 			return err
 		}
@@ -113,11 +114,9 @@ func (r *Reader) profileQuery() string {
 FROM public.ens_metadata WHERE name <> '' AND octet_length(name) <= ` + strconv.Itoa(maxText) + ` ORDER BY lower(address) COLLATE "C", address COLLATE "C"`
 }
 
-// profile decodes a row of profileQuery. It omits records that are not an object.
-func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
-	if p.Address, err = site.ParseAddress(v[0]); err != nil {
-		return p, err
-	}
+// profile decodes a row of profileQuery about an account. It omits records that are not an object.
+func (r *Reader) profile(account site.Address, v [][]byte) (p source.Profile, err error) {
+	p.Address = account
 	p.ENS = site.Profile{Name: string(v[1]), Avatar: string(v[2]), Header: string(v[3]), Display: string(v[4])}
 	if p.ENS.Display == "" {
 		p.ENS.Display = p.ENS.Name

@@ -51,13 +51,16 @@ func (*Command) Help() string {
 	followpress preview --site site.tar`
 }
 
+// badgesField is the member of the demo's badges, as in the specification, whatever the API.
+const badgesField = "badges"
+
 // BeforeApply makes the demo show everything, unless flags ask for less.
 func (c *Command) BeforeApply(parsed *kong.Context) error {
 	given := command.Given(parsed)
 	if c.Snapshot == "" && c.Site == "" && !given["snapshot"] && !given["site"] && !command.Asked(parsed, "api") {
 		c.API = site.APIEFP
 		if !command.Asked(parsed, "badges-field") {
-			c.BadgesField = site.DefaultBadges
+			c.BadgesField = badgesField
 		}
 	}
 	return nil

@@ -345,7 +345,7 @@ func TestAPIOfTheDemo(t *testing.T) {
 			}
 			// The demo itself follows the specification. With an explicit API, the badges are those
 			// of generate.
-			want := map[bool]string{true: site.DefaultBadges}[c.env == "" && !slices.ContainsFunc(c.args, func(arg string) bool { return !strings.HasPrefix(arg, "--names") })]
+			want := map[bool]string{true: badgesField}[c.env == "" && !slices.ContainsFunc(c.args, func(arg string) bool { return !strings.HasPrefix(arg, "--names") })]
 			if f.BadgesField != want {
 				t.Errorf("%q in the environment, %q: got the badges field %q, want %q", c.env, c.args, f.BadgesField, want)
 			}

@@ -276,8 +276,8 @@ func objects(root *site.Root, x server.Examples) []row {
 		keys[routes.DiscoverShard] = site.DiscoverShardKey
 		keys[routes.Unknown] = site.UnknownKey(site.Account)
 		keys[routes.OpenAPI] = site.OpenAPIKey
-		keys[routes.Script] = site.ClientKey(site.Scripts()[0])
-		keys[routes.ScriptTypes] = site.ClientKey(site.ScriptTypes()[0])
+		keys[routes.Script] = site.ClientKey("followpress.js")
+		keys[routes.ScriptTypes] = site.ClientKey("followpress.d.ts")
 		if x.TokenID != "" {
 			keys[routes.TokenBucket] = site.TokenBucketKey(site.UserBucket(x.TokenID, root.TokenDigits))
 			keys[routes.RankedShard] = site.RankedShardKey(0)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 )
 
 // This file decodes and encodes the objects that refreshes replace, in the generator's encoding.
@@ -72,12 +73,12 @@ func decodeLists(body []byte) (lists []string, err error) {
 }
 
 // decodeBadges decodes a /badges answer. Errors wrap site.ErrMalformed.
-func decodeBadges(c site.Config, body []byte) ([]site.Badge, error) {
+func decodeBadges(c site.Config, body []byte) ([]refresh.Badge, error) {
 	var in map[string]json.RawMessage
 	if err := site.DecodeObject(body, &in); err != nil {
 		return nil, fmt.Errorf("badges: %w: %w", site.ErrMalformed, err)
 	}
-	var badges []site.Badge
+	var badges []refresh.Badge
 	if err := json.Unmarshal(in[c.BadgesField], &badges); err != nil || badges == nil {
 		return nil, fmt.Errorf("badges without %q: %w", c.BadgesField, site.ErrMalformed)
 	}
@@ -85,9 +86,9 @@ func decodeBadges(c site.Config, body []byte) ([]site.Badge, error) {
 }
 
 // encodeBadges encodes a /badges answer.
-func encodeBadges(c site.Config, badges []site.Badge) ([]byte, error) {
+func encodeBadges(c site.Config, badges []refresh.Badge) ([]byte, error) {
 	if badges == nil {
-		badges = []site.Badge{}
+		badges = []refresh.Badge{}
 	}
-	return encode(map[string][]site.Badge{c.BadgesField: badges})
+	return encode(map[string][]refresh.Badge{c.BadgesField: badges})
 }

@@ -88,7 +88,7 @@ func (f *Refresher) fetchBadges(ctx context.Context, t Target, stored []byte, me
 		group.Go(func() (err error) {
 			defer fetch.Guard(&err)
 			collection, err := f.fetchCollection(ctx, account, b.EventID, memory)
-			badges[i] = site.Badge{EventID: b.EventID, Participated: collection != nil, Collection: collection}
+			badges[i] = refresh.Badge{EventID: b.EventID, Participated: collection != nil, Collection: collection}
 			return err
 		})
 	}
@@ -142,7 +142,7 @@ func (f *Refresher) accountOf(ctx context.Context, t Target) (site.Address, erro
 }
 
 // fetchCollection asks for the account's token of an event; nil if it holds none.
-func (f *Refresher) fetchCollection(ctx context.Context, account site.Address, eventID string, memory *claimed) (*site.Collection, error) {
+func (f *Refresher) fetchCollection(ctx context.Context, account site.Address, eventID string, memory *claimed) (*refresh.Collection, error) {
 	body, err := f.ask(ctx, site.Badges, f.badges, mostEventBytes, "{address}", account.String(), "{event_id}", eventID)
 	if errors.Is(err, errUpstreamAbsent) {
 		return nil, nil
@@ -287,7 +287,7 @@ func (b badgeData) applyTo(_ site.ListObject, stored []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := make(map[string]site.Badge, len(b.Badges))
+	told := make(map[string]refresh.Badge, len(b.Badges))
 	for _, badge := range b.Badges {
 		told[badge.EventID] = badge
 	}

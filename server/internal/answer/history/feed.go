@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/server/internal/answer/compute"
-	"github.com/followpress/followpress/server/internal/answer/lookup"
 	"github.com/followpress/followpress/site/op"
 	"github.com/followpress/followpress/site/scan"
 )
@@ -141,7 +140,7 @@ func entryOf(a *compute.Answer, address string, r *scan.OperationRow) feedEntry 
 func webAddress(a *compute.Answer, address string) string {
 	const others = "-._~:/?#[]@!$&'()*+,;=%"
 	var b strings.Builder
-	for _, octet := range []byte(lookup.Page(a, address)) {
+	for _, octet := range []byte(a.Root.Config.ProfilePage(address)) {
 		if 'a' <= octet && octet <= 'z' || 'A' <= octet && octet <= 'Z' || '0' <= octet && octet <= '9' || strings.IndexByte(others, octet) >= 0 {
 			b.WriteByte(octet)
 		} else {

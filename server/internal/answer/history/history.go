@@ -83,7 +83,7 @@ func asked(a *compute.Answer) period {
 	}
 	asOf := a.AsOf()
 	end := asOf
-	if a.Ask.Start != site.NoStart {
+	if a.Ask.Start >= 0 {
 		p.filtered = true
 		if start := time.Unix(int64(a.Ask.Start), 0); start.Before(end) {
 			end = start

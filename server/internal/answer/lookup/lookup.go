@@ -4,7 +4,6 @@ package lookup
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/followpress/followpress/server/internal/answer/compute"
 	"github.com/followpress/followpress/server/internal/fetch"
@@ -134,11 +133,6 @@ func States(a *compute.Answer, list string, held int, states map[string]rules.St
 		}
 		return nil
 	})
-}
-
-// Page returns the URL of the web page that shows an account.
-func Page(a *compute.Answer, address string) string {
-	return strings.ReplaceAll(a.Root.Config.ProfileURL, site.AddressPlaceholder, address)
 }
 
 // ListOrNull returns a token ID as JSON; null for "".

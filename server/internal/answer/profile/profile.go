@@ -88,7 +88,7 @@ func Simple(a *compute.Answer) error {
 	if err != nil {
 		return err
 	}
-	return a.Add([]byte(`,"url":`), rawjson.AppendString(nil, lookup.Page(a, address)), []byte(`}`))
+	return a.Add([]byte(`,"url":`), rawjson.AppendString(nil, a.Root.Config.ProfilePage(address)), []byte(`}`))
 }
 
 // QR answers with a QR code of the URL of the account's page.
@@ -105,7 +105,7 @@ func QR(a *compute.Answer) error {
 	if err != nil {
 		return err
 	}
-	picture, err := qrPicture(lookup.Page(a, address))
+	picture, err := qrPicture(a.Root.Config.ProfilePage(address))
 	if err != nil {
 		return err
 	}
