@@ -236,14 +236,14 @@ func TestReportNamesWhatChanged(t *testing.T) {
 	objects[listKey(3, site.Details)] = "another"
 	objects[listKey(7, site.Records)] = "new"
 	delete(objects, listKey(4, site.Badges))
-	publish(t, siteOf(t, first), openLocal(folder), Options{NoLock: true})
+	publish(t, siteOf(t, first), openLocal(folder), Options{})
 
-	planned := publish(t, siteOf(t, objects), openLocal(folder), Options{NoLock: true, DryRun: true, MaxChanged: 100})
+	planned := publish(t, siteOf(t, objects), openLocal(folder), Options{DryRun: true, MaxChanged: 100})
 	bucket := count(openLocal(folder))
-	done := publish(t, siteOf(t, objects), bucket, Options{NoLock: true, MaxChanged: 100})
+	done := publish(t, siteOf(t, objects), bucket, Options{MaxChanged: 100})
 	var written []site.Key
 	for _, key := range bucket.log() {
-		if key = site.Key(strings.TrimPrefix(string(key), "-")); key != site.RootKey && key != site.MarkKey {
+		if key = site.Key(strings.TrimPrefix(string(key), "-")); key != site.RootKey && key != site.MarkKey && key != site.LockKey {
 			written = append(written, key)
 		}
 	}
@@ -253,7 +253,7 @@ func TestReportNamesWhatChanged(t *testing.T) {
 	if planned.Changed.Unknown || !slices.Equal(sorted(planned.Changed.Keys), sorted(written)) {
 		t.Errorf("changed keys of the dry run: got %q, want %q", planned.Changed.Keys, written)
 	}
-	if again := publish(t, siteOf(t, objects), openLocal(folder), Options{NoLock: true, MaxChanged: 100}); len(again.Changed.Keys) > 0 || again.Changed.Unknown {
+	if again := publish(t, siteOf(t, objects), openLocal(folder), Options{MaxChanged: 100}); len(again.Changed.Keys) > 0 || again.Changed.Unknown {
 		t.Errorf("an unchanged site: got %+v, want no keys", again.Changed)
 	}
 }
@@ -261,21 +261,21 @@ func TestReportNamesWhatChanged(t *testing.T) {
 // Changes are not named if there are too many, if the old state is unknown, or if headers changed.
 func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	folder := t.TempDir()
-	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("the first publish: got %+v, want Unknown", r.Changed)
 	}
-	if r := publish(t, siteOf(t, objectsOf(5, "x")), openLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
+	if r := publish(t, siteOf(t, objectsOf(5, "x")), openLocal(folder), Options{MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("more than MaxChanged: got %+v, want Unknown", r.Changed)
 	}
 	older := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.HeaderRules[site.RouteBy(routes.UserSearch).Pattern] = site.MD5{1} })
 	put(t, folder, site.RootKey, older[site.RootKey])
-	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("other headers of answers: got %+v, want Unknown", r.Changed)
 	}
 	if err := os.WriteFile(filepath.Join(folder, string(site.MarkKey)), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("after a run that was cut off: got %+v, want Unknown", r.Changed)
 	}
 }
@@ -304,10 +304,10 @@ func TestReportAfterARunThatDiedLast(t *testing.T) {
 // The report has the configuration before and after, because answers may be computed from it.
 func TestReportSaysWhichSettingsChanged(t *testing.T) {
 	folder := t.TempDir()
-	publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true})
+	publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{})
 	next := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.Config.BadgesField = "b" })
 	for _, dryRun := range []bool{true, false} {
-		r := publish(t, next, openLocal(folder), Options{NoLock: true, MaxChanged: 1000, DryRun: dryRun})
+		r := publish(t, next, openLocal(folder), Options{MaxChanged: 1000, DryRun: dryRun})
 		if r.Before.BadgesField != "badges" || r.Config.BadgesField != "b" {
 			t.Errorf("dry run %v: got %+v before and %+v after, want those of the two sites", dryRun, r.Before, r.Config)
 		}
@@ -317,11 +317,11 @@ func TestReportSaysWhichSettingsChanged(t *testing.T) {
 // A repair names what it repaired.
 func TestRepairNamesWhatChanged(t *testing.T) {
 	folder, from := t.TempDir(), siteOf(t, objectsOf(5, ""))
-	publish(t, from, openLocal(folder), Options{NoLock: true})
+	publish(t, from, openLocal(folder), Options{})
 	if err := os.Remove(filepath.Join(folder, string(listKey(2, site.Badges)))); err != nil {
 		t.Fatal(err)
 	}
-	v, err := Repair(t.Context(), from, openLocal(folder), Options{NoLock: true, MaxChanged: 10})
+	v, err := Repair(t.Context(), from, openLocal(folder), Options{MaxChanged: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,10 +43,6 @@ func (w *world) calm(name string, fates map[string]fate) *process {
 
 func (w *world) publishCalmly(t *testing.T, s simulatedSite, p *process, o Options) *Report {
 	t.Helper()
-	o.Bulk = BulkOff
-	if w.locks == unasked {
-		o.NoLock = true
-	}
 	report, err := Publish(t.Context(), s, p, o)
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
@@ -184,7 +180,7 @@ func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 
 // A request whose answer was lost causes a doubt, in every kind of world, but not forever.
 func TestDoubtEnds(t *testing.T) {
-	for _, locks := range []locking{conditional, unsupported, ignored, unasked} {
+	for _, locks := range []locking{conditional, unsupported, ignored} {
 		t.Run(fmt.Sprint(locks), func(t *testing.T) {
 			calmly(t, locks, func(t *testing.T, w *world) {
 				sites := simulatedSites()
@@ -210,7 +206,7 @@ func TestDoubtEnds(t *testing.T) {
 // A doubt in the lock makes the next run compare everything, even on servers that ignore
 // conditions, where anyone can overwrite the lock.
 func TestDoubtIsNotLost(t *testing.T) {
-	for _, locks := range []locking{conditional, unsupported, ignored, unasked} {
+	for _, locks := range []locking{conditional, unsupported, ignored} {
 		t.Run(fmt.Sprint(locks), func(t *testing.T) {
 			calmly(t, locks, func(t *testing.T, w *world) {
 				s := simulatedSites()[0]
@@ -293,8 +289,8 @@ func TestInterruptedWait(t *testing.T) {
 }
 
 // A run without a lock records a doubt if another run has not released its lock.
-func TestNoLockAfterAKilledRun(t *testing.T) {
-	calmly(t, unasked, func(t *testing.T, w *world) {
+func TestUnlockedAfterAKilledRun(t *testing.T) {
+	calmly(t, unsupported, func(t *testing.T, w *world) {
 		s := simulatedSites()[0]
 		w.publishCalmly(t, s, w.calm("first", nil), Options{})
 		w.setLock(t, lock.Body{ID: "x", Lease: 60})
@@ -339,7 +335,7 @@ func TestInterleaved(t *testing.T) {
 					w.set(site.RootKey, []byte(other.memorySite[site.RootKey]))
 					w.remove(site.MarkKey) // the last thing that the other run does
 				}
-				report, err := Publish(t.Context(), sites[1], &meddled{w.calm("second", nil), site.RootKey, meddle}, Options{Bulk: BulkOff})
+				report, err := Publish(t.Context(), sites[1], &meddled{w.calm("second", nil), site.RootKey, meddle}, Options{})
 				if !errors.Is(err, errInterleaved) || report.Live || report.Outcome != Failed {
 					t.Errorf("got %v, %s, live %v, want %v", err, report.Outcome, report.Live, errInterleaved)
 				}

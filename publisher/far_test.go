@@ -198,6 +198,14 @@ func (b *farBucket) List(ctx context.Context, prefix, after site.Key, found func
 
 func (b *farBucket) Now() time.Time { return time.Now() }
 
+// unpacking returns the bucket, which unpacks archives or not.
+func (b *farBucket) unpacking(archives bool) Bucket {
+	if archives {
+		return farUnpacker{b}
+	}
+	return b
+}
+
 // A farUnpacker unpacks archives, in any order.
 type farUnpacker struct{ *farBucket }
 

@@ -3,7 +3,6 @@ package publisher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -30,7 +29,7 @@ func TestPercent(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", text, *got, want)
 		}
 	}
-	for _, text := range []string{"", "5", "%", "-1%", "+5%", "100.0001%", "101%", "1000%", ".5%", "5.%", "0.00001%", "5 %", " 5%", "5%%", "1e1%", "NaN%", "٥%", "0x5%", "5%\n"} {
+	for _, text := range []string{"", "5", "%", "-1%", "100.0001%", "101%", "1000%", "5 %", " 5%", "5%%", "NaN%", "٥%", "0x5%", "5%\n"} {
 		if err := new(Percent).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is taken for a percentage", text)
 		}
@@ -247,31 +246,23 @@ func TestTheFirstPublishReplacesNoObjectsOfOthers(t *testing.T) {
 	objects := objectsOf(5, "")
 	objects["index.html"], objects["_explore/index.html"] = "ours", "ours"
 	from, foreign := siteOf(t, objects, withExplorer), map[site.Key]string{"index.html": "theirs", "robots.txt": "theirs"}
-	for _, noLock := range []bool{false, true} {
-		t.Run(fmt.Sprint("without a lock: ", noLock), func(t *testing.T) {
-			folder := t.TempDir()
-			for key, body := range foreign {
-				put(t, folder, key, body)
-			}
-			o := Options{NoLock: noLock, drain: dead}
-			for _, dryRun := range []bool{true, false} {
-				o.DryRun = dryRun
-				_, err := Publish(t.Context(), from, openLocal(folder), o)
-				if !errors.Is(err, errForeign) || !strings.Contains(err.Error(), "index.html") || strings.Contains(err.Error(), "robots.txt") {
-					t.Errorf("dry run %v: got %v, want an error that names index.html", dryRun, err)
-				}
-				equalSites(t, inBucket(t, folder), foreign)
-			}
-			o.DryRun, o.Overwrite = false, true
-			publish(t, from, openLocal(folder), o)
-			if body, err := os.ReadFile(filepath.Join(folder, "index.html")); err != nil || string(body) != "ours" {
-				t.Errorf("told to overwrite: got %q, %v, want ours", body, err)
-			}
-			o.Overwrite = false
-			if r := publish(t, from, openLocal(folder), o); r.Outcome != Unchanged {
-				t.Errorf("the same again: got %s, want unchanged", r.Outcome)
-			}
-		})
+	folder := t.TempDir()
+	for key, body := range foreign {
+		put(t, folder, key, body)
+	}
+	for _, dryRun := range []bool{true, false} {
+		_, err := Publish(t.Context(), from, openLocal(folder), Options{DryRun: dryRun})
+		if !errors.Is(err, errForeign) || !strings.Contains(err.Error(), "index.html") || strings.Contains(err.Error(), "robots.txt") {
+			t.Errorf("dry run %v: got %v, want an error that names index.html", dryRun, err)
+		}
+		equalSites(t, inBucket(t, folder), foreign)
+	}
+	publish(t, from, openLocal(folder), Options{Overwrite: true})
+	if body, err := os.ReadFile(filepath.Join(folder, "index.html")); err != nil || string(body) != "ours" {
+		t.Errorf("told to overwrite: got %q, %v, want ours", body, err)
+	}
+	if r := publish(t, from, openLocal(folder), Options{}); r.Outcome != Unchanged {
+		t.Errorf("the same again: got %s, want unchanged", r.Outcome)
 	}
 	for left := range 40 { // a first publish that dies, leaving objects in the bucket
 		folder := t.TempDir()
@@ -287,12 +278,12 @@ func TestTheFirstPublishReplacesNoObjectsOfOthers(t *testing.T) {
 // An update that adds an object with a fixed name does not replace a foreign one either.
 func TestAnUpdateReplacesNoObjectsOfOthers(t *testing.T) {
 	folder, objects := t.TempDir(), objectsOf(5, "")
-	publish(t, siteOf(t, objects, withExplorer), openLocal(folder), Options{NoLock: true})
+	publish(t, siteOf(t, objects, withExplorer), openLocal(folder), Options{})
 	put(t, folder, "_explore/index.html", "theirs")
 	objects["_explore/index.html"] = "ours"
-	if _, err := Publish(t.Context(), siteOf(t, objects, withExplorer), openLocal(folder), Options{NoLock: true}); !errors.Is(err, errForeign) || !strings.Contains(err.Error(), "_explore/index.html") {
+	if _, err := Publish(t.Context(), siteOf(t, objects, withExplorer), openLocal(folder), Options{}); !errors.Is(err, errForeign) || !strings.Contains(err.Error(), "_explore/index.html") {
 		t.Errorf("got %v, want an error that names _explore/index.html", err)
 	}
 	put(t, folder, "_explore/index.html", "ours")
-	publish(t, siteOf(t, objects, withExplorer), openLocal(folder), Options{NoLock: true})
+	publish(t, siteOf(t, objects, withExplorer), openLocal(folder), Options{})
 }

@@ -15,19 +15,10 @@ import (
 	"github.com/followpress/followpress/publisher/internal/requests"
 	"github.com/followpress/followpress/publisher/internal/sign"
 	"github.com/followpress/followpress/publisher/internal/spool"
+	"github.com/followpress/followpress/publisher/internal/transfer"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/site/shards"
 	"github.com/followpress/followpress/site/tags"
-)
-
-// Bulk selects whether to send many objects in one request, as an archive that the server unpacks.
-type Bulk string
-
-// The values of Bulk.
-const (
-	BulkAuto Bulk = "auto" // for many objects, if the server unpacks archives
-	BulkOn   Bulk = "on"   // always; fails if the server does not unpack archives
-	BulkOff  Bulk = "off"  // never
 )
 
 // Defaults of Options.
@@ -35,7 +26,6 @@ const (
 	defaultConcurrency = 64
 	DefaultLease       = lock.DefaultLease
 	defaultPatience    = 2 * time.Minute
-	defaultKeepInputs  = 7
 	// grace is how long requests in flight may continue after the context is canceled.
 	grace = 5 * time.Second
 )
@@ -64,9 +54,7 @@ var (
 // Options configures a run. The zero value is valid.
 type Options struct {
 	Concurrency int  // limit of requests in flight, not counting the lock's; 0 means defaultConcurrency
-	Bulk        Bulk // "" means BulkAuto
 	DryRun      bool // plan, and write nothing
-	NoLock      bool // publish without the lock; the caller must prevent concurrent publishers
 	BreakLock   bool // take the lock even from a live publisher, after waiting for its lease to end
 
 	Overwrite  bool          // let the first site overwrite objects that followpress did not put
@@ -84,17 +72,17 @@ type Options struct {
 	Signing    *Signing  // how to sign the site; nil means unsigned; Repair keeps the note
 	Refreshers note.Keys // keys that sign refreshes; in a signed bucket, only data signed by one of them counts as a refresh
 
-	Unsigned   bool         // publish without a signature, even to a signed bucket; the run removes its note first
-	Inputs     Inputs       // data that the site was made of, to put next to it; nil leaves those in the bucket alone
-	KeepInputs int          // number of sites whose inputs the bucket keeps, including the new one; 0 means defaultKeepInputs; only with Inputs
-	Progress   Progress     // nil means none
-	Log        *slog.Logger // nil means none
+	Unsigned bool         // publish without a signature, even to a signed bucket; the run removes its note first
+	Inputs   Inputs       // data that the site was made of, to put next to it; nil leaves those in the bucket alone
+	Progress Progress     // nil means none
+	Log      *slog.Logger // nil means none
 
 	drain    time.Duration                      // 0 means lock.DrainTime; shorter in tests whose publishers are certainly dead
 	clock    func() lock.Instant                // clock of leases; nil means the clocks of this machine
 	stagger  func(request string) time.Duration // delay of each attempt, which replaces jitter in the simulation; nil means none
 	anyRules bool                               // accept the header rules of another version, in tests
 	maxDelta int                                // 0 means shards.MaxDelta; less in tests in which small sites put shards again
+	packFrom int                                // 0 means transfer.PackFrom; less in tests in which small sites need archives
 	memory   int                                // 0 means spool.Memory; less in tests in which small sites need the temporary file
 }
 
@@ -107,13 +95,12 @@ func (noProgress) AddBytes(int64, int64) {}
 // ones.
 func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option after the other
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
-	o.Bulk = cmp.Or(o.Bulk, BulkAuto)
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
-	o.KeepInputs = cmp.Or(o.KeepInputs, defaultKeepInputs)
 	o.drain = cmp.Or(o.drain, lock.DrainTime)
 	o.memory = cmp.Or(o.memory, spool.Memory)
 	o.maxDelta = cmp.Or(o.maxDelta, shards.MaxDelta)
+	o.packFrom = cmp.Or(o.packFrom, transfer.PackFrom)
 	if o.clock == nil {
 		o.clock = lock.MachineTime
 	}
@@ -142,16 +129,10 @@ func (o Options) WithDefaults() (Options, error) { //nolint:gocyclo // an option
 		return o, fmt.Errorf("lease %v: must be between %v and %v", o.Lease, lock.MinLease, lock.MaxLease)
 	case o.MaxChanged < 0:
 		return o, fmt.Errorf("limit of changed keys %d: must not be negative", o.MaxChanged)
-	case o.KeepInputs < 0:
-		return o, fmt.Errorf("inputs of %d sites to keep: must be 1 or more, or 0 for %d", o.KeepInputs, defaultKeepInputs)
 	case o.Patience < 0:
 		return o, fmt.Errorf("patience %v: must not be negative", o.Patience)
-	case o.Bulk != BulkAuto && o.Bulk != BulkOn && o.Bulk != BulkOff:
-		return o, fmt.Errorf("bulk %q: use %s, %s or %s", o.Bulk, BulkAuto, BulkOn, BulkOff)
 	case o.Signing != nil && o.Unsigned:
 		return o, fmt.Errorf("signing and unsigned exclude each other")
-	case o.NoLock && o.BreakLock:
-		return o, fmt.Errorf("no lock and break lock exclude each other")
 	}
 	return o, nil
 }

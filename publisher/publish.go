@@ -233,9 +233,6 @@ func (r *run) readState(ctx context.Context, found *lock.Doubt) (*state, error) 
 // lock takes the lock if the server has conditional writes, and waits until no request of the
 // previous run can arrive. After an error there is nothing to unlock.
 func (r *run) lock(ctx context.Context) (tenure, error) {
-	if r.options.NoLock {
-		return r.readDoubt(ctx)
-	}
 	held, err := lock.Acquire(ctx, r.id, r.bucket, r.options.lock(), r.endSoft)
 	if err != nil {
 		return tenure{}, err
@@ -332,7 +329,7 @@ func (r *run) changeLock(change func(*lock.Body) bool) {
 
 func (r *run) warnUnlocked() {
 	if !r.report.Unlocked {
-		r.options.Log.Warn("the server has no conditional writes: publishing without a lock, as with --no-lock; make sure that nobody else publishes")
+		r.options.Log.Warn("the server has no conditional writes: publishing without a lock; make sure that nobody else publishes")
 		r.report.Unlocked = true
 	}
 }
@@ -382,7 +379,7 @@ func (r *run) hasOtherRoot(s *state) bool {
 }
 
 func (r *run) inputs() *inputs.Run {
-	return &inputs.Run{Bucket: r.bucket, Site: r.source, Inputs: r.options.Inputs, Keep: r.options.KeepInputs, Progress: r.options.Progress, Log: r.options.Log}
+	return &inputs.Run{Bucket: r.bucket, Site: r.source, Inputs: r.options.Inputs, Progress: r.options.Progress, Log: r.options.Log}
 }
 
 // putInputs puts the inputs of the site, before the site itself.
@@ -441,7 +438,7 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan.Plan, settl
 	if err := notes.Announce(ctx, state.notes, state.body, announced); err != nil {
 		return marked, err
 	}
-	transfer := transfer.New(r.source, r.bucket, string(r.options.Bulk), r.options.Progress, func(s transfer.Sent) { r.report.add(done(s)) })
+	transfer := transfer.New(r.source, r.bucket, r.options.packFrom, r.options.Progress, func(s transfer.Sent) { r.report.add(done(s)) })
 	err = r.bucket.Durably(ctx, func() error { return transfer.Put(ctx, plan) })
 	r.report.Bulk = transfer.Packs
 	if err != nil {
@@ -504,7 +501,8 @@ func (r *run) plan(ctx context.Context, s *state, doubted bool) (*plan.Plan, err
 			return nil, err
 		}
 	}
-	if s.mark == nil && !damaged && !doubted {
+	resharded := s.root != nil && s.root.ShardDigits != r.source.Root.ShardDigits
+	if s.mark == nil && !damaged && !doubted && !resharded {
 		compared, err := planner.Compare(ctx)
 		if err == nil && s.root != nil {
 			if err = r.refuseForeign(survey.OverwrittenAmong(ctx, r.bucket, compared.Fixed)); err != nil {
@@ -517,9 +515,12 @@ func (r *run) plan(ctx context.Context, s *state, doubted bool) (*plan.Plan, err
 		}
 		damaged = true
 	}
-	if damaged {
+	switch {
+	case damaged:
 		r.options.Log.Warn("the bucket differs from its root: comparing with a listing")
-	} else {
+	case resharded:
+		r.options.Log.Info("the manifest has another number of shards: comparing with a listing")
+	default:
 		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing")
 	}
 	r.report.Resumed = true

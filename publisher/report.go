@@ -35,7 +35,7 @@ type Report struct {
 	AsOf     string      `json:"as_of"`           // time of the site's snapshot
 	Site     site.Counts `json:"site"`
 	Live     bool        `json:"live"`     // whether readers see the site, even if the run failed later
-	Resumed  bool        `json:"resumed"`  // whether the site was compared with a listing because the manifest could not be trusted
+	Resumed  bool        `json:"resumed"`  // whether the site was compared with a listing because the manifests could not be compared
 	Unlocked bool        `json:"unlocked"` // whether the run had no lock because the server has no conditional writes
 	Bulk     bool        `json:"bulk"`     // whether archives were sent
 

@@ -117,7 +117,7 @@ func TestGrace(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel)
 		begun := time.Now()
-		report, err := Publish(ctx, next, bucket, Options{NoLock: true})
+		report, err := Publish(ctx, next, bucket, Options{})
 		if !errors.Is(err, context.Canceled) || report.Outcome != Interrupted {
 			t.Errorf("got %v, %s, want Canceled and interrupted", err, report.Outcome)
 		}

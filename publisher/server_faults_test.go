@@ -73,7 +73,7 @@ func TestABadConnection(t *testing.T) {
 					runs = runs[:2]
 				}
 				for _, m := range runs {
-					report, err := publisher.Publish(t.Context(), m, p.openAt(t, way.Endpoint(), nil), publisher.Options{Bulk: publisher.BulkOff, Concurrency: 16})
+					report, err := publisher.Publish(t.Context(), m, unpacking(false, p.openAt(t, way.Endpoint(), nil)), publisher.Options{Concurrency: 16})
 					if err != nil {
 						t.Errorf("%s: got %v, want no error", h.name, err)
 						return
@@ -100,10 +100,10 @@ func TestAServerThatIsAwayForAWhile(t *testing.T) {
 		for _, lease := range []time.Duration{time.Second, publisher.DefaultLease} {
 			p := newPlace(t, server, "")
 			places = append(places, p)
-			bucket := p.open(t, nil)
+			bucket := unpacking(false, p.open(t, nil))
 			begun.Add(1)
 			group.Go(func() {
-				o := publisher.Options{Lease: lease, Concurrency: 1, Bulk: publisher.BulkOff, Progress: onStage{"upload", begun.Done}}
+				o := publisher.Options{Lease: lease, Concurrency: 1, Progress: onStage{"upload", begun.Done}}
 				if report, err := publisher.Publish(t.Context(), first, bucket, o); err != nil || report.Retries == 0 {
 					t.Errorf("with a lease of %v: got %v, %d retries, want success after retries", lease, err, report.Retries)
 				}

@@ -147,6 +147,14 @@ func openAs(credentials map[string]string, at storage.Location, o storage.S3Opti
 	return storage.OpenBucket(context.Background(), at, o)
 }
 
+// unpacking returns the bucket, or without archives one whose server seems not to unpack any.
+func unpacking(archives bool, b storage.Bucket) publisher.Bucket {
+	if archives {
+		return b
+	}
+	return struct{ publisher.Bucket }{b}
+}
+
 // put writes an object as another program would.
 func (p place) put(t testing.TB, key site.Key, body string, headers minio.PutObjectOptions) {
 	t.Helper()

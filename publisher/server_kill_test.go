@@ -92,8 +92,8 @@ type killer struct {
 func (k *killer) round(t *testing.T) {
 	t.Helper()
 	k.last = (k.last + 1 + k.random.IntN(len(k.sites)-1)) % len(k.sites)
-	bulk := k.pick(publisher.BulkAuto, publisher.BulkOff)
-	p := k.place.start(t, job{Site: k.paths[k.last], Bulk: bulk, Lease: 2 * time.Second})
+	archives := k.random.IntN(2) == 0
+	p := k.place.start(t, job{Site: k.paths[k.last], Archives: archives, Lease: 2 * time.Second})
 	stages := []struct {
 		name string
 		span time.Duration
@@ -108,11 +108,11 @@ func (k *killer) round(t *testing.T) {
 	case !killed && status != 0:
 		t.Fatalf("status of a run that was not killed: got %d, want 0: %s", status, p.Stderr())
 	case !killed:
-		t.Logf("site %d, %s: ended in time", k.last, bulk)
+		t.Logf("site %d, archives %t: ended in time", k.last, archives)
 		k.place.lists(t, k.sites[k.last])
 		return
 	}
-	t.Logf("site %d, %s: killed in %q", k.last, bulk, p.last())
+	t.Logf("site %d, archives %t: killed in %q", k.last, archives, p.last())
 	k.kills++
 	k.hits[p.last()]++
 	k.clearUp(t)
@@ -122,7 +122,7 @@ func (k *killer) round(t *testing.T) {
 // if the kill was long ago. In the last case more runs may be killed before one succeeds.
 func (k *killer) clearUp(t *testing.T) {
 	t.Helper()
-	o := publisher.Options{Bulk: k.pick(publisher.BulkAuto, publisher.BulkOff)}
+	o := publisher.Options{}
 	next := k.random.IntN(len(k.sites))
 	switch k.random.IntN(12) {
 	case 0:
@@ -148,17 +148,10 @@ func (k *killer) clearUp(t *testing.T) {
 func (k *killer) resume(t *testing.T, next int, o publisher.Options) {
 	t.Helper()
 	report := resume(t, k.place, k.sites[next], o)
-	t.Logf("site %d, %s: by another run: resumed %v, done %+v", next, o.Bulk, report.Resumed, report.Done)
+	t.Logf("site %d: by another run: resumed %v, done %+v", next, report.Resumed, report.Done)
 	if report.Resumed {
 		k.resumed++
 	}
-}
-
-func (k *killer) pick(a, b publisher.Bulk) publisher.Bulk {
-	if k.random.IntN(2) == 0 {
-		return a
-	}
-	return b
 }
 
 // resume publishes after a killed run, as soon as its lock is free, and checks that it puts only
@@ -243,7 +236,7 @@ type job struct {
 	Site     string
 	At       storage.Location
 	Endpoint string // "" means the endpoint of the place's server
-	Bulk     publisher.Bulk
+	Archives bool
 	Workers  int
 	Lease    time.Duration
 	Owner    string
@@ -276,8 +269,8 @@ func runJob(text string) error {
 	if err != nil {
 		return err
 	}
-	o := publisher.Options{Bulk: j.Bulk, Concurrency: j.Workers, Lease: j.Lease, Owner: j.Owner, Progress: stageLines{}, AllowRollback: true}
-	_, err = publisher.Publish(ctx, from, to, o)
+	o := publisher.Options{Concurrency: j.Workers, Lease: j.Lease, Owner: j.Owner, Progress: stageLines{}, AllowRollback: true}
+	_, err = publisher.Publish(ctx, from, unpacking(j.Archives, to), o)
 	return err
 }
 

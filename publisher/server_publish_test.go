@@ -22,23 +22,24 @@ func TestTheBucketIsTheSite(t *testing.T) {
 		name    string
 		site    memory
 		outcome publisher.Outcome
+		listed  bool
 	}{
-		{"into an empty bucket", first, publisher.Published},
-		{"again, unchanged", first, publisher.Unchanged},
-		{"one object in a hundred changed", first.Changed(t, 100, " "), publisher.Published},
-		{"lists are gone", first.Changed(t, 100, " ").WithoutLists(t, 3), publisher.Published},
-		{"an older site", first, publisher.Published},
-		{"another base path", generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "v2/social"), publisher.Published},
-		{"more shards of the manifest", first.With(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 }), publisher.Published},
-		{"fewer shards, and lists are gone", first.WithoutLists(t, 4), publisher.Published},
-		{"the same, unchanged", first.WithoutLists(t, 4), publisher.Unchanged},
+		{"into an empty bucket", first, publisher.Published, false},
+		{"again, unchanged", first, publisher.Unchanged, false},
+		{"one object in a hundred changed", first.Changed(t, 100, " "), publisher.Published, false},
+		{"lists are gone", first.Changed(t, 100, " ").WithoutLists(t, 3), publisher.Published, false},
+		{"an older site", first, publisher.Published, false},
+		{"another base path", generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "v2/social"), publisher.Published, false},
+		{"more shards of the manifest", first.With(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 }), publisher.Published, true},
+		{"fewer shards, and lists are gone", first.WithoutLists(t, 4), publisher.Published, true},
+		{"the same, unchanged", first.WithoutLists(t, 4), publisher.Unchanged, false},
 	}
 	ways := []struct {
 		name, prefix, file string
-		bulk               publisher.Bulk
+		archives           bool
 	}{
-		{"from a folder, objects many at once", "", "site", publisher.BulkAuto},
-		{"from a tar file below a prefix, objects one by one", "a+site/ü/", "site.tar", publisher.BulkOff},
+		{"from a folder, objects many at once", "", "site", true},
+		{"from a tar file below a prefix, objects one by one", "a+site/ü/", "site.tar", false},
 	}
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		for _, way := range ways {
@@ -46,9 +47,9 @@ func TestTheBucketIsTheSite(t *testing.T) {
 				p := newPlace(t, server, way.prefix)
 				for _, step := range steps {
 					t.Log(step.name)
-					report := publish(t, opened(t, step.site, way.file), p.open(t, nil), publisher.Options{Bulk: way.bulk})
+					report := publish(t, opened(t, step.site, way.file), unpacking(way.archives, p.open(t, nil)), publisher.Options{})
 					p.holds(t, step.site)
-					if report.Outcome != step.outcome || report.Resumed || report.Plan.Put != report.Done.Put || report.Plan.Delete != report.Done.Deleted {
+					if report.Outcome != step.outcome || report.Resumed != step.listed || report.Plan.Put != report.Done.Put || report.Plan.Delete != report.Done.Deleted {
 						t.Errorf("%s: got %+v, want what the step changes", step.name, report)
 					}
 				}
@@ -62,12 +63,12 @@ func TestTheBucketIsTheSite(t *testing.T) {
 func TestTagsAreMetadata(t *testing.T) {
 	m := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {
-		for _, bulk := range []publisher.Bulk{publisher.BulkOff, publisher.BulkAuto} {
+		for _, archives := range []bool{false, true} {
 			p := newPlace(t, server, "below/")
 			for _, services := range []string{"", "fastly", "cloudfront fastly", ""} {
-				report := publish(t, m, p.open(t, nil), publisher.Options{Bulk: bulk, Tags: services})
+				report := publish(t, m, unpacking(archives, p.open(t, nil)), publisher.Options{Tags: services})
 				if report.Plan.Put != len(m)-len(m.Root(t).Manifest)-1 {
-					t.Errorf("bulk %s, %q: got %d objects put, want all", bulk, services, report.Plan.Put)
+					t.Errorf("archives %t, %q: got %d objects put, want all", archives, services, report.Plan.Put)
 				}
 				config := m.Root(t).Config
 				config.Tags = services
@@ -81,7 +82,7 @@ func TestTagsAreMetadata(t *testing.T) {
 					for _, name := range []string{tags.CacheTag, tags.SurrogateKey} {
 						if got := info.Metadata.Get(tags.Header + name); got != want[name] && wrong < 5 {
 							wrong++
-							t.Errorf("bulk %s, %q: %s: got %s %q, want %q", bulk, services, key, name, got, want[name])
+							t.Errorf("archives %t, %q: %s: got %s %q, want %q", archives, services, key, name, got, want[name])
 						}
 					}
 				}

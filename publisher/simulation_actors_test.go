@@ -45,7 +45,7 @@ func (w *world) options(p *process, s simulatedSite) Options {
 		clock: p.clock, anyRules: true, Signing: w.signing(name), Refreshers: w.refreshSigning().Keys, AllowRollback: w.chance(800, name, "allow rollback"), MaxChanged: []int{0, 1000, 1000}[w.draw(name, "max changed")%3],
 
 		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second, time.Minute, time.Minute}[w.draw(name, "lease")%4],
-		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,
+		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"),
 		memory:   []int{0, 300}[w.draw(name, "memory")%2],
 		maxDelta: []int{0, 1, 2000}[w.draw(name, "delta")%3],
 	}
@@ -63,9 +63,6 @@ func (w *world) options(p *process, s simulatedSite) Options {
 			}
 			return a
 		}}))
-	}
-	if w.locks == unasked {
-		o.NoLock, o.BreakLock = true, false
 	}
 	if o.BreakLock {
 		w.count(faultBroken)
@@ -115,7 +112,7 @@ func (w *world) publisher(name string) {
 func (w *world) publish(ctx context.Context, p *process, name string, next simulatedSite, o Options) {
 	var bucket Bucket = p
 	if w.chance(500, name, "bulk") {
-		bucket, o.Bulk = unpacking{p}, BulkOn
+		bucket, o.packFrom = unpacking{p}, 1
 	}
 	w.noteFrom(name, "publishes %s (broken lock: %v, lease %v, stopped %v, killed %v)", next.root.AsOf, o.BreakLock, o.Lease, p.stopped.Sub(w.start), p.killed.Sub(w.start))
 	report, err := Publish(ctx, next, bucket, o)

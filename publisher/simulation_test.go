@@ -166,7 +166,7 @@ func newWorld(t testing.TB, seed uint64, traced bool) *world {
 	if traced {
 		w.trace = &strings.Builder{}
 	}
-	if kind := locking(w.draw("locks") % 20); kind <= unasked {
+	if kind := locking(w.draw("locks") % 20); kind <= ignored {
 		w.locks = kind
 	}
 	if w.locks != conditional {

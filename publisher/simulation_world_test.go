@@ -146,7 +146,6 @@ const (
 	conditional locking = iota
 	unsupported         // the server answers 501 to conditions
 	ignored             // the server accepts conditions and ignores them
-	unasked             // --no-lock
 )
 
 // draw returns a number that depends only on the seed and the parts.

@@ -200,7 +200,7 @@ func TestARunThatLostItsLockLeavesADoubt(t *testing.T) {
 		stopped.goesOn = stopped.stopped.Add(10 * time.Minute)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := Publish(t.Context(), sites[2], stopped, Options{Concurrency: 1, Bulk: BulkOff})
+			_, err := Publish(t.Context(), sites[2], stopped, Options{Concurrency: 1})
 			ended <- err
 		}()
 		time.Sleep(time.Second)

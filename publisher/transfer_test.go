@@ -42,7 +42,7 @@ func merge(parts ...map[site.Key]string) map[site.Key]string {
 func TestFirstSearchShardComesLast(t *testing.T) {
 	busy := temporary(t)
 	lists := merge(objectsOf(100, ""), searchesOf(40, 1, 0), searchesOf(30, 5, 0), searchesOf(3, 30, 300e3))
-	for _, bulk := range []Bulk{BulkOff, BulkOn} {
+	for _, archives := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			far := newFarBucket(busy)
 			checked := 0
@@ -54,12 +54,12 @@ func TestFirstSearchShardComesLast(t *testing.T) {
 				for n := 1; lists[site.SearchShardKey(list, n)] != ""; n++ {
 					checked++
 					if other := site.SearchShardKey(list, n); string(objects[other].Body) != lists[other] {
-						t.Errorf("bulk %s: got the new %s before %s, want it after", bulk, key, other)
+						t.Errorf("archives %t: got the new %s before %s, want it after", archives, key, other)
 					}
 				}
 			}
-			publish(t, siteOf(t, merge(objectsOf(100, ""), searchesOf(30, 5, 10))), farUnpacker{far}, Options{Bulk: bulk})
-			publish(t, siteOf(t, lists), farUnpacker{far}, Options{Bulk: bulk})
+			publish(t, siteOf(t, merge(objectsOf(100, ""), searchesOf(30, 5, 10))), far.unpacking(archives), Options{packFrom: 1})
+			publish(t, siteOf(t, lists), far.unpacking(archives), Options{packFrom: 1})
 			if want := 27*4 + 3*29; checked < want {
 				t.Errorf("compared shards: got %d, want at least %d", checked, want)
 			}
@@ -99,7 +99,7 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 		objects[large] = strings.Repeat(".", transfer.BodyBytes+1<<20)
 		from, far := &countedSite{memorySite: siteOf(t, objects)}, newFarBucket(busy)
 		far.watch = func(key site.Key, stored farObjects) { from.count(key, -len(stored[key].Body)) }
-		publish(t, from, far, Options{NoLock: true, Concurrency: 64})
+		publish(t, from, far, Options{Concurrency: 64})
 		if from.most > len(objects[large]) || from.held != 0 {
 			t.Errorf("got up to %d bytes of bodies in memory, and %d at the end, want at most %d and 0", from.most, from.held, len(objects[large]))
 		}

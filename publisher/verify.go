@@ -34,7 +34,6 @@ type Verification struct {
 	Refreshed Found               `json:"refreshed"`          // bytes come from a refresh, which is allowed
 	Unknown   Found               `json:"unknown"`            // not named by the manifest, with keys of a site; Repair deletes them
 	Foreign   Found               `json:"foreign"`            // keys of no site and not used by followpress; Repair leaves them
-	Others    Found               `json:"others"`             // unreadable files and folders of others in a local bucket, which is allowed
 	Signed    *SignedVerification `json:"signed,omitempty"`   // set by the caller; nil if no key was given
 	Unlisted  bool                `json:"unlisted,omitempty"` // set by the caller: the location cannot be listed, so only signed objects were compared
 	Marked    bool                `json:"marked"`             // whether a publish is running or was cut off
@@ -127,7 +126,7 @@ func NewVerification() *Verification {
 }
 
 func (v *Verification) kinds() []*Found {
-	return []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others}
+	return []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign}
 }
 
 func (v *Verification) add(f survey.Finding) {
@@ -158,9 +157,6 @@ func (v *Verification) take(ctx context.Context, s *survey.Survey, o Options) er
 	if !s.Marked { // no running publish will remove them
 		v.Unknown.Count += v.announced.Count
 		v.Unknown.Keys = append(v.Unknown.Keys, v.announced.Keys...)
-	}
-	for _, key := range s.Others {
-		v.Others.add(key)
 	}
 	for _, kind := range v.kinds() {
 		kind.end()
@@ -318,9 +314,6 @@ func (v *Verification) tellListed(b *strings.Builder) {
 			}
 			fmt.Fprintf(b, "          %s\n", key)
 		}
-	}
-	if v.Others.Count > 0 {
-		fmt.Fprintf(b, "others    %10d unreadable files and folders that are not part of the site, such as %s\n", v.Others.Count, v.Others.Keys[0])
 	}
 }
 

@@ -21,26 +21,26 @@ func TestConcurrencyIsAPromise(t *testing.T) {
 	first := siteOf(t, merge(objectsOf(200, ""), searchesOf(100, 12, 0)))
 	second := siteOf(t, merge(objectsOf(150, "anew"), searchesOf(70, 9, 10)), func(r *site.Root) { r.ShardDigits = 2 })
 	for _, concurrency := range []int{1, 2, 8, 64} {
-		for _, bulk := range []Bulk{BulkOff, BulkOn} {
+		for _, archives := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				far := newFarBucket(busy)
-				o := Options{Concurrency: concurrency, Bulk: bulk}
+				o, bucket := Options{Concurrency: concurrency, packFrom: 1}, far.unpacking(archives)
 				for _, s := range []memorySite{first, second} {
-					publish(t, s, farUnpacker{far}, o)
+					publish(t, s, bucket, o)
 					far.holds(t, s)
 				}
 				far.objects[site.MarkKey] = lock.OwnObject(site.MarkKey, []byte("{}")) // as after a run that was cut off
 				delete(far.objects, listKey(3, site.Details))
-				publish(t, second, farUnpacker{far}, o)
+				publish(t, second, bucket, o)
 				delete(far.objects, listKey(4, site.Details))
-				if _, err := Repair(t.Context(), second, farUnpacker{far}, o); err != nil {
+				if _, err := Repair(t.Context(), second, bucket, o); err != nil {
 					t.Fatal(err)
 				}
 				if v, err := Verify(t.Context(), far, o); err != nil || !v.Good() {
 					t.Fatalf("Verify: got %v, %v, want a good bucket", v, err)
 				}
-				if want := concurrency; far.most > want || bulk == BulkOff && far.most < want {
-					t.Errorf("bulk %s: got %d requests in flight, want %d", bulk, far.most, want)
+				if want := concurrency; far.most > want || !archives && far.most < want {
+					t.Errorf("archives %t: got %d requests in flight, want %d", archives, far.most, want)
 				}
 			})
 		}
@@ -64,18 +64,18 @@ func TestSlowUplink(t *testing.T) {
 	busy := temporary(t)
 	small := objectsOf(2000, strings.Repeat(".", 1000))
 	for _, c := range []struct {
-		name    string
-		rate    float64
-		objects map[site.Key]string
-		bulk    Bulk
+		name     string
+		rate     float64
+		objects  map[site.Key]string
+		archives bool
 	}{
-		{"long lists at 200 KB/s", 200e3, searchesOf(64, 4, 100e3), BulkOff},
-		{"small objects, then long lists at 200 KB/s", 200e3, merge(small, searchesOf(10, 4, 400e3)), BulkOff},
-		{"small objects, then long lists at 30 KB/s", 30e3, merge(small, searchesOf(20, 4, 100e3)), BulkOff},
-		{"one large object at 30 KB/s", 30e3, merge(objectsOf(100, ""), searchesOf(1, 1, 10e6)), BulkOff},
-		{"archives at 200 KB/s", 200e3, merge(small, searchesOf(10, 4, 400e3)), BulkOn},
-		{"archives at 3 MB/s", 3e6, merge(small, searchesOf(30, 4, 400e3)), BulkOn},
-		{"archives at 30 KB/s", 30e3, merge(small, searchesOf(20, 4, 100e3)), BulkOn},
+		{"long lists at 200 KB/s", 200e3, searchesOf(64, 4, 100e3), false},
+		{"small objects, then long lists at 200 KB/s", 200e3, merge(small, searchesOf(10, 4, 400e3)), false},
+		{"small objects, then long lists at 30 KB/s", 30e3, merge(small, searchesOf(20, 4, 100e3)), false},
+		{"one large object at 30 KB/s", 30e3, merge(objectsOf(100, ""), searchesOf(1, 1, 10e6)), false},
+		{"archives at 200 KB/s", 200e3, merge(small, searchesOf(10, 4, 400e3)), true},
+		{"archives at 3 MB/s", 3e6, merge(small, searchesOf(30, 4, 400e3)), true},
+		{"archives at 30 KB/s", 30e3, merge(small, searchesOf(20, 4, 100e3)), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			next := siteOf(t, c.objects)
@@ -83,12 +83,12 @@ func TestSlowUplink(t *testing.T) {
 				far := newFarBucket(busy)
 				far.rate, far.latency = constant(c.rate), 100*time.Millisecond
 				begun := time.Now()
-				report, err := Publish(t.Context(), next, farUnpacker{far}, Options{Bulk: c.bulk})
+				report, err := Publish(t.Context(), next, far.unpacking(c.archives), Options{packFrom: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
 				took, least := time.Since(begun), time.Duration(float64(bytesOf(next))/c.rate*float64(time.Second))
-				if c.bulk == BulkOn { // headers
+				if c.archives { // headers
 					least = time.Duration(float64(far.sent) / c.rate * float64(time.Second))
 				}
 				if most := least*110/100 + 5*time.Second; took > most || report.Retries > 0 {
@@ -105,24 +105,24 @@ func TestFastUplink(t *testing.T) {
 	busy := temporary(t)
 	next := siteOf(t, merge(objectsOf(servers.Rounds(1500, 5000), strings.Repeat(".", 1000)), searchesOf(50, 4, 400e3)))
 	for _, c := range []struct {
-		latency time.Duration
-		bulk    Bulk
-		atOnce  int
+		latency  time.Duration
+		archives bool
+		atOnce   int
 	}{
-		{time.Millisecond, BulkOff, 64},
-		{100 * time.Millisecond, BulkOff, 64},
-		{time.Second, BulkOff, 64},
-		{time.Second, BulkOn, transfer.PacksInFlight},
-		{12 * time.Second, BulkOn, transfer.PacksInFlight},
+		{time.Millisecond, false, 64},
+		{100 * time.Millisecond, false, 64},
+		{time.Second, false, 64},
+		{time.Second, true, transfer.PacksInFlight},
+		{12 * time.Second, true, transfer.PacksInFlight},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			far := newFarBucket(busy)
 			far.latency = c.latency
 			begun := time.Now()
-			publish(t, next, farUnpacker{far}, Options{Bulk: c.bulk})
+			publish(t, next, far.unpacking(c.archives), Options{packFrom: 1})
 			took, least := time.Since(begun), time.Duration(far.total/c.atOnce)*c.latency
 			if most := least + 40*c.latency; took > most {
-				t.Errorf("%v, bulk %s: got %v, want at most %v", c.latency, c.bulk, took, most)
+				t.Errorf("%v, archives %t: got %v, want at most %v", c.latency, c.archives, took, most)
 			}
 		})
 	}

@@ -491,7 +491,7 @@ func TestAgreesWithPublish(t *testing.T) {
 	from, to := demo(t, site.APIEFP)
 	r := compare(t, from, to, report.Options{})
 	bucket := stored(t, from)
-	published, err := publisher.Publish(t.Context(), to, bucket, publisher.Options{DryRun: true, NoLock: true})
+	published, err := publisher.Publish(t.Context(), to, bucket, publisher.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}

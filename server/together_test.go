@@ -402,7 +402,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 		refreshes := sync.OnceFunc(func() {
 			eventually(t, "refreshes meanwhile", func() bool { return refreshed.Load() > before+10 || t.Failed() })
 		})
-		_, err := publisher.Publish(t.Context(), storage.NewFolder(next), waiting{open(), refreshes}, publisher.Options{Concurrency: 2, Bulk: publisher.BulkOff})
+		_, err := publisher.Publish(t.Context(), storage.NewFolder(next), waiting{open(), refreshes}, publisher.Options{Concurrency: 2})
 		during := refreshed.Load() - before
 		close(ended)
 		group.Wait()

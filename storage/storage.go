@@ -2,7 +2,6 @@ package storage
 
 import (
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage/internal/folder"
 	"github.com/followpress/followpress/storage/internal/object"
 	"github.com/followpress/followpress/storage/internal/s3"
 )
@@ -53,9 +52,6 @@ const (
 
 // MaxDelete is the maximum number of keys per Delete.
 const MaxDelete = s3.MaxDelete
-
-// An UnreadableError lists what a listing of a folder omitted because it cannot be read. Everything else was listed.
-type UnreadableError = folder.UnreadableError
 
 // An UnansweredError is an error for which Unanswered holds.
 type UnansweredError = object.UnansweredError

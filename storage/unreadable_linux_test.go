@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -36,8 +37,9 @@ func asNobody(t *testing.T, do func()) {
 	do()
 }
 
-// Unreadable entries, such as the lost+found of a disk, are reported at the end, and everything else is listed.
-func TestLocalListsAroundWhatCannotBeRead(t *testing.T) {
+// TestUnreadableFolder: a listing that must read a folder of somebody else, such as the lost+found of a disk, fails and
+// names the folder.
+func TestUnreadableFolder(t *testing.T) {
 	folder := t.TempDir()
 	for _, dir := range []string{filepath.Dir(folder), folder} {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -45,22 +47,12 @@ func TestLocalListsAroundWhatCannotBeRead(t *testing.T) {
 		}
 	}
 	b := storage.OpenLocal(folder)
-	put(t, b, object("a/b", "1"), object("a/c", "2"), object("lost+found/x", "3"), object("n/o/p", "4"), object("z", "5"))
-	for _, name := range []string{"a/b", "lost+found", "n/o"} {
-		if err := os.Chmod(filepath.Join(folder, name), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	defer func() {
-		for _, name := range []string{"lost+found", "n/o"} {
-			if err := os.Chmod(filepath.Join(folder, name), 0o755); err != nil { // allows the cleanup to remove it
-				t.Error(err)
-			}
-		}
-	}()
-	if err := os.Symlink("loop", filepath.Join(folder, "loop")); err != nil {
+	put(t, b, object("a/c", "2"), object("lost+found/x", "3"), object("z", "5"))
+	closed := filepath.Join(folder, "lost+found")
+	if err := os.Chmod(closed, 0); err != nil {
 		t.Fatal(err)
 	}
+	defer os.Chmod(closed, 0o755) // allows the cleanup to remove it
 	list := func(prefix site.Key) (found []site.Key, err error) {
 		asNobody(t, func() {
 			err = b.List(t.Context(), prefix, "", func(info storage.Info) error {
@@ -70,17 +62,8 @@ func TestLocalListsAroundWhatCannotBeRead(t *testing.T) {
 		})
 		return found, err
 	}
-	found, err := list("")
-	var unreadable *storage.UnreadableError
-	if !errors.As(err, &unreadable) || !errors.Is(err, fs.ErrPermission) || !errors.Is(err, unix.ELOOP) || len(unreadable.Errs) != 4 {
-		t.Fatalf("got %v, want an UnreadableError", err)
-	}
-	slices.Sort(unreadable.Keys)
-	if want := []site.Key{"a/b", "loop", "lost+found/", "n/o/"}; !slices.Equal(unreadable.Keys, want) {
-		t.Errorf("unreadable: got %q, want %q", unreadable.Keys, want)
-	}
-	if want := []site.Key{"a/c", "z"}; !slices.Equal(found, want) {
-		t.Errorf("listed: got %q, want %q", found, want)
+	if _, err := list(""); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), closed) {
+		t.Errorf("got %v, want an error that names %s", err, closed)
 	}
 	if found, err := list("z"); !slices.Equal(found, []site.Key{"z"}) || err != nil {
 		t.Errorf("below a prefix: got %q and %v, want z, and no error about other prefixes", found, err)

@@ -15,14 +15,11 @@ import (
 
 // inputs are the flags for publishing a site's inputs.
 type inputs struct {
-	Inputs     bool `help:"Also publish the site's inputs below _snapshot/, so that others can rebuild it with reproduce. Only with --snapshot."`
-	KeepInputs int  `default:"7" placeholder:"N" help:"Number of sites whose inputs the bucket keeps (default ${default})."`
+	Inputs bool `help:"Also publish the site's inputs below _snapshot/, so that others can rebuild it with reproduce. Only with --snapshot. The bucket keeps those of the last 7 sites."`
 }
 
 func (i *inputs) checkInputs(snapshot, onInvalid string) error {
 	switch {
-	case i.KeepInputs < 1:
-		return errors.New("--keep-inputs must be 1 or more")
 	case !i.Inputs:
 		return nil
 	case snapshot == "":

@@ -55,7 +55,6 @@ func (p *Publish) Validate() error {
 // Run publishes.
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
-		p.keepInputs = p.KeepInputs
 		if p.refreshers, err = p.Refreshers(); err != nil {
 			return nil, err
 		}
@@ -354,7 +353,6 @@ type transfer struct {
 }
 
 type lock struct {
-	NoLock    bool `help:"Publish without the lock; safe only without other publishers."`
 	BreakLock bool `help:"Take the lock even from a running publisher; nothing is written before its lease ends."`
 }
 
@@ -394,7 +392,7 @@ func reportInSite(report, site string) bool {
 func (w *writing) writeOptions(s session) publisher.Options {
 	o := w.readOptions(s)
 	o.MaxChanged = w.PurgeMax
-	o.NoLock, o.BreakLock = w.NoLock, w.BreakLock
+	o.BreakLock = w.BreakLock
 	return o
 }
 
@@ -439,7 +437,6 @@ type publishing struct {
 	writing
 	tagging `group:"Caches to purge after a publish:"`
 
-	keepInputs int       // number of sites, if from is a site with inputs
 	refreshers note.Keys // for publisher.Options
 }
 
@@ -488,7 +485,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 		return told, err
 	}
 	if r, ok := from.(*renderedSite); ok && r.inputs != nil {
-		o.Inputs, o.KeepInputs = r.inputs, p.keepInputs
+		o.Inputs = r.inputs
 	}
 	if o.Tags, err = tags.Normal(p.Tags); err != nil {
 		return told, fmt.Errorf("--%w", err)

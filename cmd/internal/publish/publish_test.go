@@ -76,10 +76,8 @@ func TestUsage(t *testing.T) {
 		{"report of verify in the destination", "verify --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
 		{"inputs of a site", "publish --site x --dest s3://bucket --inputs", "--inputs needs --snapshot"},
 		{"inputs without rows", "publish --snapshot x --dest s3://bucket --inputs --on-invalid=skip", "--inputs excludes --on-invalid=skip"},
-		{"inputs of no sites", "publish --snapshot x --dest s3://bucket --inputs --keep-inputs=0", "--keep-inputs must be 1 or more"},
-		{"no lock and break it", "publish --site x --dest s3://bucket --no-lock --break-lock", "exclude each other"},
 		{"a loss without a percent sign", "publish --site x --dest s3://bucket --max-loss 5", "5% or 0.5%"},
-		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "more than 100%"},
+		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "0% to 100%"},
 		{"a negative age", "verify --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},
 		{"another negative age", "publish --site x --dest s3://bucket --max-age=-1h", "--max-age cannot be negative"},
 		{"report in the site", "publish --site x --dest s3://bucket --report x/report.json", "in the site"},
@@ -242,7 +240,7 @@ func TestMaxLoss(t *testing.T) {
 			refused(t, "--snapshot", bad, "--api", api, plain, "--dest", dest, "--dry-run")
 			refused(t, "--site", lesser, "--dest", dest)
 			refused(t, "--site", lesser, "--dest", dest, "--dry-run")
-			refused(t, "--site", lesser, "--dest", dest, "--no-lock", "--max-loss", "99.9999%")
+			refused(t, "--site", lesser, "--dest", dest, "--max-loss", "99.9999%")
 			status, _, stderr := run("init", "--site", lesser, "--dest", dest)
 			if status != command.Failed || !strings.Contains(stderr, "0 follows instead of ") {
 				t.Errorf("init: got status %d: %s", status, stderr)

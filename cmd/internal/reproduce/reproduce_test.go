@@ -473,7 +473,7 @@ func TestKeeps(t *testing.T) {
 	}) {
 		t.Helper()
 		var out, messages bytes.Buffer
-		args := []string{"--snapshot", snapshot, "--dest", "file://" + bucket, "--inputs", "--no-sync", "--keep-inputs=2", "--report=-"}
+		args := []string{"--snapshot", snapshot, "--dest", "file://" + bucket, "--inputs", "--no-sync", "--report=-"}
 		if status := command.Run("publish", "", &publish.Publish{}, args, &out, &messages); status != command.Done {
 			t.Fatalf("got status %d: %s", status, &messages)
 		}
@@ -492,7 +492,7 @@ func TestKeeps(t *testing.T) {
 	// A run that was cut off before it put the index has left a piece.
 	write(t, filepath.Join(bucket, string(kept.PieceKey(site.Sum256([]byte("left"))))), []byte("left"))
 	records := filepath.Join(from, "records.ndjson")
-	for i, deleted := range []int{1, 2, 2} { // first the leftover piece, then an index and a piece of records
+	for i, deleted := range []int{1, 0, 0, 0, 0, 0, 2, 2} { // first the leftover piece, in the end an index and a piece of records
 		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
 		if r := report(from); r.Inputs == nil || r.Inputs.Put != 1 || r.Inputs.Deleted != deleted {
 			t.Errorf("a record more: got %+v, want one put and %d deleted", r.Inputs, deleted)
@@ -500,8 +500,8 @@ func TestKeeps(t *testing.T) {
 		equals(t, "file://"+bucket)
 	}
 	indexes, err := os.ReadDir(filepath.Join(bucket, "_snapshot/index"))
-	if err != nil || len(indexes) != 2 {
-		t.Errorf("got %d indexes, %v, want 2", len(indexes), err)
+	if err != nil || len(indexes) != 7 {
+		t.Errorf("got %d indexes, %v, want 7", len(indexes), err)
 	}
 	// A publish without --inputs does not touch stored inputs. The site then has none until they
 	// are put.
@@ -561,7 +561,7 @@ func TestRepairsInputs(t *testing.T) {
 					records := filepath.Join(from, "records.ndjson")
 					write(t, records, append(read(t, records), `{"token_id":"4","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000ab"}`+"\n"...))
 				}
-				published(t, "--snapshot", from, "--dest", "file://"+bucket, "--keep-inputs=1")
+				published(t, "--snapshot", from, "--dest", "file://"+bucket)
 				equals(t, "file://"+bucket)
 			})
 		}
@@ -572,40 +572,32 @@ func TestRepairsInputs(t *testing.T) {
 // current site and the one before it. The order of publishes and interrupted runs do not matter.
 func TestKeepsWhatWasLive(t *testing.T) {
 	var snapshots []string
-	for i := range 4 {
+	for i := range 9 {
 		from := demo(t)
 		records := filepath.Join(from, "records.ndjson")
 		write(t, records, append(read(t, records), fmt.Sprintf(`{"token_id":"4","version":1,"record_type":"address","data":"0x%040x"}`+"\n", 1<<40+i)...))
 		snapshots = append(snapshots, from)
 	}
-	for name, tc := range map[string]struct {
-		keep   int
-		cutOff bool
-	}{"three sites": {3, false}, "two sites, some cut off": {2, true}} {
-		t.Run(name, func(t *testing.T) {
-			bucket, random := filepath.Join(t.TempDir(), "bucket"), rand.New(rand.NewPCG(1, 2))
-			var live []string // the indexes of the sites that were live, each once, the last one first
-			for range 16 {
-				from := snapshots[random.IntN(len(snapshots))]
-				published(t, "--snapshot", from, "--dest", "file://"+bucket, fmt.Sprintf("--keep-inputs=%d", tc.keep))
-				if tc.cutOff {
-					write(t, filepath.Join(bucket, "_snapshot/index", strings.Repeat("0a", 32)), []byte(`{"format":1,"tables":{}}`))
-				}
-				_, file := index(t, bucket)
-				live = append([]string{file}, slices.DeleteFunc(live, func(was string) bool { return was == file })...)
-				equals(t, "file://"+bucket)
-				for _, name := range live[:min(tc.keep, len(live))] {
-					x, err := pieces.ParseIndex(read(t, name))
-					if err != nil {
-						t.Fatal(err)
-					}
-					for _, p := range x.All() {
-						read(t, filepath.Join(bucket, string(p.Key())))
-					}
-				}
+	const keep = 6 // of 7: a run that was cut off takes one place
+	bucket, random := filepath.Join(t.TempDir(), "bucket"), rand.New(rand.NewPCG(1, 2))
+	var live []string // the indexes of the sites that were live, each once, the last one first
+	for range 20 {
+		from := snapshots[random.IntN(len(snapshots))]
+		published(t, "--snapshot", from, "--dest", "file://"+bucket)
+		write(t, filepath.Join(bucket, "_snapshot/index", strings.Repeat("0a", 32)), []byte(`{"format":1,"tables":{}}`))
+		_, file := index(t, bucket)
+		live = append([]string{file}, slices.DeleteFunc(live, func(was string) bool { return was == file })...)
+		for _, name := range live[:min(keep, len(live))] {
+			x, err := pieces.ParseIndex(read(t, name))
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
+			for _, p := range x.All() {
+				read(t, filepath.Join(bucket, string(p.Key())))
+			}
+		}
 	}
+	equals(t, "file://"+bucket)
 }
 
 // texts are rows of a test.

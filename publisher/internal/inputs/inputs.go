@@ -32,8 +32,10 @@ type Inputs interface {
 	Named(index []byte) ([]site.Entry, error)
 }
 
-// atOnce bounds the concurrent puts: an object may have some MiB.
-const atOnce = 8
+const (
+	atOnce    = 8 // limit of concurrent puts: an object may have some MiB
+	keepSites = 7 // number of sites whose inputs the bucket keeps
+)
 
 // A Report counts what a run changed in the inputs kept by a bucket.
 type Report struct {
@@ -48,12 +50,8 @@ type Run struct {
 	Bucket   *requests.Bucket
 	Site     *origin.Site
 	Inputs   Inputs // nil leaves the bucket's inputs alone
-	Keep     int    // number of sites whose inputs the bucket keeps
-	Progress interface {
-		Stage(name string, total int64)
-		AddBytes(n, bytes int64)
-	}
-	Log *slog.Logger
+	Progress requests.Progress
+	Log      *slog.Logger
 }
 
 func (r *Run) index() site.Key { return kept.IndexKey(site.Sum256(r.Site.Body)) }
@@ -218,7 +216,7 @@ func (r *Run) Prune(ctx context.Context, replaced site.Key, report *Report) erro
 	slices.SortFunc(indexes, func(a, b index) int {
 		return cmp.Or(compareTrue(a.key == live, b.key == live), compareTrue(a.key == replaced, b.key == replaced), b.put.Compare(a.put), cmp.Compare(a.key, b.key))
 	})
-	keep := min(len(indexes), r.Keep)
+	keep := min(len(indexes), keepSites)
 	needed := map[site.Key]bool{}
 	for _, x := range indexes[:keep] {
 		body, _, err := r.Bucket.Read(ctx, x.key)

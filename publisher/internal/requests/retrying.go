@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -253,38 +251,6 @@ func (b *Bucket) List(soft context.Context, prefix site.Key, found func(storage.
 			return err
 		}
 	}
-}
-
-// ListAll lists the whole bucket. It skips and returns unreadable folders and files, such as the
-// lost+found of a disk, but fails if objects of a site with one of the configurations may be there.
-func (b *Bucket) ListAll(soft context.Context, configs []site.Config, found func(storage.Info) error) (others []site.Key, err error) {
-	err = b.List(soft, "", found)
-	var left *storage.UnreadableError
-	if !errors.As(err, &left) {
-		return nil, err
-	}
-	for i, key := range left.Keys {
-		if mayBeOurs(key, configs) {
-			return nil, fmt.Errorf("read %s, which may be part of the site: %w; let this user read it", key, left.Errs[i])
-		}
-	}
-	b.Log.Warn("skipping unreadable files that are not part of the site", "first", left.Keys[0], "number", len(left.Keys))
-	return left.Keys, nil
-}
-
-// mayBeOurs reports whether a file, or a folder whose key ends in a slash, may hold objects of a
-// site with one of the configurations.
-func mayBeOurs(key site.Key, configs []site.Config) bool {
-	ours := site.Reserved()
-	for _, c := range configs {
-		for _, pattern := range c.PublicKeys() {
-			ours = append(ours, strings.TrimRight(pattern, "/*"))
-		}
-	}
-	path := strings.TrimSuffix(string(key), "/") + "/"
-	return slices.ContainsFunc(ours, func(own string) bool {
-		return strings.HasPrefix(path, own+"/") || strings.HasPrefix(own+"/", path)
-	})
 }
 
 // CanUnpack reports whether the server may unpack archives.

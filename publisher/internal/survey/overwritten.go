@@ -15,7 +15,7 @@ import (
 // may be left from an earlier site.
 func Overwritten(ctx context.Context, bucket *requests.Bucket, next *origin.Site) (keys []site.Key, err error) {
 	byShard := map[string][]storage.Info{} // few: objects in the way of a first site are a mistake
-	_, err = bucket.ListAll(ctx, []site.Config{next.Root.Config}, func(info storage.Info) error {
+	err = bucket.List(ctx, "", func(info storage.Info) error {
 		if info.Key == site.RootKey {
 			keys = append(keys, info.Key) // put since this run looked for it
 		} else if _, ok := next.Root.Config.RouteOf(info.Key); ok {

@@ -41,11 +41,10 @@ type Survey struct {
 	Refreshers note.Keys // see publisher.Options
 
 	// Results.
-	Expected  int        // number of objects that the manifest names
-	Manifests int        // number of objects of the manifest itself
-	Listed    int        // number of listed objects
-	Marked    bool       // whether there is a mark
-	Others    []site.Key // unreadable keys that are not the site's
+	Expected  int  // number of objects that the manifest names
+	Manifests int  // number of objects of the manifest itself
+	Listed    int  // number of listed objects
+	Marked    bool // whether there is a mark
 
 	digests   digestCount
 	refreshes *refreshSet // nil until needed
@@ -81,8 +80,7 @@ func (s *Survey) Take(ctx context.Context) error {
 	parts := site.HashPrefixes(listingDigits)
 	objects := listing.List(len(parts))
 	s.Progress.Stage("list", int64(s.Root.Counts.Objects+len(shards.Names(s.Root))))
-	var err error
-	s.Others, err = s.Bucket.ListAll(ctx, s.Configs, func(info storage.Info) error {
+	err := s.Bucket.List(ctx, "", func(info storage.Info) error {
 		s.Listed++
 		s.Progress.AddBytes(1, 0)
 		part, _ := slices.BinarySearch(parts, s.partOf(info.Key))

@@ -29,7 +29,7 @@ const (
 	ManifestsInFlight = 16      // a shard has some hundred kilobytes
 	deletesInFlight   = 4       // each request deletes up to storage.MaxDelete objects
 	packProbe         = 2       // objects in the request that tests whether the server unpacks
-	packFrom          = 200     // below this number of objects, testing is not worth the requests
+	PackFrom          = 200     // below this number of objects, testing is not worth the requests
 )
 
 // BodyBytes bounds the bodies in memory, including waiting ones. A larger
@@ -40,19 +40,12 @@ const BodyBytes = 64 << 20
 type Transfer struct {
 	source   *origin.Site
 	bucket   *requests.Bucket
-	bulk     string     // a publisher.Bulk
+	packFrom int        // number of objects from which one request carries many
 	sent     func(Sent) // receives counts of sent objects, from many goroutines
 	progress requests.Progress
 	bodies   *semaphore.Weighted // BodyBytes in total
 	Packs    bool                // whether one request carries many objects; set by Put
 }
-
-// Values of bulk.
-const (
-	bulkAuto = "auto"
-	bulkOn   = "on"
-	bulkOff  = "off"
-)
 
 // Sent counts finished requests.
 type Sent struct {
@@ -62,10 +55,11 @@ type Sent struct {
 	Deleted   int
 }
 
-// New returns a transfer of the objects of source to a bucket. bulk is a publisher.Bulk. told
-// receives the counts of finished requests, from many goroutines.
-func New(source *origin.Site, bucket *requests.Bucket, bulk string, progress requests.Progress, told func(Sent)) *Transfer {
-	return &Transfer{source: source, bucket: bucket, bulk: bulk, sent: told, progress: progress, bodies: semaphore.NewWeighted(BodyBytes)}
+// New returns a transfer of the objects of source to a bucket. From packFrom objects on, one request
+// carries many, if the server unpacks archives. told receives the counts of finished requests, from
+// many goroutines.
+func New(source *origin.Site, bucket *requests.Bucket, packFrom int, progress requests.Progress, told func(Sent)) *Transfer {
+	return &Transfer{source: source, bucket: bucket, packFrom: packFrom, sent: told, progress: progress, bodies: semaphore.NewWeighted(BodyBytes)}
 }
 
 // A batch is the content of one request.
@@ -85,7 +79,7 @@ type followUp struct {
 // the entry points: search shards, buckets and leaderboards, in this order. Manifest shards with a
 // new entry point follow, then deltas, and indexes last.
 func (t *Transfer) Put(ctx context.Context, p *plan.Plan) error {
-	if err := t.chooseBulk(ctx, p); err != nil {
+	if err := t.tryPacks(ctx, p); err != nil {
 		return err
 	}
 	t.progress.Stage("upload", int64(p.Put+p.Manifests))
@@ -135,13 +129,10 @@ func (t *Transfer) Put(ctx context.Context, p *plan.Plan) error {
 	})
 }
 
-// chooseBulk decides whether one request carries many objects.
-func (t *Transfer) chooseBulk(ctx context.Context, p *plan.Plan) error {
-	able := t.bucket.CanUnpack()
-	if t.bulk == bulkOff || t.bulk == bulkAuto && (!able || p.Put < packFrom) {
+// tryPacks decides whether one request carries many objects.
+func (t *Transfer) tryPacks(ctx context.Context, p *plan.Plan) error {
+	if !t.bucket.CanUnpack() || p.Put < t.packFrom {
 		return nil
-	} else if !able {
-		return errNoUnpacking
 	}
 	var probe []site.Entry
 	for e, err := range p.Objects.Entries(0) {
@@ -162,19 +153,14 @@ func (t *Transfer) chooseBulk(ctx context.Context, p *plan.Plan) error {
 	t.Packs, err = t.bucket.Unpacks(ctx, objects)
 	switch {
 	case err == nil:
-	case t.bulk == bulkOn, errors.Is(err, storage.ErrDamaged), requests.Retryable(err), ctx.Err() != nil:
+		return nil
+	case errors.Is(err, storage.ErrDamaged), requests.Retryable(err), ctx.Err() != nil:
 		return t.explain(err)
-	default: // some servers answer unknown requests with an error of their own
-		t.bucket.Log.Info("the server does not take archives", "error", err)
-		return t.bucket.Delete(ctx, site.PackKey)
 	}
-	if t.bulk == bulkOn && !t.Packs {
-		return errNoUnpacking
-	}
-	return nil
+	// Some servers answer unknown requests with an error of their own.
+	t.bucket.Log.Info("the server does not take archives", "error", err)
+	return t.bucket.Delete(ctx, site.PackKey)
 }
-
-var errNoUnpacking = errors.New("the server does not unpack archives")
 
 // batches cuts the objects of the plan into batches, across shards if the server unpacks archives.
 // It calls begins for each shard of a batch before the batch is sent, and ends for each shard of

@@ -17,13 +17,13 @@ import (
 )
 
 // List calls found for each file whose key begins with prefix and is greater than after ("" for all), in key order
-// and never concurrently. It reads each file for its ETag, and follows links. It stops at the first error of found
-// and returns it. Unreadable files and folders are omitted, and then List returns an UnreadableError at the end.
+// and never concurrently. It reads each file for its ETag, and follows links. It stops at the first error of found,
+// and at the first file or folder that it cannot read.
 func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(object.Info) error) error {
 	w := walk{bucket: l, prefix: string(prefix), after: string(after), found: found, buffer: make([]byte, 32<<10)}
 	err := w.folder(ctx, "")
-	if err == nil && w.unreadable != nil {
-		err = w.unreadable
+	if errors.Is(err, fs.ErrPermission) { // such as the lost+found of a disk
+		err = fmt.Errorf("%w; let this user read it, or name a folder without it", err)
 	}
 	if err != nil {
 		return fmt.Errorf("list %s: %w", l.path, err)
@@ -31,33 +31,13 @@ func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(obj
 	return nil
 }
 
-// An UnreadableError lists what a listing omitted because it cannot be read, such as another user's folder.
-// Everything else was listed.
-type UnreadableError struct {
-	Keys []site.Key // folders end in a slash
-	Errs []error    // reason for each key
-}
-
-func (e *UnreadableError) Error() string { return errors.Join(e.Errs...).Error() }
-
-// Unwrap returns the reasons.
-func (e *UnreadableError) Unwrap() []error { return e.Errs }
-
 // A walk visits a bucket in key order, which differs from folder order: "a-b" comes before "a/b", although "a" comes
 // before "a-b".
 type walk struct {
 	bucket        *Local
 	prefix, after string
 	found         func(object.Info) error
-	buffer        []byte           // for hashing files, which may be large
-	unreadable    *UnreadableError // nil if everything was readable
-}
-
-func (w *walk) omit(key string, err error) {
-	if w.unreadable == nil {
-		w.unreadable = &UnreadableError{}
-	}
-	w.unreadable.Keys, w.unreadable.Errs = append(w.unreadable.Keys, site.Key(key)), append(w.unreadable.Errs, err)
+	buffer        []byte // for hashing files, which may be large
 }
 
 // keys returns the sorted keys in a folder. Folder names, given and returned, end in a slash; the bucket itself is
@@ -67,9 +47,6 @@ func (w *walk) keys(below string) ([]string, error) {
 	switch {
 	case IsAbsent(err): // deleted in the meantime, or the bucket does not exist yet
 		return nil, nil
-	case err != nil && below != "":
-		w.omit(below, err)
-		return nil, nil
 	case err != nil:
 		return nil, err
 	}
@@ -78,10 +55,8 @@ func (w *walk) keys(below string) ([]string, error) {
 		key := below + entry.Name()
 		kind, err := w.kind(key, entry)
 		switch {
-		case errors.Is(err, errLoop):
+		case errors.Is(err, errLoop), err != nil && w.mayHold(key+"/"):
 			return nil, err
-		case err != nil && w.mayHold(key+"/"):
-			w.omit(key, err)
 		case kind.IsDir() && key != workFolder:
 			keys = append(keys, key+"/")
 		case kind.IsRegular():
@@ -158,8 +133,7 @@ func (w *walk) file(key site.Key) error {
 	if errors.Is(err, object.ErrNotFound) {
 		return nil
 	} else if err != nil {
-		w.omit(string(key), err)
-		return nil
+		return err
 	}
 	return w.found(object.InfoOfFile(key, site.MD5(hash.Sum(nil)), info))
 }
