@@ -7,21 +7,22 @@
 // at once and has no state to lose: a refresh is in the bucket before its answer is sent, so any
 // number of handlers may serve one bucket.
 //
-// This package serves objects and bounds concurrent work. In internal/, answer computes answers,
-// fresh refreshes objects, cache holds them, and fetch reads them from the store.
+// This package joins the rooms below internal/: answer computes answers, fresh refreshes objects, cache
+// holds them, fetch reads them from the store, reply writes answers, and listen bounds connections.
 //
 // # The path of a request
 //
-//  1. observe.go limits, counts and logs requests. handler.go answers them: site.Resolve maps the request
-//     to an object or a computation. hot.go takes a shortcut if the cache has the object at the request's
-//     path. watch.go notices a new site; a replaced tar file is indexed completely before it is served.
+//  1. observe limits, counts and logs requests. handler.go answers them: site.Resolve maps the request
+//     to an object or a computation; body reads the body of a batch. hot.go takes a shortcut if the cache
+//     has the object at the request's path. watch.go notices a new site, and current switches to it; a
+//     replaced tar file is indexed completely before it is served.
 //  2. The cache holds the most requested objects, with an index for each search shard. Gates (gates.go)
 //     bound the requests that do one thing at a time, and the bytes that they hold. A request that cannot
 //     pass in time gets a 503.
 //
 // # The path of a part of a table
 //
-//  1. Routes with site.Route.Ranges accept Range headers. ranges.go answers them with http.ServeContent.
+//  1. Routes with site.Route.Ranges accept Range headers. reply answers them with http.ServeContent.
 //  2. From a bucket, the part is copied to the client as it arrives (fetch.Stream), so its body is never in
 //     memory. If the object is replaced, its ETag no longer matches and the answer ends early.
 //  3. A checked store reads the whole object instead: a signature does not cover a part.

@@ -6,14 +6,15 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/listen"
 	"github.com/followpress/followpress/site"
 )
 
 // Limits are for ServeWithin.
-type Limits = limits
+type Limits = listen.Limits
 
 // ServeWithin is Serve with other limits.
-var ServeWithin = serve
+var ServeWithin = listen.Serve
 
 // SetClock gives the cache a clock of the test's.
 func (o *Options) SetClock(c otter.Clock) { o.clock = c }
@@ -28,20 +29,20 @@ func (h *Handler) RequestsWaiting() int64 { return h.gates.waiting.Taken() }
 func (h *Handler) PollRoot(ctx context.Context) { h.pollRoot(ctx) }
 
 // Reapply reapplies refreshes, as Watch does for a new site.
-func (h *Handler) Reapply(ctx context.Context) { h.reapply(ctx, h.live.Load()) }
+func (h *Handler) Reapply(ctx context.Context) { h.reapply(ctx, h.current.Site()) }
 
 // InFlight returns the number of bytes held outside the cache.
 func (h *Handler) InFlight() int64 { return h.inFlight() }
 
 // Version counts the sites that were served.
-func (h *Handler) Version() uint64 { return uint64(h.live.Load().Version) }
+func (h *Handler) Version() uint64 { return uint64(h.current.Site().Version) }
 
 // Forget empties the cache, so that the next answers are made as the first ones were.
 func (h *Handler) Forget() { h.cache.Clear() }
 
 // IsHot reports whether the next request for a path is answered without a resolution.
 func (h *Handler) IsHot(path string) bool {
-	o := h.cache.Peek(cache.Key{Version: h.live.Load().Version, Key: site.Key(path[1:])})
+	o := h.cache.Peek(cache.Key{Version: h.current.Site().Version, Key: site.Key(path[1:])})
 	if o == nil {
 		return false
 	}

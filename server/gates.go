@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"github.com/followpress/followpress/server/internal/answer"
+	"github.com/followpress/followpress/server/internal/body"
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/server/internal/fresh"
 	"github.com/followpress/followpress/server/internal/gate"
@@ -16,20 +17,16 @@ type gates struct {
 	requests *gate.Gate // requests being answered
 	waiting  *gate.Gate // requests waiting for anything
 	doubts   *gate.Gate // requests waiting for a read of the root
-	bodies   bodyGates
 	streams  *gate.Gate // buffer bytes of objects streamed from the store to clients
 
+	bodies body.Reader
 	cache  cache.Gates
 	answer answer.Gates
 	fresh  fresh.Gates
 }
 
-type bodyGates struct {
-	receiving *gate.Gate // requests whose body is being read
-	arriving  *gate.Gate // bytes of the first parts of bodies being read
-	growing   *gate.Gate // bytes of the remaining parts
-	read      *gate.Gate // bytes of bodies that are read completely
-}
+// streamBytes is the memory of one streamed object: a buffer on either side.
+const streamBytes = 64 << 10
 
 // rereadsAtOnce bounds background reads while the store hangs.
 const rereadsAtOnce = 64
@@ -53,11 +50,12 @@ func newGates(o Options) gates {
 		waiting:  waiting,
 		doubts:   requests(o.MaxRequests/8, waiting),
 		// Arriving bodies have their own memory, so that slow clients do not keep others out.
-		bodies: bodyGates{
-			receiving: requests(o.MaxRequests/4, waiting),
-			arriving:  bytes(o.InFlightBytes/24, firstBodyBytes),
-			growing:   bytes(o.InFlightBytes/24, site.MaxBatchBytes),
-			read:      bytes(o.InFlightBytes/12, mostBodyBytes),
+		bodies: body.Reader{
+			Receiving: requests(o.MaxRequests/4, waiting),
+			Arriving:  bytes(o.InFlightBytes/24, body.FirstBytes),
+			Growing:   bytes(o.InFlightBytes/24, site.MaxBatchBytes),
+			Done:      bytes(o.InFlightBytes/12, body.MostBytes),
+			Timeout:   o.Timeout,
 		},
 		streams: &gate.Gate{Size: max(o.InFlightBytes/12, streamBytes), Line: requests(o.MaxRequests/2, waiting)},
 		// Objects get five sixths of the bytes, answers in the making one sixth. Large answers,

@@ -10,22 +10,24 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/followpress/followpress/server/internal/answer"
 	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/current"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/fresh"
+	"github.com/followpress/followpress/server/internal/observe"
+	"github.com/followpress/followpress/server/internal/reply"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/page"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/site/settings"
+	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/storage/checked"
 )
@@ -101,22 +103,15 @@ type Handler struct {
 	*shared
 	fetcher   *fetch.Fetcher
 	cache     *cache.Cache
+	current   *current.Reader
 	answers   *answer.Maker
 	refresher *fresh.Refresher // nil without refreshes
 
 	draining atomic.Bool
-	polling  sync.Mutex // held while the root is read
-	doubts   singleflight.Group
-	live     atomic.Pointer[liveSite]
 }
 
 // ErrNoSite means that the store holds no site.
 var ErrNoSite = fmt.Errorf("there is no site: it has no %s", site.RootKey)
-
-// alteredSite is the problem for objects that a checked store (package checked) rejects. Only
-// servers answer with it, so no site has an object for it.
-var alteredSite = &site.Problem{Name: "altered", Status: http.StatusBadGateway, CacheControl: site.NoStore,
-	Detail: "The stored data is not what its publisher has signed, so it is not shown."}
 
 // New returns a handler for the site in store. It reads the root and returns ErrNoSite if there is
 // none. If the store fails temporarily (storage.Temporary), the handler answers 503 until Watch has
@@ -131,20 +126,17 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.current.Store(h)
-	h.polling.Lock()
-	defer h.polling.Unlock()
-	switch err = h.readRoot(ctx); {
+	s.newest.Store(h)
+	err = h.current.Read(ctx)
+	switch {
 	case err == nil:
 		return h, nil
 	case storage.Temporary(err) || errors.Is(err, checked.ErrBetween):
 		h.log.Warn("cannot read the site yet, retrying", "error", err)
 		return h, nil
-	case errors.Is(err, storage.ErrNotFound):
-		err = ErrNoSite
 	}
 	h.Close()
-	return nil, err
+	return nil, noSite(err)
 }
 
 // Close stops the goroutines of the cache. Call it once, after Watch has returned and all requests
@@ -156,14 +148,23 @@ func (h *Handler) inFlight() int64 {
 	return h.cache.InFlight() + h.gates.answer.Small.Taken() + h.gates.answer.Large.Taken() + h.gates.streams.Taken()
 }
 
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Answer(w, r, nil) }
+
+// Answer is ServeHTTP, but calls made once the answer is made and before it is sent: from then on
+// the request no longer needs the store, however slowly its client reads. made may be nil.
+func (h *Handler) Answer(w http.ResponseWriter, r *http.Request, made func()) {
+	h.observer.Observe(w, r, made, h.respond)
+}
+
 // respond answers a request and records the route and the status in seen.
-func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome) {
-	v := h.live.Load()
+func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *observe.Outcome) {
+	v := h.current.Site()
 	if v == nil {
-		seen.status = h.write(problem(site.Unavailable), w, r)
+		seen.Status = h.observer.Replies.Write(reply.Problem(site.Unavailable), w, r)
 		return
 	}
-	w.Header()[settings.Header] = v.settings
+	w.Header()[settings.Header] = v.Settings
 	if h.respondHot(w, r, v, seen) {
 		return
 	}
@@ -172,21 +173,21 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 		return
 	}
 	resolution := v.Root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
-	seen.route = resolution.Route
+	seen.Route = resolution.Route
 	if resolution.Action == site.AnswerPreflight {
-		seen.status = preflight(w, v.Root.Config)
+		seen.Status = preflight(w, v.Root.Config)
 		return
 	}
-	ctx := seen.context(r.Context())
-	limit := h.timeout
+	ctx := seen.Context(r.Context())
+	limit := h.options.Timeout
 	if resolution.Fresh {
-		limit += h.refresh.UpstreamTimeout
-		ctx = fresh.WithClient(ctx, r, h.refresh.Proxies)
+		limit += h.options.Refresh.UpstreamTimeout
+		ctx = fresh.WithClient(ctx, r, h.options.Refresh.Proxies)
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if resolution.Route != nil && resolution.Route.ID == routes.NextNote {
-		v = h.doubted(limited)
+		v = h.current.Doubted(limited)
 	}
 	a, stalled, err := h.answerTo(limited, w, r, v, resolution)
 	gone := ctx.Err() != nil && !stalled // a client that closed only its sending side may still read an answer
@@ -198,65 +199,113 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 				if errors.As(err, &altered) {
 					fields = append(fields, "key", altered.Key, "expected", altered.Expected, "got", altered.Got)
 				}
-				h.logger(ctx).Error("request failed", fields...)
+				h.observer.Logger(ctx).Error("request failed", fields...)
 			})
 		}
-		a = problem(site.Unavailable)
+		a = reply.Problem(site.Unavailable)
 		if errors.Is(err, checked.ErrAltered) {
-			h.metrics.altered.Inc()
-			a = problem(alteredSite)
+			h.observer.Metrics.Altered.Inc()
+			a = reply.Problem(reply.Altered)
 		}
 	}
-	defer a.object.Release()
+	defer a.Object.Release()
 	defer h.closeStream(ctx, a)
-	h.rendered(seen)
+	h.observer.Rendered(seen)
 	addTags(w, v, resolution)
-	if c := v.Root.Config; a.status == http.StatusNotFound && c.Explorer && page.WantsMissing(sentPath(r.URL), r.Header) {
-		a.object, a.contentType, a.cacheControl = cache.WithoutTag([]byte(page.Missing(c))), routeValues[routes.Index].contentType, noStore
+	if c := v.Root.Config; a.Status == http.StatusNotFound && c.Explorer && page.WantsMissing(sentPath(r.URL), r.Header) {
+		a = a.WithPage([]byte(page.Missing(c)))
 	}
-	seen.status = h.write(a, w, r)
+	seen.Status = h.observer.Replies.Write(a, w, r)
 	if gone {
-		seen.status = statusClientGone
+		seen.Status = observe.StatusClientGone
 	}
 }
 
 // answerTo reads the body of a request, if its route takes one, and finds the answer. stalled
 // reports that the body did not arrive in time.
-func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.Request, v *liveSite, resolution site.Resolution) (a response, stalled bool, err error) {
+func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.Request, v *current.Site, resolution site.Resolution) (a reply.Reply, stalled bool, err error) {
 	if resolution.Route != nil && resolution.Route.Ranges && h.fetcher.HasRanges() {
 		a, err = h.opened(ctx, r.Context(), resolution)
 		return a, false, err
 	}
-	sent, err := h.readBatch(ctx, w, r, resolution)
-	defer h.gates.bodies.read.Give(sent.granted)
+	sent, err := h.gates.bodies.Read(ctx, w, r, resolution)
+	defer h.gates.bodies.Done.Give(sent.Granted)
 	switch {
 	case err != nil:
-		return response{}, false, err
-	case sent.problem != nil:
-		return problem(sent.problem), sent.stalled, nil
+		return reply.Reply{}, false, err
+	case sent.Problem != nil:
+		return reply.Problem(sent.Problem), sent.Stalled, nil
 	}
-	a, err = h.answer(ctx, v, resolution, sent.users)
+	a, err = h.answer(ctx, v, resolution, sent.Users)
 	if err == nil {
-		markHot(r, v, resolution, a.object)
+		markHot(r, v, resolution, a.Object)
 	}
 	return a, false, err
 }
 
-// describes reports whether the request asks for the OpenAPI document and the site has none.
-func (h *Handler) describes(v *liveSite, r *http.Request) bool {
-	return r.URL.Path == "/"+string(site.OpenAPIKey) && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
-		h.describe != nil && !v.Root.Config.EFP()
+// opened returns the answer with an object of a route with ranges (site.Route.Ranges), copied from
+// the store to the client: such objects are too large to read whole for each part, or to hold in
+// memory. If the store cannot read parts, the object is in memory like any other: a checked store
+// needs the whole object, since a signature does not cover a part. The caller closes the stream.
+func (h *Handler) opened(ctx, during context.Context, r site.Resolution) (reply.Reply, error) {
+	if err := h.gates.streams.Take(ctx, streamBytes); err != nil {
+		return reply.Reply{}, err
+	}
+	stream, err := h.fetcher.Open(ctx, during, r.Key)
+	if err != nil {
+		h.gates.streams.Give(streamBytes)
+		if errors.Is(err, storage.ErrNotFound) {
+			return absent(r, r.Absent), nil
+		}
+		return reply.Reply{}, err
+	}
+	return reply.Streamed(r.Route, stream), nil
 }
 
-func (h *Handler) respondDescription(w http.ResponseWriter, r *http.Request, v *liveSite, seen *outcome) {
-	seen.route = site.RouteBy(routes.OpenAPI)
-	o, err := v.description()
-	a := whole(seen.route, o)
-	if err != nil {
-		h.logger(seen.context(r.Context())).Error("description failed", "error", err)
-		a = problem(site.InternalError)
+// closeStream closes the stream of an answer, if any, and logs why the store ended it early. The
+// client notices by Content-Length.
+func (h *Handler) closeStream(ctx context.Context, a reply.Reply) {
+	if a.Stream == nil {
+		return
 	}
-	seen.status = h.write(a, w, r)
+	defer h.gates.streams.Give(streamBytes)
+	if err := a.Stream.Close(); err != nil && ctx.Err() == nil {
+		h.failures.Do(func() { h.observer.Logger(ctx).Error("answer was cut off", "error", err) })
+	}
+}
+
+// absent returns the answer for a missing object: the route's own empty answer if it has one, else
+// p.
+func absent(r site.Resolution, p *site.Problem) reply.Reply {
+	a := reply.Problem(p)
+	if r.Fresh {
+		a.CacheControl = reply.NoStore
+	}
+	return a
+}
+
+// addTags adds the cache tags that the same object has in the bucket, so that one purge finds both.
+func addTags(w http.ResponseWriter, v *current.Site, r site.Resolution) {
+	for _, header := range tags.Headers(v.Root.Config, r) {
+		w.Header().Set(header.Name, header.Value)
+	}
+}
+
+// describes reports whether the request asks for the OpenAPI document and the site has none.
+func (h *Handler) describes(v *current.Site, r *http.Request) bool {
+	return r.URL.Path == "/"+string(site.OpenAPIKey) && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		h.options.Describe != nil && !v.Root.Config.EFP()
+}
+
+func (h *Handler) respondDescription(w http.ResponseWriter, r *http.Request, v *current.Site, seen *observe.Outcome) {
+	seen.Route = site.RouteBy(routes.OpenAPI)
+	o, err := v.Description()
+	a := reply.Whole(seen.Route, o)
+	if err != nil {
+		h.observer.Logger(seen.Context(r.Context())).Error("description failed", "error", err)
+		a = reply.Problem(site.InternalError)
+	}
+	seen.Status = h.observer.Replies.Write(a, w, r)
 }
 
 // sentPath returns the path as the client sent it. URL.EscapedPath is not always the same: if the
@@ -279,9 +328,9 @@ func preflight(w http.ResponseWriter, c site.Config) (status int) {
 
 // answer finds the answer to a resolved request; users come from its body. The caller answers an
 // error with a 503.
-func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (response, error) {
+func (h *Handler) answer(ctx context.Context, v *current.Site, r site.Resolution, users []*string) (reply.Reply, error) {
 	if r.Action == site.AnswerProblem {
-		return problem(r.Problem), nil
+		return reply.Problem(r.Problem), nil
 	}
 	r, err := h.answers.LookedUp(ctx, v.Site, r)
 	var o *cache.Object
@@ -292,7 +341,7 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 		defer o.Release()
 		a, err := h.refreshed(ctx, v, r, o)
 		if err == nil {
-			a.object.Pin()
+			a.Object.Pin()
 		}
 		return a, err
 	}
@@ -303,23 +352,23 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 	case errors.Is(err, storage.ErrNotFound) && r.Absent != nil:
 		return absent(r, r.Absent), nil
 	case errors.Is(err, storage.ErrNotFound) && r.Unknown != "":
-		o, err = h.unknown(ctx, v, r)
+		o, err = h.current.Unknown(ctx, v, r.Unknown, r.Address)
 	case errors.Is(err, storage.ErrNotFound):
 		o, err = cache.NewObject([]byte(site.EmptySearch)), nil
 	}
 	if err == nil && r.Route.Redirect {
-		return redirect(r.Route, o), nil
+		return reply.Redirect(r.Route, o), nil
 	}
-	a := whole(r.Route, o)
+	a := reply.Whole(r.Route, o)
 	if r.Fresh {
-		a.cacheControl = noStore
+		a.CacheControl = reply.NoStore
 	}
 	return a, err
 }
 
 // find returns the object that answers a request, or storage.ErrNotFound. The caller releases the
 // object.
-func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*cache.Object, error) {
+func (h *Handler) find(ctx context.Context, v *current.Site, r site.Resolution, users []*string) (*cache.Object, error) {
 	switch r.Action {
 	case site.AnswerSearch, site.AnswerComputed:
 		return h.answers.Compute(ctx, v.Site, r, users)
@@ -330,41 +379,16 @@ func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, user
 	return h.cache.Get(ctx, cache.Key{Version: v.Version, Key: r.Key, WithoutTags: r.Action == site.AnswerWithoutTags})
 }
 
-// unknown returns the answer for an address that is not in the graph.
-func (h *Handler) unknown(ctx context.Context, v *liveSite, r site.Resolution) (*cache.Object, error) {
-	template, err := h.template(ctx, v, r.Unknown)
-	if err != nil {
-		return nil, err
-	}
-	return cache.NewObject(bytes.ReplaceAll(template, []byte(site.UnknownAddress), []byte(r.Address))), nil
-}
-
-// template returns an object for unknown addresses (site.UnknownKey). The live site keeps all of
-// them: they are few and small.
-func (h *Handler) template(ctx context.Context, v *liveSite, key site.Key) ([]byte, error) {
-	if body, ok := v.templates.Load(key); ok {
-		return body.([]byte), nil
-	}
-	o, err := h.cache.Get(ctx, cache.Key{Version: v.Version, Key: key})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
-	}
-	defer o.Release()
-	body := bytes.Clone(o.Body)
-	v.templates.Store(key, body)
-	return body, nil
-}
-
 // refreshed answers a cache=fresh request for a stored object.
-func (h *Handler) refreshed(ctx context.Context, v *liveSite, r site.Resolution, stored *cache.Object) (response, error) {
-	a := whole(r.Route, stored)
-	a.cacheControl = noStore
+func (h *Handler) refreshed(ctx context.Context, v *current.Site, r site.Resolution, stored *cache.Object) (reply.Reply, error) {
+	a := reply.Whole(r.Route, stored)
+	a.CacheControl = reply.NoStore
 	kind := site.Details
 	if r.Route.ID == routes.Badges || r.Route.ID == routes.UserBadges {
 		kind = site.Badges
 	}
 	if !h.refresher.Refreshes(kind) {
-		a.refresh = "unavailable"
+		a.Refresh = "unavailable"
 		return a, nil
 	}
 	t, ok, err := fresh.Target{Config: v.Root.Config, Object: kind, TokenID: r.TokenID}.StandsFor(ctx, r.Key, func(ctx context.Context, key site.Key) ([]byte, error) {
@@ -379,29 +403,29 @@ func (h *Handler) refreshed(ctx context.Context, v *liveSite, r site.Resolution,
 		return a, err
 	}
 	if !ok {
-		a.refresh = "unavailable"
+		a.Refresh = "unavailable"
 		return a, nil
 	}
-	o, err := h.refresher.Refresh(ctx, t, h.logger(ctx),
-		func(key site.Key, body []byte) *cache.Object { return h.cache.Put(h.live.Load().Version, key, body) }) // a new site may be live by now
+	o, err := h.refresher.Refresh(ctx, t, h.observer.Logger(ctx),
+		func(key site.Key, body []byte) *cache.Object { return h.cache.Put(h.current.Site().Version, key, body) }) // a new site may be live by now
 	var often *fresh.TooOftenError
 	switch {
 	case errors.As(err, &often):
-		h.metrics.refreshed(kind, "limited")
-		a.refresh = "limited"
+		h.observer.Metrics.Refreshed(kind, "limited")
+		a.Refresh = "limited"
 		if h.refresher.Strict() {
-			a = problem(site.TooManyRefreshes)
+			a = reply.Problem(site.TooManyRefreshes)
 		}
-		a.retryAfter = often.Wait
+		a.RetryAfter = often.Wait
 		return a, nil
 	case errors.Is(err, storage.ErrNotFound):
 		return absent(r, site.NoSuchList), nil
 	case errors.Is(err, fresh.ErrUpstream):
-		a.refresh = "failed"
+		a.Refresh = "failed"
 		return a, nil
 	case err != nil:
 		return a, err
 	}
-	a.object = o
+	a.Object = o
 	return a, nil
 }

@@ -2,10 +2,12 @@ package server
 
 import (
 	"net/http"
-	"net/textproto"
 	"strings"
 
 	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/current"
+	"github.com/followpress/followpress/server/internal/observe"
+	"github.com/followpress/followpress/server/internal/reply"
 	"github.com/followpress/followpress/site"
 )
 
@@ -14,12 +16,12 @@ import (
 
 // respondHot answers a request if the cache has an object marked as the answer to its path, and the
 // object is not due to be read again. It reports whether it answered.
-func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite, seen *outcome) bool {
+func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *current.Site, seen *observe.Outcome) bool {
 	key, ok := plainKey(r)
 	if !ok || r.Context().Err() != nil {
 		return false
 	}
-	o := h.cache.Young(cache.Key{Version: v.Version, Key: key}, seen.begun)
+	o := h.cache.Young(cache.Key{Version: v.Version, Key: key}, seen.Begun)
 	if o == nil {
 		return false
 	}
@@ -28,18 +30,18 @@ func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite
 	if route == nil {
 		return false
 	}
-	h.metrics.cacheHits.Inc()
-	seen.route = route
-	h.rendered(seen)
+	h.observer.Metrics.CacheHits.Inc()
+	seen.Route = route
+	h.observer.Rendered(seen)
 	addTags(w, v, site.Resolution{Route: route, Key: key})
-	seen.status = h.write(whole(route, o), w, r)
+	seen.Status = h.observer.Replies.Write(reply.Whole(route, o), w, r)
 	return true
 }
 
 // markHot marks an object as the answer to its own path. The configuration of the site alone
 // decides what a path resolves to, and an object belongs to one version of the site. Objects kept
 // next to a site (site.Route.Kept) belong to no version and are read for each request.
-func markHot(r *http.Request, v *liveSite, resolution site.Resolution, o *cache.Object) {
+func markHot(r *http.Request, v *current.Site, resolution site.Resolution, o *cache.Object) {
 	if o == nil || resolution.Action != site.AnswerObject || resolution.Route.Kept() || o.Route.Load() != nil {
 		return
 	}
@@ -55,38 +57,3 @@ func plainKey(r *http.Request) (key site.Key, ok bool) {
 	return site.Key(path), ok && r.URL.RawPath == "" && r.URL.RawQuery == "" &&
 		(r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
-
-// A headerValue is a header with its canonical name and a value shared by all answers.
-type headerValue struct {
-	name   string
-	values []string
-}
-
-var everyAnswer = func() (all []headerValue) {
-	for _, header := range site.EveryHeader() {
-		all = append(all, headerValue{textproto.CanonicalMIMEHeaderKey(header.Name), []string{header.Value}})
-	}
-	return all
-}()
-
-var noStore = []string{site.NoStore}
-
-// allRoutes are the routes of all sites, ordered by ID.
-var allRoutes = site.AllFeatures().Routes()
-
-var routeValues = func() []struct{ contentType, cacheControl []string } {
-	values := make([]struct{ contentType, cacheControl []string }, len(allRoutes))
-	for i, r := range allRoutes {
-		values[i].contentType, values[i].cacheControl = []string{r.ContentType}, []string{r.CacheControl}
-	}
-	return values
-}()
-
-var problems = func() map[*site.Problem]response {
-	all := map[*site.Problem]response{}
-	for _, p := range (site.Config{API: site.APIEFP}).Problems() {
-		all[p] = newProblem(p)
-	}
-	all[alteredSite] = newProblem(alteredSite)
-	return all
-}()

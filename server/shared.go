@@ -12,8 +12,12 @@ import (
 
 	"github.com/followpress/followpress/server/internal/answer"
 	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/current"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/fresh"
+	"github.com/followpress/followpress/server/internal/metrics"
+	"github.com/followpress/followpress/server/internal/observe"
+	"github.com/followpress/followpress/server/internal/reply"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -25,18 +29,12 @@ type Shared struct{ *shared }
 type shared struct {
 	options   Options
 	gates     gates
-	metrics   *metrics
+	observer  *observe.Observer
 	refreshes *fresh.Shared
 	log       *slog.Logger
-	poll      time.Duration
-	timeout   time.Duration
-	refresh   RefreshOptions
-	describe  func(site.Config) ([]byte, error) // nil for none
-
-	lifetime, problemLifetime []string // Cache-Control values; nil for those of routes and problems
 
 	failures rate.Sometimes          // limits the log of failed requests: there may be thousands per second
-	current  atomic.Pointer[Handler] // the newest handler, which gauges read
+	newest   atomic.Pointer[Handler] // for gauges
 }
 
 // NewShared returns the Shared of successive handlers. Each handler has its own cache.
@@ -52,36 +50,48 @@ func newShared(o Options) (*shared, error) {
 		return nil, err
 	}
 	s := &shared{
-		options: o, gates: newGates(o), metrics: newMetrics(), refreshes: refreshes, log: o.Log, poll: o.Poll, timeout: o.Timeout,
-		refresh: o.Refresh, describe: o.Describe, failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
+		options: o, gates: newGates(o), refreshes: refreshes, log: o.Log, failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
-	if o.CacheControl != "" {
-		s.lifetime = []string{o.CacheControl}
+	s.observer = &observe.Observer{
+		Requests: s.gates.requests, Metrics: metrics.New(s.state, o.Collectors...), Replies: reply.NewWriter(o.CacheControl, o.ProblemCacheControl), Log: o.Log,
 	}
-	if o.ProblemCacheControl != "" {
-		s.problemLifetime = []string{o.ProblemCacheControl}
-	}
-	s.metrics.watch(s)
 	return s, nil
 }
+
+// state returns the values of the gauges.
+func (s *shared) state() metrics.State {
+	is := metrics.State{Requests: float64(s.gates.requests.Taken())}
+	if h := s.newest.Load(); h != nil {
+		is.CacheBytes, is.CacheObjects, is.InFlightBytes = float64(h.cache.Bytes()), float64(h.cache.Len()), float64(h.inFlight())
+		is.Ready, is.Stale, is.AsOf = h.Ready(), h.stale(), h.asOf()
+		if v := h.current.Site(); v != nil {
+			is.Checked = v.Checked
+		}
+	}
+	return is
+}
+
+// Metrics returns an HTTP handler that exposes the metrics in Prometheus formats.
+func (s *shared) Metrics() http.Handler { return s.observer.Metrics.Handler() }
 
 // newHandler returns a handler that has not read the root yet. live reports whether the root may be
 // a live site's.
 func (s *shared) newHandler(store Store, live bool) (_ *Handler, err error) {
-	m := s.metrics
-	h := &Handler{shared: s, fetcher: &fetch.Fetcher{Store: store, Timeout: s.timeout, Observe: m.stored, Live: live}}
-	h.refresher, err = fresh.New(s.refresh, s.refreshes, h.fetcher, s.gates.fresh, fresh.Counts{Refreshed: m.refreshed, Asked: m.asked})
+	m := s.observer.Metrics
+	h := &Handler{shared: s, fetcher: &fetch.Fetcher{Store: store, Timeout: s.options.Timeout, Observe: m.Stored, Live: live}}
+	h.refresher, err = fresh.New(s.options.Refresh, s.refreshes, h.fetcher, s.gates.fresh, fresh.Counts{Refreshed: m.Refreshed, Asked: m.Asked})
 	if err != nil {
 		return nil, err
 	}
 	h.cache, err = cache.New(h.fetcher, cache.Options{
 		Bytes: s.options.CacheBytes, SentBytes: s.options.InFlightBytes / 6, Gates: s.gates.cache, Clock: s.options.clock,
-		Counts: cache.Counts{Hit: m.cacheHits.Inc, Missed: m.cacheMisses.Inc},
+		Counts: cache.Counts{Hit: m.CacheHits.Inc, Missed: m.CacheMisses.Inc},
 	})
 	if err != nil {
 		return nil, err
 	}
-	h.answers = answer.New(h.cache, s.gates.answer, func(ctx context.Context) answer.Site { return h.reload(ctx).Site })
+	h.current = &current.Reader{Fetcher: h.fetcher, Cache: h.cache, Waiting: s.gates.doubts, Describe: s.options.Describe, Log: s.observer.Logger}
+	h.answers = answer.New(h.cache, s.gates.answer, func(ctx context.Context) answer.Site { return h.current.Reload(ctx).Site })
 	return h, nil
 }
 
@@ -93,41 +103,27 @@ func (s *Shared) Handler(ctx context.Context, store Store) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.polling.Lock()
-	defer h.polling.Unlock()
-	if err := h.readRoot(ctx); err != nil {
+	if err := h.current.Read(ctx); err != nil {
 		h.Close()
-		if errors.Is(err, storage.ErrNotFound) {
-			err = ErrNoSite
-		}
-		return nil, err
+		return nil, noSite(err)
 	}
 	return h, nil
 }
 
-// Restore puts refreshed data into the objects that show it, where the data is newer. keys, below
-// site.RefreshPrefix, name entries that refreshes kept in the store. One failure does not stop the
-// others.
-func (h *Handler) Restore(ctx context.Context, keys []site.Key) error {
-	if h.refresher == nil {
-		return nil
+// noSite returns ErrNoSite if err means that there is no root.
+func noSite(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return ErrNoSite
 	}
-	v := h.live.Load()
-	_, err := h.refresher.ReapplyKept(ctx, v.Root, keys, func(key site.Key, body []byte) { h.cache.Put(v.Version, key, body) })
 	return err
 }
 
-// Wait waits for running refreshes. No request may start one while Wait runs.
-func (h *Handler) Wait() {
-	if h.refresher != nil {
-		h.refresher.Wait()
-	}
-}
-
 // Use makes the gauges of the metrics read h.
-func (s *Shared) Use(h *Handler) { s.current.Store(h) }
+func (s *Shared) Use(h *Handler) { s.newest.Store(h) }
 
 // Refuse answers a request with a problem. It is counted and logged like requests to handlers.
 func (s *Shared) Refuse(w http.ResponseWriter, r *http.Request, p *site.Problem) {
-	s.observe(w, r, nil, func(w http.ResponseWriter, r *http.Request, seen *outcome) { seen.status = s.write(problem(p), w, r) })
+	s.observer.Observe(w, r, nil, func(w http.ResponseWriter, r *http.Request, seen *observe.Outcome) {
+		seen.Status = s.observer.Replies.Write(reply.Problem(p), w, r)
+	})
 }

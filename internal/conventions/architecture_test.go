@@ -96,9 +96,15 @@ var mayImport = map[string][]string{
 	"publisher/internal/transfer": {"site", "storage", "publisher/internal/origin", "publisher/internal/plan", "publisher/internal/requests"},
 	"purger":                      {"internal/plain", "internal/retry", "internal/secret", "site", "site/page", "site/routes", "site/tags"},
 	"report":                      {"internal/inorder", "internal/plain", "site", "site/page", "site/shards", "site/refresh", "site/routes", "site/scan", "storage", "templates"},
-	"server":                      {"site", "site/page", "site/routes", "site/settings", "site/tags", "site/scan", "storage", "storage/checked", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
+	"server":                      {"site", "site/page", "site/routes", "site/settings", "site/tags", "storage", "storage/checked", "server/internal/answer", "server/internal/body", "server/internal/cache", "server/internal/current", "server/internal/fetch", "server/internal/fresh", "server/internal/gate", "server/internal/listen", "server/internal/metrics", "server/internal/observe", "server/internal/reply"},
 	"server/internal/answer":      {"site", "site/routes", "server/internal/cache", "server/internal/answer/compute", "server/internal/answer/history", "server/internal/answer/lookup", "server/internal/answer/pages", "server/internal/answer/profile", "server/internal/answer/ranked", "server/internal/answer/search", "server/internal/answer/state"},
+	"server/internal/body":        {"site", "server/internal/gate", "server/internal/listen"},
 	"server/internal/cache":       {"site", "site/scan", "storage", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/current":     {"site", "site/settings", "storage", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/listen":      {"site", "server/internal/reply"},
+	"server/internal/metrics":     {"site"},
+	"server/internal/observe":     {"site", "server/internal/gate", "server/internal/metrics", "server/internal/reply"},
+	"server/internal/reply":       {"site", "site/routes", "server/internal/cache", "server/internal/fetch"},
 	"server/internal/fetch":       {"site", "storage", "storage/checked"},
 	"server/internal/fresh":       {"internal/rawjson", "internal/secret", "site", "site/note", "site/refresh", "site/routes", "site/tags", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/gate":        {},
@@ -148,7 +154,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/generate":       {"internal/release", "site", "site/note", "site/ranks", "generator", "generator/summary", "snapshot", "storage", "storage/checked", "storage/parts", "storage/refreshed", "cmd/internal/command"},
 	"cmd/internal/key":            {"site/note"},
 	"cmd/internal/live":           {"internal/retry", "templates", "templates/openapi", "live", "publisher", "server", "site", "site/note", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
-	"cmd/internal/preview":        {"site", "site/data", "site/note", "site/page", "site/routes", "generator", "server", "storage", "templates", "templates/openapi", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/serve"},
+	"cmd/internal/preview":        {"site", "site/data", "site/note", "site/page", "site/routes", "site/scan", "generator", "server", "storage", "templates", "templates/openapi", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/serve"},
 	"cmd/internal/publish":        {"internal/awskeys", "internal/plain", "internal/sample", "internal/secret", "site", "site/note", "site/settings", "site/shards", "site/tags", "storage/checked", "generator", "generator/summary", "publisher", "purger", "snapshot/pieces", "storage", "storage/parts", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/key"},
 	"cmd/internal/report":         {"report", "generator", "site", "snapshot", "storage", "storage/parts", "cmd/internal/command"},
 	"cmd/internal/reproduce":      {"internal/release", "internal/retry", "internal/secret", "site", "site/note", "site/ranks", "site/shards", "generator", "snapshot", "snapshot/pieces", "source", "source/chain", "source/chain/provider", "storage", "storage/checked", "cmd/internal/command", "cmd/internal/snapshot"},
@@ -229,7 +235,7 @@ var onlyIn = map[string]string{
 // faces are packages whose exported names are for callers, with their maximum of exported names,
 // not counting methods, and of lines. Lower the bounds, never raise them.
 var faces = map[string]struct{ names, lines int }{
-	"generator": {10, 670}, "publisher": {35, 1_725}, "server": {17, 2_055}, "site": {198, 3_490}, "snapshot": {56, 880},
+	"generator": {10, 670}, "publisher": {35, 1_725}, "server": {16, 985}, "site": {198, 3_490}, "snapshot": {56, 880},
 	"source": {30, 550}, "storage": {41, 375},
 }
 

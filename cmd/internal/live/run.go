@@ -19,6 +19,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/serve"
 	snapshots "github.com/followpress/followpress/cmd/internal/snapshot"
 	"github.com/followpress/followpress/live"
+	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/note"
 	"github.com/followpress/followpress/snapshot"
@@ -283,11 +284,10 @@ func (p *instance) run(ctx context.Context, l listeners) error {
 	}
 	operations := p.monitor.pages()
 	operations.Handle("/metrics", p.live.Metrics())
-	operations.HandleFunc("/healthz", p.health)
-	operations.HandleFunc("/readyz", p.health)
 	return p.Serve(ctx, serve.Service{
-		Log: p.log, Public: l.public, Handler: http.HandlerFunc(p.public), Metrics: l.metrics, Operations: operations,
-		Drain: func() { p.draining.Store(true) }, Work: work,
+		Log: p.log, Public: l.public, Handler: server.Probes(http.HandlerFunc(p.public), p.notReady), Metrics: l.metrics,
+		Operations: server.Probes(operations, p.notReady),
+		Drain:      func() { p.draining.Store(true) }, Work: work,
 	})
 }
 
@@ -308,21 +308,6 @@ func (p *instance) workOnClock(ctx context.Context) {
 	}
 }
 
-// health answers /healthz and /readyz, which explains why the process is not ready.
-func (p *instance) health(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", site.NoStore)
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	text, status := "ok\n", http.StatusOK
-	if err := p.notReady(); r.URL.Path == "/readyz" && err != nil {
-		text, status = err.Error()+"\n", http.StatusServiceUnavailable
-	}
-	w.WriteHeader(status)
-	if r.Method == http.MethodHead {
-		return
-	}
-	_, _ = io.WriteString(w, text) // the client may be gone
-}
-
 var errDraining = errors.New("told to stop")
 
 func (p *instance) notReady() error {
@@ -334,11 +319,6 @@ func (p *instance) notReady() error {
 
 // public answers API requests.
 func (p *instance) public(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/healthz", "/readyz":
-		p.health(w, r)
-	default:
-		p.monitor.requests.Add(1)
-		p.live.ServeHTTP(w, r)
-	}
+	p.monitor.requests.Add(1)
+	p.live.ServeHTTP(w, r)
 }

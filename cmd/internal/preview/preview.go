@@ -110,7 +110,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	examples, err := server.FindExamples(ctx, store, handler.Root())
+	examples, err := findSample(ctx, store, handler.Root())
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ var explorerPath = site.ExplorerPageKey.URLPath()
 
 // withPages adds a page for programmers, the description of the API, and below that page complete example
 // pages. / is the explorer, or that page if the site has no explorer. The two link to each other.
-func withPages(api *server.Handler, store server.Store, found server.Examples, log *slog.Logger) http.Handler {
+func withPages(api *server.Handler, store server.Store, found sample, log *slog.Logger) http.Handler {
 	shown := func(r row) row { return withAnswers(api, r) }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		root := api.Root()
@@ -119,7 +119,7 @@ var titles = []struct{ section, title string }{
 }
 
 // groups returns all endpoints, and the objects for clients without a server, with links this site answers.
-func groups(root *site.Root, x server.Examples, shown func(row) row) []group {
+func groups(root *site.Root, x sample, shown func(row) row) []group {
 	var all []group
 	for _, t := range titles {
 		g := group{Title: t.title}
@@ -136,7 +136,7 @@ func groups(root *site.Root, x server.Examples, shown func(row) row) []group {
 }
 
 // endpoint returns the row of an endpoint: its path with example values, and examples of its parameters.
-func endpoint(c site.Config, r *site.Route, x server.Examples) row {
+func endpoint(c site.Config, r *site.Route, x sample) row {
 	out := row{Route: r, Path: r.Path(c)}
 	required, queries := exampleQueries(r, x)
 	paths := examplePaths(c, r, x)
@@ -197,7 +197,7 @@ func withAnswers(api http.Handler, r row) row {
 
 // examplePaths fills in the variables of an endpoint, users by address and by name. It returns nothing if a
 // variable has no value.
-func examplePaths(c site.Config, r *site.Route, x server.Examples) []string {
+func examplePaths(c site.Config, r *site.Route, x sample) []string {
 	values := map[string][]string{"{token_id}": {x.TokenID}, "{user}": {x.Address}, "{other}": {x.Other}}
 	if x.Name != "" {
 		values["{user}"] = append(values["{user}"], x.Name)
@@ -225,7 +225,7 @@ func examplePaths(c site.Config, r *site.Route, x server.Examples) []string {
 }
 
 // exampleQueries returns example queries for a route: its required one, and others.
-func exampleQueries(r *site.Route, x server.Examples) (required string, queries []string) {
+func exampleQueries(r *site.Route, x sample) (required string, queries []string) {
 	var page []string
 	for _, p := range r.Params {
 		rule := site.Params()[p]
@@ -258,7 +258,7 @@ func exampleQueries(r *site.Route, x server.Examples) (required string, queries 
 }
 
 // objects returns the rows of objects without an endpoint, as far as the site is known to have them.
-func objects(root *site.Root, x server.Examples) []row {
+func objects(root *site.Root, x sample) []row {
 	keys := map[routes.ID]site.Key{
 		routes.LeaderboardLimit: site.LeaderboardLimitKey(site.Followers, 3),
 		routes.Error:            site.NoSuchList.Key(),
@@ -309,7 +309,7 @@ var first = []routes.ID{
 }
 
 // firstLinks returns the requests that the command prints and the page starts with, one per endpoint in first.
-func firstLinks(root *site.Root, x server.Examples, shown func(row) row) []string {
+func firstLinks(root *site.Root, x sample, shown func(row) row) []string {
 	var urls []string
 	for _, r := range root.Config.Routes() {
 		if !slices.Contains(first, r.ID) {

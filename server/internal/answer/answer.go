@@ -8,13 +8,9 @@
 package answer
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"path"
-	"unicode/utf8"
-
-	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/server/internal/answer/compute"
 	"github.com/followpress/followpress/server/internal/answer/history"
@@ -148,16 +144,4 @@ func (m *Maker) LookedUp(ctx context.Context, s Site, r site.Resolution) (site.R
 		r.Unknown = site.UnknownKey(object)
 	}
 	return r, nil
-}
-
-// ParseBatch parses the body of a batch. ok is false unless the body is a UTF-8 JSON array of 1 to
-// site.MaxBatch strings or nulls.
-func ParseBatch(body []byte) (users []*string, ok bool) {
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || !utf8.Valid(body) || !json.Valid(body) {
-		return nil, false
-	}
-	if json.Unmarshal(body, &users) != nil || len(users) < 1 || len(users) > site.MaxBatch {
-		return nil, false
-	}
-	return users, true
 }

@@ -1,4 +1,4 @@
-package server
+package preview
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
 
-// Examples are values that the site has answers for. A start page shows them.
-type Examples struct {
+// A sample has values that the site has answers for, for the start page.
+type sample struct {
 	TokenID string // the list that follows the most accounts
 	Address string // the account of that list, in lower case
 	Name    string // the name of that account; "" if it cannot be looked up
@@ -27,10 +28,10 @@ type Examples struct {
 	Listless string
 }
 
-// FindExamples takes examples from the top of the following leaderboard. For a site without lists
+// findSample takes examples from the top of the following leaderboard. For a site without lists
 // it returns the zero value. It fails if the store does or if an object is malformed.
-func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, error) {
-	var x Examples
+func findSample(ctx context.Context, store server.Store, root *site.Root) (sample, error) {
+	var x sample
 	var board []struct{ Address string }
 	if err := getJSON(ctx, store, root.Config.LeaderboardKey(site.Following), &board); err != nil || len(board) == 0 {
 		return x, err
@@ -80,7 +81,7 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 }
 
 // primaryList returns the token ID of the account's primary list.
-func primaryList(ctx context.Context, store Store, root *site.Root, address string) (tokenID string, err error) {
+func primaryList(ctx context.Context, store server.Store, root *site.Root, address string) (tokenID string, err error) {
 	if root.Config.EFP() {
 		var lists struct {
 			Primary string `json:"primary_list"`
@@ -96,7 +97,7 @@ func primaryList(ctx context.Context, store Store, root *site.Root, address stri
 	return tokenID, nil
 }
 
-func getJSON(ctx context.Context, store Store, key site.Key, into any) error {
+func getJSON(ctx context.Context, store server.Store, key site.Key, into any) error {
 	body, err := store.Get(ctx, key)
 	if err == nil {
 		err = json.Unmarshal(body, into)

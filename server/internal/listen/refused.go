@@ -1,4 +1,4 @@
-package server
+package listen
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"time"
 
+	"github.com/followpress/followpress/server/internal/reply"
 	"github.com/followpress/followpress/site"
 )
 
@@ -81,14 +81,10 @@ func problemFor(p []byte) []byte {
 	case http.StatusNotImplemented:
 		detail = "Only the transfer encoding chunked is known."
 	}
-	a := newProblem(&site.Problem{Status: status, Detail: detail, CacheControl: site.NoStore})
-	header := http.Header{"Cache-Control": a.cacheControl, "Content-Type": a.contentType, "Date": {time.Now().UTC().Format(http.TimeFormat)}}
-	for _, every := range everyAnswer {
-		header[every.name] = every.values
-	}
+	header, body := reply.ProblemResponse(&site.Problem{Status: status, Detail: detail, CacheControl: site.NoStore})
 	response := http.Response{
 		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Close: true, Header: header,
-		ContentLength: int64(len(a.object.Body)), Body: io.NopCloser(bytes.NewReader(a.object.Body)),
+		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 	}
 	var whole bytes.Buffer
 	_ = response.Write(&whole) // neither buffer fails
