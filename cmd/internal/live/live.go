@@ -24,7 +24,7 @@ type Command struct {
 	Addr        string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Where to listen; a port alone means this machine only, port 0 any free port (default ${default})."`
 	Poll        time.Duration `default:"2s" placeholder:"DURATION" help:"Interval between requests for each chain's newest block (default ${default})."`
 	MaxLag      time.Duration `default:"15m" placeholder:"DURATION" help:"Answer 503 once a chain's newest block is older, so that edges use the bucket (default ${default})."`
-	MetricsAddr string        `placeholder:"HOST:PORT" help:"Where to serve a status page with plots, /status.json, /metrics for Prometheus, /healthz and /readyz, separate from the API; off by default."`
+	MetricsAddr string        `placeholder:"HOST:PORT" help:"Where to serve a status page, /status.json, /metrics for Prometheus, /healthz and /readyz, separate from the API; off by default."`
 	LogLevel    string        `group:"Advanced:" enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"Minimum level of the JSON log on standard error; debug logs every request (default ${default})."`
 	command.S3
 

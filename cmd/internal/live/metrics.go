@@ -1,7 +1,6 @@
 package live
 
 import (
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -19,11 +18,6 @@ const (
 	unchanged = "unchanged" // the bucket had the same site
 	busy      = "busy"      // another publisher holds the lock
 	failed    = "failed"
-)
-
-const (
-	sampleEvery = 10 * time.Second
-	mostSamples = 360 // an hour
 )
 
 // A monitor records events of the process, and shows them to operators as status, metrics and a page.
@@ -45,26 +39,9 @@ type monitor struct {
 
 	mu        sync.Mutex
 	publish   *publishStatus // the last one; nil if none
-	published time.Time      // end of the last one that left the bucket correct; zero if none
-	took      []sample       // seconds per round with a graph, oldest first
-	reached   []sample       // seconds from a block to its answer
-	lags      []sample       // lag of the slowest chain, in seconds
-	asked     []sample       // total requests
-}
-
-// A sample is a plotted value.
-type sample struct {
-	at    time.Time
-	value float64
-}
-
-// keepSample appends a sample to a plot, and drops the oldest beyond the maximum.
-func keepSample(all []sample, value float64) []sample {
-	all = append(all, sample{time.Now(), value})
-	if extra := len(all) - mostSamples; extra > 0 {
-		all = slices.Delete(all, 0, extra)
-	}
-	return all
+	published time.Time      // end of the last one that left the bucket correct, else the start
+	last      *roundStatus   // the last round with a graph; nil if none
+	reached   float64        // seconds from a block to its answer; 0 if none
 }
 
 func options(name, help string) prometheus.Opts {
@@ -80,7 +57,7 @@ func newMonitor(answers func() live.Status, follows func() follow.Status) *monit
 		return prometheus.NewCounterVec(prometheus.CounterOpts(options(name, help)), []string{"outcome"})
 	}
 	return &monitor{
-		answers: answers, follows: follows, begun: time.Now(),
+		answers: answers, follows: follows, begun: time.Now(), published: time.Now(),
 		rounds: counter("rounds_total", "Rounds by outcome: graph (a new one answers), heads (only heads moved), refreshed (a new graph with refreshed data) or failed."),
 		roundSeconds: histogram("round_seconds", "Time from the nodes' answer until a new graph answers.",
 			.01, .025, .05, .1, .25, .5, 1, 1.5, 2, 3, 5, 10, 30),
@@ -103,14 +80,14 @@ func (m *monitor) round(r live.RoundEnd) {
 	m.roundSeconds.Observe(r.Took.Seconds())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.took = keepSample(m.took, r.Took.Seconds())
+	m.last = &roundStatus{At: time.Now(), Seconds: r.Took.Seconds(), BlockToAnswer: m.reached}
 }
 
 func (m *monitor) answered(_ uint64, took time.Duration) {
 	m.blockToAnswer.Observe(took.Seconds())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.reached = keepSample(m.reached, took.Seconds())
+	m.reached = took.Seconds()
 }
 
 // publishEnded records a publish.
@@ -128,93 +105,45 @@ func (m *monitor) publishEnded(p publishStatus) {
 // copyEnded records a copy of the state.
 func (m *monitor) copyEnded(outcome string) { m.copies.WithLabelValues(outcome).Inc() }
 
-// sample records a sample of lag and requests.
-func (m *monitor) sample() {
-	chains := m.chains(m.answers())
-	lag, known := 0.0, len(chains) > 0
-	for _, c := range chains {
-		if known = known && c.Lag != nil; known {
-			lag = max(lag, *c.Lag)
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known {
-		m.lags = keepSample(m.lags, lag)
-	}
-	m.asked = keepSample(m.asked, float64(m.requests.Load()))
-}
-
-// Metrics computed when they are collected.
-var (
-	lagDesc     = describe("lag_seconds", "Time since a chain's newest block, by the monotonic clock; absent before the first block.", "chain")
-	blockDesc   = describe("head_block", "The newest block of a chain in the graph.", "chain")
-	finalDesc   = describe("finalized_block", "The newest block of a chain with confirmed events.", "chain")
-	nodeDesc    = describe("node_requests_total", "HTTP requests to the nodes of a chain.", "chain")
-	failingDesc = describe("node_failing", "1 if the nodes of a chain failed to answer last time, else 0.", "chain")
-	reorgDesc   = describe("reorganisations_total", "Reorganizations that replaced blocks in the graph.", "chain")
-	servingDesc = describe("serving", "1 if the graph answers requests, else 0.")
-	asOfDesc    = describe("as_of_seconds", "Time of the graph, in seconds since the Unix epoch; 0 if there is none yet.")
-	graphsDesc  = describe("graphs", "Graphs in memory.")
-	waitingDesc = describe("waiting", "Requests that wait for a block.")
-	streamsDesc = describe("streams", "Streams of events that are open.")
-	ageDesc     = describe("publish_age_seconds", "Time since the last publish that left the bucket correct, or since the start.")
-)
-
-var described = []*prometheus.Desc{
-	lagDesc, blockDesc, finalDesc, nodeDesc, failingDesc, reorgDesc, servingDesc, asOfDesc, graphsDesc, waitingDesc, streamsDesc, ageDesc,
-}
-
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	o := options(name, help)
-	return prometheus.NewDesc(prometheus.BuildFQName(o.Namespace, o.Subsystem, o.Name), o.Help, labels, nil)
-}
-
-func (m *monitor) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.rounds, m.roundSeconds, m.blockToAnswer, m.publishes, m.publishSeconds, m.copies}
-}
-
-// Describe implements prometheus.Collector.
-func (m *monitor) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range described {
-		to <- d
-	}
-	for _, c := range m.collectors() {
-		c.Describe(to)
-	}
-}
+// Describe describes nothing: Collect makes its metrics when they are collected.
+func (m *monitor) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (m *monitor) Collect(to chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	send := func(kind prometheus.ValueType, name, help string, value float64, chain ...string) {
+		o, labels := options(name, help), []string{"chain"}
+		desc := prometheus.NewDesc(prometheus.BuildFQName(o.Namespace, o.Subsystem, o.Name), o.Help, labels[:len(chain)], nil)
+		to <- prometheus.MustNewConstMetric(desc, kind, value, chain...)
 	}
-	counter := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+	gauge := func(name, help string, value float64, chain ...string) {
+		send(prometheus.GaugeValue, name, help, value, chain...)
+	}
+	counter := func(name, help string, value float64, chain string) {
+		send(prometheus.CounterValue, name, help, value, chain)
 	}
 	is := m.answers()
 	for _, c := range m.chains(is) {
 		id := strconv.FormatUint(c.Chain, 10)
 		if c.Lag != nil {
-			gauge(lagDesc, *c.Lag, id)
+			gauge("lag_seconds", "Time since a chain's newest block, by the monotonic clock; absent before the first block.", *c.Lag, id)
 		}
-		gauge(blockDesc, float64(c.Block), id)
-		gauge(finalDesc, float64(c.Finalized), id)
-		counter(nodeDesc, float64(c.Requests), id)
-		gauge(failingDesc, yes(c.Error != ""), id)
-		counter(reorgDesc, float64(c.Reorganisations), id)
+		gauge("head_block", "The newest block of a chain in the graph.", float64(c.Block), id)
+		gauge("finalized_block", "The newest block of a chain with confirmed events.", float64(c.Finalized), id)
+		counter("node_requests_total", "HTTP requests to the nodes of a chain.", float64(c.Requests), id)
+		gauge("node_failing", "1 if the nodes of a chain failed to answer last time, else 0.", yes(c.Error != ""), id)
+		counter("reorganisations_total", "Reorganizations that replaced blocks in the graph.", float64(c.Reorganisations), id)
 	}
 	at := 0.0
 	if !is.AsOf.IsZero() {
 		at = float64(is.AsOf.Unix())
 	}
-	gauge(servingDesc, yes(is.NotReady == ""))
-	gauge(asOfDesc, at)
-	gauge(graphsDesc, float64(is.Graphs))
-	gauge(waitingDesc, float64(is.Waiting))
-	gauge(streamsDesc, float64(is.Streams))
-	gauge(ageDesc, m.age().Seconds())
-	for _, c := range m.collectors() {
+	gauge("serving", "1 if the graph answers requests, else 0.", yes(is.NotReady == ""))
+	gauge("as_of_seconds", "Time of the graph, in seconds since the Unix epoch; 0 if there is none yet.", at)
+	gauge("graphs", "Graphs in memory.", float64(is.Graphs))
+	gauge("waiting", "Requests that wait for a block.", float64(is.Waiting))
+	gauge("streams", "Streams of events that are open.", float64(is.Streams))
+	gauge("publish_age_seconds", "Time since the last publish that left the bucket correct, or since the start.", m.age().Seconds())
+	for _, c := range []prometheus.Collector{m.rounds, m.roundSeconds, m.blockToAnswer, m.publishes, m.publishSeconds, m.copies} {
 		c.Collect(to)
 	}
 }
@@ -223,9 +152,6 @@ func (m *monitor) Collect(to chan<- prometheus.Metric) {
 func (m *monitor) age() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.published.IsZero() {
-		return time.Since(m.begun)
-	}
 	return time.Since(m.published)
 }
 

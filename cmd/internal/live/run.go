@@ -270,10 +270,6 @@ func (p *instance) run(ctx context.Context, l listeners) error {
 			defer context.AfterFunc(ctx, func() { time.AfterFunc(p.DrainDelay, cancel) })()
 			return p.live.Run(stop)
 		},
-		func(rest context.Context) error {
-			p.monitor.run(rest)
-			return nil
-		},
 		func(rest context.Context) error { // stops at once, not after the last request
 			stop, cancel := context.WithCancel(rest)
 			defer cancel()

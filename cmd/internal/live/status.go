@@ -1,7 +1,6 @@
 package live
 
 import (
-	"context"
 	"runtime/metrics"
 	"slices"
 	"time"
@@ -124,28 +123,8 @@ func (m *monitor) status() status {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if n := len(m.took); n > 0 {
-		s.Last = &roundStatus{At: m.took[n-1].at, Seconds: m.took[n-1].value}
-		if n := len(m.reached); n > 0 {
-			s.Last.BlockToAnswer = m.reached[n-1].value
-		}
-	}
-	s.Publish = m.publish
+	s.Last, s.Publish = m.last, m.publish
 	return s
-}
-
-// run records samples until ctx ends.
-func (m *monitor) run(ctx context.Context) {
-	ticker := time.NewTicker(sampleEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			m.sample()
-		}
-	}
 }
 
 // memory returns the bytes obtained from the system and not returned.

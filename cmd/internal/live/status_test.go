@@ -2,10 +2,7 @@ package live
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"flag"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -57,22 +54,17 @@ func TestStatusPage(t *testing.T) {
 		}
 		s.answers = live.Status{AsOf: time.Unix(1_700_000_000, 0).UTC(), Rounds: map[live.Outcome]uint64{live.NewGraph: 3}}
 		for range 3 {
-			time.Sleep(sampleEvery)
-			m.requests.Add(25)
-			m.sample()
-			m.round(live.RoundEnd{Outcome: live.NewGraph, Took: 1500 * time.Millisecond})
+			time.Sleep(10 * time.Second)
 			m.answered(8453, 2500*time.Millisecond)
+			m.round(live.RoundEnd{Outcome: live.NewGraph, Took: 1500 * time.Millisecond})
 		}
 		m.publishEnded(publishStatus{At: time.Now(), Outcome: failed, Error: hostile})
 		page = get(t, m.pages(), "/")
 		body := page.Body.String()
-		for _, want := range []string{"serving</h1>", "2.5/s", "Block to answer: 2.5s", "1m32s", "&lt;script&gt;", "14 November 2023, 22:13:20 UTC", "3 graph."} {
+		for _, want := range []string{"serving</h1>", "in 1.5s, 2.5s after its block", "1m32s", "&lt;script&gt;", "14 November 2023, 22:13:20 UTC", "3 graph."} {
 			if !strings.Contains(body, want) {
 				t.Errorf("status page: got no %q in %s", want, body)
 			}
-		}
-		if n := strings.Count(body, "<polyline"); n != 4 {
-			t.Errorf("status page: got %d plots, want 4", n)
 		}
 		if strings.Contains(body, "<script") || strings.Contains(body, "style=") {
 			t.Errorf("status page: got what its policy forbids: %s", body)
@@ -84,15 +76,6 @@ func TestStatusPage(t *testing.T) {
 		var told status
 		if err := json.Unmarshal(get(t, m.pages(), "/status.json").Body.Bytes(), &told); err != nil || told.Rounds["graph"] != 3 || *told.Chains[0].Lag != 91.5 || told.Last.BlockToAnswer != 2.5 {
 			t.Errorf("status.json: got %+v, %v", told, err)
-		}
-		for _, svg := range regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(body, -1) {
-			for d := xml.NewDecoder(strings.NewReader(svg)); ; {
-				if _, err := d.Token(); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: %v", svg, err)
-				}
-			}
 		}
 		if w := get(t, m.pages(), "/other"); w.Code != http.StatusNotFound {
 			t.Errorf("another path: got %d, want 404", w.Code)
@@ -116,10 +99,6 @@ func TestStatusOfNodesThatNeverAnswered(t *testing.T) {
 		}
 		m := s.monitor()
 		time.Sleep(5 * time.Second)
-		m.sample()
-		if len(m.lags) != 0 {
-			t.Errorf("plotted lags: got %v, want none", m.lags)
-		}
 		page := get(t, m.pages(), "/").Body.String()
 		for _, want := range []string{
 			"None yet", "Unknown", "never answered: a.example: connection refused", "b.example</span>: never answered, last error 1m5s ago: status 429",
@@ -168,13 +147,10 @@ func TestStatusGolden(t *testing.T) {
 			{Name: "OP Mainnet", Head: source.Head{Chain: 10}, Error: refused, Nodes: []follow.NodeStatus{{Host: "c.example", Failing: true, Error: refused, Failed: time.Now()}}},
 		}
 		m := s.monitor()
-		for i := range 5 {
-			time.Sleep(sampleEvery)
-			m.requests.Add(int64(100 * i * i))
-			m.sample()
-			m.round(live.RoundEnd{Outcome: live.NewGraph, Took: time.Duration(i%3+1) * 700 * time.Millisecond})
-			m.answered(8453, 2500*time.Millisecond)
-		}
+		time.Sleep(50 * time.Second)
+		m.requests.Add(3000)
+		m.answered(8453, 2500*time.Millisecond)
+		m.round(live.RoundEnd{Outcome: live.NewGraph, Took: 1400 * time.Millisecond})
 		m.publishEnded(publishStatus{At: time.Now(), Outcome: failed, Error: refused, Objects: 61_410, Bytes: 131_000_000, Seconds: 83})
 		page := regexp.MustCompile(`\d+ MiB`).ReplaceAll(get(t, m.pages(), "/").Body.Bytes(), []byte("812 MiB"))
 		const file = "testdata/status.html"

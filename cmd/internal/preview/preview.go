@@ -123,12 +123,8 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	for _, path := range firstLinks(handler.Root(), examples, func(r row) row { return withAnswers(handler, r) }) {
 		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
 	}
-	pages, err := compressed(withPages(handler, store, examples, log))
-	if err != nil {
-		return err
-	}
 	go handler.Watch(ctx)
-	return server.Serve(ctx, listener, pages, log)
+	return server.Serve(ctx, listener, withPages(handler, store, examples, log), log)
 }
 
 // listen listens at --addr, by default at the first free port from 8080 on.

@@ -3,7 +3,6 @@ package preview
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"html"
@@ -203,68 +202,6 @@ func TestOpensOnTheExplorer(t *testing.T) {
 		if status, contentType, _ := get(t, base+path); status != http.StatusNotFound || contentType != "application/problem+json" {
 			t.Errorf("%s: got %d and %s, want 404 and a problem", path, status, contentType)
 		}
-	}
-}
-
-// Texts are compressed for clients that take gzip, with the same bytes inside and an ETag that is still good for a 304. The
-// files of the graph are not, and their parts are theirs.
-func TestCompresses(t *testing.T) {
-	var f Command
-	f.Addr, f.Explorer, f.Data = "127.0.0.1:0", true, true
-	base, _ := preview(t, f)
-	ask := func(path string, headers ...string) *http.Response {
-		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; i < len(headers); i += 2 {
-			request.Header.Set(headers[i], headers[i+1])
-		}
-		response, err := (&http.Transport{DisableCompression: true}).RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { response.Body.Close() })
-		return response
-	}
-	body := func(r io.Reader) string {
-		t.Helper()
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	for _, path := range []string{"/_explore/top", "/_explore/index.html", "/openapi.json", "/_preview"} {
-		plain, zipped := ask(path), ask(path, "Accept-Encoding", "gzip")
-		want := body(plain.Body)
-		if encoding := zipped.Header.Get("Content-Encoding"); encoding != "gzip" || plain.Header.Get("Content-Encoding") != "" {
-			t.Fatalf("%s: got Content-Encoding %q, and %q without Accept-Encoding; want gzip and none", path, encoding, plain.Header.Get("Content-Encoding"))
-		}
-		unzipped, err := gzip.NewReader(zipped.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := body(unzipped); got != want {
-			t.Errorf("%s: got %.200q, want %.200q", path, got, want)
-		}
-		tag := zipped.Header.Get("ETag")
-		if strong := plain.Header.Get("ETag"); strong != "" && tag != "W/"+strong || !strings.Contains(zipped.Header.Get("Vary"), "Accept-Encoding") {
-			t.Errorf("%s: got ETag %q and Vary %q, want the weak form of %q, and Accept-Encoding", path, tag, zipped.Header.Get("Vary"), strong)
-		}
-		if tag == "" {
-			continue // a page of this command, which is made for each request
-		}
-		if again := ask(path, "Accept-Encoding", "gzip", "If-None-Match", tag); again.StatusCode != http.StatusNotModified || again.Header.Get("ETag") != tag {
-			t.Errorf("%s with its ETag: got %d and ETag %q, want 304 and %q", path, again.StatusCode, again.Header.Get("ETag"), tag)
-		}
-	}
-	const table = "/_data/accounts.parquet"
-	whole := body(ask(table, "Accept-Encoding", "gzip").Body)
-	part := ask(table, "Accept-Encoding", "gzip", "Range", "bytes=4-2051")
-	if got := body(part.Body); part.StatusCode != http.StatusPartialContent || part.Header.Get("Content-Encoding") != "" || got != whole[4:2052] {
-		t.Errorf("a part of %s: got %d, Content-Encoding %q and %d bytes, want 206 and 2048 bytes as they are", table, part.StatusCode, part.Header.Get("Content-Encoding"), len(got))
 	}
 }
 
